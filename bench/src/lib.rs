@@ -1,0 +1,1 @@
+//! The experiments of ugeom lab: runner, judgement, reports.

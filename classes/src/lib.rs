@@ -1,0 +1,1 @@
+//! One folder a GEOM class, their registry, and the stack language.

@@ -1,0 +1,1 @@
+//! Memory, clock, CPU and wake-ups: the floor that everything else of ugeom stands on.

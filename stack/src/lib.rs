@@ -1,0 +1,1 @@
+//! GEOM itself: class, geom, provider, consumer, bio, topology, access, dispatch, statistics.

@@ -1,0 +1,1 @@
+//! Conformance suites, faults and oracles for the tests of ugeom.

@@ -1,0 +1,1 @@
+//! A userspace GEOM with a measuring bench built in.
