@@ -1,1 +1,7 @@
 //! Memory, clock, CPU and wake-ups: the floor that everything else of ugeom stands on.
+
+pub mod buffer;
+pub mod clock;
+pub mod cpu;
+pub mod mailbox;
+pub mod region;

@@ -1,0 +1,207 @@
+//! Owned memory for I/O: segments that an engine may hand to the kernel, and a page-aligned buffer.
+
+use std::alloc::{self, Layout};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+
+/// Alignment of every [`Buffer`], in bytes: a page, which suits O_DIRECT on every disk there is.
+pub const ALIGNMENT_BYTES: usize = 4096;
+
+/// One contiguous piece of memory, laid out as `struct iovec` (readv(2)), so that a slice of
+/// segments can be passed to the kernel as it is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// First byte.
+    pub base: *mut u8,
+    /// Length in bytes; may be 0.
+    pub len: usize,
+}
+
+// SAFETY: a segment is an address and a length. It grants no access by itself: whoever follows the
+// address needs his own right to do so (see `IoMemory`).
+unsafe impl Send for Segment {}
+// SAFETY: as above; a shared segment cannot be changed.
+unsafe impl Sync for Segment {}
+
+/// Memory that an engine can own while an operation on it is in flight.
+///
+/// # Safety
+/// For as long as the value lives, also while it moves between threads:
+/// - every segment points to memory that is allocated, initialised and writable for its length;
+/// - nobody but the value's owner reads or writes that memory;
+/// - `segments` returns the same segments at every call.
+///
+/// The memory must therefore not lie inside the value itself, which may move.
+pub unsafe trait IoMemory: Send {
+    /// The pieces of the memory, in the order in which they are to be filled or written.
+    fn segments(&self) -> &[Segment];
+
+    /// Sum of the segments' lengths, in bytes.
+    fn total_bytes(&self) -> u64 {
+        self.segments()
+            .iter()
+            .map(|segment| segment.len as u64)
+            .sum()
+    }
+}
+
+// SAFETY: the content of the box moves with neither the box nor its owner.
+unsafe impl<M: IoMemory + ?Sized> IoMemory for Box<M> {
+    fn segments(&self) -> &[Segment] {
+        (**self).segments()
+    }
+}
+
+/// Page-aligned, zeroed memory of a fixed length.
+pub struct Buffer {
+    segment: Segment,
+}
+
+// SAFETY: the buffer is the only owner of its allocation.
+unsafe impl Send for Buffer {}
+// SAFETY: a shared buffer only lends `&[u8]`.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Allocates `len` zero bytes. `len` may be 0. Aborts when memory is exhausted, as `Vec` does.
+    ///
+    /// # Panics
+    /// When `len`, rounded up to a page, exceeds `isize::MAX`.
+    pub fn new(len: usize) -> Buffer {
+        if len == 0 {
+            let base = ptr::without_provenance_mut(ALIGNMENT_BYTES);
+            return Buffer {
+                segment: Segment { base, len },
+            };
+        }
+        let layout = Self::layout(len);
+        // SAFETY: the layout's size is not 0.
+        let base = unsafe { alloc::alloc_zeroed(layout) };
+        if base.is_null() {
+            alloc::handle_alloc_error(layout);
+        }
+        Buffer {
+            segment: Segment { base, len },
+        }
+    }
+
+    /// Allocates a buffer that holds a copy of `bytes`.
+    pub fn from_slice(bytes: &[u8]) -> Buffer {
+        let mut buffer = Buffer::new(bytes.len());
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.segment.len
+    }
+
+    /// Whether the length is 0.
+    pub fn is_empty(&self) -> bool {
+        self.segment.len == 0
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, ALIGNMENT_BYTES)
+            .unwrap_or_else(|_| panic!("a buffer of {len} bytes is longer than memory can be"))
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.segment.len > 0 {
+            // SAFETY: allocated in `new` with this layout, and freed only here.
+            unsafe { alloc::dealloc(self.segment.base, Self::layout(self.segment.len)) };
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `len` initialised bytes (or none, at an aligned address) that the buffer owns;
+        // the shared borrow of the buffer keeps writers away.
+        unsafe { std::slice::from_raw_parts(self.segment.base, self.segment.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`; the exclusive borrow of the buffer keeps all others away.
+        unsafe { std::slice::from_raw_parts_mut(self.segment.base, self.segment.len) }
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} bytes)", self.segment.len)
+    }
+}
+
+// SAFETY: the allocation is initialised, owned by the buffer alone, outside the value, and lives
+// until the buffer is dropped; the segment never changes.
+unsafe impl IoMemory for Buffer {
+    fn segments(&self) -> &[Segment] {
+        std::slice::from_ref(&self.segment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_buffer_is_zeroed_and_page_aligned() {
+        for len in [1, 511, 512, 4096, 4097] {
+            let buffer = Buffer::new(len);
+            assert_eq!(buffer.len(), len);
+            assert_eq!(buffer.as_ptr() as usize % ALIGNMENT_BYTES, 0);
+            assert!(buffer.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn an_empty_buffer_is_allowed() {
+        let mut buffer = Buffer::from_slice(b"");
+        assert!(buffer.is_empty());
+        assert_eq!(&buffer[..], b"");
+        assert_eq!(&mut buffer[..], b"");
+        assert_eq!(buffer.total_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_written_through_the_segment_is_read_through_the_slice() {
+        let mut buffer = Buffer::from_slice(b"abcdef");
+        let segment = buffer.segments()[0];
+        let mut moved = std::thread::spawn(move || {
+            // SAFETY: this thread owns the buffer and holds no reference into it here.
+            unsafe { buffer.segments()[0].base.add(2).write(b'X') };
+            buffer[0] = b'Y';
+            buffer
+        })
+        .join()
+        .unwrap();
+        assert_eq!(&moved[..], b"YbXdef");
+        moved[5] = b'Z';
+        // SAFETY: the buffer is alive, and no reference into it is.
+        assert_eq!(unsafe { segment.base.add(5).read() }, b'Z');
+    }
+
+    #[test]
+    fn a_segment_is_laid_out_as_an_iovec() {
+        assert_eq!(size_of::<Segment>(), size_of::<libc::iovec>());
+        assert_eq!(align_of::<Segment>(), align_of::<libc::iovec>());
+        assert_eq!(
+            std::mem::offset_of!(Segment, base),
+            std::mem::offset_of!(libc::iovec, iov_base)
+        );
+        assert_eq!(
+            std::mem::offset_of!(Segment, len),
+            std::mem::offset_of!(libc::iovec, iov_len)
+        );
+    }
+}

@@ -1,0 +1,411 @@
+//! What the machine is and what it has been doing: cores, affinity, model, load and CPU time.
+//!
+//! Sources: proc(5) (`/proc/stat`, `/proc/cpuinfo`), sysinfo(2), getrusage(2), clock_gettime(2),
+//! sched_setaffinity(2), `/sys/class/dmi/id`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Number of cores that are online.
+pub fn online_cores() -> usize {
+    // SAFETY: takes a number, touches no memory.
+    let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    usize::try_from(cores).unwrap_or(1).max(1)
+}
+
+/// The cores on which a thread may run.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Affinity {
+    set: CpuSet,
+}
+
+impl Affinity {
+    /// The cores with these numbers.
+    ///
+    /// # Errors
+    /// EINVAL when there is none, or one beyond the 1024 that the system call knows.
+    pub fn of(cores: &[usize]) -> io::Result<Affinity> {
+        let mut set = CpuSet::new();
+        for &core in cores {
+            if core >= CpuSet::MAX_CPU {
+                let limit = CpuSet::MAX_CPU;
+                let message = format!("core {core} is beyond the limit of {limit}");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+            set.set(core);
+        }
+        if cores.is_empty() {
+            let message = "a thread needs at least one core to run on";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(Affinity { set })
+    }
+
+    /// The cores on which the calling thread may run now.
+    ///
+    /// # Errors
+    /// What sched_getaffinity(2) says: EINVAL on machines with more than 1024 cores.
+    pub fn current() -> io::Result<Affinity> {
+        Ok(Affinity {
+            set: sched_getaffinity(None)?,
+        })
+    }
+
+    /// Lets the calling thread, and threads that it starts from now on, run on these cores only.
+    ///
+    /// # Errors
+    /// EINVAL when none of the cores is online and allowed to the process.
+    pub fn apply(&self) -> io::Result<()> {
+        Ok(sched_setaffinity(None, &self.set)?)
+    }
+
+    /// The cores' numbers, ascending.
+    pub fn cores(&self) -> Vec<usize> {
+        (0..CpuSet::MAX_CPU)
+            .filter(|&core| self.set.is_set(core))
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for Affinity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Affinity").field(&self.cores()).finish()
+    }
+}
+
+/// Pins the calling thread to `cores` and returns where it was allowed to run before, to be
+/// restored with [`Affinity::apply`].
+///
+/// # Errors
+/// As [`Affinity::of`] and [`Affinity::apply`].
+pub fn pin(cores: &[usize]) -> io::Result<Affinity> {
+    let before = Affinity::current()?;
+    Affinity::of(cores)?.apply()?;
+    Ok(before)
+}
+
+/// The processor's name as the kernel tells it, such as `Intel(R) Xeon(R) CPU @ 2.80GHz`, or the
+/// architecture where it tells none.
+pub fn model_name() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    model_in(&text).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// Finds the name in the text of `/proc/cpuinfo`; the key differs between architectures.
+fn model_in(cpuinfo: &str) -> Option<String> {
+    ["model name", "Model", "cpu model", "cpu"]
+        .iter()
+        .find_map(|wanted| {
+            cpuinfo.lines().find_map(|line| {
+                let (key, value) = line.split_once(':')?;
+                (key.trim() == *wanted && !value.trim().is_empty()).then(|| value.trim().to_owned())
+            })
+        })
+}
+
+/// Whether this is a virtual machine: the processor says so (CPUID 1, ECX bit 31, which every
+/// hypervisor of note sets), or the firmware's tables name one.
+pub fn is_virtual_machine() -> bool {
+    hypervisor_flag() || dmi_names_a_hypervisor(Path::new("/sys/class/dmi/id"))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn hypervisor_flag() -> bool {
+    std::arch::x86_64::__cpuid(1).ecx & (1 << 31) != 0
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn hypervisor_flag() -> bool {
+    Path::new("/sys/hypervisor/type").exists()
+}
+
+fn dmi_names_a_hypervisor(folder: &Path) -> bool {
+    const NAMES: [&str; 9] = [
+        "qemu",
+        "kvm",
+        "vmware",
+        "virtualbox",
+        "xen",
+        "bochs",
+        "virtual machine",
+        "bhyve",
+        "google compute engine",
+    ];
+    ["sys_vendor", "product_name", "bios_vendor"]
+        .iter()
+        .any(|file| {
+            let text = fs::read_to_string(folder.join(file))
+                .unwrap_or_default()
+                .to_lowercase();
+            NAMES.iter().any(|name| text.contains(name))
+        })
+}
+
+/// Number of runnable or blocked tasks, averaged over 1, 5 and 15 minutes.
+pub fn load_average() -> [f64; 3] {
+    /// Fixed-point scale of the figures of sysinfo(2).
+    const SCALE: f64 = 65_536.0;
+    rustix::system::sysinfo()
+        .loads
+        .map(|load| load as f64 / SCALE)
+}
+
+/// Time that all cores together have spent since boot, by what they did, in nanoseconds. The
+/// kernel counts in ticks of usually 10 ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SystemTimes {
+    /// In user space, at normal priority; includes running virtual machines.
+    pub user_ns: u64,
+    /// In user space, at lowered priority.
+    pub nice_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+    /// Doing nothing.
+    pub idle_ns: u64,
+    /// Doing nothing while some task of this core waits for I/O.
+    pub iowait_ns: u64,
+    /// In interrupt handlers.
+    pub irq_ns: u64,
+    /// In deferred interrupt work.
+    pub softirq_ns: u64,
+    /// Runnable, but the hypervisor ran something else.
+    pub steal_ns: u64,
+}
+
+impl SystemTimes {
+    /// The times since boot.
+    ///
+    /// # Errors
+    /// When `/proc/stat` cannot be read or has no line of totals.
+    pub fn now() -> io::Result<SystemTimes> {
+        let text = fs::read_to_string("/proc/stat")?;
+        // SAFETY: takes a number, touches no memory.
+        let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+        let tick_ns = 1_000_000_000 / u64::try_from(ticks_per_second).unwrap_or(100).max(1);
+        SystemTimes::parse(&text, tick_ns).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "/proc/stat has no totals of CPU time",
+            )
+        })
+    }
+
+    fn parse(stat: &str, tick_ns: u64) -> Option<SystemTimes> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let mut first = || Some(fields.next()?.ok()?.saturating_mul(tick_ns));
+        let (user_ns, nice_ns, system_ns, idle_ns) = (first()?, first()?, first()?, first()?);
+        // Kernels before 2.6.11 lack the rest.
+        let mut later = || first().unwrap_or(0);
+        let (iowait_ns, irq_ns, softirq_ns, steal_ns) = (later(), later(), later(), later());
+        let busy = SystemTimes {
+            user_ns,
+            nice_ns,
+            system_ns,
+            idle_ns,
+            ..Default::default()
+        };
+        Some(SystemTimes {
+            iowait_ns,
+            irq_ns,
+            softirq_ns,
+            steal_ns,
+            ..busy
+        })
+    }
+
+    /// What was spent since `earlier`.
+    pub fn since(&self, earlier: &SystemTimes) -> SystemTimes {
+        SystemTimes {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            nice_ns: self.nice_ns.saturating_sub(earlier.nice_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            idle_ns: self.idle_ns.saturating_sub(earlier.idle_ns),
+            iowait_ns: self.iowait_ns.saturating_sub(earlier.iowait_ns),
+            irq_ns: self.irq_ns.saturating_sub(earlier.irq_ns),
+            softirq_ns: self.softirq_ns.saturating_sub(earlier.softirq_ns),
+            steal_ns: self.steal_ns.saturating_sub(earlier.steal_ns),
+        }
+    }
+
+    /// Time in which cores of this machine worked: all but idle, waiting and stolen time.
+    pub fn busy_ns(&self) -> u64 {
+        self.user_ns + self.nice_ns + self.system_ns + self.irq_ns + self.softirq_ns
+    }
+}
+
+/// CPU time of all threads of this process, in user space and in the kernel, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    cpu_clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// CPU time of the calling thread, in user space and in the kernel, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    cpu_clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn cpu_clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec of ours; these two clocks always exist.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How often the kernel took the CPU from one task and gave it to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextSwitches {
+    /// Because the task waited for something.
+    pub voluntary: u64,
+    /// Because its time was up or another task was more urgent.
+    pub involuntary: u64,
+}
+
+impl ContextSwitches {
+    /// Those of all threads of this process so far.
+    pub fn of_process() -> ContextSwitches {
+        ContextSwitches::of(libc::RUSAGE_SELF)
+    }
+
+    /// Those of the calling thread so far.
+    pub fn of_thread() -> ContextSwitches {
+        ContextSwitches::of(libc::RUSAGE_THREAD)
+    }
+
+    /// The switches since `earlier`.
+    pub fn since(&self, earlier: &ContextSwitches) -> ContextSwitches {
+        ContextSwitches {
+            voluntary: self.voluntary.saturating_sub(earlier.voluntary),
+            involuntary: self.involuntary.saturating_sub(earlier.involuntary),
+        }
+    }
+
+    fn of(who: libc::c_int) -> ContextSwitches {
+        // SAFETY: a structure of integers, for which zero is a valid value.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointer is to a rusage of ours.
+        unsafe { libc::getrusage(who, &mut usage) };
+        ContextSwitches {
+            voluntary: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+            involuntary: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_totals_are_read_as_proc_5_describes_them() {
+        let stat = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
+        let times = SystemTimes::parse(stat, 10_000_000).unwrap();
+        let expected = SystemTimes {
+            user_ns: 100_000_000,
+            nice_ns: 200_000_000,
+            system_ns: 300_000_000,
+            idle_ns: 400_000_000,
+            iowait_ns: 500_000_000,
+            irq_ns: 600_000_000,
+            softirq_ns: 700_000_000,
+            steal_ns: 800_000_000,
+        };
+        assert_eq!(times, expected);
+        assert_eq!(times.busy_ns(), 1_900_000_000);
+        assert_eq!(times.since(&times), SystemTimes::default());
+    }
+
+    #[test]
+    fn old_and_broken_totals_are_told_apart() {
+        let old = SystemTimes::parse("cpu  1 2 3 4\n", 1).unwrap();
+        assert_eq!((old.idle_ns, old.steal_ns), (4, 0));
+        assert_eq!(SystemTimes::parse("cpu  1 2 3\n", 1), None);
+        assert_eq!(SystemTimes::parse("cpu0 1 2 3 4\n", 1), None);
+        assert_eq!(SystemTimes::parse("", 1), None);
+    }
+
+    #[test]
+    fn the_totals_of_this_machine_cover_its_uptime() {
+        let times = SystemTimes::now().unwrap();
+        assert!(times.busy_ns() > 0);
+        let later = SystemTimes::now().unwrap();
+        assert!(later.user_ns >= times.user_ns);
+    }
+
+    #[test]
+    fn the_model_is_found_under_the_names_of_several_architectures() {
+        let x86 = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R)\n";
+        assert_eq!(model_in(x86).as_deref(), Some("Intel(R) Xeon(R)"));
+        assert_eq!(model_in("cpu\t\t: POWER9\n").as_deref(), Some("POWER9"));
+        assert_eq!(model_in("processor\t: 0\n"), None);
+        assert!(!model_name().is_empty());
+    }
+
+    #[test]
+    fn a_pinned_thread_runs_where_it_was_told_and_can_be_restored() {
+        std::thread::spawn(|| {
+            let allowed = Affinity::current().unwrap();
+            let last = *allowed.cores().last().unwrap();
+            let before = pin(&[last]).unwrap();
+            assert_eq!(before, allowed);
+            assert_eq!(Affinity::current().unwrap().cores(), [last]);
+            assert_eq!(rustix::thread::sched_getcpu(), last);
+            before.apply().unwrap();
+            assert_eq!(Affinity::current().unwrap(), allowed);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn impossible_cores_are_refused() {
+        assert!(Affinity::of(&[]).is_err());
+        assert!(Affinity::of(&[CpuSet::MAX_CPU]).is_err());
+        let absent = Affinity::of(&[CpuSet::MAX_CPU - 1]).unwrap();
+        assert!(absent.apply().is_err());
+    }
+
+    #[test]
+    fn cpu_time_grows_with_work_and_not_with_sleep() {
+        let (process, thread) = (process_cpu_ns(), thread_cpu_ns());
+        while thread_cpu_ns() - thread < 2_000_000 {
+            std::hint::spin_loop();
+        }
+        assert!(process_cpu_ns() - process >= 2_000_000);
+        let before = thread_cpu_ns();
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        assert!(thread_cpu_ns() - before < 25_000_000);
+    }
+
+    #[test]
+    fn a_sleep_is_a_voluntary_switch() {
+        let before = ContextSwitches::of_thread();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let spent = ContextSwitches::of_thread().since(&before);
+        assert!(spent.voluntary >= 1);
+        assert!(ContextSwitches::of_process().voluntary >= 1);
+    }
+
+    #[test]
+    fn a_hypervisor_is_recognised_by_the_firmwares_tables() {
+        let folder = std::env::temp_dir().join(format!("ugeom-dmi-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        assert!(!dmi_names_a_hypervisor(&folder));
+        fs::write(folder.join("sys_vendor"), "Dell Inc.\n").unwrap();
+        assert!(!dmi_names_a_hypervisor(&folder));
+        fs::write(folder.join("product_name"), "VMware Virtual Platform\n").unwrap();
+        assert!(dmi_names_a_hypervisor(&folder));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn cores_and_load_are_plausible() {
+        assert!(online_cores() >= 1);
+        assert!(load_average().iter().all(|load| (0.0..1e6).contains(load)));
+    }
+}

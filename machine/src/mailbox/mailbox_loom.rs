@@ -1,0 +1,180 @@
+//! The mailbox under every interleaving that matters, as the model checker loom enumerates them:
+//! `RUSTFLAGS="--cfg loom" cargo test -p ugeom-machine --release mailbox_loom`.
+
+use super::*;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use std::ptr::NonNull;
+
+struct Node {
+    link: Link<Node>,
+    /// Written by the poster and read by the owner: loom reports a missing ordering as a race.
+    value: UnsafeCell<usize>,
+    /// Shared with the test, which counts the drops through it.
+    _alive: std::sync::Arc<()>,
+}
+
+struct Letter(Box<Node>);
+
+// SAFETY: the cell is reached by the owner of the box only.
+unsafe impl Send for Letter {}
+
+// SAFETY: the box is given up and made again; the link is used by nothing else.
+unsafe impl Handle for Letter {
+    type Node = Node;
+
+    fn into_node(self) -> NonNull<Node> {
+        NonNull::from(Box::leak(self.0))
+    }
+
+    unsafe fn from_node(node: NonNull<Node>) -> Letter {
+        // SAFETY: the pointer came from `into_node`.
+        Letter(unsafe { Box::from_raw(node.as_ptr()) })
+    }
+
+    unsafe fn link(node: NonNull<Node>) -> *const Link<Node> {
+        // SAFETY: the node is alive.
+        unsafe { &raw const (*node.as_ptr()).link }
+    }
+}
+
+fn letter(value: usize, alive: &std::sync::Arc<()>) -> Letter {
+    let link = Link::new(ptr::null_mut());
+    let node = Node {
+        link,
+        value: UnsafeCell::new(0),
+        _alive: std::sync::Arc::clone(alive),
+    };
+    // SAFETY: the node is not shared yet.
+    node.value.with_mut(|cell| unsafe { *cell = value });
+    Letter(Box::new(node))
+}
+
+fn values(queue: Fifo<Letter>) -> Vec<usize> {
+    // SAFETY: the letters were taken, so that they are this thread's.
+    queue
+        .map(|letter| letter.0.value.with(|cell| unsafe { *cell }))
+        .collect()
+}
+
+/// Receives `count` letters, parking without timeout: a missed wake-up is a deadlock, which loom
+/// reports.
+fn receive(mailbox: &Mailbox<Letter>, count: usize) -> Vec<usize> {
+    let mut received = Vec::new();
+    while received.len() < count {
+        received.extend(values(mailbox.take()));
+        if received.len() < count {
+            mailbox.park(&[], None).unwrap();
+        }
+    }
+    received
+}
+
+#[test]
+fn an_owner_that_parks_never_misses_a_post() {
+    loom::model(|| {
+        let alive = std::sync::Arc::new(());
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let poster = {
+            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
+            thread::spawn(move || {
+                mailbox.post(letter(1, &alive));
+                mailbox.post(letter(2, &alive));
+            })
+        };
+        assert_eq!(receive(&mailbox, 2), [1, 2]);
+        poster.join().unwrap();
+        drop(mailbox);
+        assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+    });
+}
+
+#[test]
+fn two_posters_and_a_parking_owner_lose_nothing() {
+    loom::model(|| {
+        let alive = std::sync::Arc::new(());
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let posters = [1, 2].map(|value| {
+            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
+            thread::spawn(move || mailbox.post(letter(value, &alive)))
+        });
+        let mut received = receive(&mailbox, 2);
+        received.sort_unstable();
+        assert_eq!(received, [1, 2]);
+        posters.map(|poster| poster.join().unwrap());
+        drop(mailbox);
+        assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+    });
+}
+
+#[test]
+fn a_batch_arrives_whole_and_in_order() {
+    loom::model(|| {
+        let alive = std::sync::Arc::new(());
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let poster = {
+            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
+            thread::spawn(move || {
+                let mut batch = Fifo::new();
+                batch.extend((1..4).map(|value| letter(value, &alive)));
+                mailbox.post_all(batch);
+            })
+        };
+        assert_eq!(receive(&mailbox, 3), [1, 2, 3]);
+        poster.join().unwrap();
+    });
+}
+
+#[test]
+fn a_park_that_times_out_beside_a_post_leaves_the_next_one_sound() {
+    loom::model(|| {
+        let alive = std::sync::Arc::new(());
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let poster = {
+            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
+            thread::spawn(move || {
+                mailbox.post(letter(1, &alive));
+                mailbox.post(letter(2, &alive));
+            })
+        };
+        mailbox.park(&[], Some(Duration::ZERO)).unwrap();
+        assert_eq!(receive(&mailbox, 2), [1, 2]);
+        poster.join().unwrap();
+    });
+}
+
+#[test]
+fn a_nudge_ends_a_park_without_a_post() {
+    loom::model(|| {
+        let mailbox = Arc::new(Mailbox::<Letter>::new().unwrap());
+        let stop = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+        let nudger = {
+            let (mailbox, stop) = (Arc::clone(&mailbox), Arc::clone(&stop));
+            thread::spawn(move || {
+                stop.store(true, Ordering::Relaxed);
+                mailbox.wake();
+            })
+        };
+        while !stop.load(Ordering::Relaxed) {
+            mailbox.park(&[], None).unwrap();
+        }
+        nudger.join().unwrap();
+    });
+}
+
+#[test]
+fn letters_posted_while_the_owner_leaves_are_dropped_once() {
+    loom::model(|| {
+        let alive = std::sync::Arc::new(());
+        let mailbox = Arc::new(Mailbox::new().unwrap());
+        let poster = {
+            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
+            thread::spawn(move || mailbox.post(letter(1, &alive)))
+        };
+        drop(mailbox.take());
+        drop(mailbox);
+        poster.join().unwrap();
+        assert_eq!(std::sync::Arc::strong_count(&alive), 1);
+    });
+}

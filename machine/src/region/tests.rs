@@ -1,0 +1,246 @@
+//! Tests of [`Region`]: contents, sparseness and extents.
+
+use super::*;
+use std::sync::Arc;
+
+const MIB: u64 = 1 << 20;
+
+/// Resident memory of the region's mapping in pages, as mincore(2) counts them.
+fn resident_granules(region: &Region, from: u64, to: u64) -> usize {
+    let pages = ((to - from) / GRANULE_BYTES) as usize;
+    let mut vector = vec![0u8; pages];
+    // SAFETY: the range lies inside the mapping, and the vector has a byte for each page.
+    let rc = unsafe {
+        let start = region.at(from).cast();
+        libc::mincore(start, (to - from) as usize, vector.as_mut_ptr())
+    };
+    assert_eq!(rc, 0);
+    vector.iter().filter(|&&byte| byte & 1 != 0).count()
+}
+
+#[test]
+fn a_new_region_reads_as_zero_and_has_one_hole() {
+    let region = Region::new(10_000).unwrap();
+    let mut bytes = [1u8; 10_000];
+    region.read(0, &mut bytes);
+    assert!(bytes.iter().all(|&byte| byte == 0));
+    assert_eq!(region.next_extent(0), (10_000, false));
+    assert_eq!(region.next_extent(9_999), (1, false));
+    assert_eq!(region.next_extent(10_000), (0, false));
+}
+
+#[test]
+fn what_was_written_is_read_back_across_granules() {
+    let region = Region::new(MIB).unwrap();
+    let data: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8 + 1).collect();
+    region.write(4_000, &data);
+    let mut back = vec![9u8; 24_576];
+    region.read(0, &mut back);
+    assert!(back[..4_000].iter().all(|&byte| byte == 0));
+    assert_eq!(&back[4_000..24_000], &data[..]);
+    assert!(back[24_000..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn reading_holes_takes_no_memory() {
+    let region = Region::new(64 * MIB).unwrap();
+    let mut bytes = vec![7u8; MIB as usize];
+    for offset in (0..64 * MIB).step_by(MIB as usize) {
+        region.read(offset, &mut bytes);
+    }
+    assert!(bytes.iter().all(|&byte| byte == 0));
+    assert_eq!(resident_granules(&region, 0, 64 * MIB), 0);
+}
+
+#[test]
+fn a_written_sector_takes_one_granule() {
+    let region = Region::new(64 * MIB).unwrap();
+    region.write(5 * MIB + 512, &[1; 512]);
+    assert_eq!(resident_granules(&region, 0, 64 * MIB), 1);
+}
+
+#[test]
+fn extents_tell_written_granules_from_holes() {
+    let region = Region::new(1 << 40).unwrap();
+    region.write(1 << 39, &[1; 512]);
+    region.write((1 << 39) + 4096, &[1; 4096 * 70]);
+    region.write((1 << 40) - 1, &[1]);
+    assert_eq!(region.next_extent(0), (1 << 39, false));
+    assert_eq!(region.next_extent(1 << 39), (4096 * 71, true));
+    assert_eq!(region.next_extent((1 << 39) + 100), (4096 * 71 - 100, true));
+    let hole = (1 << 39) + 4096 * 71;
+    assert_eq!(region.next_extent(hole), ((1 << 40) - 4096 - hole, false));
+    assert_eq!(region.next_extent((1 << 40) - 4096), (4096, true));
+}
+
+#[test]
+fn the_longest_region_is_usable_at_both_ends() {
+    let region = Region::new(MAX_LEN_BYTES).unwrap();
+    region.write(0, b"first");
+    region.write(MAX_LEN_BYTES - 4, b"last");
+    let mut bytes = [0; 4];
+    region.read(MAX_LEN_BYTES - 4, &mut bytes);
+    assert_eq!(&bytes, b"last");
+    assert_eq!(region.next_extent(4096), (MAX_LEN_BYTES - 8192, false));
+    region.discard(0, MAX_LEN_BYTES).unwrap();
+    assert_eq!(region.next_extent(0), (MAX_LEN_BYTES, false));
+}
+
+#[test]
+fn a_region_beyond_the_limit_is_refused() {
+    let error = Region::new(MAX_LEN_BYTES + 1).err().unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_discarded_range_reads_as_zero_and_its_neighbours_stay() {
+    let region = Region::new(MIB).unwrap();
+    region.write(0, &vec![0xAA; MIB as usize]);
+    region.discard(5_000, 20_000).unwrap();
+    let mut back = vec![0u8; MIB as usize];
+    region.read(0, &mut back);
+    assert!(back[..5_000].iter().all(|&byte| byte == 0xAA));
+    assert!(back[5_000..25_000].iter().all(|&byte| byte == 0));
+    assert!(back[25_000..].iter().all(|&byte| byte == 0xAA));
+    // Granules 2 to 5 lie wholly inside 5,000..25,000.
+    assert_eq!(region.next_extent(0), (8_192, true));
+    assert_eq!(region.next_extent(8_192), (16_384, false));
+    assert_eq!(region.next_extent(24_576), (MIB - 24_576, true));
+    assert_eq!(resident_granules(&region, 0, MIB), 256 - 4);
+}
+
+#[test]
+fn a_discard_to_an_odd_end_gives_the_last_granule_back() {
+    let region = Region::new(10_000).unwrap();
+    region.write(0, &[1; 10_000]);
+    region.discard(8_192, 1_808).unwrap();
+    assert_eq!(region.next_extent(8_192), (1_808, false));
+    assert_eq!(region.next_extent(0), (8_192, true));
+}
+
+#[test]
+fn a_discard_inside_one_granule_only_zeroes() {
+    let region = Region::new(8_192).unwrap();
+    region.write(0, &[1; 8_192]);
+    region.discard(100, 200).unwrap();
+    let mut back = [9u8; 400];
+    region.read(0, &mut back);
+    assert!(
+        back[..100]
+            .iter()
+            .chain(&back[300..])
+            .all(|&byte| byte == 1)
+    );
+    assert!(back[100..300].iter().all(|&byte| byte == 0));
+    assert_eq!(region.next_extent(0), (8_192, true));
+}
+
+#[test]
+fn a_fill_writes_its_byte_and_zero_leaves_holes() {
+    let region = Region::new(MIB).unwrap();
+    region.fill(100, 10_000, 0x55);
+    let mut back = vec![0u8; 12_288];
+    region.read(0, &mut back);
+    assert!(back[100..10_100].iter().all(|&byte| byte == 0x55));
+    assert!(
+        back[..100]
+            .iter()
+            .chain(&back[10_100..])
+            .all(|&byte| byte == 0)
+    );
+    region.fill(0, MIB, 0);
+    region.read(0, &mut back);
+    assert!(back.iter().all(|&byte| byte == 0));
+    assert_eq!(resident_granules(&region, 0, MIB), 3);
+}
+
+#[test]
+fn a_region_of_length_zero_is_allowed() {
+    let region = Region::new(0).unwrap();
+    region.read(0, &mut []);
+    region.write(0, &[]);
+    region.fill(0, 0, 1);
+    region.discard(0, 0).unwrap();
+    assert_eq!(region.next_extent(0), (0, false));
+}
+
+#[test]
+#[should_panic(expected = "cannot read 2 bytes at 4095 in a region of 4096 bytes")]
+fn a_read_past_the_end_is_the_callers_defect() {
+    Region::new(4096).unwrap().read(4095, &mut [0; 2]);
+}
+
+#[test]
+#[should_panic(expected = "cannot write 1 bytes at 18446744073709551615")]
+fn an_offset_that_overflows_is_the_callers_defect() {
+    Region::new(4096).unwrap().write(u64::MAX, &[0; 1]);
+}
+
+/// Random writes, fills and discards of one thread, compared with a plain vector.
+#[test]
+fn any_sequence_of_operations_agrees_with_a_plain_array() {
+    const LEN: u64 = 50_000;
+    let region = Region::new(LEN).unwrap();
+    let mut model = vec![0u8; LEN as usize];
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut random = |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    for step in 0..3_000u32 {
+        let offset = random(LEN + 1);
+        let len = random(LEN - offset + 1).min(random(20_000));
+        let range = offset as usize..(offset + len) as usize;
+        match random(4) {
+            0 => {
+                let data = vec![step as u8 | 1; len as usize];
+                region.write(offset, &data);
+                model[range].copy_from_slice(&data);
+            }
+            1 => {
+                let byte = random(3) as u8;
+                region.fill(offset, len, byte);
+                model[range].fill(byte);
+            }
+            2 => {
+                region.discard(offset, len).unwrap();
+                model[range].fill(0);
+            }
+            _ => {
+                let mut back = vec![0xEE; len as usize];
+                region.read(offset, &mut back);
+                assert_eq!(back, model[range]);
+            }
+        }
+        let (extent, written) = region.next_extent(offset);
+        assert!(
+            written
+                || model[offset as usize..][..extent as usize]
+                    .iter()
+                    .all(|&b| b == 0)
+        );
+    }
+}
+
+#[test]
+fn threads_write_their_own_sectors_of_shared_granules() {
+    let region = Arc::new(Region::new(MIB).unwrap());
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let region = &region;
+            scope.spawn(move || {
+                for sector in (thread..2048).step_by(4) {
+                    region.write(sector * 512, &[thread as u8 + 1; 512]);
+                }
+            });
+        }
+    });
+    let mut sector = [0u8; 512];
+    for index in 0..2048 {
+        region.read(index * 512, &mut sector);
+        assert!(sector.iter().all(|&byte| u64::from(byte) == index % 4 + 1));
+    }
+    assert_eq!(region.next_extent(0), (MIB, true));
+}
