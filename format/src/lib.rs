@@ -1,1 +1,19 @@
-//! On-disk and on-wire layouts as pure functions between bytes and structs.
+//! On-disk layouts as pure functions between bytes and structs.
+//!
+//! Every module holds one format: `mbr` and `ebr` (the PC partition table and
+//! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
+//! (the Apple partition map). Decoders take the bytes of whole sectors and
+//! answer with a struct or with an error that names the place, what was found
+//! and what was expected; they never panic and never allocate more than a
+//! bound that each module states. Nothing here does I/O: what has to be read
+//! next is asked of a [`SectorRead`] closure or returned as a sector number.
+//!
+//! The layouts are described byte by byte in `docs/formats/`.
+#![forbid(unsafe_code)]
+
+mod bytes;
+pub mod ebr;
+pub mod mbr;
+mod media;
+
+pub use media::{Media, SectorRead};
