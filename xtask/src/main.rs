@@ -1,2 +1,72 @@
-//! Checks and chores of the repository.
-fn main() {}
+//! Checks and chores of the repository: `cargo xtask COMMAND`.
+//!
+//! Each command lives in a module of its own; this file only chooses one. The exit code is 0 when
+//! everything held, 1 when something failed, and 77 when a check could not be made on this machine
+//! (the convention of automake, which `.ci/run` counts as skipped).
+#![forbid(unsafe_code)]
+
+mod fuzz;
+mod instructions;
+mod miri;
+mod packages;
+mod run;
+mod test;
+mod tidy;
+mod totals;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test                  install missing Debian packages where allowed, then build and run all tests
+                        (UGEOM_NO_INSTALL=1 forbids installing)
+  tidy                  check the floors, sizes, openings, unsafe code, pages and fuzz targets
+  instructions [--save] instructions a read under callgrind, against bench/instructions.toml
+  miri                  the tests of machine and stack under Miri (nightly)
+  fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
+";
+
+/// How a command ended when it ran to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    /// The check could not be made here; the command has said why.
+    Skipped,
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&words) {
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::FAILURE,
+        Ok(Outcome::Skipped) => ExitCode::from(77),
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[&str]) -> Result<Outcome> {
+    match words {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["instructions"] => instructions::run(false),
+        ["instructions", "--save"] => instructions::run(true),
+        ["miri"] => miri::run(),
+        ["fuzz"] => fuzz::run(60),
+        ["fuzz", seconds] => match seconds.parse() {
+            Ok(seconds) => fuzz::run(seconds),
+            Err(_) => bail!("fuzz: {seconds:?} is not a number of seconds"),
+        },
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(Outcome::Passed)
+        }
+        other => bail!("no such command: {}\n\n{USAGE}", other.join(" ")),
+    }
+}

@@ -1,0 +1,128 @@
+//! Tests that cannot run here say so, and are counted as skipped rather than as passed.
+//!
+//! `cargo xtask test` sets `UGEOM_SKIP_LOG` to a file; every skip is appended to it, and listed at
+//! the end of the run with its reason.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// One line a program: `PROGRAM PACKAGE`.
+const PROGRAMS: &str = include_str!("../programs.txt");
+
+/// Reports that the test `name` (or the part of it with that name) did not run, and why: one line
+/// `SKIP name: reason` on stderr, and one in the file named by `UGEOM_SKIP_LOG`.
+pub fn skip(name: &str, reason: &str) {
+    eprintln!("SKIP {name}: {reason}");
+    if let Some(log) = std::env::var_os("UGEOM_SKIP_LOG") {
+        // Without the log the line on stderr stands alone; that is no reason to fail the test.
+        let _ = append(Path::new(&log), &log_line(name, reason));
+    }
+}
+
+/// The path of `program`, or `None` after reporting that the test `name` is skipped, with the
+/// Debian package to install. `/usr/sbin` is searched as well: the partitioning tools live there
+/// and Debian leaves it out of the `PATH` of most users.
+pub fn program(name: &str, program: &str) -> Option<PathBuf> {
+    let found = search(program);
+    if found.is_none() {
+        skip(name, &missing(program));
+    }
+    found
+}
+
+/// The path of `file` in the directory of shared test material (`UGEOM_SHARED`, or `shared` beside
+/// the repository), or `None` after reporting that the test `name` is skipped.
+pub fn shared(name: &str, file: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("UGEOM_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")),
+        PathBuf::from,
+    );
+    let path = root.join(file);
+    if path.exists() {
+        return Some(path);
+    }
+    skip(
+        name,
+        &format!(
+            "{} is not there (UGEOM_SHARED names its directory)",
+            path.display()
+        ),
+    );
+    None
+}
+
+fn search(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    let dirs = std::env::split_paths(&path).chain(sbin);
+    dirs.map(|dir| dir.join(OsString::from(program)))
+        .find(|file| file.is_file())
+}
+
+fn missing(program: &str) -> String {
+    let package = PROGRAMS.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(program))
+            .then(|| words.next())
+            .flatten()
+    });
+    match package {
+        Some(package) => format!("no program {program} (Debian package {package})"),
+        None => format!("no program {program}"),
+    }
+}
+
+/// `TEST<tab>NAME<tab>REASON`. The harness runs each test in a process or in a thread of its own,
+/// so that the two tell tests apart when one test skips several parts.
+fn log_line(name: &str, reason: &str) -> String {
+    let thread = std::thread::current();
+    let test = format!("{}:{:?}", std::process::id(), thread.id());
+    let one_line = |text: &str| text.replace(['\n', '\t'], " ");
+    format!("{test}\t{}\t{}\n", one_line(name), one_line(reason))
+}
+
+/// One write in append mode, so that lines of tests that run together do not mix.
+fn append(log: &Path, line: &str) -> std::io::Result<()> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)?
+        .write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        assert_eq!(
+            missing("sgdisk"),
+            "no program sgdisk (Debian package gdisk)"
+        );
+        assert_eq!(missing("no-such"), "no program no-such");
+    }
+
+    #[test]
+    fn programs_are_found_by_name() {
+        assert!(search("sh").is_some());
+        assert_eq!(search("no-such-program-anywhere"), None);
+    }
+
+    #[test]
+    fn the_log_holds_one_line_a_skip() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let log = dir.path().join("log");
+        append(&log, &log_line("a", "b\nc\td"))?;
+        append(&log, &log_line("e", "f"))?;
+        let text = std::fs::read_to_string(&log)?;
+        let fields: Vec<Vec<&str>> = text.lines().map(|l| l.split('\t').collect()).collect();
+        assert_eq!(fields.len(), 2);
+        assert_eq!(fields[0][1..], ["a", "b c d"]);
+        assert_eq!(fields[1][1..], ["e", "f"]);
+        assert_eq!(fields[0][0], fields[1][0]);
+        Ok(())
+    }
+}

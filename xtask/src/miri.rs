@@ -1,0 +1,37 @@
+//! `cargo xtask miri`: the tests of `machine` and `stack` under Miri, which finds undefined
+//! behaviour that tests on the real processor pass over.
+//!
+//! Tests that Miri cannot run (system calls it does not know) carry `#[cfg_attr(miri, ignore)]`.
+
+use crate::{Outcome, run};
+use anyhow::Result;
+
+pub fn run() -> Result<Outcome> {
+    if !run::succeeds(run::nightly_cargo().args(["miri", "--version"])) {
+        println!("SKIP miri: not installed; rustup toolchain install nightly --component miri");
+        return Ok(Outcome::Skipped);
+    }
+    let mut flags = std::env::var("MIRIFLAGS").unwrap_or_default();
+    // The clock and the number of processors of the machine are read by the code under test.
+    flags.push_str(" -Zmiri-disable-isolation");
+    let watched = run::watch(
+        run::nightly_cargo()
+            .args([
+                "miri",
+                "test",
+                "-p",
+                "ugeom-machine",
+                "-p",
+                "ugeom-stack",
+                "--lib",
+            ])
+            .arg("--no-fail-fast")
+            .env("MIRIFLAGS", flags.trim())
+            .env("CARGO_TARGET_DIR", run::target_dir().join("miri")),
+    )?;
+    Ok(if watched.success {
+        Outcome::Passed
+    } else {
+        Outcome::Failed
+    })
+}

@@ -1,0 +1,169 @@
+//! Words that do not belong in the source, each with what to write instead.
+
+use super::{Finding, Source};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Everywhere,
+    /// Crates that are used by others, outside their tests.
+    Libraries,
+    /// Crates that compute and do no input or output, outside their tests.
+    Pure,
+}
+
+struct Ban {
+    tokens: &'static [&'static str],
+    scope: Scope,
+    why: &'static str,
+    instead: &'static str,
+}
+
+const LIBRARIES: &[&str] = &[
+    "machine",
+    "format",
+    "measure",
+    "guasi",
+    "engine",
+    "guasi-capi",
+    "stack",
+    "classes",
+    "serve",
+    "bench",
+];
+const PURE: &[&str] = &["format", "measure"];
+
+const PRINTS: &str = "only the program decides what is printed, and print! panics on a closed pipe";
+const PRINT_INSTEAD: &str = "return the text, or write to the `impl Write` the caller gave";
+const UNFINISHED: &str = "nothing unfinished is kept";
+const UNFINISHED_INSTEAD: &str = "finish it, or return an error that says what is not supported";
+const IMPURE: &str = "format and measure are pure functions, so that they can be fuzzed and proved";
+const IMPURE_INSTEAD: &str = "take the bytes or figures as arguments";
+
+const BANS: &[Ban] = &[
+    Ban {
+        tokens: &["dbg", "!"],
+        scope: Scope::Everywhere,
+        why: "it is for looking once",
+        instead: "assert in a test what you looked for",
+    },
+    Ban {
+        tokens: &["todo", "!"],
+        scope: Scope::Everywhere,
+        why: UNFINISHED,
+        instead: UNFINISHED_INSTEAD,
+    },
+    Ban {
+        tokens: &["unimplemented", "!"],
+        scope: Scope::Everywhere,
+        why: UNFINISHED,
+        instead: UNFINISHED_INSTEAD,
+    },
+    Ban {
+        tokens: &["(", "dead_code"],
+        scope: Scope::Everywhere,
+        why: "dead code is read, compiled and believed",
+        instead: "remove the code",
+    },
+    Ban {
+        tokens: &["static", "mut"],
+        scope: Scope::Everywhere,
+        why: "every use of it is unsafe",
+        instead: "use an atomic, a OnceLock or a thread_local",
+    },
+    Ban {
+        tokens: &["println", "!"],
+        scope: Scope::Libraries,
+        why: PRINTS,
+        instead: PRINT_INSTEAD,
+    },
+    Ban {
+        tokens: &["print", "!"],
+        scope: Scope::Libraries,
+        why: PRINTS,
+        instead: PRINT_INSTEAD,
+    },
+    Ban {
+        tokens: &["eprintln", "!"],
+        scope: Scope::Libraries,
+        why: "only the program decides what is printed",
+        instead: "return an error",
+    },
+    Ban {
+        tokens: &["process", ":", ":", "exit"],
+        scope: Scope::Libraries,
+        why: "a library that ends the process loses what its caller holds",
+        instead: "return an error",
+    },
+    Ban {
+        tokens: &["std", ":", ":", "fs"],
+        scope: Scope::Pure,
+        why: IMPURE,
+        instead: IMPURE_INSTEAD,
+    },
+    Ban {
+        tokens: &["std", ":", ":", "net"],
+        scope: Scope::Pure,
+        why: IMPURE,
+        instead: IMPURE_INSTEAD,
+    },
+    Ban {
+        tokens: &["std", ":", ":", "time"],
+        scope: Scope::Pure,
+        why: IMPURE,
+        instead: IMPURE_INSTEAD,
+    },
+];
+
+/// Marks of unfinished work, which stand in comments and so are no tokens. Spelled in two parts
+/// because this file is checked, too.
+const MARKS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME")];
+
+pub fn check(source: &Source) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for ban in BANS {
+        if !applies(ban.scope, source) {
+            continue;
+        }
+        for token in source.find(ban.tokens) {
+            if ban.scope == Scope::Everywhere || !token.test {
+                let word = ban.tokens.concat();
+                let what = word.trim_start_matches('(');
+                findings.push(Finding::new(
+                    source.path,
+                    token.line,
+                    what,
+                    ban.why,
+                    ban.instead,
+                ));
+            }
+        }
+    }
+    for (index, line) in source.text.lines().enumerate() {
+        for mark in MARKS {
+            if line.contains(mark) {
+                let line = index + 1;
+                findings.push(Finding::new(
+                    source.path,
+                    line,
+                    *mark,
+                    UNFINISHED,
+                    "do it now",
+                ));
+            }
+        }
+    }
+    findings
+}
+
+fn applies(scope: Scope, source: &Source) -> bool {
+    let in_library = |crates: &[&str]| {
+        crates.contains(&source.crate_dir())
+            && source.path.contains("/src/")
+            && !source.is_test_file()
+    };
+    match scope {
+        Scope::Everywhere => true,
+        Scope::Libraries => in_library(LIBRARIES),
+        Scope::Pure => in_library(PURE),
+    }
+}
