@@ -1,0 +1,84 @@
+//! Why a disklabel cannot be read or written.
+
+use super::{MAGIC, MAX_PARTITIONS};
+
+/// Why there is no usable disklabel at a place.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No magic number at any of the places where labels stand.
+    #[error("no disklabel: the magic {MAGIC:#010x} stands at none of the usual places")]
+    NotFound,
+    /// Fewer bytes than the label needs.
+    #[error("the label at byte {offset} needs {expected} bytes, {found} are there")]
+    Short {
+        /// Byte of the provider at which the label begins.
+        offset: u64,
+        /// Bytes from there.
+        found: usize,
+        /// Bytes needed.
+        expected: usize,
+    },
+    /// The label of a machine with the other byte order.
+    #[error(
+        "the label at byte {offset} is big-endian (magic {MAGIC:#010x} reversed): \
+         labels of big-endian machines are not read"
+    )]
+    BigEndian {
+        /// Byte of the provider at which the label begins.
+        offset: u64,
+    },
+    /// One of the two magic numbers is wrong.
+    #[error(
+        "the label at byte {offset} has magic {found:#010x} at its byte {field}, \
+         expected {MAGIC:#010x}"
+    )]
+    Magic {
+        /// Byte of the provider at which the label begins.
+        offset: u64,
+        /// 0 or 132.
+        field: usize,
+        /// What stands there.
+        found: u32,
+    },
+    /// More partitions than fit in what is left of the sector.
+    #[error("the label at byte {offset} claims {found} partitions, 1 to {most} fit there")]
+    PartitionCount {
+        /// Byte of the provider at which the label begins.
+        offset: u64,
+        /// `d_npartitions`.
+        found: u16,
+        /// The largest number possible, at most [`MAX_PARTITIONS`].
+        most: usize,
+    },
+    /// The XOR over the label is not 0.
+    #[error("the label at byte {offset} has checksum {found:#06x}, expected {expected:#06x}")]
+    Checksum {
+        /// Byte of the provider at which the label begins.
+        offset: u64,
+        /// `d_checksum`.
+        found: u16,
+        /// What the label's bytes give.
+        expected: u16,
+    },
+    /// A sector size that cannot be used with this provider.
+    #[error(
+        "the label at byte {offset} counts in sectors of {found} bytes, \
+         the provider's are {provider} bytes: not a multiple"
+    )]
+    SectorSize {
+        /// Byte of the provider at which the label begins.
+        offset: u64,
+        /// `d_secsize`.
+        found: u32,
+        /// The provider's sector size in bytes.
+        provider: u32,
+    },
+    /// A label to be written has too many partitions for its place.
+    #[error("a label of {found} partitions does not fit, the most is {most} (of {MAX_PARTITIONS})")]
+    TooMany {
+        /// Number of partitions.
+        found: usize,
+        /// What fits.
+        most: usize,
+    },
+}

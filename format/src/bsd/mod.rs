@@ -1,0 +1,405 @@
+//! The BSD disklabel: up to 22 partitions, a to v, in one sector.
+//!
+//! ```text
+//! byte   0  magic 0x82564557            136  checksum: XOR of all 16-bit words
+//!        4  type, subtype (u16)         138  number of partitions (u16)
+//!        8  type name, 24 pack name     140  boot area, 144 superblock (u32, bytes)
+//!       40  bytes a sector (u32)        148  partitions, 16 bytes each:
+//!       44  sectors a track                  0 sectors u32 | 4 first sector u32
+//!       48  tracks a cylinder                8 fragment size u32 | 12 type u8
+//!       52  cylinders                       13 fragments a block u8
+//!       56  sectors a cylinder              14 cylinders a group u16
+//!       60  sectors in all
+//!       64  spares, speed, skews ... 132 magic again
+//! ```
+//! Labels are little-endian here (those of big-endian machines are named as
+//! such and refused) and stand in sector 1 of the disk or slice, on the Alpha
+//! at byte 64 of sector 0, and at byte 512 where a tool ignored a larger
+//! sector size. Sources: FreeBSD `sys/sys/disk/bsd.h`, `sys/geom/geom_bsd.c`,
+//! `docs/formats/bsd.md`.
+
+mod error;
+mod types;
+
+pub use error::Error;
+pub use types::FsType;
+
+use crate::bytes;
+
+/// The number that begins a label and stands again at its byte 132.
+pub const MAGIC: u32 = 0x8256_4557;
+/// Bytes before the first partition.
+pub const HEADER_SIZE_BYTES: usize = 148;
+/// Most partitions that fit in a sector of 512 bytes. FreeBSD uses up to 20.
+pub const MAX_PARTITIONS: usize = 22;
+/// Index of `c`, the raw partition, which by convention is the whole disk or
+/// slice.
+pub const RAW_PARTITION: usize = 2;
+/// Size of the boot area that the label is part of.
+pub const BOOT_AREA_SIZE_BYTES: u32 = 8192;
+
+const PARTITION_SIZE_BYTES: usize = 16;
+
+/// Where a label stands, in the order in which GEOM looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Location {
+    /// At the beginning of sector 1.
+    SectorOne,
+    /// At byte 512, inside sector 0 of a disk with larger sectors.
+    Byte512,
+    /// At byte 64 of sector 0: Alpha.
+    Alpha,
+}
+
+impl Location {
+    /// All places, in GEOM's order.
+    pub const ALL: [Location; 3] = [Location::SectorOne, Location::Byte512, Location::Alpha];
+
+    /// Byte offset from the beginning of the disk or slice.
+    pub fn offset_bytes(self, sector_size_bytes: u32) -> u64 {
+        match self {
+            Location::SectorOne => u64::from(sector_size_bytes),
+            Location::Byte512 => 512,
+            Location::Alpha => 64,
+        }
+    }
+
+    /// Number of partitions that fit between the label's header and the end of
+    /// its sector.
+    pub fn max_partitions(self, sector_size_bytes: u32) -> usize {
+        let used = match self {
+            Location::SectorOne => 0,
+            other => other.offset_bytes(sector_size_bytes) as usize,
+        };
+        let room = (sector_size_bytes as usize).saturating_sub(used + HEADER_SIZE_BYTES);
+        (room / PARTITION_SIZE_BYTES).min(MAX_PARTITIONS)
+    }
+}
+
+/// One partition of a label, as it stands on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Partition {
+    /// Length in the label's sectors; 0 when unused.
+    pub sectors: u32,
+    /// First sector; see [`Label::base`] for what it counts from.
+    pub start: u32,
+    /// File system fragment size in bytes.
+    pub fragment_size_bytes: u32,
+    /// What the partition holds.
+    pub kind: FsType,
+    /// Fragments a block.
+    pub fragments: u8,
+    /// Cylinders a group (UFS) or segment shift (LFS).
+    pub group: u16,
+}
+
+/// A partition with its place in the disk or slice that holds the label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// Place in the table: 0 is `a`.
+    pub index: usize,
+    /// First byte, counted from the beginning of the disk or slice.
+    pub start_bytes: u64,
+    /// Length in bytes.
+    pub size_bytes: u64,
+    /// What the partition holds.
+    pub kind: FsType,
+}
+
+impl Slice {
+    /// The partition's letter.
+    pub fn letter(&self) -> char {
+        letter(self.index)
+    }
+}
+
+/// The letter of a partition: `a` for 0.
+pub fn letter(index: usize) -> char {
+    char::from(b'a' + (index % 26) as u8)
+}
+
+/// A decoded disklabel; fields are named for what they mean, with the C name
+/// in their description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// Kind of drive, `d_type` (4 SCSI, 5 ESDI, 10 floppy).
+    pub drive_type: u16,
+    /// `d_subtype`.
+    pub drive_subtype: u16,
+    /// `d_typename`, padded with NUL.
+    pub type_name: [u8; 16],
+    /// `d_packname`, padded with NUL.
+    pub pack_name: [u8; 16],
+    /// `d_secsize`: the unit of all sector numbers in the label.
+    pub sector_size_bytes: u32,
+    /// `d_nsectors`: sectors a track.
+    pub track_sectors: u32,
+    /// `d_ntracks`: tracks a cylinder.
+    pub cylinder_tracks: u32,
+    /// `d_ncylinders`.
+    pub cylinders: u32,
+    /// `d_secpercyl`.
+    pub cylinder_sectors: u32,
+    /// `d_secperunit`: sectors of the whole drive.
+    pub unit_sectors: u32,
+    /// Bytes 64 to 131 (spares, speed, skews, flags, drive data), which
+    /// describe hardware of the eighties and are kept as they are.
+    pub hardware: [u8; 68],
+    /// `d_bbsize`: bytes of the boot area.
+    pub boot_area_size_bytes: u32,
+    /// `d_sbsize`: largest superblock in bytes.
+    pub superblock_size_bytes: u32,
+    /// The partitions, used or not; 1 to [`MAX_PARTITIONS`].
+    pub partitions: Vec<Partition>,
+}
+
+impl Label {
+    /// Decodes the label that begins with `data` and stands at byte `offset`
+    /// of a provider with sectors of `sector_size_bytes` bytes. `data` ends
+    /// where the label's sector ends.
+    ///
+    /// # Errors
+    /// In the order of the checks: length, byte order, both magic numbers, the
+    /// number of partitions, the checksum, the sector size (it must be a
+    /// multiple of the provider's, as in GEOM). Partitions that overlap or
+    /// reach past the end are not errors here.
+    pub fn decode(data: &[u8], offset: u64, sector_size_bytes: u32) -> Result<Label, Error> {
+        let need = |expected| match data.len() {
+            found if found < expected => Err(Error::Short {
+                offset,
+                found,
+                expected,
+            }),
+            _ => Ok(()),
+        };
+        need(HEADER_SIZE_BYTES)?;
+        for field in [0, 132] {
+            let found = bytes::u32_le(data, field);
+            if found == MAGIC.swap_bytes() {
+                return Err(Error::BigEndian { offset });
+            }
+            if found != MAGIC {
+                return Err(Error::Magic {
+                    offset,
+                    field,
+                    found,
+                });
+            }
+        }
+        let count = bytes::u16_le(data, 138);
+        let most = max_in(data.len());
+        if count == 0 || usize::from(count) > most {
+            return Err(Error::PartitionCount {
+                offset,
+                found: count,
+                most,
+            });
+        }
+        let end = HEADER_SIZE_BYTES + usize::from(count) * PARTITION_SIZE_BYTES;
+        let (found, expected) = (bytes::u16_le(data, 136), checksum(&data[..end]));
+        if found != expected {
+            return Err(Error::Checksum {
+                offset,
+                found,
+                expected,
+            });
+        }
+        let label = Label::fields(data, usize::from(count));
+        let (found, provider) = (label.sector_size_bytes, sector_size_bytes);
+        if found == 0 || provider == 0 || found % provider != 0 {
+            return Err(Error::SectorSize {
+                offset,
+                found,
+                provider,
+            });
+        }
+        Ok(label)
+    }
+
+    fn fields(data: &[u8], count: usize) -> Label {
+        Label {
+            drive_type: bytes::u16_le(data, 4),
+            drive_subtype: bytes::u16_le(data, 6),
+            type_name: bytes::take(data, 8),
+            pack_name: bytes::take(data, 24),
+            sector_size_bytes: bytes::u32_le(data, 40),
+            track_sectors: bytes::u32_le(data, 44),
+            cylinder_tracks: bytes::u32_le(data, 48),
+            cylinders: bytes::u32_le(data, 52),
+            cylinder_sectors: bytes::u32_le(data, 56),
+            unit_sectors: bytes::u32_le(data, 60),
+            hardware: bytes::take(data, 64),
+            boot_area_size_bytes: bytes::u32_le(data, 140),
+            superblock_size_bytes: bytes::u32_le(data, 144),
+            partitions: (0..count).map(|index| partition(data, index)).collect(),
+        }
+    }
+
+    /// The label's bytes: 148 and 16 for each partition, checksum included.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`] for none or more than [`MAX_PARTITIONS`].
+    pub fn encode(&self) -> Result<Vec<u8>, Error> {
+        let count = self.partitions.len();
+        if count == 0 || count > MAX_PARTITIONS {
+            return Err(Error::TooMany {
+                found: count,
+                most: MAX_PARTITIONS,
+            });
+        }
+        let mut data = vec![0; HEADER_SIZE_BYTES + count * PARTITION_SIZE_BYTES];
+        bytes::put_u32_le(&mut data, 0, MAGIC);
+        bytes::put_u16_le(&mut data, 4, self.drive_type);
+        bytes::put_u16_le(&mut data, 6, self.drive_subtype);
+        bytes::put(&mut data, 8, &self.type_name);
+        bytes::put(&mut data, 24, &self.pack_name);
+        bytes::put_u32_le(&mut data, 40, self.sector_size_bytes);
+        bytes::put_u32_le(&mut data, 44, self.track_sectors);
+        bytes::put_u32_le(&mut data, 48, self.cylinder_tracks);
+        bytes::put_u32_le(&mut data, 52, self.cylinders);
+        bytes::put_u32_le(&mut data, 56, self.cylinder_sectors);
+        bytes::put_u32_le(&mut data, 60, self.unit_sectors);
+        bytes::put(&mut data, 64, &self.hardware);
+        bytes::put_u32_le(&mut data, 132, MAGIC);
+        bytes::put_u16_le(&mut data, 138, count as u16);
+        bytes::put_u32_le(&mut data, 140, self.boot_area_size_bytes);
+        bytes::put_u32_le(&mut data, 144, self.superblock_size_bytes);
+        for (index, partition) in self.partitions.iter().enumerate() {
+            put_partition(&mut data, index, partition);
+        }
+        let sum = checksum(&data);
+        bytes::put_u16_le(&mut data, 136, sum);
+        Ok(data)
+    }
+
+    /// What the partitions' first sectors count from, in the label's sectors.
+    ///
+    /// Labels in slices hold absolute sector numbers, labels on whole disks
+    /// relative ones, and nothing in the label says which. GEOM's rule: the
+    /// first sector of the raw partition `c` is subtracted, unless a used
+    /// partition begins before it; then nothing is.
+    pub fn base(&self) -> u32 {
+        let raw = self
+            .partitions
+            .get(RAW_PARTITION)
+            .map_or(0, |raw| raw.start);
+        let before = |partition: &Partition| partition.sectors != 0 && partition.start < raw;
+        if self.partitions.iter().any(before) {
+            0
+        } else {
+            raw
+        }
+    }
+
+    /// The used partitions with their places, `c` included, in bytes from the
+    /// beginning of the disk or slice that holds the label.
+    ///
+    /// The sizes are the table's, also where the disk ends earlier.
+    pub fn slices(&self) -> impl Iterator<Item = Slice> {
+        let base = self.base();
+        let unit = u64::from(self.sector_size_bytes);
+        let used = self
+            .partitions
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| part.sectors != 0);
+        used.map(move |(index, part)| Slice {
+            index,
+            start_bytes: u64::from(part.start.saturating_sub(base)) * unit,
+            size_bytes: u64::from(part.sectors) * unit,
+            kind: part.kind,
+        })
+    }
+}
+
+/// Looks for a label in `head`, the first two sectors of a disk or slice, at
+/// each place in GEOM's order.
+///
+/// # Errors
+/// [`Error::NotFound`] when no place holds a magic number; otherwise what is
+/// wrong with the first label that does.
+pub fn find(head: &[u8], sector_size_bytes: u32) -> Result<(Location, Label), Error> {
+    let mut damaged = Error::NotFound;
+    for location in Location::ALL {
+        if location == Location::Byte512 && sector_size_bytes == 512 {
+            continue;
+        }
+        let offset = location.offset_bytes(sector_size_bytes);
+        let unit = u64::from(sector_size_bytes.max(1));
+        let end = (offset / unit + 1) * unit;
+        let span = offset as usize..(end as usize).min(head.len());
+        match Label::decode(head.get(span).unwrap_or(&[]), offset, sector_size_bytes) {
+            Ok(label) => return Ok((location, label)),
+            Err(Error::Short { .. } | Error::Magic { field: 0, .. }) => {}
+            Err(error) if damaged == Error::NotFound => damaged = error,
+            Err(_) => {}
+        }
+    }
+    Err(damaged)
+}
+
+/// The checksum of sector 0 that the Alpha's console wants at byte 504: the
+/// sum of the 63 64-bit words before it.
+pub fn alpha_checksum(sector: &[u8]) -> u64 {
+    (0..63).fold(0, |sum: u64, word| {
+        sum.wrapping_add(bytes::u64_le(sector, word * 8))
+    })
+}
+
+/// Puts an encoded label into the sector that holds it (sector 1, or sector 0
+/// for the other places) and, on the Alpha, brings that sector's checksum up
+/// to date. All other bytes stay.
+///
+/// # Errors
+/// [`Error::TooMany`] when the label does not fit at that place.
+pub fn put(sector: &mut [u8], location: Location, label: &Label) -> Result<(), Error> {
+    let size = u32::try_from(sector.len()).unwrap_or(u32::MAX);
+    let (found, most) = (label.partitions.len(), location.max_partitions(size));
+    if found > most {
+        return Err(Error::TooMany { found, most });
+    }
+    let at = match location {
+        Location::SectorOne => 0,
+        other => other.offset_bytes(size) as usize,
+    };
+    bytes::put(sector, at, &label.encode()?);
+    if location == Location::Alpha {
+        let sum = alpha_checksum(sector);
+        bytes::put_u64_le(sector, 504, sum);
+    }
+    Ok(())
+}
+
+/// XOR of the 16-bit words with the checksum field taken as 0.
+fn checksum(data: &[u8]) -> u16 {
+    let words = data.chunks_exact(2).map(|word| bytes::u16_le(word, 0));
+    words.fold(bytes::u16_le(data, 136), |sum, word| sum ^ word)
+}
+
+fn max_in(len: usize) -> usize {
+    (len.saturating_sub(HEADER_SIZE_BYTES) / PARTITION_SIZE_BYTES).min(MAX_PARTITIONS)
+}
+
+fn partition(data: &[u8], index: usize) -> Partition {
+    let at = HEADER_SIZE_BYTES + index * PARTITION_SIZE_BYTES;
+    Partition {
+        sectors: bytes::u32_le(data, at),
+        start: bytes::u32_le(data, at + 4),
+        fragment_size_bytes: bytes::u32_le(data, at + 8),
+        kind: FsType(bytes::byte(data, at + 12)),
+        fragments: bytes::byte(data, at + 13),
+        group: bytes::u16_le(data, at + 14),
+    }
+}
+
+fn put_partition(data: &mut [u8], index: usize, partition: &Partition) {
+    let at = HEADER_SIZE_BYTES + index * PARTITION_SIZE_BYTES;
+    bytes::put_u32_le(data, at, partition.sectors);
+    bytes::put_u32_le(data, at + 4, partition.start);
+    bytes::put_u32_le(data, at + 8, partition.fragment_size_bytes);
+    bytes::put(data, at + 12, &[partition.kind.0, partition.fragments]);
+    bytes::put_u16_le(data, at + 14, partition.group);
+}
+
+#[cfg(test)]
+mod tests;

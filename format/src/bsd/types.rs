@@ -1,0 +1,116 @@
+//! File system types of a disklabel's partitions.
+//!
+//! Source: FreeBSD `sys/sys/disk/bsd.h` (`FS_*`) and gpart(8) for the names.
+
+use std::fmt;
+
+/// The `p_fstype` byte of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FsType(pub u8);
+
+impl FsType {
+    /// Not in use, or not said.
+    pub const UNUSED: FsType = FsType(0);
+    /// Swap space.
+    pub const SWAP: FsType = FsType(1);
+    /// The fast file system of 4.2BSD: UFS.
+    pub const UFS: FsType = FsType(7);
+
+    /// gpart's name, if it has one.
+    pub fn alias(self) -> Option<&'static str> {
+        let known = TYPES.iter().find(|known| known.0 == self.0)?;
+        (!known.1.is_empty()).then_some(known.1)
+    }
+
+    /// The name that disklabel(8) prints (`4.2BSD`, `swap`), if it has one.
+    pub fn description(self) -> Option<&'static str> {
+        TYPES
+            .iter()
+            .find(|known| known.0 == self.0)
+            .map(|known| known.2)
+    }
+
+    /// Understands gpart's names, disklabel's names, `!7` and `!0x7`.
+    pub fn parse(text: &str) -> Option<FsType> {
+        if let Some(number) = text.strip_prefix('!') {
+            let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
+                Some(hex) => u8::from_str_radix(hex, 16),
+                None => number.parse(),
+            };
+            return value.ok().map(FsType);
+        }
+        TYPES
+            .iter()
+            .find(|known| {
+                known.2.eq_ignore_ascii_case(text)
+                    || (!known.1.is_empty() && known.1.eq_ignore_ascii_case(text))
+            })
+            .map(|known| FsType(known.0))
+    }
+}
+
+/// gpart's form: the name, or `!` and the decimal number.
+impl fmt::Display for FsType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.alias() {
+            Some(alias) => f.pad(alias),
+            None => f.pad(&format!("!{}", self.0)),
+        }
+    }
+}
+
+/// Number, gpart's name or nothing, disklabel's name.
+const TYPES: &[(u8, &str, &str)] = &[
+    (0, "", "unused"),
+    (1, "freebsd-swap", "swap"),
+    (2, "", "Version 6"),
+    (3, "", "Version 7"),
+    (4, "", "System V"),
+    (5, "", "4.1BSD"),
+    (6, "", "Eighth Edition"),
+    (7, "freebsd-ufs", "4.2BSD"),
+    (8, "", "MSDOS"),
+    (9, "", "4.4LFS"),
+    (10, "", "unknown"),
+    (11, "", "HPFS"),
+    (12, "", "ISO9660"),
+    (13, "", "boot"),
+    (14, "freebsd-vinum", "vinum"),
+    (15, "", "raid"),
+    (16, "", "Filecore"),
+    (17, "", "EXT2FS"),
+    (18, "", "NTFS"),
+    (20, "", "ccd"),
+    (21, "", "jfs"),
+    (22, "", "HAMMER"),
+    (23, "", "HAMMER2"),
+    (24, "", "UDF"),
+    (26, "", "EFS"),
+    (27, "freebsd-zfs", "ZFS"),
+    (30, "freebsd-nandfs", "nandfs"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_prints_as_something_that_parses_back() {
+        for number in 0..=255 {
+            let kind = FsType(number);
+            assert_eq!(FsType::parse(&kind.to_string()), Some(kind));
+            assert_eq!(
+                kind.description().and_then(FsType::parse).unwrap_or(kind),
+                kind
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_understood_in_any_case() {
+        assert_eq!(FsType::parse("FreeBSD-UFS"), Some(FsType::UFS));
+        assert_eq!(FsType::parse("4.2bsd"), Some(FsType::UFS));
+        assert_eq!(FsType::parse("!0x1b"), Some(FsType(27)));
+        assert_eq!(FsType::parse("linux-data"), None);
+    }
+}
