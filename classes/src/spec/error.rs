@@ -1,0 +1,292 @@
+//! Where a specification was written and what is wrong with it: spans, origins and the error
+//! that shows the line with a caret below the fault, as rustc does.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// How many characters of a line an error shows; of a longer line it shows the part around the
+/// fault.
+const SHOWN_CHARS: usize = 96;
+
+/// A piece of the text that a layer was read from, as byte offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start_bytes: usize,
+    /// Offset behind the last byte; equal to the start for an empty piece.
+    pub end_bytes: usize,
+}
+
+impl Span {
+    /// The span from `start_bytes` up to, not including, `end_bytes`.
+    pub const fn new(start_bytes: usize, end_bytes: usize) -> Span {
+        Span {
+            start_bytes,
+            end_bytes,
+        }
+    }
+
+    /// The smallest span that covers both.
+    pub fn to(self, other: Span) -> Span {
+        Span::new(
+            self.start_bytes.min(other.start_bytes),
+            self.end_bytes.max(other.end_bytes),
+        )
+    }
+}
+
+/// A value and the place it was read from. Two of them are equal when their values are: where
+/// something was written does not change what it means.
+#[derive(Clone, Debug, Default)]
+pub struct Spanned<T> {
+    /// What was read.
+    pub value: T,
+    /// Where it was read, within the text of the [`Origin`].
+    pub span: Span,
+}
+
+impl<T> Spanned<T> {
+    /// Joins a value with its place.
+    pub const fn new(value: T, span: Span) -> Spanned<T> {
+        Spanned { value, span }
+    }
+}
+
+impl<T: PartialEq> PartialEq for Spanned<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T: Eq> Eq for Spanned<T> {}
+
+/// The text that spans refer to: a specification from the command line, or one string inside a
+/// stack file. Cheap to copy, since all layers of one text share it. All origins are equal, for
+/// the reason given at [`Spanned`].
+#[derive(Clone, Debug)]
+pub struct Origin {
+    document: Arc<Document>,
+    place: Place,
+}
+
+#[derive(Debug)]
+struct Document {
+    file: Option<String>,
+    text: String,
+}
+
+/// How a span within a layer's text lies within the document.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// The layer's text stands in the document as it is, from this offset on.
+    From(usize),
+    /// The layer's text was written with escapes: only the whole literal can be pointed at.
+    Whole(Span),
+}
+
+impl Origin {
+    /// The text of a specification that was given by itself, as on a command line.
+    pub fn command_line(text: &str) -> Origin {
+        Origin::document(None, text)
+    }
+
+    /// The text of the file called `file`.
+    pub fn file(file: &str, text: &str) -> Origin {
+        Origin::document(Some(file.to_owned()), text)
+    }
+
+    fn document(file: Option<String>, text: &str) -> Origin {
+        let document = Document {
+            file,
+            text: text.to_owned(),
+        };
+        Origin {
+            document: Arc::new(document),
+            place: Place::From(0),
+        }
+    }
+
+    /// The origin of a string whose literal stands at `literal` in this text, quotes included.
+    pub(super) fn inside(&self, literal: Span, value: &str) -> Origin {
+        let raw = self
+            .document
+            .text
+            .get(literal.start_bytes..literal.end_bytes)
+            .unwrap_or("");
+        let place = match raw.get(1..raw.len().saturating_sub(1)) {
+            Some(inner) if inner == value => Place::From(literal.start_bytes + 1),
+            _ => Place::Whole(literal),
+        };
+        Origin {
+            document: Arc::clone(&self.document),
+            place,
+        }
+    }
+
+    /// An error about the piece at `span` of this text.
+    pub fn error(&self, span: Span, message: impl Into<String>) -> SpecError {
+        let text = self.document.text.as_str();
+        let (start, end) = match self.place {
+            Place::From(base) => (base + span.start_bytes, base + span.end_bytes),
+            Place::Whole(literal) => (literal.start_bytes, literal.end_bytes),
+        };
+        let start = floor_char(text, start);
+        let end = floor_char(text, end).max(start);
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        SpecError {
+            file: self.document.file.clone(),
+            line: 1 + text[..line_start].matches('\n').count(),
+            input: text[line_start..line_end].to_owned(),
+            column: 1 + text[line_start..start].chars().count(),
+            width: text[start..end.min(line_end)].chars().count().max(1),
+            message: message.into(),
+            help: None,
+        }
+    }
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Origin {}
+
+/// The nearest offset at or before `at` that lies between two characters of `text`.
+fn floor_char(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// What is wrong with a specification or a stack file, and where.
+///
+/// Its `Display` shows the message, the line, a caret line below it and the help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// The stack file, or nothing for a specification given by itself.
+    pub file: Option<String>,
+    /// The line of the fault, counted from 1.
+    pub line: usize,
+    /// The text of that line.
+    pub input: String,
+    /// Where the fault begins in the line, in characters, counted from 1.
+    pub column: usize,
+    /// How many characters the fault spans, at least 1.
+    pub width: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead, where that is known.
+    pub help: Option<String>,
+}
+
+impl SpecError {
+    /// The same error with a piece of advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> SpecError {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same error, advising the nearest of some names if one is near.
+    #[must_use]
+    pub(super) fn with_nearest(self, word: &str, names: &[&str]) -> SpecError {
+        match super::nearest(word, names.iter().copied()) {
+            Some(name) => self.with_help(format!("did you mean `{name}`?")),
+            None if names.is_empty() => self,
+            None => self.with_help(format!("it knows: {}", names.join(", "))),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = match (&self.file, self.line) {
+            (None, 1) => String::new(),
+            (_, line) => line.to_string(),
+        };
+        let gutter = number.len();
+        let (shown, before, width) = self.window();
+        writeln!(f, "{}", self.message)?;
+        match (&self.file, self.line) {
+            (Some(file), line) => {
+                writeln!(
+                    f,
+                    "{:gutter$}--> {}:{line}:{}",
+                    "",
+                    printable(file),
+                    self.column
+                )?;
+            }
+            (None, 1) => writeln!(f, "--> column {}", self.column)?,
+            (None, line) => writeln!(f, "{:gutter$}--> {line}:{}", "", self.column)?,
+        }
+        writeln!(f, "{:gutter$} |", "")?;
+        writeln!(f, "{number} | {shown}")?;
+        write!(f, "{:gutter$} | {:before$}{:^<width$}", "", "", "")?;
+        if let Some(help) = &self.help {
+            write!(f, "\n{:gutter$} = help: {help}", "")?;
+        }
+        Ok(())
+    }
+}
+
+impl SpecError {
+    /// The part of the line to show, the number of characters before the carets, and the number
+    /// of carets.
+    fn window(&self) -> (String, usize, usize) {
+        let before = self.column.saturating_sub(1);
+        let total = self.input.chars().count();
+        if total <= SHOWN_CHARS {
+            return (printable(&self.input), before, self.width);
+        }
+        let first = before.saturating_sub(SHOWN_CHARS / 2);
+        let part: String = self.input.chars().skip(first).take(SHOWN_CHARS).collect();
+        let left = if first > 0 { "..." } else { "" };
+        let right = if first + SHOWN_CHARS < total {
+            "..."
+        } else {
+            ""
+        };
+        let indent = before - first;
+        let width = self.width.min(SHOWN_CHARS.saturating_sub(indent)).max(1);
+        (
+            format!("{left}{}{right}", printable(&part)),
+            left.len() + indent,
+            width,
+        )
+    }
+}
+
+/// `text` without characters that would move the cursor or turn the direction of writing, so that
+/// a hostile name can neither displace the carets nor speak to the terminal.
+pub(super) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\t' | '\n' => ' ',
+            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                '\u{fffd}'
+            }
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// The beginning of a word, in backquotes, to name it in a message.
+pub(super) fn quoted(word: &str) -> String {
+    const MESSAGE_CHARS: usize = 40;
+    let start: String = word.chars().take(MESSAGE_CHARS).collect();
+    let rest = if word.chars().nth(MESSAGE_CHARS).is_some() {
+        "..."
+    } else {
+        ""
+    };
+    format!("`{}{rest}`", printable(&start))
+}
