@@ -14,7 +14,8 @@
 pub mod bsd;
 mod bytes;
 pub mod ebr;
+pub mod gpt;
 pub mod mbr;
 mod media;
 
-pub use media::{Media, SectorRead};
+pub use media::{Media, SectorRead, SectorWrite};

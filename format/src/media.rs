@@ -47,3 +47,12 @@ impl Media {
 /// then reports a short table. The error text becomes part of the decoder's
 /// own error.
 pub type SectorRead<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>, String> + 'a;
+
+/// Bytes to be written from sector `lba`; a whole number of sectors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectorWrite {
+    /// First sector.
+    pub lba: u64,
+    /// The sectors' bytes.
+    pub data: Vec<u8>,
+}

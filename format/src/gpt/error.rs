@@ -1,0 +1,145 @@
+//! Why one of the two copies of a GPT cannot be used.
+
+use super::{MAX_ENTRIES, MAX_ENTRY_SIZE_BYTES, MAX_TABLE_SIZE_BYTES};
+
+/// What is wrong with a header or its table. `lba` is the sector that holds
+/// the header, `offset` the byte in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The sectors could not be read.
+    #[error("sectors {lba} to {last} cannot be read: {reason}")]
+    Read {
+        /// First sector of the request.
+        lba: u64,
+        /// Last sector of the request.
+        last: u64,
+        /// The reader's own words.
+        reason: String,
+    },
+    /// Fewer bytes than a header or table has: the media ends early.
+    #[error("sector {lba}: {found} bytes are there, {expected} are needed")]
+    Short {
+        /// First sector of the header or table.
+        lba: u64,
+        /// Bytes given.
+        found: usize,
+        /// Bytes needed.
+        expected: usize,
+    },
+    /// No "EFI PART".
+    #[error("sector {lba}: no GPT header: found {found:02x?} at byte 0, expected \"EFI PART\"")]
+    Signature {
+        /// Sector that was read.
+        lba: u64,
+        /// Its first eight bytes.
+        found: [u8; 8],
+    },
+    /// A header size outside 92 bytes to one sector.
+    #[error("sector {lba}: header size {found} at byte 12, expected 92 to {most}")]
+    HeaderSize {
+        /// Sector of the header.
+        lba: u64,
+        /// The size it claims in bytes.
+        found: u32,
+        /// The sector size.
+        most: usize,
+    },
+    /// The header's own checksum is wrong.
+    #[error("sector {lba}: header CRC {found:#010x} at byte 16, its bytes give {expected:#010x}")]
+    HeaderCrc {
+        /// Sector of the header.
+        lba: u64,
+        /// The CRC it holds.
+        found: u32,
+        /// The CRC of its bytes.
+        expected: u32,
+    },
+    /// A revision before 1.0.
+    #[error("sector {lba}: header revision {found:#010x} at byte 8, expected 0x00010000 or later")]
+    Revision {
+        /// Sector of the header.
+        lba: u64,
+        /// The revision it claims.
+        found: u32,
+    },
+    /// The header says that it stands elsewhere: a copy of another disk.
+    #[error("sector {lba}: the header says at byte 24 that it stands in sector {found}")]
+    MyLba {
+        /// Sector of the header.
+        lba: u64,
+        /// Where it says that it is.
+        found: u64,
+    },
+    /// An entry size that is not 128 times a power of two, or absurd.
+    #[error(
+        "sector {lba}: entry size {found} at byte 84, \
+         expected 128 times a power of two up to {MAX_ENTRY_SIZE_BYTES}"
+    )]
+    EntrySize {
+        /// Sector of the header.
+        lba: u64,
+        /// The size it claims in bytes.
+        found: u32,
+    },
+    /// A number of entries that is 0 or absurd.
+    #[error("sector {lba}: {found} entries at byte 80, expected 1 to {MAX_ENTRIES}")]
+    EntryCount {
+        /// Sector of the header.
+        lba: u64,
+        /// The number it claims.
+        found: u32,
+    },
+    /// A table larger than is ever read.
+    #[error("sector {lba}: a table of {found} bytes, at most {MAX_TABLE_SIZE_BYTES} are read")]
+    TableSize {
+        /// Sector of the header.
+        lba: u64,
+        /// Number of entries times their size.
+        found: u64,
+    },
+    /// First usable sector after the last one, or in front of sector 2.
+    #[error("sector {lba}: the usable range at byte 40 is {first} to {last}")]
+    UsableRange {
+        /// Sector of the header.
+        lba: u64,
+        /// First usable sector.
+        first: u64,
+        /// Last usable sector.
+        last: u64,
+    },
+    /// The table lies where the header, the MBR or partitions are.
+    #[error("sector {lba}: the table at sectors {first} to {last} lies over {over}")]
+    TablePlace {
+        /// Sector of the header.
+        lba: u64,
+        /// First sector of the table.
+        first: u64,
+        /// Last sector of the table.
+        last: u64,
+        /// What it lies over.
+        over: &'static str,
+    },
+    /// The two headers name the same sector, or this one names itself.
+    #[error("sector {lba}: the alternate header at byte 32 is sector {found}, the header itself")]
+    Alternate {
+        /// Sector of the header.
+        lba: u64,
+        /// The sector it names.
+        found: u64,
+    },
+    /// The checksum of the table is wrong.
+    #[error(
+        "sector {lba}: table CRC {found:#010x} at byte 88, \
+         the table at sector {table_lba} gives {expected:#010x}"
+    )]
+    TableCrc {
+        /// Sector of the header.
+        lba: u64,
+        /// First sector of the table.
+        table_lba: u64,
+        /// The CRC in the header.
+        found: u32,
+        /// The CRC of the table's bytes.
+        expected: u32,
+    },
+}
