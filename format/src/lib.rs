@@ -11,6 +11,7 @@
 //! The layouts are described byte by byte in `docs/formats/`.
 #![forbid(unsafe_code)]
 
+pub mod apm;
 pub mod bsd;
 mod bytes;
 pub mod ebr;
