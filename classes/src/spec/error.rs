@@ -7,6 +7,10 @@ use std::sync::Arc;
 /// How many characters of a line an error shows; of a longer line it shows the part around the
 /// fault.
 const SHOWN_CHARS: usize = 96;
+/// How many characters of a word stand in a message.
+pub(super) const WORD_CHARS: usize = 40;
+/// How many names are listed where none is near.
+const LISTED_NAMES: usize = 20;
 
 /// A piece of the text that a layer was read from, as byte offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -198,7 +202,15 @@ impl SpecError {
         match super::nearest(word, names.iter().copied()) {
             Some(name) => self.with_help(format!("did you mean `{name}`?")),
             None if names.is_empty() => self,
-            None => self.with_help(format!("it knows: {}", names.join(", "))),
+            None => {
+                let listed = &names[..names.len().min(LISTED_NAMES)];
+                let more = if listed.len() < names.len() {
+                    ", ..."
+                } else {
+                    ""
+                };
+                self.with_help(format!("there are: {}{more}", listed.join(", ")))
+            }
         }
     }
 }
@@ -279,14 +291,14 @@ pub(super) fn printable(text: &str) -> String {
         .collect()
 }
 
+/// The beginning of a text of any length, fit to stand in a message.
+pub(super) fn shortened(text: &str, chars_max: usize) -> String {
+    let start: String = text.chars().take(chars_max).collect();
+    let is_whole = start.len() == text.len();
+    format!("{}{}", printable(&start), if is_whole { "" } else { "..." })
+}
+
 /// The beginning of a word, in backquotes, to name it in a message.
 pub(super) fn quoted(word: &str) -> String {
-    const MESSAGE_CHARS: usize = 40;
-    let start: String = word.chars().take(MESSAGE_CHARS).collect();
-    let rest = if word.chars().nth(MESSAGE_CHARS).is_some() {
-        "..."
-    } else {
-        ""
-    };
-    format!("`{}{rest}`", printable(&start))
+    format!("`{}`", shortened(word, WORD_CHARS))
 }

@@ -15,9 +15,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::ast::{Layer, Target};
-use super::error::{Origin, Span, SpecError, quoted};
+use super::error::{Origin, Span, SpecError, quoted, shortened};
 use super::parse::{self, Begin};
 use super::{BASES_MAX, FILE_BYTES_MAX, LAYERS_MAX};
+
+/// How much is shown of a message that may quote the file.
+const TOML_MESSAGE_CHARS: usize = 200;
 
 /// A stack file that was read and found right in all its parts.
 #[derive(Clone, Debug)]
@@ -111,7 +114,7 @@ impl StackFile {
             let span = error
                 .span()
                 .map_or_else(Span::default, |at| Span::new(at.start, at.end));
-            origin.error(span, error.message())
+            origin.error(span, shortened(error.message(), TOML_MESSAGE_CHARS))
         })?;
         let mut stacks = BTreeMap::new();
         for (name, stack) in &raw.stack {

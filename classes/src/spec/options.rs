@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::ast::Layer;
-use super::error::{Spanned, SpecError, quoted};
+use super::error::{Spanned, SpecError, WORD_CHARS, quoted, shortened};
 use super::units::{self, UnitError};
 
 /// The arguments of one layer, each to be taken once. A `take_` function answers nothing for an
@@ -244,7 +244,7 @@ impl<'a> Options<'a> {
             return Ok(None);
         };
         read(&value.value).map(Some).map_err(|unit| {
-            let message = format!("{key}={}: {unit}", super::error::printable(&value.value));
+            let message = format!("{key}={}: {unit}", shortened(&value.value, WORD_CHARS));
             let error = self.layer.origin.error(value.span, message);
             match unit.help() {
                 Some(help) => error.with_help(help),

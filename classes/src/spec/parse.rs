@@ -57,8 +57,7 @@ impl Parser<'_> {
         let bars = all.split('|').count() - 1;
         for (i, piece) in all.split('|').map(Piece::trim).enumerate() {
             if i >= LAYERS_MAX {
-                let message = format!("a target has at most {LAYERS_MAX} layers");
-                return Err(self.error(piece, message));
+                return Err(self.error(piece, format!("a target has at most {LAYERS_MAX} layers")));
             }
             if piece.is_empty() {
                 return Err(self.missing_layer(piece, i, bars));
@@ -142,11 +141,8 @@ impl Parser<'_> {
                 return self.path(class, body, rest.trim()).map(Bottom::Layer);
             }
             if !self.is_class(&class) {
-                let error = self.unknown_class(head.trim(), &class);
-                return Err(match error.help {
-                    Some(_) => error,
-                    None => error.with_help("a path with a colon is quoted, or begins with ./"),
-                });
+                let advice = "a path with a colon is quoted, or begins with ./";
+                return Err(self.unknown_class(head.trim(), &class, advice));
             }
             return self.class_layer(body).map(Bottom::Layer);
         }
@@ -244,11 +240,8 @@ impl Parser<'_> {
                 .with_help("layers stand from the bottom up: disk.img | nop")),
             Some(class) if self.is_class(&class) => self.class_layer(body),
             Some(class) => {
-                let error = self.unknown_class(head, &class);
-                Err(match error.help {
-                    Some(_) => error,
-                    None => error.with_help(format!("there are: {}", self.classes.join(", "))),
-                })
+                let advice = format!("there are: {}", self.classes.join(", "));
+                Err(self.unknown_class(head, &class, &advice))
             }
             None => Err(self
                 .error(head, format!("{} is not a class", quoted(&head.text())))
@@ -306,7 +299,10 @@ impl Parser<'_> {
             return Err(self.error(key, message).with_help(help));
         };
         if layer.options.iter().any(|option| option.key.value == name) {
-            return Err(self.error(key, format!("`{name}` stands here for the second time")));
+            return Err(self.error(
+                key,
+                format!("{} stands here for the second time", quoted(&name)),
+            ));
         }
         self.bounded(layer, key)?;
         let value = self.value(value)?;
@@ -370,11 +366,12 @@ impl Parser<'_> {
         self.classes.contains(&name)
     }
 
-    fn unknown_class(&self, head: Piece<'_>, class: &str) -> SpecError {
+    /// The error for a name that is no class, with the nearest one or else `advice`.
+    fn unknown_class(&self, head: Piece<'_>, class: &str, advice: &str) -> SpecError {
         let error = self.error(head, format!("there is no class {}", quoted(class)));
         match super::nearest(class, self.classes.iter().copied()) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
-            None => error,
+            None => error.with_help(advice),
         }
     }
 

@@ -299,6 +299,28 @@ fn nothing_in_a_file_can_be_nested_too_deeply() {
 }
 
 #[test]
+fn a_message_cannot_flood_or_command_the_terminal() {
+    let text = format!("\"\\u001b[2J{}\" = 1", "x".repeat(100_000));
+    let error = StackFile::parse("s.toml", &text, CLASSES).unwrap_err();
+    let shown = error.to_string();
+    assert!(
+        shown.starts_with("unknown field `\u{fffd}[2Jxxx"),
+        "{}",
+        &shown[..40]
+    );
+    assert!(shown.chars().count() < 600, "{}", shown.len());
+
+    let stacks: String = (0..1000)
+        .map(|i| format!("[stack.s{i}]\nlayers = ['zero']\n"))
+        .collect();
+    let file = StackFile::parse("s.toml", &stacks, CLASSES).unwrap();
+    let error = file
+        .expand(parse("s.toml#wombat", CLASSES).unwrap())
+        .unwrap_err();
+    assert!(error.help.unwrap().ends_with(", s115, ..."));
+}
+
+#[test]
 fn size_depth_and_layers_of_a_file_are_bounded() {
     let long = "#".repeat(FILE_BYTES_MAX + 1);
     assert!(StackFile::parse("s.toml", &long[1..], CLASSES).is_ok());

@@ -1,5 +1,6 @@
 //! What the stack language means, by examples, and what holds for every text.
 
+mod document;
 mod errors;
 mod examples;
 mod files;

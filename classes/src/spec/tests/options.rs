@@ -54,7 +54,7 @@ fn an_unknown_option_is_refused_with_the_nearest_known_one() {
     with_options("nop:colour=1", |mut options| {
         assert_eq!(options.take_duration_ns("delay"), Ok(None));
         let error = options.finish().unwrap_err();
-        assert_eq!(error.help.as_deref(), Some("it knows: size, delay"));
+        assert_eq!(error.help.as_deref(), Some("there are: size, delay"));
     });
     let target = parse("mbr:x=1", CLASSES).unwrap();
     let error = target.layers[0].options(&[]).unwrap().finish().unwrap_err();
