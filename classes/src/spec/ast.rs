@@ -12,7 +12,7 @@ pub const FILE_CLASS: &str = "file";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The stack of a stack file at the bottom (`stacks.toml#slow`), if the target begins so.
-    /// [`super::Stack::expand`] replaces it by its layers.
+    /// [`super::StackFile::expand`] replaces it by its layers.
     pub stack: Option<StackRef>,
     /// The layers, the bottom one first. Empty only above a [`StackRef`].
     pub layers: Vec<Layer>,
