@@ -1,1 +1,35 @@
-//! Histograms and statistics, pure mathematics.
+//! Histograms and statistics, pure mathematics: no input, no output, no clock.
+//!
+//! Everything that prints a figure computes it here. Samples are slices of `f64` in any unit; the
+//! results have the same unit. A question that the values cannot answer (too few, no spread, not
+//! finite) is an [`Error`], never a panic and never a silent NaN.
+//!
+//! | question | module |
+//! |---|---|
+//! | what does this sample look like? | [`summary`] |
+//! | how sure is this mean? | [`interval`] |
+//! | do two samples differ? | [`two_samples`], within rounds [`blocks`] |
+//! | by what factor? | [`ratio`] |
+//! | what does one more layer cost? | [`regression`] |
+//! | how are latencies distributed? | [`histogram`] |
+//! | how do users write and read sizes and times? | [`units`] |
+
+#![forbid(unsafe_code)]
+
+pub mod blocks;
+pub mod distributions;
+pub mod error;
+pub mod histogram;
+pub mod interval;
+pub mod ratio;
+pub mod regression;
+pub mod summary;
+pub mod two_samples;
+pub mod units;
+
+pub use blocks::Blocks;
+pub use error::Error;
+pub use histogram::{AtomicHistogram, Histogram};
+pub use interval::{Effect, Interval};
+pub use ratio::Ratio;
+pub use summary::{Moments, Summary};

@@ -1,0 +1,129 @@
+//! What a statistic cannot be computed from, and why, in plain words.
+
+/// The reason why a statistic was refused. Every function of this crate that can fail answers with
+/// one of these; none panics.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Too few values for the question.
+    #[error("{what} needs at least {needed} values, there are {got}")]
+    TooFew {
+        /// The statistic that was asked for.
+        what: &'static str,
+        /// How many values it needs.
+        needed: u64,
+        /// How many there were.
+        got: u64,
+    },
+    /// A value is infinite or not a number.
+    #[error("{what}: value {index} is {value}, not a finite number")]
+    NotFinite {
+        /// The statistic that was asked for.
+        what: &'static str,
+        /// The position of the first such value, from 0.
+        index: usize,
+        /// The value itself.
+        value: f64,
+    },
+    /// All values are equal, so there is no spread to judge by. The value is handed back, so that a
+    /// caller can still say "always exactly this" ([`crate::Interval::exact`]).
+    #[error("{what}: the values do not vary (always {value}), so their spread says nothing")]
+    ZeroVariance {
+        /// The statistic that was asked for.
+        what: &'static str,
+        /// The value, difference or ratio that never varied.
+        value: f64,
+    },
+    /// Two lists that must be equally long are not.
+    #[error("{what}: {left} values stand beside {right}, there must be as many of both")]
+    UnequalLengths {
+        /// The statistic that was asked for.
+        what: &'static str,
+        /// The length of the first list.
+        left: usize,
+        /// The length of the second list.
+        right: usize,
+    },
+    /// A parameter (a confidence, a probability, an index) lies outside its range.
+    #[error("{what} is {value}, but it must be {rule}")]
+    OutOfRange {
+        /// The parameter.
+        what: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// The denominator of a ratio cannot be told from zero at this confidence, so the ratio has no
+    /// bounded interval (Fieller's condition g < 1 does not hold).
+    #[error(
+        "{what}: the denominator {denominator} (standard error {standard_error}) cannot be told \
+         from zero, so the ratio has no bounded interval"
+    )]
+    UnboundedRatio {
+        /// The statistic that was asked for.
+        what: &'static str,
+        /// The mean of the denominator.
+        denominator: f64,
+        /// The standard error of that mean.
+        standard_error: f64,
+    },
+    /// The values are so large that the result is not a finite number.
+    #[error("{what}: the values are too large, the result is not a finite number")]
+    Overflow {
+        /// The statistic that was asked for.
+        what: &'static str,
+    },
+}
+
+/// Refuses the first value that is infinite or not a number.
+pub(crate) fn require_finite(what: &'static str, values: &[f64]) -> Result<(), Error> {
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(index) => Err(Error::NotFinite {
+            what,
+            index,
+            value: values[index],
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a list that is too short.
+pub(crate) fn require_count(what: &'static str, needed: u64, got: u64) -> Result<(), Error> {
+    if got < needed {
+        Err(Error::TooFew { what, needed, got })
+    } else {
+        Ok(())
+    }
+}
+
+/// Refuses two lists of unequal length.
+pub(crate) fn require_pairs(what: &'static str, left: usize, right: usize) -> Result<(), Error> {
+    if left == right {
+        Ok(())
+    } else {
+        Err(Error::UnequalLengths { what, left, right })
+    }
+}
+
+/// Refuses a confidence that is not strictly between 0 and 1.
+pub(crate) fn require_confidence(confidence: f64) -> Result<(), Error> {
+    if confidence > 0.0 && confidence < 1.0 {
+        Ok(())
+    } else {
+        Err(Error::OutOfRange {
+            what: "the confidence",
+            value: confidence,
+            rule: "between 0 and 1, as 0.95 is",
+        })
+    }
+}
+
+/// Refuses a result that overflowed.
+pub(crate) fn finite(what: &'static str, value: f64) -> Result<f64, Error> {
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(Error::Overflow { what })
+    }
+}
