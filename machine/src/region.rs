@@ -9,7 +9,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+mod pages;
 
 /// Greatest length of a region, in bytes (2^46: half the address space of a process on x86_64).
 pub const MAX_LEN_BYTES: u64 = 1 << 46;
@@ -47,7 +47,7 @@ impl Region {
             ));
         }
         let written = Bitmap::new(len.div_ceil(GRANULE_BYTES))?;
-        let base = map(len)?;
+        let base = pages::map(len)?;
         Ok(Region { base, len, written })
     }
 
@@ -262,23 +262,17 @@ impl Region {
         self.written.clear(from, to);
         let start = from * GRANULE_BYTES;
         let bytes = (to * GRANULE_BYTES).min(self.len) - start;
-        // SAFETY: whole pages of the mapping, which ends with the page of the region's last byte.
-        // They read as zero afterwards (madvise(2)), and no reference points into them.
-        let advised = unsafe {
-            let page = self.at(start).cast();
-            rustix::mm::madvise(page, bytes as usize, Advice::LinuxDontNeed)
-        };
-        advised.map_err(|error| {
-            self.set(start, bytes, 0);
-            io::Error::from(error)
-        })
+        // SAFETY: whole pages of the mapping, which ends with the page of the region's last byte;
+        // no reference points into them. For races see `copy_out`.
+        let given_back = unsafe { pages::discard(self.at(start), bytes as usize) };
+        given_back.inspect_err(|_| self.set(start, bytes, 0))
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: mapped in `new`; the exclusive borrow means that no copy is running.
-        unsafe { unmap(self.base, self.len) };
+        unsafe { pages::unmap(self.base, self.len) };
     }
 }
 
@@ -291,7 +285,7 @@ struct Bitmap {
 
 impl Bitmap {
     fn new(bits: u64) -> io::Result<Bitmap> {
-        let words = map(Self::bytes(bits))?;
+        let words = pages::map(Self::bytes(bits))?;
         let chunks = bits.div_ceil(CHUNK_GRANULES).div_ceil(64);
         let chunks = (0..chunks).map(|_| AtomicU64::new(0)).collect();
         Ok(Bitmap {
@@ -366,36 +360,9 @@ impl Bitmap {
 impl Drop for Bitmap {
     fn drop(&mut self) {
         // SAFETY: mapped in `new`; nobody borrows a word any more.
-        unsafe { unmap(self.words.cast(), Self::bytes(self.bits)) };
+        unsafe { pages::unmap(self.words.cast(), Self::bytes(self.bits)) };
     }
 }
 
-/// Maps zeroed pages. Transparent huge pages are declined: one written sector would take 2 MiB,
-/// and sparse images (an ext4 file system writes a little every 128 MiB) would not stay sparse.
-fn map(len: u64) -> io::Result<NonNull<u8>> {
-    if len == 0 {
-        return Ok(NonNull::dangling());
-    }
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new anonymous mapping at an address that the kernel chooses replaces nothing.
-    let base = unsafe {
-        let read_write = ProtFlags::READ | ProtFlags::WRITE;
-        rustix::mm::mmap_anonymous(ptr::null_mut(), len as usize, read_write, flags)?
-    };
-    // SAFETY: advice about the mapping just made; it changes no content. A kernel without huge
-    // pages refuses it, which is as good.
-    let _ = unsafe { rustix::mm::madvise(base, len as usize, Advice::LinuxNoHugepage) };
-    NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
-}
-
-/// # Safety
-/// `base` and `len` are a mapping made by `map`, to which no pointer is used any more.
-unsafe fn unmap(base: NonNull<u8>, len: u64) {
-    if len > 0 {
-        // SAFETY: the caller's promise. It can fail only for a range that was never mapped.
-        let _ = unsafe { rustix::mm::munmap(base.as_ptr().cast(), len as usize) };
-    }
-}
-
-#[cfg(all(test, not(miri)))]
+#[cfg(test)]
 mod tests;

@@ -43,6 +43,10 @@ mod sync {
 }
 
 /// A queue from many threads to one owner.
+///
+/// Aligned to two cache lines (the processor fetches pairs), so that the head shares none with
+/// the counts of the `Arc` around it.
+#[repr(align(128))]
 pub struct Mailbox<H: Handle> {
     head: AtomicPtr<H::Node>,
     signal: Signal,

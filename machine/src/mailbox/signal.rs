@@ -1,11 +1,11 @@
-//! The wake-up behind a mailbox: an eventfd, or a condition variable in a model check.
+//! The wake-up behind a mailbox: an eventfd, or a condition variable in a model check and under Miri.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 pub(super) use kernel::Signal;
-#[cfg(loom)]
+#[cfg(any(loom, miri))]
 pub(super) use model::Signal;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 mod kernel {
     use std::io;
     use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -81,13 +81,17 @@ mod kernel {
     }
 }
 
-#[cfg(loom)]
+/// The same behaviour in terms that a model checker and Miri follow. Descriptors are ignored.
+#[cfg(any(loom, miri))]
 mod model {
     use std::io;
     use std::os::fd::BorrowedFd;
     use std::time::Duration;
 
+    #[cfg(loom)]
     use loom::sync::{Condvar, Mutex};
+    #[cfg(not(loom))]
+    use std::sync::{Condvar, Mutex};
 
     pub struct Signal {
         set: Mutex<bool>,
@@ -107,10 +111,15 @@ mod model {
             self.changed.notify_one();
         }
 
-        /// A timeout of zero polls; any other waits for ever: a model has no time.
+        /// A timeout of zero polls. Loom has no time: there any other waits for ever.
         pub fn wait(&self, _fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<()> {
             let mut set = self.set.lock().unwrap();
             while !*set && timeout != Some(Duration::ZERO) {
+                #[cfg(not(loom))]
+                if let Some(timeout) = timeout {
+                    set = self.changed.wait_timeout(set, timeout).unwrap().0;
+                    break;
+                }
                 set = self.changed.wait(set).unwrap();
             }
             *set = false;
