@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 /// Reads of the shorter run. Enough that a table which grows once does not show.
 const READS: u64 = 10_000;
 
+/// Which `memcpy` the C library chooses depends on the processor, and with it the count. Without
+/// these features every x86-64 machine takes the same one.
+const SAME_MEMCPY: &str = "glibc.cpu.hwcaps=-AVX2,-AVX512VL,-AVX512F,-ERMS,-FSRM,-AVX2_Usable";
+
 const RECORD: &str = "bench/instructions.toml";
 
 pub fn run(save: bool) -> Result<Outcome> {
@@ -172,6 +176,7 @@ fn instructions_per_read(program: &Path, case: &str) -> Result<f64> {
 fn collect(program: &Path, case: &str, reads: u64) -> Result<u64> {
     let output = run::command("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .env("GLIBC_TUNABLES", SAME_MEMCPY)
         .arg(program)
         .args([case, &reads.to_string()])
         .output()

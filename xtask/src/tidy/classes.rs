@@ -2,28 +2,24 @@
 //! target.
 
 use super::{Finding, Source, Tree};
-use std::collections::BTreeSet;
 
 const CLASSES: &str = "classes/src/";
 const CONFORMANCE: &str = "classes/tests/conformance.rs";
-const FORMATS: &str = "format/src/";
+const FORMATS: &str = "format/src/lib.rs";
 
 /// Folders of `classes/src` that hold something else than a class: the stack language, and the
 /// partition tables, each of which is a class of its own.
 const NO_CLASS: &[&str] = &["spec", "part"];
-
-/// Modules of `format` that are tools of the others rather than layouts.
-const NO_FORMAT: &[&str] = &["bytes", "crc", "error", "text"];
 
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for class in classes(tree) {
         class_rules(tree, &class, &mut findings);
     }
-    for (module, path) in formats(tree) {
+    for module in formats(tree) {
         if !tree.has(&format!("fuzz/fuzz_targets/{module}.rs")) {
             findings.push(Finding::new(
-                &path,
+                FORMATS,
                 1,
                 format!("format {module} has no fuzz target"),
                 "every layout reads bytes that somebody else wrote",
@@ -91,22 +87,14 @@ fn mentions(source: &Source, name: &str) -> bool {
     })
 }
 
-/// Modules directly below `format/src`, with the file that opens each.
-fn formats(tree: &Tree) -> BTreeSet<(String, String)> {
-    let mut found = BTreeSet::new();
-    for (path, _) in tree.rust_files() {
-        let Some(file) = path.strip_prefix(FORMATS) else {
-            continue;
-        };
-        let module = file
-            .strip_suffix("/mod.rs")
-            .or_else(|| file.strip_suffix(".rs"));
-        let Some(module) = module.filter(|m| !m.contains('/') && *m != "lib") else {
-            continue;
-        };
-        if !NO_FORMAT.contains(&module) {
-            found.insert((module.to_owned(), path.to_owned()));
-        }
-    }
-    found
+/// The public modules of `format`, each of which is one layout; private ones are their tools.
+fn formats(tree: &Tree) -> Vec<String> {
+    let Some(root) = tree.source(FORMATS) else {
+        return Vec::new();
+    };
+    let layouts = root
+        .tokens
+        .windows(3)
+        .filter(|w| w[0].text == "pub" && w[1].text == "mod");
+    layouts.map(|window| window[2].text.clone()).collect()
 }

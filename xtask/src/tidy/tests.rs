@@ -352,7 +352,7 @@ fn a_class_needs_a_page_and_a_line_in_the_conformance_suite() {
 fn a_format_needs_a_fuzz_target() {
     let root = (
         "format/src/lib.rs",
-        "//! x\n#![forbid(unsafe_code)]\nmod gpt;\nmod error;\n",
+        "//! x\n#![forbid(unsafe_code)]\npub mod gpt;\nmod error;\n",
     );
     let gpt = ("format/src/gpt/mod.rs", "//! x\nmod header;\n");
     let header = ("format/src/gpt/header.rs", "//! x\n");
@@ -360,7 +360,7 @@ fn a_format_needs_a_fuzz_target() {
     let target = ("fuzz/fuzz_targets/gpt.rs", "//! x\n");
     assert_eq!(
         found(&[root, gpt, header, error]),
-        ["format/src/gpt/mod.rs:1 format gpt has no fuzz target"]
+        ["format/src/lib.rs:1 format gpt has no fuzz target"]
     );
     assert!(found(&[root, gpt, header, error, target]).is_empty());
 }
