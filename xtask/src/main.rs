@@ -9,12 +9,14 @@ mod fuzz;
 mod instructions;
 mod miri;
 mod packages;
+mod pages;
 mod run;
 mod test;
 mod tidy;
 mod totals;
 
 use anyhow::{Result, bail};
+use pages::Pages;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -26,6 +28,8 @@ usage: cargo xtask COMMAND
   instructions [--save] instructions a read under callgrind, against bench/instructions.toml
   miri                  the tests of machine and stack under Miri (nightly)
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
+  man [DIR]             a manual page for each command of ugeom (target/man unless given)
+  completions [DIR]     completions for bash, zsh and fish (target/completions unless given)
 ";
 
 /// How a command ended when it ran to its end.
@@ -63,6 +67,10 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
             Ok(seconds) => fuzz::run(seconds),
             Err(_) => bail!("fuzz: {seconds:?} is not a number of seconds"),
         },
+        ["man"] => pages::run(Pages::Man, None),
+        ["man", dir] => pages::run(Pages::Man, Some(dir)),
+        ["completions"] => pages::run(Pages::Completions, None),
+        ["completions", dir] => pages::run(Pages::Completions, Some(dir)),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
             Ok(Outcome::Passed)
