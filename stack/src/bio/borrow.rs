@@ -1,0 +1,51 @@
+//! Lending memory of the caller's to a bio, for calls that wait until it is back.
+
+use super::draft::{Draft, Finished};
+use super::{Bio, Command};
+use ugeom_machine::buffer::Segment;
+
+/// Ends the process when it is dropped: the caller's memory would be in use after its loan ended.
+struct AbortUnlessHome;
+
+impl Drop for AbortUnlessHome {
+    fn drop(&mut self) {
+        std::process::abort();
+    }
+}
+
+/// Lends `memory` to `bio` and lets `run` take it there and back.
+///
+/// `run` proves that the bio is home by giving the finished bio back; should it panic or give
+/// back another one, the process ends, because a layer may still write to the memory.
+#[inline]
+pub(crate) fn lend(
+    bio: Bio,
+    offset: u64,
+    memory: Loan<'_>,
+    run: impl FnOnce(Draft) -> Finished,
+) -> Finished {
+    let slot = bio.slot_pointer();
+    let (command, base, len) = match memory {
+        Loan::Out(bytes) => (Command::Write, bytes.as_ptr().cast_mut(), bytes.len()),
+        Loan::In(bytes) => (Command::Read, bytes.as_mut_ptr(), bytes.len()),
+    };
+    let segment = Segment { base, len };
+    let guard = AbortUnlessHome;
+    // SAFETY: the memory is borrowed for the duration of this call, and the guard makes sure that
+    // the call does not end before the bio is home. `Loan::Out` is never written to: the command
+    // is WRITE, and `Request::fill` serves READ only.
+    let draft = unsafe { Draft::new(bio).borrow(command, offset, segment) };
+    let finished = run(draft);
+    if finished.bio.slot_pointer() == slot {
+        std::mem::forget(guard);
+    }
+    finished
+}
+
+/// What is lent.
+pub(crate) enum Loan<'a> {
+    /// Data to write: the command is WRITE.
+    Out(&'a [u8]),
+    /// Room for data: the command is READ.
+    In(&'a mut [u8]),
+}

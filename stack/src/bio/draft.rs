@@ -1,0 +1,270 @@
+//! The caller's side of a bio: a [`Draft`] to fill in, and a [`Finished`] one that came home.
+
+use super::owned::Bio;
+use super::payload::{AttributeValue, Extent, Payload};
+use super::slot::Stage;
+use super::{BioId, Command, Flags};
+use crate::error::Errno;
+use std::mem;
+use ugeom_machine::buffer::{Buffer, IoMemory, Segment};
+
+/// A bio that has not been submitted.
+pub struct Draft {
+    pub(crate) bio: Bio,
+}
+
+const NOTHING: Segment = Segment {
+    base: std::ptr::null_mut(),
+    len: 0,
+};
+
+impl Draft {
+    pub(crate) fn new(mut bio: Bio) -> Self {
+        let body = bio.body_mut();
+        body.stage = Stage::Idle;
+        body.flags = Flags::NONE;
+        body.parent = None;
+        Self { bio }
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, command: Command, offset: u64, length: u64) {
+        let body = self.bio.body_mut();
+        body.command = command;
+        body.offset = offset;
+        body.length = length;
+    }
+
+    fn carry(&mut self, segment: Segment, payload: Payload) {
+        let body = self.bio.body_mut();
+        body.segment = segment;
+        body.payload = payload;
+    }
+
+    /// Reads as many bytes as the buffer has, at `offset`.
+    pub fn read(mut self, offset: u64, buffer: Buffer) -> Self {
+        self.set(Command::Read, offset, buffer.len() as u64);
+        self.carry_buffer(buffer);
+        self
+    }
+
+    /// Writes the buffer at `offset`.
+    pub fn write(mut self, offset: u64, buffer: Buffer) -> Self {
+        self.set(Command::Write, offset, buffer.len() as u64);
+        self.carry_buffer(buffer);
+        self
+    }
+
+    fn carry_buffer(&mut self, buffer: Buffer) {
+        let segment = buffer.segments().first().copied().unwrap_or(NOTHING);
+        self.carry(segment, Payload::Buffer(buffer));
+    }
+
+    /// Reads into, or writes from, memory of any kind that the bio then owns.
+    pub fn transfer(mut self, write: bool, offset: u64, memory: Box<dyn IoMemory>) -> Self {
+        let length = memory
+            .segments()
+            .iter()
+            .map(|segment| segment.len as u64)
+            .sum();
+        self.set(
+            if write { Command::Write } else { Command::Read },
+            offset,
+            length,
+        );
+        self.carry(NOTHING, Payload::Memory(memory));
+        self
+    }
+
+    /// DELETE or ZERO of a range.
+    pub fn discard(mut self, command: Command, offset: u64, length: u64) -> Self {
+        let command = if command == Command::Zero {
+            command
+        } else {
+            Command::Delete
+        };
+        self.set(command, offset, length);
+        self.carry(NOTHING, Payload::None);
+        self
+    }
+
+    /// FLUSH.
+    pub fn flush(mut self) -> Self {
+        self.set(Command::Flush, 0, 0);
+        self.carry(NOTHING, Payload::None);
+        self
+    }
+
+    /// GETATTR of the attribute `name`.
+    pub fn attribute(mut self, name: &str) -> Self {
+        self.set(Command::GetAttr, 0, 0);
+        self.carry(
+            NOTHING,
+            Payload::Attribute {
+                name: name.into(),
+                value: None,
+            },
+        );
+        self
+    }
+
+    /// EXTENTS of a range, at most `limit` of them.
+    pub fn extents(mut self, offset: u64, length: u64, limit: usize) -> Self {
+        self.set(Command::Extents, offset, length);
+        self.carry(
+            NOTHING,
+            Payload::Extents {
+                limit,
+                found: Vec::new(),
+            },
+        );
+        self
+    }
+
+    /// Moves the request elsewhere and keeps everything else: the way to use one bio and one
+    /// buffer again and again.
+    #[inline]
+    pub fn at(mut self, offset: u64) -> Self {
+        self.bio.body_mut().offset = offset;
+        self
+    }
+
+    /// Uses less of the memory than there is: the first `length` bytes.
+    #[inline]
+    pub fn length(mut self, length: u64) -> Self {
+        let body = self.bio.body_mut();
+        let room: u64 = body
+            .segments()
+            .iter()
+            .map(|segment| segment.len as u64)
+            .sum();
+        body.length = length.min(room);
+        self
+    }
+
+    /// Sets its modifiers.
+    pub fn flags(mut self, flags: Flags) -> Self {
+        self.bio.body_mut().flags = flags;
+        self
+    }
+
+    /// A word that comes back with the finished bio.
+    #[inline]
+    pub fn cookie(mut self, cookie: u64) -> Self {
+        self.bio.body_mut().cookie = cookie;
+        self
+    }
+
+    /// Borrows memory of the caller's.
+    ///
+    /// # Safety
+    /// The memory must stay valid, and for a READ untouched by others, until the bio is home.
+    #[inline]
+    pub(crate) unsafe fn borrow(mut self, command: Command, offset: u64, memory: Segment) -> Self {
+        self.set(command, offset, memory.len as u64);
+        let body = self.bio.body_mut();
+        body.segment = memory;
+        if !matches!(body.payload, Payload::None) {
+            body.payload = Payload::None;
+        }
+        self
+    }
+}
+
+/// A bio that has come home.
+pub struct Finished {
+    pub(crate) bio: Bio,
+}
+
+impl Finished {
+    #[inline]
+    pub(crate) fn new(mut bio: Bio) -> Self {
+        bio.body_mut().stage = Stage::Idle;
+        Self { bio }
+    }
+
+    /// The bytes done, or the errno. [`crate::Channel::explain`] has the whole story.
+    ///
+    /// # Errors
+    /// What the layers failed it with.
+    #[inline]
+    pub fn result(&self) -> Result<u64, Errno> {
+        let body = self.bio.body();
+        match body.error {
+            0 => Ok(body.completed),
+            error => Err(Errno::from_raw_os_error(i32::from(error))),
+        }
+    }
+
+    /// What was asked.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        self.bio.command()
+    }
+
+    /// The caller's word.
+    #[inline]
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        self.bio.body().cookie
+    }
+
+    /// Which bio this was.
+    #[must_use]
+    pub fn id(&self) -> BioId {
+        self.bio.id()
+    }
+
+    /// Takes the buffer back out, if it had one.
+    pub fn take_buffer(&mut self) -> Option<Buffer> {
+        let body = self.bio.body_mut();
+        match mem::take(&mut body.payload) {
+            Payload::Buffer(buffer) => {
+                body.segment = NOTHING;
+                Some(buffer)
+            }
+            other => {
+                body.payload = other;
+                None
+            }
+        }
+    }
+
+    /// The buffer, if it has one.
+    #[must_use]
+    pub fn buffer(&self) -> Option<&Buffer> {
+        match &self.bio.body().payload {
+            Payload::Buffer(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// The answer to a GETATTR.
+    #[must_use]
+    pub fn attribute(&self) -> Option<&AttributeValue> {
+        match &self.bio.body().payload {
+            Payload::Attribute { value, .. } => value.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The answer to an EXTENTS.
+    #[must_use]
+    pub fn extents(&self) -> &[Extent] {
+        match &self.bio.body().payload {
+            Payload::Extents { found, .. } => found,
+            _ => &[],
+        }
+    }
+
+    /// Makes a draft of it again, with the same command, range, memory and cookie.
+    #[inline]
+    #[must_use]
+    pub fn again(mut self) -> Draft {
+        let body = self.bio.body_mut();
+        if body.asked != 0 {
+            body.length = std::mem::take(&mut body.asked);
+        }
+        Draft { bio: self.bio }
+    }
+}

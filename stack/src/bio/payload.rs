@@ -1,0 +1,60 @@
+//! What a bio carries beside plain data: attribute questions and answers, lists of extents.
+
+/// The answer to a GETATTR.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttributeValue {
+    /// A number (`GEOM::fwsectors`).
+    Number(i64),
+    /// A text (`PART::type`).
+    Text(String),
+}
+
+impl std::fmt::Display for AttributeValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What a stretch of media holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtentKind {
+    /// Data, or not known to be anything else.
+    Data,
+    /// Allocated, and reads as zeroes.
+    Zero,
+    /// Not allocated, and reads as zeroes.
+    Hole,
+}
+
+/// One stretch of the range that an EXTENTS bio asked about; they follow each other without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Its length in bytes, at least 1.
+    pub length_bytes: u64,
+    /// What it holds.
+    pub kind: ExtentKind,
+}
+
+/// The cold part of a bio's data. `None` on the fast path.
+#[derive(Default)]
+pub(crate) enum Payload {
+    /// Nothing beside the inline segment.
+    #[default]
+    None,
+    /// Memory owned by the bio; the inline segment or the segments point into it.
+    Memory(Box<dyn ugeom_machine::buffer::IoMemory>),
+    /// A page-aligned buffer owned by the bio.
+    Buffer(ugeom_machine::buffer::Buffer),
+    /// Several segments of memory that a parent bio owns.
+    Shared(Box<[ugeom_machine::buffer::Segment]>),
+    /// A GETATTR: the name, and the answer once there is one.
+    Attribute {
+        name: Box<str>,
+        value: Option<AttributeValue>,
+    },
+    /// An EXTENTS: at most `limit` stretches, and those found.
+    Extents { limit: usize, found: Vec<Extent> },
+}

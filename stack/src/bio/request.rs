@@ -1,0 +1,397 @@
+//! [`Request`]: a bio lent to a geom for one decision, and [`Next`], the decision.
+//!
+//! A geom consumes the request to make its decision, so it cannot decide twice and cannot touch a
+//! bio that it has given away.
+
+use super::owned::Bio;
+use super::payload::{AttributeValue, Extent, Payload};
+use super::slot::{Body, Slot, Stage};
+use super::{BioId, Command, Flags};
+use crate::cx::Cx;
+use crate::error::Errno;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use ugeom_machine::buffer::Segment;
+use ugeom_machine::mailbox::Fifo;
+
+/// What becomes of a request. Only the methods of [`Request`] make one.
+#[must_use = "the decision is what the core acts on"]
+pub struct Next(pub(crate) Verdict);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Enter this consumer of the geom.
+    Forward(u16),
+    /// Finished here; the result is in the body.
+    Done,
+    /// The geom (or a fan-out) owns it now.
+    Parked,
+    /// The thread's timers get it; it is due at `due_ns`.
+    Delayed,
+}
+
+/// A bio lent to a geom.
+pub struct Request<'a> {
+    slot: NonNull<Slot>,
+    lent: PhantomData<&'a mut Body>,
+}
+
+impl<'a> Request<'a> {
+    #[inline]
+    pub(super) fn new(slot: NonNull<Slot>, _body: &'a mut Body) -> Self {
+        Self {
+            slot,
+            lent: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn body(&self) -> &Body {
+        // SAFETY: a request stands for the unique borrow of the body that `new` was given.
+        unsafe { &*self.slot.as_ref().body.get() }
+    }
+
+    #[inline]
+    fn body_mut(&mut self) -> &mut Body {
+        // SAFETY: as in `body`, and `&mut self` makes it unique.
+        unsafe { &mut *self.slot.as_ref().body.get() }
+    }
+
+    /// What is asked.
+    #[inline]
+    #[must_use]
+    pub fn command(&self) -> Command {
+        self.body().command
+    }
+
+    /// Its modifiers.
+    #[inline]
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        self.body().flags
+    }
+
+    /// Where, in bytes from the start of the provider that was asked. Always a multiple of that
+    /// provider's sector size.
+    #[inline]
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.body().offset
+    }
+
+    /// How much, in bytes; inside the provider's media.
+    #[inline]
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.body().length
+    }
+
+    /// Which provider of the geom was asked, by its position in the geom's plan.
+    #[inline]
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.body().port
+    }
+
+    /// Moves the request to another place before it is forwarded.
+    #[inline]
+    pub fn set_offset(&mut self, offset: u64) {
+        self.body_mut().offset = offset;
+    }
+
+    /// The bytes done, or why not, as the layer below left it. For [`crate::Geom::done`].
+    ///
+    /// # Errors
+    /// The error that the layer below finished with.
+    pub fn result(&self) -> Result<u64, Errno> {
+        let body = self.body();
+        match body.error {
+            0 => Ok(body.completed),
+            error => Err(Errno::from_raw_os_error(i32::from(error))),
+        }
+    }
+
+    /// The word that belongs to this geom for the duration of this bio.
+    pub fn scratch(&mut self) -> &mut u64 {
+        let body = self.body_mut();
+        let last = usize::from(body.depth) - 1;
+        &mut body.hops[last].scratch
+    }
+
+    /// Which bio this is.
+    #[must_use]
+    pub fn id(&self) -> BioId {
+        // SAFETY: slots outlive bios; the field is atomic.
+        let serial = unsafe { self.slot.as_ref() }
+            .serial
+            .load(std::sync::atomic::Ordering::Relaxed);
+        BioId {
+            slot: self.slot,
+            serial,
+        }
+    }
+
+    /// Lends the memory of a READ, piece by piece, to be filled: `with(at, piece)`, where `at`
+    /// counts bytes from the start of the data. Does nothing for other commands.
+    #[inline]
+    pub fn fill(&mut self, mut with: impl FnMut(u64, &mut [u8])) {
+        let body = self.body();
+        if body.command != Command::Read {
+            return;
+        }
+        let mut at = 0;
+        for segment in body.segments() {
+            let length = (body.length - at).min(segment.len as u64) as usize;
+            if length == 0 {
+                break;
+            }
+            // SAFETY: the segments of a READ are memory that is valid and that nobody else
+            // touches until the bio is home; the length is inside the segment. Clones of a READ
+            // never overlap (see `FanOut::child`).
+            let piece = unsafe { std::slice::from_raw_parts_mut(segment.base, length) };
+            with(at, piece);
+            at += length as u64;
+        }
+    }
+
+    /// Shows the data of a WRITE (or of a READ that has been filled), piece by piece:
+    /// `with(at, piece)`.
+    #[inline]
+    pub fn each(&self, mut with: impl FnMut(u64, &[u8])) {
+        let body = self.body();
+        let mut at = 0;
+        for segment in body.segments() {
+            let length = (body.length - at).min(segment.len as u64) as usize;
+            if length == 0 {
+                break;
+            }
+            // SAFETY: the segments are valid memory that nobody changes while the bio is away
+            // from home; the length is inside the segment.
+            let piece = unsafe { std::slice::from_raw_parts(segment.base, length) };
+            with(at, piece);
+            at += length as u64;
+        }
+    }
+
+    /// The name that a GETATTR asks for; empty for other commands.
+    #[must_use]
+    pub fn attribute(&self) -> &str {
+        match &self.body().payload {
+            Payload::Attribute { name, .. } => name,
+            _ => "",
+        }
+    }
+
+    /// Answers a GETATTR.
+    pub fn answer(mut self, answer: AttributeValue) -> Next {
+        if let Payload::Attribute { value, .. } = &mut self.body_mut().payload {
+            *value = Some(answer);
+        }
+        self.done(Ok(0))
+    }
+
+    /// Adds a stretch to the answer of an EXTENTS; false when the caller wants no more, or the
+    /// range is covered. A stretch that reaches past the range is cut.
+    pub fn add_extent(&mut self, extent: Extent) -> bool {
+        let body = self.body_mut();
+        let left = body.length - body.completed;
+        let Payload::Extents { limit, found } = &mut body.payload else {
+            return false;
+        };
+        if found.len() >= *limit || left == 0 {
+            return false;
+        }
+        let length_bytes = extent.length_bytes.min(left);
+        match found.last_mut() {
+            Some(last) if last.kind == extent.kind => last.length_bytes += length_bytes,
+            _ => found.push(Extent {
+                length_bytes,
+                ..extent
+            }),
+        }
+        body.completed += length_bytes;
+        body.completed < body.length
+    }
+
+    /// Passes the request on to a consumer of this geom, by its position in the geom's plan.
+    #[inline]
+    pub fn forward(self, consumer: u16) -> Next {
+        Next(Verdict::Forward(consumer))
+    }
+
+    /// Finished: so many bytes, or an error.
+    #[inline]
+    pub fn done(mut self, result: Result<u64, Errno>) -> Next {
+        let body = self.body_mut();
+        match result {
+            Ok(bytes) => {
+                body.error = 0;
+                body.completed = bytes.min(body.length);
+            }
+            Err(errno) => return self.fail(errno, "the provider failed it"),
+        }
+        Next(Verdict::Done)
+    }
+
+    /// Finished in full.
+    #[inline]
+    pub fn done_in_full(mut self) -> Next {
+        let body = self.body_mut();
+        body.completed = body.length;
+        Next(Verdict::Done)
+    }
+
+    /// Leaves the result of the layer below as it is. For [`crate::Geom::done`].
+    #[inline]
+    pub fn finish(self) -> Next {
+        Next(Verdict::Done)
+    }
+
+    /// Failed, with plain words that reach the user.
+    #[cold]
+    pub fn fail(mut self, errno: Errno, reason: &'static str) -> Next {
+        let body = self.body_mut();
+        let edge = body.last_hop().map_or(0, |hop| hop.edge);
+        body.fail(errno.raw_os_error() as u16, edge, reason);
+        body.completed = 0;
+        Next(Verdict::Done)
+    }
+
+    /// Takes the bio, to be completed later from any thread.
+    pub fn park(mut self) -> (Bio, Next) {
+        self.body_mut().stage = Stage::Up;
+        // SAFETY: the request was the unique right to the body, and it ends here; the driver
+        // forgets its own handle when it sees `Parked`.
+        (unsafe { Bio::from_slot(self.slot) }, Next(Verdict::Parked))
+    }
+
+    /// Comes back to [`crate::Geom::resume`] of this geom after so many nanoseconds.
+    pub fn delay(mut self, delay_ns: u64) -> Next {
+        let body = self.body_mut();
+        body.due_ns = ugeom_machine::clock::now_ns().saturating_add(delay_ns);
+        body.stage = Stage::Resume;
+        Next(Verdict::Delayed)
+    }
+
+    /// Begins to divide the request into clones, which go to consumers of this geom. The geom
+    /// must have promised enough room ([`crate::Geom::widest_fan_out`]).
+    pub fn fan_out(self, cx: &mut Cx) -> FanOut<'_> {
+        let (parent, _) = self.park();
+        FanOut {
+            parent: Some(parent),
+            children: Fifo::new(),
+            cx,
+        }
+    }
+}
+
+/// A request that is being divided into clones. Nothing moves before [`FanOut::finish`].
+pub struct FanOut<'c> {
+    parent: Option<Bio>,
+    children: Fifo<Bio>,
+    cx: &'c mut Cx,
+}
+
+impl FanOut<'_> {
+    /// Adds a clone for `consumer`: the parent's data from `at` on, `length` bytes of it, at
+    /// `offset` of the provider below.
+    ///
+    /// # Errors
+    /// EINVAL when the range is not inside the parent's data, or when clones of a READ would
+    /// overlap or go backwards (two layers below must not fill the same memory).
+    pub fn child(&mut self, consumer: u16, offset: u64, at: u64, length: u64) -> Result<(), Errno> {
+        let Some(parent) = self.parent.as_mut() else {
+            return Err(Errno::INVAL);
+        };
+        let parent_slot = parent.slot_pointer();
+        let body = parent.body_mut();
+        let end = at.checked_add(length).ok_or(Errno::INVAL)?;
+        let reads = body.command == Command::Read;
+        if end > body.length || (reads && at < body.cloned_until) {
+            return Err(Errno::INVAL);
+        }
+        if reads {
+            body.cloned_until = end;
+        }
+        let mut child = self.cx.pool.take();
+        child.begin();
+        let clone = child.body_mut();
+        clone.rearm();
+        clone.command = body.command;
+        clone.flags = body.flags.for_clone();
+        clone.offset = offset;
+        clone.length = length;
+        clone.port = 0;
+        clone.generation = body.generation;
+        clone.edge = u32::from(consumer);
+        clone.stage = Stage::Free;
+        clone.parent = Some(parent_slot);
+        (clone.segment, clone.payload) = part_of(body, at, length);
+        body.children += 1;
+        self.children.push(child);
+        Ok(())
+    }
+
+    /// Sends the clones on their way. When all are back, the parent goes on: its error is the
+    /// first of theirs, its bytes are the sum of theirs (GEOM's `g_std_done`).
+    pub fn finish(mut self) -> Next {
+        if let Some(parent) = self.parent.take() {
+            if parent.body().children == 0 {
+                parent.complete(Err(Errno::INVAL));
+                return Next(Verdict::Parked);
+            }
+            parent.into_slot();
+        }
+        while let Some(mut child) = self.children.pop() {
+            child.body_mut().stage = Stage::Child;
+            self.cx.ready.push(child);
+        }
+        Next(Verdict::Parked)
+    }
+}
+
+impl Drop for FanOut<'_> {
+    fn drop(&mut self) {
+        // Without `finish` the children were never seen by anybody: they only go back to the pool.
+        while let Some(mut child) = self.children.pop() {
+            child.body_mut().parent = None;
+            self.cx.pool.put(child);
+        }
+    }
+}
+
+/// The memory of `length` bytes from `at` on. Allocates only when the data has several segments.
+fn part_of(body: &Body, at: u64, length: u64) -> (Segment, Payload) {
+    let nothing = Segment {
+        base: std::ptr::null_mut(),
+        len: 0,
+    };
+    if !matches!(body.command, Command::Read | Command::Write) {
+        return (nothing, Payload::None);
+    }
+    let mut parts = Vec::new();
+    let (mut skip, mut left) = (at, length);
+    for segment in body.segments() {
+        let size = segment.len as u64;
+        if skip >= size {
+            skip -= size;
+            continue;
+        }
+        let take = (size - skip).min(left);
+        let part = Segment {
+            // The offset is inside the segment, so the address stays inside its memory.
+            base: segment.base.wrapping_add(skip as usize),
+            len: take as usize,
+        };
+        left -= take;
+        skip = 0;
+        if left == 0 && parts.is_empty() {
+            return (part, Payload::None);
+        }
+        parts.push(part);
+        if left == 0 {
+            break;
+        }
+    }
+    (nothing, Payload::Shared(parts.into_boxed_slice()))
+}

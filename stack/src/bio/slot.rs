@@ -1,0 +1,202 @@
+//! The memory of one bio: hot fields in the first cache line, then the recorded path.
+
+use super::payload::Payload;
+use super::{Command, Flags};
+use crate::home::Home;
+use std::cell::UnsafeCell;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+use ugeom_machine::buffer::Segment;
+
+/// How many consumers a bio can pass on its way down. A stack that is deeper is refused when it is
+/// attached, so that the path fits into the bio and no hop ever allocates.
+pub const MAX_DEPTH: usize = 32;
+
+/// What has to happen to a bio next; read by the thread that finds it in its mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// In the caller's hands, or in the pool.
+    Idle,
+    /// Enter the consumer `edge`.
+    Down,
+    /// A clone: enter consumer number `edge` of the geom that made it.
+    Child,
+    /// The geom of the last hop is asked again (its delay is over).
+    Resume,
+    /// All clones of it are back; the geom of the last hop may look before the way back goes on.
+    Joined,
+    /// The geom of the last hop has finished; walk the path backwards.
+    Up,
+    /// The way back is done: hand it to the caller, or to the parent.
+    Deliver,
+    /// Nobody wants it any more: back into the pool.
+    Free,
+}
+
+/// One recorded step of the path.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Hop {
+    /// The offset in the coordinates of the provider that was asked, bytes.
+    pub offset: u64,
+    /// The consumer that asked, as an index into the snapshot's edges.
+    pub edge: u32,
+    /// Requests in flight on the edge when this one started; only for marked bios.
+    pub in_flight: u32,
+    /// When it started, in clock ticks; only for marked bios.
+    pub started_ticks: u64,
+    /// A word of its own for the geom of this hop (an IRP stack location).
+    pub scratch: u64,
+}
+
+/// Why a bio failed, beyond the number.
+#[derive(Clone, Copy)]
+pub(crate) struct Reason {
+    /// Plain words.
+    pub text: &'static str,
+    /// The edge whose provider (or the core, in its name) refused or failed it.
+    pub edge: u32,
+    /// The offset there, bytes.
+    pub offset: u64,
+}
+
+/// The part of a slot that belongs to whoever owns the bio.
+#[repr(C)]
+pub(crate) struct Body {
+    pub offset: u64,
+    pub length: u64,
+    pub completed: u64,
+    pub segment: Segment,
+    /// Hops recorded so far whose geom wants to see the end, a bit each.
+    pub hooks: u32,
+    /// The consumer to enter next (`Stage::Down`).
+    pub edge: u32,
+    pub command: Command,
+    pub flags: Flags,
+    pub depth: u8,
+    pub stage: Stage,
+    /// errno, 0 when all is well.
+    pub error: u16,
+    /// Which provider of the geom is asked.
+    pub port: u16,
+    // -- second cache line --
+    pub generation: u64,
+    pub cookie: u64,
+    /// The opened handle that it was submitted to.
+    pub entry: u32,
+    /// The parent of a clone, as its slot.
+    pub parent: Option<NonNull<Slot>>,
+    /// Clones made, and clones that came back.
+    pub children: u32,
+    pub inbed: u32,
+    /// READ clones may not overlap: where the next one may start in this bio's data, bytes.
+    pub cloned_until: u64,
+    /// For the exclusive time of a fan-out: when the first of the clones now in flight started,
+    /// and how long any was in flight before that, ticks.
+    pub children_live: u32,
+    pub children_since_ticks: u64,
+    pub children_ticks: u64,
+    /// What was asked for when the end of the media cut it, 0 when it was not cut; bytes.
+    pub asked: u64,
+    /// How long the hop below took, for the exclusive time of the one above, ticks.
+    pub below_ticks: u64,
+    /// When a delayed bio is due, in clock nanoseconds.
+    pub due_ns: u64,
+    pub reason: Option<Reason>,
+    pub payload: Payload,
+    pub home: Arc<Home>,
+    pub hops: [Hop; MAX_DEPTH],
+}
+
+/// A place for a bio. Its address never changes while its pool lives.
+#[repr(C, align(64))]
+pub struct Slot {
+    pub(crate) body: UnsafeCell<Body>,
+    /// The link of whatever list or mailbox the bio is in.
+    pub(crate) link: AtomicPtr<Self>,
+    /// Set by `Channel::cancel`, read by whoever meets the bio next.
+    pub(crate) cancelled: AtomicBool,
+    /// Counts the lives of this slot, so that a ticket of an earlier life cancels nothing.
+    pub(crate) serial: AtomicU32,
+}
+
+impl Slot {
+    pub(crate) fn new(home: Arc<Home>) -> Self {
+        Self {
+            body: UnsafeCell::new(Body {
+                offset: 0,
+                length: 0,
+                completed: 0,
+                segment: Segment {
+                    base: std::ptr::null_mut(),
+                    len: 0,
+                },
+                hooks: 0,
+                edge: 0,
+                command: Command::Read,
+                flags: Flags::NONE,
+                depth: 0,
+                stage: Stage::Idle,
+                error: 0,
+                port: 0,
+                generation: 0,
+                cookie: 0,
+                entry: 0,
+                parent: None,
+                children: 0,
+                inbed: 0,
+                cloned_until: 0,
+                children_live: 0,
+                children_since_ticks: 0,
+                children_ticks: 0,
+                asked: 0,
+                below_ticks: 0,
+                due_ns: 0,
+                reason: None,
+                payload: Payload::None,
+                home,
+                hops: [Hop::default(); MAX_DEPTH],
+            }),
+            link: AtomicPtr::new(std::ptr::null_mut()),
+            cancelled: AtomicBool::new(false),
+            serial: AtomicU32::new(0),
+        }
+    }
+}
+
+impl Body {
+    /// The hop recorded last: the geom that has the bio now.
+    pub(crate) fn last_hop(&self) -> Option<&Hop> {
+        self.hops.get(usize::from(self.depth).wrapping_sub(1))
+    }
+
+    /// The memory of the data, in order.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        match &self.payload {
+            Payload::Memory(memory) => memory.segments(),
+            Payload::Shared(segments) => segments,
+            _ => std::slice::from_ref(&self.segment),
+        }
+    }
+
+    /// Fails the bio at `edge`.
+    #[cold]
+    pub(crate) fn fail(&mut self, error: u16, edge: u32, text: &'static str) {
+        self.error = error;
+        self.reason = Some(Reason {
+            text,
+            edge,
+            offset: self.offset,
+        });
+    }
+
+    /// Makes a slot that comes from the pool or from an earlier round ready for a new one.
+    #[inline]
+    pub(crate) fn rearm(&mut self) {
+        self.completed = 0;
+        self.hooks = 0;
+        self.depth = 0;
+        self.error = 0;
+    }
+}

@@ -1,0 +1,165 @@
+//! Calls that wait until their bio is home.
+
+use super::Channel;
+use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Loan};
+use crate::error::{Errno, IoError};
+use crate::stack::Opened;
+
+impl Channel {
+    /// Reads into `into` at `offset`; fewer bytes at the end of the media only.
+    ///
+    /// # Errors
+    /// What the layers failed it with, and which of them, where, and why.
+    #[inline]
+    pub fn read(
+        &mut self,
+        opened: &Opened,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, IoError> {
+        let bio = self.cx.pool.take();
+        let finished = bio::lend(bio, offset, Loan::In(into), |draft| {
+            self.run_draft(opened, draft)
+        });
+        self.conclude(finished)
+    }
+
+    /// Writes `from` at `offset`; fewer bytes at the end of the media only.
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    #[inline]
+    pub fn write(&mut self, opened: &Opened, offset: u64, from: &[u8]) -> Result<usize, IoError> {
+        let bio = self.cx.pool.take();
+        let finished = bio::lend(bio, offset, Loan::Out(from), |draft| {
+            self.run_draft(opened, draft)
+        });
+        self.conclude(finished)
+    }
+
+    /// Makes all writes that completed before durable.
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    pub fn flush(&mut self, opened: &Opened) -> Result<(), IoError> {
+        let draft = self.draft().flush();
+        let finished = self.run_draft(opened, draft);
+        self.conclude(finished).map(drop)
+    }
+
+    /// DELETE of a range (or ZERO, see [`Command`]). Returns the bytes done.
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    pub fn discard(
+        &mut self,
+        opened: &Opened,
+        command: Command,
+        offset: u64,
+        length: u64,
+    ) -> Result<usize, IoError> {
+        let draft = self.draft().discard(command, offset, length);
+        let finished = self.run_draft(opened, draft);
+        self.conclude(finished)
+    }
+
+    /// Asks for an attribute; `None` when no layer has one of that name.
+    ///
+    /// # Errors
+    /// As [`Channel::read`], but for the errors that mean "no such attribute".
+    pub fn attribute(
+        &mut self,
+        opened: &Opened,
+        name: &str,
+    ) -> Result<Option<AttributeValue>, IoError> {
+        let draft = self.draft().attribute(name);
+        let finished = self.run_draft(opened, draft);
+        let value = finished.attribute().cloned();
+        match self.conclude(finished) {
+            Ok(_) => Ok(value),
+            Err(error) if matches!(error.errno, Errno::OPNOTSUPP | Errno::NOTTY) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks what a range holds; at most `limit` stretches, from its start on without a gap.
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    pub fn extents(
+        &mut self,
+        opened: &Opened,
+        offset: u64,
+        length: u64,
+        limit: usize,
+    ) -> Result<Vec<Extent>, IoError> {
+        let draft = self.draft().extents(offset, length, limit);
+        let finished = self.run_draft(opened, draft);
+        let extents = finished.extents().to_vec();
+        self.conclude(finished).map(|_| extents)
+    }
+
+    /// A draft beside the channel's depth: a call that waits is one at a time.
+    fn draft(&mut self) -> Draft {
+        Draft::new(self.cx.pool.take())
+    }
+
+    /// Sends a draft there and waits until it is back.
+    #[inline]
+    fn run_draft(&mut self, opened: &Opened, draft: Draft) -> Finished {
+        let (id, bio) = self.prepare(opened, draft.bio);
+        match bio.and_then(|bio| self.launch(bio)) {
+            Some(bio) => Finished::new(bio),
+            None => self.wait_for(id),
+        }
+    }
+
+    #[cold]
+    fn wait_for(&mut self, id: crate::bio::BioId) -> Finished {
+        loop {
+            let mut others = ugeom_machine::mailbox::Fifo::new();
+            let mut found = None;
+            while let Some(bio) = self.finished.pop() {
+                if bio.id() == id {
+                    found = Some(bio);
+                } else {
+                    others.push(bio);
+                }
+            }
+            self.finished = others;
+            if let Some(bio) = found {
+                self.finished_count -= 1;
+                return Finished::new(bio);
+            }
+            let before = self.finished_count;
+            self.poll();
+            if self.finished_count == before {
+                crate::park::park(&self.cx, None);
+            }
+        }
+    }
+
+    #[inline]
+    fn conclude(&mut self, finished: Finished) -> Result<usize, IoError> {
+        let result = match finished.result() {
+            Ok(bytes) => Ok(bytes as usize),
+            Err(errno) => Err(self
+                .explain(&finished)
+                .unwrap_or_else(|| unexplained(errno))),
+        };
+        self.recycle(finished);
+        result
+    }
+}
+
+#[cold]
+fn unexplained(errno: Errno) -> IoError {
+    IoError {
+        errno,
+        command: Command::Read,
+        provider: "a provider".into(),
+        offset_bytes: 0,
+        length_bytes: 0,
+        reason: "it failed".into(),
+    }
+}

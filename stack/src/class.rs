@@ -1,0 +1,209 @@
+//! What a class is to the stack: the method table of its geoms, and how it tastes.
+//!
+//! The words are those of `geom(4)` and `geom.h`. A geom's methods on the data path (`start`,
+//! `done`, `resume`) decide, they do not call the next layer; everything else runs under the
+//! topology lock and answers with plain values.
+
+use crate::access::{Counts, Delta};
+use crate::bio::{BioId, Next, Request};
+use crate::cx::{Completions, Cx, LocalKey};
+use crate::error::Errno;
+use crate::taste::Taster;
+use std::any::Any;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// A class: a kind of geom.
+pub trait Class: Send + Sync {
+    /// GEOM's name of the class, upper case (`MD`, `MBR`, `NOP`).
+    fn name(&self) -> &'static str;
+
+    /// Looks at a provider and says what it would put on top of it. `Ok(None)`: nothing of ours.
+    ///
+    /// # Errors
+    /// [`TasteError`] when there is something of ours, but too damaged to use. It is shown to the
+    /// user and does not stop other classes.
+    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+        let _ = taster;
+        Ok(None)
+    }
+}
+
+/// Metadata that a class recognised, but cannot use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{class} on {provider}: {problem}")]
+pub struct TasteError {
+    /// The class that says so.
+    pub class: &'static str,
+    /// The provider that was tasted.
+    pub provider: String,
+    /// What is wrong, where, and why.
+    pub problem: String,
+}
+
+/// What a class wants the stack to make: a geom and its providers.
+pub struct Plan {
+    /// The name of the geom; by custom that of the provider below it.
+    pub name: String,
+    /// The methods.
+    pub geom: Arc<dyn Geom>,
+    /// Its providers; their order gives the port that requests carry.
+    pub providers: Vec<ProviderPlan>,
+}
+
+/// A provider to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProviderPlan {
+    /// Its name, unique in the stack.
+    pub name: String,
+    /// The size of its media in bytes.
+    pub mediasize_bytes: u64,
+    /// The size of its sectors in bytes, a power of two or not.
+    pub sectorsize_bytes: u32,
+    /// The size of the stripes it prefers in bytes, 0 for none.
+    pub stripesize_bytes: u64,
+    /// Where the first stripe boundary lies, bytes.
+    pub stripeoffset_bytes: u64,
+    /// A fault that a user must see (`reaches 4096 bytes past the end of md0`), if any.
+    pub mark: Option<String>,
+    /// Facts for `show` and confxml, in order: (`type`, `freebsd-ufs`), (`label`, ...), ...
+    pub config: Vec<(String, String)>,
+}
+
+/// The methods of a geom.
+pub trait Geom: Send + Sync + 'static {
+    /// Decides what becomes of a request to one of its providers. Runs on the caller's thread
+    /// (direct dispatch) or on `g_down` (queued); must not block for long.
+    fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next;
+
+    /// True when [`Geom::done`] wants to see requests that it forwarded when they come back.
+    fn wants_done(&self) -> bool {
+        false
+    }
+
+    /// Sees a request come back from the consumer that it was forwarded to. May let it go on
+    /// ([`Request::finish`]), change the result, forward it again, park or delay it.
+    fn done(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        let _ = cx;
+        request.finish()
+    }
+
+    /// Decides again about a request that it delayed ([`Request::delay`]) or that was parked and
+    /// then resumed.
+    fn resume(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        let _ = cx;
+        request.finish()
+    }
+
+    /// State that each thread needs for itself, made when the thread first meets the geom (an
+    /// I/O engine, say).
+    /// [`Geom::local_key`] must name it.
+    ///
+    /// # Errors
+    /// The errno that requests of this thread will then fail with.
+    fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
+        Err(Errno::NXIO)
+    }
+
+    /// The key of its thread state, if it has any.
+    fn local_key(&self) -> Option<LocalKey> {
+        None
+    }
+
+    /// Somebody wants to cancel a bio that this geom may hold. If it does, it completes it with
+    /// ECANCELED; otherwise it does nothing.
+    fn cancel(&self, id: BioId) {
+        let _ = id;
+    }
+
+    /// The largest number of clones that one request may become, 0 when it never clones.
+    fn widest_fan_out(&self) -> usize {
+        0
+    }
+
+    /// Answers a change of the access counts of one of its providers with the changes that it
+    /// makes to those of its consumers.
+    ///
+    /// # Errors
+    /// The errno that opening then fails with. Closing must not fail.
+    fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
+        Ok(vec![change.delta; change.consumers.len()])
+    }
+
+    /// The provider below was opened for writing by somebody else. False (GEOM's standard): the
+    /// geom withers; true: it can live with that.
+    fn survives_spoil(&self) -> bool {
+        false
+    }
+
+    /// The provider below has a new size. `None`: this geom cannot resize; it is orphaned when
+    /// the provider shrinks and tasted anew otherwise. `Some`: new sizes of its own providers,
+    /// in their order, each with its mark.
+    fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        let _ = mediasize_bytes;
+        None
+    }
+
+    /// Facts about the geom for `show` and confxml.
+    fn config(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// What [`Geom::access`] is asked.
+pub struct AccessChange<'a> {
+    /// Which of its providers.
+    pub port: u16,
+    /// The change.
+    pub delta: Delta,
+    /// The counts of its providers before the change.
+    pub providers: &'a [Counts],
+    /// The counts of its consumers before the change.
+    pub consumers: &'a [Counts],
+}
+
+impl AccessChange<'_> {
+    /// The rule of slicers and other in-band classes (`g_slice_access`): pass the change on, and
+    /// keep one more exclusive count below from the first open to the last close.
+    #[must_use]
+    pub fn exclusive_while_open(&self) -> Vec<Delta> {
+        let pass = |counts: &Counts| {
+            let mut delta = self.delta;
+            if *counts == Counts::default() {
+                delta.exclusive += 1;
+            }
+            let after = |count: u32, change: i32| i64::from(count) + i64::from(change);
+            if after(counts.read, delta.read) == 0
+                && after(counts.write, delta.write) == 0
+                && after(counts.exclusive, delta.exclusive) == 1
+            {
+                delta.exclusive -= 1;
+            }
+            delta
+        };
+        self.consumers.iter().map(pass).collect()
+    }
+}
+
+/// A thread's own state of a geom; the thread polls it and sleeps on its descriptor.
+pub trait ThreadState: Send + Any {
+    /// For downcasting by the geom that made it.
+    fn as_any(&mut self) -> &mut dyn Any;
+
+    /// Moves what is ready into `completions`, and starts what waits to be started.
+    fn poll(&mut self, completions: &mut Completions<'_>);
+
+    /// How many bios it holds.
+    fn in_flight(&self) -> usize;
+
+    /// A descriptor that becomes readable when `poll` has something to do. `None`: poll again at
+    /// once while anything is in flight.
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Gives a bio that it holds back as cancelled, if it can.
+    fn cancel(&mut self, id: BioId) {
+        let _ = id;
+    }
+}

@@ -1,0 +1,294 @@
+//! The loop that moves bios: layers decide, this acts.
+//!
+//! Going down, each hop is checked, recorded, counted and shown to its geom. Coming back, the
+//! recorded path is walked backwards: hooks, counts, then home. The loop exists once for each
+//! level of statistics; which one runs is chosen when the snapshot is built, so there is no branch
+//! for it here. Direct dispatch runs the whole loop on the caller's thread; queued dispatch runs
+//! one hop at a time on `g_down` and `g_up` ([`crate::queue`]).
+
+use crate::bio::Bio;
+use crate::bio::request::Verdict;
+use crate::bio::slot::{MAX_DEPTH, Stage};
+use crate::cx::Cx;
+use crate::error::Errno;
+use crate::snapshot::{Admission, Snapshot, code};
+use crate::statistics::{self, Level};
+
+/// What has to happen to a bio next.
+pub(crate) enum Step {
+    /// Enter this edge.
+    Down(u32),
+    /// Ask the geom of the last hop again.
+    Resume,
+    /// Walk back; `true` when the geom of the last hop has not seen this result yet.
+    Up(bool),
+    /// The path is walked: it is home, or has to be joined with its parent.
+    Home,
+}
+
+/// The step that a bio's stage stands for.
+#[inline]
+pub(crate) fn first_step(snapshot: &Snapshot, bio: &mut Bio) -> Step {
+    match bio.body().stage {
+        Stage::Down => Step::Down(bio.body().edge),
+        Stage::Child => {
+            if let Some(parent) = bio.parent_body() {
+                statistics::child_started(parent);
+            }
+            Step::Down(edge_of_child(snapshot, bio))
+        }
+        Stage::Resume => Step::Resume,
+        Stage::Joined => Step::Up(true),
+        Stage::Up => Step::Up(false),
+        Stage::Idle | Stage::Deliver | Stage::Free => Step::Home,
+    }
+}
+
+/// A clone names the consumer by its number; the edge follows from where its parent is.
+fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
+    let consumer = bio.body().edge;
+    let hop = bio
+        .parent_body()
+        .and_then(|parent| parent.last_hop().map(|hop| hop.edge));
+    let edge = hop.and_then(|index| snapshot.edges.get(index as usize));
+    match edge {
+        Some(edge) if consumer < u32::from(edge.below_count) => edge.below + consumer,
+        _ => u32::MAX,
+    }
+}
+
+/// Moves a bio on this thread until it is home or somebody else has it.
+pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
+    let mut step = first_step(snapshot, &mut bio);
+    loop {
+        let moved = match step {
+            Step::Down(edge) => enter::<L>(snapshot, cx, bio, edge),
+            Step::Resume => resume(snapshot, cx, bio),
+            Step::Up(unseen) => {
+                if !L::COUNTS && nothing_on_the_way(&mut bio) {
+                    return deliver(cx, bio);
+                }
+                leave::<L>(snapshot, cx, bio, unseen)
+            }
+            Step::Home => return deliver(cx, bio),
+        };
+        (bio, step) = moved?;
+    }
+}
+
+/// Enters one edge: check, record, count, ask. `None` when somebody else has the bio now.
+#[inline(always)]
+pub(crate) fn enter<L: Level>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+    index: u32,
+) -> Option<(Bio, Step)> {
+    let edge = match snapshot.edges.get(index as usize) {
+        Some(edge) if edge.admits(bio.body()) => edge,
+        _ => match snapshot.admit(index, bio.body_mut()) {
+            Admission::Enter => snapshot.edges.get(index as usize)?,
+            Admission::Nothing => {
+                bio.body_mut().completed = 0;
+                return Some((bio, Step::Up(true)));
+            }
+            Admission::Refused => return Some((bio, Step::Up(true))),
+        },
+    };
+    let body = bio.body_mut();
+    let depth = usize::from(body.depth);
+    // Attaching refuses stacks that are deeper than a path, so this never wraps.
+    let hop = &mut body.hops[depth % MAX_DEPTH];
+    hop.edge = index;
+    hop.offset = body.offset;
+    body.hooks |= edge.hooked << depth;
+    body.depth = depth as u8 + 1;
+    body.port = edge.port;
+    if L::COUNTS {
+        statistics::started::<L>(cx, edge, hop, body.flags);
+    }
+    let verdict = edge.geom.start(bio.request(), cx).0;
+    decided(cx, bio, verdict, edge.below, edge.below_count)
+}
+
+/// Acts on a geom's decision.
+#[inline(always)]
+fn decided(
+    cx: &mut Cx,
+    mut bio: Bio,
+    verdict: Verdict,
+    below: u32,
+    below_count: u16,
+) -> Option<(Bio, Step)> {
+    match verdict {
+        Verdict::Forward(consumer) if consumer < below_count => {
+            Some((bio, Step::Down(below + u32::from(consumer))))
+        }
+        Verdict::Forward(_) => Some((bio, Step::Down(u32::MAX))),
+        Verdict::Done => {
+            if bio.body().completed != bio.body().length {
+                refuse_short(&mut bio);
+            }
+            Some((bio, Step::Up(false)))
+        }
+        Verdict::Parked => {
+            // Whoever parked it made a handle of its own; this one is void.
+            bio.into_slot();
+            None
+        }
+        Verdict::Delayed => {
+            cx.timers.push(bio);
+            None
+        }
+    }
+}
+
+/// A completion that is short inside the media is EIO. The end of the media needs no exception:
+/// a request that crosses it was cut when it entered.
+#[cold]
+#[inline(never)]
+fn refuse_short(bio: &mut Bio) {
+    let body = bio.body_mut();
+    if body.error == 0 && body.command.has_range() && body.command != crate::Command::Extents {
+        let edge = body.last_hop().map_or(0, |hop| hop.edge);
+        body.offset += body.completed;
+        body.fail(code(Errno::IO), edge, "a short completion inside the media");
+    }
+}
+
+/// Asks the geom of the last hop again.
+#[cold]
+pub(crate) fn resume(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<(Bio, Step)> {
+    let Some(hop) = bio.body().last_hop().copied() else {
+        return Some((bio, Step::Home));
+    };
+    let edge = snapshot.edges.get(hop.edge as usize)?;
+    let verdict = if bio.is_cancelled() {
+        bio.request().fail(Errno::CANCELED, "cancelled").0
+    } else {
+        edge.geom.resume(bio.request(), cx).0
+    };
+    decided(cx, bio, verdict, edge.below, edge.below_count)
+}
+
+/// True when nobody on the way back wants to see the bio and nothing is wrong with it.
+#[inline(always)]
+fn nothing_on_the_way(bio: &mut Bio) -> bool {
+    let body = bio.body_mut();
+    if body.hooks != 0 || body.error == code(Errno::NOMEM) {
+        return false;
+    }
+    if body.depth != 0 {
+        body.offset = body.hops[0].offset;
+        body.depth = 0;
+    }
+    true
+}
+
+/// Walks back over one hop: hook, count, forget. `None` when somebody else has the bio now.
+#[inline(always)]
+pub(crate) fn leave<L: Level>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+    unseen: bool,
+) -> Option<(Bio, Step)> {
+    let body = bio.body_mut();
+    let Some(top) = usize::from(body.depth).checked_sub(1) else {
+        return Some((bio, Step::Home));
+    };
+    let hop = &mut body.hops[top % MAX_DEPTH];
+    body.offset = hop.offset;
+    let edge = snapshot.edges.get(hop.edge as usize)?;
+    if body.error == code(Errno::NOMEM) {
+        try_again_later::<L>(snapshot, cx, bio, unseen);
+        return None;
+    }
+    if unseen && body.hooks >> top & 1 != 0 {
+        let verdict = edge.geom.done(bio.request(), cx).0;
+        if verdict == Verdict::Done {
+            // A hook that ends the request is through with it.
+            bio.body_mut().hooks &= !(1 << top);
+        }
+        return decided(cx, bio, verdict, edge.below, edge.below_count);
+    }
+    if L::COUNTS {
+        statistics::ended(cx, edge, body.command, body.outcome());
+        if L::TIME {
+            statistics::timed(cx, edge, body, top);
+        }
+    }
+    body.hooks &= !(1 << top);
+    body.depth = top as u8;
+    Some((bio, Step::Up(true)))
+}
+
+/// ENOMEM never reaches the consumer: the last step is undone, and taken again after a pause.
+#[cold]
+fn try_again_later<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, unseen: bool) {
+    let body = bio.body_mut();
+    if unseen {
+        // The edge itself refused (an errored provider may say ENOMEM): enter it again.
+        body.edge = body.reason.map_or(body.edge, |reason| reason.edge);
+    } else if let Some(hop) = body.last_hop().copied() {
+        body.edge = hop.edge;
+        body.offset = hop.offset;
+        body.depth -= 1;
+        body.hooks &= !(1 << body.depth);
+        if L::COUNTS
+            && let Some(edge) = snapshot.edges.get(hop.edge as usize)
+        {
+            statistics::taken_back(cx, edge);
+        }
+    }
+    body.error = 0;
+    body.completed = 0;
+    body.children = 0;
+    body.inbed = 0;
+    body.cloned_until = 0;
+    body.stage = Stage::Down;
+    cx.pace(bio);
+}
+
+/// The path is walked. A clone joins its parent; anything else is home.
+#[inline]
+pub(crate) fn deliver(cx: &mut Cx, bio: Bio) -> Option<Bio> {
+    if bio.body().parent.is_none() {
+        return Some(bio);
+    }
+    join(cx, bio);
+    None
+}
+
+/// Adds a clone's result to its parent's (`g_std_done`); the last one sets the parent going.
+#[cold]
+fn join(cx: &mut Cx, mut bio: Bio) {
+    let (error, completed, reason) = {
+        let body = bio.body();
+        (body.error, body.completed, body.reason)
+    };
+    if let Some(parent) = bio.parent_body() {
+        if error != 0 && parent.error == 0 {
+            parent.error = error;
+            parent.reason = reason;
+        }
+        parent.completed += completed;
+        statistics::child_ended(parent);
+    }
+    let parent = bio.release_parent();
+    cx.pool.put(bio);
+    if let Some(mut parent) = parent {
+        let body = parent.body_mut();
+        body.stage = Stage::Joined;
+        body.children = 0;
+        body.inbed = 0;
+        body.cloned_until = 0;
+        let towards = parent.body().home.upward();
+        if std::sync::Arc::ptr_eq(towards, &cx.home) {
+            cx.ready.push(parent);
+        } else {
+            let towards = std::sync::Arc::clone(towards);
+            parent.post_to(&towards);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The topology as the data path sees it: immutable, one flat array of edges, with a generation.
+//!
+//! An edge is an attached consumer together with what it leads to: the checks of its provider and
+//! the geom behind it. The edges of one geom's consumers lie side by side, so that a layer's
+//! `Forward(n)` is one addition.
+
+use crate::bio::slot::Body;
+use crate::bio::{Bio, BioId, Command};
+use crate::class::Geom;
+use crate::cx::{Cx, LocalKey};
+use crate::error::Errno;
+use std::sync::Arc;
+
+/// Moves a bio as far as it goes; gives it back when it has come home at once.
+pub(crate) type Drive = fn(&Snapshot, &mut Cx, Bio) -> Option<Bio>;
+
+/// The hot part of an attached consumer: one cache line.
+#[repr(align(64))]
+pub(crate) struct Edge {
+    /// Commands that need no check but those of the range.
+    pub fast: u32,
+    /// Commands that the consumer's access counts allow.
+    pub permit: u32,
+    /// Sector size minus one, when that is a power of two.
+    pub sector_mask: u64,
+    /// The size of the provider's media, bytes.
+    pub mediasize: u64,
+    /// The provider's geom.
+    pub geom: Arc<dyn Geom>,
+    /// The first edge of that geom's consumers.
+    pub below: u32,
+    /// How many consumers that geom has.
+    pub below_count: u16,
+    /// Which of that geom's providers this is.
+    pub port: u16,
+    /// Where its statistics are counted.
+    pub stat: u32,
+    /// The geom wants to see requests come back (1) or not (0).
+    pub hooked: u32,
+}
+
+/// The cold part.
+pub(crate) struct EdgeInfo {
+    pub provider: String,
+    pub sectorsize: u32,
+    pub error: Option<Errno>,
+    pub orphan: bool,
+    /// Clones that a request entering here may need at the most, all layers below included.
+    pub clones: usize,
+}
+
+/// One generation of the topology.
+pub(crate) struct Snapshot {
+    pub generation: u64,
+    pub edges: Box<[Edge]>,
+    pub info: Box<[EdgeInfo]>,
+    /// For each opened handle, the edge that its requests enter; `u32::MAX` when it is closed.
+    pub entries: Box<[u32]>,
+    /// How a caller's request starts.
+    pub enter: Drive,
+    /// How a request goes on after it waited somewhere.
+    pub go_on: Drive,
+    /// One request in this many is timed; 0 for none.
+    pub sample_one_in: u32,
+    /// How many edges the statistics need room for.
+    pub stats_wanted: usize,
+    /// The thread states that are still wanted.
+    pub local_keys: Vec<LocalKey>,
+}
+
+/// What the slow checks found.
+pub(crate) enum Admission {
+    /// Let it in.
+    Enter,
+    /// Nothing is left to do: it is complete with 0 bytes.
+    Nothing,
+    /// It has been failed.
+    Refused,
+}
+
+impl Edge {
+    /// True when a request passes all of GEOM's checks; the others take [`Snapshot::admit`].
+    #[inline(always)]
+    pub(crate) fn admits(&self, body: &Body) -> bool {
+        let allowed = self.fast & body.command.bit() != 0;
+        let aligned = (body.offset | body.length) & self.sector_mask == 0;
+        let room = self.mediasize.wrapping_sub(body.offset);
+        // `length - 1 < room` is `1 <= length <= room` in one comparison.
+        let inside = body.offset < self.mediasize && body.length.wrapping_sub(1) < room;
+        allowed & aligned & inside
+    }
+}
+
+impl Snapshot {
+    /// Asks every geom to give a cancelled bio back, if it holds it.
+    pub(crate) fn cancel(&self, id: BioId) {
+        for edge in &self.edges {
+            edge.geom.cancel(id);
+        }
+    }
+
+    /// GEOM's checks in GEOM's order, for everything that the fast path does not admit.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn admit(&self, index: u32, body: &mut Body) -> Admission {
+        let (Some(edge), Some(info)) = (
+            self.edges.get(index as usize),
+            self.info.get(index as usize),
+        ) else {
+            let text = "the consumer is not attached to a provider";
+            return refuse(body, index, Errno::NXIO, text);
+        };
+        if edge.permit & body.command.bit() == 0 {
+            let text = match body.command {
+                Command::Read | Command::GetAttr | Command::Extents => "not opened for reading",
+                _ => "not opened for writing",
+            };
+            return refuse(body, index, Errno::PERM, text);
+        }
+        if let Some(errno) = info.error {
+            return refuse(body, index, errno, "the provider is gone or broken");
+        }
+        if info.orphan {
+            return refuse(body, index, Errno::NXIO, "the consumer is orphaned");
+        }
+        if !body.command.has_range() {
+            if body.command == Command::Flush {
+                body.offset = edge.mediasize;
+            }
+            return Admission::Enter;
+        }
+        if info.sectorsize == 0 || edge.mediasize == 0 {
+            return refuse(body, index, Errno::NXIO, "the provider has no media");
+        }
+        let sector = u64::from(info.sectorsize);
+        if !body.offset.is_multiple_of(sector) {
+            return refuse(
+                body,
+                index,
+                Errno::INVAL,
+                "the offset is not a multiple of the sector size",
+            );
+        }
+        if !body.length.is_multiple_of(sector) {
+            return refuse(
+                body,
+                index,
+                Errno::INVAL,
+                "the length is not a multiple of the sector size",
+            );
+        }
+        admit_range(edge.mediasize, index, body)
+    }
+}
+
+/// Fails a bio.
+fn refuse(body: &mut Body, index: u32, errno: Errno, text: &'static str) -> Admission {
+    body.fail(code(errno), index, text);
+    Admission::Refused
+}
+
+/// The last check: the range against the end of the media.
+fn admit_range(mediasize: u64, index: u32, body: &mut Body) -> Admission {
+    if body.offset > mediasize {
+        return refuse(
+            body,
+            index,
+            Errno::IO,
+            "the offset is past the end of the media",
+        );
+    }
+    let room = mediasize - body.offset;
+    if body.length > room {
+        if body.depth > 0 {
+            // GEOM would shorten it in silence here; a partition that ends before its table says
+            // so must not look like the end of the media.
+            let text = "the layer above reaches past the end of the media";
+            return refuse(body, index, Errno::IO, text);
+        }
+        if body.asked == 0 {
+            body.asked = body.length;
+        }
+        body.length = room;
+    }
+    if body.length == 0 {
+        Admission::Nothing
+    } else {
+        Admission::Enter
+    }
+}
+
+/// An errno as a bio carries it.
+pub(crate) fn code(errno: Errno) -> u16 {
+    errno.raw_os_error() as u16
+}

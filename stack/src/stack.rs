@@ -1,0 +1,659 @@
+//! [`Stack`]: a topology with its classes, its dispatch and its statistics, and the changes that
+//! users and classes make to it.
+//!
+//! Two locks. `control` serialises changes and is held while classes taste, which does I/O;
+//! `topology` guards the data and is never held across I/O, so that the data path can take a new
+//! snapshot at any time. Events are worked off by the thread that caused them, before its call
+//! returns: GEOM has a thread of its own for that (`g_event`), which here would only make every
+//! change asynchronous.
+
+use crate::access::Delta;
+use crate::bio::Request;
+use crate::channel::Channel;
+use crate::class::{Class, Geom, Plan, TasteError};
+use crate::cx::Cx;
+use crate::drive;
+use crate::error::{Errno, StackError};
+use crate::home::Home;
+use crate::queue::{self, Queues};
+use crate::snapshot::{Drive, Snapshot};
+use crate::statistics::{self, CounterBlock, Registry, Statistics, Totals};
+use crate::taste::Taster;
+use crate::topology::{
+    ConsumerId, Event, GeomId, ProviderId, ProviderView, Strategy, Topology, Tree,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// Who moves bios.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dispatch {
+    /// The caller's thread, all the way down and back.
+    #[default]
+    Direct,
+    /// GEOM's `g_down` and `g_up` threads, one hop at a time.
+    Queued {
+        /// How long an idle thread spins before it parks, ns.
+        spin_ns: u64,
+    },
+}
+
+/// How a stack works.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Let classes taste new providers.
+    pub taste: bool,
+    /// Who moves bios.
+    pub dispatch: Dispatch,
+    /// What is counted.
+    pub statistics: Statistics,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            taste: true,
+            dispatch: Dispatch::default(),
+            statistics: Statistics::default(),
+        }
+    }
+}
+
+/// The geom of an opened handle: it has no provider, so nothing is ever asked of it.
+pub(crate) struct Handle;
+
+impl Geom for Handle {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> crate::Next {
+        request.fail(Errno::OPNOTSUPP, "a handle has no provider")
+    }
+}
+
+/// What the handles, channels and threads of a stack share.
+pub(crate) struct Shared {
+    options: Options,
+    this: Weak<Self>,
+    control: Mutex<()>,
+    topology: Mutex<Topology>,
+    pub(crate) generation: AtomicU64,
+    current: Mutex<Option<Arc<Snapshot>>>,
+    live: Mutex<Vec<Weak<Snapshot>>>,
+    registry: Mutex<Registry>,
+    classes: Mutex<Vec<Arc<dyn Class>>>,
+    taste_errors: Mutex<Vec<TasteError>>,
+    homes: Mutex<Vec<Weak<Home>>>,
+    defects: AtomicU64,
+    queues: OnceLock<Queues>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere leaves the topology whole: it is changed in steps that do not panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A stack of geoms.
+#[derive(Clone)]
+pub struct Stack {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Stack {
+    /// An empty stack whose providers will be tasted by `classes`.
+    ///
+    /// # Errors
+    /// `System` when the threads of queued dispatch cannot be started.
+    pub fn new(options: Options, classes: Vec<Arc<dyn Class>>) -> Result<Self, StackError> {
+        let shared = Arc::new_cyclic(|this| Shared {
+            options,
+            this: Weak::clone(this),
+            control: Mutex::new(()),
+            topology: Mutex::new(Topology::default()),
+            generation: AtomicU64::new(1),
+            current: Mutex::new(None),
+            live: Mutex::new(Vec::new()),
+            registry: Mutex::new(Registry::default()),
+            classes: Mutex::new(classes),
+            taste_errors: Mutex::new(Vec::new()),
+            homes: Mutex::new(Vec::new()),
+            defects: AtomicU64::new(0),
+            queues: OnceLock::new(),
+        });
+        if let Dispatch::Queued { spin_ns } = options.dispatch {
+            let queues = Queues::start(&Arc::downgrade(&shared), spin_ns);
+            let queues = queues.map_err(|error| system("starting g_down and g_up", &error))?;
+            let _ = shared.queues.set(queues);
+        }
+        Ok(Self { shared })
+    }
+
+    /// Makes a geom with a consumer on each of `lower`, and its providers; returns these. Classes
+    /// taste them before this returns.
+    ///
+    /// # Errors
+    /// See [`StackError`]; nothing is left behind then.
+    pub fn create(
+        &self,
+        class: &'static str,
+        plan: Plan,
+        lower: &[ProviderId],
+    ) -> Result<Vec<ProviderId>, StackError> {
+        self.shared.change(|topology| {
+            let geom = topology.create(class, plan, lower)?;
+            Ok(topology.geom(geom)?.providers.clone())
+        })
+    }
+
+    /// Takes a geom away. With `force` its providers are orphaned first and it withers when their
+    /// holders let go; without, it must not be in use.
+    ///
+    /// # Errors
+    /// `Busy` or `NoGeom`.
+    pub fn destroy(&self, geom: GeomId, force: bool) -> Result<(), StackError> {
+        self.shared.change(|topology| {
+            let object = topology.geom(geom)?;
+            let open = |id: &ProviderId| {
+                topology
+                    .provider(*id)
+                    .is_ok_and(|p| !p.consumers.is_empty())
+            };
+            if !force && object.providers.iter().any(open) {
+                let why = "a provider of it is in use".to_owned();
+                return Err(StackError::Busy(object.name.clone(), why));
+            }
+            topology.wither(geom, Errno::NXIO);
+            topology.wash();
+            Ok(())
+        })
+    }
+
+    /// The provider of that name.
+    ///
+    /// # Errors
+    /// `NoProvider`, with the names that there are.
+    pub fn find(&self, name: &str) -> Result<ProviderId, StackError> {
+        lock(&self.shared.topology).find(name)
+    }
+
+    /// Opens a provider; dropping the handle closes it.
+    ///
+    /// # Errors
+    /// `Access`, with GEOM's rule that forbids it, or `NoProvider`.
+    pub fn open(&self, provider: ProviderId, delta: Delta) -> Result<Opened, StackError> {
+        let (consumer, entry) = self
+            .shared
+            .change(|topology| Shared::open(topology, provider, delta))?;
+        let shared = Arc::clone(&self.shared);
+        Ok(Opened {
+            shared,
+            consumer,
+            entry,
+            provider,
+            delta,
+            tasting: false,
+        })
+    }
+
+    /// Everything there is, to look at.
+    #[must_use]
+    pub fn tree(&self) -> Tree {
+        lock(&self.shared.topology).tree()
+    }
+
+    /// A channel for the calling thread, for up to `depth` bios at a time.
+    ///
+    /// # Errors
+    /// `System` when its mailbox cannot be made.
+    pub fn channel(&self, depth: usize) -> Result<Channel, StackError> {
+        Channel::new(&self.shared, depth, false)
+    }
+
+    /// A provider's media has another size.
+    ///
+    /// # Errors
+    /// `NoProvider`.
+    pub fn resize(&self, provider: ProviderId, mediasize_bytes: u64) -> Result<(), StackError> {
+        self.post(Event::Resize(provider, mediasize_bytes))
+    }
+
+    /// A provider is gone for good.
+    ///
+    /// # Errors
+    /// `NoProvider`.
+    pub fn orphan(&self, provider: ProviderId, errno: Errno) -> Result<(), StackError> {
+        self.post(Event::Orphan(provider, errno))
+    }
+
+    /// Lets all classes taste a provider again (`geom retaste`).
+    ///
+    /// # Errors
+    /// `NoProvider`.
+    pub fn retaste(&self, provider: ProviderId) -> Result<(), StackError> {
+        self.post(Event::Taste(provider))
+    }
+
+    fn post(&self, event: Event) -> Result<(), StackError> {
+        self.shared.change(|topology| {
+            let (Event::Taste(id)
+            | Event::Orphan(id, _)
+            | Event::Resize(id, _)
+            | Event::Spoil { provider: id, .. }) = event;
+            topology.provider(id)?;
+            topology.events.push_back(event);
+            Ok(())
+        })
+    }
+
+    /// Lets one class taste one provider, even when tasting is off. Returns the new geom, if any.
+    ///
+    /// # Errors
+    /// What opening the provider, or making the geom, fails with; `Invalid` with the class's own
+    /// words when there is metadata that it cannot use.
+    pub fn taste_with(
+        &self,
+        provider: ProviderId,
+        class: &Arc<dyn Class>,
+    ) -> Result<Option<GeomId>, StackError> {
+        let _control = lock(&self.shared.control);
+        let made = self.shared.taste_one(provider, class);
+        self.shared.work_off_events();
+        made
+    }
+
+    /// What classes found too damaged to use, since the stack was made.
+    #[must_use]
+    pub fn taste_errors(&self) -> Vec<TasteError> {
+        lock(&self.shared.taste_errors).clone()
+    }
+
+    /// The figures of a provider: the sums over its consumers, those that are gone included.
+    ///
+    /// # Errors
+    /// `NoProvider`.
+    pub fn statistics(&self, provider: ProviderId) -> Result<Totals, StackError> {
+        let topology = lock(&self.shared.topology);
+        let object = topology.provider(provider)?;
+        let registry = lock(&self.shared.registry);
+        let mut totals = object.past.clone();
+        for id in &object.consumers {
+            if let Some(consumer) = topology.consumers.get(id) {
+                totals.add(&registry.totals(consumer.stat));
+            }
+        }
+        Ok(totals)
+    }
+
+    /// The figures of one consumer.
+    ///
+    /// # Errors
+    /// `Invalid` when there is no such consumer.
+    pub fn consumer_statistics(&self, consumer: ConsumerId) -> Result<Totals, StackError> {
+        let topology = lock(&self.shared.topology);
+        let object = topology.consumers.get(&consumer);
+        let object = object.ok_or_else(|| StackError::Invalid("no such consumer".into()))?;
+        Ok(lock(&self.shared.registry).totals(object.stat))
+    }
+
+    /// How the stack works.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.shared.options
+    }
+
+    /// Bios that layers dropped instead of completing; anything but 0 is a defect of a class.
+    #[must_use]
+    pub fn defects(&self) -> u64 {
+        let homes = lock(&self.shared.homes);
+        let living: u64 = homes
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|home| home.defects())
+            .sum();
+        living + self.shared.defects.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// Changes the topology and works off what follows.
+    fn change<R>(
+        &self,
+        with: impl FnOnce(&mut Topology) -> Result<R, StackError>,
+    ) -> Result<R, StackError> {
+        let _control = lock(&self.control);
+        let result = self.touch(with);
+        self.work_off_events();
+        result
+    }
+
+    /// Changes the topology and makes the current snapshot old.
+    fn touch<R>(&self, with: impl FnOnce(&mut Topology) -> R) -> R {
+        let mut topology = lock(&self.topology);
+        let result = with(&mut topology);
+        self.fold_gone(&mut topology);
+        self.generation.fetch_add(1, Ordering::Release);
+        result
+    }
+
+    /// Adds the figures of consumers that are gone to those of their providers.
+    fn fold_gone(&self, topology: &mut Topology) {
+        if topology.gone.is_empty() {
+            return;
+        }
+        let mut registry = lock(&self.registry);
+        for (provider, stat) in std::mem::take(&mut topology.gone) {
+            let (totals, reusable) = registry.retire(stat);
+            if let Some(provider) = provider.and_then(|id| topology.providers.get_mut(&id)) {
+                provider.past.add(&totals);
+            }
+            if reusable {
+                topology.put_stat(stat);
+            }
+        }
+    }
+
+    fn open(
+        topology: &mut Topology,
+        provider: ProviderId,
+        delta: Delta,
+    ) -> Result<(ConsumerId, u32), StackError> {
+        let (consumer, entry) = topology.create_handle(provider, Arc::new(Handle))?;
+        if let Err(error) = topology.access(consumer, delta) {
+            Self::forget(topology, consumer);
+            return Err(error);
+        }
+        Ok((consumer, entry))
+    }
+
+    fn forget(topology: &mut Topology, consumer: ConsumerId) {
+        if let Some(geom) = topology
+            .consumers
+            .get(&consumer)
+            .map(|consumer| consumer.geom)
+        {
+            topology.remove_geom(geom);
+        }
+    }
+
+    fn close(topology: &mut Topology, consumer: ConsumerId, delta: Delta) {
+        // A pure close does not fail.
+        let _ = topology.access(consumer, delta.reversed());
+        Self::forget(topology, consumer);
+        topology.wash();
+    }
+
+    /// Does what changes have left to do. The control lock is held.
+    fn work_off_events(&self) {
+        loop {
+            let event = lock(&self.topology).events.pop_front();
+            match event {
+                None => return,
+                Some(Event::Taste(provider)) => self.taste_all(provider),
+                Some(Event::Spoil { provider, writer }) => {
+                    self.touch(|topology| topology.spoil(provider, writer));
+                }
+                Some(Event::Orphan(provider, errno)) => {
+                    self.touch(|topology| topology.orphan(provider, errno));
+                }
+                Some(Event::Resize(provider, size)) => {
+                    self.touch(|topology| topology.resize(provider, size));
+                }
+            }
+        }
+    }
+
+    /// Opens a provider for tasting and hands it to `with`.
+    fn tasting<R>(
+        &self,
+        provider: ProviderId,
+        with: impl FnOnce(&mut Taster<'_>) -> R,
+    ) -> Result<R, StackError> {
+        let this = self.arc()?;
+        let (consumer, entry) = self.touch(|t| Self::open(t, provider, Delta::READ))?;
+        let delta = Delta::READ;
+        let opened = Opened {
+            shared: this,
+            consumer,
+            entry,
+            provider,
+            delta,
+            tasting: true,
+        };
+        let mut channel = Channel::new(&opened.shared, 1, true)?;
+        let (view, geom) = {
+            let topology = lock(&self.topology);
+            let view = topology.provider_view(provider);
+            let view = view.ok_or_else(|| topology.no_provider("it went away"))?;
+            let geom = topology.tree().geom(view.geom).cloned();
+            (
+                view,
+                geom.ok_or_else(|| StackError::NoGeom("it went away".into()))?,
+            )
+        };
+        let result = with(&mut Taster::new(view, geom, &mut channel, &opened));
+        drop(channel);
+        drop(opened);
+        Ok(result)
+    }
+
+    fn arc(&self) -> Result<Arc<Self>, StackError> {
+        self.this
+            .upgrade()
+            .ok_or_else(|| StackError::Invalid("the stack is going away".into()))
+    }
+
+    /// True when a geom of that class is on the provider already.
+    fn has_class(&self, provider: ProviderId, class: &str) -> bool {
+        let topology = lock(&self.topology);
+        let Ok(object) = topology.provider(provider) else {
+            return true;
+        };
+        object.consumers.iter().any(|id| {
+            let geom = topology
+                .consumers
+                .get(id)
+                .and_then(|c| topology.geoms.get(&c.geom));
+            geom.is_some_and(|geom| geom.class == class && !geom.wither)
+        })
+    }
+
+    /// Lets every class taste that is not on the provider yet.
+    fn taste_all(&self, provider: ProviderId) {
+        let classes: Vec<_> = lock(&self.classes)
+            .iter()
+            .filter(|class| !self.has_class(provider, class.name()))
+            .cloned()
+            .collect();
+        if !self.options.taste || classes.is_empty() {
+            return;
+        }
+        let tasted = self.tasting(provider, |taster| {
+            let taste = |class: &Arc<dyn Class>| (class.name(), class.taste(taster));
+            classes.iter().map(taste).collect::<Vec<_>>()
+        });
+        // A provider that cannot be opened for reading is not tasted; that is GEOM's way, too.
+        for (class, plan) in tasted.unwrap_or_default() {
+            if let Err(error) = self.follow_taste(provider, class, plan) {
+                self.note(class, provider, error.to_string());
+            }
+        }
+    }
+
+    fn taste_one(
+        &self,
+        provider: ProviderId,
+        class: &Arc<dyn Class>,
+    ) -> Result<Option<GeomId>, StackError> {
+        let plan = self.tasting(provider, |taster| class.taste(taster))?;
+        if let Err(error) = &plan {
+            return Err(StackError::Invalid(error.to_string()));
+        }
+        self.follow_taste(provider, class.name(), plan)
+    }
+
+    fn follow_taste(
+        &self,
+        provider: ProviderId,
+        class: &'static str,
+        plan: Result<Option<Plan>, TasteError>,
+    ) -> Result<Option<GeomId>, StackError> {
+        match plan {
+            Ok(None) => Ok(None),
+            Ok(Some(plan)) => self.touch(|t| t.create(class, plan, &[provider])).map(Some),
+            Err(error) => {
+                lock(&self.taste_errors).push(error);
+                Ok(None)
+            }
+        }
+    }
+
+    fn note(&self, class: &'static str, provider: ProviderId, problem: String) {
+        let name = lock(&self.topology)
+            .provider(provider)
+            .map(|p| p.name.clone());
+        let provider = name.unwrap_or_else(|_| "a provider that is gone".into());
+        lock(&self.taste_errors).push(TasteError {
+            class,
+            provider,
+            problem,
+        });
+    }
+
+    /// Works off events that came from outside, and gives the newest snapshot.
+    pub(crate) fn refresh(&self, tasting: bool) -> Arc<Snapshot> {
+        if !tasting
+            && !lock(&self.topology).events.is_empty()
+            && let Ok(_control) = self.control.try_lock()
+        {
+            self.work_off_events();
+        }
+        let mut current = lock(&self.current);
+        let topology = lock(&self.topology);
+        let generation = self.generation.load(Ordering::Acquire);
+        if let Some(snapshot) = current.as_ref()
+            && snapshot.generation == generation
+        {
+            return Arc::clone(snapshot);
+        }
+        let snapshot = Arc::new(topology.snapshot(generation, self.strategy()));
+        let mut live = lock(&self.live);
+        live.retain(|known| known.strong_count() > 0);
+        live.push(Arc::downgrade(&snapshot));
+        *current = Some(Arc::clone(&snapshot));
+        snapshot
+    }
+
+    /// The snapshot of a generation, while anybody uses it.
+    pub(crate) fn snapshot_of(&self, generation: u64) -> Option<Arc<Snapshot>> {
+        let live = lock(&self.live);
+        live.iter()
+            .filter_map(Weak::upgrade)
+            .find(|snapshot| snapshot.generation == generation)
+    }
+
+    fn strategy(&self) -> Strategy {
+        use statistics::{Counts, Off, Time};
+        let direct = matches!(self.options.dispatch, Dispatch::Direct);
+        let (run, turn, sample_one_in): (Drive, Drive, u32) = match self.options.statistics {
+            Statistics::Off => (drive::drive::<Off>, queue::turn::<Off>, 0),
+            Statistics::Counts => (drive::drive::<Counts>, queue::turn::<Counts>, 0),
+            Statistics::Time { one_in } => {
+                (drive::drive::<Time>, queue::turn::<Time>, one_in.max(1))
+            }
+        };
+        if direct {
+            Strategy {
+                enter: run,
+                go_on: run,
+                sample_one_in,
+            }
+        } else {
+            Strategy {
+                enter: queue::submit,
+                go_on: turn,
+                sample_one_in,
+            }
+        }
+    }
+
+    /// A home for a new channel.
+    pub(crate) fn new_home(&self) -> Result<Arc<Home>, StackError> {
+        let queues = self.queues.get();
+        let queues = queues.map(|queues| (Arc::clone(&queues.down), Arc::clone(&queues.up)));
+        let spin_ns = match self.options.dispatch {
+            Dispatch::Direct => 0,
+            Dispatch::Queued { spin_ns } => spin_ns,
+        };
+        let home = Home::new(spin_ns, queues);
+        let home = home.map_err(|error| system("making a mailbox", &error))?;
+        let mut homes = lock(&self.homes);
+        homes.retain(|home| home.strong_count() > 0);
+        homes.push(Arc::downgrade(&home));
+        Ok(home)
+    }
+
+    pub(crate) fn leave_home(&self, home: &Home) {
+        self.defects.fetch_add(home.defects(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn grow_statistics(&self, block: &mut Arc<CounterBlock>, edges: usize) {
+        if self.options.statistics != Statistics::Off && block.len() < edges {
+            lock(&self.registry).grow(block, edges);
+        }
+    }
+
+    pub(crate) fn leave_statistics(&self, block: &Arc<CounterBlock>) {
+        lock(&self.registry).leave(block);
+    }
+}
+
+fn system(what: &'static str, error: &std::io::Error) -> StackError {
+    let error = error
+        .raw_os_error()
+        .map_or(Errno::IO, Errno::from_raw_os_error);
+    StackError::System { what, error }
+}
+
+/// A provider held open. Dropping it closes it; when it was the last writer, the classes taste the
+/// provider again before the drop returns.
+pub struct Opened {
+    shared: Arc<Shared>,
+    consumer: ConsumerId,
+    pub(crate) entry: u32,
+    provider: ProviderId,
+    delta: Delta,
+    tasting: bool,
+}
+
+impl Opened {
+    /// Which provider it is.
+    #[must_use]
+    pub fn provider(&self) -> ProviderId {
+        self.provider
+    }
+
+    /// The consumer that stands for this handle.
+    #[must_use]
+    pub fn consumer(&self) -> ConsumerId {
+        self.consumer
+    }
+
+    /// The provider as it is now; `None` when it is gone.
+    #[must_use]
+    pub fn view(&self) -> Option<ProviderView> {
+        lock(&self.shared.topology).provider_view(self.provider)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let close = |topology: &mut Topology| {
+            Shared::close(topology, self.consumer, self.delta);
+            Ok(())
+        };
+        let closed = if self.tasting {
+            self.shared.touch(close)
+        } else {
+            self.shared.change(close)
+        };
+        // Closing has no way to fail; `close` always says Ok.
+        let _ = closed;
+    }
+}

@@ -1,0 +1,394 @@
+//! Statistics of consumers (and, summed up, of providers): off, counts, or counts and sampled time.
+//!
+//! Each thread counts in a block of its own: only it writes, anybody may read. A provider's figures
+//! are the sums over its consumers. Time is taken for one request in N, chosen at random, by the
+//! clock's ticks at the start and the end of each hop; see `docs/statistics.md`.
+
+use crate::bio::slot::{Body, Hop};
+use crate::bio::{COMMANDS, Command, Flags};
+use crate::cx::Cx;
+use crate::snapshot::Edge;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use ugeom_machine::clock;
+use ugeom_measure::histogram::{AtomicHistogram, Histogram};
+
+/// How much is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Statistics {
+    /// Nothing.
+    Off,
+    /// Operations, bytes, errors, in flight.
+    #[default]
+    Counts,
+    /// That, and the time of one request in `one_in`.
+    Time {
+        /// One request in this many, at random; 1 is every request.
+        one_in: u32,
+    },
+}
+
+/// A level as a type, for one copy of the loop each.
+pub(crate) trait Level {
+    const COUNTS: bool;
+    const TIME: bool;
+}
+
+pub(crate) struct Off;
+pub(crate) struct Counts;
+pub(crate) struct Time;
+
+impl Level for Off {
+    const COUNTS: bool = false;
+    const TIME: bool = false;
+}
+
+impl Level for Counts {
+    const COUNTS: bool = true;
+    const TIME: bool = false;
+}
+
+impl Level for Time {
+    const COUNTS: bool = true;
+    const TIME: bool = true;
+}
+
+/// How a request ended, as far as counting goes.
+pub(crate) struct Outcome {
+    pub failed: bool,
+    pub bytes: u64,
+}
+
+impl Body {
+    #[inline(always)]
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome {
+            failed: self.error != 0,
+            bytes: self.completed,
+        }
+    }
+}
+
+/// The figures of one consumer on one thread.
+#[repr(align(64))]
+#[derive(Default)]
+pub(crate) struct EdgeCounters {
+    started: AtomicU64,
+    errors: AtomicU64,
+    operations: [AtomicU64; COMMANDS],
+    bytes: [AtomicU64; COMMANDS],
+    time: OnceLock<Box<EdgeTime>>,
+}
+
+/// The sampled times of one consumer on one thread.
+struct EdgeTime {
+    read: AtomicHistogram,
+    write: AtomicHistogram,
+    other: AtomicHistogram,
+    exclusive_ns: AtomicU64,
+    busy_ns: AtomicU64,
+}
+
+/// The counters of one thread, indexed by `Edge::stat`.
+pub(crate) type CounterBlock = [EdgeCounters];
+
+/// A block for `edges` consumers.
+pub(crate) fn new_block(edges: usize) -> Arc<CounterBlock> {
+    (0..edges).map(|_| EdgeCounters::default()).collect()
+}
+
+/// Adds without a locked instruction: the thread is the only writer.
+#[inline(always)]
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(by),
+        Ordering::Relaxed,
+    );
+}
+
+#[inline(always)]
+pub(crate) fn started<L: Level>(cx: &Cx, edge: &Edge, hop: &mut Hop, flags: Flags) {
+    let Some(counters) = cx.counters.get(edge.stat as usize) else {
+        return;
+    };
+    bump(&counters.started, 1);
+    if L::TIME && flags.contains(Flags::MARKED) {
+        hop.in_flight = counters.in_flight() as u32;
+        hop.started_ticks = clock::ticks();
+    }
+}
+
+/// A start that has to be repeated does not count.
+pub(crate) fn taken_back(cx: &Cx, edge: &Edge) {
+    if let Some(counters) = cx.counters.get(edge.stat as usize) {
+        bump(&counters.started, u64::MAX);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn ended(cx: &Cx, edge: &Edge, command: Command, outcome: Outcome) {
+    let Some(counters) = cx.counters.get(edge.stat as usize) else {
+        return;
+    };
+    bump(&counters.operations[command as usize], 1);
+    bump(&counters.bytes[command as usize], outcome.bytes);
+    if outcome.failed {
+        bump(&counters.errors, 1);
+    }
+}
+
+/// Takes the time of a marked bio that leaves the hop `top`.
+#[inline]
+pub(crate) fn timed(cx: &Cx, edge: &Edge, body: &mut Body, top: usize) {
+    if !body.flags.contains(Flags::MARKED) {
+        return;
+    }
+    let Some(counters) = cx.counters.get(edge.stat as usize) else {
+        return;
+    };
+    let hop = body.hops[top % body.hops.len()];
+    let span = clock::ticks().saturating_sub(hop.started_ticks);
+    let below = std::mem::replace(&mut body.below_ticks, span) + body.children_ticks;
+    body.children_ticks = 0;
+    let time = counters.time.get_or_init(EdgeTime::new);
+    let span_ns = clock::ticks_to_ns(span);
+    time.of(body.command).record(span_ns);
+    bump(
+        &time.exclusive_ns,
+        clock::ticks_to_ns(span.saturating_sub(below)),
+    );
+    // A request that shares the provider with n others counts for a part of the time only, so
+    // that requests side by side do not make the provider busy twice. n is the mean of the
+    // requests in flight when it started and now.
+    let around = (u64::from(hop.in_flight) + counters.in_flight() + 1).max(2);
+    bump(&time.busy_ns, span_ns * 2 / around);
+}
+
+/// A clone starts: the time that any clone is in flight is not the parent's own.
+pub(crate) fn child_started(parent: &mut Body) {
+    if parent.flags.contains(Flags::MARKED) {
+        if parent.children_live == 0 {
+            parent.children_since_ticks = clock::ticks();
+        }
+        parent.children_live += 1;
+    }
+}
+
+/// A clone has come back: with the last of those in flight, a stretch of union time ends.
+pub(crate) fn child_ended(parent: &mut Body) {
+    if parent.flags.contains(Flags::MARKED) {
+        parent.children_live = parent.children_live.saturating_sub(1);
+        if parent.children_live == 0 {
+            let now = clock::ticks();
+            parent.children_ticks += now.saturating_sub(parent.children_since_ticks);
+        }
+    }
+}
+
+/// Chooses whether a request is timed; called once a request.
+#[inline]
+pub(crate) fn choose(cx: &mut Cx, one_in: u32, body: &mut Body) {
+    cx.sample_left = cx.sample_left.wrapping_sub(1);
+    if cx.sample_left != 0 {
+        body.flags = body.flags.without(Flags::MARKED);
+        return;
+    }
+    // Uniform from 1 to 2N-1 has the mean N and follows no period of the caller's.
+    cx.sample_left = cx.random.u32(1..one_in.max(1).saturating_mul(2));
+    body.flags = body.flags.with(Flags::MARKED);
+    body.below_ticks = 0;
+    body.children_ticks = 0;
+    body.children_live = 0;
+}
+
+impl EdgeTime {
+    fn new() -> Box<Self> {
+        Box::new(Self {
+            read: AtomicHistogram::new(),
+            write: AtomicHistogram::new(),
+            other: AtomicHistogram::new(),
+            exclusive_ns: AtomicU64::new(0),
+            busy_ns: AtomicU64::new(0),
+        })
+    }
+
+    fn of(&self, command: Command) -> &AtomicHistogram {
+        match command {
+            Command::Read => &self.read,
+            Command::Write => &self.write,
+            _ => &self.other,
+        }
+    }
+}
+
+impl EdgeCounters {
+    #[inline(always)]
+    fn in_flight(&self) -> u64 {
+        let ended: u64 = self
+            .operations
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+            .sum();
+        self.started.load(Ordering::Relaxed).wrapping_sub(ended)
+    }
+
+    fn clear(&self) {
+        let counters = self.operations.iter().chain(&self.bytes);
+        for counter in counters.chain([&self.started, &self.errors]) {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds these figures to `total`.
+    fn add_to(&self, total: &mut Totals) {
+        total.started = total
+            .started
+            .wrapping_add(self.started.load(Ordering::Relaxed));
+        total.errors += self.errors.load(Ordering::Relaxed);
+        for (sum, count) in total.operations.iter_mut().zip(&self.operations) {
+            *sum += count.load(Ordering::Relaxed);
+        }
+        for (sum, count) in total.bytes.iter_mut().zip(&self.bytes) {
+            *sum += count.load(Ordering::Relaxed);
+        }
+        if let Some(time) = self.time.get() {
+            let timed = total.time.get_or_insert_with(Box::default);
+            timed.exclusive_ns += time.exclusive_ns.load(Ordering::Relaxed);
+            timed.busy_ns += time.busy_ns.load(Ordering::Relaxed);
+            timed.read.merge(&time.read.snapshot());
+            timed.write.merge(&time.write.snapshot());
+            timed.other.merge(&time.other.snapshot());
+        }
+    }
+}
+
+/// The figures of a consumer or provider, summed over threads.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Requests that entered.
+    pub started: u64,
+    /// Requests that ended with an error.
+    pub errors: u64,
+    /// Requests that ended, by `Command as usize`.
+    pub operations: [u64; COMMANDS],
+    /// Bytes done, by `Command as usize`.
+    pub bytes: [u64; COMMANDS],
+    /// The sampled times, when any were taken.
+    pub time: Option<Box<TimeTotals>>,
+}
+
+/// Sampled times. Multiply sums by `Statistics::Time::one_in` for an estimate of the whole.
+#[derive(Clone, Debug, Default)]
+pub struct TimeTotals {
+    /// How long reads took from entering to leaving the provider, ns.
+    pub read: Histogram,
+    /// The same for writes.
+    pub write: Histogram,
+    /// The same for all other commands.
+    pub other: Histogram,
+    /// Sum of the time that the provider's geom took by itself: the span of each sampled request
+    /// minus the span of the hop below it, or minus the union of its clones, ns.
+    pub exclusive_ns: u64,
+    /// Sum of the sampled spans, each divided by the number of requests that shared the provider,
+    /// ns: an estimate of the time during which it was busy.
+    pub busy_ns: u64,
+}
+
+impl Totals {
+    /// Requests that entered and have not ended.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.started.wrapping_sub(self.operations.iter().sum())
+    }
+
+    /// All requests that ended.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.operations.iter().sum()
+    }
+
+    /// Adds another's figures.
+    pub fn add(&mut self, other: &Self) {
+        self.started = self.started.wrapping_add(other.started);
+        self.errors += other.errors;
+        for (sum, count) in self.operations.iter_mut().zip(&other.operations) {
+            *sum += count;
+        }
+        for (sum, count) in self.bytes.iter_mut().zip(&other.bytes) {
+            *sum += count;
+        }
+        if let Some(time) = &other.time {
+            let sum = self.time.get_or_insert_with(Box::default);
+            sum.read.merge(&time.read);
+            sum.write.merge(&time.write);
+            sum.other.merge(&time.other);
+            sum.exclusive_ns += time.exclusive_ns;
+            sum.busy_ns += time.busy_ns;
+        }
+    }
+}
+
+/// The blocks of all threads, and the sums of those that ended.
+#[derive(Default)]
+pub(crate) struct Registry {
+    blocks: Vec<Arc<CounterBlock>>,
+    ended: Vec<Totals>,
+}
+
+impl Registry {
+    /// A block for a new thread.
+    pub(crate) fn join(&mut self, edges: usize) -> Arc<CounterBlock> {
+        let block = new_block(edges);
+        self.blocks.push(Arc::clone(&block));
+        block
+    }
+
+    /// Takes a thread's block back and keeps its sums.
+    pub(crate) fn leave(&mut self, block: &Arc<CounterBlock>) {
+        self.blocks.retain(|known| !Arc::ptr_eq(known, block));
+        if self.ended.len() < block.len() {
+            self.ended.resize_with(block.len(), Totals::default);
+        }
+        for (totals, counters) in self.ended.iter_mut().zip(block.iter()) {
+            counters.add_to(totals);
+        }
+    }
+
+    /// Ends the life of a place: its sums, and whether the place may be used again.
+    pub(crate) fn retire(&mut self, stat: u32) -> (Totals, bool) {
+        let totals = self.totals(stat);
+        // Somebody may still count there, or times stand there that cannot be cleared.
+        let reusable = totals.in_flight() == 0 && totals.time.is_none();
+        if reusable {
+            let index = stat as usize;
+            for counters in self.blocks.iter().filter_map(|block| block.get(index)) {
+                counters.clear();
+            }
+            if let Some(totals) = self.ended.get_mut(index) {
+                *totals = Totals::default();
+            }
+        }
+        (totals, reusable)
+    }
+
+    /// Replaces a thread's block by a larger one with the same figures. Called by its owner, so
+    /// nobody counts meanwhile.
+    pub(crate) fn grow(&mut self, block: &mut Arc<CounterBlock>, edges: usize) {
+        if block.len() >= edges && self.blocks.iter().any(|known| Arc::ptr_eq(known, block)) {
+            return;
+        }
+        self.leave(block);
+        *block = self.join(edges.next_power_of_two());
+    }
+
+    /// The sums of the consumer that counts at `stat`.
+    pub(crate) fn totals(&self, stat: u32) -> Totals {
+        let mut totals = self.ended.get(stat as usize).cloned().unwrap_or_default();
+        for block in &self.blocks {
+            if let Some(counters) = block.get(stat as usize) {
+                counters.add_to(&mut totals);
+            }
+        }
+        totals
+    }
+}

@@ -1,0 +1,121 @@
+//! [`Taster`]: a provider as a tasting class sees it: sizes, a few reads, attributes.
+//!
+//! All classes taste through one consumer and share what was read, so that a class more does not
+//! mean the same sectors once more.
+
+use crate::bio::AttributeValue;
+use crate::channel::Channel;
+use crate::error::IoError;
+use crate::stack::Opened;
+use crate::topology::{GeomView, ProviderView};
+
+/// The largest single read of a taste; metadata is small (GEOM's limit is `maxphys`).
+pub const TASTE_READ_MAX_BYTES: u64 = 1 << 20;
+
+/// Reads kept for the next class.
+const KEPT_READS: usize = 32;
+
+/// A provider that is being tasted.
+pub struct Taster<'a> {
+    provider: ProviderView,
+    geom: GeomView,
+    channel: &'a mut Channel,
+    opened: &'a Opened,
+    kept: Vec<(u64, Vec<u8>)>,
+    bytes_read: u64,
+}
+
+impl<'a> Taster<'a> {
+    pub(crate) fn new(
+        provider: ProviderView,
+        geom: GeomView,
+        channel: &'a mut Channel,
+        opened: &'a Opened,
+    ) -> Self {
+        Self {
+            provider,
+            geom,
+            channel,
+            opened,
+            kept: Vec::new(),
+            bytes_read: 0,
+        }
+    }
+
+    /// The provider's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.provider.name
+    }
+
+    /// The provider.
+    #[must_use]
+    pub fn provider(&self) -> &ProviderView {
+        &self.provider
+    }
+
+    /// The geom that it belongs to.
+    #[must_use]
+    pub fn geom(&self) -> &GeomView {
+        &self.geom
+    }
+
+    /// The size of its media, bytes.
+    #[must_use]
+    pub fn mediasize_bytes(&self) -> u64 {
+        self.provider.mediasize_bytes
+    }
+
+    /// The size of its sectors, bytes.
+    #[must_use]
+    pub fn sectorsize_bytes(&self) -> u32 {
+        self.provider.sectorsize_bytes
+    }
+
+    /// How many bytes this tasting has read from the provider.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// Reads `length` bytes at `offset`, both multiples of the sector size; shorter at the end of
+    /// the media.
+    ///
+    /// # Errors
+    /// What the provider failed it with, or EINVAL for more than [`TASTE_READ_MAX_BYTES`].
+    pub fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, IoError> {
+        let inside = |(start, bytes): &&(u64, Vec<u8>)| {
+            *start <= offset && offset + length <= start + bytes.len() as u64
+        };
+        if let Some((start, bytes)) = self.kept.iter().find(inside) {
+            let at = (offset - start) as usize;
+            return Ok(bytes[at..at + length as usize].to_vec());
+        }
+        let mut bytes = vec![0; length.min(TASTE_READ_MAX_BYTES) as usize];
+        let read = self.channel.read(self.opened, offset, &mut bytes)?;
+        bytes.truncate(read);
+        self.bytes_read += read as u64;
+        if self.kept.len() < KEPT_READS {
+            self.kept.push((offset, bytes.clone()));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads one sector by its number; empty past the end of the media.
+    ///
+    /// # Errors
+    /// What the provider failed it with.
+    pub fn sector(&mut self, number: u64) -> Result<Vec<u8>, IoError> {
+        let size = u64::from(self.sectorsize_bytes());
+        match number.checked_mul(size) {
+            Some(offset) if offset < self.mediasize_bytes() => self.read(offset, size),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Asks the provider for an attribute; `None` when it has none of that name.
+    #[must_use]
+    pub fn attribute(&mut self, name: &str) -> Option<AttributeValue> {
+        self.channel.attribute(self.opened, name).ok().flatten()
+    }
+}

@@ -1,0 +1,169 @@
+//! The topology: geoms, providers, consumers, and how they hang together.
+//!
+//! Everything here is plain data changed under the topology lock; nothing does I/O. What has to
+//! happen afterwards (tasting, spoiling, orphaning) is put into a list of events that
+//! [`crate::stack`] works off, in the thread that made the change.
+
+mod change;
+mod open;
+mod rank;
+mod snapshot;
+mod view;
+
+pub(crate) use snapshot::Strategy;
+pub use view::{ConsumerView, GeomView, ProviderView, Tree};
+
+use crate::access::Counts;
+use crate::class::Geom;
+use crate::error::{Errno, StackError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub(crate) u64);
+
+        impl $name {
+            /// The number, as `conf` prints it.
+            #[must_use]
+            pub const fn number(self) -> u64 {
+                self.0
+            }
+        }
+    };
+}
+
+id!(/** Identifies a geom; never used again. */ GeomId);
+id!(/** Identifies a provider; never used again. */ ProviderId);
+id!(/** Identifies a consumer; never used again. */ ConsumerId);
+
+/// A geom: an instance of a class.
+pub(crate) struct GeomObject {
+    pub class: &'static str,
+    pub name: String,
+    pub methods: Arc<dyn Geom>,
+    pub consumers: Vec<ConsumerId>,
+    pub providers: Vec<ProviderId>,
+    pub rank: u32,
+    pub wither: bool,
+}
+
+/// A provider: what a geom offers to those above.
+pub(crate) struct ProviderObject {
+    pub name: String,
+    pub geom: GeomId,
+    pub port: u16,
+    pub consumers: Vec<ConsumerId>,
+    pub counts: Counts,
+    pub error: Option<Errno>,
+    pub mediasize: u64,
+    pub sectorsize: u32,
+    pub stripesize: u64,
+    pub stripeoffset: u64,
+    pub mark: Option<String>,
+    pub config: Vec<(String, String)>,
+    /// Figures of consumers that are gone.
+    pub past: crate::statistics::Totals,
+}
+
+/// A consumer: a geom's hand on a provider.
+pub(crate) struct ConsumerObject {
+    pub geom: GeomId,
+    pub provider: Option<ProviderId>,
+    pub counts: Counts,
+    pub spoiled: bool,
+    pub orphan: bool,
+    /// Where its statistics are counted.
+    pub stat: u32,
+    /// The opened handle it belongs to, for the consumers of `DEV` geoms.
+    pub entry: Option<u32>,
+}
+
+/// What has to be done after a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Let the classes taste it.
+    Taste(ProviderId),
+    /// Its first writer came: everybody else on it is spoiled.
+    Spoil {
+        provider: ProviderId,
+        writer: ConsumerId,
+    },
+    /// It is gone, with this error.
+    Orphan(ProviderId, Errno),
+    /// It has another size.
+    Resize(ProviderId, u64),
+}
+
+/// All there is.
+#[derive(Default)]
+pub(crate) struct Topology {
+    pub geoms: BTreeMap<GeomId, GeomObject>,
+    pub providers: BTreeMap<ProviderId, ProviderObject>,
+    pub consumers: BTreeMap<ConsumerId, ConsumerObject>,
+    pub events: VecDeque<Event>,
+    next_id: u64,
+    /// Consumers that are gone: their provider, and where their figures stand.
+    pub gone: Vec<(Option<ProviderId>, u32)>,
+    free_stats: Vec<u32>,
+    stats: u32,
+    free_entries: Vec<u32>,
+    entries: u32,
+}
+
+impl Topology {
+    fn next(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub(crate) fn geom(&self, id: GeomId) -> Result<&GeomObject, StackError> {
+        self.geoms
+            .get(&id)
+            .ok_or_else(|| StackError::NoGeom(format!("number {}", id.0)))
+    }
+
+    pub(crate) fn provider(&self, id: ProviderId) -> Result<&ProviderObject, StackError> {
+        self.providers
+            .get(&id)
+            .ok_or_else(|| self.no_provider(&format!("number {}", id.0)))
+    }
+
+    pub(crate) fn no_provider(&self, name: &str) -> StackError {
+        let known = self
+            .providers
+            .values()
+            .map(|provider| provider.name.clone())
+            .collect();
+        StackError::NoProvider {
+            name: name.to_owned(),
+            known,
+        }
+    }
+
+    /// The provider of that name.
+    pub(crate) fn find(&self, name: &str) -> Result<ProviderId, StackError> {
+        let found = self
+            .providers
+            .iter()
+            .find(|(_, provider)| provider.name == name);
+        found
+            .map(|(id, _)| *id)
+            .ok_or_else(|| self.no_provider(name))
+    }
+
+    /// A place for statistics may be used again.
+    pub(crate) fn put_stat(&mut self, stat: u32) {
+        self.free_stats.push(stat);
+    }
+
+    /// A place for statistics: a free one, or a new one.
+    fn take_stat(&mut self) -> u32 {
+        self.free_stats.pop().unwrap_or_else(|| {
+            self.stats += 1;
+            self.stats - 1
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! Attaching and detaching, with GEOM's rank: a geom stands above everything it consumes, and a
+//! circle is refused.
+
+use super::{ConsumerId, ConsumerObject, GeomId, ProviderId, Topology};
+use crate::access::Counts;
+use crate::bio::slot::MAX_DEPTH;
+use crate::error::StackError;
+
+impl Topology {
+    /// Makes a consumer of `geom` and attaches it to `provider`.
+    ///
+    /// # Errors
+    /// `Loop` when the provider stands on this geom already (ELOOP), `TooDeep` when a bio's path
+    /// would be too short, and when either does not exist.
+    pub(crate) fn attach(
+        &mut self,
+        geom: GeomId,
+        provider: ProviderId,
+    ) -> Result<ConsumerId, StackError> {
+        let below = self.provider(provider)?.geom;
+        let names = || -> Result<(String, String), StackError> {
+            Ok((
+                self.geom(geom)?.name.clone(),
+                self.provider(provider)?.name.clone(),
+            ))
+        };
+        if self.stands_on(below, geom) {
+            let (geom, provider) = names()?;
+            return Err(StackError::Loop { geom, provider });
+        }
+        let depth_below = self.depth_below(below);
+        if depth_below + 1 + self.depth_above(geom) > MAX_DEPTH {
+            let (geom, provider) = names()?;
+            return Err(StackError::TooDeep {
+                geom,
+                provider,
+                limit: MAX_DEPTH,
+            });
+        }
+        let id = ConsumerId(self.next());
+        let consumer = ConsumerObject {
+            geom,
+            provider: Some(provider),
+            counts: Counts::default(),
+            spoiled: false,
+            orphan: false,
+            stat: self.take_stat(),
+            entry: None,
+        };
+        self.consumers.insert(id, consumer);
+        if let Some(object) = self.geoms.get_mut(&geom) {
+            object.consumers.push(id);
+        }
+        if let Some(object) = self.providers.get_mut(&provider) {
+            object.consumers.push(id);
+        }
+        self.rank_again(geom);
+        Ok(id)
+    }
+
+    /// Takes a consumer off its provider. Its counts must be zero.
+    pub(crate) fn detach(&mut self, consumer: ConsumerId) -> Result<(), StackError> {
+        let Some(object) = self.consumers.get_mut(&consumer) else {
+            return Ok(());
+        };
+        if object.counts != Counts::default() {
+            let counts = object.counts.to_string();
+            return Err(StackError::Busy(
+                "a consumer".into(),
+                format!("still open {counts}"),
+            ));
+        }
+        let geom = object.geom;
+        if let Some(provider) = object.provider.take()
+            && let Some(provider) = self.providers.get_mut(&provider)
+        {
+            provider.consumers.retain(|id| *id != consumer);
+        }
+        self.rank_again(geom);
+        Ok(())
+    }
+
+    /// True when `geom` is `other` or consumes, directly or not, something of `other`'s.
+    fn stands_on(&self, geom: GeomId, other: GeomId) -> bool {
+        geom == other
+            || self
+                .geoms_below(geom)
+                .into_iter()
+                .any(|next| self.stands_on(next, other))
+    }
+
+    fn geoms_below(&self, geom: GeomId) -> Vec<GeomId> {
+        let consumers = self
+            .geoms
+            .get(&geom)
+            .map_or(&[][..], |geom| &geom.consumers);
+        let provider = |id: &ConsumerId| self.consumers.get(id)?.provider;
+        let below = consumers.iter().filter_map(provider);
+        below
+            .filter_map(|id| Some(self.providers.get(&id)?.geom))
+            .collect()
+    }
+
+    fn geoms_above(&self, geom: GeomId) -> Vec<GeomId> {
+        let providers = self
+            .geoms
+            .get(&geom)
+            .map_or(&[][..], |geom| &geom.providers);
+        let consumers = providers
+            .iter()
+            .filter_map(|id| Some(&self.providers.get(id)?.consumers));
+        consumers
+            .flatten()
+            .filter_map(|id| Some(self.consumers.get(id)?.geom))
+            .collect()
+    }
+
+    /// Consumers on the longest way from `geom` down to the bottom.
+    fn depth_below(&self, geom: GeomId) -> usize {
+        let below = self.geoms_below(geom).into_iter();
+        below
+            .map(|next| 1 + self.depth_below(next))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Consumers on the longest way from the top down to `geom`.
+    fn depth_above(&self, geom: GeomId) -> usize {
+        let above = self.geoms_above(geom).into_iter();
+        above
+            .map(|next| 1 + self.depth_above(next))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// GEOM's `redo_rank`: 1 without attached consumers, else one more than the highest below.
+    fn rank_again(&mut self, geom: GeomId) {
+        let highest = self
+            .geoms_below(geom)
+            .into_iter()
+            .filter_map(|id| self.geoms.get(&id));
+        let rank = highest.map(|below| below.rank + 1).max().unwrap_or(1);
+        let Some(object) = self.geoms.get_mut(&geom) else {
+            return;
+        };
+        if object.rank != rank {
+            object.rank = rank;
+            for above in self.geoms_above(geom) {
+                self.rank_again(above);
+            }
+        }
+    }
+}

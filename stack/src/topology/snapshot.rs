@@ -1,0 +1,181 @@
+//! Building a [`Snapshot`] from the topology.
+
+use super::{ConsumerId, ConsumerObject, GeomId, Topology};
+use crate::bio::Command;
+use crate::error::Errno;
+use crate::snapshot::{Drive, Edge, EdgeInfo, Snapshot};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How a snapshot moves bios.
+#[derive(Clone, Copy)]
+pub(crate) struct Strategy {
+    pub enter: Drive,
+    pub go_on: Drive,
+    pub sample_one_in: u32,
+}
+
+/// An edge that leads nowhere, for consumers that are not attached.
+const NOWHERE: u32 = u32::MAX;
+
+impl Topology {
+    /// The topology as of now, for the data path.
+    pub(crate) fn snapshot(&self, generation: u64, strategy: Strategy) -> Snapshot {
+        let mut first: BTreeMap<GeomId, u32> = BTreeMap::new();
+        let mut order: Vec<ConsumerId> = Vec::with_capacity(self.consumers.len());
+        for (id, geom) in &self.geoms {
+            first.insert(*id, order.len() as u32);
+            order.extend(&geom.consumers);
+        }
+        let mut entries = vec![NOWHERE; self.entry_count()].into_boxed_slice();
+        let mut edges = Vec::with_capacity(order.len());
+        let mut info = Vec::with_capacity(order.len());
+        let mut clones = BTreeMap::new();
+        for (index, id) in order.iter().enumerate() {
+            let Some(consumer) = self.consumers.get(id) else {
+                continue;
+            };
+            if let Some(entry) = consumer
+                .entry
+                .and_then(|entry| entries.get_mut(entry as usize))
+            {
+                *entry = index as u32;
+            }
+            let (edge, cold) = self.edge(consumer, &first, &mut clones);
+            edges.push(edge);
+            info.push(cold);
+        }
+        Snapshot {
+            generation,
+            edges: edges.into(),
+            info: info.into(),
+            entries,
+            enter: strategy.enter,
+            go_on: strategy.go_on,
+            sample_one_in: strategy.sample_one_in,
+            stats_wanted: self.stat_count(),
+            local_keys: self
+                .geoms
+                .values()
+                .filter_map(|geom| geom.methods.local_key())
+                .collect(),
+        }
+    }
+
+    fn edge(
+        &self,
+        consumer: &ConsumerObject,
+        first: &BTreeMap<GeomId, u32>,
+        clones: &mut BTreeMap<GeomId, usize>,
+    ) -> (Edge, EdgeInfo) {
+        let provider = consumer.provider.and_then(|id| self.providers.get(&id));
+        let geom = provider.and_then(|provider| Some((provider, self.geoms.get(&provider.geom)?)));
+        let Some((provider, geom)) = geom else {
+            return self.dead_edge(consumer);
+        };
+        let permit = permitted(consumer);
+        let usable = provider.error.is_none() && !consumer.orphan;
+        let plain = usable && provider.sectorsize.is_power_of_two() && provider.mediasize > 0;
+        let ranged = Command::ALL.iter().filter(|command| command.has_range());
+        let ranged = ranged.fold(0, |mask, command| mask | command.bit());
+        let edge = Edge {
+            fast: if plain { permit & ranged } else { 0 },
+            permit,
+            sector_mask: u64::from(provider.sectorsize).wrapping_sub(1),
+            mediasize: provider.mediasize,
+            geom: Arc::clone(&geom.methods),
+            below: first.get(&provider.geom).copied().unwrap_or(NOWHERE),
+            below_count: geom.consumers.len() as u16,
+            port: provider.port,
+            stat: consumer.stat,
+            hooked: u32::from(geom.methods.wants_done()),
+        };
+        let cold = EdgeInfo {
+            provider: provider.name.clone(),
+            sectorsize: provider.sectorsize,
+            error: provider.error,
+            orphan: consumer.orphan,
+            clones: self.clones_from(provider.geom, clones),
+        };
+        (edge, cold)
+    }
+
+    /// An edge for a consumer without a provider: it refuses everything.
+    fn dead_edge(&self, consumer: &ConsumerObject) -> (Edge, EdgeInfo) {
+        let geom = self
+            .geoms
+            .get(&consumer.geom)
+            .map(|geom| Arc::clone(&geom.methods));
+        let edge = Edge {
+            fast: 0,
+            permit: u32::MAX,
+            sector_mask: 0,
+            mediasize: 0,
+            geom: geom.unwrap_or_else(|| Arc::new(super::super::stack::Handle)),
+            below: NOWHERE,
+            below_count: 0,
+            port: 0,
+            stat: consumer.stat,
+            hooked: 0,
+        };
+        let cold = EdgeInfo {
+            provider: "nothing".into(),
+            sectorsize: 0,
+            error: Some(Errno::NXIO),
+            orphan: true,
+            clones: 0,
+        };
+        (edge, cold)
+    }
+
+    /// The clones that one request to `geom` may need in flight at once, everything below
+    /// included: its own children, and what each of them may need.
+    fn clones_from(&self, geom: GeomId, known: &mut BTreeMap<GeomId, usize>) -> usize {
+        if let Some(clones) = known.get(&geom) {
+            return *clones;
+        }
+        let Some(object) = self.geoms.get(&geom) else {
+            return 0;
+        };
+        let below = object
+            .consumers
+            .iter()
+            .filter_map(|id| self.consumers.get(id)?.provider);
+        let below = below.filter_map(|id| Some(self.providers.get(&id)?.geom));
+        let widest_below = below
+            .map(|id| self.clones_from(id, known))
+            .max()
+            .unwrap_or(0);
+        let own = object.methods.widest_fan_out();
+        let clones = if own == 0 {
+            widest_below
+        } else {
+            own * (1 + widest_below)
+        };
+        known.insert(geom, clones);
+        clones
+    }
+}
+
+/// The commands that the access counts allow, a bit each.
+fn permitted(consumer: &ConsumerObject) -> u32 {
+    let reads = [Command::Read, Command::GetAttr, Command::Extents];
+    let writes = [
+        Command::Write,
+        Command::Delete,
+        Command::Zero,
+        Command::Flush,
+    ];
+    let mask = |commands: &[Command]| commands.iter().fold(0, |mask, c| mask | c.bit());
+    let read = if consumer.counts.read > 0 {
+        mask(&reads)
+    } else {
+        0
+    };
+    let write = if consumer.counts.write > 0 {
+        mask(&writes)
+    } else {
+        0
+    };
+    read | write
+}

@@ -1,0 +1,152 @@
+//! The topology as values to look at: what `show`, `diskinfo` and the configuration dumps print.
+
+use super::{ConsumerId, GeomId, ProviderId, Topology};
+use crate::access::Counts;
+use crate::error::Errno;
+
+/// All geoms, in the order in which they were made.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// The geoms.
+    pub geoms: Vec<GeomView>,
+}
+
+/// A geom.
+#[derive(Clone, Debug)]
+pub struct GeomView {
+    /// Its number.
+    pub id: GeomId,
+    /// Its class, upper case; `DEV` for an opened handle.
+    pub class: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Its rank: 1 at the bottom.
+    pub rank: u32,
+    /// It is going away.
+    pub wither: bool,
+    /// Facts about it.
+    pub config: Vec<(String, String)>,
+    /// Its consumers.
+    pub consumers: Vec<ConsumerView>,
+    /// Its providers.
+    pub providers: Vec<ProviderView>,
+}
+
+/// A consumer.
+#[derive(Clone, Debug)]
+pub struct ConsumerView {
+    /// Its number.
+    pub id: ConsumerId,
+    /// The provider that it is attached to.
+    pub provider: Option<ProviderId>,
+    /// Its access counts.
+    pub mode: Counts,
+}
+
+/// A provider.
+#[derive(Clone, Debug)]
+pub struct ProviderView {
+    /// Its number.
+    pub id: ProviderId,
+    /// The geom that it belongs to.
+    pub geom: GeomId,
+    /// Its name.
+    pub name: String,
+    /// Its access counts.
+    pub mode: Counts,
+    /// Its error, when it is gone or broken.
+    pub error: Option<Errno>,
+    /// The size of its media, bytes.
+    pub mediasize_bytes: u64,
+    /// The size of a sector, bytes.
+    pub sectorsize_bytes: u32,
+    /// The size of a stripe, bytes; 0 for none.
+    pub stripesize_bytes: u64,
+    /// Where the first stripe boundary lies, bytes.
+    pub stripeoffset_bytes: u64,
+    /// A fault that a user must see.
+    pub mark: Option<String>,
+    /// Facts about it.
+    pub config: Vec<(String, String)>,
+}
+
+impl Tree {
+    /// All providers, geom by geom.
+    pub fn providers(&self) -> impl Iterator<Item = &ProviderView> {
+        self.geoms.iter().flat_map(|geom| &geom.providers)
+    }
+
+    /// The provider of that name.
+    #[must_use]
+    pub fn provider(&self, name: &str) -> Option<&ProviderView> {
+        self.providers().find(|provider| provider.name == name)
+    }
+
+    /// The geom of that number.
+    #[must_use]
+    pub fn geom(&self, id: GeomId) -> Option<&GeomView> {
+        self.geoms.iter().find(|geom| geom.id == id)
+    }
+
+    /// The geoms that consume a provider.
+    pub fn above(&self, provider: ProviderId) -> impl Iterator<Item = &GeomView> {
+        self.geoms.iter().filter(move |geom| {
+            geom.consumers
+                .iter()
+                .any(|consumer| consumer.provider == Some(provider))
+        })
+    }
+}
+
+impl Topology {
+    /// Everything, as values.
+    pub(crate) fn tree(&self) -> Tree {
+        let geoms = self.geoms.iter().map(|(id, geom)| GeomView {
+            id: *id,
+            class: geom.class,
+            name: geom.name.clone(),
+            rank: geom.rank,
+            wither: geom.wither,
+            config: geom.methods.config(),
+            consumers: geom
+                .consumers
+                .iter()
+                .filter_map(|id| self.consumer_view(*id))
+                .collect(),
+            providers: geom
+                .providers
+                .iter()
+                .filter_map(|id| self.provider_view(*id))
+                .collect(),
+        });
+        Tree {
+            geoms: geoms.collect(),
+        }
+    }
+
+    fn consumer_view(&self, id: ConsumerId) -> Option<ConsumerView> {
+        let consumer = self.consumers.get(&id)?;
+        Some(ConsumerView {
+            id,
+            provider: consumer.provider,
+            mode: consumer.counts,
+        })
+    }
+
+    pub(crate) fn provider_view(&self, id: ProviderId) -> Option<ProviderView> {
+        let provider = self.providers.get(&id)?;
+        Some(ProviderView {
+            id,
+            geom: provider.geom,
+            name: provider.name.clone(),
+            mode: provider.counts,
+            error: provider.error,
+            mediasize_bytes: provider.mediasize,
+            sectorsize_bytes: provider.sectorsize,
+            stripesize_bytes: provider.stripesize,
+            stripeoffset_bytes: provider.stripeoffset,
+            mark: provider.mark.clone(),
+            config: provider.config.clone(),
+        })
+    }
+}

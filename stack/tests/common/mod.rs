@@ -1,0 +1,139 @@
+//! Small geoms for the tests of the stack: a memory, a slicer, layers that watch, wait, or fail.
+#![allow(dead_code, reason = "each test binary uses some of them")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use ugeom_stack::{
+    AccessChange, Bio, BioId, Command, Cx, Delta, Errno, Geom, Next, Options, Plan, ProviderId,
+    ProviderPlan, Request, Stack,
+};
+
+/// A plan with one provider.
+pub fn plan(name: &str, mediasize_bytes: u64, geom: Arc<dyn Geom>) -> Plan {
+    let provider = ProviderPlan {
+        name: name.into(),
+        mediasize_bytes,
+        sectorsize_bytes: 512,
+        ..ProviderPlan::default()
+    };
+    Plan { name: name.into(), geom, providers: vec![provider] }
+}
+
+/// A stack without classes.
+pub fn stack(options: Options) -> Stack {
+    Stack::new(options, Vec::new()).expect("a stack")
+}
+
+/// Memory.
+pub struct Memory(pub Mutex<Vec<u8>>);
+
+impl Memory {
+    pub fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(vec![0; bytes])))
+    }
+}
+
+impl Geom for Memory {
+    fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
+        let mut memory = self.0.lock().expect("memory");
+        let start = request.offset() as usize;
+        match request.command() {
+            Command::Read => request.fill(|at, piece| {
+                let from = start + at as usize;
+                piece.copy_from_slice(&memory[from..from + piece.len()]);
+            }),
+            Command::Write => request.each(|at, piece| {
+                let to = start + at as usize;
+                memory[to..to + piece.len()].copy_from_slice(piece);
+            }),
+            Command::Zero | Command::Delete => {
+                memory[start..start + request.length() as usize].fill(0);
+            }
+            Command::Flush => {}
+            Command::GetAttr | Command::Extents => {
+                return request.done(Err(Errno::OPNOTSUPP));
+            }
+        }
+        request.done_in_full()
+    }
+}
+
+/// Touches no data.
+pub struct Nothing;
+
+impl Geom for Nothing {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        request.done_in_full()
+    }
+}
+
+/// Moves requests by `base` bytes.
+pub struct Slicer {
+    pub base: u64,
+    pub hook: bool,
+    pub seen: AtomicU64,
+}
+
+impl Slicer {
+    pub fn new(base: u64) -> Arc<Self> {
+        Arc::new(Self { base, hook: false, seen: AtomicU64::new(0) })
+    }
+
+    pub fn hooked(base: u64) -> Arc<Self> {
+        Arc::new(Self { base, hook: true, seen: AtomicU64::new(0) })
+    }
+}
+
+impl Geom for Slicer {
+    fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
+        let offset = request.offset() + self.base;
+        request.set_offset(offset);
+        request.forward(0)
+    }
+
+    fn wants_done(&self) -> bool {
+        self.hook
+    }
+
+    fn done(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        // One writer at a time in these tests.
+        self.seen.store(self.seen.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        request.finish()
+    }
+
+    fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
+        Ok(change.exclusive_while_open())
+    }
+}
+
+/// Keeps every bio until the test lets it go.
+#[derive(Default)]
+pub struct Parker {
+    pub held: Mutex<Vec<Bio>>,
+}
+
+impl Geom for Parker {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        let (bio, next) = request.park();
+        self.held.lock().expect("held").push(bio);
+        next
+    }
+
+    fn cancel(&self, id: BioId) {
+        let mut held = self.held.lock().expect("held");
+        if let Some(at) = held.iter().position(|bio| bio.id() == id) {
+            held.swap_remove(at).complete(Err(Errno::CANCELED));
+        }
+    }
+}
+
+/// A pile of slicers on `bottom`, each one sector in; returns the top provider.
+pub fn pile(stack: &Stack, bottom: ProviderId, size: u64, layers: usize, hook: bool) -> ProviderId {
+    let mut top = bottom;
+    for layer in 0..layers {
+        let slicer = if hook { Slicer::hooked(0) } else { Slicer::new(0) };
+        let plan = plan(&format!("layer{bottom:?}{layer}{hook}"), size, slicer);
+        top = stack.create("SLICE", plan, &[top]).expect("a layer")[0];
+    }
+    top
+}
