@@ -176,7 +176,8 @@ impl Blocks {
         BlockedLine::fit(&x, &rounds)
     }
 
-    fn require_rounds(&self) -> Result<(), Error> {
+    /// Refuses a table with too few rounds for any comparison.
+    pub(crate) fn require_rounds(&self) -> Result<(), Error> {
         require_count(
             "a comparison within rounds",
             ROUNDS_MIN,

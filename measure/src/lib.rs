@@ -11,25 +11,35 @@
 //! | do two samples differ? | [`two_samples`], within rounds [`blocks`] |
 //! | by what factor? | [`ratio`] |
 //! | what does one more layer cost? | [`regression`] |
+//! | what does this statistic without a formula allow? | [`bootstrap`] |
+//! | what may be claimed, of one or of many? | [`verdict`], [`mod@holm`] |
+//! | what does the bench itself contribute? | [`noise`] |
 //! | how are latencies distributed? | [`histogram`] |
 //! | how do users write and read sizes and times? | [`units`] |
 
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+pub mod bootstrap;
 pub mod distributions;
 pub mod error;
 pub mod histogram;
+pub mod holm;
 pub mod interval;
+pub mod noise;
 pub mod ratio;
 pub mod regression;
 pub mod summary;
 pub mod two_samples;
 pub mod units;
+pub mod verdict;
 
 pub use blocks::Blocks;
+pub use bootstrap::Bootstrap;
 pub use error::Error;
 pub use histogram::{AtomicHistogram, Histogram};
 pub use interval::{Effect, Interval};
-pub use ratio::Ratio;
+pub use noise::Noise;
+pub use ratio::{Ratio, RatioOfMeans};
 pub use summary::{Moments, Summary};
+pub use verdict::{Comparison, Rules, Verdict};

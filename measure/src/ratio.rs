@@ -27,26 +27,109 @@ pub struct Ratio {
     pub p_value: f64,
 }
 
-/// What Fieller's theorem needs, with the numerator replaced by `rest`, the numerator minus the
-/// estimated ratio times the denominator. Its mean is zero, and its variance does not cancel when
-/// numerator and denominator rise and fall together, as they do within rounds.
-struct Parts {
-    ratio: f64,
-    denominator: f64,
-    variance_denominator: f64,
-    variance_rest: f64,
-    covariance_rest: f64,
-    degrees_of_freedom: f64,
+/// The ratio of two means with all that Fieller's theorem needs, so that its interval can be had at
+/// any confidence without the raw values.
+///
+/// The numerator is kept as `rest`, the numerator minus the estimated ratio times the denominator.
+/// Its mean is zero, and its variance does not cancel when numerator and denominator rise and fall
+/// together, as they do within rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RatioOfMeans {
+    /// The estimated ratio.
+    pub ratio: f64,
+    /// The mean of the denominator.
+    pub denominator: f64,
+    /// The variance of that mean.
+    pub variance_denominator: f64,
+    /// The variance of the mean of `rest`.
+    pub variance_rest: f64,
+    /// The covariance of both means.
+    pub covariance_rest: f64,
+    /// The degrees of freedom of Student's t.
+    pub degrees_of_freedom: f64,
+    /// The probability of a ratio at least this far from 1 if the truth were 1.
+    pub p_value: f64,
 }
 
-impl Parts {
-    /// Solves `(rest - step * denominator)^2 = t^2 variance(rest - step * denominator)` for the two
-    /// steps from the estimated ratio to the ends of the interval.
-    fn solve(&self, what: &'static str, confidence: f64) -> Result<Interval, Error> {
+impl RatioOfMeans {
+    /// Of two independent samples.
+    ///
+    /// # Errors
+    /// [`Error::UnboundedRatio`] when the denominator is zero, [`Error::ZeroVariance`] when neither
+    /// sample varies; as [`Moments::new`].
+    pub fn independent(numerator: Moments, denominator: Moments) -> Result<Self, Error> {
+        let (above, below) = (numerator.checked()?, denominator.checked()?);
+        require_denominator(FIELLER, below)?;
+        let ratio = above.mean / below.mean;
+        if above.sd == 0.0 && below.sd == 0.0 {
+            return Err(Error::ZeroVariance {
+                what: FIELLER,
+                value: ratio,
+            });
+        }
+        let degrees_of_freedom = satterthwaite(&[
+            (above.standard_error(), above.n - 1),
+            (ratio.abs() * below.standard_error(), below.n - 1),
+        ]);
+        // A ratio of 1 is a difference of 0; the same degrees of freedom keep both answers in step.
+        let t = (above.mean - below.mean) / above.standard_error().hypot(below.standard_error());
+        let variance_denominator = below.variance_of_mean();
+        Ok(Self {
+            ratio,
+            denominator: below.mean,
+            variance_denominator,
+            variance_rest: above.variance_of_mean() + ratio * ratio * variance_denominator,
+            covariance_rest: -ratio * variance_denominator,
+            degrees_of_freedom,
+            p_value: student_two_sided_p(t, degrees_of_freedom),
+        })
+    }
+
+    /// Of values that belong together in pairs, as two cells of one round do.
+    ///
+    /// # Errors
+    /// [`Error::UnequalLengths`], [`Error::TooFew`] with fewer than 3 pairs, [`Error::NotFinite`],
+    /// [`Error::UnboundedRatio`] when the mean of the denominator is zero.
+    pub fn paired(numerator: &[f64], denominator: &[f64]) -> Result<Self, Error> {
+        require_pairs(FIELLER, numerator.len(), denominator.len())?;
+        require_count(FIELLER, 3, numerator.len() as u64)?;
+        let below = Moments::of(denominator)?;
+        require_denominator(FIELLER, below)?;
+        let ratio = mean(numerator)? / below.mean;
+        let with_factor = |factor: f64| -> Vec<f64> {
+            let pairs = numerator.iter().zip(denominator);
+            pairs.map(|(above, below)| above - factor * below).collect()
+        };
+        let rest = with_factor(ratio);
+        let above = Moments::of(&rest)?;
+        let products = rest
+            .iter()
+            .zip(denominator)
+            .map(|(rest, value)| (rest - above.mean) * (value - below.mean));
+        let n = rest.len() as f64;
+        Ok(Self {
+            ratio,
+            denominator: below.mean,
+            variance_denominator: below.variance_of_mean(),
+            variance_rest: above.variance_of_mean(),
+            covariance_rest: products.sum::<f64>() / (n - 1.0) / n,
+            degrees_of_freedom: n - 1.0,
+            p_value: p_of_zero(student_of(&with_factor(1.0), 0.5))?,
+        })
+    }
+
+    /// Fieller's interval: solves `(rest - step * denominator)^2 = t^2 variance(rest - step *
+    /// denominator)` for the two steps from the estimated ratio to the ends.
+    ///
+    /// # Errors
+    /// [`Error::UnboundedRatio`] when the denominator cannot be told from zero at this confidence,
+    /// [`Error::ZeroVariance`] when the ratio is the same in every pair, [`Error::OutOfRange`] for
+    /// the confidence, [`Error::NotFinite`].
+    pub fn at(&self, confidence: f64) -> Result<Ratio, Error> {
         let critical = student_critical(confidence, self.degrees_of_freedom)?;
         if self.variance_rest == 0.0 {
             return Err(Error::ZeroVariance {
-                what,
+                what: FIELLER,
                 value: self.ratio,
             });
         }
@@ -54,7 +137,7 @@ impl Parts {
         let square = self.denominator * self.denominator - t2 * self.variance_denominator;
         if square.is_nan() || square <= 0.0 {
             return Err(Error::UnboundedRatio {
-                what,
+                what: FIELLER,
                 denominator: self.denominator,
                 standard_error: self.variance_denominator.sqrt(),
             });
@@ -67,103 +150,35 @@ impl Parts {
             high: self.ratio + middle + reach,
             confidence,
         };
-        require_finite(what, &[interval.low, interval.estimate, interval.high])?;
-        Ok(interval)
+        require_finite(FIELLER, &[interval.low, interval.estimate, interval.high])?;
+        Ok(Ratio {
+            interval,
+            p_value: self.p_value,
+        })
     }
 }
+
+/// What errors call it.
+const FIELLER: &str = "Fieller's interval";
 
 /// Fieller's interval of `numerator / denominator` for two independent samples.
 ///
 /// # Errors
-/// [`Error::UnboundedRatio`] when the denominator cannot be told from zero, [`Error::ZeroVariance`]
-/// when neither sample varies; as [`Moments::new`]; [`Error::OutOfRange`] for the confidence.
+/// As [`RatioOfMeans::independent`] and [`RatioOfMeans::at`].
 pub fn fieller(numerator: Moments, denominator: Moments, confidence: f64) -> Result<Ratio, Error> {
-    const WHAT: &str = "Fieller's interval";
-    let (numerator, denominator) = (numerator.checked()?, denominator.checked()?);
-    require_denominator(WHAT, denominator.mean, denominator.standard_error())?;
-    let ratio = numerator.mean / denominator.mean;
-    let below = denominator.variance_of_mean();
-    let degrees_of_freedom = if numerator.sd == 0.0 && denominator.sd == 0.0 {
-        return Err(Error::ZeroVariance {
-            what: WHAT,
-            value: ratio,
-        });
-    } else {
-        satterthwaite(&[
-            (numerator.standard_error(), numerator.n - 1),
-            (
-                ratio.abs() * denominator.standard_error(),
-                denominator.n - 1,
-            ),
-        ])
-    };
-    let interval = Parts {
-        ratio,
-        denominator: denominator.mean,
-        variance_denominator: below,
-        variance_rest: numerator.variance_of_mean() + ratio * ratio * below,
-        covariance_rest: -ratio * below,
-        degrees_of_freedom,
-    }
-    .solve(WHAT, confidence)?;
-    // A ratio of 1 is a difference of 0; the same degrees of freedom keep both answers in step.
-    let error = numerator
-        .standard_error()
-        .hypot(denominator.standard_error());
-    let t = (numerator.mean - denominator.mean) / error;
-    Ok(Ratio {
-        interval,
-        p_value: student_two_sided_p(t, degrees_of_freedom),
-    })
+    RatioOfMeans::independent(numerator, denominator)?.at(confidence)
 }
 
-/// Fieller's interval of the ratio of two means whose values belong together in pairs, as two cells
-/// of one round do.
+/// Fieller's interval of the ratio of two means whose values belong together in pairs.
 ///
 /// # Errors
-/// [`Error::UnequalLengths`], [`Error::TooFew`] with fewer than 3 pairs, [`Error::NotFinite`],
-/// [`Error::UnboundedRatio`], [`Error::ZeroVariance`] when the ratio is the same in every pair,
-/// [`Error::OutOfRange`] for the confidence.
+/// As [`RatioOfMeans::paired`] and [`RatioOfMeans::at`].
 pub fn fieller_paired(
     numerator: &[f64],
     denominator: &[f64],
     confidence: f64,
 ) -> Result<Ratio, Error> {
-    const WHAT: &str = "Fieller's interval of pairs";
-    require_pairs(WHAT, numerator.len(), denominator.len())?;
-    require_count(WHAT, 3, numerator.len() as u64)?;
-    let below = Moments::of(denominator)?;
-    require_denominator(WHAT, below.mean, below.standard_error())?;
-    let ratio = mean(numerator)? / below.mean;
-    let rest: Vec<f64> = numerator
-        .iter()
-        .zip(denominator)
-        .map(|(above, below)| above - ratio * below)
-        .collect();
-    let rest_moments = Moments::of(&rest)?;
-    let n = rest.len() as f64;
-    let products = rest
-        .iter()
-        .zip(denominator)
-        .map(|(rest, value)| (rest - rest_moments.mean) * (value - below.mean));
-    let interval = Parts {
-        ratio,
-        denominator: below.mean,
-        variance_denominator: below.variance_of_mean(),
-        variance_rest: rest_moments.variance_of_mean(),
-        covariance_rest: products.sum::<f64>() / (n - 1.0) / n,
-        degrees_of_freedom: n - 1.0,
-    }
-    .solve(WHAT, confidence)?;
-    let differences: Vec<f64> = numerator
-        .iter()
-        .zip(denominator)
-        .map(|(above, below)| above - below)
-        .collect();
-    Ok(Ratio {
-        interval,
-        p_value: p_of_zero(student_of(&differences, confidence))?,
-    })
+    RatioOfMeans::paired(numerator, denominator)?.at(confidence)
 }
 
 /// The geometric mean of `numerator / denominator` over pairs, with the interval of the logarithms
@@ -203,11 +218,12 @@ pub fn log_ratio(numerator: &[f64], denominator: &[f64], confidence: f64) -> Res
 }
 
 /// A denominator of exactly zero has no ratio at all.
-fn require_denominator(what: &'static str, mean: f64, standard_error: f64) -> Result<(), Error> {
-    if mean == 0.0 {
+fn require_denominator(what: &'static str, below: Moments) -> Result<(), Error> {
+    if below.mean == 0.0 {
+        let standard_error = below.standard_error();
         return Err(Error::UnboundedRatio {
             what,
-            denominator: mean,
+            denominator: 0.0,
             standard_error,
         });
     }
