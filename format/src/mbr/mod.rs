@@ -220,6 +220,9 @@ impl Mbr {
         let sectors = u32::try_from(media_sectors.saturating_sub(1)).unwrap_or(u32::MAX);
         let mut entry = Entry::new(PartType::PROTECTIVE, 1, sectors, Geometry::LBA_ASSIST);
         entry.first_chs = Chs::decode([0x00, 0x02, 0x00]);
+        if entry.last_chs == Chs::TOO_LARGE {
+            entry.last_chs = Chs::decode([0xff, 0xff, 0xff]);
+        }
         let mut mbr = Mbr::empty(0);
         mbr.entries[0] = entry;
         mbr

@@ -118,14 +118,7 @@ fn a_protective_record_covers_the_disk_or_as_much_as_fits() {
     assert_eq!(small.encode()[446..454], [0, 0, 2, 0, 0xee, 15, 55, 0]);
     let large = Mbr::protective(1 << 40);
     assert_eq!(large.entries[0].sectors, u32::MAX);
-    assert_eq!(
-        large.encode()[446..454],
-        PROTECTIVE[..5]
-            .iter()
-            .copied()
-            .chain([0xfe, 0xff, 0xff])
-            .collect::<Vec<_>>()[..]
-    );
+    assert_eq!(large.encode()[446..462], PROTECTIVE);
     assert_eq!(large.kind(), Kind::Protective);
     assert_eq!(Mbr::protective(0).entries[0].sectors, 0);
 }
