@@ -18,5 +18,6 @@ pub mod ebr;
 pub mod gpt;
 pub mod mbr;
 mod media;
+pub mod plan;
 
 pub use media::{Media, SectorRead, SectorWrite};

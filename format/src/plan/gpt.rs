@@ -1,0 +1,191 @@
+//! Editing a GPT: both copies and the protective MBR.
+
+use super::{Create, Edit, Error, NewPart, Part, Scheme, Span};
+use crate::gpt::{DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, Table, types};
+use crate::mbr::{Kind, Mbr};
+use crate::media::{Media, SectorRead, SectorWrite};
+
+/// A GPT with the MBR in front of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GptTable {
+    media: Media,
+    sector0: Vec<u8>,
+    table: Table,
+    findings: Vec<Finding>,
+}
+
+impl GptTable {
+    pub(super) fn create(media: Media, create: &Create) -> Result<GptTable, Error> {
+        let entries = create.entries.unwrap_or(DEFAULT_ENTRIES);
+        if !(1..=MAX_ENTRIES).contains(&entries) {
+            let (scheme, found) = (Scheme::Gpt, entries);
+            return Err(Error::EntryCount {
+                scheme,
+                found,
+                least: 1,
+                most: MAX_ENTRIES,
+            });
+        }
+        let table = Table::create(media, entries, Guid::from_random(create.random))?;
+        let mut sector0 = create.sector0.clone();
+        sector0.resize(media.sector_len(), 0);
+        // A table of partitions in the old sector 0 would be taken for a
+        // hybrid MBR and kept.
+        crate::bytes::put(&mut sector0, crate::mbr::TABLE_OFFSET_BYTES, &[0; 64]);
+        Ok(GptTable {
+            media,
+            sector0,
+            table,
+            findings: Vec::new(),
+        })
+    }
+
+    pub(super) fn load(media: Media, read: &mut SectorRead<'_>) -> Result<GptTable, Error> {
+        // The copies first: without them it does not matter what sector 0 is.
+        let gpt = Gpt::read(media, read);
+        let Some((_, table)) = gpt.best() else {
+            return Err(match (gpt.primary, gpt.backup) {
+                (Err(primary), Err(backup)) => Error::Gpt { primary, backup },
+                _ => Error::Read {
+                    lba: 1,
+                    reason: "no copy was chosen".to_owned(),
+                },
+            });
+        };
+        let sector0 = super::read_exactly(media, 0, 1, read)?;
+        Ok(GptTable {
+            media,
+            sector0,
+            table: table.clone(),
+            findings: gpt.findings(),
+        })
+    }
+
+    /// The copy that is edited.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Everything that was found wrong when the table was read, single
+    /// partitions included.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    pub(super) fn recover(&mut self) -> Result<Vec<String>, Error> {
+        self.table.fit(self.media)?;
+        let repaired = self.damage();
+        self.findings
+            .retain(|finding| matches!(finding, Finding::Partition { .. }));
+        Ok(repaired)
+    }
+
+    /// Sector 0 with the protective entry. An MBR that has partitions of its
+    /// own (a hybrid one, or one that another tool wrote over the protective
+    /// one) is left alone.
+    fn protective(&self) -> Option<SectorWrite> {
+        let old = Mbr::decode(&self.sector0).ok();
+        let own = |mbr: &Mbr| matches!(mbr.kind(), Kind::Partitioned | Kind::Hybrid);
+        if old.as_ref().is_some_and(own) {
+            return None;
+        }
+        let mut mbr = Mbr::protective(self.media.sectors);
+        mbr.boot_code = crate::bytes::take(&self.sector0, 0);
+        if let Some(old) = old {
+            (mbr.disk_id, mbr.reserved) = (old.disk_id, old.reserved);
+            mbr.entries[0].flag = old.entries[0].flag;
+        }
+        let mut data = self.sector0.clone();
+        crate::bytes::put(&mut data, 0, &mbr.encode());
+        Some(SectorWrite { lba: 0, data })
+    }
+}
+
+impl Edit for GptTable {
+    fn media(&self) -> Media {
+        self.media
+    }
+
+    fn usable(&self) -> (u64, u64) {
+        (
+            self.table.header.first_usable,
+            self.table.header.last_usable,
+        )
+    }
+
+    fn entries(&self) -> u32 {
+        self.table.entries.len() as u32
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let part = |(number, entry): (usize, &Entry)| Part {
+            index: number as u32,
+            suffix: match entry.kind == types::FREEBSD {
+                true => format!("s{number}"),
+                false => format!("p{number}"),
+            },
+            start: entry.first,
+            sectors: entry.sectors(),
+            kind: types::name(entry.kind),
+            raw_kind: entry.kind.to_string(),
+            label: Some(entry.label()),
+            attributes: entry.attribute_names(),
+        };
+        self.table.partitions().map(part).collect()
+    }
+
+    fn damage(&self) -> Vec<String> {
+        let whole = |finding: &&Finding| !matches!(finding, Finding::Partition { .. });
+        self.findings
+            .iter()
+            .filter(whole)
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
+        let kind = types::parse(&new.kind).ok_or_else(|| {
+            let kind = new.kind.clone();
+            Error::UnknownType {
+                scheme: Scheme::Gpt,
+                kind,
+                form: "GUID",
+            }
+        })?;
+        let mut entry = Entry {
+            kind,
+            guid: Guid::from_random(new.random),
+            first: span.start,
+            last: span.start + span.sectors - 1,
+            ..Default::default()
+        };
+        let label = new.label.as_deref().unwrap_or("");
+        if !entry.set_label(label) {
+            let reason = "at most 36 UTF-16 units fit, and no NUL";
+            return Err(Error::Label {
+                label: label.to_owned(),
+                reason,
+            });
+        }
+        let most = self.entries();
+        match self.table.entries.get_mut(index.wrapping_sub(1) as usize) {
+            Some(place) => *place = entry,
+            None => return Err(Error::Index { found: index, most }),
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, index: u32) -> Result<(), Error> {
+        match self.table.entries.get_mut(index.wrapping_sub(1) as usize) {
+            Some(entry) => *entry = Entry::default(),
+            None => return Err(Error::NoSuchPartition(index)),
+        }
+        Ok(())
+    }
+
+    fn encode(&self) -> Vec<SectorWrite> {
+        let mut writes = self.table.encode(self.media);
+        writes.extend(self.protective());
+        writes
+    }
+}

@@ -1,0 +1,178 @@
+//! Editing an MBR. Sector 0 is kept whole: only table and signature change.
+
+use super::{Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use crate::mbr::{self, Entry, Geometry, Kind, Mbr, PartType};
+use crate::media::{Media, SectorRead, SectorWrite};
+
+/// Sectors in front of the first partition: the first track, where boot code
+/// that does not fit into sector 0 lives.
+const FIRST_TRACK_SECTORS: u64 = 63;
+/// A media with fewer sectors has no room to give away.
+const SMALL_MEDIA_SECTORS: u64 = 1024;
+
+/// An MBR with the sector that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MbrTable {
+    media: Media,
+    sector0: Vec<u8>,
+    mbr: Box<Mbr>,
+}
+
+impl MbrTable {
+    pub(super) fn create(media: Media, create: &Create) -> Result<MbrTable, Error> {
+        let (scheme, needed) = (Scheme::Mbr, 2);
+        if let Some(found) = create.entries.filter(|&entries| entries != 4) {
+            return Err(Error::EntryCount {
+                scheme,
+                found,
+                least: 4,
+                most: 4,
+            });
+        }
+        if media.sectors < needed {
+            return Err(Error::TooSmall {
+                scheme,
+                needed,
+                found: media.sectors,
+            });
+        }
+        let [a, b, c, d, ..] = create.random;
+        let mut mbr = Mbr::empty(u32::from_le_bytes([a, b, c, d]));
+        let mut sector0 = create.sector0.clone();
+        sector0.resize(media.sector_len(), 0);
+        // A FAT boot sector with an empty table in it would still be one.
+        if mbr::bios_parameter_block(&sector0).is_none() {
+            mbr.boot_code = crate::bytes::take(&sector0, 0);
+        }
+        let mbr = Box::new(mbr);
+        Ok(MbrTable {
+            media,
+            sector0,
+            mbr,
+        })
+    }
+
+    pub(super) fn load(media: Media, read: &mut SectorRead<'_>) -> Result<MbrTable, Error> {
+        let sector0 = read_exactly(media, 0, 1, read)?;
+        let mbr = Box::new(Mbr::decode(&sector0)?);
+        Ok(MbrTable {
+            media,
+            sector0,
+            mbr,
+        })
+    }
+
+    /// What the table is for.
+    pub fn kind(&self) -> Kind {
+        self.mbr.kind()
+    }
+
+    /// The record itself.
+    pub fn record(&self) -> &Mbr {
+        &self.mbr
+    }
+}
+
+impl Edit for MbrTable {
+    fn media(&self) -> Media {
+        self.media
+    }
+
+    fn usable(&self) -> (u64, u64) {
+        let sectors = self.media.sectors.min(u64::from(u32::MAX));
+        let usual = if sectors < SMALL_MEDIA_SECTORS {
+            1
+        } else {
+            FIRST_TRACK_SECTORS
+        };
+        let earliest = self
+            .mbr
+            .slices()
+            .map(|(_, entry)| u64::from(entry.start))
+            .min();
+        (
+            earliest.unwrap_or(usual).min(usual),
+            sectors.saturating_sub(1),
+        )
+    }
+
+    fn entries(&self) -> u32 {
+        mbr::ENTRIES as u32
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let part = |(number, entry): (usize, &Entry)| Part {
+            index: number as u32,
+            suffix: format!("s{number}"),
+            start: u64::from(entry.start),
+            sectors: u64::from(entry.sectors),
+            kind: entry.kind.to_string(),
+            raw_kind: entry.kind.0.to_string(),
+            label: None,
+            attributes: if entry.is_active() {
+                vec!["active"]
+            } else {
+                Vec::new()
+            },
+        };
+        self.mbr.slices().map(part).collect()
+    }
+
+    fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
+        let scheme = Scheme::Mbr;
+        if let Some(label) = &new.label {
+            let reason = "an MBR has no labels";
+            return Err(Error::Label {
+                label: label.clone(),
+                reason,
+            });
+        }
+        let kind = PartType::parse(&new.kind).ok_or_else(|| {
+            let kind = new.kind.clone();
+            Error::UnknownType {
+                scheme,
+                kind,
+                form: "number from 1 to 255",
+            }
+        })?;
+        let number = |value: u64| {
+            let (first, last) = self.usable();
+            let (start, end) = (span.start, span.start + span.sectors - 1);
+            u32::try_from(value).map_err(|_| Error::OutOfRange {
+                start,
+                end,
+                first,
+                last,
+            })
+        };
+        let (start, sectors) = (number(span.start)?, number(span.sectors)?);
+        let entry = Entry::new(kind, start, sectors, Geometry::LBA_ASSIST);
+        if self.mbr.kind() == Kind::Dedicated {
+            self.mbr.entries = Default::default();
+        }
+        match self.mbr.entries.get_mut(index.wrapping_sub(1) as usize) {
+            Some(place) => *place = entry,
+            None => {
+                return Err(Error::Index {
+                    found: index,
+                    most: self.entries(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, index: u32) -> Result<(), Error> {
+        match self.mbr.entries.get_mut(index.wrapping_sub(1) as usize) {
+            Some(entry) => *entry = Entry::default(),
+            None => return Err(Error::NoSuchPartition(index)),
+        }
+        Ok(())
+    }
+
+    fn encode(&self) -> Vec<SectorWrite> {
+        let mut data = self.sector0.clone();
+        crate::bytes::put(&mut data, 0, &self.mbr.encode());
+        vec![SectorWrite { lba: 0, data }]
+    }
+}
