@@ -159,8 +159,8 @@ impl Blocks {
         log_ratio_paired(&self.values(changed)?, &self.values(base)?, confidence)
     }
 
-    /// One line a round through some of the cells, each standing at an x of its own: the cost of one
-    /// more layer from cells with 0 to 8 of them.
+    /// One line a round through some of the cells, each standing at an x of its own: the cost of
+    /// one more layer from cells with 0 to 8 of them.
     ///
     /// # Errors
     /// As [`BlockedLine::fit`]; [`Error::OutOfRange`] when there is no such cell.

@@ -1,8 +1,9 @@
 //! Intervals of any statistic by resampling the rounds: for medians, percentiles and whatever else
 //! has no formula.
 //!
-//! Sources: Efron and Tibshirani, *An Introduction to the Bootstrap* (1993): the percentile interval
-//! of chapter 13, the bias-corrected and accelerated (BCa) one of chapter 14, eq. 14.9 to 14.15.
+//! Sources: Efron and Tibshirani, *An Introduction to the Bootstrap* (1993): the percentile
+//! interval of chapter 13, the bias-corrected and accelerated (BCa) one of chapter 14, eq. 14.9 to
+//! 14.15.
 //! Whole rounds are drawn, so that what a round's cells share stays together. With fewer than about
 //! 10 rounds both are too narrow; prefer Student's where it fits the question.
 

@@ -274,7 +274,7 @@ impl Running {
     /// Number, mean and standard deviation so far.
     ///
     /// # Errors
-    /// [`Error::TooFew`] with fewer than 2 values, [`Error::NotFinite`] when a value was not finite.
+    /// [`Error::TooFew`] with fewer than 2 values, [`Error::NotFinite`] when one was not finite.
     pub fn moments(&self) -> Result<Moments, Error> {
         require_count("the variance", 2, self.n)?;
         Moments::new(
@@ -318,6 +318,17 @@ mod tests {
     #[test]
     fn equal_values_have_no_spread_even_where_their_mean_is_rounded() {
         assert_eq!(variance(&[0.1; 7]), Ok(0.0));
+    }
+
+    #[test]
+    fn sums_do_not_lose_digits_to_rounding() {
+        // Added up naively, a million times 0.1 is off in the 11th digit.
+        assert_eq!(mean(&vec![0.1; 1_000_000]), Ok(0.1));
+        // Two neighbouring floats: their mean is neither, so it is rounded to one of them, and
+        // yet their variance is half of the squared gap.
+        let low = f64::from(1 << 30);
+        let gap = low.next_up() - low;
+        assert_eq!(variance(&[low, low.next_up()]), Ok(gap * gap / 2.0));
     }
 
     #[test]

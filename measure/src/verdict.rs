@@ -3,11 +3,11 @@
 //! The rules:
 //! - A difference is *proven* when its p-value, corrected for all comparisons of the table (Holm),
 //!   is at most `1 - confidence`.
-//! - *Same within x %* is said when the whole interval of the ratio lies inside. The interval is the
-//!   one at the confidence that holds for all comparisons together (Bonferroni); that both ends lie
-//!   inside is the two one-sided tests of Schuirmann, J. Pharmacokin. Biopharm. 15 (1987). It goes
-//!   before faster and slower, because a difference that small is none in practice; a proven one is
-//!   still told.
+//! - *Same within x %* is said when the whole interval of the ratio lies inside. The interval is
+//!   the one at the confidence that holds for all comparisons together (Bonferroni); that both ends
+//!   lie inside is the two one-sided tests of Schuirmann, J. Pharmacokin. Biopharm. 15 (1987). It
+//!   goes before faster and slower, because a difference that small is none in practice; a proven
+//!   one is still told.
 //! - Otherwise *no difference proven*, together with the smallest difference that would have been:
 //!   the half width of the interval at the level that this comparison had to meet.
 
@@ -254,9 +254,9 @@ impl fmt::Display for Direction {
     }
 }
 
-/// Plain words: `faster, 4.2 % less (3.1 % to 5.3 %)`, where "less" and "more" speak of the measured
-/// value; `same within 1 %`; `no difference proven (3.2 % would have been)`. Where there is no ratio,
-/// the difference is written as a number; its unit is the caller's to add.
+/// Plain words: `faster, 4.2 % less (3.1 % to 5.3 %)`, where "less" and "more" speak of the
+/// measured value; `same within 1 %`; `no difference proven (3.2 % would have been)`. Where there
+/// is no ratio, the difference is written as a number; its unit is the caller's to add.
 impl fmt::Display for Verdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,8 +4,8 @@ use super::beta::{incomplete_beta_with, ln_beta};
 use super::normal::{normal_cdf, normal_quantile};
 use crate::error::{Error, require_confidence};
 
-/// From here on the normal approximation is exact to 1e-15, whereas the continued fraction begins to
-/// lose digits to cancellation.
+/// From here on the normal approximation is exact to 4e-14 of the tail, whereas the continued
+/// fraction loses ever more digits to cancellation.
 const NORMAL_FROM: f64 = 1e4;
 
 /// The probability that a Student variable with `df` degrees of freedom is at most `t`. `df` may be

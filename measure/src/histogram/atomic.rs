@@ -69,8 +69,8 @@ impl AtomicHistogram {
     }
 
     /// What has been counted so far. Number and percentiles come from one pass over the buckets;
-    /// the mean may be off by the few values that were recorded during that pass, but it always lies
-    /// where the buckets allow.
+    /// the mean may be off by the few values that were recorded during that pass, but it always
+    /// lies where the buckets allow.
     pub fn snapshot(&self) -> Histogram {
         let filled: Vec<(u64, u64)> = self
             .counts
@@ -136,6 +136,28 @@ mod tests {
         }
         assert_eq!(atomic.snapshot(), plain);
         assert_eq!(shared.snapshot(), plain);
+    }
+
+    #[test]
+    fn a_value_that_has_only_reached_its_bucket_is_told_within_that_bucket() {
+        let atomic = AtomicHistogram::new();
+        atomic.counts[index(1000)].store(1, Relaxed);
+        let (low, high) = range(index(1000));
+        let seen = atomic.snapshot();
+        assert_eq!(
+            (seen.count(), seen.min(), seen.max()),
+            (1, Some(high), Some(high))
+        );
+        assert_eq!(seen.mean(), Some(low as f64));
+        // And the other way round: the ends and the sum are there, the bucket is not yet.
+        let atomic = AtomicHistogram::new();
+        atomic.record(1000);
+        atomic.min.store(1, Relaxed);
+        atomic.max.store(1 << 40, Relaxed);
+        atomic.sum.store(1 << 40, Relaxed);
+        let seen = atomic.snapshot();
+        assert_eq!((seen.min(), seen.max()), (Some(low), Some(high)));
+        assert_eq!(seen.mean(), Some(high as f64));
     }
 
     #[test]

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! 64 buckets a doubling make the middle of a bucket at most 1/128 (0.79 %) away from any value in
-//! it; 32 would miss the 1 % that users of fio are used to, and 128 would double the 29.5 KiB. It is
-//! fio's own layout (`stat.h`, 64 buckets a group), continued to the end of `u64` instead of clamped
-//! at 17 s.
+//! it; 32 would miss the 1 % that users of fio are used to, and 128 would double the 29.5 KiB. It
+//! is fio's own layout (`stat.h`, 64 buckets a group), continued to the end of `u64` instead of
+//! clamped at 17 s.
 
 mod atomic;
 mod bucket;

@@ -265,6 +265,8 @@ mod tests {
     fn ranks_that_miss_a_whole_number_by_rounding_only_are_not_moved_up() {
         assert_eq!(rank(99.9, 1000), 999);
         assert_eq!(rank(99.99, 10_000), 9_999);
+        assert_eq!(1.1 * 3000.0 / 100.0, 33.000_000_000_000_01);
+        assert_eq!(rank(1.1, 3000), 33);
         assert_eq!(rank(99.9, 1001), 1000);
         assert_eq!(rank(0.0, 10), 1);
         assert_eq!(rank(100.0, u64::MAX), u64::MAX);

@@ -126,8 +126,8 @@ pub fn duration_exact(ns: u64) -> String {
     }
 }
 
-/// Writes a time for people, with three digits: `0.84 ns`, `5.02 us`, `28.4 ms`, `90 s`. What is not
-/// a finite number is written as such.
+/// Writes a time for people, with three digits: `0.84 ns`, `5.02 us`, `28.4 ms`, `90 s`. What is
+/// not a finite number is written as such.
 pub fn duration_human(ns: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let sign = if ns < 0.0 { "-" } else { "" };

@@ -44,8 +44,8 @@ pub fn humanize_number(number: i64, form: &Humanize<'_>) -> Option<String> {
     }
     let divisor = if form.thousands { 1000 } else { 1024 };
     let space = if form.no_space { "" } else { " " };
-    // The sign, one digit, the blank, the prefix and the suffix must fit before the zero at the end;
-    // what is left over is for more digits.
+    // The sign, one digit, the blank, the prefix and the suffix must fit before the zero at the
+    // end; what is left over is for more digits.
     let sign_bytes = usize::from(number < 0);
     let prefix_bytes = if form.iec { 2 } else { 1 };
     let taken = sign_bytes + 1 + space.len() + prefix_bytes + form.suffix.len();
@@ -175,6 +175,8 @@ mod tests {
             (1023, "1.0K"),
             (1 << 10, "1.0K"),
             (1_474_560, "1.4M"),
+            (999 * 1024 + 511, "999K"),
+            (999 * 1024 + 512, "1.0M"),
             (1 << 20, "1.0M"),
             (10 << 20, "10M"),
             (40_020_664_320, "37G"),

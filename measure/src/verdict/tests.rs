@@ -122,6 +122,31 @@ fn a_proven_difference_has_an_interval_that_excludes_none() {
 }
 
 #[test]
+fn intervals_are_as_wide_as_the_number_of_comparisons_asks() {
+    let rules = Rules::default();
+    let clear = compared(sample(100.0, 5.0), sample(150.0, 5.0));
+    let smaller = compared(sample(100.0, 5.0), sample(140.0, 5.0));
+    let confidences: Vec<f64> = rules
+        .judge_all(&[smaller, clear])
+        .unwrap()
+        .iter()
+        .map(|verdict| match verdict {
+            Verdict::Proven { difference, .. } => difference.confidence,
+            other => panic!("{other}"),
+        })
+        .collect();
+    assert!((confidences[0] - 0.95).abs() < 1e-12 && (confidences[1] - 0.975).abs() < 1e-12);
+    // Alone it is the same within 1 %, among five the claim would be too bold.
+    let near = compared(sample(1000.0, 3.0), sample(1006.7, 3.0));
+    assert!(matches!(
+        rules.judge(&near).unwrap(),
+        Verdict::SameWithin { .. }
+    ));
+    let among = rules.judge_all(&[near; 5]).unwrap();
+    assert!(matches!(among[0], Verdict::Proven { .. }), "{}", among[0]);
+}
+
+#[test]
 fn without_a_ratio_the_difference_itself_is_told() {
     let rules = Rules::default();
     let verdict = rules
