@@ -248,7 +248,7 @@ impl Running {
     /// Takes one value in. A value that is not finite makes the results so, and
     /// [`Running::moments`] then refuses.
     pub fn push(&mut self, value: f64) {
-        self.n += 1;
+        self.n = self.n.saturating_add(1);
         let before = value - self.mean;
         self.mean += before / self.n as f64;
         self.squares += before * (value - self.mean);
@@ -261,7 +261,7 @@ impl Running {
         }
         let (mine, theirs) = (self.n as f64, other.n as f64);
         let apart = other.mean - self.mean;
-        self.n += other.n;
+        self.n = self.n.saturating_add(other.n);
         self.mean += apart * theirs / (mine + theirs);
         self.squares += other.squares + apart * apart * mine * theirs / (mine + theirs);
     }

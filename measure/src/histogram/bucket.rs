@@ -22,7 +22,7 @@ pub struct Bucket {
 impl Bucket {
     /// The value that stands for all in the bucket: its middle, at most 1/128 off.
     pub fn middle(&self) -> u64 {
-        self.low + (self.high - self.low) / 2
+        self.low + self.high.saturating_sub(self.low) / 2
     }
 }
 
