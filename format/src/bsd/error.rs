@@ -50,7 +50,7 @@ pub enum Error {
         /// The largest number possible, at most [`MAX_PARTITIONS`].
         most: usize,
     },
-    /// The XOR over the label is not 0.
+    /// The XOR over the label is not 0; [`super::Label::verify`] says so.
     #[error("the label at byte {offset} has checksum {found:#06x}, expected {expected:#06x}")]
     Checksum {
         /// Byte of the provider at which the label begins.

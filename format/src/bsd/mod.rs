@@ -19,9 +19,11 @@
 //! `docs/formats/bsd.md`.
 
 mod error;
+mod place;
 mod types;
 
 pub use error::Error;
+pub use place::{Location, alpha_checksum, find, put};
 pub use types::FsType;
 
 use crate::bytes;
@@ -39,42 +41,7 @@ pub const RAW_PARTITION: usize = 2;
 pub const BOOT_AREA_SIZE_BYTES: u32 = 8192;
 
 const PARTITION_SIZE_BYTES: usize = 16;
-
-/// Where a label stands, in the order in which GEOM looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Location {
-    /// At the beginning of sector 1.
-    SectorOne,
-    /// At byte 512, inside sector 0 of a disk with larger sectors.
-    Byte512,
-    /// At byte 64 of sector 0: Alpha.
-    Alpha,
-}
-
-impl Location {
-    /// All places, in GEOM's order.
-    pub const ALL: [Location; 3] = [Location::SectorOne, Location::Byte512, Location::Alpha];
-
-    /// Byte offset from the beginning of the disk or slice.
-    pub fn offset_bytes(self, sector_size_bytes: u32) -> u64 {
-        match self {
-            Location::SectorOne => u64::from(sector_size_bytes),
-            Location::Byte512 => 512,
-            Location::Alpha => 64,
-        }
-    }
-
-    /// Number of partitions that fit between the label's header and the end of
-    /// its sector.
-    pub fn max_partitions(self, sector_size_bytes: u32) -> usize {
-        let used = match self {
-            Location::SectorOne => 0,
-            other => other.offset_bytes(sector_size_bytes) as usize,
-        };
-        let room = (sector_size_bytes as usize).saturating_sub(used + HEADER_SIZE_BYTES);
-        (room / PARTITION_SIZE_BYTES).min(MAX_PARTITIONS)
-    }
-}
+const CHECKSUM_OFFSET_BYTES: usize = 136;
 
 /// One partition of a label, as it stands on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -151,6 +118,9 @@ pub struct Label {
     pub superblock_size_bytes: u32,
     /// The partitions, used or not; 1 to [`MAX_PARTITIONS`].
     pub partitions: Vec<Partition>,
+    /// The checksum that the label was read with, where it is a wrong one;
+    /// see [`Label::verify`]. A label is always written with the right one.
+    pub wrong_checksum: Option<u16>,
 }
 
 impl Label {
@@ -158,11 +128,14 @@ impl Label {
     /// of a provider with sectors of `sector_size_bytes` bytes. `data` ends
     /// where the label's sector ends.
     ///
+    /// A wrong checksum is not an error: parted writes one, and FreeBSD's gpart
+    /// and Linux do not look at it. It is kept in `wrong_checksum` to be shown.
+    ///
     /// # Errors
     /// In the order of the checks: length, byte order, both magic numbers, the
-    /// number of partitions, the checksum, the sector size (it must be a
-    /// multiple of the provider's, as in GEOM). Partitions that overlap or
-    /// reach past the end are not errors here.
+    /// number of partitions, the sector size (it must be a multiple of the
+    /// provider's, as in GEOM). Partitions that overlap or reach past the end
+    /// are not errors here.
     pub fn decode(data: &[u8], offset: u64, sector_size_bytes: u32) -> Result<Label, Error> {
         let need = |expected| match data.len() {
             found if found < expected => Err(Error::Short {
@@ -196,15 +169,9 @@ impl Label {
             });
         }
         let end = HEADER_SIZE_BYTES + usize::from(count) * PARTITION_SIZE_BYTES;
-        let (found, expected) = (bytes::u16_le(data, 136), checksum(&data[..end]));
-        if found != expected {
-            return Err(Error::Checksum {
-                offset,
-                found,
-                expected,
-            });
-        }
-        let label = Label::fields(data, usize::from(count));
+        let mut label = Label::fields(data, usize::from(count));
+        let found = bytes::u16_le(data, CHECKSUM_OFFSET_BYTES);
+        label.wrong_checksum = Some(found).filter(|&found| found != checksum(&data[..end]));
         let (found, provider) = (label.sector_size_bytes, sector_size_bytes);
         if found == 0 || provider == 0 || found % provider != 0 {
             return Err(Error::SectorSize {
@@ -231,8 +198,26 @@ impl Label {
             hardware: bytes::take(data, 64),
             boot_area_size_bytes: bytes::u32_le(data, 140),
             superblock_size_bytes: bytes::u32_le(data, 144),
+            wrong_checksum: None,
             partitions: (0..count).map(|index| partition(data, index)).collect(),
         }
+    }
+
+    /// Says whether the label, which stands at byte `offset`, was read with the
+    /// right checksum.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`] when it was not.
+    pub fn verify(&self, offset: u64) -> Result<(), Error> {
+        let Some(found) = self.wrong_checksum else {
+            return Ok(());
+        };
+        let expected = bytes::u16_le(&self.encode()?, CHECKSUM_OFFSET_BYTES);
+        Err(Error::Checksum {
+            offset,
+            found,
+            expected,
+        })
     }
 
     /// The label's bytes: 148 and 16 for each partition, checksum included.
@@ -268,7 +253,7 @@ impl Label {
             put_partition(&mut data, index, partition);
         }
         let sum = checksum(&data);
-        bytes::put_u16_le(&mut data, 136, sum);
+        bytes::put_u16_le(&mut data, CHECKSUM_OFFSET_BYTES, sum);
         Ok(data)
     }
 
@@ -312,68 +297,12 @@ impl Label {
     }
 }
 
-/// Looks for a label in `head`, the first two sectors of a disk or slice, at
-/// each place in GEOM's order.
-///
-/// # Errors
-/// [`Error::NotFound`] when no place holds a magic number; otherwise what is
-/// wrong with the first label that does.
-pub fn find(head: &[u8], sector_size_bytes: u32) -> Result<(Location, Label), Error> {
-    let mut damaged = Error::NotFound;
-    for location in Location::ALL {
-        if location == Location::Byte512 && sector_size_bytes == 512 {
-            continue;
-        }
-        let offset = location.offset_bytes(sector_size_bytes);
-        let unit = u64::from(sector_size_bytes.max(1));
-        let end = (offset / unit + 1) * unit;
-        let span = offset as usize..(end as usize).min(head.len());
-        match Label::decode(head.get(span).unwrap_or(&[]), offset, sector_size_bytes) {
-            Ok(label) => return Ok((location, label)),
-            Err(Error::Short { .. } | Error::Magic { field: 0, .. }) => {}
-            Err(error) if damaged == Error::NotFound => damaged = error,
-            Err(_) => {}
-        }
-    }
-    Err(damaged)
-}
-
-/// The checksum of sector 0 that the Alpha's console wants at byte 504: the
-/// sum of the 63 64-bit words before it.
-pub fn alpha_checksum(sector: &[u8]) -> u64 {
-    (0..63).fold(0, |sum: u64, word| {
-        sum.wrapping_add(bytes::u64_le(sector, word * 8))
-    })
-}
-
-/// Puts an encoded label into the sector that holds it (sector 1, or sector 0
-/// for the other places) and, on the Alpha, brings that sector's checksum up
-/// to date. All other bytes stay.
-///
-/// # Errors
-/// [`Error::TooMany`] when the label does not fit at that place.
-pub fn put(sector: &mut [u8], location: Location, label: &Label) -> Result<(), Error> {
-    let size = u32::try_from(sector.len()).unwrap_or(u32::MAX);
-    let (found, most) = (label.partitions.len(), location.max_partitions(size));
-    if found > most {
-        return Err(Error::TooMany { found, most });
-    }
-    let at = match location {
-        Location::SectorOne => 0,
-        other => other.offset_bytes(size) as usize,
-    };
-    bytes::put(sector, at, &label.encode()?);
-    if location == Location::Alpha {
-        let sum = alpha_checksum(sector);
-        bytes::put_u64_le(sector, 504, sum);
-    }
-    Ok(())
-}
-
 /// XOR of the 16-bit words with the checksum field taken as 0.
 fn checksum(data: &[u8]) -> u16 {
     let words = data.chunks_exact(2).map(|word| bytes::u16_le(word, 0));
-    words.fold(bytes::u16_le(data, 136), |sum, word| sum ^ word)
+    words.fold(bytes::u16_le(data, CHECKSUM_OFFSET_BYTES), |sum, word| {
+        sum ^ word
+    })
 }
 
 fn max_in(len: usize) -> usize {

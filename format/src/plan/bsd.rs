@@ -1,4 +1,5 @@
-//! Editing a BSD disklabel. The sector that holds it is kept whole: only the
+//! Editing a BSD disklabel. A wrong checksum is no reason to refuse: the next
+//! write puts it right. The sector that holds it is kept whole: only the
 //! label's bytes change, and on the Alpha the sector's checksum.
 
 use super::{Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
@@ -123,6 +124,7 @@ fn new_label(media: Media, entries: u32) -> Label {
         boot_area_size_bytes: BOOT_AREA_SIZE_BYTES,
         superblock_size_bytes: 0,
         partitions,
+        wrong_checksum: None,
     }
 }
 
