@@ -1,4 +1,18 @@
 //! One folder a GEOM class, their registry, and the stack language.
+//!
+//! [`registry()`] lists the classes, [`open_target`] turns a text of the stack language into a
+//! running stack. Each class's folder opens with a picture of what it does to a request; `nop` is
+//! the one to copy for a new class.
 #![forbid(unsafe_code)]
 
+pub mod build;
+pub mod md;
+pub mod nop;
+pub mod registry;
 pub mod spec;
+pub mod target;
+pub mod zero;
+
+pub use build::{BuildContext, BuildError};
+pub use registry::{Build, ClassEntry, OptionDoc, Role, registry};
+pub use target::{Target, TargetError, TargetOptions, open_target};

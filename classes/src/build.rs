@@ -1,0 +1,83 @@
+//! What the builder of a class is given, and the errors it may answer with.
+
+use crate::spec::SpecError;
+use crate::target::TargetOptions;
+use std::io;
+use ugeom_stack::Stack;
+
+/// The surroundings in which a geom is built.
+pub struct BuildContext<'a> {
+    stack: &'a Stack,
+    options: &'a TargetOptions,
+}
+
+impl<'a> BuildContext<'a> {
+    /// The surroundings of a geom that will stand in `stack`.
+    #[must_use]
+    pub fn new(stack: &'a Stack, options: &'a TargetOptions) -> Self {
+        Self { stack, options }
+    }
+
+    /// The user asked for writing: files are opened for it, and locked.
+    #[must_use]
+    pub fn writable(&self) -> bool {
+        self.options.writable
+    }
+
+    /// The user asked that files are opened past the system's cache (`O_DIRECT`).
+    #[must_use]
+    pub fn direct(&self) -> bool {
+        self.options.direct
+    }
+
+    /// The first of `md0`, `md1`, ... that no provider is called yet.
+    #[must_use]
+    pub fn next_name(&self, prefix: &str) -> String {
+        let tree = self.stack.tree();
+        // Of one name more than there are providers, one is free.
+        let count = tree.providers().count();
+        (0..=count)
+            .map(|unit| format!("{prefix}{unit}"))
+            .find(|name| tree.provider(name).is_none())
+            .unwrap_or_else(|| format!("{prefix}{}", count + 1))
+    }
+}
+
+/// Why a geom could not be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// An option is wrong; the error points at it.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The operating system refused an operation on a file.
+    #[error("{operation} {path}: {error}")]
+    Os {
+        /// What was tried (`opening`).
+        operation: &'static str,
+        /// On which file.
+        path: String,
+        /// The system's answer.
+        #[source]
+        error: io::Error,
+    },
+    /// The operating system refused something that the class itself needs.
+    #[error("{class}: {operation}: {error}")]
+    System {
+        /// The class.
+        class: &'static str,
+        /// What was tried.
+        operation: &'static str,
+        /// The system's answer.
+        #[source]
+        error: io::Error,
+    },
+    /// The file or device is there, but cannot be used, or not in this way.
+    #[error("{path}: {problem}")]
+    Refused {
+        /// The file or device.
+        path: String,
+        /// Why not, in plain words.
+        problem: String,
+    },
+}

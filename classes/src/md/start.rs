@@ -1,0 +1,49 @@
+//! The data path of `md`.
+
+use ugeom_machine::region::Region;
+use ugeom_stack::{AttributeValue, Command, Errno, Extent, ExtentKind, Next, Request};
+
+/// Copies, and is done.
+#[inline]
+pub(super) fn start(region: &Region, mut request: Request<'_>) -> Next {
+    let offset = request.offset();
+    match request.command() {
+        Command::Read => request.fill(|at, piece| region.read(offset + at, piece)),
+        Command::Write => request.each(|at, piece| region.write(offset + at, piece)),
+        _ => return start_other(region, request),
+    }
+    request.done_in_full()
+}
+
+/// The commands that carry no data. Memory has nothing to flush.
+#[inline(never)]
+pub(super) fn start_other(region: &Region, mut request: Request<'_>) -> Next {
+    match request.command() {
+        Command::Delete | Command::Zero => {
+            // When the system does not take memory back, the range reads as zeroes all the same.
+            let _ = region.discard(request.offset(), request.length());
+            request.done_in_full()
+        }
+        Command::Extents => {
+            let mut at = request.offset();
+            let end = at + request.length();
+            let mut wanted = true;
+            while wanted && at < end {
+                let (length_bytes, written) = region.next_extent(at);
+                let kind = if written {
+                    ExtentKind::Data
+                } else {
+                    ExtentKind::Hole
+                };
+                wanted = request.add_extent(Extent { length_bytes, kind });
+                at += length_bytes;
+            }
+            request.finish()
+        }
+        Command::GetAttr if request.attribute() == "GEOM::candelete" => {
+            request.answer(AttributeValue::Number(1))
+        }
+        Command::GetAttr => request.done(Err(Errno::OPNOTSUPP)),
+        Command::Read | Command::Write | Command::Flush => request.done_in_full(),
+    }
+}

@@ -1,0 +1,135 @@
+//! Which requests `nop` fails or delays: probabilities, a countdown, and a seed that makes the
+//! choice the same in every run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use ugeom_stack::{Command, Errno};
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is passed on.
+    Pass,
+    /// It fails.
+    Fail(Errno),
+    /// It waits so many nanoseconds, and is then passed on.
+    Delay(u64),
+}
+
+/// The options that make a `nop` fail and delay requests, and how far it has come.
+#[derive(Debug)]
+pub struct Faults {
+    /// Probability that a read fails, 0 to 1.
+    pub read_fail: f64,
+    /// Probability that a write fails, 0 to 1.
+    pub write_fail: f64,
+    /// What it fails with.
+    pub error: Errno,
+    /// Probability that a read which does not fail is delayed, 0 to 1.
+    pub read_delay: f64,
+    /// Probability that a write which does not fail is delayed, 0 to 1.
+    pub write_delay: f64,
+    /// How long a delay is, ns.
+    pub delay_ns: u64,
+    /// How many reads and writes pass before all fail, if that was asked for.
+    pub count_until_fail: Option<u64>,
+    /// Where the random decisions begin.
+    pub seed: u64,
+    /// Reads and writes that were decided.
+    decided: AtomicU64,
+}
+
+impl Default for Faults {
+    /// None; gnop's values for what is not said (EIO, 1 ms).
+    fn default() -> Self {
+        Self {
+            read_fail: 0.0,
+            write_fail: 0.0,
+            error: Errno::IO,
+            read_delay: 0.0,
+            write_delay: 0.0,
+            delay_ns: 1_000_000,
+            count_until_fail: None,
+            seed: 0,
+            decided: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Faults {
+    /// True when a request may be failed or delayed at all.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        let chances = [
+            self.read_fail,
+            self.write_fail,
+            self.read_delay,
+            self.write_delay,
+        ];
+        self.count_until_fail.is_some() || chances.iter().any(|chance| *chance > 0.0)
+    }
+
+    /// Decides about the next request, in gnop's order: the countdown, the failure, the delay.
+    /// Only reads and writes fail or wait; the n-th of them has the same fate in every run.
+    pub fn decide(&self, command: Command) -> Decision {
+        let (fail, delay) = match command {
+            Command::Read => (self.read_fail, self.read_delay),
+            Command::Write => (self.write_fail, self.write_delay),
+            _ => return Decision::Pass,
+        };
+        let number = self.decided.fetch_add(1, Ordering::Relaxed);
+        if self.count_until_fail.is_some_and(|count| number >= count) {
+            return Decision::Fail(self.error);
+        }
+        if happens(fail, draw(self.seed, number.wrapping_mul(2))) {
+            return Decision::Fail(self.error);
+        }
+        if happens(
+            delay,
+            draw(self.seed, number.wrapping_mul(2).wrapping_add(1)),
+        ) {
+            return Decision::Delay(self.delay_ns);
+        }
+        Decision::Pass
+    }
+
+    /// The facts that `gnop list` shows, by its names (`g_nop_dumpconf`).
+    #[must_use]
+    pub fn config(&self) -> Vec<(String, String)> {
+        let count = self.count_until_fail.map(|count| {
+            let decided = self.decided.load(Ordering::Relaxed);
+            count.saturating_sub(decided)
+        });
+        let mut config = vec![
+            ("ReadFailProb".into(), percent(self.read_fail)),
+            ("WriteFailProb".into(), percent(self.write_fail)),
+            ("ReadDelayedProb".into(), percent(self.read_delay)),
+            ("WriteDelayedProb".into(), percent(self.write_delay)),
+            ("DelayNs".into(), self.delay_ns.to_string()),
+            ("Error".into(), self.error.raw_os_error().to_string()),
+            ("Seed".into(), self.seed.to_string()),
+        ];
+        if let Some(count) = count {
+            config.push(("CountUntilFail".into(), count.to_string()));
+        }
+        config
+    }
+}
+
+fn percent(probability: f64) -> String {
+    format!("{}", probability * 100.0)
+}
+
+/// The `number`-th value of a generator that can be asked in any order and from any thread:
+/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+fn draw(seed: u64, number: u64) -> u64 {
+    let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// True with a probability: the upper 53 bits of a random value, as a fraction, lie below it.
+fn happens(probability: f64, random: u64) -> bool {
+    const ONE: f64 = (1u64 << 53) as f64;
+    ((random >> 11) as f64) < probability * ONE
+}

@@ -1,0 +1,375 @@
+//! Opening a target: from a text of the stack language to a running stack.
+//!
+//! ```text
+//! md:64m | nop:delay=1ms | mbr@s1
+//!   spec::stack      text -> layers
+//!   Build::Bottom    md0                    tasted when it arrives
+//!   Build::Layer     md0.nop on md0         tasted, too
+//!   Build::Table     MBR on md0.nop, unless tasting has made one already
+//!   Address::find    md0.nops1, below which the rest of the stack stands
+//! ```
+//!
+//! An address is looked up from the provider that the layer before it left off at, so that `@s1`
+//! above means the slice that is read through the `nop`, and not the one of `md0` beside it.
+
+use crate::build::{BuildContext, BuildError};
+use crate::registry::{self, Build, ClassEntry};
+use crate::spec::{self, Address, Layer, SpecError};
+use std::io::{self, Read};
+use ugeom_stack::{Dispatch, Options, ProviderId, ProviderView, Stack, StackError, Statistics};
+
+/// How long `g_down` and `g_up` spin before they park where a stack file asks for queued
+/// dispatch, ns. Long enough to cover the gap between requests that follow each other.
+pub const QUEUED_SPIN_NS: u64 = 20_000;
+/// Of how many requests the time of one is taken where a stack file asks for `time`.
+pub const TIME_ONE_IN: u32 = 64;
+
+/// How many names an error lists.
+const LISTED_NAMES: usize = 20;
+
+/// How a target is opened. What a stack file says goes first.
+#[derive(Clone, Copy, Debug)]
+pub struct TargetOptions {
+    /// Files may be written to.
+    pub writable: bool,
+    /// Classes taste the providers by themselves.
+    pub taste: bool,
+    /// Who moves bios.
+    pub dispatch: Dispatch,
+    /// What is counted.
+    pub statistics: Statistics,
+    /// Files are opened past the system's cache.
+    pub direct: bool,
+}
+
+impl Default for TargetOptions {
+    /// Read-only, tasted, direct dispatch, counts.
+    fn default() -> Self {
+        Self {
+            writable: false,
+            taste: true,
+            dispatch: Dispatch::Direct,
+            statistics: Statistics::Counts,
+            direct: false,
+        }
+    }
+}
+
+/// A target that is open: its stack stands, and nobody has opened a provider yet.
+pub struct Target {
+    /// The stack.
+    pub stack: Stack,
+    /// The provider of the bottom layer.
+    pub bottom: ProviderId,
+    /// The provider that was addressed, else the one of the last layer. A table class does not
+    /// count as such: without an address, the provider that the table lies on is meant.
+    pub top: ProviderId,
+    /// The name of [`Target::top`].
+    pub name: String,
+}
+
+/// Why a target cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// The text, or an option, or an address is wrong; the error points at the column.
+    #[error(transparent)]
+    Spec(Box<SpecError>),
+    /// A layer could not be built.
+    #[error(transparent)]
+    Build(BuildError),
+    /// The stack refused a layer.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+}
+
+impl From<SpecError> for TargetError {
+    fn from(error: SpecError) -> Self {
+        Self::Spec(Box::new(error))
+    }
+}
+
+impl From<BuildError> for TargetError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Spec(error) => Self::from(error),
+            other => Self::Build(other),
+        }
+    }
+}
+
+/// Reads a target, and the stack file that it may name, and puts its layers together.
+///
+/// # Errors
+/// See [`TargetError`].
+pub fn open_target(text: &str, options: &TargetOptions) -> Result<Target, TargetError> {
+    let spec = spec::stack(text, &registry::names(), read_stack_file)?;
+    let mut options = *options;
+    options.taste &= spec.settings.taste.unwrap_or(true);
+    options.dispatch = match spec.settings.dispatch {
+        Some(spec::Dispatch::Direct) => Dispatch::Direct,
+        Some(spec::Dispatch::Queued) => Dispatch::Queued {
+            spin_ns: QUEUED_SPIN_NS,
+        },
+        None => options.dispatch,
+    };
+    options.statistics = match spec.settings.statistics {
+        Some(spec::Statistics::Off) => Statistics::Off,
+        Some(spec::Statistics::Counts) => Statistics::Counts,
+        Some(spec::Statistics::Time) => Statistics::Time {
+            one_in: TIME_ONE_IN,
+        },
+        None => options.statistics,
+    };
+    let stack = Stack::new(
+        Options {
+            taste: options.taste,
+            dispatch: options.dispatch,
+            statistics: options.statistics,
+        },
+        registry::tasting(),
+    )?;
+    build_target(stack, &spec.target, &options)
+}
+
+/// Puts the layers of a target into a stack that is there already. Of `options`, dispatch,
+/// statistics and tasting are the stack's own and not looked at.
+///
+/// # Errors
+/// See [`TargetError`]. Layers below the one that failed stay in the stack.
+pub fn build_target(
+    stack: Stack,
+    target: &spec::Target,
+    options: &TargetOptions,
+) -> Result<Target, TargetError> {
+    let mut builder = Builder {
+        stack: &stack,
+        options,
+        bottom: None,
+        at: None,
+    };
+    for layer in &target.layers {
+        builder.add(layer)?;
+    }
+    let (bottom, at) = builder.ends(target)?;
+    let top = match &target.provider {
+        Some(address) => builder.resolve(address, at.provider)?,
+        None => at.provider,
+    };
+    let name = builder.view(top)?.name;
+    Ok(Target {
+        stack,
+        bottom,
+        top,
+        name,
+    })
+}
+
+/// Reads at most one byte more than a stack file may have, which is enough to refuse it.
+fn read_stack_file(path: &str) -> io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(spec::FILE_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Where the next layer goes.
+#[derive(Clone, Copy)]
+struct Place {
+    provider: ProviderId,
+    /// The table that lies on it, if the layer before was one.
+    table: Option<&'static ClassEntry>,
+}
+
+struct Builder<'a> {
+    stack: &'a Stack,
+    options: &'a TargetOptions,
+    bottom: Option<ProviderId>,
+    at: Option<Place>,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, layer: &Layer) -> Result<(), TargetError> {
+        let name = layer.class.value.as_str();
+        let Some(entry) = registry::find(name) else {
+            return Err(layer
+                .error(format!("there is no class `{name}` here"))
+                .into());
+        };
+        let Some(at) = self.at else {
+            return self.add_bottom(entry, layer);
+        };
+        let below = match &layer.on {
+            Some(address) => self.resolve(address, at.provider)?,
+            None => at.provider,
+        };
+        let addressed = layer.on.is_some();
+        let table = match entry.build {
+            Build::Bottom(_) => {
+                let message = format!("{name} can only be the first layer");
+                return Err(layer.error(message).into());
+            }
+            Build::Layer(_) if at.table.is_some() && !addressed => {
+                return Err(self.ambiguous(at, layer).into());
+            }
+            Build::Layer(build) => {
+                let options = layer.options(entry.positional)?;
+                let view = self.view(below)?;
+                let mut context = BuildContext::new(self.stack, self.options);
+                let plan = build(&mut context, options, &view)?;
+                let provider = self.create(entry, plan, &[below])?;
+                self.at = Some(Place {
+                    provider,
+                    table: None,
+                });
+                return Ok(());
+            }
+            Build::Table => entry,
+        };
+        self.add_table(table, layer, below)?;
+        self.at = Some(Place {
+            provider: below,
+            table: Some(table),
+        });
+        Ok(())
+    }
+
+    fn add_bottom(&mut self, entry: &'static ClassEntry, layer: &Layer) -> Result<(), TargetError> {
+        let Build::Bottom(build) = entry.build else {
+            let message = format!("{} needs a device below it", entry.name);
+            let error = layer.error(message);
+            return Err(error
+                .with_help(format!("write DEVICE | {}", entry.name))
+                .into());
+        };
+        let options = layer.options(entry.positional)?;
+        let mut context = BuildContext::new(self.stack, self.options);
+        let plan = build(&mut context, options)?;
+        let provider = self.create(entry, plan, &[])?;
+        self.bottom = Some(provider);
+        self.at = Some(Place {
+            provider,
+            table: None,
+        });
+        Ok(())
+    }
+
+    fn create(
+        &self,
+        entry: &ClassEntry,
+        plan: ugeom_stack::Plan,
+        lower: &[ProviderId],
+    ) -> Result<ProviderId, TargetError> {
+        let made = self.stack.create(entry.class, plan, lower)?;
+        made.first()
+            .copied()
+            .ok_or_else(|| StackError::Invalid(format!("{} made no provider", entry.name)).into())
+    }
+
+    /// Puts a table there, unless tasting has done so.
+    fn add_table(
+        &self,
+        entry: &ClassEntry,
+        layer: &Layer,
+        below: ProviderId,
+    ) -> Result<(), TargetError> {
+        layer.options(entry.positional)?.finish()?;
+        let is_there = |tree: ugeom_stack::Tree| {
+            tree.above(below)
+                .any(|geom| geom.class == entry.class && !geom.wither)
+        };
+        if is_there(self.stack.tree()) {
+            return Ok(());
+        }
+        let Some(make) = entry.taste else {
+            return Err(layer.error(format!("{} does not taste", entry.name)).into());
+        };
+        let name = self.view(below)?.name;
+        match self.stack.taste_with(below, &make()) {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => {
+                let message = format!("{} finds nothing of its own on {name}", entry.name);
+                Err(layer.error(message).with_help(self.names_help()).into())
+            }
+            Err(StackError::Invalid(problem)) => Err(layer.error(problem).into()),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn ambiguous(&self, at: Place, layer: &Layer) -> SpecError {
+        let table = at.table.map_or("the table", |entry| entry.name);
+        let message = format!(
+            "{} can stand on any provider of {table}: say which",
+            layer.class.value
+        );
+        let tree = self.stack.tree();
+        let class = at.table.map_or("", |entry| entry.class);
+        let first = tree
+            .above(at.provider)
+            .find(|geom| geom.class == class)
+            .and_then(|geom| geom.providers.first());
+        let error = layer.error(message);
+        match first {
+            Some(first) => error.with_help(format!(
+                "as in {table}@{} | {}",
+                first.name, layer.class.value
+            )),
+            None => error,
+        }
+    }
+
+    /// The provider that an address means, seen from `from`.
+    fn resolve(&self, address: &Address, from: ProviderId) -> Result<ProviderId, TargetError> {
+        let tree = self.stack.tree();
+        let from = self.view(from)?.name;
+        let names = tree.providers().map(|provider| provider.name.as_str());
+        let found = address
+            .find(&from, names)
+            .and_then(|name| tree.provider(name));
+        found.map(|provider| provider.id).ok_or_else(|| {
+            let text = address.text.value.as_str();
+            let message = format!("there is no provider `{text}` or `{from}{text}`");
+            address.error(message).with_help(self.names_help()).into()
+        })
+    }
+
+    fn names_help(&self) -> String {
+        let tree = self.stack.tree();
+        let mut names: Vec<&str> = tree
+            .providers()
+            .map(|provider| provider.name.as_str())
+            .collect();
+        let more = if names.len() > LISTED_NAMES {
+            ", ..."
+        } else {
+            ""
+        };
+        names.truncate(LISTED_NAMES);
+        let taste = if self.options.taste {
+            ""
+        } else {
+            " (tasting is off)"
+        };
+        format!("the providers are: {}{more}{taste}", names.join(", "))
+    }
+
+    fn view(&self, provider: ProviderId) -> Result<ProviderView, StackError> {
+        let tree = self.stack.tree();
+        let view = tree.providers().find(|view| view.id == provider).cloned();
+        view.ok_or_else(|| StackError::NoProvider {
+            name: "one that was just made".into(),
+            known: Vec::new(),
+        })
+    }
+
+    fn ends(&self, target: &spec::Target) -> Result<(ProviderId, Place), SpecError> {
+        self.bottom.zip(self.at).ok_or_else(|| {
+            let origin = &target.origin;
+            origin.error(spec::Span::default(), "a target needs at least one layer")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

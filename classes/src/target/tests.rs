@@ -1,0 +1,98 @@
+//! Tests of opening targets: where layers land, what addresses mean, what errors say.
+
+use super::*;
+use ugeom_stack::Delta;
+
+fn open(text: &str) -> Target {
+    open_target(text, &TargetOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn refused(text: &str) -> String {
+    match open_target(text, &TargetOptions::default()) {
+        Ok(target) => panic!("{text} opened as {}", target.name),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn layers_stand_on_each_other_from_the_left() {
+    let target = open("md:1m | nop | nop:offset=512");
+    assert_eq!(target.name, "md0.nop.nop");
+    let tree = target.stack.tree();
+    let names: Vec<_> = tree.providers().map(|p| p.name.as_str()).collect();
+    assert_eq!(names, ["md0", "md0.nop", "md0.nop.nop"]);
+    assert_eq!(tree.provider("md0").map(|p| p.id), Some(target.bottom));
+    let sizes: Vec<_> = tree.providers().map(|p| p.mediasize_bytes).collect();
+    assert_eq!(sizes, [1 << 20, 1 << 20, (1 << 20) - 512]);
+}
+
+#[test]
+fn what_is_written_through_the_top_lies_at_the_bottom() {
+    let target = open("md:1m | nop:offset=1k");
+    let stack = &target.stack;
+    let mut channel = stack.channel(1).expect("a channel");
+    let top = stack.open(target.top, Delta::READ_WRITE).expect("opens");
+    assert_eq!(channel.write(&top, 512, &[7; 512]).expect("writes"), 512);
+    drop(top);
+    let bottom = stack.open(target.bottom, Delta::READ).expect("opens");
+    let mut sector = [0; 512];
+    channel.read(&bottom, 1536, &mut sector).expect("reads");
+    assert_eq!(sector, [7; 512]);
+}
+
+#[test]
+fn an_address_names_any_provider_by_its_name() {
+    assert_eq!(open("md:1m | nop@md0").name, "md0");
+    assert_eq!(open("md:1m@md0 | nop").name, "md0.nop");
+    assert_eq!(open("md:1m | nop | nop@md0.nop").name, "md0.nop");
+}
+
+#[test]
+fn an_address_that_names_nothing_lists_what_there_is() {
+    let error = refused("md:1m | nop@s1a");
+    assert!(error.contains("`s1a` or `md0.nops1a`"), "{error}");
+    assert!(error.contains("column 13"), "{error}");
+    assert!(error.contains("the providers are: md0, md0.nop"), "{error}");
+}
+
+#[test]
+fn a_bottom_class_cannot_stand_on_another() {
+    let error = refused("md:1m | zero");
+    assert!(
+        error.contains("zero can only be the first layer"),
+        "{error}"
+    );
+    assert!(error.contains("column 9"), "{error}");
+}
+
+#[test]
+fn a_layer_needs_something_below() {
+    let error = refused("nop:delay=1ms");
+    assert!(error.contains("nop needs a device below it"), "{error}");
+}
+
+#[test]
+fn a_stack_file_says_how_it_is_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("stacks.toml");
+    let text = "[stack.quiet]\nlayers = [\"md:1m\", \"nop\"]\nstatistics = \"off\"\n\
+                dispatch = \"queued\"\ntaste = false\n";
+    std::fs::write(&path, text).expect("writes");
+    let target = open(&format!("{}#quiet", path.display()));
+    let options = target.stack.options();
+    assert_eq!(target.name, "md0.nop");
+    assert_eq!(options.statistics, Statistics::Off);
+    assert_eq!(
+        options.dispatch,
+        Dispatch::Queued {
+            spin_ns: QUEUED_SPIN_NS
+        }
+    );
+    assert!(!options.taste);
+}
+
+#[test]
+fn a_stack_file_that_is_not_there_is_named() {
+    let error = refused("/nonexistent/stacks.toml#x");
+    assert!(error.contains("the stack file cannot be read"), "{error}");
+}
