@@ -5,6 +5,8 @@ use super::{Finding, Source};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Everywhere,
+    /// Everywhere but in modules that several test programs share, and each uses a part of.
+    NotShared,
     /// Crates that are used by others, outside their tests.
     Libraries,
     /// Crates that compute and do no input or output, outside their tests.
@@ -60,7 +62,7 @@ const BANS: &[Ban] = &[
     },
     Ban {
         tokens: &["(", "dead_code"],
-        scope: Scope::Everywhere,
+        scope: Scope::NotShared,
         why: "dead code is read, compiled and believed",
         instead: "remove the code",
     },
@@ -125,7 +127,7 @@ pub fn check(source: &Source) -> Vec<Finding> {
             continue;
         }
         for token in source.find(ban.tokens) {
-            if ban.scope == Scope::Everywhere || !token.test {
+            if matches!(ban.scope, Scope::Everywhere | Scope::NotShared) || !token.test {
                 let word = ban.tokens.concat();
                 let what = word.trim_start_matches('(');
                 findings.push(Finding::new(
@@ -163,6 +165,10 @@ fn applies(scope: Scope, source: &Source) -> bool {
     };
     match scope {
         Scope::Everywhere => true,
+        Scope::NotShared => {
+            let file = source.path.split_once("/tests/").map(|(_, file)| file);
+            !file.is_some_and(|file| file.contains('/'))
+        }
         Scope::Libraries => in_library(LIBRARIES),
         Scope::Pure => in_library(PURE),
     }

@@ -272,6 +272,17 @@ fn banned_words_are_found_everywhere() {
 }
 
 #[test]
+fn a_module_that_test_programs_share_may_hold_what_one_of_them_does_not_use() {
+    let allow = "//! x\n#![allow(dead_code)]\n";
+    let program = ("stack/tests/one.rs", "//! x\nmod common;\n");
+    assert!(found(&[("stack/tests/common/mod.rs", allow), program]).is_empty());
+    assert_eq!(
+        found(&[("stack/tests/one.rs", allow)]),
+        ["stack/tests/one.rs:2 dead_code"]
+    );
+}
+
+#[test]
 fn libraries_do_not_print_and_do_not_exit() {
     for call in [
         "println!(\"\")",
