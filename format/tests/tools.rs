@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -36,13 +37,14 @@ impl Image {
     }
 
     fn read(&self, lba: u64, count: u64) -> Vec<u8> {
-        let bytes = std::fs::read(&self.path).unwrap();
-        let size = self.media.sector_size_bytes as usize;
-        bytes[lba as usize * size..][..count as usize * size].to_vec()
+        let size = u64::from(self.media.sector_size_bytes);
+        let mut bytes = vec![0; (count * size) as usize];
+        let file = std::fs::File::open(&self.path).unwrap();
+        file.read_exact_at(&mut bytes, lba * size).unwrap();
+        bytes
     }
 
     fn write(&self, writes: &[SectorWrite]) {
-        use std::os::unix::fs::FileExt;
         let file = std::fs::File::options()
             .write(true)
             .open(&self.path)
@@ -204,7 +206,7 @@ fn an_mbr_with_logical_partitions_made_by_sfdisk_is_read() {
     if run(test, "sfdisk", &["-q"], &image.path, SFDISK_MBR).is_none() {
         return;
     }
-    let table = json(test, &image.path).unwrap();
+    let table = json(test, &image.path).expect("sfdisk ran before");
     assert_eq!(image.slices(), json_slices(&table));
     assert_eq!(image.slices().len(), 6);
     let mbr = mbr::Mbr::decode(&image.read(0, 1)).unwrap();
@@ -296,7 +298,9 @@ fn an_mbr_with_large_sectors_made_by_fdisk_is_read() {
 
 /// Compares a whole GPT with sfdisk's view of it.
 fn assert_same_as_sfdisk(test: &str, image: &Image) {
-    let table = json(test, &image.path).unwrap();
+    let Some(table) = json(test, &image.path) else {
+        return;
+    };
     let gpt = image.gpt();
     assert_eq!(gpt.findings(), []);
     let ours = gpt.primary.unwrap();

@@ -1,0 +1,108 @@
+//! Hostile bytes: the functions that the fuzz targets call, with random input
+//! that looks enough like each format to be taken seriously.
+
+#[path = "../../fuzz/src/format.rs"]
+mod targets;
+
+use proptest::prelude::*;
+
+/// Random bytes with a few signatures and small numbers put in, so that more
+/// than the first check is reached.
+fn disk(length: usize) -> impl Strategy<Value = Vec<u8>> {
+    let patch = (0..length, any::<[u8; 4]>());
+    let sparse = proptest::collection::vec(patch, 0..40).prop_map(move |patches| {
+        let mut bytes = vec![0; length];
+        for (at, value) in patches {
+            for (place, byte) in bytes[at..].iter_mut().zip(value) {
+                *place = byte;
+            }
+        }
+        bytes
+    });
+    let dense = proptest::collection::vec(any::<u8>(), 0..=length);
+    prop_oneof![sparse, dense]
+}
+
+fn patched(mut bytes: Vec<u8>, patches: &[(usize, &[u8])]) -> Vec<u8> {
+    for (at, value) in patches {
+        if let Some(place) = bytes.get_mut(*at..*at + value.len()) {
+            place.copy_from_slice(value);
+        }
+    }
+    bytes
+}
+
+const MAGIC: &[u8] = &[0x57, 0x45, 0x56, 0x82];
+
+proptest! {
+    #[test]
+    fn an_mbr(bytes in disk(1024)) {
+        targets::mbr(&bytes);
+        let flags = [446, 462, 478, 494].map(|at| (at, &[0x80_u8][..]));
+        let signed = patched(bytes, &[(510, &[0x55, 0xaa])]);
+        targets::mbr(&patched(signed, &flags));
+    }
+
+    #[test]
+    fn a_chain_of_extended_boot_records(bytes in disk(8 + 6 * 512)) {
+        let mut bytes = bytes;
+        for record in 0..6 {
+            let at = 8 + 512 * record;
+            let ends: &[(usize, &[u8])] =
+                &[(at + 446, &[0]), (at + 462, &[0]), (at + 466, &[5]), (at + 478, &[0]),
+                  (at + 494, &[0]), (at + 510, &[0x55, 0xaa])];
+            bytes = patched(bytes, ends);
+        }
+        targets::ebr(&bytes);
+    }
+
+    #[test]
+    fn a_disklabel(bytes in disk(1 + 8192), count in 0_u8..30, at in prop_oneof![
+        Just(64_usize), Just(512), Just(4096)
+    ]) {
+        targets::bsd(&bytes);
+        let at = at + 1;
+        let label = patched(bytes, &[(at, MAGIC), (at + 132, MAGIC), (at + 138, &[count, 0])]);
+        targets::bsd(&label);
+        targets::bsd(&patched(label, &[(at + 40, &[0, 16, 0, 0])]));
+    }
+
+    #[test]
+    fn a_gpt(bytes in disk(1 + 24 * 512), fields in any::<[u8; 4]>()) {
+        targets::gpt(&bytes);
+        let header = 1 + 512;
+        let [count, first, last, table] = fields;
+        let plausible = patched(bytes, &[
+            (0, &[2]),
+            (header, b"EFI PART\0\0\x01\0\x5c\0\0\0"),
+            (header + 24, &[1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, 0, 0, 0, 0]),
+            (header + 40, &[first % 24, 0, 0, 0, 0, 0, 0, 0, last % 24, 0, 0, 0, 0, 0, 0, 0]),
+            (header + 72, &[table % 24, 0, 0, 0, 0, 0, 0, 0, count % 16, 0, 0, 0, 128, 0, 0, 0]),
+        ]);
+        targets::gpt(&plausible);
+        targets::plan(&[&[2, first, last, table, count], &plausible[1..]].concat());
+    }
+
+    #[test]
+    fn an_apple_map(bytes in disk(1 + 16 * 512), blocks in 0_u8..20) {
+        targets::apm(&bytes);
+        let mut bytes = patched(bytes, &[(0, &[0]), (1, b"ER\x02\0")]);
+        for number in 1..16 {
+            bytes = patched(bytes, &[(1 + 512 * number, &[b'P', b'M', 0, 0, 0, 0, 0, blocks])]);
+        }
+        targets::apm(&bytes);
+    }
+
+    #[test]
+    fn edits_of_any_table(bytes in disk(5 + 40 * 512), count in 0_u8..23) {
+        targets::plan(&bytes);
+        let at = 5 + 512;
+        let label = patched(bytes, &[
+            (5 + 446, &[0]), (5 + 462, &[0]), (5 + 478, &[0]), (5 + 494, &[0]),
+            (5 + 510, &[0x55, 0xaa]),
+            (at, MAGIC), (at + 132, MAGIC), (at + 138, &[count, 0]),
+            (at + 40, &[0, 2, 0, 0]),
+        ]);
+        targets::plan(&label);
+    }
+}

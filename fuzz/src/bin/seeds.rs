@@ -1,0 +1,105 @@
+//! Writes a first corpus for each format: small disks made by our own writers.
+//!
+//! `cargo run --bin seeds` in this folder, before the first run of a target.
+
+use std::fs;
+use std::io;
+use ugeom_format::plan::{Create, NewPart, Scheme, Table};
+use ugeom_format::{Media, apm, ebr, mbr};
+
+fn main() -> io::Result<()> {
+    for (choice, size, sectors) in [(0, 512, 80), (1, 4096, 16)] {
+        let media = Media {
+            sector_size_bytes: size,
+            sectors,
+        };
+        for scheme in [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt] {
+            let disk = partitioned(scheme, media);
+            let name = format!("{scheme}-{size}").to_lowercase();
+            write(
+                "plan",
+                &name,
+                &[&[choice, 0, 3, 7, 255], &disk[..]].concat(),
+            )?;
+            match scheme {
+                Scheme::Mbr => write("mbr", &name, &disk[..size as usize])?,
+                Scheme::Bsd => write("bsd", &name, &[&[choice], &disk[..]].concat())?,
+                Scheme::Gpt => {
+                    write("gpt", &name, &[&[choice], &disk[..]].concat())?;
+                    write(
+                        "gpt",
+                        &format!("{name}-crc"),
+                        &[&[choice | 2], &disk[..]].concat(),
+                    )?;
+                }
+            }
+        }
+    }
+    write("ebr", "chain", &chain())?;
+    write("apm", "map", &map())
+}
+
+fn write(target: &str, name: &str, data: &[u8]) -> io::Result<()> {
+    let folder = format!("corpus/{target}");
+    fs::create_dir_all(&folder)?;
+    fs::write(format!("{folder}/{name}"), data)
+}
+
+fn partitioned(scheme: Scheme, media: Media) -> Vec<u8> {
+    let size = media.sector_size_bytes as usize;
+    let mut disk = vec![0; media.sectors as usize * size];
+    let mut table = Table::create(scheme, media, &Create::default()).expect("it fits");
+    let kind = if scheme == Scheme::Mbr {
+        "freebsd"
+    } else {
+        "freebsd-ufs"
+    };
+    for _ in 0..3 {
+        let (sectors, kind) = (Some(2), kind.to_owned());
+        let new = NewPart {
+            sectors,
+            kind,
+            ..Default::default()
+        };
+        table.add(&new).expect("there is room");
+    }
+    for write in table.encode() {
+        disk[write.lba as usize * size..][..write.data.len()].copy_from_slice(&write.data);
+    }
+    disk
+}
+
+fn chain() -> Vec<u8> {
+    let logical = |index: u64| ebr::NewLogical {
+        ebr_lba: 100 + 10 * index,
+        start: 101 + 10 * index,
+        sectors: 9,
+        kind: mbr::PartType::LINUX,
+    };
+    let logicals: Vec<_> = (0..3).map(logical).collect();
+    let records = ebr::encode_chain(100, &logicals, mbr::Geometry::LBA_ASSIST).expect("in order");
+    let place = (100_u64 << 32 | 1000).to_le_bytes().to_vec();
+    records.into_iter().fold(place, |bytes, (_, record)| {
+        [&bytes[..], &record[..]].concat()
+    })
+}
+
+fn map() -> Vec<u8> {
+    let descriptor = apm::Descriptor {
+        block_size_bytes: 512,
+        blocks: 9,
+        drivers: 0,
+    };
+    let mut bytes = [&[0][..], &descriptor.encode()].concat();
+    for (start, kind) in [(1, apm::TYPE_MAP), (4, "Apple_HFS"), (7, apm::TYPE_FREE)] {
+        let mut entry = apm::Entry {
+            map_blocks: 3,
+            start,
+            blocks: 3,
+            ..Default::default()
+        };
+        entry.kind[..kind.len()].copy_from_slice(kind.as_bytes());
+        bytes.extend(entry.encode());
+    }
+    bytes
+}

@@ -1,0 +1,234 @@
+//! What the fuzz targets do with the bytes they are given, one function for
+//! each on-disk format: decode, use everything that was decoded, encode, and
+//! compare.
+//!
+//! The functions panic when a promise is broken. `format/tests/hostile.rs`
+//! calls them with random bytes, so that a machine without cargo-fuzz covers
+//! them too.
+
+use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
+use ugeom_format::{Media, apm, bsd, ebr, gpt, mbr};
+
+/// Sector 0.
+pub fn mbr(data: &[u8]) {
+    let Ok(record) = mbr::Mbr::decode(data) else {
+        return;
+    };
+    assert_eq!(record.encode()[..], data[..mbr::SIZE_BYTES]);
+    let listed = record.slices().count();
+    match record.kind() {
+        mbr::Kind::Empty | mbr::Kind::Protective | mbr::Kind::Dedicated => assert_eq!(listed, 0),
+        mbr::Kind::Partitioned | mbr::Kind::Hybrid => assert!(listed <= mbr::ENTRIES),
+    }
+}
+
+/// Eight bytes of place and length, then the records, used in turn.
+pub fn ebr(data: &[u8]) {
+    let Some((place, records)) = data.split_first_chunk::<8>() else {
+        return;
+    };
+    let place = u64::from_le_bytes(*place);
+    let (start, sectors) = (place >> 32, place & 0xffff_ffff);
+    let records: Vec<&[u8]> = records.chunks(512).collect();
+    if records.is_empty() {
+        return;
+    }
+    let mut walk = ebr::EbrWalk::new(start, sectors);
+    let mut steps = 0;
+    while let Some(lba) = walk.next_lba() {
+        let step = walk.feed(records[steps % records.len()]);
+        assert!(step.error.is_none() || walk.next_lba().is_none());
+        if let Some(logical) = step.logical {
+            assert_eq!(logical.ebr_lba, lba);
+        }
+        steps += 1;
+    }
+    assert!(steps <= ebr::MAX_LOGICALS);
+}
+
+/// A byte for the sector size, then the first two sectors.
+pub fn bsd(data: &[u8]) {
+    let Some((choice, head)) = data.split_first() else {
+        return;
+    };
+    let size = if choice & 1 == 0 { 512 } else { 4096 };
+    let Ok((location, label)) = bsd::find(head, size) else {
+        return;
+    };
+    let mut bytes = label.encode().expect("what was decoded fits");
+    let offset = location.offset_bytes(size);
+    let again = bsd::Label::decode(&bytes, offset, size).expect("what was encoded is right");
+    assert_eq!(again.partitions, label.partitions);
+    assert_eq!(again.base(), label.base());
+    assert_eq!(label.verify(offset).is_ok(), label.wrong_checksum.is_none());
+    for slice in label.slices() {
+        assert!(slice.size_bytes > 0);
+    }
+    bytes.resize(size as usize, 0);
+    bsd::put(&mut bytes, location, &label).expect("it fits where it was found");
+}
+
+/// A byte of choices, then a disk. libfuzzer does not guess a CRC, so half of
+/// the inputs have theirs put right.
+pub fn gpt(data: &[u8]) {
+    let Some((choice, disk)) = data.split_first() else {
+        return;
+    };
+    let size = if choice & 1 == 0 { 512 } else { 4096 };
+    let mut disk = disk.to_vec();
+    if choice & 2 != 0 {
+        put_crcs_right(&mut disk, size);
+    }
+    let media = media_of(&disk, size);
+    let mut sectors_read = 0;
+    let found = gpt::Gpt::read(media, &mut |lba, count| {
+        sectors_read += count;
+        sectors(&disk, media, lba, count)
+    });
+    let bound = 2 + 2 * gpt::MAX_TABLE_SIZE_BYTES / u64::from(media.sector_size_bytes);
+    assert!(sectors_read <= bound);
+    let Some((side, table)) = found.best() else {
+        return;
+    };
+    let _ = found.findings();
+    for (number, entry) in table.partitions() {
+        assert!(number <= gpt::MAX_ENTRIES as usize);
+        let _ = (entry.label(), entry.sectors(), gpt::types::name(entry.kind));
+    }
+    let mut again = table.clone();
+    let bytes = again.encode_entries(media.sector_size_bytes);
+    assert_eq!(again.header.table_crc, table.header.table_crc, "{side}");
+    let header = again.header.encode(media.sector_size_bytes);
+    let header = gpt::Header::decode(&header, table.header.my_lba).expect("a good header");
+    let copy = gpt::Table::decode(header, &bytes).expect("a good table");
+    assert_eq!(copy, *table);
+}
+
+fn put_crcs_right(disk: &mut [u8], size: usize) {
+    let word = |disk: &[u8], at: usize| {
+        let bytes = disk.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u32::from_le_bytes)
+    };
+    let Some(header) = disk.get(size..2 * size) else {
+        return;
+    };
+    let entries = word(header, 80) as usize * word(header, 84) as usize;
+    let table = word(header, 72) as usize * size;
+    let crc = disk.get(table..table.saturating_add(entries)).map(crc32);
+    if let Some(crc) = crc {
+        disk[size + 88..size + 92].copy_from_slice(&crc.to_le_bytes());
+    }
+    disk[size..size + 8].copy_from_slice(b"EFI PART");
+    disk[size + 16..size + 20].fill(0);
+    let length = (word(disk, size + 12) as usize).clamp(92, size);
+    let crc = crc32(&disk[size..size + length]);
+    disk[size + 16..size + 20].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// CRC-32 as in UEFI 2.10, bit by bit: independent of the decoder's.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 * (crc & 1))
+        })
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}
+
+/// A byte for the sector size, then a disk.
+pub fn apm(data: &[u8]) {
+    let Some((choice, disk)) = data.split_first() else {
+        return;
+    };
+    let media = media_of(disk, if choice & 1 == 0 { 512 } else { 2048 });
+    let read = &mut |lba, count| sectors(disk, media, lba, count);
+    let Ok(map) = apm::Map::read(media, read) else {
+        return;
+    };
+    assert!(map.entries.len() <= apm::MAX_ENTRIES as usize);
+    for (number, entry) in map.slices() {
+        let _ = (entry.label(), entry.kind_name(), entry.alias());
+        let again = apm::Entry::decode(&entry.encode(), u64::from(number));
+        assert_eq!(again.as_ref(), Ok(entry));
+    }
+}
+
+/// A byte of choices, four bytes for requests, then a disk with any table:
+/// what is added and deleted never overlaps and survives writing.
+pub fn plan(data: &[u8]) {
+    let Some(([choice, requests @ ..], disk)) = data.split_first_chunk::<5>() else {
+        return;
+    };
+    let size = if choice & 1 == 0 { 512 } else { 4096 };
+    let mut disk = disk.to_vec();
+    if choice & 2 != 0 {
+        put_crcs_right(&mut disk, size);
+    }
+    let media = media_of(&disk, size);
+    for scheme in [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt] {
+        let read = &mut |lba, count| sectors(&disk, media, lba, count);
+        if let Ok(table) = Table::load(scheme, media, read) {
+            edit(table, requests);
+        }
+        if let Ok(table) = Table::create(scheme, media, &Create::default()) {
+            edit(table, requests);
+        }
+    }
+}
+
+fn edit(mut table: Table, requests: &[u8; 4]) {
+    let _ = table.recover();
+    let kind = if table.scheme() == Scheme::Mbr {
+        "freebsd"
+    } else {
+        "freebsd-ufs"
+    };
+    for &request in requests {
+        let new = NewPart {
+            start: (request & 1 != 0).then_some(u64::from(request)),
+            sectors: (request & 2 != 0).then_some(u64::from(request)),
+            align_sectors: (request & 4 != 0).then_some(u64::from(request >> 4)),
+            kind: kind.to_owned(),
+            ..Default::default()
+        };
+        let before = table.parts();
+        match table.add(&new) {
+            Ok(index) => {
+                let added = table.parts().into_iter().find(|part| part.index == index);
+                let added = added.expect("what was added is there");
+                let end = added.start + added.sectors;
+                let apart = |part: &ugeom_format::plan::Part| {
+                    part.start.saturating_add(part.sectors) <= added.start || part.start >= end
+                };
+                assert!(before.iter().filter(|part| part.sectors > 0).all(apart));
+            }
+            Err(_) => assert_eq!(table.parts(), before),
+        }
+        let _ = table.delete(u32::from(request >> 5));
+    }
+    for column in [
+        Column::Type,
+        Column::Label,
+        Column::RawType,
+        Column::Provider,
+    ] {
+        let _ = table.show("md0", column);
+    }
+    for write in table.encode() {
+        assert!(!write.data.is_empty());
+    }
+}
+
+fn media_of(disk: &[u8], sector_size_bytes: usize) -> Media {
+    let sector_size_bytes = sector_size_bytes as u32;
+    Media::new(disk.len() as u64, sector_size_bytes).expect("512, 2048 or 4096")
+}
+
+fn sectors(disk: &[u8], media: Media, lba: u64, count: u64) -> Result<Vec<u8>, String> {
+    let size = media.sector_size_bytes as usize;
+    let (from, length) = (lba as usize * size, count as usize * size);
+    let bytes = disk.get(from..from + length);
+    bytes
+        .map(<[u8]>::to_vec)
+        .ok_or_else(|| "read past the end".to_owned())
+}

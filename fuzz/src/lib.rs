@@ -1,0 +1,3 @@
+//! What the fuzz targets call.
+
+pub mod format;
