@@ -21,6 +21,7 @@ mod statistics;
 pub mod taste;
 mod timers;
 pub mod topology;
+pub mod unaligned;
 
 pub use access::{Counts, Delta};
 pub use bio::MAX_DEPTH;
@@ -36,3 +37,4 @@ pub use stack::{Dispatch, Opened, Options, Stack};
 pub use statistics::{Statistics, TimeTotals, Totals};
 pub use taste::Taster;
 pub use topology::{ConsumerId, ConsumerView, GeomId, GeomView, ProviderId, ProviderView, Tree};
+pub use unaligned::{Claim, RangeLock, Share, Unaligned};

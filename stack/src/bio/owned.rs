@@ -9,9 +9,9 @@ use crate::home::Home;
 use std::mem;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 use ugeom_machine::buffer::{IoMemory, Segment};
-use ugeom_machine::mailbox::Handle;
+use ugeom_machine::mailbox::{Handle, Link};
 
 /// Identifies one life of a bio, for cancelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -242,7 +242,7 @@ unsafe impl Handle for Bio {
     }
 
     #[inline]
-    unsafe fn link(node: NonNull<Slot>) -> *const AtomicPtr<Slot> {
+    unsafe fn link(node: NonNull<Slot>) -> *const Link<Slot> {
         // SAFETY: the node is a live slot; only the address of a field is taken.
         unsafe { &raw const (*node.as_ptr()).link }
     }

@@ -6,8 +6,9 @@ use crate::home::Home;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use ugeom_machine::buffer::Segment;
+use ugeom_machine::mailbox::Link;
 
 /// How many consumers a bio can pass on its way down. A stack that is deeper is refused when it is
 /// attached, so that the path fits into the bio and no hop ever allocates.
@@ -114,7 +115,7 @@ pub(crate) struct Body {
 pub struct Slot {
     pub(crate) body: UnsafeCell<Body>,
     /// The link of whatever list or mailbox the bio is in.
-    pub(crate) link: AtomicPtr<Self>,
+    pub(crate) link: Link<Self>,
     /// Set by `Channel::cancel`, read by whoever meets the bio next.
     pub(crate) cancelled: AtomicBool,
     /// Counts the lives of this slot, so that a ticket of an earlier life cancels nothing.
@@ -158,7 +159,7 @@ impl Slot {
                 home,
                 hops: [Hop::default(); MAX_DEPTH],
             }),
-            link: AtomicPtr::new(std::ptr::null_mut()),
+            link: Link::new(std::ptr::null_mut()),
             cancelled: AtomicBool::new(false),
             serial: AtomicU32::new(0),
         }

@@ -1,0 +1,168 @@
+//! [`RangeLock`]: who may touch which bytes of a provider, first come, first served.
+//!
+//! ```text
+//!   claims, oldest first:   [0..8 X]  [4..12 S]  [20..24 X]  [8..16 X]
+//!   granted?                 yes       no: 0..8   yes         no: 4..12
+//! ```
+//!
+//! A claim is granted when no older one that still lives is in its way: their ranges overlap, and
+//! one of them is exclusive. So claims that do not touch each other never wait for each other,
+//! nobody is overtaken by those he waits for, and since everybody waits for older claims only, no
+//! circle of waiters can form as long as nobody holds one claim while waiting for another.
+//!
+//! A claim can be waited for, or asked now and then: a server that must not block does the latter.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+use sync::{Condvar, Mutex, MutexGuard};
+
+#[cfg(all(test, loom))]
+#[path = "range_lock_loom.rs"]
+mod range_lock_loom;
+#[cfg(all(test, not(loom)))]
+#[path = "range_lock_tests.rs"]
+mod range_lock_tests;
+
+/// The primitives: those of the model checker when there is one.
+mod sync {
+    #[cfg(loom)]
+    pub use loom::sync::{Condvar, Mutex, MutexGuard};
+    #[cfg(not(loom))]
+    pub use std::sync::{Condvar, Mutex, MutexGuard};
+}
+
+/// What a claim is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// Others may share the range, but for those who want it exclusively.
+    Shared,
+    /// Nobody else may have any byte of the range.
+    Exclusive,
+}
+
+/// The claims on the bytes of one provider, shared by all its users.
+#[derive(Default)]
+pub struct RangeLock {
+    queue: Mutex<Queue>,
+    granted: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    next_ticket: u64,
+    /// All claims that live, oldest first, and so in the order of their tickets.
+    claims: VecDeque<Entry>,
+}
+
+struct Entry {
+    ticket: u64,
+    range: Range<u64>,
+    share: Share,
+    /// How many older claims are in its way.
+    in_the_way: usize,
+}
+
+impl Entry {
+    fn conflicts_with(&self, range: &Range<u64>, share: Share) -> bool {
+        let start = self.range.start.max(range.start);
+        let end = self.range.end.min(range.end);
+        start < end && (self.share == Share::Exclusive || share == Share::Exclusive)
+    }
+}
+
+impl RangeLock {
+    /// A lock without claims.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Claims the bytes of `range`; an empty range is granted at once. The claim waits in the
+    /// queue from now on, holds the range once it is granted, and ends when it is dropped.
+    #[must_use]
+    pub fn claim(self: &Arc<Self>, range: Range<u64>, share: Share) -> Claim {
+        let mut queue = self.queue();
+        let ticket = queue.next_ticket;
+        queue.next_ticket += 1;
+        let older = queue.claims.iter();
+        let in_the_way = older
+            .filter(|entry| entry.conflicts_with(&range, share))
+            .count();
+        queue.claims.push_back(Entry {
+            ticket,
+            range,
+            share,
+            in_the_way,
+        });
+        drop(queue);
+        Claim {
+            lock: Arc::clone(self),
+            ticket,
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing in here panics while the queue is being changed.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// The place of a claim that lives.
+    fn place(&self, ticket: u64) -> usize {
+        self.claims.partition_point(|entry| entry.ticket < ticket)
+    }
+
+    fn is_granted(&self, ticket: u64) -> bool {
+        let entry = self.claims.get(self.place(ticket));
+        entry.is_none_or(|entry| entry.in_the_way == 0)
+    }
+
+    /// Takes a claim out. True when another one is granted by that.
+    fn remove(&mut self, ticket: u64) -> bool {
+        let place = self.place(ticket);
+        let Some(gone) = self.claims.remove(place) else {
+            return false;
+        };
+        let mut grants = false;
+        for entry in self.claims.range_mut(place..) {
+            if entry.conflicts_with(&gone.range, gone.share) {
+                entry.in_the_way -= 1;
+                grants |= entry.in_the_way == 0;
+            }
+        }
+        grants
+    }
+}
+
+/// A claim on a range of bytes, granted or not yet; dropping it gives the range up.
+pub struct Claim {
+    lock: Arc<RangeLock>,
+    ticket: u64,
+}
+
+impl Claim {
+    /// True once the range may be used.
+    #[must_use]
+    pub fn is_granted(&self) -> bool {
+        self.lock.queue().is_granted(self.ticket)
+    }
+
+    /// Waits until the range may be used.
+    pub fn wait(&self) {
+        let mut queue = self.lock.queue();
+        while !queue.is_granted(self.ticket) {
+            let woken = self.lock.granted.wait(queue);
+            queue = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.lock.queue().remove(self.ticket) {
+            self.lock.granted.notify_all();
+        }
+    }
+}
