@@ -1,1 +1,18 @@
 //! The experiments of ugeom lab: runner, judgement, reports.
+//!
+//! | question | module |
+//! |---|---|
+//! | how is anything measured? | [`runner`] |
+//! | on what machine? | [`host`] |
+
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod floor;
+pub mod host;
+pub mod layers;
+pub mod runner;
+pub mod text;
+pub mod tst;
+
+pub use error::BenchError;

@@ -1,0 +1,184 @@
+//! What the machine is and how busy it is: the header of every result, because a figure without
+//! its machine means nothing.
+//!
+//! Sources: `ugeom_machine::cpu`, proc(5), uname(2),
+//! Documentation/ABI/stable/sysfs-devices-system-cpu (governor),
+//! Documentation/ABI/testing/sysfs-devices-system-clocksource.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::Path;
+use ugeom_machine::{clock, cpu};
+
+/// Facts about the machine at the start of a measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Cores that are online.
+    pub cores: u64,
+    /// Cores on which this process may run.
+    pub cores_allowed: u64,
+    /// The processor's name.
+    pub cpu_model: String,
+    /// Whether this is a virtual machine, whose hypervisor may take cores away at any time.
+    pub virtual_machine: bool,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Runnable or blocked tasks, averaged over 1, 5 and 15 minutes.
+    pub load: [f64; 3],
+    /// The frequency governor of the first core, when the system tells it.
+    pub governor: Option<String>,
+    /// The kernel's clock source, when the system tells it.
+    pub clock_source: Option<String>,
+    /// Whether short times are taken from the processor's time stamp counter.
+    pub ticks_are_tsc: bool,
+    /// Seconds since 1970 at the start, UTC.
+    pub started_unix_s: u64,
+}
+
+impl Host {
+    /// The facts of this machine, now.
+    pub fn now() -> Self {
+        Self::below(Path::new("/sys"))
+    }
+
+    /// The same with another folder in place of `/sys`.
+    fn below(sys: &Path) -> Self {
+        let cores = cpu::online_cores() as u64;
+        let allowed = cpu::Affinity::current().map(|affinity| affinity.cores().len() as u64);
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let uname = rustix::system::uname();
+        Self {
+            cores,
+            cores_allowed: allowed.unwrap_or(cores),
+            cpu_model: cpu::model_name(),
+            virtual_machine: cpu::is_virtual_machine(),
+            kernel: uname.release().to_string_lossy().into_owned(),
+            load: cpu::load_average(),
+            governor: word(&sys.join("devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+            clock_source: word(
+                &sys.join("devices/system/clocksource/clocksource0/current_clocksource"),
+            ),
+            ticks_are_tsc: clock::ticks_are_tsc(),
+            started_unix_s: since_1970.map_or(0, |time| time.as_secs()),
+        }
+    }
+
+    /// What makes figures from this machine doubtful, in plain words; empty when nothing does.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.load[0] > self.cores as f64 * 0.5 {
+            doubts.push(format!(
+                "other work is running (load {:.1} on {} cores)",
+                self.load[0], self.cores
+            ));
+        }
+        if self.cores_allowed < 2 {
+            doubts.push("there is one core only: two threads cannot run side by side".to_owned());
+        }
+        if let Some(governor) = &self.governor
+            && governor != "performance"
+        {
+            doubts.push(format!(
+                "the cores' frequency may change (governor {governor})"
+            ));
+        }
+        doubts
+    }
+}
+
+/// `2 cores of Intel Xeon, virtual machine, Linux 6.1, load 0.3`.
+impl fmt::Display for Host {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cores = if self.cores == 1 { "core" } else { "cores" };
+        write!(out, "{} {cores} of {}", self.cores, self.cpu_model)?;
+        if self.cores_allowed < self.cores {
+            write!(out, " ({} allowed to this process)", self.cores_allowed)?;
+        }
+        let machine = if self.virtual_machine {
+            "a virtual machine"
+        } else {
+            "no virtual machine"
+        };
+        write!(
+            out,
+            ", {machine}, Linux {}, load {:.1}",
+            self.kernel, self.load[0]
+        )?;
+        if let Some(governor) = &self.governor {
+            write!(out, ", governor {governor}")?;
+        }
+        if let Some(source) = &self.clock_source {
+            write!(out, ", clock {source}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The one word that a file of sysfs holds.
+fn word(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet() -> Host {
+        Host {
+            cores: 2,
+            cores_allowed: 2,
+            cpu_model: "Test CPU".into(),
+            virtual_machine: true,
+            kernel: "6.1".into(),
+            load: [0.25, 0.0, 0.0],
+            governor: None,
+            clock_source: Some("tsc".into()),
+            ticks_are_tsc: true,
+            started_unix_s: 1_033_936_107,
+        }
+    }
+
+    #[test]
+    fn a_host_is_described_in_one_line() {
+        assert_eq!(
+            quiet().to_string(),
+            "2 cores of Test CPU, a virtual machine, Linux 6.1, load 0.2, clock tsc"
+        );
+        assert!(quiet().doubts().is_empty());
+    }
+
+    #[test]
+    fn what_makes_figures_doubtful_is_said() {
+        let governor = Some("powersave".to_owned());
+        let busy = Host {
+            load: [1.7, 0.0, 0.0],
+            cores_allowed: 1,
+            governor,
+            ..quiet()
+        };
+        let doubts = busy.doubts().join("; ");
+        assert!(
+            doubts.contains("other work is running (load 1.7 on 2 cores)"),
+            "{doubts}"
+        );
+        assert!(
+            doubts.contains("one core only") && doubts.contains("powersave"),
+            "{doubts}"
+        );
+        assert!(busy.to_string().contains("(1 allowed to this process)"));
+    }
+
+    #[test]
+    fn facts_are_read_where_the_system_has_them() {
+        let sys = tempfile::tempdir().unwrap();
+        assert_eq!(Host::below(sys.path()).governor, None);
+        let folder = sys.path().join("devices/system/cpu/cpu0/cpufreq");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("scaling_governor"), "performance\n").unwrap();
+        let host = Host::below(sys.path());
+        assert_eq!(host.governor.as_deref(), Some("performance"));
+        assert!(host.cores >= 1 && !host.kernel.is_empty() && host.started_unix_s > 1_700_000_000);
+    }
+}

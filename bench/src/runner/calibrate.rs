@@ -1,0 +1,140 @@
+//! Finds how many iterations fill a run, and makes runs shorter when ten rounds would not fit the
+//! budget. The runs that it takes for that also warm the cells up; none of them is counted.
+
+use super::{Cell, Control, Length, Meter, Phase, Progress, Settings};
+use crate::BenchError;
+
+/// The length of a cell's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RunLength {
+    /// Iterations that are not counted.
+    pub warm_up: u64,
+    /// Iterations that are.
+    pub iterations: u64,
+}
+
+/// The lengths of all cells' runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// In the order of the cells.
+    pub lengths: Vec<RunLength>,
+    /// The wall time that calibrated runs were made for, ns.
+    pub run_ns: u64,
+}
+
+/// One iteration in so many more is a warm-up.
+const WARM_UP_SHARE: u64 = 20;
+
+/// A trial run is long enough to be believed when it takes this share of a run.
+const TRIAL_SHARE: u64 = 10;
+
+/// No trial has more iterations, so that work that takes no time at all ends.
+const ITERATIONS_MAX: u64 = 1 << 40;
+
+/// Measures the cost of each cell's iteration and plans the runs.
+pub(super) fn plan(
+    cells: &mut [Cell<'_>],
+    settings: &Settings,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Plan, BenchError> {
+    let started_ns = meter.now_ns();
+    let guess_ns = fitting_run_ns(settings, cells.len() as f64, 0.0, 0);
+    let total = cells.len() as u64;
+    let mut costs_ns = Vec::with_capacity(cells.len());
+    for (index, cell) in cells.iter_mut().enumerate() {
+        if control.is_cancelled() {
+            costs_ns.resize(cells.len(), 1.0);
+            break;
+        }
+        (control.progress)(&Progress {
+            phase: Phase::Calibrating,
+            cell: &cell.name,
+            done: index as u64,
+            total,
+        });
+        costs_ns.push(cost_ns(cell, guess_ns / TRIAL_SHARE, meter)?);
+    }
+    let spent_ns = meter.now_ns().saturating_sub(started_ns);
+    let (mut calibrated, mut fixed_ns) = (0.0, 0.0);
+    for (cell, cost_ns) in cells.iter().zip(&costs_ns) {
+        match cell.length {
+            // A run cannot be shorter than one step.
+            Length::Calibrated if cost_ns * cell.step as f64 > settings.run_ns as f64 => {
+                fixed_ns += 2.0 * cost_ns * cell.step as f64;
+            }
+            Length::Calibrated => calibrated += 1.0,
+            Length::Exactly {
+                warm_up,
+                iterations,
+            } => {
+                fixed_ns += cost_ns * (warm_up + iterations) as f64;
+            }
+        }
+    }
+    let run_ns = fitting_run_ns(settings, calibrated, fixed_ns, spent_ns);
+    let lengths = cells
+        .iter()
+        .zip(&costs_ns)
+        .map(|(cell, cost)| length(cell, *cost, run_ns));
+    Ok(Plan {
+        lengths: lengths.collect(),
+        run_ns,
+    })
+}
+
+/// The length of runs with which the fewest rounds fit into what is left of the budget.
+fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns: u64) -> u64 {
+    let Some(budget_ns) = settings.budget_ns else {
+        return settings.run_ns;
+    };
+    let left_ns = budget_ns.saturating_sub(spent_ns) as f64;
+    let per_round_ns = left_ns / settings.rounds_min.max(1) as f64 - fixed_ns;
+    // The warm-up of each run, and a little for what happens between runs.
+    let share = 1.05 * (1.0 + 1.0 / WARM_UP_SHARE as f64);
+    let run_ns = (per_round_ns / (calibrated.max(1.0) * share)).max(0.0) as u64;
+    run_ns.clamp(settings.run_ns_min.min(settings.run_ns), settings.run_ns)
+}
+
+/// The time of one iteration, from trials that grow until one takes `enough_ns`.
+fn cost_ns(cell: &mut Cell<'_>, enough_ns: u64, meter: &dyn Meter) -> Result<f64, BenchError> {
+    let mut iterations = cell.step;
+    loop {
+        let before_ns = meter.now_ns();
+        let reported_ns = (cell.run)(iterations)?.ns_total;
+        // What the run needs around its own clock (threads to start) counts against the budget.
+        let took_ns = reported_ns.max(meter.now_ns().saturating_sub(before_ns));
+        if took_ns >= enough_ns || iterations >= ITERATIONS_MAX {
+            return Ok((took_ns as f64 / iterations as f64).max(1e-3));
+        }
+        let missing = enough_ns as f64 / took_ns.max(1) as f64;
+        // The first trials are cold; so do not trust them for more than a factor of 20.
+        let grown = iterations as f64 * (missing * 1.2).clamp(2.0, 20.0);
+        iterations = in_steps(grown as u64, cell.step).min(in_steps(ITERATIONS_MAX, cell.step));
+    }
+}
+
+fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
+    match cell.length {
+        Length::Exactly {
+            warm_up,
+            iterations,
+        } => RunLength {
+            warm_up,
+            iterations,
+        },
+        Length::Calibrated => {
+            let iterations = in_steps((run_ns as f64 / cost_ns) as u64, cell.step);
+            let warm_up = in_steps(iterations / WARM_UP_SHARE, cell.step);
+            RunLength {
+                warm_up,
+                iterations,
+            }
+        }
+    }
+}
+
+/// The nearest multiple of `step` that is not above `iterations`, one step at least.
+fn in_steps(iterations: u64, step: u64) -> u64 {
+    (iterations / step).max(1) * step
+}

@@ -1,0 +1,70 @@
+//! When to stop: by precision for all cells together, never by significance. A test that stops
+//! when it finds a difference finds one sooner or later where there is none (Armitage, McPherson
+//! and Rowe, J. R. Statist. Soc. A 132, 1969).
+
+use super::{Ended, Round, Sample, Settings};
+use serde::{Deserialize, Serialize};
+use ugeom_measure::Error;
+use ugeom_measure::interval::student_of;
+
+/// How precisely the least precise cell is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// The cell.
+    pub cell: String,
+    /// The half width of the interval of its mean, as a share of the mean: 0.01 for 1 %.
+    pub relative: f64,
+}
+
+/// Why to stop now; `None` to go on. `next_ns` is the likely duration of one more round.
+pub(super) fn reason(
+    rounds: &[Round],
+    settings: &Settings,
+    spent_ns: u64,
+    next_ns: u64,
+) -> Option<Ended> {
+    let done = rounds.len() as u64;
+    if done < settings.rounds_min {
+        return None;
+    }
+    let cells = rounds.first().map_or(0, |round| round.samples.len());
+    let precise = |cell: usize| relative(rounds, cell, settings.confidence) <= settings.precision;
+    if (0..cells).all(precise) {
+        return Some(Ended::Precise);
+    }
+    if done >= settings.rounds_max {
+        return Some(Ended::RoundsMax);
+    }
+    let over = |budget_ns: u64| spent_ns.saturating_add(next_ns) > budget_ns;
+    settings
+        .budget_ns
+        .is_some_and(over)
+        .then_some(Ended::Budget)
+}
+
+/// The least precise cell.
+pub(super) fn worst(rounds: &[Round], names: &[String], confidence: f64) -> Option<Precision> {
+    if rounds.len() < 2 {
+        return None;
+    }
+    let known = names.iter().enumerate();
+    known
+        .map(|(cell, name)| Precision {
+            cell: name.clone(),
+            relative: relative(rounds, cell, confidence),
+        })
+        .max_by(|a, b| a.relative.total_cmp(&b.relative))
+}
+
+fn relative(rounds: &[Round], cell: usize, confidence: f64) -> f64 {
+    let values: Vec<f64> = rounds
+        .iter()
+        .filter_map(|round| round.samples.get(cell))
+        .map(Sample::ns_per_iteration)
+        .collect();
+    match student_of(&values, confidence) {
+        Ok(effect) => effect.interval.relative_half_width(),
+        Err(Error::ZeroVariance { .. }) => 0.0,
+        Err(_) => f64::INFINITY,
+    }
+}

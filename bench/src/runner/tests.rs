@@ -1,0 +1,336 @@
+//! The runner against cells whose cost is known, on a clock that they move themselves.
+
+use super::*;
+use std::cell::{Cell as Shared, RefCell};
+
+/// A clock that only the cells move.
+#[derive(Default)]
+struct Fake {
+    now_ns: Shared<u64>,
+    /// Every run: cell and iterations.
+    runs: RefCell<Vec<(usize, u64)>>,
+}
+
+impl Meter for Fake {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+
+    fn cpu(&self) -> CpuTimes {
+        let now = self.now_ns.get();
+        CpuTimes {
+            thread_ns: now / 2,
+            process_ns: now,
+            machine_ns: 2 * now,
+            steal_ns: 0,
+        }
+    }
+}
+
+impl Fake {
+    /// A cell whose iteration takes `cost_ns`, wobbling by `wobble` per cent from run to run.
+    fn cell(&self, index: usize, cost_ns: u64, wobble: u64) -> Cell<'_> {
+        let mut seen = 0_u64;
+        Cell::new(format!("cell {index}"), move |iterations| {
+            self.runs.borrow_mut().push((index, iterations));
+            seen += 1;
+            let ns_total = iterations * cost_ns * (100 + (seen * 7 % 5) * wobble) / 100;
+            self.now_ns.set(self.now_ns.get() + ns_total);
+            Ok(RunResult { ns_total })
+        })
+    }
+
+    fn run(&self, cells: &mut [Cell<'_>], settings: &Settings) -> Measured {
+        let cancelled = AtomicBool::new(false);
+        let mut progress = |_: &Progress<'_>| {};
+        let mut control = Control {
+            progress: &mut progress,
+            cancelled: &cancelled,
+        };
+        run(cells, settings, self, &mut control).unwrap()
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        seed: 7,
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn runs_are_as_long_as_asked_whatever_an_iteration_costs() {
+    let fake = Fake::default();
+    let mut cells = [
+        fake.cell(0, 3, 0),
+        fake.cell(1, 100, 0),
+        fake.cell(2, 9_000_000, 0),
+    ];
+    let measured = fake.run(&mut cells, &settings());
+    for sample in &measured.rounds[0].samples {
+        assert!(
+            (44_000_000..=50_000_000).contains(&sample.wall_ns),
+            "{sample:?}"
+        );
+    }
+    assert!(!measured.shortened.any());
+    assert_eq!(measured.rounds[3].samples[1].ns_per_iteration(), 100.0);
+    let cpu = measured.rounds[0].samples[1].cpu;
+    assert_eq!(
+        cpu.helpers_ns(),
+        cpu.thread_ns,
+        "half of the fake's time is a helper's"
+    );
+    assert_eq!(cpu.machine_ns, 2 * cpu.process_ns);
+}
+
+#[test]
+fn every_round_runs_every_cell_once_in_an_order_of_its_own() {
+    let fake = Fake::default();
+    let mut cells: Vec<Cell<'_>> = (0..6).map(|index| fake.cell(index, 50, 2)).collect();
+    let measured = fake.run(
+        &mut cells,
+        &Settings {
+            precision: 0.0,
+            ..settings()
+        },
+    );
+    assert_eq!(measured.rounds.len(), 50);
+    let mut orders = Vec::new();
+    for round in &measured.rounds {
+        let mut sorted = round.order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+        orders.push(round.order.clone());
+    }
+    orders.sort();
+    orders.dedup();
+    assert!(orders.len() > 40, "orders repeat: {}", orders.len());
+    let again = Fake::default();
+    let mut cells: Vec<Cell<'_>> = (0..6).map(|index| again.cell(index, 50, 2)).collect();
+    let same = again.run(
+        &mut cells,
+        &Settings {
+            precision: 0.0,
+            ..settings()
+        },
+    );
+    assert_eq!(same, measured, "the same seed gives the same rounds");
+}
+
+#[test]
+fn the_warm_up_is_run_and_not_counted() {
+    let fake = Fake::default();
+    let mut cells = [fake.cell(0, 1000, 0)];
+    let measured = fake.run(&mut cells, &settings());
+    drop(cells);
+    let runs = fake.runs.into_inner();
+    let counted = measured.rounds[0].samples[0].iterations;
+    let measured_runs = runs
+        .iter()
+        .filter(|(_, iterations)| *iterations == counted)
+        .count();
+    let warm_ups = runs
+        .iter()
+        .filter(|(_, iterations)| *iterations == counted / 20)
+        .count();
+    assert_eq!(
+        (measured_runs, warm_ups),
+        (measured.rounds.len(), measured.rounds.len())
+    );
+}
+
+#[test]
+fn a_fixed_length_is_kept_to_the_letter() {
+    let fake = Fake::default();
+    let length = Length::Exactly {
+        warm_up: 100,
+        iterations: 100_000,
+    };
+    let mut cells = [fake.cell(0, 40, 0).with_length(length), fake.cell(1, 40, 0)];
+    let measured = fake.run(
+        &mut cells,
+        &Settings {
+            budget_ns: Some(1),
+            ..settings()
+        },
+    );
+    drop(cells);
+    assert!(
+        measured
+            .rounds
+            .iter()
+            .all(|round| round.samples[0].iterations == 100_000)
+    );
+    let runs = fake.runs.into_inner();
+    let first = runs.iter().position(|run| *run == (0, 100_000)).unwrap();
+    assert_eq!(runs[first - 1], (0, 100));
+}
+
+#[test]
+fn iterations_come_in_steps_that_threads_can_share() {
+    let fake = Fake::default();
+    let mut cells = [
+        fake.cell(0, 30_000_000, 0).in_steps_of(2),
+        fake.cell(1, 77, 0).in_steps_of(2),
+    ];
+    let measured = fake.run(&mut cells, &settings());
+    drop(cells);
+    assert!(
+        fake.runs
+            .into_inner()
+            .iter()
+            .all(|(_, iterations)| iterations % 2 == 0)
+    );
+    assert_eq!(
+        measured.rounds[0].samples[0].iterations, 2,
+        "one step is the least"
+    );
+}
+
+#[test]
+fn it_stops_by_precision_in_whole_rounds_and_not_before_ten() {
+    let fake = Fake::default();
+    let steady = fake.run(
+        &mut [fake.cell(0, 100, 0), fake.cell(1, 100, 0)],
+        &settings(),
+    );
+    assert_eq!((steady.rounds.len(), steady.ended), (10, Ended::Precise));
+    let fake = Fake::default();
+    // One wobbling cell keeps all of them going.
+    let wobbling = fake.run(
+        &mut [fake.cell(0, 100, 0), fake.cell(1, 100, 2)],
+        &settings(),
+    );
+    assert!(wobbling.rounds.len() > 10 && wobbling.ended == Ended::Precise);
+    let worst = wobbling.precision.unwrap();
+    assert!(worst.cell == "cell 1" && worst.relative <= 0.01 && worst.relative > 0.005);
+    let fake = Fake::default();
+    let wild = fake.run(&mut [fake.cell(0, 100, 90)], &settings());
+    assert_eq!((wild.rounds.len(), wild.ended), (50, Ended::RoundsMax));
+}
+
+#[test]
+fn a_budget_takes_repetitions_first_and_length_then() {
+    // Two cells, 50 ms and 5 % each: a round takes 105 ms. 2 s are 19 rounds.
+    let budget = |budget_ms: u64| Settings {
+        budget_ns: Some(budget_ms * 1_000_000),
+        precision: 0.0,
+        ..settings()
+    };
+    let measure = |budget_ms: u64| {
+        let fake = Fake::default();
+        let measured = fake.run(
+            &mut [fake.cell(0, 100, 1), fake.cell(1, 70, 1)],
+            &budget(budget_ms),
+        );
+        let elapsed_ms = fake.now_ns.get() / 1_000_000;
+        assert_eq!(measured.elapsed_ns / 1_000_000, elapsed_ms);
+        (measured, elapsed_ms)
+    };
+    let (wide, elapsed_ms) = measure(2000);
+    assert!(
+        (15..=19).contains(&wide.rounds.len()),
+        "{}",
+        wide.rounds.len()
+    );
+    assert!(wide.shortened.rounds && wide.shortened.run_ns == 50_000_000);
+    assert!(wide.ended == Ended::Budget && elapsed_ms <= 2000);
+    let (narrow, elapsed_ms) = measure(200);
+    assert_eq!(narrow.rounds.len(), 10, "never fewer than ten");
+    assert!(narrow.shortened.any() && narrow.shortened.run_ns < 10_000_000);
+    assert!((150..=200).contains(&elapsed_ms), "{elapsed_ms}");
+    let (none, _) = measure(0);
+    assert_eq!((none.rounds.len(), none.shortened.run_ns), (10, 2_000_000));
+}
+
+#[test]
+fn a_stop_keeps_the_whole_rounds() {
+    let fake = Fake::default();
+    let cancelled = AtomicBool::new(false);
+    let mut measuring = 0;
+    let mut progress = |progress: &Progress<'_>| {
+        measuring += u64::from(progress.phase == Phase::Measuring);
+        // In the middle of the fifth round.
+        if measuring == 14 {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+    };
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let mut cells = [
+        fake.cell(0, 100, 1),
+        fake.cell(1, 70, 1),
+        fake.cell(2, 70, 1),
+    ];
+    let measured = run(&mut cells, &settings(), &fake, &mut control).unwrap();
+    assert_eq!(
+        (measured.rounds.len(), measured.ended),
+        (4, Ended::Cancelled)
+    );
+    assert!(
+        measured.blocks().difference(1, 0, 0.95).is_ok(),
+        "four rounds can be judged"
+    );
+}
+
+#[test]
+fn progress_counts_up_to_its_total() {
+    let fake = Fake::default();
+    let cancelled = AtomicBool::new(false);
+    let mut seen = Vec::new();
+    let mut progress = |progress: &Progress<'_>| {
+        seen.push((progress.phase, progress.done, progress.total));
+    };
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let settings = Settings {
+        budget_ns: Some(1_000_000_000),
+        precision: 0.0,
+        ..settings()
+    };
+    run(
+        &mut [fake.cell(0, 100, 1), fake.cell(1, 70, 1)],
+        &settings,
+        &fake,
+        &mut control,
+    )
+    .unwrap();
+    assert_eq!(
+        seen[..2],
+        [(Phase::Calibrating, 0, 2), (Phase::Calibrating, 1, 2)]
+    );
+    assert!(
+        seen[2..]
+            .iter()
+            .all(|(phase, done, total)| *phase == Phase::Measuring && done < total)
+    );
+    let last = seen.last().unwrap();
+    assert!(
+        last.1 + 1 == last.2,
+        "the last run is the last of all: {last:?}"
+    );
+}
+
+#[test]
+fn a_cell_that_fails_ends_the_measurement_with_its_reason() {
+    let fake = Fake::default();
+    let cancelled = AtomicBool::new(false);
+    let mut progress = |_: &Progress<'_>| {};
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let broken = Cell::new("broken", |_| {
+        Err(BenchError::Thread {
+            cell: "broken".into(),
+            problem: "it did not start".into(),
+        })
+    });
+    let error = run(&mut [broken], &settings(), &fake, &mut control).unwrap_err();
+    assert_eq!(error.to_string(), "cell broken: it did not start");
+}

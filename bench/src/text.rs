@@ -1,0 +1,102 @@
+//! Text for a terminal of 100 columns: wrapped paragraphs and aligned tables.
+
+/// The widest line of a report, in columns.
+pub const WIDTH: usize = 100;
+
+/// A paragraph wrapped at [`WIDTH`], its first line indented by `indent` columns and its other
+/// lines by `hanging`. Words longer than a line stand alone. Ends with a line feed.
+pub fn paragraph(text: &str, indent: usize, hanging: usize) -> String {
+    let mut out = String::new();
+    let mut line = " ".repeat(indent);
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && columns(&line) + 1 + columns(word) > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = " ".repeat(hanging);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+    out
+}
+
+/// How a column of a table is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows with aligned columns, two blanks between them, indented by `indent`; the first row is the
+/// heading. A row may be shorter than the others.
+pub fn table(indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| columns(cell)).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..aligns.len()).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = " ".repeat(indent);
+        for (column, cell) in row.iter().enumerate() {
+            let free = " ".repeat(widths.get(column).map_or(0, |w| w - columns(cell)));
+            match aligns.get(column) {
+                Some(Align::Right) => line.extend([free.as_str(), cell]),
+                _ => line.extend([cell.as_str(), &free]),
+            }
+            line.push_str("  ");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// Columns that a text takes: every character of ours takes one.
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paragraph_keeps_to_the_width_and_hangs() {
+        let text = "word ".repeat(60);
+        let wrapped = paragraph(&text, 2, 4);
+        let lines: Vec<&str> = wrapped.lines().collect();
+        assert!(lines.len() == 4 && lines.iter().all(|line| line.len() <= WIDTH));
+        assert!(lines[0].starts_with("  word") && lines[1].starts_with("    word"));
+        assert_eq!(wrapped.split_whitespace().count(), 60);
+        let long = "x".repeat(150);
+        assert_eq!(
+            paragraph(&format!("a {long}"), 0, 1),
+            format!("a\n {long}\n")
+        );
+        assert_eq!(paragraph("", 0, 0), "\n");
+    }
+
+    #[test]
+    fn columns_of_a_table_are_aligned() {
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+        let rows: Vec<Vec<String>> = vec![
+            row(&["what", "ns"]),
+            row(&["md0", "12.50"]),
+            row(&["(one line)"]),
+        ];
+        assert_eq!(
+            table(1, &[Align::Left, Align::Right], &rows),
+            " what           ns\n md0         12.50\n (one line)\n"
+        );
+    }
+}
