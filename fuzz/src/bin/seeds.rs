@@ -8,7 +8,7 @@ use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::{Media, apm, ebr, mbr};
 
 fn main() -> io::Result<()> {
-    for (choice, size, sectors) in [(0, 512, 80), (1, 4096, 16)] {
+    for (choice, size, sectors) in [(0, 512, 80), (1, 4096, 24)] {
         let media = Media {
             sector_size_bytes: size,
             sectors,
