@@ -1,3 +1,4 @@
 //! What the fuzz targets call.
+#![forbid(unsafe_code)]
 
 pub mod format;

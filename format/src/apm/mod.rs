@@ -215,11 +215,11 @@ impl Entry {
     }
 }
 
-/// Apple's type and gpart's name for it.
+/// Apple's type and gpart's name for it (FreeBSD `sys/sys/disk/apm.h`).
 const TYPES: &[(&str, &str)] = &[
-    ("Apple_Boot", "apple-boot"),
+    ("Apple_Bootstrap", "apple-boot"),
     ("Apple_HFS", "apple-hfs"),
-    ("Apple_UFS", "apple-ufs"),
+    ("Apple_UNIX_SVR2", "apple-ufs"),
     ("FreeBSD", "freebsd"),
     ("FreeBSD-nandfs", "freebsd-nandfs"),
     ("FreeBSD-swap", "freebsd-swap"),

@@ -158,8 +158,9 @@ fn a_lying_map_size_is_read_within_bounds() {
 
 proptest! {
     #[test]
-    fn any_entry_survives_encoding_and_decoding(block in proptest::collection::vec(any::<u8>(), 512)) {
-        let mut block = block;
+    fn any_entry_survives_encoding_and_decoding(
+        mut block in proptest::collection::vec(any::<u8>(), 512),
+    ) {
         crate::bytes::put(&mut block, 0, b"PM\0\0");
         let entry = Entry::decode(&block, 7).unwrap();
         prop_assert_eq!(&entry.encode()[..], &block[..]);
@@ -168,7 +169,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_decode_without_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..4000)) {
+    fn any_bytes_decode_without_panic(
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..4000),
+    ) {
         let _ = read(&bytes, 512);
         crate::bytes::put(&mut bytes, 0, b"ER\x02\x00");
         crate::bytes::put(&mut bytes, 512, b"PM\0\0\0\0\0\x05");

@@ -1,6 +1,7 @@
 //! Writes a first corpus for each format: small disks made by our own writers.
 //!
 //! `cargo run --bin seeds` in this folder, before the first run of a target.
+#![forbid(unsafe_code)]
 
 use std::fs;
 use std::io;
