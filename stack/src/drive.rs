@@ -6,12 +6,12 @@
 //! for it here. Direct dispatch runs the whole loop on the caller's thread; queued dispatch runs
 //! one hop at a time on `g_down` and `g_up` ([`crate::queue`]).
 
-use crate::bio::Bio;
 use crate::bio::request::Verdict;
-use crate::bio::slot::{MAX_DEPTH, Stage};
+use crate::bio::slot::{Body, MAX_DEPTH, Stage};
+use crate::bio::{Bio, Next};
 use crate::cx::Cx;
 use crate::error::Errno;
-use crate::snapshot::{Admission, Snapshot, code};
+use crate::snapshot::{Admission, Edge, Snapshot, code};
 use crate::statistics::{self, Level};
 
 /// What has to happen to a bio next.
@@ -58,8 +58,139 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
 }
 
 /// Moves a bio on this thread until it is home or somebody else has it.
+///
+/// The way down is a loop of its own that keeps the depth and the hooks in registers: this is the
+/// path that every request takes. Whatever is not plain goes to [`go_on`].
 pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
-    let mut step = first_step(snapshot, &mut bio);
+    if bio.body().stage != Stage::Down {
+        let step = first_step(snapshot, &mut bio);
+        return go_on::<L>(snapshot, cx, bio, step);
+    }
+    descend::<L>(snapshot, cx, bio)
+}
+
+/// The way down, from the edge that the bio carries.
+#[inline(always)]
+fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
+    let body = bio.body_mut();
+    let (mut index, mut offset) = (body.edge, body.offset);
+    let (command, length) = (body.command, body.length);
+    let mut depth = usize::from(body.depth);
+    let mut hooks = body.hooks;
+    loop {
+        let edge = match snapshot.edges.get(index as usize) {
+            Some(edge) if edge.admits(command, offset, length) => edge,
+            _ => {
+                bio.body_mut().offset = offset;
+                return go_on::<L>(snapshot, cx, bio, Step::Down(index));
+            }
+        };
+        hooks |= edge.hooked << (depth % MAX_DEPTH);
+        let body = bio.body_mut();
+        body.offset = offset;
+        record::<L>(cx, body, edge, index, depth, hooks);
+        depth += 1;
+        let next = edge.geom.start(bio.request_at(offset), cx);
+        match next.verdict() {
+            Verdict::Forward(consumer) if consumer < edge.below_count => {
+                index = edge.below + u32::from(consumer);
+                offset = next.offset;
+            }
+            Verdict::Done if is_whole(bio.body()) => return ascend::<L>(snapshot, cx, bio),
+            _ => {
+                let (bio, step) = decided(cx, bio, &next, edge.below, edge.below_count)?;
+                return go_on::<L>(snapshot, cx, bio, step);
+            }
+        }
+    }
+}
+
+/// Writes one hop into the path and counts it.
+#[inline(always)]
+fn record<L: Level>(cx: &Cx, body: &mut Body, edge: &Edge, index: u32, depth: usize, hooks: u32) {
+    // Attaching refuses stacks that are deeper than a path, so this never wraps.
+    let hop = &mut body.hops[depth % MAX_DEPTH];
+    hop.edge = index;
+    hop.offset = body.offset;
+    body.hooks = hooks;
+    body.depth = depth as u8 + 1;
+    body.port = edge.port;
+    if L::COUNTS {
+        statistics::started::<L>(cx, edge, hop, body.flags);
+    }
+}
+
+/// True when the geom did all that was asked.
+#[inline(always)]
+fn is_whole(body: &Body) -> bool {
+    body.completed == body.length && body.error == 0
+}
+
+/// The way back of a request that went well: hop by hop where something is counted, from hook to
+/// hook where not.
+#[inline(always)]
+fn ascend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
+    let body = bio.body_mut();
+    let mut hooks = body.hooks;
+    let mut top = usize::from(body.depth) - 1;
+    loop {
+        if L::COUNTS {
+            count_hop::<L>(snapshot, cx, bio.body_mut(), top);
+        }
+        // The hooks of hops below this one in the path, that is, nearer to the caller.
+        let ahead = hooks & ((1 << (top % MAX_DEPTH)) - 1);
+        if ahead == 0 && !L::COUNTS || top == 0 {
+            break;
+        }
+        top = if L::COUNTS {
+            top - 1
+        } else {
+            ahead.ilog2() as usize
+        };
+        if ahead >> top & 1 == 0 {
+            continue;
+        }
+        hooks = ahead & !(1 << top);
+        let body = bio.body_mut();
+        let hop = body.hops[top % MAX_DEPTH];
+        // While a hook looks, the path ends at its hop.
+        body.hooks = hooks;
+        body.depth = top as u8 + 1;
+        body.offset = hop.offset;
+        let Some(edge) = snapshot.edges.get(hop.edge as usize) else {
+            break;
+        };
+        let next = edge.geom.done(bio.request_at(hop.offset), cx);
+        if next.verdict() != Verdict::Done || !is_whole(bio.body()) {
+            if next.verdict() != Verdict::Done {
+                // It will see the request come back once more.
+                bio.body_mut().hooks |= 1 << top;
+            }
+            let (bio, step) = decided(cx, bio, &next, edge.below, edge.below_count)?;
+            return go_on::<L>(snapshot, cx, bio, step);
+        }
+    }
+    let body = bio.body_mut();
+    body.offset = body.hops[0].offset;
+    body.depth = 0;
+    deliver(cx, bio)
+}
+
+#[inline(always)]
+fn count_hop<L: Level>(snapshot: &Snapshot, cx: &Cx, body: &mut Body, top: usize) {
+    let index = body.hops[top % MAX_DEPTH].edge;
+    let Some(edge) = snapshot.edges.get(index as usize) else {
+        return;
+    };
+    statistics::ended(cx, edge, body.command, body.outcome());
+    if L::TIME {
+        statistics::timed(cx, edge, body, top);
+    }
+}
+
+/// Moves a bio step by step, whatever may come.
+#[inline(never)]
+fn go_on<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, mut step: Step) -> Option<Bio> {
     loop {
         let moved = match step {
             Step::Down(edge) => enter::<L>(snapshot, cx, bio, edge),
@@ -76,6 +207,11 @@ pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) ->
     }
 }
 
+#[inline(always)]
+fn plain(edge: &Edge, body: &Body) -> bool {
+    edge.admits(body.command, body.offset, body.length)
+}
+
 /// Enters one edge: check, record, count, ask. `None` when somebody else has the bio now.
 #[inline(always)]
 pub(crate) fn enter<L: Level>(
@@ -85,7 +221,7 @@ pub(crate) fn enter<L: Level>(
     index: u32,
 ) -> Option<(Bio, Step)> {
     let edge = match snapshot.edges.get(index as usize) {
-        Some(edge) if edge.admits(bio.body()) => edge,
+        Some(edge) if plain(edge, bio.body()) => edge,
         _ => match snapshot.admit(index, bio.body_mut()) {
             Admission::Enter => snapshot.edges.get(index as usize)?,
             Admission::Nothing => {
@@ -97,18 +233,10 @@ pub(crate) fn enter<L: Level>(
     };
     let body = bio.body_mut();
     let depth = usize::from(body.depth);
-    // Attaching refuses stacks that are deeper than a path, so this never wraps.
-    let hop = &mut body.hops[depth % MAX_DEPTH];
-    hop.edge = index;
-    hop.offset = body.offset;
-    body.hooks |= edge.hooked << depth;
-    body.depth = depth as u8 + 1;
-    body.port = edge.port;
-    if L::COUNTS {
-        statistics::started::<L>(cx, edge, hop, body.flags);
-    }
-    let verdict = edge.geom.start(bio.request(), cx).0;
-    decided(cx, bio, verdict, edge.below, edge.below_count)
+    let hooks = body.hooks | edge.hooked << (depth % MAX_DEPTH);
+    record::<L>(cx, body, edge, index, depth, hooks);
+    let next = edge.geom.start(bio.request(), cx);
+    decided(cx, bio, &next, edge.below, edge.below_count)
 }
 
 /// Acts on a geom's decision.
@@ -116,15 +244,20 @@ pub(crate) fn enter<L: Level>(
 fn decided(
     cx: &mut Cx,
     mut bio: Bio,
-    verdict: Verdict,
+    next: &Next,
     below: u32,
     below_count: u16,
 ) -> Option<(Bio, Step)> {
-    match verdict {
-        Verdict::Forward(consumer) if consumer < below_count => {
-            Some((bio, Step::Down(below + u32::from(consumer))))
+    match next.verdict() {
+        Verdict::Forward(consumer) => {
+            bio.body_mut().offset = next.offset;
+            let edge = if consumer < below_count {
+                below + u32::from(consumer)
+            } else {
+                u32::MAX
+            };
+            Some((bio, Step::Down(edge)))
         }
-        Verdict::Forward(_) => Some((bio, Step::Down(u32::MAX))),
         Verdict::Done => {
             if bio.body().completed != bio.body().length {
                 refuse_short(&mut bio);
@@ -163,12 +296,12 @@ pub(crate) fn resume(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<(
         return Some((bio, Step::Home));
     };
     let edge = snapshot.edges.get(hop.edge as usize)?;
-    let verdict = if bio.is_cancelled() {
-        bio.request().fail(Errno::CANCELED, "cancelled").0
+    let next = if bio.is_cancelled() {
+        bio.request().fail(Errno::CANCELED, "cancelled")
     } else {
-        edge.geom.resume(bio.request(), cx).0
+        edge.geom.resume(bio.request(), cx)
     };
-    decided(cx, bio, verdict, edge.below, edge.below_count)
+    decided(cx, bio, &next, edge.below, edge.below_count)
 }
 
 /// True when nobody on the way back wants to see the bio and nothing is wrong with it.
@@ -205,12 +338,12 @@ pub(crate) fn leave<L: Level>(
         return None;
     }
     if unseen && body.hooks >> top & 1 != 0 {
-        let verdict = edge.geom.done(bio.request(), cx).0;
-        if verdict == Verdict::Done {
+        let next = edge.geom.done(bio.request(), cx);
+        if next.verdict() == Verdict::Done {
             // A hook that ends the request is through with it.
             bio.body_mut().hooks &= !(1 << top);
         }
-        return decided(cx, bio, verdict, edge.below, edge.below_count);
+        return decided(cx, bio, &next, edge.below, edge.below_count);
     }
     if L::COUNTS {
         statistics::ended(cx, edge, body.command, body.outcome());

@@ -81,12 +81,12 @@ pub(crate) enum Admission {
 impl Edge {
     /// True when a request passes all of GEOM's checks; the others take [`Snapshot::admit`].
     #[inline(always)]
-    pub(crate) fn admits(&self, body: &Body) -> bool {
-        let allowed = self.fast & body.command.bit() != 0;
-        let aligned = (body.offset | body.length) & self.sector_mask == 0;
-        let room = self.mediasize.wrapping_sub(body.offset);
+    pub(crate) fn admits(&self, command: Command, offset: u64, length: u64) -> bool {
+        let allowed = self.fast & command.bit() != 0;
+        let aligned = (offset | length) & self.sector_mask == 0;
+        let room = self.mediasize.wrapping_sub(offset);
         // `length - 1 < room` is `1 <= length <= room` in one comparison.
-        let inside = body.offset < self.mediasize && body.length.wrapping_sub(1) < room;
+        let inside = offset < self.mediasize && length.wrapping_sub(1) < room;
         allowed & aligned & inside
     }
 }

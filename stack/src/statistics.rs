@@ -159,7 +159,8 @@ pub(crate) fn timed(cx: &Cx, edge: &Edge, body: &mut Body, top: usize) {
     );
     // A request that shares the provider with n others counts for a part of the time only, so
     // that requests side by side do not make the provider busy twice. n is the mean of the
-    // requests in flight when it started and now.
+    // requests in flight when it started and now. (With queued dispatch one thread sees starts
+    // and another ends, so n is not known and each counts in full: an upper bound.)
     let around = (u64::from(hop.in_flight) + counters.in_flight() + 1).max(2);
     bump(&time.busy_ns, span_ns * 2 / around);
 }
@@ -229,7 +230,13 @@ impl EdgeCounters {
             .iter()
             .map(|count| count.load(Ordering::Relaxed))
             .sum();
-        self.started.load(Ordering::Relaxed).wrapping_sub(ended)
+        let started = self.started.load(Ordering::Relaxed);
+        // A thread that sees only starts or only ends has nothing to say.
+        if ended == 0 {
+            started.min(1)
+        } else {
+            started.saturating_sub(ended)
+        }
     }
 
     fn clear(&self) {

@@ -6,6 +6,7 @@ use super::slot::{Body, Slot, Stage};
 use super::{Command, Flags};
 use crate::error::Errno;
 use crate::home::Home;
+use std::marker::PhantomData;
 use std::mem;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -67,7 +68,14 @@ impl Bio {
     /// Lends the bio to a geom for a decision.
     #[inline]
     pub(crate) fn request(&mut self) -> Request<'_> {
-        Request::new(self.slot, self.body_mut())
+        let offset = self.body().offset;
+        self.request_at(offset)
+    }
+
+    /// The same, for a driver that knows the offset already.
+    #[inline(always)]
+    pub(crate) fn request_at(&mut self, offset: u64) -> Request<'_> {
+        Request::new(self.slot, offset, PhantomData)
     }
 
     #[inline]

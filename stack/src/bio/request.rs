@@ -15,8 +15,15 @@ use ugeom_machine::buffer::Segment;
 use ugeom_machine::mailbox::Fifo;
 
 /// What becomes of a request. Only the methods of [`Request`] make one.
+///
+/// Two plain words, so that it travels in registers: what to do, and where. The offset goes from
+/// layer to layer this way and not through the bio's memory, whose latency each layer would pay.
 #[must_use = "the decision is what the core acts on"]
-pub struct Next(pub(crate) Verdict);
+pub struct Next {
+    code: u64,
+    /// Where the request is to go on, in bytes of the provider below.
+    pub(crate) offset: u64,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -30,19 +37,41 @@ pub(crate) enum Verdict {
     Delayed,
 }
 
+/// Codes from here on are no consumers.
+const DONE: u64 = 1 << 16;
+const PARKED: u64 = DONE + 1;
+const DELAYED: u64 = DONE + 2;
+
+/// Somebody else has it; where does not matter.
+const PARKED_NEXT: Next = Next {
+    code: PARKED,
+    offset: 0,
+};
+
+impl Next {
+    /// The decision.
+    #[inline(always)]
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self.code {
+            DONE => Verdict::Done,
+            PARKED => Verdict::Parked,
+            DELAYED => Verdict::Delayed,
+            consumer => Verdict::Forward(consumer as u16),
+        }
+    }
+}
+
 /// A bio lent to a geom.
 pub struct Request<'a> {
     slot: NonNull<Slot>,
+    offset: u64,
     lent: PhantomData<&'a mut Body>,
 }
 
 impl<'a> Request<'a> {
     #[inline]
-    pub(super) fn new(slot: NonNull<Slot>, _body: &'a mut Body) -> Self {
-        Self {
-            slot,
-            lent: PhantomData,
-        }
+    pub(super) fn new(slot: NonNull<Slot>, offset: u64, lent: PhantomData<&'a mut Body>) -> Self {
+        Self { slot, offset, lent }
     }
 
     #[inline]
@@ -76,7 +105,7 @@ impl<'a> Request<'a> {
     #[inline]
     #[must_use]
     pub fn offset(&self) -> u64 {
-        self.body().offset
+        self.offset
     }
 
     /// How much, in bytes; inside the provider's media.
@@ -96,7 +125,7 @@ impl<'a> Request<'a> {
     /// Moves the request to another place before it is forwarded.
     #[inline]
     pub fn set_offset(&mut self, offset: u64) {
-        self.body_mut().offset = offset;
+        self.offset = offset;
     }
 
     /// The bytes done, or why not, as the layer below left it. For [`crate::Geom::done`].
@@ -216,7 +245,10 @@ impl<'a> Request<'a> {
     /// Passes the request on to a consumer of this geom, by its position in the geom's plan.
     #[inline]
     pub fn forward(self, consumer: u16) -> Next {
-        Next(Verdict::Forward(consumer))
+        Next {
+            code: u64::from(consumer),
+            offset: self.offset,
+        }
     }
 
     /// Finished: so many bytes, or an error.
@@ -230,7 +262,10 @@ impl<'a> Request<'a> {
             }
             Err(errno) => return self.fail(errno, "the provider failed it"),
         }
-        Next(Verdict::Done)
+        Next {
+            code: DONE,
+            offset: self.offset,
+        }
     }
 
     /// Finished in full.
@@ -238,39 +273,64 @@ impl<'a> Request<'a> {
     pub fn done_in_full(mut self) -> Next {
         let body = self.body_mut();
         body.completed = body.length;
-        Next(Verdict::Done)
+        Next {
+            code: DONE,
+            offset: self.offset,
+        }
     }
 
     /// Leaves the result of the layer below as it is. For [`crate::Geom::done`].
     #[inline]
     pub fn finish(self) -> Next {
-        Next(Verdict::Done)
+        Next {
+            code: DONE,
+            offset: self.offset,
+        }
     }
 
     /// Failed, with plain words that reach the user.
     #[cold]
     pub fn fail(mut self, errno: Errno, reason: &'static str) -> Next {
+        let offset = self.offset;
         let body = self.body_mut();
         let edge = body.last_hop().map_or(0, |hop| hop.edge);
+        body.offset = offset;
         body.fail(errno.raw_os_error() as u16, edge, reason);
         body.completed = 0;
-        Next(Verdict::Done)
+        Next {
+            code: DONE,
+            offset: self.offset,
+        }
     }
 
     /// Takes the bio, to be completed later from any thread.
     pub fn park(mut self) -> (Bio, Next) {
-        self.body_mut().stage = Stage::Up;
+        let offset = self.offset;
+        let body = self.body_mut();
+        body.stage = Stage::Up;
+        body.offset = offset;
         // SAFETY: the request was the unique right to the body, and it ends here; the driver
         // forgets its own handle when it sees `Parked`.
-        (unsafe { Bio::from_slot(self.slot) }, Next(Verdict::Parked))
+        (
+            unsafe { Bio::from_slot(self.slot) },
+            Next {
+                code: PARKED,
+                offset,
+            },
+        )
     }
 
     /// Comes back to [`crate::Geom::resume`] of this geom after so many nanoseconds.
     pub fn delay(mut self, delay_ns: u64) -> Next {
+        let offset = self.offset;
         let body = self.body_mut();
+        body.offset = offset;
         body.due_ns = ugeom_machine::clock::now_ns().saturating_add(delay_ns);
         body.stage = Stage::Resume;
-        Next(Verdict::Delayed)
+        Next {
+            code: DELAYED,
+            offset,
+        }
     }
 
     /// Begins to divide the request into clones, which go to consumers of this geom. The geom
@@ -322,6 +382,9 @@ impl FanOut<'_> {
         clone.offset = offset;
         clone.length = length;
         clone.port = 0;
+        clone.below_ticks = 0;
+        clone.children_ticks = 0;
+        clone.children_live = 0;
         clone.generation = body.generation;
         clone.edge = u32::from(consumer);
         clone.stage = Stage::Free;
@@ -338,7 +401,7 @@ impl FanOut<'_> {
         if let Some(parent) = self.parent.take() {
             if parent.body().children == 0 {
                 parent.complete(Err(Errno::INVAL));
-                return Next(Verdict::Parked);
+                return PARKED_NEXT;
             }
             parent.into_slot();
         }
@@ -346,7 +409,7 @@ impl FanOut<'_> {
             child.body_mut().stage = Stage::Child;
             self.cx.ready.push(child);
         }
-        Next(Verdict::Parked)
+        PARKED_NEXT
     }
 }
 

@@ -16,7 +16,11 @@ pub fn plan(name: &str, mediasize_bytes: u64, geom: Arc<dyn Geom>) -> Plan {
         sectorsize_bytes: 512,
         ..ProviderPlan::default()
     };
-    Plan { name: name.into(), geom, providers: vec![provider] }
+    Plan {
+        name: name.into(),
+        geom,
+        providers: vec![provider],
+    }
 }
 
 /// A stack without classes.
@@ -76,11 +80,19 @@ pub struct Slicer {
 
 impl Slicer {
     pub fn new(base: u64) -> Arc<Self> {
-        Arc::new(Self { base, hook: false, seen: AtomicU64::new(0) })
+        Arc::new(Self {
+            base,
+            hook: false,
+            seen: AtomicU64::new(0),
+        })
     }
 
     pub fn hooked(base: u64) -> Arc<Self> {
-        Arc::new(Self { base, hook: true, seen: AtomicU64::new(0) })
+        Arc::new(Self {
+            base,
+            hook: true,
+            seen: AtomicU64::new(0),
+        })
     }
 }
 
@@ -97,7 +109,8 @@ impl Geom for Slicer {
 
     fn done(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
         // One writer at a time in these tests.
-        self.seen.store(self.seen.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.seen
+            .store(self.seen.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         request.finish()
     }
 
@@ -131,9 +144,78 @@ impl Geom for Parker {
 pub fn pile(stack: &Stack, bottom: ProviderId, size: u64, layers: usize, hook: bool) -> ProviderId {
     let mut top = bottom;
     for layer in 0..layers {
-        let slicer = if hook { Slicer::hooked(0) } else { Slicer::new(0) };
+        let slicer = if hook {
+            Slicer::hooked(0)
+        } else {
+            Slicer::new(0)
+        };
         let plan = plan(&format!("layer{bottom:?}{layer}{hook}"), size, slicer);
         top = stack.create("SLICE", plan, &[top]).expect("a layer")[0];
     }
     top
+}
+
+/// Every kind of dispatch with every level of statistics.
+pub fn all_options() -> Vec<Options> {
+    use ugeom_stack::{Dispatch, Statistics};
+    let dispatches = [
+        Dispatch::Direct,
+        Dispatch::Queued { spin_ns: 0 },
+        Dispatch::Queued { spin_ns: 20_000 },
+    ];
+    let levels = [
+        Statistics::Off,
+        Statistics::Counts,
+        Statistics::Time { one_in: 1 },
+    ];
+    let pairs = dispatches
+        .iter()
+        .flat_map(|dispatch| levels.map(|level| (*dispatch, level)));
+    pairs
+        .map(|(dispatch, statistics)| Options {
+            taste: true,
+            dispatch,
+            statistics,
+        })
+        .collect()
+}
+
+/// Mirrors writes to two consumers and splits reads between them.
+pub struct Mirror;
+
+impl Geom for Mirror {
+    fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        let (offset, length, command) = (request.offset(), request.length(), request.command());
+        let mut fan = request.fan_out(cx);
+        let added = if command == Command::Read {
+            let half = (length / 2).next_multiple_of(512).min(length);
+            let first = fan.child(0, offset, 0, half);
+            if half < length {
+                first.and_then(|()| fan.child(1, offset + half, half, length - half))
+            } else {
+                first
+            }
+        } else {
+            // Both get all of it; the bytes done are counted twice and put right in `done`.
+            fan.child(0, offset, 0, length)
+                .and_then(|()| fan.child(1, offset, 0, length))
+        };
+        assert_eq!(added, Ok(()));
+        fan.finish()
+    }
+
+    fn wants_done(&self) -> bool {
+        true
+    }
+
+    fn done(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        match request.result() {
+            Ok(_) => request.done_in_full(),
+            Err(errno) => request.fail(errno, "a half of the mirror failed"),
+        }
+    }
+
+    fn widest_fan_out(&self) -> usize {
+        2
+    }
 }
