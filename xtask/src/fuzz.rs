@@ -13,6 +13,13 @@ pub fn run(seconds: u64) -> Result<Outcome> {
         println!("SKIP fuzz: cargo-fuzz is not installed; cargo install --locked cargo-fuzz");
         return Ok(Outcome::Skipped);
     }
+    // Small disks made by our own writers, so that no run has to find a valid table by chance.
+    let seeds = run::watch(
+        run::cargo()
+            .args(["run", "--quiet", "--bin", "seeds"])
+            .current_dir(run::root().join("fuzz")),
+    )?;
+    ensure!(seeds.success, "writing the first corpus failed");
     let nightly = run::succeeds(run::nightly_cargo().arg("--version"));
     if !nightly {
         println!("no nightly toolchain: fuzzing without the address sanitizer");
