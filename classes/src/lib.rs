@@ -8,6 +8,7 @@
 pub mod build;
 pub mod md;
 pub mod nop;
+pub mod part;
 pub mod registry;
 pub mod spec;
 pub mod target;

@@ -79,7 +79,16 @@ pub struct ClassEntry {
 }
 
 /// All classes: devices first, then layers, then tables. Providers are tasted in this order.
-static REGISTRY: &[ClassEntry] = &[crate::md::ENTRY, crate::zero::ENTRY, crate::nop::ENTRY];
+static REGISTRY: &[ClassEntry] = &[
+    crate::md::ENTRY,
+    crate::zero::ENTRY,
+    crate::nop::ENTRY,
+    crate::part::gpt::ENTRY,
+    crate::part::mbr::ENTRY,
+    crate::part::ebr::ENTRY,
+    crate::part::apm::ENTRY,
+    crate::part::bsd::ENTRY,
+];
 
 /// All classes. Providers are tasted in this order.
 #[must_use]

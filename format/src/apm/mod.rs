@@ -208,10 +208,9 @@ impl Entry {
             .map(|known| known.1)
     }
 
-    /// True for free space and unused entries.
-    pub fn is_free(&self) -> bool {
-        let name = self.kind_name();
-        self.blocks == 0 || name == TYPE_FREE || name == TYPE_VOID
+    /// True when the entry describes blocks; free space has an entry, too.
+    pub fn is_used(&self) -> bool {
+        self.blocks != 0 && self.kind_name() != TYPE_VOID
     }
 }
 
@@ -288,10 +287,10 @@ impl Map {
         })
     }
 
-    /// The partitions with their number: every entry that is not free space,
-    /// the map itself included, as in GEOM's listing.
+    /// The partitions with their number: every used entry, the map itself and
+    /// free space included, as `g_apple_taste` and `g_part_apm_read` list them.
     pub fn slices(&self) -> impl Iterator<Item = (u32, &Entry)> {
-        let used = self.entries.iter().filter(|(_, entry)| !entry.is_free());
+        let used = self.entries.iter().filter(|(_, entry)| entry.is_used());
         used.map(|(number, entry)| (*number, entry))
     }
 }

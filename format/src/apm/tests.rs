@@ -56,13 +56,13 @@ fn sample() -> [Entry; 4] {
 }
 
 #[test]
-fn partitions_keep_the_number_of_their_block_and_free_space_is_left_out() {
+fn partitions_keep_the_number_of_their_block_and_free_space_is_one() {
     for size in [512, 2048] {
         let map = read(&disk(size, &sample()), u32::from(size)).unwrap();
         let found: Vec<_> = map.slices().map(|(n, e)| (n, e.start, e.blocks)).collect();
-        assert_eq!(found, [(1, 1, 4), (3, 10, 50), (4, 60, 40)]);
+        assert_eq!(found, [(1, 1, 4), (2, 5, 5), (3, 10, 50), (4, 60, 40)]);
         let aliases: Vec<_> = map.slices().map(|(_, entry)| entry.alias()).collect();
-        assert_eq!(aliases, [None, Some("freebsd-ufs"), None]);
+        assert_eq!(aliases, [None, None, Some("freebsd-ufs"), None]);
         assert_eq!(map.entries.len(), 4);
     }
 }
@@ -72,11 +72,11 @@ fn a_foreign_block_in_the_map_is_passed_over() {
     let mut entries = sample();
     entries[2].map_blocks = 5;
     let map = read(&disk(512, &entries), 512).unwrap();
-    assert_eq!(map.slices().map(|(n, _)| n).collect::<Vec<_>>(), [1, 4]);
+    assert_eq!(map.slices().map(|(n, _)| n).collect::<Vec<_>>(), [1, 2, 4]);
     let mut bytes = disk(512, &sample());
     bytes[3 * 512] = 0;
     let map = read(&bytes, 512).unwrap();
-    assert_eq!(map.slices().map(|(n, _)| n).collect::<Vec<_>>(), [1, 4]);
+    assert_eq!(map.slices().map(|(n, _)| n).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
 #[test]
@@ -165,7 +165,7 @@ proptest! {
         let entry = Entry::decode(&block, 7).unwrap();
         prop_assert_eq!(&entry.encode()[..], &block[..]);
         prop_assert_eq!(Entry::decode(&entry.encode(), 7), Ok(entry.clone()));
-        let _ = (entry.label(), entry.kind_name(), entry.alias(), entry.is_free());
+        let _ = (entry.label(), entry.kind_name(), entry.alias(), entry.is_used());
     }
 
     #[test]

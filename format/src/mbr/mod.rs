@@ -284,16 +284,16 @@ impl Mbr {
     ///
     /// As in GEOM: unused entries, entries without length and those of type
     /// 0xEE are left out, and so is all of a made-up table; extended
-    /// partitions are listed like any other. An entry that starts at sector 0
-    /// is left out too: it contains the table itself.
+    /// partitions are listed like any other. So is an entry that starts at
+    /// sector 0 and contains the table itself: `g_mbr_taste` and Linux list it,
+    /// images that boot from CD and disk have it (gpart leaves it out).
     pub fn slices(&self) -> impl Iterator<Item = (usize, &Entry)> {
         let listed = !self.is_made_up();
         self.entries
             .iter()
             .enumerate()
             .filter_map(move |(index, entry)| {
-                let slice =
-                    entry.is_used() && entry.start != 0 && entry.kind != PartType::PROTECTIVE;
+                let slice = entry.is_used() && entry.kind != PartType::PROTECTIVE;
                 (listed && slice).then_some((index + 1, entry))
             })
     }

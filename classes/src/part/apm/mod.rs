@@ -1,0 +1,43 @@
+//! APM: the Apple partition map, partitions `s1` and up.
+//!
+//! ```text
+//! block 0 [ ER ]  1 [ PM ]  2 [ PM ] ...   s1 |------|   s2 |------------|
+//! ```
+//! A read of `md0s1`: [`crate::part::slicer::Slicer`] adds the partition's first block and forwards
+//! to `md0`; a write likewise. The map itself is one of its partitions. The layout is described in
+//! `ugeom_format::apm`.
+
+mod taste;
+
+use crate::registry::{Build, ClassEntry, Role};
+use std::sync::Arc;
+use ugeom_stack::{Class, Plan, TasteError, Taster};
+
+/// gpart's name of the scheme. The GEOM of 2002 called the class APPLE.
+pub const NAME: &str = "APM";
+
+/// Its line in the registry.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "apm",
+    class: NAME,
+    about: "Apple partition map: s1 and up",
+    role: Role::Table,
+    positional: &[],
+    options: &[],
+    build: Build::Table,
+    taste: Some(|| Arc::new(Apm)),
+};
+
+/// The class.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Apm;
+
+impl Class for Apm {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+        taste::taste(taster)
+    }
+}

@@ -1,0 +1,61 @@
+//! Reads the map behind a driver descriptor.
+//!
+//! Rules of `g_apple_taste`: only where no other table stands below; every entry that counts as
+//! many blocks as the first one is listed under the number of its block, free space and the map
+//! itself included. A descriptor for other blocks than the provider's sectors (as on CD images that
+//! also carry an MBR) is nothing of ours. When sector 0 also holds an MBR with partitions, those
+//! are `s1` and up, and the map's are named `m1` and up.
+
+use super::NAME;
+use crate::part::look;
+use crate::part::slicer::{self, Part, Table};
+use ugeom_format::apm::{Descriptor, Entry, Error, Map};
+use ugeom_format::mbr::Mbr;
+use ugeom_stack::{Plan, TasteError, Taster};
+
+pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+    let Some(media) = look::media(taster) else {
+        return Ok(None);
+    };
+    if look::scheme_below(taster).is_some() {
+        return Ok(None);
+    }
+    let Ok(sector) = taster.sector(0) else {
+        return Ok(None);
+    };
+    if Descriptor::decode(&sector).is_err() {
+        return Ok(None);
+    }
+    let map = Map::read(media, &mut look::reader(taster));
+    let map = match map {
+        Ok(map) => map,
+        Err(Error::BlockSize { .. }) => return Ok(None),
+        Err(error) => return Err(look::unusable(NAME, taster, error)),
+    };
+    let taken = Mbr::decode(&sector).is_ok_and(|mbr| mbr.slices().next().is_some());
+    let letter = if taken { 'm' } else { 's' };
+    let parts = map
+        .slices()
+        .map(|(number, entry)| part(taster.name(), letter, number, entry));
+    let table = Table {
+        scheme: NAME,
+        config: vec![("entries".to_owned(), map.entries.len().to_string())],
+        damage: Vec::new(),
+        parts: parts.collect(),
+    };
+    Ok(slicer::plan(taster, table))
+}
+
+fn part(below: &str, letter: char, number: u32, entry: &Entry) -> Part {
+    let name = entry.kind_name();
+    Part {
+        name: format!("{below}{letter}{number}"),
+        index: number,
+        first: u64::from(entry.start),
+        sectors: u64::from(entry.blocks),
+        kind: entry.alias().map_or_else(|| name.clone(), str::to_owned),
+        raw_kind: name,
+        label: Some(entry.label()).filter(|label| !label.is_empty()),
+        ..Part::default()
+    }
+}

@@ -1,0 +1,44 @@
+//! BSD: the disklabel, partitions `a` to `v` of a slice or of a whole disk.
+//!
+//! ```text
+//! slice or disk  [ sector 0 | label | boot ]   a |------|  b |---|  d |----------|
+//!                c |--------------------------------------------------------------|
+//! ```
+//! A read of `md0s1a`: [`crate::part::slicer::Slicer`] adds the partition's place in the slice and
+//! forwards to `md0s1`; a write likewise. The raw partition `c` is listed like any other. The
+//! layout is described in `ugeom_format::bsd`.
+
+mod taste;
+
+use crate::registry::{Build, ClassEntry, Role};
+use std::sync::Arc;
+use ugeom_stack::{Class, Plan, TasteError, Taster};
+
+/// GEOM's name of the class, and gpart's of the scheme.
+pub const NAME: &str = "BSD";
+
+/// Its line in the registry.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "bsd",
+    class: NAME,
+    about: "BSD disklabel: partitions a to v",
+    role: Role::Table,
+    positional: &[],
+    options: &[],
+    build: Build::Table,
+    taste: Some(|| Arc::new(Bsd)),
+};
+
+/// The class.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bsd;
+
+impl Class for Bsd {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+        taste::taste(taster)
+    }
+}

@@ -1,0 +1,43 @@
+//! GPT: the GUID partition table, partitions `p1` and up.
+//!
+//! ```text
+//! [ MBR | header | table ]   p1 |------|   p2 |------------|   [ table | header ]
+//!   0      1       2 ..                                          backup
+//! ```
+//! A read of `md0p1`: [`crate::part::slicer::Slicer`] adds the partition's first sector and
+//! forwards to `md0`; a write likewise. The layout is described in `ugeom_format::gpt`.
+
+mod taste;
+
+use crate::registry::{Build, ClassEntry, Role};
+use std::sync::Arc;
+use ugeom_stack::{Class, Plan, TasteError, Taster};
+
+/// GEOM's name of the class, and gpart's of the scheme.
+pub const NAME: &str = "GPT";
+
+/// Its line in the registry.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "gpt",
+    class: NAME,
+    about: "GUID partition table: p1 and up",
+    role: Role::Table,
+    positional: &[],
+    options: &[],
+    build: Build::Table,
+    taste: Some(|| Arc::new(Gpt)),
+};
+
+/// The class.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Gpt;
+
+impl Class for Gpt {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+        taste::taste(taster)
+    }
+}

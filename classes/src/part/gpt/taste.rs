@@ -1,0 +1,139 @@
+//! Reads both copies of a GPT and uses the better one.
+//!
+//! As in FreeBSD (`g_part_gpt_read`): the primary if it is good, else the backup; a table with any
+//! damage is `CORRUPT` and says why, and is never repaired here. A partition of type `freebsd` is
+//! a slice and named `s1`, all others `p1`. When sector 0 holds partitions of its own (a hybrid
+//! MBR), all are `p1`: the MBR's have the other names.
+
+use super::NAME;
+use crate::part::look;
+use crate::part::slicer::{self, Part, Table};
+use ugeom_format::gpt::{Damage, Entry, Finding, Gpt, Side, types};
+use ugeom_format::mbr::{Kind, Mbr};
+use ugeom_stack::{Plan, TasteError, Taster};
+
+/// Fewest sectors that can hold a GPT: MBR, two headers, two tables, one sector of a partition.
+const LEAST_SECTORS: u64 = 6;
+
+pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+    let Some(media) = look::media(taster).filter(|media| media.sectors >= LEAST_SECTORS) else {
+        return Ok(None);
+    };
+    if look::scheme_below(taster).is_some() {
+        return Ok(None);
+    }
+    let mbr = taster
+        .sector(0)
+        .ok()
+        .and_then(|sector| Mbr::decode(&sector).ok());
+    let mbr = mbr.map_or(Kind::Empty, |mbr| mbr.kind());
+    let gpt = Gpt::read(media, &mut look::reader(taster));
+    if !gpt.is_present() && mbr != Kind::Protective {
+        return Ok(None);
+    }
+    let Some((side, table)) = gpt.best() else {
+        return Err(look::unusable(NAME, taster, neither(&gpt)));
+    };
+    let findings = gpt.findings();
+    let whole = |finding: &&Finding| !matches!(finding, Finding::Partition { .. });
+    let mut damage: Vec<String> = findings
+        .iter()
+        .filter(whole)
+        .map(ToString::to_string)
+        .collect();
+    if mbr == Kind::Partitioned {
+        damage.push(
+            "sector 0 holds an ordinary MBR, not a protective one: \
+             the GPT may be left over from an earlier use of the disk"
+                .to_owned(),
+        );
+    }
+    let hybrid = matches!(mbr, Kind::Hybrid | Kind::Partitioned);
+    let below = taster.name().to_owned();
+    let parts = table
+        .partitions()
+        .map(|(number, entry)| part(&below, hybrid, number, entry, &findings))
+        .collect();
+    let header = &table.header;
+    let config = vec![
+        ("entries".to_owned(), header.entry_count.to_string()),
+        ("first".to_owned(), header.first_usable.to_string()),
+        ("last".to_owned(), header.last_usable.to_string()),
+        ("rawuuid".to_owned(), header.disk_guid.to_string()),
+        ("selected".to_owned(), side.to_string()),
+        ("primary".to_owned(), state(&gpt, Side::Primary).to_owned()),
+        ("backup".to_owned(), state(&gpt, Side::Backup).to_owned()),
+    ];
+    Ok(slicer::plan(
+        taster,
+        Table {
+            scheme: NAME,
+            config,
+            damage,
+            parts,
+        },
+    ))
+}
+
+fn state(gpt: &Gpt, side: Side) -> &'static str {
+    let copy = match side {
+        Side::Primary => &gpt.primary,
+        Side::Backup => &gpt.backup,
+    };
+    if copy.is_ok() { "ok" } else { "damaged" }
+}
+
+/// Why neither copy can be used.
+fn neither(gpt: &Gpt) -> String {
+    let reason = |copy: &Result<_, ugeom_format::gpt::Error>| match copy {
+        Ok(_) => "good".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let (primary, backup) = (reason(&gpt.primary), reason(&gpt.backup));
+    if gpt.is_present() {
+        format!("no usable copy; primary: {primary}; backup: {backup}")
+    } else {
+        format!(
+            "the MBR in sector 0 is a protective one, but there is no GPT; \
+             primary: {primary}; backup: {backup}"
+        )
+    }
+}
+
+fn part(below: &str, hybrid: bool, number: usize, entry: &Entry, findings: &[Finding]) -> Part {
+    let letter = if entry.kind == types::FREEBSD && !hybrid {
+        's'
+    } else {
+        'p'
+    };
+    let mut config = vec![("rawuuid".to_owned(), entry.guid.to_string())];
+    let attributes = entry.attribute_names();
+    if !attributes.is_empty() {
+        config.push(("attrib".to_owned(), attributes.join(",")));
+    }
+    Part {
+        name: format!("{below}{letter}{number}"),
+        index: number as u32,
+        first: entry.first,
+        sectors: entry.sectors(),
+        kind: types::name(entry.kind),
+        raw_kind: entry.kind.to_string(),
+        label: Some(entry.label()).filter(|label| !label.is_empty()),
+        mark: mark(number, findings),
+        config,
+        ..Part::default()
+    }
+}
+
+/// What is wrong with the entry itself. Overlaps and the end of the media are the slicer's to see.
+fn mark(wanted: usize, findings: &[Finding]) -> Option<String> {
+    let words = findings.iter().filter_map(|finding| match finding {
+        Finding::Partition { number, damage, .. } if *number == wanted => match damage {
+            Damage::PastEnd { .. } | Damage::Overlaps { .. } => None,
+            damage => Some(damage.to_string()),
+        },
+        _ => None,
+    });
+    let words: Vec<String> = words.collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}

@@ -1,0 +1,72 @@
+//! What the tables have in common when they taste: the media, a reader of sectors, and what stands
+//! below.
+
+use ugeom_format::Media;
+use ugeom_stack::{AttributeValue, TasteError, Taster};
+
+/// A table with more partitions than this is not looked into any further. Real disks have 128 at
+/// the most; the limit bounds what a hostile image can make of 4,096 entries that all lead to one
+/// label.
+const MOST_SIBLINGS: usize = 256;
+
+/// The provider's media, when tables can stand on it at all.
+pub(super) fn media(taster: &Taster<'_>) -> Option<Media> {
+    Media::new(taster.mediasize_bytes(), taster.sectorsize_bytes()).filter(|m| m.sectors > 0)
+}
+
+/// Reads sectors for a decoder of `format`.
+pub(super) fn reader<'t>(
+    taster: &'t mut Taster<'_>,
+) -> impl FnMut(u64, u64) -> Result<Vec<u8>, String> + 't {
+    let unit = u64::from(taster.sectorsize_bytes());
+    move |lba, count| {
+        let place = lba.checked_mul(unit).zip(count.checked_mul(unit));
+        let (offset, length) = place.ok_or("the sector number is too large")?;
+        taster
+            .read(offset, length)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// The scheme of the table that made the provider, or one further below; `None` on a whole disk.
+pub(super) fn scheme_below(taster: &mut Taster<'_>) -> Option<String> {
+    text(taster, "PART::scheme")
+}
+
+/// The type of the partition that is tasted, in gpart's words.
+pub(super) fn type_below(taster: &mut Taster<'_>) -> Option<String> {
+    text(taster, "PART::type")
+}
+
+fn text(taster: &mut Taster<'_>, name: &str) -> Option<String> {
+    match taster.attribute(name)? {
+        AttributeValue::Text(text) => Some(text),
+        AttributeValue::Number(_) => None,
+    }
+}
+
+/// The type byte of the MBR or EBR partition that is tasted.
+pub(super) fn mbr_type(taster: &mut Taster<'_>) -> Option<u8> {
+    match taster.attribute("MBR::type")? {
+        AttributeValue::Number(number) => u8::try_from(number).ok(),
+        AttributeValue::Text(_) => None,
+    }
+}
+
+/// True when the provider is one of so many that nobody looks into them.
+pub(super) fn is_one_of_too_many(taster: &Taster<'_>) -> bool {
+    taster.geom().providers.len() > MOST_SIBLINGS
+}
+
+/// Something of the class's own that it cannot use.
+pub(super) fn unusable(
+    class: &'static str,
+    taster: &Taster<'_>,
+    problem: impl ToString,
+) -> TasteError {
+    TasteError {
+        class,
+        provider: taster.name().to_owned(),
+        problem: problem.to_string(),
+    }
+}

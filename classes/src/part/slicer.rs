@@ -1,0 +1,309 @@
+//! The slicer: the geom behind every partition table.
+//!
+//! ```text
+//! provider n    |<-------- length n -------->|
+//! consumer   ---+----------------------------+----------
+//!            offset n
+//! ```
+//! A read or write of provider `n`: [`Slicer::start`] adds the slice's offset and forwards to the
+//! one consumer; nothing comes back through here. DELETE, ZERO and EXTENTS go the same way, FLUSH
+//! passes, GETATTR is answered for what only this layer knows (`PART::type` ...) and passes
+//! otherwise.
+//!
+//! Source for the access rule and the order of the attributes: FreeBSD `sys/geom/geom_slice.c`
+//! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).
+
+use ugeom_stack::{
+    AccessChange, AttributeValue, Command, Counts, Cx, Delta, Errno, Geom, Next, Plan,
+    ProviderPlan, Request, Taster,
+};
+
+/// Offsets and lengths are cut to this many bytes (4 EiB), so that their sum cannot overflow. No
+/// media reaches there, so a request to such a slice fails below as it should.
+const MOST_BYTES: u64 = 1 << 62;
+
+/// What [`Slicer::start`] needs to know of a slice, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slice {
+    offset_bytes: u64,
+    length_bytes: u64,
+}
+
+impl Slice {
+    fn end_bytes(self) -> u64 {
+        self.offset_bytes + self.length_bytes
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.length_bytes != 0
+            && other.length_bytes != 0
+            && self.offset_bytes < other.end_bytes()
+            && other.offset_bytes < self.end_bytes()
+    }
+}
+
+/// A partition as a table describes it, before it is a provider.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// The provider's name.
+    pub name: String,
+    /// Its number in the table, from 1.
+    pub index: u32,
+    /// First sector, in those of the provider below.
+    pub first: u64,
+    /// Length in the same sectors; 0 for an entry that ends before it begins.
+    pub sectors: u64,
+    /// Bytes a sector of the provider to be, when they are not those of the provider below.
+    pub sectorsize_bytes: Option<u32>,
+    /// gpart's name of the type, or `!` and the number or GUID.
+    pub kind: String,
+    /// The number, GUID or name of the type as it stands in the table.
+    pub raw_kind: String,
+    /// The name that the table gives it.
+    pub label: Option<String>,
+    /// What is wrong with the entry itself.
+    pub mark: Option<String>,
+    /// More facts for `show`, after the common ones.
+    pub config: Vec<(String, String)>,
+    /// Attributes that only this scheme has.
+    pub attributes: Vec<(&'static str, AttributeValue)>,
+    /// It covers the others by convention (`c` of a disklabel).
+    pub covers_others: bool,
+}
+
+/// A partition table as the classes read it.
+pub(super) struct Table {
+    /// gpart's name of the scheme.
+    pub scheme: &'static str,
+    /// Facts about the table for `show`, after the scheme.
+    pub config: Vec<(String, String)>,
+    /// What is wrong with the table as a whole.
+    pub damage: Vec<String>,
+    /// The partitions.
+    pub parts: Vec<Part>,
+}
+
+/// What a slicer knows about one of its providers beside its place.
+struct Facts {
+    kind: String,
+    index: u32,
+    mark: Option<String>,
+    attributes: Vec<(&'static str, AttributeValue)>,
+}
+
+/// The geom of a partition table.
+pub struct Slicer {
+    slices: Box<[Slice]>,
+    facts: Box<[Facts]>,
+    scheme: &'static str,
+    depth: i64,
+    below: String,
+    config: Vec<(String, String)>,
+}
+
+impl Slicer {
+    /// What a user must see about a slice when the provider below has so many bytes.
+    fn mark(&self, port: usize, mediasize_bytes: u64) -> Option<String> {
+        let (slice, facts) = (self.slices.get(port)?, self.facts.get(port)?);
+        let end = slice.end_bytes();
+        let past = (end > mediasize_bytes).then(|| {
+            let (past, below) = (end - mediasize_bytes, &self.below);
+            format!("reaches {past} bytes past the end of {below}")
+        });
+        joined([facts.mark.clone(), past])
+    }
+
+    #[cold]
+    fn attribute(&self, request: Request<'_>) -> Next {
+        let port = usize::from(request.port());
+        let (Some(slice), Some(facts)) = (self.slices.get(port), self.facts.get(port)) else {
+            return request.fail(Errno::NXIO, "the table has no such partition");
+        };
+        let number = |value: u64| AttributeValue::Number(value as i64);
+        let answer = match request.attribute() {
+            "PART::scheme" => AttributeValue::Text(self.scheme.to_owned()),
+            "PART::type" => AttributeValue::Text(facts.kind.clone()),
+            "PART::offset" => number(slice.offset_bytes),
+            "PART::index" => number(u64::from(facts.index)),
+            "PART::depth" => AttributeValue::Number(self.depth),
+            name => match facts.attributes.iter().find(|known| known.0 == name) {
+                Some((_, value)) => value.clone(),
+                None => return request.forward(0),
+            },
+        };
+        request.answer(answer)
+    }
+}
+
+impl Geom for Slicer {
+    #[inline]
+    fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
+        if request.command() == Command::GetAttr {
+            return self.attribute(request);
+        }
+        let Some(slice) = self.slices.get(usize::from(request.port())) else {
+            return request.fail(Errno::NXIO, "the table has no such partition");
+        };
+        // Both are at most MOST_BYTES. For FLUSH the core sets the offset anew.
+        let offset = request.offset() + slice.offset_bytes;
+        request.set_offset(offset);
+        request.forward(0)
+    }
+
+    /// GEOM's slice rule: what overlaps must not be written while it is held exclusively, nor held
+    /// exclusively while it is written; and one exclusive count below while anything is open.
+    fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
+        let port = usize::from(change.port);
+        if !change.delta.only_closes()
+            && let (Some(slice), Some(now)) = (self.slices.get(port), change.providers.get(port))
+        {
+            let after = now.after(change.delta)?;
+            let refuses = |(other, (place, held)): (usize, (&Slice, &Counts))| {
+                other != port
+                    && slice.overlaps(*place)
+                    && (after.write > 0 && held.exclusive > 0
+                        || after.exclusive > 0 && held.write > 0)
+            };
+            let others = self.slices.iter().zip(change.providers).enumerate();
+            if others.into_iter().any(refuses) {
+                return Err(Errno::PERM);
+            }
+        }
+        Ok(change.exclusive_while_open())
+    }
+
+    fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        let sizes = self.slices.iter().enumerate();
+        Some(
+            sizes
+                .map(|(port, slice)| (slice.length_bytes, self.mark(port, mediasize_bytes)))
+                .collect(),
+        )
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        self.config.clone()
+    }
+}
+
+/// The geom and providers for a table; `None` when it has no partitions.
+pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
+    if table.parts.is_empty() {
+        return None;
+    }
+    mark_overlaps(&mut table.parts);
+    let unit = u64::from(taster.sectorsize_bytes());
+    let place = |part: &Part| Slice {
+        offset_bytes: part
+            .first
+            .saturating_mul(unit)
+            .min(MOST_BYTES / unit * unit),
+        length_bytes: part
+            .sectors
+            .saturating_mul(unit)
+            .min(MOST_BYTES / unit * unit),
+    };
+    let slices: Box<[Slice]> = table.parts.iter().map(place).collect();
+    let facts = table.parts.iter().map(|part| Facts {
+        kind: part.kind.clone(),
+        index: part.index,
+        mark: part.mark.clone(),
+        attributes: part.attributes.clone(),
+    });
+    let depth = match taster.attribute("PART::depth") {
+        Some(AttributeValue::Number(below)) => below.saturating_add(1),
+        _ => 0,
+    };
+    let slicer = Slicer {
+        facts: facts.collect(),
+        scheme: table.scheme,
+        depth,
+        below: taster.name().to_owned(),
+        config: table_config(&table),
+        slices,
+    };
+    let below = taster.provider();
+    let provider = |(port, part): (usize, &Part)| {
+        let slice = slicer.slices[port];
+        let stripe = below.stripesize_bytes;
+        let phase = below.stripeoffset_bytes.wrapping_add(slice.offset_bytes);
+        ProviderPlan {
+            name: part.name.clone(),
+            mediasize_bytes: slice.length_bytes,
+            sectorsize_bytes: part.sectorsize_bytes.unwrap_or(below.sectorsize_bytes),
+            stripesize_bytes: stripe,
+            stripeoffset_bytes: phase.checked_rem(stripe).unwrap_or(phase),
+            mark: slicer.mark(port, below.mediasize_bytes),
+            config: part_config(part, slice),
+        }
+    };
+    let providers = table.parts.iter().enumerate().map(provider).collect();
+    let name = below.name.clone();
+    Some(Plan {
+        name,
+        geom: std::sync::Arc::new(slicer),
+        providers,
+    })
+}
+
+/// As gpart's confxml names things: `scheme`, `state`, then the scheme's own.
+fn table_config(table: &Table) -> Vec<(String, String)> {
+    let state = if table.damage.is_empty() {
+        "OK"
+    } else {
+        "CORRUPT"
+    };
+    let mut config = vec![
+        ("scheme".to_owned(), table.scheme.to_owned()),
+        ("state".to_owned(), state.to_owned()),
+    ];
+    config.extend(table.config.iter().cloned());
+    let damage = table.damage.iter();
+    config.extend(damage.map(|damage| ("damage".to_owned(), damage.clone())));
+    config
+}
+
+fn part_config(part: &Part, slice: Slice) -> Vec<(String, String)> {
+    let end = part.first.saturating_add(part.sectors).saturating_sub(1);
+    let mut config = vec![
+        ("start", part.first.to_string()),
+        ("end", end.to_string()),
+        ("index", part.index.to_string()),
+        ("type", part.kind.clone()),
+        ("offset", slice.offset_bytes.to_string()),
+        ("length", slice.length_bytes.to_string()),
+    ];
+    config.extend(part.label.clone().map(|label| ("label", label)));
+    config.push(("rawtype", part.raw_kind.clone()));
+    let mut config: Vec<(String, String)> = config
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    config.extend(part.config.iter().cloned());
+    config
+}
+
+/// Marks each partition that begins inside an earlier one.
+fn mark_overlaps(parts: &mut [Part]) {
+    let counted = |part: &Part| part.sectors != 0 && !part.covers_others;
+    let mut order: Vec<usize> = (0..parts.len()).filter(|&at| counted(&parts[at])).collect();
+    order.sort_by_key(|&at| (parts[at].first, parts[at].index));
+    let mut furthest: Option<(usize, u64)> = None;
+    for at in order {
+        let end = parts[at].first.saturating_add(parts[at].sectors);
+        if let Some((other, reach)) = furthest
+            && parts[at].first < reach
+        {
+            let overlap = format!("overlaps {}", parts[other].name);
+            parts[at].mark = joined([parts[at].mark.take(), Some(overlap)]);
+        }
+        if furthest.is_none_or(|(_, reach)| end > reach) {
+            furthest = Some((at, end));
+        }
+    }
+}
+
+fn joined(marks: [Option<String>; 2]) -> Option<String> {
+    let marks: Vec<String> = marks.into_iter().flatten().collect();
+    (!marks.is_empty()).then(|| marks.join("; "))
+}

@@ -1,0 +1,158 @@
+//! What the tests of the partition tables share: a sparse memory, stacks on it, and recorded disks.
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use ugeom_classes::registry;
+use ugeom_stack::{
+    Command, Cx, Errno, Geom, Next, Options, Plan, ProviderId, ProviderPlan, Request, Stack,
+};
+
+/// Memory of any size; what was never written reads as zeros.
+#[derive(Default)]
+pub struct Sparse(pub Mutex<BTreeMap<u64, Vec<u8>>>);
+
+/// Bytes in one piece of a [`Sparse`].
+const PIECE_BYTES: u64 = 4096;
+
+impl Sparse {
+    /// Puts bytes anywhere.
+    pub fn put(&self, offset: u64, bytes: &[u8]) {
+        let mut pieces = self.0.lock().expect("the memory");
+        for (at, byte) in (offset..).zip(bytes) {
+            let piece = pieces
+                .entry(at / PIECE_BYTES)
+                .or_insert_with(|| vec![0; 4096]);
+            piece[(at % PIECE_BYTES) as usize] = *byte;
+        }
+    }
+
+    /// Reads bytes from anywhere.
+    pub fn get(&self, offset: u64, into: &mut [u8]) {
+        let pieces = self.0.lock().expect("the memory");
+        let mut at = 0;
+        while at < into.len() {
+            let place = offset + at as u64;
+            let skip = (place % PIECE_BYTES) as usize;
+            let count = (PIECE_BYTES as usize - skip).min(into.len() - at);
+            match pieces.get(&(place / PIECE_BYTES)) {
+                Some(piece) => into[at..at + count].copy_from_slice(&piece[skip..skip + count]),
+                None => into[at..at + count].fill(0),
+            }
+            at += count;
+        }
+    }
+}
+
+impl Geom for Sparse {
+    fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
+        let start = request.offset();
+        match request.command() {
+            Command::Read => request.fill(|at, piece| self.get(start + at, piece)),
+            Command::Write => request.each(|at, piece| self.put(start + at, piece)),
+            Command::Delete | Command::Zero => {
+                let zeros = vec![0; request.length() as usize];
+                self.put(start, &zeros);
+            }
+            Command::Flush => {}
+            Command::GetAttr | Command::Extents => return request.done(Err(Errno::OPNOTSUPP)),
+        }
+        request.done_in_full()
+    }
+}
+
+/// A stack with all partition tables and nothing in it.
+pub fn tables() -> Stack {
+    Stack::new(Options::default(), registry::tasting()).expect("a stack")
+}
+
+/// Puts a memory at the bottom of a stack and lets everybody taste it.
+pub fn add(stack: &Stack, name: &str, size: u64, sector: u32, memory: Arc<Sparse>) -> ProviderId {
+    let provider = ProviderPlan {
+        name: name.into(),
+        mediasize_bytes: size,
+        sectorsize_bytes: sector,
+        ..ProviderPlan::default()
+    };
+    let plan = Plan {
+        name: name.into(),
+        geom: memory,
+        providers: vec![provider],
+    };
+    stack.create("MD", plan, &[]).expect("a bottom")[0]
+}
+
+/// The image of a file as a memory.
+pub fn load(bytes: &[u8]) -> Arc<Sparse> {
+    let memory = Sparse::default();
+    for (at, piece) in bytes.chunks(PIECE_BYTES as usize).enumerate() {
+        if piece.iter().any(|byte| *byte != 0) {
+            memory.put(at as u64 * PIECE_BYTES, piece);
+        }
+    }
+    Arc::new(memory)
+}
+
+/// A disk as it was recorded.
+pub struct Recorded {
+    pub sectorsize_bytes: u32,
+    pub mediasize_bytes: u64,
+    pub memory: Arc<Sparse>,
+}
+
+/// Reads the DISKIMAGE format: numbers between tags, hexadecimal digits over several lines. A
+/// media size of 0 means: up to the tenth sector after the last one that was recorded.
+pub fn recorded(path: &Path) -> Recorded {
+    let xml = std::fs::read_to_string(path).expect("a recorded disk");
+    let text = |tag: &str, text: &str| -> Option<String> {
+        let (_, rest) = text.split_once(&format!("<{tag}>"))?;
+        Some(rest.split_once('<')?.0.to_owned())
+    };
+    let number = |tag: &str, from: &str| text(tag, from)?.trim().parse::<u64>().ok();
+    let sectorsize_bytes = number("sectorsize", &xml).expect("a sector size") as u32;
+    let memory = Arc::new(Sparse::default());
+    let mut last = 0;
+    for sector in xml.split("<sector>").skip(1) {
+        let offset = number("offset", sector).expect("an offset");
+        let digits: Vec<u8> = text("hexdata", sector)
+            .expect("data")
+            .bytes()
+            .filter_map(|c| char::from(c).to_digit(16).map(|digit| digit as u8))
+            .collect();
+        let bytes: Vec<u8> = digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect();
+        memory.put(offset, &bytes);
+        last = last.max(offset);
+    }
+    let mediasize_bytes = match number("mediasize", &xml) {
+        Some(size) if size != 0 => size,
+        _ => last + 10 * u64::from(sectorsize_bytes),
+    };
+    Recorded {
+        sectorsize_bytes,
+        mediasize_bytes,
+        memory,
+    }
+}
+
+/// The lines that diskinfo prints for all providers, sorted as a shell sorts device names.
+pub fn diskinfo(stack: &Stack) -> Vec<String> {
+    let tree = stack.tree();
+    let line = |provider: &ugeom_stack::ProviderView| {
+        let (size, sector) = (provider.mediasize_bytes, provider.sectorsize_bytes);
+        format!(
+            "/dev/{}\t{sector}\t{size}\t{}",
+            provider.name,
+            size / u64::from(sector)
+        )
+    };
+    let mut lines: Vec<(String, String)> = tree
+        .providers()
+        .map(|provider| (provider.name.clone(), line(provider)))
+        .collect();
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
