@@ -91,7 +91,7 @@ impl Table {
         } else {
             " [CORRUPT]"
         };
-        let sectors = (last + 1).saturating_sub(first);
+        let sectors = last.saturating_add(1).saturating_sub(first);
         let scheme = self.scheme();
         let mut text = format!(
             "=>{first:>digits$}  {sectors:>digits$}  {provider:>width$}  \

@@ -396,6 +396,26 @@ fn a_gpt_on_a_grown_media_moves_to_its_end() {
 }
 
 #[test]
+fn a_gpt_that_claims_every_sector_there_can_be_is_shown_but_not_edited() {
+    let mut disk = Vec::new();
+    written(&new(Scheme::Gpt), &mut disk).unwrap();
+    let mut header = crate::gpt::Header::decode(&disk[512..1024], 1).unwrap();
+    header.last_usable = u64::MAX;
+    header.alternate_lba = 1 << 40;
+    disk[512..1024].copy_from_slice(&header.encode(512));
+    let mut table = load(Scheme::Gpt, MEDIA, &disk).unwrap();
+    let text = table.show("md0", Column::Type);
+    assert!(text.starts_with("=>                  34  18446744073709551581  md0  GPT"));
+    assert!(matches!(
+        table.add(&part("efi")),
+        Err(Error::Corrupt { .. })
+    ));
+    // Recovering brings the range back inside the media.
+    table.recover().unwrap();
+    assert_eq!(table.usable(), (34, 20_446));
+}
+
+#[test]
 fn a_gpt_whose_partition_is_in_the_way_is_not_recovered() {
     let mut table = new(Scheme::Gpt);
     table.add(&part("freebsd-ufs")).unwrap();
