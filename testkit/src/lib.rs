@@ -1,6 +1,7 @@
 //! Conformance suites, faults and oracles for the tests of ugeom.
 #![forbid(unsafe_code)]
 
+pub mod provider;
 mod skip;
 
 pub use skip::{program, shared, skip};

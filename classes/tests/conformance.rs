@@ -1,0 +1,117 @@
+//! Every class keeps the contract of a provider: `ugeom_testkit::provider`, run on one row or more
+//! for each class, in every mode of dispatch and statistics.
+//!
+//! A new class adds a line to [`ROWS`]. What a row makes is fresh for each case, so that cases do
+//! not meet each other's data.
+
+use ugeom_classes::{TargetOptions, open_target, registry};
+use ugeom_stack::Options;
+use ugeom_testkit::provider::{Deleted, Device, Promises, Subject, check};
+
+/// A device under test.
+struct Row {
+    /// The class that the row is for.
+    class: &'static str,
+    /// The device, in the stack language.
+    target: &'static str,
+    /// What it promises.
+    promises: Promises,
+}
+
+const fn row(class: &'static str, target: &'static str, promises: Promises) -> Row {
+    Row {
+        class,
+        target,
+        promises,
+    }
+}
+
+/// Reads as zeroes and forgets.
+const ZERO: Promises = Promises {
+    keeps_data: false,
+    ..Promises::DISK
+};
+/// Reads as something else than zeroes, and forgets.
+const NOT_ZERO: Promises = Promises {
+    keeps_data: false,
+    deleted: Deleted::Anything,
+    zeroes: false,
+    ..Promises::DISK
+};
+/// Leaves the memory of a read as it was.
+const UNTOUCHED: Promises = Promises {
+    stable: false,
+    ..NOT_ZERO
+};
+
+const ROWS: &[Row] = &[
+    row("md", "md:1m", Promises::DISK),
+    row("md", "md:1m,sectorsize=4k", Promises::DISK),
+    row("md", "md:512", Promises::DISK),
+    row("md", "md:3s", Promises::DISK),
+    row("zero", "zero", ZERO),
+    row("zero", "zero:byte=165", NOT_ZERO),
+    row("zero", "zero:clear=0", UNTOUCHED),
+    row("nop", "md:1m | nop", Promises::DISK),
+    row("nop", "md:1m | nop:hook=1", Promises::DISK),
+    row("nop", "md:1m | nop:offset=4608,size=96k", Promises::DISK),
+    row("nop", "md:1m | nop:sectorsize=1536", Promises::DISK),
+    row(
+        "nop",
+        "md:16k | nop:delay=1us | nop:rdelay=50%,delay=1us,hook=1",
+        Promises::DISK,
+    ),
+    row("nop", "zero | nop | nop", ZERO),
+];
+
+fn open(target: &str, options: Options) -> Device {
+    let options = TargetOptions {
+        writable: true,
+        taste: options.taste,
+        dispatch: options.dispatch,
+        statistics: options.statistics,
+        ..TargetOptions::default()
+    };
+    let opened = open_target(target, &options);
+    let opened = opened.unwrap_or_else(|error| panic!("{target}: {error}"));
+    Device {
+        stack: opened.stack,
+        provider: opened.top,
+        keep: Box::new(()),
+    }
+}
+
+fn conforms(class: &str) {
+    let rows: Vec<_> = ROWS.iter().filter(|row| row.class == class).collect();
+    assert!(!rows.is_empty(), "there is no row for {class}");
+    for row in rows {
+        check(&Subject {
+            name: row.target,
+            open: &|options| open(row.target, options),
+            promises: row.promises,
+        });
+    }
+}
+
+#[test]
+fn every_class_is_tested_here() {
+    for entry in registry() {
+        let has_row = ROWS.iter().any(|row| row.class == entry.name);
+        assert!(has_row, "class {} has no row", entry.name);
+    }
+}
+
+#[test]
+fn md_conforms() {
+    conforms("md");
+}
+
+#[test]
+fn zero_conforms() {
+    conforms("zero");
+}
+
+#[test]
+fn nop_conforms() {
+    conforms("nop");
+}
