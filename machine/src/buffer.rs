@@ -54,6 +54,13 @@ unsafe impl<M: IoMemory + ?Sized> IoMemory for Box<M> {
     }
 }
 
+// SAFETY: the pair owns the memory, whose segments lie outside it; the companion adds none.
+unsafe impl<M: IoMemory, T: Send> IoMemory for (M, T) {
+    fn segments(&self) -> &[Segment] {
+        self.0.segments()
+    }
+}
+
 /// Page-aligned, zeroed memory of a fixed length.
 pub struct Buffer {
     segment: Segment,
@@ -150,6 +157,38 @@ unsafe impl IoMemory for Buffer {
     }
 }
 
+/// Several buffers that are filled or written one after another.
+pub struct Scatter {
+    buffers: Vec<Buffer>,
+    segments: Vec<Segment>,
+}
+
+impl Scatter {
+    /// Joins `buffers` in this order. There may be none.
+    pub fn new(buffers: Vec<Buffer>) -> Scatter {
+        let segments = buffers.iter().map(|buffer| buffer.segment).collect();
+        Scatter { buffers, segments }
+    }
+
+    /// The buffers, in order.
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// Gives the buffers back.
+    pub fn into_buffers(self) -> Vec<Buffer> {
+        self.buffers
+    }
+}
+
+// SAFETY: each segment is that of a buffer which the value owns and never replaces, and which
+// only a borrow of the value lends.
+unsafe impl IoMemory for Scatter {
+    fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +228,20 @@ mod tests {
         moved[5] = b'Z';
         // SAFETY: the buffer is alive, and no reference into it is.
         assert_eq!(unsafe { segment.base.add(5).read() }, b'Z');
+    }
+
+    #[test]
+    fn scattered_buffers_keep_their_order_and_their_content() {
+        let buffers = [&b"ab"[..], b"", b"cde"].map(Buffer::from_slice);
+        let scatter = (Scatter::new(buffers.into()), "companion");
+        assert_eq!(scatter.total_bytes(), 5);
+        let segments = scatter.segments().to_vec();
+        let moved = Box::new(scatter);
+        assert_eq!(moved.segments(), segments);
+        // SAFETY: the buffers are alive, and no reference into them is.
+        unsafe { segments[2].base.write(b'X') };
+        assert_eq!(&moved.0.buffers()[2][..], b"Xde");
+        assert_eq!(moved.0.into_buffers().len(), 3);
     }
 
     #[test]

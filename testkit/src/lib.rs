@@ -1,6 +1,7 @@
 //! Conformance suites, faults and oracles for the tests of ugeom.
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod provider;
 mod skip;
 

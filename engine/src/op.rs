@@ -1,0 +1,134 @@
+//! What callers and engines exchange: operations, completions, and the trait.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ugeom_machine::buffer::IoMemory;
+
+pub use rustix::io::Errno;
+
+/// What to do with a range of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Fills the memory from the file.
+    Read,
+    /// Writes the memory to the file.
+    Write {
+        /// Completes only once the data would survive a loss of power (RWF_DSYNC, pwritev2(2);
+        /// FUA where the disk has it).
+        durable: bool,
+    },
+    /// Makes all writes that completed before durable (fdatasync(2)). Offset and length do not
+    /// matter.
+    Flush,
+    /// Gives the range back: a hole in a file (fallocate(2), FALLOC_FL_PUNCH_HOLE; it then reads
+    /// as zero), BLKDISCARD on a block device (what it then reads as is up to the disk).
+    Discard,
+    /// Makes the range read as zero, keeping it allocated if possible (FALLOC_FL_ZERO_RANGE, which
+    /// on a block device does what BLKZEROOUT does); by writing zeroes where the file system has
+    /// nothing better.
+    Zero,
+}
+
+/// A file known to an engine. Unique within the process: the id of another engine, or of a file
+/// that was taken away, is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId {
+    pub(crate) index: u32,
+    pub(crate) serial: u32,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// What to do.
+    pub kind: Kind,
+    /// With which file.
+    pub file: FileId,
+    /// Where the range starts, in bytes.
+    pub offset: u64,
+    /// How long it is, in bytes; for reads and writes at most the length of the memory.
+    pub length: u64,
+}
+
+/// Names an operation in flight, to cancel it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    pub(crate) index: u32,
+    pub(crate) serial: u32,
+}
+
+/// The end of an operation.
+#[derive(Debug)]
+pub struct Completion<M> {
+    /// The memory that was submitted.
+    pub memory: M,
+    /// The number of bytes read, written, discarded or zeroed (0 for a flush): less than asked for
+    /// only where a read met the end of the file. An operation that failed half-way fails as a
+    /// whole, with the system's reason; which part of it took effect is not known.
+    pub result: Result<u64, Errno>,
+}
+
+/// A way to run block I/O on memory of type `M`.
+///
+/// `M` is `'static`, as an engine that is forgotten (`std::mem::forget`) keeps it for ever. To find
+/// out which request a completion belongs to, let the memory carry it: a pair of an
+/// [`IoMemory`] and anything else is one, too.
+///
+/// An engine belongs to one thread at a time. It may move while nothing is in flight.
+///
+/// **The loop.** Submit, then reap; when a reap hands back nothing, sleep, then reap again. To
+/// sleep, either call [`wait`](Engine::wait), or wait on [`wait_fd`](Engine::wait_fd) together with
+/// other descriptors. Sleep on the descriptor only after a reap that followed the last `submit` and
+/// `cancel` (which may have produced completions without the kernel's help).
+///
+/// Dropping an engine cancels or waits for what is in flight, then drops that memory.
+pub trait Engine<M: IoMemory + 'static>: Send {
+    /// Makes a file known. The engine keeps it open until [`unregister`](Engine::unregister) and
+    /// the end of the last operation on it.
+    ///
+    /// # Errors
+    /// What fstat(2) says.
+    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno>;
+
+    /// Takes a file away. Operations in flight on it go on; the id is void at once, and an id that
+    /// is void already does no harm.
+    fn unregister(&mut self, file: FileId);
+
+    /// Starts an operation; it may be queued. Never refuses: what is wrong with the operation
+    /// (EBADF for a void file, EINVAL for memory shorter than `length` or a range beyond 2^63)
+    /// comes back as its completion.
+    fn submit(&mut self, op: Op, memory: M) -> Ticket;
+
+    /// Hands what was submitted to the kernel. `reap` and `wait` do so, too.
+    fn flush_submissions(&mut self);
+
+    /// Hands every operation that has ended to `done`, in any order.
+    fn reap(&mut self, done: &mut dyn FnMut(Completion<M>));
+
+    /// Asks for an early end: the operation completes with ECANCELED if it could be stopped, else
+    /// as if nothing had been asked. In both cases it completes once, through `reap`. A ticket
+    /// whose operation has ended does no harm.
+    fn cancel(&mut self, ticket: Ticket);
+
+    /// Number of operations submitted and not yet handed back.
+    fn in_flight(&self) -> usize;
+
+    /// A descriptor that is readable while completions wait to be reaped; the same for the whole
+    /// life of the engine. `None`: operations run inside `reap` itself, so that there is nothing
+    /// to sleep for while any is in flight.
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Sleeps until at least one completion waits to be reaped, or until `timeout`. Returns at once
+    /// when nothing is in flight, and may return early, as when a Unix signal arrives.
+    ///
+    /// # Errors
+    /// When the system cannot be asked any more: operations may then stay in flight for ever.
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// The engine's name, as the user writes it.
+    fn name(&self) -> &'static str;
+}

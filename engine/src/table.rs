@@ -1,0 +1,251 @@
+//! The operations in flight: slots that are used again and again, and lists threaded through them,
+//! so that nothing is allocated once as many operations have been in flight as ever will be.
+
+use crate::op::{Errno, Op, Ticket};
+use crate::progress::Progress;
+
+/// The end of a list.
+const NONE: u32 = u32::MAX;
+
+/// Where an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nowhere: the slot is free.
+    Free,
+    /// Waiting in the engine to be started.
+    Queued,
+    /// In the hands of the kernel.
+    Kernel,
+    /// Ended, waiting to be reaped.
+    Ready(Result<u64, Errno>),
+}
+
+/// One operation in flight.
+pub(crate) struct Slot<M> {
+    pub memory: Option<M>,
+    pub op: Op,
+    pub progress: Progress,
+    pub place: Place,
+    /// The operation was counted in at its file.
+    pub holds_file: bool,
+    /// The caller wishes an early end.
+    pub cancelled: bool,
+    serial: u32,
+    next: u32,
+    previous: u32,
+}
+
+/// All operations in flight of an engine.
+pub(crate) struct Table<M> {
+    slots: Vec<Slot<M>>,
+    free: List,
+    live: usize,
+}
+
+/// A queue of slots, first in first out.
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    pub const fn new() -> List {
+        List {
+            head: NONE,
+            tail: NONE,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.head == NONE
+    }
+
+    /// The slot at the front.
+    pub fn front(&self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
+}
+
+impl<M> Table<M> {
+    pub fn new() -> Table<M> {
+        Table {
+            slots: Vec::new(),
+            free: List::new(),
+            live: 0,
+        }
+    }
+
+    /// Number of operations in flight.
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Takes an operation in. The slot is in no list.
+    pub fn insert(&mut self, op: Op, memory: M) -> u32 {
+        self.live += 1;
+        if let Some(index) = self.free.front() {
+            let mut free = std::mem::replace(&mut self.free, List::new());
+            self.unlink(&mut free, index);
+            self.free = free;
+            let slot = self.slot(index);
+            slot.memory = Some(memory);
+            slot.op = op;
+            slot.progress.reset();
+            slot.place = Place::Queued;
+            slot.holds_file = false;
+            slot.cancelled = false;
+            slot.serial = slot.serial.wrapping_add(1);
+            return index;
+        }
+        let index = u32::try_from(self.slots.len()).unwrap_or(NONE);
+        assert!(index < NONE, "more than 2^32 operations in flight");
+        self.slots.push(Slot {
+            memory: Some(memory),
+            op,
+            progress: Progress::default(),
+            place: Place::Queued,
+            holds_file: false,
+            cancelled: false,
+            serial: 0,
+            next: NONE,
+            previous: NONE,
+        });
+        index
+    }
+
+    /// Frees a slot that is in no list, and gives its memory back. The slot freed last is used
+    /// first, while it is in the cache.
+    pub fn remove(&mut self, index: u32) -> Option<M> {
+        self.live -= 1;
+        self.slot(index).place = Place::Free;
+        let mut free = std::mem::replace(&mut self.free, List::new());
+        self.push_front(&mut free, index);
+        self.free = free;
+        self.slot(index).memory.take()
+    }
+
+    pub fn slot(&mut self, index: u32) -> &mut Slot<M> {
+        &mut self.slots[index as usize]
+    }
+
+    pub fn ticket(&self, index: u32) -> Ticket {
+        Ticket {
+            index,
+            serial: self.slots[index as usize].serial,
+        }
+    }
+
+    /// The slot of an operation that is still in flight.
+    pub fn find(&self, ticket: Ticket) -> Option<u32> {
+        let slot = self.slots.get(ticket.index as usize)?;
+        (slot.serial == ticket.serial && slot.place != Place::Free).then_some(ticket.index)
+    }
+
+    /// The slots in the hands of the kernel.
+    pub fn in_kernel(&self) -> impl Iterator<Item = u32> {
+        let numbered = (0u32..).zip(&self.slots);
+        numbered
+            .filter(|(_, slot)| slot.place == Place::Kernel)
+            .map(|(index, _)| index)
+    }
+
+    /// Appends a slot that is in no list.
+    pub fn push(&mut self, list: &mut List, index: u32) {
+        let tail = list.tail;
+        let slot = self.slot(index);
+        slot.next = NONE;
+        slot.previous = tail;
+        match tail {
+            NONE => list.head = index,
+            tail => self.slot(tail).next = index,
+        }
+        list.tail = index;
+    }
+
+    /// Puts a slot that is in no list before all others.
+    pub fn push_front(&mut self, list: &mut List, index: u32) {
+        let head = list.head;
+        let slot = self.slot(index);
+        slot.next = head;
+        slot.previous = NONE;
+        match head {
+            NONE => list.tail = index,
+            head => self.slot(head).previous = index,
+        }
+        list.head = index;
+    }
+
+    /// Takes the slot at the front.
+    pub fn pop(&mut self, list: &mut List) -> Option<u32> {
+        let index = list.front()?;
+        self.unlink(list, index);
+        Some(index)
+    }
+
+    /// Takes a slot out of the list in which it is.
+    pub fn unlink(&mut self, list: &mut List, index: u32) {
+        let (next, previous) = (self.slot(index).next, self.slot(index).previous);
+        match previous {
+            NONE => list.head = next,
+            previous => self.slot(previous).next = next,
+        }
+        match next {
+            NONE => list.tail = previous,
+            next => self.slot(next).previous = previous,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::{FileId, Kind};
+
+    fn op() -> Op {
+        let file = FileId {
+            index: 0,
+            serial: 0,
+        };
+        Op {
+            kind: Kind::Read,
+            file,
+            offset: 0,
+            length: 0,
+        }
+    }
+
+    #[test]
+    fn a_list_hands_back_in_order_and_lets_go_of_any_slot() {
+        let mut table = Table::new();
+        let mut list = List::new();
+        for value in 0..5 {
+            let index = table.insert(op(), value);
+            table.push(&mut list, index);
+        }
+        table.unlink(&mut list, 2);
+        table.unlink(&mut list, 0);
+        table.unlink(&mut list, 4);
+        assert_eq!(
+            [table.pop(&mut list), table.pop(&mut list)],
+            [Some(1), Some(3)]
+        );
+        assert!(list.is_empty());
+        assert_eq!(table.pop(&mut list), None);
+    }
+
+    #[test]
+    fn a_freed_slot_is_used_again_under_another_ticket() {
+        let mut table = Table::new();
+        let indexes: Vec<u32> = (0..3).map(|value| table.insert(op(), value)).collect();
+        let old = table.ticket(indexes[1]);
+        assert_eq!(table.remove(indexes[1]), Some(1));
+        assert_eq!(table.find(old), None);
+        assert_eq!(table.remove(indexes[2]), Some(2));
+        assert_eq!(table.insert(op(), 12), indexes[2]);
+        assert_eq!(table.insert(op(), 11), indexes[1]);
+        assert_eq!(table.insert(op(), 13), 3);
+        assert_eq!(table.find(old), None);
+        assert_eq!(table.find(table.ticket(indexes[1])), Some(indexes[1]));
+        assert_eq!(table.live(), 4);
+    }
+}

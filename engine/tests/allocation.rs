@@ -1,0 +1,104 @@
+//! No engine allocates once as many operations have been in flight as ever will be.
+//!
+//! A test binary of its own, as its allocator counts for the whole process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::fs::OpenOptions;
+use std::sync::Arc;
+
+use ugeom_engine::{Choice, Engine, Kind, Op, open_engine};
+use ugeom_machine::buffer::{Buffer, Scatter};
+
+thread_local! {
+    /// Allocations of this thread.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.set(COUNT.get() + 1);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const IN_FLIGHT: usize = 100;
+
+/// Submits all memories and takes them back.
+fn round(engine: &mut dyn Engine<Scatter>, op: Op, memories: &mut Vec<Scatter>) {
+    for (number, memory) in memories.drain(..).enumerate() {
+        let kind = match number % 4 {
+            0 => Kind::Write { durable: false },
+            1 if number == 1 => Kind::Flush,
+            _ => Kind::Read,
+        };
+        let ticket = engine.submit(
+            Op {
+                kind,
+                offset: number as u64 * 1024,
+                ..op
+            },
+            memory,
+        );
+        if number % 10 == 9 {
+            engine.cancel(ticket);
+        }
+    }
+    while engine.in_flight() > 0 {
+        engine.reap(&mut |completion| memories.push(completion.memory));
+        engine.wait(None).unwrap();
+    }
+}
+
+#[test]
+fn a_warm_engine_does_not_allocate() {
+    for choice in [Choice::Sync, Choice::IoUring] {
+        let (mut engine, _) = match open_engine::<Scatter>(choice, 16) {
+            Ok(opened) => opened,
+            Err(error) => {
+                ugeom_testkit::skip("a_warm_engine_does_not_allocate", &error.to_string());
+                continue;
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false);
+        let file = Arc::new(file.open(folder.path().join("f")).unwrap());
+        let file = engine.register(file).unwrap();
+        let memory = |_| Scatter::new(vec![Buffer::new(512), Buffer::new(512)]);
+        let mut memories: Vec<Scatter> = (0..IN_FLIGHT).map(memory).collect();
+        let op = Op {
+            kind: Kind::Read,
+            file,
+            offset: 0,
+            length: 1024,
+        };
+        for _ in 0..3 {
+            round(&mut *engine, op, &mut memories);
+        }
+        let before = COUNT.get();
+        for _ in 0..50 {
+            round(&mut *engine, op, &mut memories);
+        }
+        assert_eq!(COUNT.get() - before, 0, "{choice}");
+        assert_eq!(memories.len(), IN_FLIGHT);
+    }
+}
