@@ -1,4 +1,4 @@
-//! The wake-up behind a mailbox: an eventfd, or a condition variable in a model check and under Miri.
+//! The wake-up behind a mailbox: an eventfd; in a model check and under Miri, a condition variable.
 
 #[cfg(not(any(loom, miri)))]
 pub(super) use kernel::Signal;

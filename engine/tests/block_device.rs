@@ -1,0 +1,157 @@
+//! The engines on a block device: a loop device over a file, which needs root and losetup(8).
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use ugeom_engine::{Choice, Engine, Errno, FileId, Kind, Op, open_engine};
+use ugeom_machine::buffer::Buffer;
+
+const LEN: u64 = 1 << 20;
+const WRITE: Kind = Kind::Write { durable: false };
+
+/// A loop device, given back at the end.
+struct Loop {
+    device: PathBuf,
+    losetup: PathBuf,
+}
+
+impl Loop {
+    fn new(test: &str, image: &Path) -> Option<Loop> {
+        let losetup = ugeom_testkit::program(test, "losetup")?;
+        let made = Command::new(&losetup)
+            .args(["--find", "--show"])
+            .arg(image)
+            .output()
+            .unwrap();
+        if !made.status.success() {
+            ugeom_testkit::skip(test, String::from_utf8_lossy(&made.stderr).trim());
+            return None;
+        }
+        let device = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
+        Some(Loop { device, losetup })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new(&self.losetup)
+            .arg("--detach")
+            .arg(&self.device)
+            .status();
+    }
+}
+
+/// An engine, the device known to it, and the way through one operation.
+struct Rig {
+    engine: Box<dyn Engine<Buffer>>,
+    file: FileId,
+}
+
+impl Rig {
+    fn run(&mut self, kind: Kind, offset: u64, data: Buffer) -> (Result<u64, Errno>, Buffer) {
+        let length = data.len() as u64;
+        self.run_length(kind, (offset, length), data)
+    }
+
+    fn run_length(
+        &mut self,
+        kind: Kind,
+        (offset, length): (u64, u64),
+        data: Buffer,
+    ) -> (Result<u64, Errno>, Buffer) {
+        self.engine.submit(
+            Op {
+                kind,
+                file: self.file,
+                offset,
+                length,
+            },
+            data,
+        );
+        let mut end = None;
+        while self.engine.in_flight() > 0 {
+            self.engine.wait(None).unwrap();
+            self.engine
+                .reap(&mut |completion| end = Some((completion.result, completion.memory)));
+        }
+        end.unwrap()
+    }
+
+    fn range(&mut self, kind: Kind, offset: u64, length: u64) -> Result<u64, Errno> {
+        self.run_length(kind, (offset, length), Buffer::new(0)).0
+    }
+
+    fn assert_bytes(&mut self, offset: u64, length: usize, byte: u8) {
+        let (result, bytes) = self.run(Kind::Read, offset, Buffer::from_slice(&vec![0xEE; length]));
+        assert_eq!(result, Ok(length as u64));
+        let wrong = bytes.iter().position(|&other| other != byte);
+        assert_eq!(wrong, None, "in {length} bytes at {offset}");
+    }
+}
+
+fn check(rig: &mut Rig) {
+    let all = Buffer::from_slice(&vec![7; LEN as usize]);
+    assert_eq!(rig.run(WRITE, 0, all).0, Ok(LEN));
+    assert_eq!(rig.range(Kind::Flush, 0, 0), Ok(0));
+    rig.assert_bytes(0, LEN as usize, 7);
+
+    let durable = Kind::Write { durable: true };
+    assert_eq!(
+        rig.run(durable, 4096, Buffer::from_slice(&[9; 4096])).0,
+        Ok(4096)
+    );
+    rig.assert_bytes(4096, 4096, 9);
+
+    // The end of the device, met half-way and from beyond.
+    let (result, bytes) = rig.run(Kind::Read, LEN - 8192, Buffer::new(65_536));
+    assert_eq!(result, Ok(8192));
+    assert!(bytes[..8192].iter().all(|&byte| byte == 7));
+    assert_eq!(rig.run(Kind::Read, LEN, Buffer::new(4096)).0, Ok(0));
+    assert_eq!(rig.run(WRITE, LEN, Buffer::new(4096)).0, Err(Errno::NOSPC));
+
+    // A hole in the image below reads as zero; a real disk promises less.
+    assert_eq!(rig.range(Kind::Discard, 65_536, 131_072), Ok(131_072));
+    rig.assert_bytes(65_536 - 4096, 4096, 7);
+    rig.assert_bytes(65_536, 131_072, 0);
+    rig.assert_bytes(65_536 + 131_072, 4096, 7);
+    assert_eq!(rig.range(Kind::Zero, 524_288, 200_704), Ok(200_704));
+    rig.assert_bytes(524_288 - 4096, 4096, 7);
+    rig.assert_bytes(524_288, 200_704, 0);
+    rig.assert_bytes(524_288 + 200_704, 4096, 7);
+
+    assert_eq!(rig.range(Kind::Discard, 100, 512), Err(Errno::INVAL));
+    assert_eq!(rig.range(Kind::Zero, 512, 100), Err(Errno::INVAL));
+    assert_eq!(rig.range(Kind::Zero, LEN - 4096, 8192), Err(Errno::INVAL));
+}
+
+#[test]
+fn a_block_device_is_read_written_discarded_and_zeroed() {
+    let test = "a_block_device_is_read_written_discarded_and_zeroed";
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    File::create(&image).unwrap().set_len(LEN).unwrap();
+    let Some(device) = Loop::new(test, &image) else {
+        return;
+    };
+    for choice in [Choice::Sync, Choice::IoUring] {
+        for flags in [0, libc::O_DIRECT] {
+            let mut engine = match open_engine(choice, 8) {
+                Ok((engine, _)) => engine,
+                Err(error) => {
+                    ugeom_testkit::skip(test, &error.to_string());
+                    continue;
+                }
+            };
+            let mut options = OpenOptions::new();
+            let options = options.read(true).write(true).custom_flags(flags);
+            let file = engine
+                .register(Arc::new(options.open(&device.device).unwrap()))
+                .unwrap();
+            eprintln!("{choice}, flags {flags:#x}");
+            check(&mut Rig { engine, file });
+        }
+    }
+}
