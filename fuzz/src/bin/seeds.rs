@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, apm, ebr, mbr};
+use ugeom_format::{Media, apm, ebr, gpt, mbr};
 
 fn main() -> io::Result<()> {
     for (choice, size, sectors) in [(0, 512, 80), (1, 4096, 24)] {
@@ -36,6 +36,13 @@ fn main() -> io::Result<()> {
             }
         }
     }
+    let small = small_gpt();
+    write("gpt", "gpt-small", &[&[2], &small[..]].concat())?;
+    write(
+        "plan",
+        "gpt-small",
+        &[&[2, 0, 3, 7, 255], &small[..]].concat(),
+    )?;
     write("ebr", "chain", &chain())?;
     write("apm", "map", &map())
 }
@@ -66,6 +73,40 @@ fn partitioned(scheme: Scheme, media: Media) -> Vec<u8> {
     }
     for write in table.encode() {
         disk[write.lba as usize * size..][..write.data.len()].copy_from_slice(&write.data);
+    }
+    disk
+}
+
+/// A disk of six kilobytes: small inputs are what a fuzzer is fast with.
+fn small_gpt() -> Vec<u8> {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 12,
+    };
+    let header = gpt::Header {
+        revision: gpt::REVISION,
+        my_lba: 1,
+        alternate_lba: 11,
+        first_usable: 3,
+        last_usable: 9,
+        disk_guid: gpt::types::EFI,
+        table_lba: 2,
+        entry_count: 4,
+        entry_size_bytes: 128,
+        table_crc: 0,
+        extra: Vec::new(),
+    };
+    let mut entries = vec![gpt::Entry::default(); 4];
+    entries[1] = gpt::Entry {
+        kind: gpt::types::LINUX_DATA,
+        first: 4,
+        last: 5,
+        ..Default::default()
+    };
+    let mut disk = vec![0; 12 * 512];
+    disk[..512].copy_from_slice(&mbr::Mbr::protective(12).encode());
+    for write in (gpt::Table { header, entries }).encode(media) {
+        disk[write.lba as usize * 512..][..write.data.len()].copy_from_slice(&write.data);
     }
     disk
 }
