@@ -212,3 +212,32 @@ fn the_made_up_table_of_a_floppy_is_known_for_what_it_is() {
     assert_eq!(kind(&flat, 0), mbr::Kind::Partitioned);
     assert_eq!(kind(&flat, 63), mbr::Kind::Dedicated);
 }
+
+#[test]
+fn partitions_of_recorded_slices_begin_inside_their_slice() {
+    let test = "partitions_of_recorded_slices_begin_inside_their_slice";
+    for (name, lba, expected) in [
+        ("alpha.da0.xml", 0, "a0 b491520 c0 e2613184 f2654144"),
+        (
+            "critter.ad0.xml",
+            63,
+            "a0 b2097152 c0 d30384128 e4194304 f5218304 g13606912 h19898368",
+        ),
+        ("flat.da1.xml", 0, "a0 b73728 c0 h598016"),
+        ("flat.da1.xml", 63, "b819200 c0 e0 f1638400 g3735552"),
+        ("typo.ad0.xml", 6_289_920, "c0"),
+        ("typo.ad0.xml", 16_768_080, "a0 c0 d4096000"),
+    ] {
+        let Some(disk) = disk(test, name) else {
+            return;
+        };
+        let head = [disk.sector(lba), disk.sector(lba + 1)].concat();
+        let (_, label) = bsd::find(&head, 512).unwrap();
+        assert_eq!(label.verify(0), Ok(()));
+        let found: Vec<_> = label
+            .slices()
+            .map(|slice| format!("{}{}", slice.letter(), slice.start_bytes / 512))
+            .collect();
+        assert_eq!(found.join(" "), expected, "{name}");
+    }
+}
