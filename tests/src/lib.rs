@@ -1,1 +1,2 @@
-//! End-to-end tests against programs that ugeom did not write.
+//! What the end-to-end tests share: images, and ways to look at what the program printed.
+#![forbid(unsafe_code)]

@@ -1,1 +1,94 @@
-//! A userspace GEOM with a measuring bench built in.
+//! The program `ugeom`: its arguments, its commands, and what they print.
+//!
+//! | question | file |
+//! |---|---|
+//! | which commands are there? | [`commands`] |
+//! | what becomes of an error? | `failure.rs` |
+//! | how is anything printed? | `output.rs` |
+//! | how is a target opened? | `opening.rs` |
+//! | may it be written to? | `safety.rs` |
+//! | how do bytes get from a provider to stdout, and from stdin to a provider? | `transfer/` |
+//!
+//! Results go to stdout, everything else to stderr. Exit code 0: done; 1: the work failed;
+//! 2: wrong usage, which is also a target that does not follow the stack language.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod failure;
+mod opening;
+mod output;
+mod progress;
+mod safety;
+mod transfer;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+use std::process::ExitCode;
+
+const ABOUT: &str = "A userspace GEOM with a measuring bench built in";
+
+const LONG_ABOUT: &str = "\
+Compose block devices out of layers, read any disk through them, and see, with honest \
+statistics, what every layer costs.
+
+A TARGET is a disk or an image, a device made of layers, or a partition found inside:
+
+  disk.img                          an image or a block device; what is inside is found by itself
+  disk.img@s1a                      partition s1a of it
+  md:64m                            a disk in memory
+  'md:64m | nop:delay=1ms | mbr'    layers, from the bottom up
+  stacks.toml#slow                  a stack described in a file
+
+Targets are opened read-only unless a command is there for writing.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom show disk.img                      what is on this disk?
+  ugeom read disk.img@s1a > root.img       copy a partition out
+  ugeom part create -s gpt disk.img        make a partition table
+  ugeom lab                                what does a layer cost on this machine?";
+
+#[derive(Parser)]
+#[command(
+    name = "ugeom",
+    bin_name = "ugeom",
+    version,
+    about = ABOUT,
+    long_about = LONG_ABOUT,
+    after_help = EXAMPLES,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+/// The tree of commands with all their flags, as help, manual pages and completions show it.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+/// Runs the program with the arguments of the process.
+#[must_use]
+pub fn run() -> ExitCode {
+    let parsed = command()
+        .try_get_matches()
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => return failure::of_arguments(&error),
+    };
+    match arguments.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tree_of_commands_is_consistent() {
+        super::command().debug_assert();
+    }
+}

@@ -1,2 +1,6 @@
-//! The program.
-fn main() {}
+//! The program; everything it does is in the library, for the manual pages and the tests.
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    ugeom::run()
+}

@@ -1,0 +1,29 @@
+//! `ugeom completions`: what a shell needs to complete commands and flags.
+
+use crate::output;
+use anyhow::Result;
+use clap::Args;
+use clap_complete::Shell;
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom completions bash > ~/.local/share/bash-completion/completions/ugeom
+  ugeom completions zsh > ~/.zfunc/_ugeom
+  ugeom completions fish > ~/.config/fish/completions/ugeom.fish";
+
+/// Print completions for a shell
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Completions {
+    /// Which shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+impl Completions {
+    pub fn run(&self) -> Result<()> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::command(), "ugeom", &mut script);
+        output::print(&String::from_utf8_lossy(&script))
+    }
+}

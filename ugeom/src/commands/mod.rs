@@ -1,0 +1,39 @@
+//! The commands: one file each, with its flags, its help and its work.
+
+mod classes;
+mod completions;
+mod diskinfo;
+mod read;
+mod show;
+mod write;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    Show(show::Show),
+    Diskinfo(diskinfo::Diskinfo),
+    Read(read::Read),
+    Write(write::Write),
+    Classes(classes::Classes),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// Does it.
+    ///
+    /// # Errors
+    /// What went wrong; `failure.rs` turns it into a message and an exit code.
+    pub fn run(&self) -> Result<()> {
+        match self {
+            Self::Show(show) => show.run(),
+            Self::Diskinfo(diskinfo) => diskinfo.run(),
+            Self::Read(read) => read.run(),
+            Self::Write(write) => write.run(),
+            Self::Classes(classes) => classes.run(),
+            Self::Completions(completions) => completions.run(),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The tree for programs.
+
+use super::{above, damage};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use ugeom_stack::{GeomView, ProviderId, ProviderView, TasteError, Tree};
+
+/// What `show --json` prints.
+#[derive(Serialize)]
+pub struct Shown<'a> {
+    /// The target as it was written.
+    target: &'a str,
+    /// The providers at the bottom, or the one that was addressed.
+    providers: Vec<Provider<'a>>,
+    /// Metadata that was recognised and is too damaged to use.
+    taste_errors: Vec<Damage<'a>>,
+}
+
+#[derive(Serialize)]
+struct Provider<'a> {
+    name: &'a str,
+    class: &'a str,
+    mediasize_bytes: u64,
+    sectorsize_bytes: u32,
+    sectors: u64,
+    stripesize_bytes: u64,
+    stripeoffset_bytes: u64,
+    /// Access counts, `r0w0e0`.
+    mode: String,
+    /// What a user must see: it reaches past the end of its parent, say.
+    mark: Option<&'a str>,
+    /// The number of its error, when it is gone or broken.
+    error: Option<i32>,
+    /// Facts from its class: type, label, ...
+    config: BTreeMap<&'a str, &'a str>,
+    /// What stands on it.
+    geoms: Vec<Geom<'a>>,
+}
+
+#[derive(Serialize)]
+struct Geom<'a> {
+    class: &'a str,
+    name: &'a str,
+    rank: u32,
+    /// Facts: scheme, state, ...
+    config: BTreeMap<&'a str, &'a str>,
+    /// What is wrong with its metadata as a whole.
+    damage: Vec<&'a str>,
+    providers: Vec<Provider<'a>>,
+}
+
+#[derive(Serialize)]
+struct Damage<'a> {
+    class: &'a str,
+    provider: &'a str,
+    problem: &'a str,
+}
+
+impl<'a> Shown<'a> {
+    /// The whole tree, or only the provider `only` with what stands on it.
+    pub fn new(
+        target: &'a str,
+        tree: &'a Tree,
+        only: Option<ProviderId>,
+        errors: &'a [TasteError],
+    ) -> Self {
+        let mut providers = Vec::new();
+        for geom in &tree.geoms {
+            let wanted = |provider: &&ProviderView| match only {
+                Some(only) => provider.id == only,
+                None => geom.consumers.is_empty(),
+            };
+            let wanted = geom.providers.iter().filter(wanted);
+            providers.extend(wanted.map(|provider| shown(tree, geom, provider)));
+        }
+        let damage = |error: &'a TasteError| Damage {
+            class: error.class,
+            provider: &error.provider,
+            problem: &error.problem,
+        };
+        Self {
+            target,
+            providers,
+            taste_errors: errors.iter().map(damage).collect(),
+        }
+    }
+}
+
+fn shown<'a>(tree: &'a Tree, geom: &'a GeomView, provider: &'a ProviderView) -> Provider<'a> {
+    let sector = u64::from(provider.sectorsize_bytes);
+    Provider {
+        name: &provider.name,
+        class: geom.class,
+        mediasize_bytes: provider.mediasize_bytes,
+        sectorsize_bytes: provider.sectorsize_bytes,
+        sectors: provider.mediasize_bytes.checked_div(sector).unwrap_or(0),
+        stripesize_bytes: provider.stripesize_bytes,
+        stripeoffset_bytes: provider.stripeoffset_bytes,
+        mode: provider.mode.to_string(),
+        mark: provider.mark.as_deref(),
+        error: provider.error.map(|errno| errno.raw_os_error()),
+        config: facts(&provider.config),
+        geoms: above(tree, provider.id)
+            .map(|geom| standing(tree, geom))
+            .collect(),
+    }
+}
+
+fn standing<'a>(tree: &'a Tree, geom: &'a GeomView) -> Geom<'a> {
+    let mut config = facts(&geom.config);
+    config.remove("damage");
+    Geom {
+        class: geom.class,
+        name: &geom.name,
+        rank: geom.rank,
+        config,
+        damage: damage(geom).collect(),
+        providers: geom
+            .providers
+            .iter()
+            .map(|provider| shown(tree, geom, provider))
+            .collect(),
+    }
+}
+
+fn facts(config: &[(String, String)]) -> BTreeMap<&str, &str> {
+    config
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
+}

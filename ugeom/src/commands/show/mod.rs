@@ -1,0 +1,82 @@
+//! `ugeom show`: the providers of a target as a tree, or as FreeBSD's configuration dumps.
+
+mod json;
+mod tree;
+
+use crate::opening::{Open, TargetArgs};
+use crate::output::{self, Paint};
+use anyhow::Result;
+use clap::Args;
+use ugeom_stack::{GeomView, ProviderId, Tree, conf};
+
+const LONG_ABOUT: &str = "\
+Shows the providers of a target as a tree: each with its class, its size, the number and size of \
+its sectors, its access counts (readers, writers, exclusive holders), and type and label as its \
+table has them.
+
+A partition that reaches past the end of its parent, overlaps another, or is damaged otherwise \
+is listed with a line that begins with `!`. Metadata too damaged to use is named on stderr. \
+Nothing is repaired.
+
+With an address (disk.img@s1) only that provider and what stands on it are shown.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom show disk.img                        what is on this disk?
+  ugeom show --json disk.img | jq .          the same for programs
+  ugeom show --dot 'md:1m | nop' | dot -Tsvg  a picture of the stack";
+
+/// Show the providers of a target as a tree
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Show {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Print JSON: sizes in bytes, what stands on a provider as its `geoms`
+    #[arg(long, group = "form")]
+    json: bool,
+
+    /// Print the graph in graphviz's language, as FreeBSD's kern.geom.confdot has it
+    #[arg(long, group = "form")]
+    dot: bool,
+
+    /// Print XML, as FreeBSD's kern.geom.confxml has it
+    #[arg(long, group = "form")]
+    xml: bool,
+}
+
+impl Show {
+    pub fn run(&self) -> Result<()> {
+        let Open { target, addressed } = self.target.open()?;
+        let tree = target.stack.tree();
+        let only = addressed.then_some(target.top);
+        if self.json {
+            let errors = target.stack.taste_errors();
+            return output::print_json(&json::Shown::new(
+                &self.target.target,
+                &tree,
+                only,
+                &errors,
+            ));
+        }
+        output::print(&if self.dot {
+            conf::confdot(&tree)
+        } else if self.xml {
+            conf::confxml(&tree)
+        } else {
+            tree::render(&tree, only, Paint::of_stdout(), output::is_utf8())
+        })
+    }
+}
+
+/// The geoms that stand on a provider, without the handles of those who have it open.
+fn above(tree: &Tree, provider: ProviderId) -> impl Iterator<Item = &GeomView> {
+    tree.above(provider).filter(|geom| geom.class != "DEV")
+}
+
+/// What is wrong with the metadata of a geom as a whole.
+fn damage(geom: &GeomView) -> impl Iterator<Item = &str> {
+    let facts = geom.config.iter().filter(|(name, _)| name == "damage");
+    facts.map(|(_, text)| text.as_str())
+}

@@ -1,0 +1,155 @@
+//! The tree for people:
+//!
+//! ```text
+//! NAME          CLASS  SIZE  START  SECTORS  SECSIZE  MODE    TYPE              LABEL
+//! disk.img      FILE   1.0M             2048      512  r0w0e0
+//! └─disk.imgs1  MBR    992K     63     1985      512  r0w0e0  freebsd [active]
+//!   ! reaches 4096 bytes past the end of disk.img
+//! ```
+
+use super::{above, damage};
+use crate::output::{Paint, Table, printable};
+use std::collections::BTreeSet;
+use ugeom_measure::units::diskinfo_size;
+use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree};
+
+const HEADINGS: &[&str] = &[
+    "NAME", "CLASS", "SIZE", "START", "SECTORS", "SECSIZE", "MODE", "TYPE", "LABEL",
+];
+const RIGHT: &[bool] = &[false, false, true, true, true, true, false, false, false];
+
+/// How the branches of the tree are drawn.
+struct Glyphs {
+    /// Before a provider with others behind it on the same level.
+    fork: &'static str,
+    /// Before the last one.
+    last: &'static str,
+    /// Below a fork.
+    trunk: &'static str,
+    /// Below the last one.
+    gap: &'static str,
+}
+
+const LINES: Glyphs = Glyphs {
+    fork: "├─",
+    last: "└─",
+    trunk: "│ ",
+    gap: "  ",
+};
+const ASCII: Glyphs = Glyphs {
+    fork: "|-",
+    last: "`-",
+    trunk: "| ",
+    gap: "  ",
+};
+
+/// The tree as a table; only the provider `only` and what stands on it, if that is given.
+pub fn render(tree: &Tree, only: Option<ProviderId>, paint: Paint, utf8: bool) -> String {
+    let mut drawing = Drawing {
+        tree,
+        paint,
+        glyphs: if utf8 { &LINES } else { &ASCII },
+        table: Table::new(HEADINGS, RIGHT),
+        drawn: BTreeSet::new(),
+    };
+    for geom in &tree.geoms {
+        for provider in &geom.providers {
+            let wanted = match only {
+                Some(only) => provider.id == only,
+                None => geom.consumers.is_empty(),
+            };
+            if wanted {
+                drawing.provider(geom, provider, "", "");
+            }
+        }
+    }
+    drawing.table.render(paint)
+}
+
+struct Drawing<'a> {
+    tree: &'a Tree,
+    paint: Paint,
+    glyphs: &'a Glyphs,
+    table: Table,
+    drawn: BTreeSet<ProviderId>,
+}
+
+impl<'a> Drawing<'a> {
+    /// Draws a provider and what stands on it: `branch` before its own name, `below` before all
+    /// that follows. The depth is that of the stack, which is bounded.
+    fn provider(&mut self, geom: &GeomView, provider: &ProviderView, branch: &str, below: &str) {
+        self.table.row(row(geom, provider, branch));
+        // What stands on several providers is drawn in full only once.
+        let first = self.drawn.insert(provider.id);
+        let geoms: Vec<&GeomView> = match first {
+            true => above(self.tree, provider.id).collect(),
+            false => Vec::new(),
+        };
+        let above: Vec<_> = geoms
+            .iter()
+            .flat_map(|g| g.providers.iter().map(move |p| (g, p)))
+            .collect();
+        let trunk = if above.is_empty() {
+            self.glyphs.gap
+        } else {
+            self.glyphs.trunk
+        };
+        let damage = geoms
+            .iter()
+            .flat_map(|geom| damage(geom).map(|text| format!("{}: {text}", geom.class)));
+        for fault in faults(provider).chain(damage) {
+            let text = self.paint.alarm(&printable(&format!("! {fault}")));
+            self.table.note(format!("{below}{trunk}{text}"));
+        }
+        if !first {
+            self.table
+                .note(format!("{below}{trunk}(what stands on it is shown above)"));
+        }
+        for (number, (geom, provider)) in above.iter().enumerate() {
+            let (branch, trunk) = if number + 1 < above.len() {
+                (self.glyphs.fork, self.glyphs.trunk)
+            } else {
+                (self.glyphs.last, self.glyphs.gap)
+            };
+            let (branch, below) = (format!("{below}{branch}"), format!("{below}{trunk}"));
+            self.provider(geom, provider, &branch, &below);
+        }
+    }
+}
+
+fn row(geom: &GeomView, provider: &ProviderView, branch: &str) -> Vec<String> {
+    let sector = u64::from(provider.sectorsize_bytes);
+    let sectors = provider.mediasize_bytes.checked_div(sector).unwrap_or(0);
+    vec![
+        format!("{branch}{}", printable(&provider.name)),
+        geom.class.to_owned(),
+        diskinfo_size(provider.mediasize_bytes),
+        fact(provider, "start"),
+        sectors.to_string(),
+        sector.to_string(),
+        provider.mode.to_string(),
+        kind(provider),
+        fact(provider, "label"),
+    ]
+}
+
+/// The type with its attributes, as gpart shows them.
+fn kind(provider: &ProviderView) -> String {
+    let attributes = fact(provider, "attrib");
+    match attributes.as_str() {
+        "" => fact(provider, "type"),
+        set => format!("{} [{set}]", fact(provider, "type")),
+    }
+}
+
+fn faults(provider: &ProviderView) -> impl Iterator<Item = String> {
+    let error = provider
+        .error
+        .map(|errno| format!("gone or broken: {errno}"));
+    provider.mark.clone().into_iter().chain(error)
+}
+
+fn fact(provider: &ProviderView, name: &str) -> String {
+    let found = provider.config.iter().find(|(key, _)| key == name);
+    found.map_or_else(String::new, |(_, value)| printable(value))
+}

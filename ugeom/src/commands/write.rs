@@ -1,0 +1,89 @@
+//! `ugeom write`: bytes from stdin, to a provider.
+
+use crate::opening::{self, TargetArgs};
+use crate::output;
+use crate::safety;
+use crate::transfer::{self, write::End};
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use std::io;
+use ugeom_stack::Delta;
+
+const LONG_ABOUT: &str = "\
+Writes bytes from stdin to a provider, and flushes them. Offset and length need not be multiples \
+of the sector size: what lies beside them in a sector stays as it is.
+
+A disk or image that is mounted, and a provider that carries a partition table or a file system, \
+are refused with the name of what was found, unless --destroy is given. A partition that is \
+addressed (disk.img@s1) and carries nothing known is written to.
+
+Without --length all of stdin is written, which must fit before the end of the media; with it \
+exactly so many bytes are. Images are locked while they are written.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom write disk.img@s1a < root.img             copy a partition in
+  printf x | ugeom write new.img --offset 513     change one byte
+  ugeom write --destroy disk.img < /dev/zero --length 1m  wipe the first MiB";
+
+/// Write bytes from stdin to a provider
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Write {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Where to begin: 0, 4k, 1.5g, 8s (sectors of 512 bytes)
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = opening::size)]
+    offset: u64,
+
+    /// How much to write, exactly [default: all of stdin]
+    #[arg(long, value_name = "SIZE", value_parser = opening::size)]
+    length: Option<u64>,
+
+    /// Overwrite what is mounted, or carries a partition table or a file system
+    #[arg(long)]
+    destroy: bool,
+
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    provider: &'a str,
+    offset_bytes: u64,
+    written_bytes: u64,
+}
+
+impl Write {
+    pub fn run(&self) -> Result<()> {
+        if !self.destroy {
+            safety::refuse_mounted(&self.target.target)?;
+        }
+        let target = self.target.open_writable()?.target;
+        let provider = opening::top(&target)?;
+        let range = transfer::range(&provider, self.offset, self.length)?;
+        if !self.destroy {
+            safety::refuse_content(&target)?;
+        }
+        let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+        let channel = target.stack.channel(transfer::write::CHANNEL_DEPTH)?;
+        let end = match self.length {
+            Some(_) => End::AtTheEnd,
+            None => End::Anywhere,
+        };
+        let mut stdin = io::stdin().lock();
+        let written = transfer::write::copy(&opened, channel, range, end, &mut stdin)?;
+        if self.json {
+            output::print_json(&Done {
+                provider: &provider.name,
+                offset_bytes: self.offset,
+                written_bytes: written,
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! What becomes of an error: its text on stderr, and the exit code.
+
+use crate::output;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+use ugeom_classes::TargetError;
+use ugeom_classes::spec::SpecError;
+
+/// The work failed.
+const FAILED: u8 = 1;
+/// The command line is wrong, as clap has it.
+const USAGE: u8 = 2;
+
+/// A wrong use of the program that the command finds only when it looks at its target.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The work failed, and what is wrong has been printed already.
+#[derive(Debug)]
+pub struct Reported;
+
+impl fmt::Display for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it failed")
+    }
+}
+
+impl std::error::Error for Reported {}
+
+/// Prints what clap has to say: help and version on stdout, errors on stderr.
+pub fn of_arguments(error: &clap::Error) -> ExitCode {
+    // A closed pipe is no reason to complain, least of all about help.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+}
+
+/// Prints an error and says with which code to end.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if is_closed_pipe(error) {
+        return ExitCode::SUCCESS;
+    }
+    if !error.is::<Reported>() {
+        output::complain(&text(error));
+    }
+    ExitCode::from(code(error))
+}
+
+/// The message and its causes. Many errors show their cause themselves; it is not said twice.
+pub fn text(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// The reader of stdout has gone, which is how `ugeom show disk.img | head -1` ends.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let closed = |cause: &(dyn std::error::Error + 'static)| {
+        let error = cause.downcast_ref::<output::Closed>();
+        error.is_some()
+    };
+    error.chain().any(closed)
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    let is_usage = |cause: &(dyn std::error::Error + 'static)| {
+        cause.is::<Usage>()
+            || cause.is::<SpecError>()
+            || matches!(cause.downcast_ref(), Some(TargetError::Spec(_)))
+    };
+    if error.chain().any(is_usage) {
+        USAGE
+    } else {
+        FAILED
+    }
+}
+
+/// An error of writing to stdout.
+pub fn of_stdout(error: io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return output::Closed.into();
+    }
+    anyhow::Error::new(error).context("writing to stdout")
+}

@@ -1,0 +1,118 @@
+//! How a command opens its target.
+
+use crate::output;
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use ugeom_classes::spec::{self, FILE_CLASS, units};
+use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_stack::{ProviderView, Stack, StackError, TasteError};
+
+/// The target, as every command that works on one takes it.
+#[derive(Args)]
+pub struct TargetArgs {
+    /// A path, `md:64m`, layers joined by `|`, or `disk.img@s1a` for a partition (see ugeom --help)
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
+    pub target: String,
+
+    /// Look for nothing inside the target: no class tastes by itself
+    #[arg(long)]
+    pub no_taste: bool,
+}
+
+/// A target that a command has opened.
+pub struct Open {
+    /// The stack and its top.
+    pub target: Target,
+    /// The target was written with `@`: only that provider is meant, and not all that there are.
+    pub addressed: bool,
+}
+
+impl TargetArgs {
+    /// Opens the target for looking.
+    ///
+    /// # Errors
+    /// What the target cannot be opened for.
+    pub fn open(&self) -> Result<Open> {
+        open(&self.target, &self.options())
+    }
+
+    /// Opens the target; files are opened for writing, too.
+    ///
+    /// # Errors
+    /// As [`TargetArgs::open`].
+    pub fn open_writable(&self) -> Result<Open> {
+        let options = TargetOptions {
+            writable: true,
+            ..self.options()
+        };
+        open(&self.target, &options)
+    }
+
+    fn options(&self) -> TargetOptions {
+        TargetOptions {
+            taste: !self.no_taste,
+            ..TargetOptions::default()
+        }
+    }
+}
+
+/// Opens a target, and says on stderr what was found too damaged to use.
+///
+/// # Errors
+/// What the target cannot be opened for.
+pub fn open(text: &str, options: &TargetOptions) -> Result<Open> {
+    let target = open_target(text, options)?;
+    warn_of_damage(&target.stack.taste_errors());
+    let written = spec::parse(text, &registry::names());
+    Ok(Open {
+        target,
+        addressed: written.is_ok_and(|written| written.provider.is_some()),
+    })
+}
+
+fn warn_of_damage(errors: &[TasteError]) {
+    for error in errors {
+        output::warn(&output::printable(&error.to_string()));
+    }
+}
+
+/// The path of the file that a target stands on, if its bottom layer is one.
+pub fn file_below(text: &str) -> Option<String> {
+    let target = spec::parse(text, &registry::names()).ok()?;
+    let bottom = target.layers.first()?;
+    let path = bottom.positional.first()?;
+    (bottom.class.value == FILE_CLASS).then(|| path.value.clone())
+}
+
+/// The provider of a target as it is now.
+///
+/// # Errors
+/// It is gone.
+pub fn top(target: &Target) -> Result<ProviderView, StackError> {
+    view(&target.stack, &target.name)
+}
+
+fn view(stack: &Stack, name: &str) -> Result<ProviderView, StackError> {
+    let tree = stack.tree();
+    let known = || {
+        tree.providers()
+            .map(|provider| provider.name.clone())
+            .collect()
+    };
+    let missing = || StackError::NoProvider {
+        name: name.to_owned(),
+        known: known(),
+    };
+    tree.provider(name).cloned().ok_or_else(missing)
+}
+
+/// Reads a size in bytes from an argument: `512`, `4k`, `1.5g`, `8s` (sectors of 512 bytes).
+///
+/// # Errors
+/// In words for clap.
+pub fn size(text: &str) -> Result<u64, String> {
+    units::size_bytes(text, units::SECTOR_BYTES).map_err(|error| match error.help() {
+        Some(help) => format!("{error}; write {help}"),
+        None => error.to_string(),
+    })
+}

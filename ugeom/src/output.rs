@@ -1,0 +1,238 @@
+//! How anything is printed: results through one buffer to stdout, everything else to stderr,
+//! colours only where a person looks, and nothing that could speak to the terminal.
+
+use crate::failure;
+use anyhow::Result;
+use clap::builder::styling::{AnsiColor, Style};
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+/// Nobody reads stdout any more.
+#[derive(Debug)]
+pub struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stdout is closed")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// Prints a result.
+///
+/// # Errors
+/// What writing to stdout fails with; [`Closed`] when its reader has gone.
+pub fn print(text: &str) -> Result<()> {
+    let mut out = stdout();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(failure::of_stdout)
+}
+
+/// Prints a result as JSON, with a line feed behind it.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Stdout with a buffer. Flush it: errors of a flush on drop are lost.
+pub fn stdout() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::new(io::stdout().lock())
+}
+
+/// Says on stderr what went wrong.
+pub fn complain(text: &str) {
+    let paint = Paint::of_stderr();
+    say(&format!("{} {text}", paint.alarm("ugeom:")));
+}
+
+/// Says on stderr what the user should know although the work goes on.
+pub fn warn(text: &str) {
+    let paint = Paint::of_stderr();
+    say(&format!("{} {text}", paint.alarm("ugeom: warning:")));
+}
+
+fn say(text: &str) {
+    // Without stderr there is nobody left to tell.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy)]
+pub struct Paint {
+    colours: bool,
+}
+
+impl Paint {
+    /// Colours where stdout is a terminal and the user has not forbidden them (`NO_COLOR`).
+    pub fn of_stdout() -> Self {
+        Self {
+            colours: wanted(io::stdout().is_terminal()),
+        }
+    }
+
+    fn of_stderr() -> Self {
+        Self {
+            colours: wanted(io::stderr().is_terminal()),
+        }
+    }
+
+    /// The heading of a table.
+    pub fn heading(self, text: &str) -> String {
+        self.styled(Style::new().bold(), text)
+    }
+
+    /// What a user must see.
+    pub fn alarm(self, text: &str) -> String {
+        let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
+        self.styled(red, text)
+    }
+
+    fn styled(self, style: Style, text: &str) -> String {
+        if self.colours {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// The rules of <https://no-color.org> and <https://bixense.com/clicolors/>.
+fn wanted(terminal: bool) -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if set("NO_COLOR") {
+        return false;
+    }
+    let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+    forced || (terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb"))
+}
+
+/// `text` without characters that would move the cursor, change colours or turn the direction of
+/// writing: names and labels come from disks that nobody vouches for.
+pub fn printable(text: &str) -> String {
+    let harmless = |c: char| match c {
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(harmless).collect()
+}
+
+/// Whether the user's locale shows more than ASCII.
+pub fn is_utf8() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL")
+        .or_else(|| set("LC_CTYPE"))
+        .or_else(|| set("LANG"));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// Rows with their columns aligned, two blanks between them and none at the end of a line.
+pub struct Table {
+    right: &'static [bool],
+    rows: Vec<Line>,
+}
+
+enum Line {
+    Row(Vec<String>),
+    Note(String),
+}
+
+impl Table {
+    /// A table with these headings; those of numbers are `true` in `right` and set to the right.
+    pub fn new(headings: &[&str], right: &'static [bool]) -> Self {
+        let headings = headings.iter().map(|&heading| heading.to_owned()).collect();
+        Self {
+            right,
+            rows: vec![Line::Row(headings)],
+        }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(Line::Row(cells));
+    }
+
+    /// Adds a line that takes no part in the columns.
+    pub fn note(&mut self, text: String) {
+        self.rows.push(Line::Note(text));
+    }
+
+    /// The whole table.
+    pub fn render(&self, paint: Paint) -> String {
+        let width = |column: usize| {
+            let rows = self.rows.iter().filter_map(|line| match line {
+                Line::Row(cells) => cells.get(column),
+                Line::Note(_) => None,
+            });
+            rows.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.right.len()).map(width).collect();
+        let mut out = String::new();
+        for (number, line) in self.rows.iter().enumerate() {
+            let line = match line {
+                Line::Note(text) => text.clone(),
+                Line::Row(cells) if number == 0 => paint.heading(&self.aligned(cells, &widths)),
+                Line::Row(cells) => self.aligned(cells, &widths),
+            };
+            out.push_str(&line);
+            out.push('\n');
+        }
+        out
+    }
+
+    fn aligned(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            let width = widths.get(column).copied().unwrap_or(0);
+            let free = " ".repeat(width.saturating_sub(cell.chars().count()));
+            let pieces = match self.right.get(column) {
+                Some(true) => [free.as_str(), cell],
+                _ => [cell.as_str(), &free],
+            };
+            line.extend(pieces);
+            line.push_str("  ");
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_lines_do_not_end_in_blanks() {
+        let mut table = Table::new(&["NAME", "SIZE", "LABEL"], &[false, true, false]);
+        table.row(vec!["md0".into(), "1.0M".into(), String::new()]);
+        table.note("! a note of any length stands as it is".into());
+        table.row(vec!["├─md0s1".into(), "992K".into(), "root".into()]);
+        let paint = Paint { colours: false };
+        let expected = "NAME     SIZE  LABEL\nmd0      1.0M\n\
+                        ! a note of any length stands as it is\n├─md0s1  992K  root\n";
+        assert_eq!(table.render(paint), expected);
+    }
+
+    #[test]
+    fn a_label_cannot_speak_to_the_terminal() {
+        assert_eq!(
+            printable("a\u{1b}[31mb\u{202e}c\n"),
+            "a\u{fffd}[31mb\u{fffd}c\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn colours_surround_the_text_or_are_not_there() {
+        let (on, off) = (Paint { colours: true }, Paint { colours: false });
+        assert_eq!(on.alarm("x"), "\u{1b}[1m\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(off.alarm("x"), "x");
+    }
+}

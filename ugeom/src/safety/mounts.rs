@@ -1,0 +1,246 @@
+//! Who uses a block device or an image: file systems mounted from it, swap on it.
+//!
+//! Sources: proc(5) for `mountinfo` and `swaps`, sysfs(5) and
+//! Documentation/ABI/testing/sysfs-block for partitions, holders and the files behind loop
+//! devices.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Devices on devices are followed so far: more than any real pile of LVM, RAID and encryption.
+const MOST_DEVICES: usize = 1024;
+
+/// Where the system tells about itself.
+pub struct System {
+    proc: PathBuf,
+    sys: PathBuf,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self {
+            proc: "/proc".into(),
+            sys: "/sys".into(),
+        }
+    }
+}
+
+impl System {
+    /// What a block device or an image is used for (`is mounted at /mnt`), if for anything. What
+    /// cannot be looked at is taken for unused: opening it will say why.
+    pub fn use_of(&self, path: &Path) -> Option<String> {
+        let about = fs::metadata(path).ok()?;
+        let first = if about.file_type().is_block_device() {
+            vec![number(about.rdev())]
+        } else {
+            self.loops_of(&about)
+        };
+        let devices = self.with_those_above(first);
+        self.mount_of(&devices)
+            .or_else(|| self.swap_on(&devices, &about))
+    }
+
+    /// The loop devices that stand on an image.
+    fn loops_of(&self, image: &fs::Metadata) -> Vec<String> {
+        let is_it = |file: &Path| {
+            let name = read(file)?;
+            let about = fs::metadata(name.trim_end_matches('\n')).ok()?;
+            ((about.dev(), about.ino()) == (image.dev(), image.ino())).then_some(())
+        };
+        entries(&self.sys.join("block"))
+            .filter(|device| is_it(&device.join("loop/backing_file")).is_some())
+            .filter_map(|device| word(&device.join("dev")))
+            .collect()
+    }
+
+    /// The devices themselves, their partitions, and what has been put together from them (LVM,
+    /// RAID, encryption).
+    fn with_those_above(&self, first: Vec<String>) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut ahead = first;
+        while let Some(device) = ahead.pop() {
+            if found.len() >= MOST_DEVICES || !found.insert(device.clone()) {
+                continue;
+            }
+            let folder = self.sys.join("dev/block").join(&device);
+            let partitions = entries(&folder).filter(|entry| entry.join("partition").exists());
+            let above = partitions.chain(entries(&folder.join("holders")));
+            ahead.extend(above.filter_map(|entry| word(&entry.join("dev"))));
+        }
+        found
+    }
+
+    fn mount_of(&self, devices: &BTreeSet<String>) -> Option<String> {
+        let mounts = read(&self.proc.join("self/mountinfo"))?;
+        mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let (device, place) = (fields.get(2)?, fields.get(4)?);
+            // Some file systems (btrfs) have numbers of their own there; the source names the
+            // device.
+            let dash = fields.iter().position(|field| *field == "-")?;
+            let source = fields.get(dash + 2).and_then(|source| device_at(source));
+            let is_ours = devices.contains(*device) || source.is_some_and(|d| devices.contains(&d));
+            is_ours.then(|| format!("is mounted at {}", unescaped(place)))
+        })
+    }
+
+    fn swap_on(&self, devices: &BTreeSet<String>, image: &fs::Metadata) -> Option<String> {
+        let swaps = read(&self.proc.join("swaps"))?;
+        swaps.lines().skip(1).find_map(|line| {
+            let path = unescaped(line.split_whitespace().next()?);
+            let about = fs::metadata(&path).ok()?;
+            let is_image = (about.dev(), about.ino()) == (image.dev(), image.ino());
+            let is_device = about.file_type().is_block_device();
+            let is_ours = is_image || (is_device && devices.contains(&number(about.rdev())));
+            is_ours.then(|| format!("is in use as swap ({path})"))
+        })
+    }
+}
+
+/// The number of the block device at a path, as sysfs writes it.
+fn device_at(path: &str) -> Option<String> {
+    let about = fs::metadata(unescaped(path)).ok()?;
+    let is_device = about.file_type().is_block_device();
+    is_device.then(|| number(about.rdev()))
+}
+
+fn number(device: u64) -> String {
+    format!(
+        "{}:{}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device)
+    )
+}
+
+fn read(path: &Path) -> Option<String> {
+    // Mount points need not be UTF-8.
+    fs::read(path)
+        .ok()
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn word(path: &Path) -> Option<String> {
+    read(path).map(|text| text.trim().to_owned())
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+/// The kernel writes blanks, tabs, line feeds and backslashes as three octal digits.
+fn unescaped(text: &str) -> String {
+    let mut pieces = text.split('\\');
+    let mut out = pieces.next().unwrap_or("").to_owned();
+    for piece in pieces {
+        let digits = piece
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match digits {
+            Some(byte) if byte.is_ascii() => {
+                out.push(char::from(byte));
+                out.push_str(&piece[3..]);
+            }
+            _ => {
+                out.push('\\');
+                out.push_str(piece);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    struct Fake {
+        folder: tempfile::TempDir,
+        system: System,
+    }
+
+    impl Fake {
+        fn new() -> io::Result<Self> {
+            let folder = tempfile::tempdir()?;
+            let system = System {
+                proc: folder.path().join("proc"),
+                sys: folder.path().join("sys"),
+            };
+            let fake = Self { folder, system };
+            fake.put("proc/swaps", "Filename Type Size Used Priority\n")?;
+            fake.put("proc/self/mountinfo", "")?;
+            Ok(fake)
+        }
+
+        fn put(&self, path: &str, text: &str) -> io::Result<PathBuf> {
+            let path = self.folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            fs::write(&path, text)?;
+            Ok(path)
+        }
+    }
+
+    const MOUNTS: &str = "22 1 0:21 / /proc rw shared:5 - proc proc rw\n\
+        36 35 8:3 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/none rw\n";
+
+    #[test]
+    fn a_file_system_on_a_partition_of_the_disk_is_found() -> io::Result<()> {
+        let fake = Fake::new()?;
+        fake.put("proc/self/mountinfo", MOUNTS)?;
+        fake.put("sys/dev/block/8:0/sda3/partition", "3\n")?;
+        fake.put("sys/dev/block/8:0/sda3/dev", "8:3\n")?;
+        let found = fake.system.with_those_above(vec!["8:0".into()]);
+        assert_eq!(found, BTreeSet::from(["8:0".into(), "8:3".into()]));
+        let place = fake.system.mount_of(&found);
+        assert_eq!(place.as_deref(), Some("is mounted at /mnt/a b"));
+        assert_eq!(fake.system.mount_of(&BTreeSet::from(["8:0".into()])), None);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_put_together_from_devices_is_followed_and_circles_end() -> io::Result<()> {
+        let fake = Fake::new()?;
+        fake.put("sys/dev/block/8:0/holders/dm-0/dev", "253:0\n")?;
+        fake.put("sys/dev/block/253:0/holders/dm-1/dev", "253:1\n")?;
+        fake.put("sys/dev/block/253:1/holders/sda/dev", "8:0\n")?;
+        let found = fake.system.with_those_above(vec!["8:0".into()]);
+        assert_eq!(found.len(), 3);
+        Ok(())
+    }
+
+    #[test]
+    fn an_image_behind_a_mounted_loop_device_is_in_use() -> io::Result<()> {
+        let fake = Fake::new()?;
+        let image = fake.put("disk.img", "x")?;
+        fake.put("sys/block/loop7/dev", "8:3\n")?;
+        let backing = format!("{}\n", image.display());
+        fake.put("sys/block/loop7/loop/backing_file", &backing)?;
+        assert_eq!(fake.system.use_of(&image), None);
+        fake.put("proc/self/mountinfo", MOUNTS)?;
+        let found = fake.system.use_of(&image);
+        assert_eq!(found.as_deref(), Some("is mounted at /mnt/a b"));
+        let other = fake.put("other.img", "x")?;
+        assert_eq!(fake.system.use_of(&other), None);
+        Ok(())
+    }
+
+    #[test]
+    fn an_image_that_is_swap_is_in_use() -> io::Result<()> {
+        let fake = Fake::new()?;
+        let image = fake.put("swap.img", "x")?;
+        let line = format!("Filename\n{} file 4 0 -2\n", image.display());
+        fake.put("proc/swaps", &line)?;
+        let found = fake.system.use_of(&image).unwrap_or_default();
+        assert!(found.starts_with("is in use as swap ("), "{found}");
+        Ok(())
+    }
+
+    #[test]
+    fn escapes_of_the_kernel_are_resolved() {
+        assert_eq!(unescaped("/a\\040b\\134c"), "/a b\\c");
+        assert_eq!(unescaped("/a\\9\\"), "/a\\9\\");
+    }
+}
