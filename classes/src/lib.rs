@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod file;
 pub mod md;
 pub mod nop;
 pub mod part;

@@ -80,6 +80,7 @@ pub struct ClassEntry {
 
 /// All classes: devices first, then layers, then tables. Providers are tasted in this order.
 static REGISTRY: &[ClassEntry] = &[
+    crate::file::ENTRY,
     crate::md::ENTRY,
     crate::zero::ENTRY,
     crate::nop::ENTRY,

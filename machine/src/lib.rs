@@ -3,5 +3,6 @@
 pub mod buffer;
 pub mod clock;
 pub mod cpu;
+pub mod lock;
 pub mod mailbox;
 pub mod region;

@@ -26,8 +26,8 @@ pub mod unaligned;
 pub use access::{Counts, Delta};
 pub use bio::MAX_DEPTH;
 pub use bio::{
-    AttributeValue, Bio, BioId, Command, Draft, Extent, ExtentKind, FanOut, Finished, Flags, Next,
-    Request,
+    AttributeValue, Bio, BioId, Carrier, Command, Draft, Extent, ExtentKind, FanOut, Finished,
+    Flags, Next, Request,
 };
 pub use channel::Channel;
 pub use class::{AccessChange, Class, Geom, Plan, ProviderPlan, TasteError, ThreadState};

@@ -5,6 +5,7 @@
 //! [`Bio`] while they keep it. This folder holds all the unsafe code of the crate.
 
 mod borrow;
+mod carrier;
 mod draft;
 mod owned;
 mod payload;
@@ -13,6 +14,7 @@ pub(crate) mod request;
 pub(crate) mod slot;
 
 pub(crate) use borrow::{Loan, lend};
+pub use carrier::Carrier;
 pub use draft::{Draft, Finished};
 pub use owned::{Bio, BioId};
 pub(crate) use payload::Payload;

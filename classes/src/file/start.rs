@@ -1,0 +1,89 @@
+//! The data path of `file`: what the kernel does goes to the engine, questions are answered here.
+
+use super::FileGeom;
+use super::state::ThreadEngine;
+use rustix::fs::SeekFrom;
+use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
+
+/// What the data path has to know.
+pub(super) struct Facts {
+    pub writable: bool,
+    pub block_device: bool,
+    /// What direct I/O wants memory to be aligned to, bytes; 1 otherwise.
+    pub align_bytes: usize,
+    pub fwsectors: u64,
+    pub fwheads: u64,
+}
+
+pub(super) fn start(geom: &FileGeom, request: Request<'_>, cx: &mut Cx) -> Next {
+    match request.command() {
+        Command::GetAttr => attribute(&geom.facts, request),
+        Command::Extents => extents(geom, request),
+        Command::Read | Command::Write | Command::Delete | Command::Zero | Command::Flush => {
+            match cx.local::<ThreadEngine>(geom) {
+                Ok(engine) => {
+                    let (bio, next) = request.park();
+                    engine.submit(bio);
+                    next
+                }
+                Err(errno) => request.fail(errno, "this thread has no I/O engine"),
+            }
+        }
+    }
+}
+
+fn attribute(facts: &Facts, request: Request<'_>) -> Next {
+    let number = match request.attribute() {
+        "GEOM::candelete" => i64::from(facts.writable),
+        "GEOM::fwsectors" if facts.fwsectors > 0 => facts.fwsectors as i64,
+        "GEOM::fwheads" if facts.fwheads > 0 => facts.fwheads as i64,
+        _ => return request.done(Err(Errno::OPNOTSUPP)),
+    };
+    request.answer(AttributeValue::Number(number))
+}
+
+/// Where an image has holes. A block device does not say; all of it is data then.
+fn extents(geom: &FileGeom, mut request: Request<'_>) -> Next {
+    let mut at = request.offset();
+    let end = at + request.length();
+    let mut wanted = true;
+    while wanted && at < end {
+        let (kind, until) = if geom.facts.block_device {
+            (ExtentKind::Data, end)
+        } else {
+            match stretch(geom, at, end) {
+                Ok(stretch) => stretch,
+                Err(errno) => return request.fail(errno, "the file system cannot say"),
+            }
+        };
+        wanted = request.add_extent(Extent {
+            length_bytes: until - at,
+            kind,
+        });
+        at = until;
+    }
+    request.finish()
+}
+
+/// What lies at `at`, and up to where (`lseek(2)`: SEEK_DATA, SEEK_HOLE). Reads and writes give
+/// their offsets themselves, so moving the file's own offset disturbs nobody.
+fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errno> {
+    let file = &*geom.file;
+    let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+        Ok(data) => data,
+        // No data from here to the end.
+        Err(Errno::NXIO) => return Ok((ExtentKind::Hole, end)),
+        Err(Errno::INVAL) => return Ok((ExtentKind::Data, end)),
+        Err(errno) => return Err(errno),
+    };
+    if data > at {
+        return Ok((ExtentKind::Hole, data.min(end)));
+    }
+    match rustix::fs::seek(file, SeekFrom::Hole(at)) {
+        Ok(hole) if hole > at => Ok((ExtentKind::Data, hole.min(end))),
+        Ok(_) | Err(Errno::INVAL) => Ok((ExtentKind::Data, end)),
+        // The file became shorter meanwhile.
+        Err(Errno::NXIO) => Ok((ExtentKind::Hole, end)),
+        Err(errno) => Err(errno),
+    }
+}

@@ -1,0 +1,132 @@
+//! A thread's engine, and the bios that it works on.
+
+use super::ENGINE_DEPTH;
+use std::any::Any;
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use ugeom_engine::{Choice, Completion, Engine, FileId, Kind, Op, Ticket, open_engine};
+use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, ThreadState};
+
+/// The I/O engine of one thread.
+pub(super) struct ThreadEngine {
+    engine: Box<dyn Engine<Carrier>>,
+    file: FileId,
+    align_bytes: usize,
+    tickets: HashMap<BioId, Ticket>,
+    /// Durable ZEROs whose zeroes are written and that now wait for the flush.
+    flushing: Vec<BioId>,
+    /// Bios to submit once more, to flush; kept between polls so that it is allocated once.
+    again: Vec<Bio>,
+}
+
+impl ThreadEngine {
+    pub(super) fn new(file: &Arc<File>, choice: Choice, align_bytes: usize) -> Result<Self, Errno> {
+        // That it works here was checked when the geom was made; what fails now are limits.
+        let (mut engine, _) = open_engine(choice, ENGINE_DEPTH).map_err(|_| Errno::MFILE)?;
+        let file = engine.register(Arc::clone(file))?;
+        let tickets = HashMap::with_capacity(ENGINE_DEPTH as usize);
+        let (flushing, again) = (Vec::new(), Vec::new());
+        Ok(Self {
+            engine,
+            file,
+            align_bytes,
+            tickets,
+            flushing,
+            again,
+        })
+    }
+
+    pub(super) fn submit(&mut self, bio: Bio) {
+        let kind = match bio.command() {
+            Command::Write => Kind::Write {
+                durable: bio.flags().contains(Flags::FUA),
+            },
+            Command::Delete => Kind::Discard,
+            Command::Zero => Kind::Zero,
+            Command::Flush => Kind::Flush,
+            Command::Read | Command::GetAttr | Command::Extents => Kind::Read,
+        };
+        self.submit_as(kind, bio);
+    }
+
+    fn submit_as(&mut self, kind: Kind, bio: Bio) {
+        let id = bio.id();
+        let op = Op {
+            kind,
+            file: self.file,
+            offset: bio.offset(),
+            length: bio.length(),
+        };
+        let ticket = self.engine.submit(op, Carrier::new(bio, self.align_bytes));
+        self.tickets.insert(id, ticket);
+    }
+}
+
+impl Drop for ThreadEngine {
+    fn drop(&mut self) {
+        // The kernel takes a ring apart at its leisure; a file that is taken out of it first is
+        // free at once, with its lock and its exclusive hold on a device.
+        self.engine.unregister(self.file);
+    }
+}
+
+impl ThreadState for ThreadEngine {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn poll(&mut self, completions: &mut Completions<'_>) {
+        let Self {
+            engine,
+            tickets,
+            flushing,
+            again,
+            ..
+        } = self;
+        engine.reap(&mut |Completion { memory, result }: Completion<Carrier>| {
+            let bio = memory.into_bio();
+            let id = bio.id();
+            tickets.remove(&id);
+            let flushed = flushing.iter().position(|waiting| *waiting == id);
+            if let Some(at) = flushed {
+                flushing.swap_remove(at);
+            }
+            let zeroed = bio.command() == Command::Zero && bio.flags().contains(Flags::FUA);
+            match result {
+                Ok(_) if zeroed && flushed.is_none() => again.push(bio),
+                Ok(_) if zeroed => {
+                    let length = bio.length();
+                    completions.push(bio, Ok(length));
+                }
+                Ok(bytes) if bytes < bio.length() => completions.push_failed(
+                    bio,
+                    Errno::IO,
+                    "the file ends here: it has become shorter since it was opened",
+                ),
+                Ok(bytes) => completions.push(bio, Ok(bytes)),
+                Err(errno) => completions.push_failed(bio, errno, "the system failed it"),
+            }
+        });
+        while let Some(bio) = self.again.pop() {
+            self.flushing.push(bio.id());
+            self.submit_as(Kind::Flush, bio);
+        }
+        self.engine.flush_submissions();
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.engine.wait_fd()
+    }
+
+    fn cancel(&mut self, id: BioId) {
+        if let Some(ticket) = self.tickets.get(&id) {
+            self.engine.cancel(*ticket);
+        }
+    }
+}

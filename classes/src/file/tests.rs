@@ -1,0 +1,344 @@
+//! Images and devices, good and bad, on every engine.
+
+use crate::{TargetOptions, open_target};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use ugeom_machine::buffer::Buffer;
+use ugeom_stack::{Command, Delta, Errno, ExtentKind, Flags};
+
+const ENGINES: [&str; 3] = ["auto", "sync", "io_uring"];
+
+fn image(dir: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = dir.path().join(name);
+    fs::write(&path, bytes).expect("an image");
+    path
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 7 + at / 509) as u8).collect()
+}
+
+fn writable() -> TargetOptions {
+    TargetOptions {
+        writable: true,
+        ..TargetOptions::default()
+    }
+}
+
+/// The target text of a path with options.
+fn text(path: &Path, options: &str) -> String {
+    format!("\"{}\"?{options}", path.display())
+}
+
+fn refusal(text: &str, options: &TargetOptions) -> String {
+    open_target(text, options)
+        .err()
+        .expect("refused")
+        .to_string()
+}
+
+#[test]
+fn what_lies_in_an_image_is_read_by_every_engine() {
+    let dir = TempDir::new().expect("a directory");
+    let bytes = pattern(64 * 1024);
+    let path = image(&dir, "disk.img", &bytes);
+    for engine in ENGINES {
+        let target = open_target(
+            &text(&path, &format!("engine={engine}")),
+            &TargetOptions::default(),
+        );
+        let target = target.expect("open");
+        assert_eq!(target.name, "disk.img");
+        let opened = target.stack.open(target.top, Delta::READ).expect("open");
+        let mut channel = target.stack.channel(16).expect("a channel");
+        let mut into = vec![0; 4096];
+        assert_eq!(
+            channel.read(&opened, 512, &mut into).expect("read"),
+            4096,
+            "{engine}"
+        );
+        assert_eq!(into, bytes[512..4608]);
+        assert_eq!(
+            channel
+                .read(&opened, 63 * 1024, &mut into)
+                .expect("the end"),
+            1024
+        );
+        for index in 0..16 {
+            let draft = channel
+                .bio()
+                .expect("a bio")
+                .read(index * 4096, Buffer::new(4096));
+            channel.submit(&opened, draft.cookie(index));
+        }
+        let mut seen = 0;
+        while channel.wait(None) > 0 {
+            while let Some(mut finished) = channel.finished() {
+                assert_eq!(finished.result(), Ok(4096));
+                let at = finished.cookie() as usize * 4096;
+                let buffer = finished.take_buffer().expect("its buffer");
+                assert_eq!(&buffer[..], &bytes[at..at + 4096]);
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 16, "{engine}");
+    }
+}
+
+#[test]
+fn writes_reach_the_file_and_zero_and_delete_read_as_zero() {
+    for engine in ENGINES {
+        let dir = TempDir::new().expect("a directory");
+        let path = image(&dir, "disk.img", &pattern(64 * 1024));
+        let mut expected = pattern(64 * 1024);
+        {
+            let target = open_target(&text(&path, &format!("engine={engine}")), &writable());
+            let target = target.expect("open");
+            let opened = target
+                .stack
+                .open(target.top, Delta::READ_WRITE)
+                .expect("open");
+            let mut channel = target.stack.channel(4).expect("a channel");
+            assert_eq!(
+                channel.write(&opened, 1024, &[9; 1536]).expect("write"),
+                1536
+            );
+            expected[1024..2560].fill(9);
+            for (command, at) in [(Command::Zero, 8192), (Command::Delete, 16384)] {
+                assert_eq!(
+                    channel.discard(&opened, command, at, 4096).expect("zero"),
+                    4096
+                );
+                expected[at as usize..at as usize + 4096].fill(0);
+            }
+            let draft = channel
+                .bio()
+                .expect("a bio")
+                .discard(Command::Zero, 32768, 512);
+            channel.submit(&opened, draft.flags(Flags::FUA));
+            channel.wait(None);
+            assert_eq!(channel.finished().expect("done").result(), Ok(512));
+            expected[32768..33280].fill(0);
+            channel.flush(&opened).expect("flush");
+        }
+        assert_eq!(fs::read(&path).expect("the image"), expected, "{engine}");
+    }
+}
+
+#[test]
+fn a_read_only_target_cannot_be_opened_for_writing() {
+    let dir = TempDir::new().expect("a directory");
+    let path = image(&dir, "disk.img", &[0; 4096]);
+    let target = open_target(&text(&path, "direct=0"), &TargetOptions::default()).expect("open");
+    let refused = target
+        .stack
+        .open(target.top, Delta::READ_WRITE)
+        .err()
+        .expect("refused");
+    assert_eq!(refused.errno(), Errno::ROFS);
+}
+
+#[test]
+fn a_second_writer_is_refused_and_a_reader_is_not() {
+    let dir = TempDir::new().expect("a directory");
+    let path = image(&dir, "disk.img", &[0; 4096]);
+    let first = open_target(&text(&path, "direct=0"), &writable()).expect("the first");
+    let refused = refusal(&text(&path, "direct=0"), &writable());
+    assert!(
+        refused.ends_with("somebody else has it open for writing (it is locked)"),
+        "{refused}"
+    );
+    open_target(&text(&path, "direct=0"), &TargetOptions::default()).expect("a reader");
+    drop(first);
+    open_target(&text(&path, "direct=0"), &writable()).expect("free again");
+}
+
+#[test]
+fn what_is_no_disk_is_refused_with_what_it_is() {
+    let dir = TempDir::new().expect("a directory");
+    let options = TargetOptions::default();
+    let cases = [
+        (image(&dir, "empty", &[]), "is empty: 0 bytes"),
+        (
+            image(&dir, "short", &[0; 511]),
+            "has 511 bytes, less than one sector of 512",
+        ),
+        (
+            dir.path().to_owned(),
+            "is a directory, not an image or a block device",
+        ),
+        (
+            PathBuf::from("/dev/null"),
+            "is a character device, not an image or a block device",
+        ),
+        (
+            dir.path().join("missing"),
+            "No such file or directory (os error 2)",
+        ),
+    ];
+    for (path, reason) in cases {
+        let refused = refusal(&text(&path, "engine=sync"), &options);
+        assert!(refused.contains(&path.display().to_string()), "{refused}");
+        assert!(refused.ends_with(reason), "{refused}");
+    }
+}
+
+#[test]
+fn bytes_after_the_last_whole_sector_are_left_out_and_marked() {
+    let dir = TempDir::new().expect("a directory");
+    let path = image(&dir, "odd", &[1; 1000]);
+    let target = open_target(&text(&path, "engine=sync"), &TargetOptions::default()).expect("open");
+    let tree = target.stack.tree();
+    let provider = tree.provider("odd").expect("odd");
+    assert_eq!(provider.mediasize_bytes, 512);
+    let mark = provider.mark.as_deref().expect("a mark");
+    assert_eq!(mark, "the last 488 bytes are no whole sector: left out");
+}
+
+#[test]
+fn an_image_that_shrinks_while_open_is_a_clear_error() {
+    for engine in ENGINES {
+        let dir = TempDir::new().expect("a directory");
+        let path = image(&dir, "disk.img", &pattern(64 * 1024));
+        let target = open_target(
+            &text(&path, &format!("engine={engine}")),
+            &TargetOptions::default(),
+        );
+        let target = target.expect("open");
+        let opened = target.stack.open(target.top, Delta::READ).expect("open");
+        let mut channel = target.stack.channel(1).expect("a channel");
+        File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|f| f.set_len(8192))
+            .expect("shrink");
+        assert_eq!(
+            channel
+                .read(&opened, 4096, &mut [0; 4096])
+                .expect("still there"),
+            4096
+        );
+        let error = channel
+            .read(&opened, 6144, &mut [0; 4096])
+            .expect_err("gone");
+        assert_eq!(
+            (error.errno, error.provider.as_str()),
+            (Errno::IO, "disk.img"),
+            "{engine}"
+        );
+        assert!(error.reason.contains("has become shorter"), "{error}");
+    }
+}
+
+#[test]
+fn holes_are_found() {
+    let dir = TempDir::new().expect("a directory");
+    let path = dir.path().join("sparse");
+    let file = File::create(&path).expect("create");
+    file.set_len(8 << 20).expect("size");
+    file.write_all_at(&[1; 65536], 4 << 20).expect("data");
+    let target = open_target(&text(&path, "engine=sync"), &TargetOptions::default()).expect("open");
+    let opened = target.stack.open(target.top, Delta::READ).expect("open");
+    let mut channel = target.stack.channel(1).expect("a channel");
+    let extents = channel.extents(&opened, 0, 8 << 20, 16).expect("extents");
+    assert_eq!(
+        extents
+            .iter()
+            .map(|extent| extent.length_bytes)
+            .sum::<u64>(),
+        8 << 20
+    );
+    let data: u64 = extents
+        .iter()
+        .filter(|extent| extent.kind == ExtentKind::Data)
+        .map(|extent| extent.length_bytes)
+        .sum();
+    assert!((65536..8 << 20).contains(&data), "{extents:?}");
+    let few = channel.extents(&opened, 0, 8 << 20, 1).expect("one");
+    assert_eq!(few.len(), 1);
+}
+
+#[test]
+fn direct_io_takes_memory_of_any_alignment() {
+    let dir = TempDir::new_in(env!("CARGO_MANIFEST_DIR")).expect("a directory");
+    let bytes = pattern(64 * 1024);
+    let path = image(&dir, "disk.img", &bytes);
+    for engine in ENGINES {
+        let text = text(&path, &format!("engine={engine}&direct=1"));
+        let target = match open_target(&text, &writable()) {
+            Ok(target) => target,
+            Err(error) => {
+                assert!(error.to_string().contains("no direct I/O"), "{error}");
+                ugeom_testkit::skip(
+                    "direct_io_takes_memory_of_any_alignment",
+                    &error.to_string(),
+                );
+                return;
+            }
+        };
+        let opened = target
+            .stack
+            .open(target.top, Delta::READ_WRITE)
+            .expect("open");
+        let mut channel = target.stack.channel(1).expect("a channel");
+        let mut into = vec![0; 4097];
+        assert_eq!(
+            channel.read(&opened, 512, &mut into[1..]).expect("read"),
+            4096,
+            "{engine}"
+        );
+        assert_eq!(into[1..], bytes[512..4608]);
+        assert_eq!(
+            channel.write(&opened, 512, &into[1..]).expect("write"),
+            4096
+        );
+        drop(opened);
+        drop(channel);
+        drop(target);
+        assert_eq!(fs::read(&path).expect("the image"), bytes);
+    }
+}
+
+#[test]
+fn geometry_is_what_the_user_says() {
+    let dir = TempDir::new().expect("a directory");
+    let path = image(&dir, "flp", &[0; 1_474_560]);
+    let target = open_target(
+        &text(&path, "fwsectors=18&fwheads=2"),
+        &TargetOptions::default(),
+    );
+    let target = target.expect("open");
+    let opened = target.stack.open(target.top, Delta::READ).expect("open");
+    let mut channel = target.stack.channel(1).expect("a channel");
+    for (name, expected) in [("GEOM::fwsectors", "18"), ("GEOM::fwheads", "2")] {
+        let value = channel
+            .attribute(&opened, name)
+            .expect("asked")
+            .expect("answered");
+        assert_eq!(value.to_string(), expected);
+    }
+    assert_eq!(
+        channel.attribute(&opened, "GEOM::ident").expect("asked"),
+        None
+    );
+}
+
+#[test]
+fn a_larger_sector_size_is_kept_to() {
+    let dir = TempDir::new().expect("a directory");
+    let path = image(&dir, "disk.img", &[0; 8192]);
+    let target = open_target(&text(&path, "sectorsize=4096"), &TargetOptions::default());
+    let target = target.expect("open");
+    let opened = target.stack.open(target.top, Delta::READ).expect("open");
+    let mut channel = target.stack.channel(1).expect("a channel");
+    assert_eq!(
+        channel.read(&opened, 4096, &mut [0; 4096]).expect("read"),
+        4096
+    );
+    let error = channel
+        .read(&opened, 512, &mut [0; 512])
+        .expect_err("unaligned");
+    assert_eq!(error.errno, Errno::INVAL);
+}
