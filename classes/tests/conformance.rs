@@ -62,6 +62,10 @@ const ROWS: &[Row] = &[
         Promises::DISK,
     ),
     row("nop", "zero | nop | nop", ZERO),
+    row("file", "IMAGE?engine=auto", Promises::DISK),
+    row("file", "IMAGE?engine=sync", Promises::DISK),
+    row("file", "IMAGE?engine=sync&sectorsize=4k", Promises::DISK),
+    row("file", "IMAGE | nop:hook=1", Promises::DISK),
 ];
 
 fn open(target: &str, options: Options) -> Device {
@@ -72,12 +76,17 @@ fn open(target: &str, options: Options) -> Device {
         statistics: options.statistics,
         ..TargetOptions::default()
     };
-    let opened = open_target(target, &options);
+    // `IMAGE` stands for a new file of zeroes.
+    let dir = tempfile::TempDir::new().expect("a directory for the image");
+    let image = dir.path().join("image");
+    std::fs::write(&image, vec![0; 1 << 20]).expect("an image");
+    let text = target.replace("IMAGE", &image.display().to_string());
+    let opened = open_target(&text, &options);
     let opened = opened.unwrap_or_else(|error| panic!("{target}: {error}"));
     Device {
         stack: opened.stack,
         provider: opened.top,
-        keep: Box::new(()),
+        keep: Box::new(dir),
     }
 }
 
@@ -114,4 +123,9 @@ fn zero_conforms() {
 #[test]
 fn nop_conforms() {
     conforms("nop");
+}
+
+#[test]
+fn file_conforms() {
+    conforms("file");
 }
