@@ -1,8 +1,9 @@
 //! What the tables have in common when they taste: the media, a reader of sectors, and what stands
 //! below.
 
+use super::rules::Below;
 use ugeom_format::Media;
-use ugeom_stack::{AttributeValue, TasteError, Taster};
+use ugeom_stack::{TasteError, Taster};
 
 /// A table with more partitions than this is not looked into any further. Real disks have 128 at
 /// the most; the limit bounds what a hostile image can make of 4,096 entries that all lead to one
@@ -28,29 +29,11 @@ pub(super) fn reader<'t>(
     }
 }
 
-/// The scheme of the table that made the provider, or one further below; `None` on a whole disk.
-pub(super) fn scheme_below(taster: &mut Taster<'_>) -> Option<String> {
-    text(taster, "PART::scheme")
-}
-
-/// The type of the partition that is tasted, in gpart's words.
-pub(super) fn type_below(taster: &mut Taster<'_>) -> Option<String> {
-    text(taster, "PART::type")
-}
-
-fn text(taster: &mut Taster<'_>, name: &str) -> Option<String> {
-    match taster.attribute(name)? {
-        AttributeValue::Text(text) => Some(text),
-        AttributeValue::Number(_) => None,
-    }
-}
-
-/// The type byte of the MBR or EBR partition that is tasted.
-pub(super) fn mbr_type(taster: &mut Taster<'_>) -> Option<u8> {
-    match taster.attribute("MBR::type")? {
-        AttributeValue::Number(number) => u8::try_from(number).ok(),
-        AttributeValue::Text(_) => None,
-    }
+/// True when a table of that scheme may stand on the provider.
+pub(super) fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
+    Below::ask(|name| taster.attribute(name))
+        .refuses(scheme)
+        .is_none()
 }
 
 /// True when the provider is one of so many that nobody looks into them.

@@ -24,7 +24,9 @@
 pub mod apm;
 pub mod bsd;
 pub mod ebr;
+pub mod edit;
 pub mod gpt;
 mod look;
 pub mod mbr;
+mod rules;
 pub mod slicer;

@@ -17,7 +17,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
     let Some(media) = look::media(taster) else {
         return Ok(None);
     };
-    if look::scheme_below(taster).is_some() {
+    if !look::may_stand(taster, NAME) {
         return Ok(None);
     }
     let Ok(sector) = taster.sector(0) else {

@@ -7,17 +7,16 @@
 //! label is a leaf here.
 
 use super::NAME;
+use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use crate::part::{gpt, look};
 use ugeom_format::bsd::{self, Label, RAW_PARTITION, Slice};
-use ugeom_format::mbr::PartType;
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
     let Some(media) = look::media(taster) else {
         return Ok(None);
     };
-    if !may_hold_a_label(taster) || look::is_one_of_too_many(taster) {
+    if !look::may_stand(taster, NAME) || look::is_one_of_too_many(taster) {
         return Ok(None);
     }
     let unit = u64::from(media.sector_size_bytes);
@@ -46,15 +45,6 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         parts: parts.collect(),
     };
     Ok(slicer::plan(taster, table))
-}
-
-fn may_hold_a_label(taster: &mut Taster<'_>) -> bool {
-    match look::scheme_below(taster).as_deref() {
-        Some("MBR" | "EBR") => look::mbr_type(taster) == Some(PartType::FREEBSD.0),
-        Some(gpt::NAME) => look::type_below(taster).as_deref() == Some("freebsd"),
-        Some(NAME) => false,
-        _ => true,
-    }
 }
 
 fn part(below: &str, unit: u64, label: &Label, slice: &Slice) -> Part {

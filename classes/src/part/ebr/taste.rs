@@ -1,16 +1,15 @@
 //! Follows the chain of extended boot records in an extended partition.
 //!
-//! Rules of `g_mbrext_taste`: only on a provider that an MBR made with an extended type; the
-//! logical partitions are named after the disk, not after the extended partition, and counted from
-//! 5 in the order of the chain; a record without a partition has no number. A chain that breaks
-//! gives the partitions before the break, and the last of them is marked.
+//! Rules of `g_mbrext_taste`: only on a partition of an MBR that has an extended type; the logical
+//! partitions are named after the disk, not after the extended partition, and counted from 5 in the
+//! order of the chain; a record without a partition has no number. A chain that breaks gives the
+//! partitions before the break, and the last of them is marked.
 //!
 //! GEOM has no name for the logical partitions of a second extended partition on the same disk;
 //! here they carry its name, `md0s3s5`, because `md0s5` is taken by the first.
 
 use super::NAME;
 use crate::part::look;
-use crate::part::mbr;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::ebr::{EbrWalk, Logical};
 use ugeom_format::mbr::PartType;
@@ -22,11 +21,10 @@ const FIRST_NUMBER: usize = 5;
 const MOST_LOGICALS: usize = 256;
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let extended = |number: u8| PartType(number).is_extended();
     let Some(media) = look::media(taster) else {
         return Ok(None);
     };
-    if taster.geom().class != mbr::NAME || !look::mbr_type(taster).is_some_and(extended) {
+    if !look::may_stand(taster, NAME) {
         return Ok(None);
     }
     let (logicals, damage) = follow(taster, EbrWalk::new(0, media.sectors));

@@ -19,7 +19,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
     let Some(media) = look::media(taster).filter(|media| media.sectors >= LEAST_SECTORS) else {
         return Ok(None);
     };
-    if look::scheme_below(taster).is_some() {
+    if !look::may_stand(taster, NAME) {
         return Ok(None);
     }
     let mbr = taster

@@ -12,7 +12,7 @@ use ugeom_format::mbr::{ENTRIES, Entry, Mbr};
 use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    if look::media(taster).is_none() || look::scheme_below(taster).is_some() {
+    if look::media(taster).is_none() || !look::may_stand(taster, NAME) {
         return Ok(None);
     }
     // The one class that says so: without sector 0 nothing can be found on the disk.

@@ -1,0 +1,108 @@
+//! Why a partition table was not changed.
+
+use super::Found;
+use ugeom_format::plan::{self, Scheme};
+use ugeom_stack::IoError;
+
+/// Why an edit was refused or failed. Unless it says that a write failed, nothing was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The provider went away.
+    #[error("the provider is gone")]
+    Gone,
+    /// A sector size that no table here is defined for.
+    #[error(
+        "{provider} has sectors of {sectorsize_bytes} bytes; \
+         partition tables need a power of two from 512 to 65536"
+    )]
+    SectorSize {
+        /// The provider.
+        provider: String,
+        /// Its sector size in bytes.
+        sectorsize_bytes: u32,
+    },
+    /// Nobody would look for the table there.
+    #[error("a {scheme} table on {provider} would never be looked for: {reason}")]
+    Nested {
+        /// The provider.
+        provider: String,
+        /// The scheme that was asked for.
+        scheme: Scheme,
+        /// Which rule forbids it.
+        reason: String,
+    },
+    /// The provider carries something that a new table would destroy.
+    #[error("{provider} carries {}; nothing was written, force overwrites it", list(.found))]
+    Found {
+        /// The provider.
+        provider: String,
+        /// What was found, and where; never empty.
+        found: Vec<Found>,
+    },
+    /// No table that can be edited.
+    #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
+    NoTable {
+        /// The provider.
+        provider: String,
+        /// Why a table that is there cannot be used.
+        damaged: Option<String>,
+    },
+    /// More than one table, and none was named.
+    #[error("{provider} carries more than one table ({}): name the scheme", names(.schemes))]
+    Several {
+        /// The provider.
+        provider: String,
+        /// The schemes.
+        schemes: Vec<Scheme>,
+    },
+    /// The table does not allow the change.
+    #[error("{provider}: {error}")]
+    Plan {
+        /// The provider.
+        provider: String,
+        /// The reason.
+        #[source]
+        error: plan::Error,
+    },
+    /// Reading failed, or a write did, in which case the table may be half written.
+    #[error("{doing}: {error}")]
+    Io {
+        /// What was being done (`reading the table of md0`).
+        doing: String,
+        /// The reason.
+        #[source]
+        error: IoError,
+    },
+    /// A write ended early.
+    #[error("writing the table of {provider}: {done} of {wanted} bytes at {offset_bytes}")]
+    Short {
+        /// The provider.
+        provider: String,
+        /// Where, in bytes.
+        offset_bytes: u64,
+        /// Bytes written.
+        done: usize,
+        /// Bytes to be written.
+        wanted: usize,
+    },
+    /// The system gave no random numbers for a GUID.
+    #[error("no random numbers for a GUID: {0}")]
+    Random(#[source] std::io::Error),
+}
+
+fn list(found: &[Found]) -> String {
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    found.join(", ")
+}
+
+fn names(schemes: &[Scheme]) -> String {
+    let names: Vec<String> = schemes.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+fn because(damaged: &Option<String>) -> String {
+    damaged
+        .as_ref()
+        .map_or_else(String::new, |damaged| format!(": {damaged}"))
+}

@@ -1,0 +1,176 @@
+//! An opened provider as the planners of `ugeom_format` see it: sectors in, sectors out.
+
+use super::{EditError, Found};
+use ugeom_format::plan::{self, Scheme, Table};
+use ugeom_format::{Media, SectorWrite, gpt};
+use ugeom_stack::{Channel, Errno, IoError, Opened};
+
+/// The largest single read.
+const PIECE_BYTES: u64 = 128 << 10;
+
+/// An opened provider with its media.
+pub(super) struct Disk<'a> {
+    pub name: String,
+    pub media: Media,
+    pub size_bytes: u64,
+    channel: &'a mut Channel,
+    opened: &'a Opened,
+}
+
+impl<'a> Disk<'a> {
+    pub(super) fn new(channel: &'a mut Channel, opened: &'a Opened) -> Result<Self, EditError> {
+        let view = opened.view().ok_or(EditError::Gone)?;
+        let media = Media::new(view.mediasize_bytes, view.sectorsize_bytes);
+        let media = media.ok_or_else(|| EditError::SectorSize {
+            provider: view.name.clone(),
+            sectorsize_bytes: view.sectorsize_bytes,
+        })?;
+        let size_bytes = view.mediasize_bytes;
+        Ok(Self {
+            name: view.name,
+            media,
+            size_bytes,
+            channel,
+            opened,
+        })
+    }
+
+    /// Reads sectors for a decoder.
+    pub(super) fn reader(&mut self) -> impl FnMut(u64, u64) -> Result<Vec<u8>, String> + '_ {
+        let unit = u64::from(self.media.sector_size_bytes);
+        move |lba, count| {
+            let place = lba.checked_mul(unit).zip(count.checked_mul(unit));
+            let (offset, length) = place.ok_or("the sector number is too large")?;
+            self.read(offset, length).map_err(|error| error.to_string())
+        }
+    }
+
+    /// Reads a range of whole sectors; shorter at the end of the media.
+    pub(super) fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, IoError> {
+        let end = offset.saturating_add(length).min(self.size_bytes);
+        let mut bytes = vec![0; end.saturating_sub(offset) as usize];
+        let mut done = 0;
+        for piece in bytes.chunks_mut(PIECE_BYTES as usize) {
+            let read = self
+                .channel
+                .read(self.opened, offset + done as u64, piece)?;
+            done += read;
+            if read < piece.len() {
+                break;
+            }
+        }
+        bytes.truncate(done);
+        Ok(bytes)
+    }
+
+    /// The one table, or the one of a scheme.
+    pub(super) fn table(&mut self, scheme: Option<Scheme>) -> Result<Table, EditError> {
+        let mut tables = match scheme {
+            Some(scheme) => {
+                let table = Table::load(scheme, self.media, &mut self.reader());
+                return table.map_err(|error| EditError::NoTable {
+                    provider: self.name.clone(),
+                    damaged: Some(error.to_string()),
+                });
+            }
+            None => Table::load_all(self.media, &mut self.reader()),
+        };
+        if tables.len() > 1 {
+            return Err(EditError::Several {
+                provider: self.name.clone(),
+                schemes: tables.iter().map(Table::scheme).collect(),
+            });
+        }
+        tables.pop().ok_or_else(|| self.no_table())
+    }
+
+    /// Says that there is no table, and why not when there are traces of one.
+    pub(super) fn no_table(&mut self) -> EditError {
+        let provider = self.name.clone();
+        let media = self.media;
+        let traces = gpt::Gpt::read(media, &mut self.reader()).is_present();
+        let gpt = match traces {
+            true => Table::load(Scheme::Gpt, media, &mut self.reader()).err(),
+            false => None,
+        };
+        let bsd = || match Table::load(Scheme::Bsd, media, &mut self.reader()) {
+            Err(plan::Error::Bsd(ugeom_format::bsd::Error::NotFound)) | Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        let damaged = gpt.or_else(bsd).map(|error| error.to_string());
+        EditError::NoTable { provider, damaged }
+    }
+
+    pub(super) fn plan_error(&self, error: plan::Error) -> EditError {
+        EditError::Plan {
+            provider: self.name.clone(),
+            error,
+        }
+    }
+
+    /// Writes, each write durable before the next begins.
+    pub(super) fn write(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {
+        let unit = u64::from(self.media.sector_size_bytes);
+        for write in writes {
+            self.write_at(write.lba * unit, &write.data)?;
+        }
+        Ok(())
+    }
+
+    fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), EditError> {
+        let failed = |error| EditError::Io {
+            doing: format!("writing the table of {}", self.name),
+            error,
+        };
+        let done = self
+            .channel
+            .write(self.opened, offset_bytes, data)
+            .map_err(failed)?;
+        if done < data.len() {
+            return Err(EditError::Short {
+                provider: self.name.clone(),
+                offset_bytes,
+                done,
+                wanted: data.len(),
+            });
+        }
+        match self.channel.flush(self.opened) {
+            // A device without a cache need not know FLUSH.
+            Err(error) if error.errno != Errno::OPNOTSUPP => Err(failed(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Overwrites the magic of everything found with zeros, as wipefs(8) does.
+    pub(super) fn wipe(&mut self, found: &[Found]) -> Result<(), EditError> {
+        let unit = u64::from(self.media.sector_size_bytes);
+        for place in found.iter().flat_map(|found| &found.places) {
+            let first = place.offset_bytes / unit * unit;
+            let end = place.offset_bytes.saturating_add(place.length_bytes);
+            let length = end.next_multiple_of(unit) - first;
+            let read = self.read(first, length);
+            let mut sectors = read.map_err(|error| EditError::Io {
+                doing: format!("reading what {} carries", self.name),
+                error,
+            })?;
+            let skip = (place.offset_bytes - first) as usize;
+            if let Some(magic) = sectors.get_mut(skip..skip + place.length_bytes as usize) {
+                magic.fill(0);
+                self.write_at(first, &sectors)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sector 0, whose boot code a new table keeps; empty when it held something else.
+    pub(super) fn boot_sector(&mut self, found: &[Found]) -> Result<Vec<u8>, EditError> {
+        if found.iter().any(|found| found.owns_sector0) {
+            return Ok(Vec::new());
+        }
+        let size = u64::from(self.media.sector_size_bytes);
+        self.read(0, size).map_err(|error| EditError::Io {
+            doing: format!("reading sector 0 of {}", self.name),
+            error,
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Editing partition tables on an opened provider, in the manner of gpart(8): create, add, delete,
+//! recover, show.
+//!
+//! ```text
+//! provider, open for writing (r1w1)
+//!   read     the sectors that a table may stand in
+//!   plan     ugeom_format::plan: the change, in memory; refused here, nothing has happened
+//!   found    create only: what the new table would destroy, refused without force
+//!   write    backup first, then primary, the protective MBR last; FLUSH after each
+//! last write close: the classes taste, the new partitions appear
+//! ```
+//! Each write is durable before the next one begins, so that a GPT has one good copy at every
+//! moment. A provider whose partitions are open cannot be opened for writing at all (GEOM's access
+//! rules), so nothing here is changed under a user's feet.
+
+mod error;
+pub mod found;
+mod media;
+
+pub use error::EditError;
+pub use found::Found;
+
+use super::rules::Below;
+use media::Disk;
+use std::io::Read;
+use ugeom_format::plan::{self, NewPart, Scheme, Table};
+use ugeom_stack::{Channel, Opened};
+
+/// What a new table is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Create {
+    /// Its scheme.
+    pub scheme: Scheme,
+    /// Number of entries, where the scheme lets one choose (`gpart create -n`).
+    pub entries: Option<u32>,
+    /// Destroy what is there.
+    pub force: bool,
+}
+
+/// A partition that was added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Its place in the table, from 1.
+    pub index: u32,
+    /// The provider's name, `md0p1`.
+    pub provider: String,
+    /// First sector.
+    pub start: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+}
+
+/// All tables that can be edited, outermost first: what `gpart show` lists, with free space and
+/// damage. [`Table::show`] prints one. Nothing is written; reading access is enough.
+///
+/// # Errors
+/// [`EditError::NoTable`] when there is none, with the reason when there is a damaged one.
+pub fn show(channel: &mut Channel, opened: &Opened) -> Result<Vec<Table>, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let tables = Table::load_all(disk.media, &mut disk.reader());
+    if tables.is_empty() {
+        return Err(disk.no_table());
+    }
+    Ok(tables)
+}
+
+/// Makes a new, empty table.
+///
+/// # Errors
+/// [`EditError::Nested`] where nobody would look for the table, [`EditError::Found`] without
+/// `force` when the provider carries a table or a file system, [`EditError::Plan`] when the scheme
+/// does not fit; nothing is written then. [`EditError::Io`] while writing.
+pub fn create(channel: &mut Channel, opened: &Opened, wanted: &Create) -> Result<Table, EditError> {
+    let below = Below::ask(|name| channel.attribute(opened, name).ok().flatten());
+    let mut disk = Disk::new(channel, opened)?;
+    let scheme = wanted.scheme;
+    if let Some(reason) = below.refuses(&scheme.to_string()) {
+        return Err(EditError::Nested {
+            provider: disk.name,
+            scheme,
+            reason,
+        });
+    }
+    let found = found::all(&mut disk)?;
+    if !found.is_empty() && !wanted.force {
+        return Err(EditError::Found {
+            provider: disk.name,
+            found,
+        });
+    }
+    let mut request = plan::Create {
+        entries: wanted.entries,
+        random: random()?,
+        sector0: Vec::new(),
+    };
+    // Asked first without the old boot code, so that a refusal comes before anything is wiped.
+    Table::create(scheme, disk.media, &request).map_err(|error| disk.plan_error(error))?;
+    disk.wipe(&found)?;
+    request.sector0 = disk.boot_sector(&found)?;
+    let table = Table::create(scheme, disk.media, &request);
+    let table = table.map_err(|error| disk.plan_error(error))?;
+    disk.write(&table.encode())?;
+    Ok(table)
+}
+
+/// Adds a partition. Without a scheme the provider must carry one table only. The GUID is made
+/// here; [`NewPart::random`] does not count.
+///
+/// # Errors
+/// [`EditError::NoTable`], [`EditError::Several`], and [`EditError::Plan`] when the table does not
+/// allow it; nothing is written then. [`EditError::Io`] while writing.
+pub fn add(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    wanted: &NewPart,
+) -> Result<Added, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let mut table = disk.table(scheme)?;
+    let wanted = NewPart {
+        random: random()?,
+        ..wanted.clone()
+    };
+    let index = table.add(&wanted).map_err(|error| disk.plan_error(error))?;
+    disk.write(&table.encode())?;
+    let part = table.parts().into_iter().find(|part| part.index == index);
+    let (suffix, start, sectors) = part.map_or((String::new(), 0, 0), |part| {
+        (part.suffix, part.start, part.sectors)
+    });
+    Ok(Added {
+        index,
+        provider: format!("{}{suffix}", disk.name),
+        start,
+        sectors,
+    })
+}
+
+/// Deletes a partition; its contents stay where they are. Answers with the provider's name.
+///
+/// # Errors
+/// As [`add`].
+pub fn delete(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    index: u32,
+) -> Result<String, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let mut table = disk.table(scheme)?;
+    let part = table.parts().into_iter().find(|part| part.index == index);
+    table
+        .delete(index)
+        .map_err(|error| disk.plan_error(error))?;
+    disk.write(&table.encode())?;
+    let suffix = part.map_or_else(String::new, |part| part.suffix);
+    Ok(format!("{}{suffix}", disk.name))
+}
+
+/// Makes a damaged GPT whole from its good copy and answers with what was wrong; empty, and
+/// nothing written, for a healthy one.
+///
+/// # Errors
+/// [`EditError::NoTable`] when there is no GPT or neither copy is good, [`EditError::Plan`] when a
+/// partition lies where the backup has to go; nothing is written then. [`EditError::Io`] while
+/// writing.
+pub fn recover(channel: &mut Channel, opened: &Opened) -> Result<Vec<String>, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let mut table = disk.table(Some(Scheme::Gpt))?;
+    if table.damage().is_empty() {
+        return Ok(Vec::new());
+    }
+    let repaired = table.recover().map_err(|error| disk.plan_error(error))?;
+    disk.write(&table.encode())?;
+    Ok(repaired)
+}
+
+/// Bytes for GUIDs and disk signatures, from the system.
+fn random() -> Result<[u8; 16], EditError> {
+    let mut bytes = [0; 16];
+    let source = std::fs::File::open("/dev/urandom");
+    source
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .map_err(EditError::Random)?;
+    Ok(bytes)
+}
