@@ -4,7 +4,10 @@
 //! A new class adds a line to [`ROWS`]. What a row makes is fresh for each case, so that cases do
 //! not meet each other's data.
 
-use ugeom_classes::{TargetOptions, open_target, registry};
+mod common;
+
+use ugeom_classes::registry::{self, registry};
+use ugeom_classes::{Role, TargetOptions, open_target};
 use ugeom_stack::Options;
 use ugeom_testkit::provider::{Deleted, Device, Promises, Subject, check};
 
@@ -12,7 +15,7 @@ use ugeom_testkit::provider::{Deleted, Device, Promises, Subject, check};
 struct Row {
     /// The class that the row is for.
     class: &'static str,
-    /// The device, in the stack language.
+    /// The device, in the stack language. For a table: the disk that it is written to.
     target: &'static str,
     /// What it promises.
     promises: Promises,
@@ -66,12 +69,19 @@ const ROWS: &[Row] = &[
     row("file", "IMAGE?engine=sync", Promises::DISK),
     row("file", "IMAGE?engine=sync&sectorsize=4k", Promises::DISK),
     row("file", "IMAGE | nop:hook=1", Promises::DISK),
+    row("mbr", "md:1m", Promises::DISK),
+    row("ebr", "md:1m", Promises::DISK),
+    row("bsd", "md:1m", Promises::DISK),
+    row("gpt", "md:1m", Promises::DISK),
+    row("apm", "md:1m", Promises::DISK),
 ];
 
-fn open(target: &str, options: Options) -> Device {
+fn open(row: &Row, options: Options) -> Device {
+    let target = row.target;
+    let is_table = registry::find(row.class).is_some_and(|entry| entry.role == Role::Table);
     let options = TargetOptions {
         writable: true,
-        taste: options.taste,
+        taste: options.taste || is_table,
         dispatch: options.dispatch,
         statistics: options.statistics,
         ..TargetOptions::default()
@@ -83,9 +93,18 @@ fn open(target: &str, options: Options) -> Device {
     let text = target.replace("IMAGE", &image.display().to_string());
     let opened = open_target(&text, &options);
     let opened = opened.unwrap_or_else(|error| panic!("{target}: {error}"));
+    let mut provider = opened.top;
+    if is_table {
+        let suffix = common::make_table(&opened.stack, provider, row.class);
+        let name = format!("{}{suffix}", opened.name);
+        provider = opened
+            .stack
+            .find(&name)
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
     Device {
         stack: opened.stack,
-        provider: opened.top,
+        provider,
         keep: Box::new(dir),
     }
 }
@@ -96,7 +115,7 @@ fn conforms(class: &str) {
     for row in rows {
         check(&Subject {
             name: row.target,
-            open: &|options| open(row.target, options),
+            open: &|options| open(row, options),
             promises: row.promises,
         });
     }
@@ -128,4 +147,29 @@ fn nop_conforms() {
 #[test]
 fn file_conforms() {
     conforms("file");
+}
+
+#[test]
+fn mbr_conforms() {
+    conforms("mbr");
+}
+
+#[test]
+fn ebr_conforms() {
+    conforms("ebr");
+}
+
+#[test]
+fn bsd_conforms() {
+    conforms("bsd");
+}
+
+#[test]
+fn gpt_conforms() {
+    conforms("gpt");
+}
+
+#[test]
+fn apm_conforms() {
+    conforms("apm");
 }

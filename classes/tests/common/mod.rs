@@ -4,9 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use ugeom_classes::part::edit;
 use ugeom_classes::registry;
+use ugeom_format::plan::{NewPart, Scheme};
+use ugeom_format::{apm, ebr, mbr};
 use ugeom_stack::{
-    Command, Cx, Errno, Geom, Next, Options, Plan, ProviderId, ProviderPlan, Request, Stack,
+    Command, Cx, Delta, Errno, Geom, Next, Options, Plan, ProviderId, ProviderPlan, Request, Stack,
 };
 
 /// Memory of any size; what was never written reads as zeros.
@@ -155,4 +158,94 @@ pub fn diskinfo(stack: &Stack) -> Vec<String> {
         .collect();
     lines.sort();
     lines.into_iter().map(|(_, line)| line).collect()
+}
+
+/// Writes bytes to a provider and closes it, so that the classes taste it again.
+pub fn write(stack: &Stack, provider: ProviderId, writes: &[(u64, Vec<u8>)]) {
+    let mut channel = stack.channel(1).expect("a channel");
+    let opened = stack
+        .open(provider, Delta::READ_WRITE)
+        .expect("open for writing");
+    for (offset, bytes) in writes {
+        let done = channel.write(&opened, *offset, bytes).expect("a write");
+        assert_eq!(done, bytes.len());
+    }
+}
+
+/// Makes a table of `class` on a disk of 1 MiB or more, with sectors of 512 bytes, and names one of
+/// its partitions.
+pub fn make_table(stack: &Stack, disk: ProviderId, class: &str) -> &'static str {
+    match class {
+        "mbr" | "bsd" | "gpt" => {
+            let (scheme, kind, suffix) = match class {
+                "mbr" => (Scheme::Mbr, "!131", "s1"),
+                "bsd" => (Scheme::Bsd, "freebsd-ufs", "a"),
+                _ => (Scheme::Gpt, "linux-data", "p1"),
+            };
+            let mut channel = stack.channel(1).expect("a channel");
+            let opened = stack
+                .open(disk, Delta::READ_WRITE)
+                .expect("open for writing");
+            let table = edit::Create {
+                scheme,
+                entries: None,
+                force: false,
+            };
+            edit::create(&mut channel, &opened, &table).expect("a table");
+            let part = NewPart {
+                start: Some(128),
+                sectors: Some(512),
+                kind: kind.to_owned(),
+                ..NewPart::default()
+            };
+            edit::add(&mut channel, &opened, None, &part).expect("a partition");
+            suffix
+        }
+        "ebr" => {
+            let mut mbr = mbr::Mbr::empty(1);
+            let geometry = mbr::Geometry::LBA_ASSIST;
+            mbr.entries[0] = mbr::Entry::new(mbr::PartType::EXTENDED, 64, 1024, geometry);
+            let logical = ebr::NewLogical {
+                ebr_lba: 64,
+                start: 127,
+                sectors: 500,
+                kind: mbr::PartType::LINUX,
+            };
+            let chain = ebr::encode_chain(64, &[logical], geometry).expect("a chain");
+            let mut writes = vec![(0, mbr.encode().to_vec())];
+            writes.extend(
+                chain
+                    .iter()
+                    .map(|(lba, record)| (lba * 512, record.to_vec())),
+            );
+            write(stack, disk, &writes);
+            "s5"
+        }
+        "apm" => {
+            let descriptor = apm::Descriptor {
+                block_size_bytes: 512,
+                blocks: 2048,
+                drivers: 0,
+            };
+            let entry = |kind: &str, start, blocks| {
+                let mut entry = apm::Entry {
+                    map_blocks: 2,
+                    start,
+                    blocks,
+                    ..apm::Entry::default()
+                };
+                entry.kind[..kind.len()].copy_from_slice(kind.as_bytes());
+                entry.encode().to_vec()
+            };
+            let map = entry(apm::TYPE_MAP, 1, 63);
+            let data = entry("Apple_HFS", 64, 640);
+            write(
+                stack,
+                disk,
+                &[(0, descriptor.encode().to_vec()), (512, map), (1024, data)],
+            );
+            "s2"
+        }
+        other => panic!("no table of class {other} can be made"),
+    }
 }
