@@ -35,18 +35,8 @@ pub fn run() -> Result<Outcome> {
 fn commands() -> Vec<Command> {
     let mut tests = run::cargo();
     if run::succeeds(run::cargo().args(["nextest", "--version"])) {
-        tests.args([
-            "nextest",
-            "run",
-            "--workspace",
-            "--no-fail-fast",
-            "--no-tests=pass",
-        ]);
-        tests.args([
-            "--status-level=fail",
-            "--final-status-level=slow",
-            "--show-progress=none",
-        ]);
+        tests.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+        tests.args(["--status-level=fail", "--final-status-level=slow"]);
     } else {
         tests.args([
             "test",
