@@ -12,6 +12,7 @@ pub mod conf;
 mod cx;
 mod drive;
 pub mod error;
+mod generations;
 mod home;
 mod park;
 mod queue;

@@ -119,7 +119,7 @@ impl Worker {
             return Some(Arc::clone(snapshot));
         }
         let shared = self.shared.upgrade()?;
-        let snapshot = shared.snapshot_of(generation)?;
+        let snapshot = shared.topology.of(generation)?;
         shared.grow_statistics(&mut self.cx.counters, snapshot.stats_wanted);
         self.cx
             .retain_locals(|key| snapshot.local_keys.contains(&key));

@@ -9,6 +9,7 @@ use crate::bio::{Bio, BioId, Command};
 use crate::class::Geom;
 use crate::cx::{Cx, LocalKey};
 use crate::error::Errno;
+use crate::generations::Picture;
 use std::sync::Arc;
 
 /// Moves a bio as far as it goes; gives it back when it has come home at once.
@@ -66,6 +67,12 @@ pub(crate) struct Snapshot {
     pub stats_wanted: usize,
     /// The thread states that are still wanted.
     pub local_keys: Vec<LocalKey>,
+}
+
+impl Picture for Snapshot {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
 }
 
 /// What the slow checks found.

@@ -14,6 +14,7 @@ use crate::class::{Class, Geom, Plan, TasteError};
 use crate::cx::Cx;
 use crate::drive;
 use crate::error::{Errno, StackError};
+use crate::generations::Generations;
 use crate::home::Home;
 use crate::queue::{self, Queues};
 use crate::snapshot::{Drive, Snapshot};
@@ -73,10 +74,7 @@ pub(crate) struct Shared {
     options: Options,
     this: Weak<Self>,
     control: Mutex<()>,
-    topology: Mutex<Topology>,
-    pub(crate) generation: AtomicU64,
-    current: Mutex<Option<Arc<Snapshot>>>,
-    live: Mutex<Vec<Weak<Snapshot>>>,
+    pub(crate) topology: Generations<Topology, Snapshot>,
     registry: Mutex<Registry>,
     classes: Mutex<Vec<Arc<dyn Class>>>,
     taste_errors: Mutex<Vec<TasteError>>,
@@ -106,10 +104,7 @@ impl Stack {
             options,
             this: Weak::clone(this),
             control: Mutex::new(()),
-            topology: Mutex::new(Topology::default()),
-            generation: AtomicU64::new(1),
-            current: Mutex::new(None),
-            live: Mutex::new(Vec::new()),
+            topology: Generations::new(Topology::default()),
             registry: Mutex::new(Registry::default()),
             classes: Mutex::new(classes),
             taste_errors: Mutex::new(Vec::new()),
@@ -170,7 +165,7 @@ impl Stack {
     /// # Errors
     /// `NoProvider`, with the names that there are.
     pub fn find(&self, name: &str) -> Result<ProviderId, StackError> {
-        lock(&self.shared.topology).find(name)
+        self.shared.topology.with(|topology| topology.find(name))
     }
 
     /// Opens a provider; dropping the handle closes it.
@@ -195,7 +190,7 @@ impl Stack {
     /// Everything there is, to look at.
     #[must_use]
     pub fn tree(&self) -> Tree {
-        lock(&self.shared.topology).tree()
+        self.shared.topology.with(|topology| topology.tree())
     }
 
     /// A channel for the calling thread, for up to `depth` bios at a time.
@@ -269,16 +264,17 @@ impl Stack {
     /// # Errors
     /// `NoProvider`.
     pub fn statistics(&self, provider: ProviderId) -> Result<Totals, StackError> {
-        let topology = lock(&self.shared.topology);
-        let object = topology.provider(provider)?;
-        let registry = lock(&self.shared.registry);
-        let mut totals = object.past.clone();
-        for id in &object.consumers {
-            if let Some(consumer) = topology.consumers.get(id) {
-                totals.add(&registry.totals(consumer.stat));
+        self.shared.topology.with(|topology| {
+            let object = topology.provider(provider)?;
+            let registry = lock(&self.shared.registry);
+            let mut totals = object.past.clone();
+            for id in &object.consumers {
+                if let Some(consumer) = topology.consumers.get(id) {
+                    totals.add(&registry.totals(consumer.stat));
+                }
             }
-        }
-        Ok(totals)
+            Ok(totals)
+        })
     }
 
     /// The figures of one consumer.
@@ -286,10 +282,10 @@ impl Stack {
     /// # Errors
     /// `Invalid` when there is no such consumer.
     pub fn consumer_statistics(&self, consumer: ConsumerId) -> Result<Totals, StackError> {
-        let topology = lock(&self.shared.topology);
-        let object = topology.consumers.get(&consumer);
-        let object = object.ok_or_else(|| StackError::Invalid("no such consumer".into()))?;
-        Ok(lock(&self.shared.registry).totals(object.stat))
+        let stat = |topology: &mut Topology| Some(topology.consumers.get(&consumer)?.stat);
+        let stat = self.shared.topology.with(stat);
+        let stat = stat.ok_or_else(|| StackError::Invalid("no such consumer".into()))?;
+        Ok(lock(&self.shared.registry).totals(stat))
     }
 
     /// How the stack works.
@@ -325,11 +321,11 @@ impl Shared {
 
     /// Changes the topology and makes the current snapshot old.
     fn touch<R>(&self, with: impl FnOnce(&mut Topology) -> R) -> R {
-        let mut topology = lock(&self.topology);
-        let result = with(&mut topology);
-        self.fold_gone(&mut topology);
-        self.generation.fetch_add(1, Ordering::Release);
-        result
+        self.topology.change(|topology| {
+            let result = with(topology);
+            self.fold_gone(topology);
+            result
+        })
     }
 
     /// Adds the figures of consumers that are gone to those of their providers.
@@ -382,7 +378,7 @@ impl Shared {
     /// Does what changes have left to do. The control lock is held.
     fn work_off_events(&self) {
         loop {
-            let event = lock(&self.topology).events.pop_front();
+            let event = self.topology.with(|topology| topology.events.pop_front());
             match event {
                 None => return,
                 Some(Event::Taste(provider)) => self.taste_all(provider),
@@ -417,16 +413,7 @@ impl Shared {
             tasting: true,
         };
         let mut channel = Channel::new(&opened.shared, 1, true)?;
-        let (view, geom) = {
-            let topology = lock(&self.topology);
-            let view = topology.provider_view(provider);
-            let view = view.ok_or_else(|| topology.no_provider("it went away"))?;
-            let geom = topology.tree().geom(view.geom).cloned();
-            (
-                view,
-                geom.ok_or_else(|| StackError::NoGeom("it went away".into()))?,
-            )
-        };
+        let (view, geom) = self.topology.with(|topology| topology.seen(provider))?;
         let result = with(&mut Taster::new(view, geom, &mut channel, &opened));
         drop(channel);
         drop(opened);
@@ -441,16 +428,15 @@ impl Shared {
 
     /// True when a geom of that class is on the provider already.
     fn has_class(&self, provider: ProviderId, class: &str) -> bool {
-        let topology = lock(&self.topology);
-        let Ok(object) = topology.provider(provider) else {
-            return true;
-        };
-        object.consumers.iter().any(|id| {
-            let geom = topology
-                .consumers
-                .get(id)
-                .and_then(|c| topology.geoms.get(&c.geom));
-            geom.is_some_and(|geom| geom.class == class && !geom.wither)
+        self.topology.with(|topology| {
+            let Ok(object) = topology.provider(provider) else {
+                return true;
+            };
+            object.consumers.iter().any(|id| {
+                let consumer = topology.consumers.get(id);
+                let geom = consumer.and_then(|consumer| topology.geoms.get(&consumer.geom));
+                geom.is_some_and(|geom| geom.class == class && !geom.wither)
+            })
         })
     }
 
@@ -505,9 +491,8 @@ impl Shared {
     }
 
     fn note(&self, class: &'static str, provider: ProviderId, problem: String) {
-        let name = lock(&self.topology)
-            .provider(provider)
-            .map(|p| p.name.clone());
+        let name = |topology: &mut Topology| topology.provider(provider).map(|p| p.name.clone());
+        let name = self.topology.with(name);
         let provider = name.unwrap_or_else(|_| "a provider that is gone".into());
         lock(&self.taste_errors).push(TasteError {
             class,
@@ -518,34 +503,13 @@ impl Shared {
 
     /// Works off events that came from outside, and gives the newest snapshot.
     pub(crate) fn refresh(&self, tasting: bool) -> Arc<Snapshot> {
-        if !tasting
-            && !lock(&self.topology).events.is_empty()
-            && let Ok(_control) = self.control.try_lock()
-        {
+        let waiting = !tasting && self.topology.with(|topology| !topology.events.is_empty());
+        if waiting && let Ok(_control) = self.control.try_lock() {
             self.work_off_events();
         }
-        let mut current = lock(&self.current);
-        let topology = lock(&self.topology);
-        let generation = self.generation.load(Ordering::Acquire);
-        if let Some(snapshot) = current.as_ref()
-            && snapshot.generation == generation
-        {
-            return Arc::clone(snapshot);
-        }
-        let snapshot = Arc::new(topology.snapshot(generation, self.strategy()));
-        let mut live = lock(&self.live);
-        live.retain(|known| known.strong_count() > 0);
-        live.push(Arc::downgrade(&snapshot));
-        *current = Some(Arc::clone(&snapshot));
-        snapshot
-    }
-
-    /// The snapshot of a generation, while anybody uses it.
-    pub(crate) fn snapshot_of(&self, generation: u64) -> Option<Arc<Snapshot>> {
-        let live = lock(&self.live);
-        live.iter()
-            .filter_map(Weak::upgrade)
-            .find(|snapshot| snapshot.generation == generation)
+        let strategy = self.strategy();
+        let draw = |topology: &Topology, generation| topology.snapshot(generation, strategy);
+        self.topology.newest(draw)
     }
 
     fn strategy(&self) -> Strategy {
@@ -638,7 +602,9 @@ impl Opened {
     /// The provider as it is now; `None` when it is gone.
     #[must_use]
     pub fn view(&self) -> Option<ProviderView> {
-        lock(&self.shared.topology).provider_view(self.provider)
+        self.shared
+            .topology
+            .with(|topology| topology.provider_view(self.provider))
     }
 }
 

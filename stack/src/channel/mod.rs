@@ -15,7 +15,6 @@ use crate::snapshot::Snapshot;
 use crate::stack::{Opened, Shared};
 use crate::statistics::{self, new_block};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use ugeom_machine::clock;
 use ugeom_machine::mailbox::Fifo;
@@ -110,7 +109,7 @@ impl Channel {
     /// Makes a bio ready to go; `None` beside its id when it has to wait for a barrier.
     #[inline(always)]
     fn prepare(&mut self, opened: &Opened, mut bio: Bio) -> (BioId, Option<Bio>) {
-        if self.shared.generation.load(Ordering::Acquire) != self.snapshot.generation {
+        if self.shared.topology.number() != self.snapshot.generation {
             self.refresh();
         }
         bio.begin();
@@ -193,7 +192,7 @@ impl Channel {
     /// Moves everything that can be moved, without waiting. Returns how many finished bios wait
     /// to be taken.
     pub fn poll(&mut self) -> usize {
-        if self.shared.generation.load(Ordering::Acquire) != self.snapshot.generation {
+        if self.shared.topology.number() != self.snapshot.generation {
             self.refresh();
         }
         self.collect_strays();
@@ -352,7 +351,7 @@ impl Channel {
         if self.under_way > self.held_count || !self.cx.paced.is_empty() {
             return;
         }
-        if self.shared.generation.load(Ordering::Acquire) != self.snapshot.generation {
+        if self.shared.topology.number() != self.snapshot.generation {
             self.refresh();
         }
         self.barrier = false;

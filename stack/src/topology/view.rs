@@ -1,8 +1,8 @@
 //! The topology as values to look at: what `show`, `diskinfo` and the configuration dumps print.
 
-use super::{ConsumerId, GeomId, ProviderId, Topology};
+use super::{ConsumerId, GeomId, GeomObject, ProviderId, Topology};
 use crate::access::Counts;
-use crate::error::Errno;
+use crate::error::{Errno, StackError};
 
 /// All geoms, in the order in which they were made.
 #[derive(Clone, Debug, Default)]
@@ -99,10 +99,28 @@ impl Tree {
 }
 
 impl Topology {
+    /// A provider and its geom, as a taste sees them.
+    pub(crate) fn seen(&self, id: ProviderId) -> Result<(ProviderView, GeomView), StackError> {
+        let view = self.provider_view(id);
+        let view = view.ok_or_else(|| self.no_provider("it went away"))?;
+        let geom = self.geom_view(view.geom, self.geom(view.geom)?);
+        Ok((view, geom))
+    }
+
     /// Everything, as values.
     pub(crate) fn tree(&self) -> Tree {
-        let geoms = self.geoms.iter().map(|(id, geom)| GeomView {
-            id: *id,
+        let geoms = self
+            .geoms
+            .iter()
+            .map(|(id, geom)| self.geom_view(*id, geom));
+        Tree {
+            geoms: geoms.collect(),
+        }
+    }
+
+    fn geom_view(&self, id: GeomId, geom: &GeomObject) -> GeomView {
+        GeomView {
+            id,
             class: geom.class,
             name: geom.name.clone(),
             rank: geom.rank,
@@ -118,9 +136,6 @@ impl Topology {
                 .iter()
                 .filter_map(|id| self.provider_view(*id))
                 .collect(),
-        });
-        Tree {
-            geoms: geoms.collect(),
         }
     }
 
