@@ -21,7 +21,7 @@ use crate::snapshot::{Drive, Snapshot};
 use crate::statistics::{self, CounterBlock, Registry, Statistics, Totals};
 use crate::taste::Taster;
 use crate::topology::{
-    ConsumerId, Event, GeomId, ProviderId, ProviderView, Strategy, Topology, Tree,
+    ConsumerId, Event, GeomId, GeomView, ProviderId, ProviderView, Strategy, Topology, Tree,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -413,8 +413,11 @@ impl Shared {
             tasting: true,
         };
         let mut channel = Channel::new(&opened.shared, 1, true)?;
-        let (view, geom) = self.topology.with(|topology| topology.seen(provider))?;
-        let result = with(&mut Taster::new(view, geom, &mut channel, &opened));
+        let view = self.topology.with(|topology| {
+            let view = topology.provider_view(provider);
+            view.ok_or_else(|| topology.no_provider("it went away"))
+        })?;
+        let result = with(&mut Taster::new(view, &mut channel, &opened));
         drop(channel);
         drop(opened);
         Ok(result)
@@ -605,6 +608,13 @@ impl Opened {
         self.shared
             .topology
             .with(|topology| topology.provider_view(self.provider))
+    }
+
+    /// The geom that it belongs to.
+    pub(crate) fn geom(&self) -> GeomView {
+        self.shared
+            .topology
+            .with(|topology| topology.geom_of(self.provider))
     }
 }
 

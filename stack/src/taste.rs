@@ -8,6 +8,7 @@ use crate::channel::Channel;
 use crate::error::IoError;
 use crate::stack::Opened;
 use crate::topology::{GeomView, ProviderView};
+use std::cell::OnceCell;
 
 /// The largest single read of a taste; metadata is small (GEOM's limit is `maxphys`).
 pub const TASTE_READ_MAX_BYTES: u64 = 1 << 20;
@@ -18,7 +19,7 @@ const KEPT_READS: usize = 32;
 /// A provider that is being tasted.
 pub struct Taster<'a> {
     provider: ProviderView,
-    geom: GeomView,
+    geom: OnceCell<GeomView>,
     channel: &'a mut Channel,
     opened: &'a Opened,
     kept: Vec<(u64, Vec<u8>)>,
@@ -28,13 +29,12 @@ pub struct Taster<'a> {
 impl<'a> Taster<'a> {
     pub(crate) fn new(
         provider: ProviderView,
-        geom: GeomView,
         channel: &'a mut Channel,
         opened: &'a Opened,
     ) -> Self {
         Self {
             provider,
-            geom,
+            geom: OnceCell::new(),
             channel,
             opened,
             kept: Vec::new(),
@@ -54,10 +54,11 @@ impl<'a> Taster<'a> {
         &self.provider
     }
 
-    /// The geom that it belongs to.
+    /// The geom that it belongs to, with all its providers. Most classes can do without, and a
+    /// geom may have thousands, so it is only made when somebody asks.
     #[must_use]
     pub fn geom(&self) -> &GeomView {
-        &self.geom
+        self.geom.get_or_init(|| self.opened.geom())
     }
 
     /// The size of its media, bytes.

@@ -5,6 +5,7 @@ use crate::access::Counts;
 use crate::class::{Geom, Plan, ProviderPlan};
 use crate::error::{Errno, StackError};
 use crate::statistics::Totals;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Topology {
@@ -18,11 +19,12 @@ impl Topology {
         plan: Plan,
         lower: &[ProviderId],
     ) -> Result<GeomId, StackError> {
-        for (index, provider) in plan.providers.iter().enumerate() {
-            let twice = plan.providers[..index]
-                .iter()
-                .any(|other| other.name == provider.name);
-            if twice || self.find(&provider.name).is_ok() {
+        let mut names = HashSet::new();
+        if !plan.providers.is_empty() {
+            names.extend(self.providers.values().map(|other| other.name.as_str()));
+        }
+        for provider in &plan.providers {
+            if !names.insert(&provider.name) {
                 return Err(StackError::NameTaken(provider.name.clone()));
             }
             if provider.sectorsize_bytes == 0 {

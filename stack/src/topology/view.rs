@@ -2,7 +2,7 @@
 
 use super::{ConsumerId, GeomId, GeomObject, ProviderId, Topology};
 use crate::access::Counts;
-use crate::error::{Errno, StackError};
+use crate::error::Errno;
 
 /// All geoms, in the order in which they were made.
 #[derive(Clone, Debug, Default)]
@@ -99,12 +99,20 @@ impl Tree {
 }
 
 impl Topology {
-    /// A provider and its geom, as a taste sees them.
-    pub(crate) fn seen(&self, id: ProviderId) -> Result<(ProviderView, GeomView), StackError> {
-        let view = self.provider_view(id);
-        let view = view.ok_or_else(|| self.no_provider("it went away"))?;
-        let geom = self.geom_view(view.geom, self.geom(view.geom)?);
-        Ok((view, geom))
+    /// The geom of a provider; one without a class when it is gone.
+    pub(crate) fn geom_of(&self, provider: ProviderId) -> GeomView {
+        let id = self.providers.get(&provider).map(|object| object.geom);
+        let geom = id.and_then(|id| Some(self.geom_view(id, self.geoms.get(&id)?)));
+        geom.unwrap_or_else(|| GeomView {
+            id: id.unwrap_or(GeomId(0)),
+            class: "",
+            name: String::new(),
+            rank: 0,
+            wither: true,
+            config: Vec::new(),
+            consumers: Vec::new(),
+            providers: Vec::new(),
+        })
     }
 
     /// Everything, as values.

@@ -3,7 +3,6 @@
 mod classes;
 mod completions;
 mod diskinfo;
-mod part;
 mod read;
 mod show;
 mod write;
@@ -18,7 +17,6 @@ pub enum Command {
     Diskinfo(diskinfo::Diskinfo),
     Read(read::Read),
     Write(write::Write),
-    Part(part::Part),
     Classes(classes::Classes),
     Completions(completions::Completions),
 }
@@ -34,7 +32,6 @@ impl Command {
             Self::Diskinfo(diskinfo) => diskinfo.run(),
             Self::Read(read) => read.run(),
             Self::Write(write) => write.run(),
-            Self::Part(part) => part.run(),
             Self::Classes(classes) => classes.run(),
             Self::Completions(completions) => completions.run(),
         }

@@ -1,0 +1,783 @@
+//! How the partition tables taste: what they list, what they mark, what they refuse, and how little
+//! they read for it.
+
+mod common;
+
+use common::{Sparse, add, tables, write};
+use std::sync::Arc;
+use ugeom_format::plan::{Create, NewPart, Scheme, Table};
+use ugeom_format::{Media, bsd, ebr, gpt, mbr};
+use ugeom_stack::{AttributeValue, Command, Delta, Errno, ProviderView, Stack};
+
+const GEOMETRY: mbr::Geometry = mbr::Geometry::LBA_ASSIST;
+const MIB: u64 = 1 << 20;
+
+/// A stack with one memory disk of 512-byte sectors on it.
+fn disk(size: u64, writes: &[(u64, Vec<u8>)]) -> Stack {
+    disk_of(size, 512, writes)
+}
+
+fn disk_of(size: u64, sector: u32, writes: &[(u64, Vec<u8>)]) -> Stack {
+    let memory = Sparse::default();
+    for (offset, bytes) in writes {
+        memory.put(*offset, bytes);
+    }
+    let stack = tables();
+    add(&stack, "md0", size, sector, Arc::new(memory));
+    stack
+}
+
+/// An MBR with these partitions: type, first sector, sectors.
+fn mbr_of(entries: &[(u8, u32, u32)]) -> Vec<u8> {
+    let mut mbr = mbr::Mbr::empty(0);
+    for (place, &(kind, start, sectors)) in mbr.entries.iter_mut().zip(entries) {
+        *place = mbr::Entry::new(mbr::PartType(kind), start, sectors, GEOMETRY);
+    }
+    mbr.encode().to_vec()
+}
+
+/// A label with these partitions: index, first sector, sectors.
+fn label_of(sector: u32, count: usize, entries: &[(usize, u32, u32)]) -> Vec<u8> {
+    let media = Media {
+        sector_size_bytes: sector,
+        sectors: 4096,
+    };
+    let Ok(Table::Bsd(table)) = Table::create(Scheme::Bsd, media, &Create::default()) else {
+        panic!("a label");
+    };
+    let mut label = table.label().clone();
+    label.partitions = vec![bsd::Partition::default(); count];
+    for &(index, start, sectors) in entries {
+        let kind = bsd::FsType::UFS;
+        label.partitions[index] = bsd::Partition {
+            sectors,
+            start,
+            kind,
+            ..Default::default()
+        };
+    }
+    label.encode().expect("a label")
+}
+
+/// The writes of a GPT with these partitions: type, first sector, sectors.
+fn gpt_of(media: Media, entries: &[(&str, u64, u64)]) -> Vec<(u64, Vec<u8>)> {
+    let mut table = Table::create(Scheme::Gpt, media, &Create::default()).expect("a GPT");
+    for (number, &(kind, start, sectors)) in (1..).zip(entries) {
+        let part = NewPart {
+            start: Some(start),
+            sectors: Some(sectors),
+            kind: kind.to_owned(),
+            random: [number; 16],
+            ..NewPart::default()
+        };
+        table.add(&part).expect("a partition");
+    }
+    let unit = u64::from(media.sector_size_bytes);
+    table
+        .encode()
+        .into_iter()
+        .map(|write| (write.lba * unit, write.data))
+        .collect()
+}
+
+/// Names of the providers above `md0`, sorted by the order of the tree.
+fn names(stack: &Stack) -> Vec<String> {
+    let tree = stack.tree();
+    tree.providers()
+        .map(|provider| provider.name.clone())
+        .skip(1)
+        .collect()
+}
+
+fn view(stack: &Stack, name: &str) -> ProviderView {
+    let view = stack.tree().provider(name).cloned();
+    view.unwrap_or_else(|| panic!("there is no {name}, only {:?}", names(stack)))
+}
+
+fn mark(stack: &Stack, name: &str) -> Option<String> {
+    view(stack, name).mark
+}
+
+fn facts(stack: &Stack, class: &str, name: &str) -> Vec<String> {
+    let tree = stack.tree();
+    let geom = tree
+        .geoms
+        .iter()
+        .find(|geom| geom.class == class)
+        .expect("the geom");
+    geom.config
+        .iter()
+        .filter(|fact| fact.0 == name)
+        .map(|fact| fact.1.clone())
+        .collect()
+}
+
+fn errors(stack: &Stack) -> Vec<String> {
+    stack
+        .taste_errors()
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn read_sector(stack: &Stack, name: &str, offset: u64) -> Result<Vec<u8>, ugeom_stack::IoError> {
+    let provider = stack.find(name).expect("a provider");
+    let opened = stack.open(provider, Delta::READ).expect("open for reading");
+    let mut channel = stack.channel(1).expect("a channel");
+    let mut bytes = vec![0; view(stack, name).sectorsize_bytes as usize];
+    let read = channel.read(&opened, offset, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+#[test]
+fn a_terabyte_with_128_partitions_is_tasted_from_under_a_mebibyte() {
+    for sector in [512, 4096] {
+        let media = Media {
+            sector_size_bytes: sector,
+            sectors: (1 << 40) / u64::from(sector),
+        };
+        let parts: Vec<(&str, u64, u64)> = (0..128)
+            .map(|n| ("freebsd-ufs", 2048 + n * 100_000, 100_000))
+            .collect();
+        let stack = disk_of(1 << 40, sector, &gpt_of(media, &parts));
+        assert_eq!(names(&stack).len(), 128);
+        let disk = stack.find("md0").expect("the disk");
+        let read = stack.statistics(disk).expect("statistics").bytes[Command::Read as usize];
+        assert!(
+            read > 2 * 16_384 && read < MIB,
+            "{read} bytes with sectors of {sector}"
+        );
+        // Nobody looks into partitions that hold no label.
+        for name in names(&stack) {
+            let part = stack.find(&name).expect("a partition");
+            let read = stack.statistics(part).expect("statistics").bytes[Command::Read as usize];
+            assert_eq!(read, 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_read_of_a_slice_is_a_read_of_the_disk_at_its_offset() {
+    let label = label_of(512, 8, &[(0, 16, 32), (2, 0, 1000)]);
+    let writes = [
+        (0, mbr_of(&[(0xa5, 63, 1000)])),
+        (64 * 512, label),
+        ((63 + 16 + 5) * 512, b"here".to_vec()),
+    ];
+    let stack = disk(MIB, &writes);
+    assert_eq!(names(&stack), ["md0s1", "md0s1a", "md0s1c"]);
+    let sector = read_sector(&stack, "md0s1a", 5 * 512).expect("a sector");
+    assert_eq!(&sector[..5], b"here\0");
+    assert_eq!(
+        sector,
+        read_sector(&stack, "md0s1", 21 * 512).expect("a sector")
+    );
+    assert_eq!(
+        sector,
+        read_sector(&stack, "md0", 84 * 512).expect("a sector")
+    );
+}
+
+#[test]
+fn a_partition_past_the_end_is_listed_and_marked_and_fails_where_the_disk_ends() {
+    let stack = disk(MIB, &[(0, mbr_of(&[(0x83, 1024, 4096), (0x83, 9000, 10)]))]);
+    let marked = mark(&stack, "md0s1").expect("a mark");
+    assert_eq!(marked, "reaches 1572864 bytes past the end of md0");
+    assert!(mark(&stack, "md0s2").is_some());
+    assert_eq!(view(&stack, "md0s1").mediasize_bytes, 2 * MIB);
+    assert_eq!(
+        read_sector(&stack, "md0s1", 1023 * 512)
+            .expect("the last sector")
+            .len(),
+        512
+    );
+    for (name, offset) in [("md0s1", 1024 * 512), ("md0s1", MIB), ("md0s2", 0)] {
+        let error = read_sector(&stack, name, offset).expect_err("nothing is there");
+        assert_eq!(error.errno, Errno::IO);
+        let text = error.to_string();
+        assert!(
+            text.contains("of md0:") && text.contains("past the end of the media"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn overlapping_partitions_are_listed_and_marked() {
+    let table = mbr_of(&[
+        (0x83, 100, 100),
+        (0x83, 150, 100),
+        (0x83, 300, 10),
+        (0x83, 301, 2),
+    ]);
+    let stack = disk(MIB, &[(0, table)]);
+    let marks: Vec<Option<String>> = names(&stack)
+        .iter()
+        .map(|name| mark(&stack, name))
+        .collect();
+    let overlap = |name: &str| Some(format!("overlaps {name}"));
+    assert_eq!(marks, [None, overlap("md0s1"), None, overlap("md0s3")]);
+}
+
+#[test]
+fn the_raw_partition_of_a_label_overlaps_nothing() {
+    let label = label_of(512, 8, &[(0, 16, 100), (1, 50, 100), (2, 0, 2048)]);
+    let stack = disk(MIB, &[(512, label)]);
+    assert_eq!(mark(&stack, "md0c"), None);
+    assert_eq!(mark(&stack, "md0a"), None);
+    assert_eq!(mark(&stack, "md0b").expect("a mark"), "overlaps md0a");
+}
+
+#[test]
+fn what_overlaps_is_not_written_while_it_is_held_exclusively() {
+    let table = mbr_of(&[(0x83, 100, 100), (0x83, 150, 100), (0x83, 300, 10)]);
+    let stack = disk(MIB, &[(0, table)]);
+    let find = |name: &str| stack.find(name).expect("a slice");
+    let exclusive_reader = Delta {
+        read: 1,
+        write: 0,
+        exclusive: 1,
+    };
+    let refused = |name: &str, delta| match stack.open(find(name), delta) {
+        Ok(_) => panic!("{name} was opened"),
+        Err(error) => error.errno(),
+    };
+    {
+        let _held = stack
+            .open(find("md0s1"), exclusive_reader)
+            .expect("an exclusive reader");
+        assert_eq!(refused("md0s2", Delta::READ_WRITE), Errno::PERM);
+        stack
+            .open(find("md0s2"), Delta::READ)
+            .expect("reading does no harm");
+        stack
+            .open(find("md0s3"), Delta::READ_WRITE)
+            .expect("s3 does not overlap");
+        assert_eq!(refused("md0", Delta::READ_WRITE), Errno::PERM);
+    }
+    {
+        let _writer = stack
+            .open(find("md0s2"), Delta::READ_WRITE)
+            .expect("a writer");
+        assert_eq!(refused("md0s1", exclusive_reader), Errno::PERM);
+        stack
+            .open(find("md0s1"), Delta::READ_WRITE)
+            .expect("two writers are their own business");
+    }
+    stack
+        .open(find("md0"), Delta::READ_WRITE)
+        .expect("everything is closed again");
+}
+
+#[test]
+fn a_slice_says_what_it_is() {
+    let label = label_of(512, 8, &[(1, 16, 32), (2, 0, 1000)]);
+    let writes = [
+        (0, mbr_of(&[(0x83, 1500, 10), (0xa5, 63, 1000)])),
+        (64 * 512, label),
+    ];
+    let stack = disk(MIB, &writes);
+    let ask = |name: &str, attribute: &str| {
+        let provider = stack.find(name).expect("a provider");
+        let opened = stack.open(provider, Delta::READ).expect("open for reading");
+        let mut channel = stack.channel(1).expect("a channel");
+        channel.attribute(&opened, attribute).expect("an answer")
+    };
+    let text = |text: &str| Some(AttributeValue::Text(text.to_owned()));
+    let number = |number| Some(AttributeValue::Number(number));
+    for (name, attribute, expected) in [
+        ("md0s2", "PART::scheme", text("MBR")),
+        ("md0s2", "PART::type", text("freebsd")),
+        ("md0s2", "PART::offset", number(63 * 512)),
+        ("md0s2", "PART::index", number(2)),
+        ("md0s2", "PART::depth", number(0)),
+        ("md0s2", "MBR::type", number(165)),
+        ("md0s2b", "PART::scheme", text("BSD")),
+        ("md0s2b", "PART::type", text("freebsd-ufs")),
+        ("md0s2b", "PART::offset", number(16 * 512)),
+        ("md0s2b", "PART::depth", number(1)),
+        ("md0s2b", "MBR::offset", number(63 * 512)),
+        ("md0s2b", "GEOM::nothing", None),
+        ("md0", "PART::scheme", None),
+    ] {
+        assert_eq!(ask(name, attribute), expected, "{name} {attribute}");
+    }
+}
+
+#[test]
+fn marks_follow_the_size_of_the_disk() {
+    let stack = disk(MIB, &[(0, mbr_of(&[(0x83, 1024, 1024)]))]);
+    let disk = stack.find("md0").expect("the disk");
+    assert_eq!(mark(&stack, "md0s1"), None);
+    stack.resize(disk, MIB - 512).expect("it shrinks");
+    assert_eq!(
+        mark(&stack, "md0s1").expect("a mark"),
+        "reaches 512 bytes past the end of md0"
+    );
+    assert_eq!(view(&stack, "md0s1").mediasize_bytes, MIB / 2);
+    let error = read_sector(&stack, "md0s1", MIB / 2 - 512).expect_err("it is gone");
+    assert_eq!(error.errno, Errno::IO);
+    stack.resize(disk, 2 * MIB).expect("it grows");
+    assert_eq!(mark(&stack, "md0s1"), None);
+    assert_eq!(
+        read_sector(&stack, "md0s1", MIB / 2 - 512)
+            .expect("a sector")
+            .len(),
+        512
+    );
+}
+
+#[test]
+fn an_entry_that_begins_at_sector_0_is_a_slice() {
+    let stack = disk(MIB, &[(0, mbr_of(&[(0x17, 0, 2048), (0xef, 100, 50)]))]);
+    assert_eq!(names(&stack), ["md0s1", "md0s2"]);
+    assert_eq!(
+        read_sector(&stack, "md0s1", 0).expect("a sector"),
+        read_sector(&stack, "md0", 0).expect("a sector")
+    );
+}
+
+#[test]
+fn tables_stand_beside_each_other_but_not_inside() {
+    // The slice holds an MBR and a label; the label's partition holds another label.
+    let inner = label_of(512, 8, &[(0, 4, 4)]);
+    let label = label_of(512, 8, &[(0, 32, 100), (2, 0, 1000)]);
+    let table = mbr_of(&[(0xa5, 63, 1000), (0x83, 1200, 100)]);
+    let stack = disk(
+        MIB,
+        &[
+            (0, table.clone()),
+            (512, label_of(512, 8, &[(3, 1500, 100)])),
+            (63 * 512, table),
+            (64 * 512, label),
+            ((63 + 33) * 512, inner.clone()),
+            (1201 * 512, inner),
+        ],
+    );
+    let mut found = names(&stack);
+    found.sort();
+    assert_eq!(found, ["md0d", "md0s1", "md0s1a", "md0s1c", "md0s2"]);
+    assert_eq!(errors(&stack), [""; 0]);
+}
+
+#[test]
+fn a_logical_partition_is_named_after_the_disk_and_counted_from_five() {
+    let logicals: Vec<ebr::NewLogical> = (0..3)
+        .map(|n| ebr::NewLogical {
+            ebr_lba: 200 + n * 100,
+            start: 263 + n * 100,
+            sectors: 30,
+            kind: mbr::PartType::FREEBSD,
+        })
+        .collect();
+    let chain = ebr::encode_chain(200, &logicals, GEOMETRY).expect("a chain");
+    let mut writes = vec![(0, mbr_of(&[(0x83, 63, 100), (0x0f, 200, 400)]))];
+    writes.extend(
+        chain
+            .iter()
+            .map(|(lba, record)| (lba * 512, record.to_vec())),
+    );
+    writes.push((364 * 512, label_of(512, 8, &[(0, 2, 10)])));
+    let stack = disk(MIB, &writes);
+    assert_eq!(
+        names(&stack),
+        ["md0s1", "md0s2", "md0s5", "md0s6", "md0s7", "md0s6a"]
+    );
+    let facts = view(&stack, "md0s6").config;
+    let start = facts
+        .iter()
+        .find(|fact| fact.0 == "start")
+        .expect("a start");
+    assert_eq!(start.1, "163", "counted from the extended partition");
+}
+
+#[test]
+fn logical_partitions_of_a_second_chain_carry_its_name() {
+    let one = |at: u64| {
+        let kind = mbr::PartType::LINUX;
+        let logical = ebr::NewLogical {
+            ebr_lba: at,
+            start: at + 10,
+            sectors: 20,
+            kind,
+        };
+        let chain = ebr::encode_chain(at, &[logical], GEOMETRY).expect("a chain");
+        (at * 512, chain[0].1.to_vec())
+    };
+    let table = mbr_of(&[(0x05, 200, 100), (0x83, 400, 10), (0x05, 600, 100)]);
+    let stack = disk(MIB, &[(0, table), one(200), one(600)]);
+    let mut found = names(&stack);
+    found.sort();
+    assert_eq!(found, ["md0s1", "md0s2", "md0s3", "md0s3s5", "md0s5"]);
+    assert_eq!(errors(&stack), [""; 0]);
+}
+
+#[test]
+fn a_chain_that_loops_gives_what_comes_before() {
+    let entry = |kind, start| mbr::Entry::new(mbr::PartType(kind), start, 20, GEOMETRY);
+    let first = ebr::Ebr {
+        logical: Some(entry(0x83, 10)),
+        next: Some(entry(5, 100)),
+    };
+    let second = ebr::Ebr {
+        logical: Some(entry(0x83, 10)),
+        next: Some(entry(5, 0)),
+    };
+    let writes = [
+        (0, mbr_of(&[(0x05, 200, 400)])),
+        (200 * 512, first.encode().to_vec()),
+        (300 * 512, second.encode().to_vec()),
+    ];
+    let stack = disk(MIB, &writes);
+    assert_eq!(names(&stack), ["md0s1", "md0s5", "md0s6"]);
+    assert_eq!(mark(&stack, "md0s5"), None);
+    let marked = mark(&stack, "md0s6").expect("a mark");
+    assert!(
+        marked.contains("breaks after it") && marked.contains("a loop"),
+        "{marked}"
+    );
+    assert_eq!(facts(&stack, "EBR", "state"), ["CORRUPT"]);
+}
+
+#[test]
+fn an_extended_partition_without_a_record_is_an_error_with_its_place() {
+    let stack = disk(MIB, &[(0, mbr_of(&[(0x05, 200, 400)]))]);
+    assert_eq!(names(&stack), ["md0s1"]);
+    let errors = errors(&stack);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(
+        errors[0].starts_with("EBR on md0s1: no extended boot record at sector 0"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn an_endless_chain_ends_at_256_partitions() {
+    let entry = |kind, start| mbr::Entry::new(mbr::PartType(kind), start, 1, GEOMETRY);
+    let record = |n: u32| ebr::Ebr {
+        logical: Some(entry(0x83, 1)),
+        next: Some(entry(5, 2 * n + 2)),
+    };
+    let mut writes = vec![(0, mbr_of(&[(0x05, 10, 4000)]))];
+    writes.extend(
+        (0..1900).map(|n: u32| ((10 + 2 * u64::from(n)) * 512, record(n).encode().to_vec())),
+    );
+    let stack = disk(4 * MIB, &writes);
+    assert_eq!(names(&stack).len(), 1 + 256);
+    let marked = mark(&stack, "md0s260").expect("a mark");
+    assert!(marked.contains("256"), "{marked}");
+}
+
+#[test]
+fn a_label_may_stand_at_three_places_and_count_from_the_disk() {
+    // Absolute: everything is moved by the start of c. Relative: c does not begin first.
+    for (entries, start) in [
+        (vec![(0, 63 + 16, 10), (2, 63, 1000)], "16"),
+        (vec![(0, 16, 10), (2, 0, 1000)], "16"),
+        (vec![(0, 16, 10), (2, 63, 900)], "16"),
+    ] {
+        for (offset, sector) in [(512, 512), (64, 512), (4096, 4096), (512, 4096), (64, 4096)] {
+            let label = label_of(sector, 8, &entries);
+            let size = 4096 * u64::from(sector);
+            let stack = disk_of(size, sector, &[(offset, label)]);
+            let facts = view(&stack, "md0a").config;
+            let found = facts
+                .iter()
+                .find(|fact| fact.0 == "start")
+                .expect("a start");
+            assert_eq!(
+                found.1, start,
+                "{entries:?} at {offset} of sectors of {sector}"
+            );
+            assert_eq!(view(&stack, "md0a").sectorsize_bytes, sector);
+        }
+    }
+}
+
+#[test]
+fn a_label_has_as_many_letters_as_it_says() {
+    for count in [1, 8, 16, 20, 22] {
+        let entries: Vec<(usize, u32, u32)> =
+            (0..count).map(|at| (at, 16 + at as u32, 1)).collect();
+        let stack = disk(MIB, &[(512, label_of(512, count, &entries))]);
+        let expected: Vec<String> = ('a'..='v').take(count).map(|c| format!("md0{c}")).collect();
+        assert_eq!(names(&stack), expected);
+    }
+}
+
+#[test]
+fn a_label_may_count_in_larger_sectors_than_the_disk() {
+    let stack = disk(
+        MIB,
+        &[(512, label_of(2048, 8, &[(0, 8, 100), (2, 0, 512)]))],
+    );
+    let part = view(&stack, "md0a");
+    assert_eq!(
+        (part.sectorsize_bytes, part.mediasize_bytes),
+        (2048, 100 * 2048)
+    );
+    let start = part
+        .config
+        .iter()
+        .find(|fact| fact.0 == "start")
+        .expect("a start");
+    assert_eq!(start.1, "32", "in sectors of the disk");
+}
+
+#[test]
+fn a_damaged_label_is_an_error_that_says_why() {
+    let good = label_of(512, 8, &[(0, 16, 10)]);
+    let mut sum = good.clone();
+    sum[150] ^= 1;
+    let mut count = good.clone();
+    count[138] = 200;
+    let mut foreign = good.clone();
+    foreign[..4].reverse();
+    for (label, reason) in [
+        (sum, "checksum"),
+        (count, "claims 200 partitions"),
+        (foreign, "big-endian"),
+    ] {
+        let stack = disk(MIB, &[(512, label)]);
+        assert_eq!(names(&stack), [""; 0]);
+        let errors = errors(&stack);
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        let said = errors[0].starts_with("BSD on md0: the label at byte 512")
+            && errors[0].contains(reason);
+        assert!(said, "{errors:?}");
+    }
+}
+
+fn small_gpt() -> Vec<(u64, Vec<u8>)> {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 2048,
+    };
+    gpt_of(media, &[("linux-data", 100, 50), ("freebsd", 200, 50)])
+}
+
+#[test]
+fn a_gpt_hides_its_protective_mbr() {
+    let stack = disk(MIB, &small_gpt());
+    assert_eq!(names(&stack), ["md0p1", "md0s2"]);
+    assert_eq!(facts(&stack, "GPT", "state"), ["OK"]);
+    assert!(stack.tree().geoms.iter().all(|geom| geom.class != "MBR"));
+}
+
+#[test]
+fn a_damaged_copy_of_a_gpt_is_named_and_the_other_is_used() {
+    for (offset, state) in [
+        (512 + 60, "backup"),
+        (1024 + 5, "backup"),
+        (MIB - 512 + 60, "primary"),
+    ] {
+        let mut writes = small_gpt();
+        writes.push((offset, vec![0xff]));
+        let stack = disk(MIB, &writes);
+        assert_eq!(names(&stack), ["md0p1", "md0s2"]);
+        assert_eq!(facts(&stack, "GPT", "state"), ["CORRUPT"]);
+        assert_eq!(facts(&stack, "GPT", "selected"), [state]);
+        let damage = facts(&stack, "GPT", "damage");
+        assert!(
+            damage[0].contains("GPT is damaged") && damage[0].contains("CRC"),
+            "{damage:?}"
+        );
+        assert_eq!(errors(&stack), [""; 0]);
+    }
+}
+
+#[test]
+fn two_damaged_copies_are_an_error_with_both_places() {
+    let mut writes = small_gpt();
+    writes.extend([(512 + 60, vec![0xff]), (MIB - 512 + 60, vec![0xff])]);
+    let stack = disk(MIB, &writes);
+    assert_eq!(names(&stack), [""; 0]);
+    let errors = errors(&stack);
+    assert_eq!(errors.len(), 1);
+    let said = ["GPT on md0", "primary: sector 1", "backup: sector 2047"];
+    assert!(
+        said.iter().all(|part| errors[0].contains(part)),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_protective_mbr_without_a_gpt_is_an_error() {
+    let stack = disk(MIB, &[(0, mbr_of(&[(0xee, 1, 2047)]))]);
+    assert_eq!(names(&stack), [""; 0]);
+    let errors = errors(&stack);
+    assert!(
+        errors.len() == 1 && errors[0].contains("protective"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_hybrid_mbr_is_listed_beside_its_gpt() {
+    let mut writes = small_gpt();
+    writes.push((
+        0,
+        mbr_of(&[(0xee, 1, 99), (0x83, 100, 50), (0xa5, 200, 50)]),
+    ));
+    let stack = disk(MIB, &writes);
+    let mut found = names(&stack);
+    found.sort();
+    assert_eq!(found, ["md0p1", "md0p2", "md0s2", "md0s3"]);
+    assert_eq!(facts(&stack, "GPT", "state"), ["OK"]);
+    assert_eq!(errors(&stack), [""; 0]);
+}
+
+#[test]
+fn a_gpt_behind_an_ordinary_mbr_may_be_left_over() {
+    let mut writes = small_gpt();
+    writes.push((0, mbr_of(&[(0x83, 63, 1000)])));
+    let stack = disk(MIB, &writes);
+    let mut found = names(&stack);
+    found.sort();
+    assert_eq!(found, ["md0p1", "md0p2", "md0s1"]);
+    let damage = facts(&stack, "GPT", "damage");
+    assert!(
+        damage.len() == 1 && damage[0].contains("left over"),
+        "{damage:?}"
+    );
+}
+
+#[test]
+fn a_cut_image_of_a_gpt_lists_everything_and_marks_what_is_missing() {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 4096,
+    };
+    let writes = gpt_of(
+        media,
+        &[("linux-data", 100, 50), ("linux-data", 1000, 3000)],
+    );
+    let stack = disk(MIB, &writes);
+    assert_eq!(names(&stack), ["md0p1", "md0p2"]);
+    assert_eq!(mark(&stack, "md0p1"), None);
+    let past = (4000 - 2048) * 512;
+    let marked = mark(&stack, "md0p2").expect("a mark");
+    assert_eq!(marked, format!("reaches {past} bytes past the end of md0"));
+    let damage = facts(&stack, "GPT", "damage");
+    assert!(
+        damage.iter().any(|damage| damage.contains("it was cut")),
+        "{damage:?}"
+    );
+}
+
+#[test]
+fn impossible_entries_of_a_gpt_are_listed_and_marked() {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 2048,
+    };
+    let mut table = gpt::Table::create(media, 128, gpt::Guid([1; 16])).expect("a GPT");
+    let places = [
+        (200, 100),
+        (300, u64::MAX),
+        (u64::MAX - 1, u64::MAX),
+        (3, 5),
+        (40, 50),
+    ];
+    for (number, (entry, (first, last))) in (1..).zip(table.entries.iter_mut().zip(places)) {
+        entry.kind = gpt::types::LINUX_DATA;
+        entry.guid = gpt::Guid([number.min(4); 16]);
+        (entry.first, entry.last) = (first, last);
+    }
+    let writes: Vec<(u64, Vec<u8>)> = table
+        .encode(media)
+        .into_iter()
+        .map(|write| (write.lba * 512, write.data))
+        .collect();
+    let stack = disk(MIB, &writes);
+    assert_eq!(names(&stack), ["md0p1", "md0p2", "md0p3", "md0p4", "md0p5"]);
+    for (name, words) in [
+        ("md0p1", "ends before it begins"),
+        ("md0p2", "past the end of md0"),
+        ("md0p3", "past the end of md0"),
+        ("md0p4", "leaves the usable range"),
+        ("md0p5", "has the GUID of partition 4"),
+    ] {
+        let marked = mark(&stack, name).expect("a mark");
+        assert!(marked.contains(words), "{name}: {marked}");
+    }
+    assert_eq!(
+        read_sector(&stack, "md0p1", 0)
+            .expect_err("it is empty")
+            .errno,
+        Errno::NXIO
+    );
+    assert_eq!(
+        read_sector(&stack, "md0p3", 0)
+            .expect_err("it is nowhere")
+            .errno,
+        Errno::IO
+    );
+}
+
+#[test]
+fn nobody_looks_into_thousands_of_partitions() {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 8192,
+    };
+    let mut table = gpt::Table::create(media, 4096, gpt::Guid([1; 16])).expect("a GPT");
+    let first = table.header.first_usable;
+    for entry in &mut table.entries {
+        entry.kind = gpt::types::FREEBSD;
+        (entry.first, entry.last) = (first, first + 10);
+    }
+    let mut writes: Vec<(u64, Vec<u8>)> = table
+        .encode(media)
+        .into_iter()
+        .map(|write| (write.lba * 512, write.data))
+        .collect();
+    writes.push(((first + 1) * 512, label_of(512, 22, &[(0, 2, 4)])));
+    let stack = disk(4 * MIB, &writes);
+    assert_eq!(names(&stack).len(), 4096);
+}
+
+#[test]
+fn a_table_that_is_written_over_goes_and_the_new_one_comes() {
+    let stack = disk(MIB, &[(0, mbr_of(&[(0x83, 63, 100)]))]);
+    let disk = stack.find("md0").expect("the disk");
+    assert_eq!(names(&stack), ["md0s1"]);
+    write(
+        &stack,
+        disk,
+        &[(0, mbr_of(&[(0x83, 63, 100), (0x83, 200, 10)]))],
+    );
+    assert_eq!(names(&stack), ["md0s1", "md0s2"]);
+    write(&stack, disk, &[(0, vec![0; 512])]);
+    assert_eq!(names(&stack), [""; 0]);
+    write(&stack, disk, &small_gpt());
+    assert_eq!(names(&stack), ["md0p1", "md0s2"]);
+}
+
+#[test]
+fn nothing_is_found_where_nothing_can_be() {
+    for (size, sector) in [
+        (0, 512),
+        (512, 512),
+        (1024, 512),
+        (1536, 512),
+        (520 * 100, 520),
+    ] {
+        let stack = disk_of(size, sector, &[]);
+        assert_eq!(names(&stack), [""; 0]);
+        assert_eq!(
+            errors(&stack),
+            [""; 0],
+            "{size} bytes in sectors of {sector}"
+        );
+    }
+    // A floppy with a FAT: the bytes where the table would be are code.
+    let mut boot = vec![0; 512];
+    boot[..3].copy_from_slice(&[0xeb, 0x3c, 0x90]);
+    boot[11..14].copy_from_slice(&[0, 2, 1]);
+    boot[440..510].fill(0x6f);
+    boot[510..].copy_from_slice(&[0x55, 0xaa]);
+    let stack = disk(MIB, &[(0, boot)]);
+    assert_eq!((names(&stack), errors(&stack)), (Vec::new(), Vec::new()));
+}
