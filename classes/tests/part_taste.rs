@@ -528,25 +528,33 @@ fn a_label_may_count_in_larger_sectors_than_the_disk() {
 #[test]
 fn a_damaged_label_is_an_error_that_says_why() {
     let good = label_of(512, 8, &[(0, 16, 10)]);
-    let mut sum = good.clone();
-    sum[150] ^= 1;
     let mut count = good.clone();
     count[138] = 200;
     let mut foreign = good.clone();
     foreign[..4].reverse();
-    for (label, reason) in [
-        (sum, "checksum"),
-        (count, "claims 200 partitions"),
-        (foreign, "big-endian"),
-    ] {
+    for (label, reason) in [(count, "claims 200 partitions"), (foreign, "big-endian")] {
         let stack = disk(MIB, &[(512, label)]);
-        assert_eq!(names(&stack), [""; 0]);
+        assert_eq!(names(&stack), [""; 0], "{reason}");
         let errors = errors(&stack);
         assert_eq!(errors.len(), 1, "{errors:?}");
         let said = errors[0].starts_with("BSD on md0: the label at byte 512")
             && errors[0].contains(reason);
         assert!(said, "{errors:?}");
     }
+}
+
+#[test]
+fn a_label_with_a_wrong_checksum_is_listed_and_says_so() {
+    let mut label = label_of(512, 8, &[(0, 16, 10)]);
+    label[136] ^= 1;
+    let stack = disk(MIB, &[(512, label)]);
+    assert_eq!(names(&stack), ["md0a"]);
+    assert_eq!(facts(&stack, "BSD", "state"), ["CORRUPT"]);
+    let damage = facts(&stack, "BSD", "damage");
+    assert!(
+        damage.len() == 1 && damage[0].contains("checksum"),
+        "{damage:?}"
+    );
 }
 
 fn small_gpt() -> Vec<(u64, Vec<u8>)> {
@@ -717,12 +725,12 @@ fn impossible_entries_of_a_gpt_are_listed_and_marked() {
 }
 
 #[test]
-fn nobody_looks_into_thousands_of_partitions() {
+fn nobody_looks_into_a_thousand_partitions() {
     let media = Media {
         sector_size_bytes: 512,
         sectors: 8192,
     };
-    let mut table = gpt::Table::create(media, 4096, gpt::Guid([1; 16])).expect("a GPT");
+    let mut table = gpt::Table::create(media, 1024, gpt::Guid([1; 16])).expect("a GPT");
     let first = table.header.first_usable;
     for entry in &mut table.entries {
         entry.kind = gpt::types::FREEBSD;
@@ -735,7 +743,7 @@ fn nobody_looks_into_thousands_of_partitions() {
         .collect();
     writes.push(((first + 1) * 512, label_of(512, 22, &[(0, 2, 4)])));
     let stack = disk(4 * MIB, &writes);
-    assert_eq!(names(&stack).len(), 4096);
+    assert_eq!(names(&stack).len(), 1024);
 }
 
 #[test]

@@ -3,12 +3,12 @@
 
 use super::rules::Below;
 use ugeom_format::Media;
-use ugeom_stack::{TasteError, Taster};
+use ugeom_stack::{AttributeValue, TasteError, Taster};
 
 /// A table with more partitions than this is not looked into any further. Real disks have 128 at
 /// the most; the limit bounds what a hostile image can make of 4,096 entries that all lead to one
 /// label.
-const MOST_SIBLINGS: usize = 256;
+const MOST_SIBLINGS: i64 = 256;
 
 /// The provider's media, when tables can stand on it at all.
 pub(super) fn media(taster: &Taster<'_>) -> Option<Media> {
@@ -37,8 +37,16 @@ pub(super) fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
 }
 
 /// True when the provider is one of so many that nobody looks into them.
-pub(super) fn is_one_of_too_many(taster: &Taster<'_>) -> bool {
-    taster.geom().providers.len() > MOST_SIBLINGS
+pub(super) fn is_one_of_too_many(taster: &mut Taster<'_>) -> bool {
+    number(taster, "PART::count").is_some_and(|count| count > MOST_SIBLINGS)
+}
+
+/// A number that a layer below knows.
+pub(super) fn number(taster: &mut Taster<'_>, name: &str) -> Option<i64> {
+    match taster.attribute(name)? {
+        AttributeValue::Number(number) => Some(number),
+        AttributeValue::Text(_) => None,
+    }
 }
 
 /// Something of the class's own that it cannot use.

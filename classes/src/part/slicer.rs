@@ -13,6 +13,7 @@
 //! Source for the access rule and the order of the attributes: FreeBSD `sys/geom/geom_slice.c`
 //! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).
 
+use super::look;
 use ugeom_stack::{
     AccessChange, AttributeValue, Command, Counts, Cx, Delta, Errno, Geom, Next, Plan,
     ProviderPlan, Request, Taster,
@@ -126,6 +127,7 @@ impl Slicer {
             "PART::offset" => number(slice.offset_bytes),
             "PART::index" => number(u64::from(facts.index)),
             "PART::depth" => AttributeValue::Number(self.depth),
+            "PART::count" => number(self.slices.len() as u64),
             name => match facts.attributes.iter().find(|known| known.0 == name) {
                 Some((_, value)) => value.clone(),
                 None => return request.forward(0),
@@ -210,10 +212,7 @@ pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
         mark: part.mark.clone(),
         attributes: part.attributes.clone(),
     });
-    let depth = match taster.attribute("PART::depth") {
-        Some(AttributeValue::Number(below)) => below.saturating_add(1),
-        _ => 0,
-    };
+    let depth = look::number(taster, "PART::depth").map_or(0, |below| below.saturating_add(1));
     let slicer = Slicer {
         facts: facts.collect(),
         scheme: table.scheme,

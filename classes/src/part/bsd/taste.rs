@@ -2,7 +2,8 @@
 //!
 //! Rules of `g_bsd_taste`: in sector 1, then at byte 512, then at byte 64; inside an MBR or EBR only
 //! in slices of type 165, inside a GPT only in partitions of type `freebsd`; anywhere else always.
-//! The partitions' sectors are those of the label, which may be larger than the disk's. GEOM lets a
+//! A wrong checksum is damage, and no reason to refuse (see `ugeom_format::bsd`). The partitions'
+//! sectors are those of the label, which may be larger than the disk's. GEOM lets a
 //! label stand on a partition of another label if the two differ; as in GEOM_PART since 2008, a
 //! label is a leaf here.
 
@@ -31,17 +32,15 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
     let parts = label
         .slices()
         .map(|slice| part(taster.name(), unit, &label, &slice));
+    let offset = location.offset_bytes(media.sector_size_bytes);
     let table = Table {
         scheme: NAME,
         config: vec![
             ("entries".to_owned(), label.partitions.len().to_string()),
-            (
-                "labeloffset".to_owned(),
-                location.offset_bytes(media.sector_size_bytes).to_string(),
-            ),
+            ("labeloffset".to_owned(), offset.to_string()),
             ("rawoffset".to_owned(), label.base().to_string()),
         ],
-        damage: Vec::new(),
+        damage: Vec::from_iter(label.verify(offset).err().map(|error| error.to_string())),
         parts: parts.collect(),
     };
     Ok(slicer::plan(taster, table))

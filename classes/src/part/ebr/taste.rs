@@ -9,11 +9,10 @@
 //! here they carry its name, `md0s3s5`, because `md0s5` is taken by the first.
 
 use super::NAME;
-use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
+use crate::part::{look, mbr};
 use ugeom_format::ebr::{EbrWalk, Logical};
-use ugeom_format::mbr::PartType;
-use ugeom_stack::{AttributeValue, Plan, ProviderView, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
 
 /// Number of the first logical partition.
 const FIRST_NUMBER: usize = 5;
@@ -73,23 +72,14 @@ fn follow(taster: &mut Taster<'_>, mut walk: EbrWalk) -> (Vec<Logical>, Option<S
 }
 
 /// What stands before `s5`: the disk's name, or for a second extended partition its own.
-fn prefix(taster: &Taster<'_>) -> String {
+fn prefix(taster: &mut Taster<'_>) -> String {
+    let is_first = look::number(taster, mbr::EXTENDED_ORDINAL) == Some(1);
     let own = taster.name();
-    let is_extended = |provider: &&ProviderView| {
-        let mut config = provider.config.iter();
-        let kind = config
-            .find(|fact| fact.0 == "rawtype")
-            .and_then(|fact| fact.1.parse().ok());
-        kind.is_some_and(|kind| PartType(kind).is_extended())
-    };
-    let first = taster.geom().providers.iter().find(is_extended);
     let disk = own
         .trim_end_matches(|c: char| c.is_ascii_digit())
         .strip_suffix('s');
-    match (first, disk) {
-        (Some(first), Some(disk)) if first.name == own => disk.to_owned(),
-        _ => own.to_owned(),
-    }
+    let disk = disk.filter(|disk| is_first && disk.len() + 1 < own.len());
+    disk.unwrap_or(own).to_owned()
 }
 
 fn part(prefix: &str, number: usize, unit_bytes: u32, logical: &Logical) -> Part {

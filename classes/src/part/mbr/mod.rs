@@ -14,6 +14,8 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 
 /// GEOM's name of the class, and gpart's of the scheme.
 pub const NAME: &str = "MBR";
+/// The attribute that tells extended partitions apart: 1 for the first of the table.
+pub(super) const EXTENDED_ORDINAL: &str = "MBR::extended";
 
 /// Its line in the registry.
 pub const ENTRY: ClassEntry = ClassEntry {

@@ -5,7 +5,7 @@
 //! disk is left to `gpt`; everything else is listed, also when it overlaps or reaches past the end.
 //! The entries of a hybrid MBR are listed beside those of the GPT.
 
-use super::NAME;
+use super::{EXTENDED_ORDINAL, NAME};
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::mbr::{ENTRIES, Entry, Mbr};
@@ -24,9 +24,16 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         return Ok(None);
     };
     let unit = u64::from(taster.sectorsize_bytes());
-    let parts = mbr
-        .slices()
-        .map(|(number, entry)| part(taster.name(), unit, number, entry));
+    let mut extended = 0;
+    let parts = mbr.slices().map(|(number, entry)| {
+        let mut part = part(taster.name(), unit, number, entry);
+        if entry.kind.is_extended() {
+            extended += 1;
+            let ordinal = (EXTENDED_ORDINAL, AttributeValue::Number(extended));
+            part.attributes.push(ordinal);
+        }
+        part
+    });
     let table = Table {
         scheme: NAME,
         config: vec![("entries".to_owned(), ENTRIES.to_string())],
