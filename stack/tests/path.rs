@@ -7,7 +7,7 @@ use common::{Memory, Mirror, Nothing, Parker, Slicer, all_options, pile, plan, s
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use ugeom_machine::buffer::{Buffer, IoMemory, Segment};
+use ugeom_machine::buffer::{Buffer, BufferChain};
 use ugeom_stack::{
     Channel, Command, Cx, Delta, Errno, Flags, Geom, Next, Opened, Options, ProviderId, Request,
     Stack,
@@ -285,34 +285,11 @@ fn the_first_error_of_the_clones_is_the_parents() {
 }
 
 /// Memory in three pieces of odd sizes.
-struct Pieces {
-    bytes: Box<[u8]>,
-    segments: Vec<Segment>,
-}
-
-// SAFETY: the segments point into the boxed bytes, which live as long, never move, and are reached
-// through the segments only.
-unsafe impl Send for Pieces {}
-// SAFETY: as above.
-unsafe impl IoMemory for Pieces {
-    fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-}
-
-impl Pieces {
-    fn new(data: &[u8]) -> Box<Self> {
-        let mut bytes: Box<[u8]> = data.into();
-        let (mut segments, mut left) = (Vec::new(), data.len());
-        let mut base = bytes.as_mut_ptr();
-        for size in [700, 1, usize::MAX] {
-            let len = size.min(left);
-            segments.push(Segment { base, len });
-            base = base.wrapping_add(len);
-            left -= len;
-        }
-        Box::new(Self { bytes, segments })
-    }
+fn pieces(data: &[u8]) -> Box<BufferChain> {
+    let (first, rest) = data.split_at(700);
+    let (second, third) = rest.split_at(1);
+    let buffers = [first, second, third].map(Buffer::from_slice);
+    Box::new(BufferChain::new(buffers.into()))
 }
 
 #[test]
@@ -324,9 +301,10 @@ fn data_in_several_segments_is_divided_correctly_among_clones() {
         let opened = stack.open(mirror, Delta::READ_WRITE).expect("open");
         let mut channel = stack.channel(4).expect("a channel");
         let data = pattern(2048, 5);
-        let pieces = Pieces::new(&data);
-        assert_eq!(pieces.bytes.len(), 2048);
-        let draft = channel.bio().expect("a bio").transfer(true, 512, pieces);
+        let draft = channel
+            .bio()
+            .expect("a bio")
+            .transfer(true, 512, pieces(&data));
         channel.submit(&opened, draft);
         assert_eq!(drain(&mut channel), [(0, Ok(2048))]);
         let mut back = vec![0; 2048];
@@ -335,9 +313,14 @@ fn data_in_several_segments_is_divided_correctly_among_clones() {
         let draft = channel
             .bio()
             .expect("a bio")
-            .transfer(false, 512, Pieces::new(&[0; 2048]));
+            .transfer(false, 512, pieces(&[0; 2048]));
         channel.submit(&opened, draft);
-        assert_eq!(drain(&mut channel), [(0, Ok(2048))]);
+        assert!(channel.wait(None) > 0);
+        let mut finished = channel.finished().expect("finished");
+        assert_eq!(finished.result(), Ok(2048));
+        let mut seen = vec![0; 2048];
+        finished.each(|at, piece| seen[at as usize..][..piece.len()].copy_from_slice(piece));
+        assert_eq!(seen, data);
     }
 }
 

@@ -112,8 +112,10 @@ fn an_open_slice_keeps_writers_off_its_parent() {
         .open(provider, Delta::READ_WRITE)
         .err()
         .expect("refused");
+    assert_eq!(refused.errno(), Errno::PERM);
     assert!(
-        matches!(&refused, StackError::Access { errno: Errno::PERM, provider, .. } if provider == "mem")
+        refused.to_string().starts_with("cannot open mem r1w1e0: "),
+        "{refused}"
     );
     let tree = stack.tree();
     assert_eq!(

@@ -1,7 +1,8 @@
 //! Opening an image or a block device safely: what it is, how large, whether it is free.
 
 use crate::build::BuildError;
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -33,97 +34,97 @@ pub(super) struct Opened {
 const SECTORSIZE: u32 = 512;
 
 pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
-    let os = |operation| {
-        move |error: rustix::io::Errno| BuildError::Os {
-            operation,
-            path: path.to_owned(),
-            error: io::Error::from(error),
-        }
-    };
-    let refused = |problem: String| BuildError::Refused {
-        path: path.to_owned(),
-        problem,
-    };
-    // Looking before opening: opening a FIFO or a tape would wait or wind.
-    let before = rustix::fs::stat(path).map_err(os("opening"))?;
-    let kind = FileType::from_raw_mode(before.st_mode);
+    let kind = kind_of(path)?;
     let block_device = kind == FileType::BlockDevice;
-    if !block_device && kind != FileType::RegularFile {
-        return Err(refused(format!(
-            "is {}, not an image or a block device",
-            describe(kind)
-        )));
-    }
     let exclusive = block_device && !wanted.shared;
-    let flags = OFlags::CLOEXEC
-        | if wanted.writable {
-            OFlags::RDWR
-        } else {
-            OFlags::RDONLY
-        }
-        | if exclusive {
-            OFlags::EXCL
-        } else {
-            OFlags::empty()
-        }
-        | if wanted.direct {
-            OFlags::DIRECT
-        } else {
-            OFlags::empty()
-        };
-    let file = match rustix::fs::open(path, flags, rustix::fs::Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(rustix::io::Errno::BUSY) if exclusive => {
-            let help = if wanted.writable {
-                ""
-            } else {
-                " (shared=1 reads it all the same)"
-            };
-            return Err(refused(format!(
-                "is in use: mounted, or held by somebody else{help}"
-            )));
-        }
-        Err(rustix::io::Errno::INVAL) if wanted.direct => {
-            return Err(refused(
-                "its file system has no direct I/O (direct=0 does without)".into(),
-            ));
-        }
-        Err(errno) => return Err(os("opening")(errno)),
-    };
+    let file = open_file(path, wanted, exclusive)?;
     if wanted.writable && !block_device {
         lock_image(path, &file)?;
     }
-    let size = size_of(&file).map_err(os("finding the size of"))?;
+    let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
     let (sectorsize, stripesize) = if block_device {
-        device_sectors(&file, wanted.sectorsize).map_err(os("asking the sector size of"))?
+        let sectors = device_sectors(&file, wanted.sectorsize);
+        sectors.map_err(|errno| system("asking the sector size of", path, errno))?
     } else {
         (wanted.sectorsize.unwrap_or(SECTORSIZE), 0)
     };
     if size == 0 {
-        return Err(refused("is empty: 0 bytes".into()));
+        return Err(refused(path, "is empty: 0 bytes".into()));
     }
     if size < u64::from(sectorsize) {
-        return Err(refused(format!(
-            "has {size} bytes, less than one sector of {sectorsize}"
-        )));
+        let problem = format!("has {size} bytes, less than one sector of {sectorsize}");
+        return Err(refused(path, problem));
     }
     let align_bytes = if wanted.direct {
         sectorsize.max(SECTORSIZE) as usize
     } else {
         1
     };
-    let writable = wanted.writable;
-    let name = name_of(path);
     Ok(Opened {
         file,
-        name,
+        name: name_of(path),
         size,
         sectorsize,
         stripesize,
-        writable,
+        writable: wanted.writable,
         block_device,
         align_bytes,
     })
+}
+
+fn system(operation: &'static str, path: &str, errno: Errno) -> BuildError {
+    let path = path.to_owned();
+    BuildError::Os {
+        operation,
+        path,
+        error: io::Error::from(errno),
+    }
+}
+
+fn refused(path: &str, problem: String) -> BuildError {
+    BuildError::Refused {
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+/// Looks before anything is opened: opening a FIFO would wait, opening a tape would wind it.
+fn kind_of(path: &str) -> Result<FileType, BuildError> {
+    let stat = rustix::fs::stat(path).map_err(|errno| system("opening", path, errno))?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if matches!(kind, FileType::BlockDevice | FileType::RegularFile) {
+        return Ok(kind);
+    }
+    let problem = format!("is {}, not an image or a block device", describe(kind));
+    Err(refused(path, problem))
+}
+
+fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildError> {
+    let access = if wanted.writable {
+        OFlags::RDWR
+    } else {
+        OFlags::RDONLY
+    };
+    let mut flags = OFlags::CLOEXEC | access;
+    flags.set(OFlags::EXCL, exclusive);
+    flags.set(OFlags::DIRECT, wanted.direct);
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => Ok(File::from(file)),
+        Err(Errno::BUSY) if exclusive => {
+            let help = if wanted.writable {
+                ""
+            } else {
+                " (shared=1 reads it all the same)"
+            };
+            let problem = format!("is in use: mounted, or held by somebody else{help}");
+            Err(refused(path, problem))
+        }
+        Err(Errno::INVAL) if wanted.direct => {
+            let problem = "its file system has no direct I/O (direct=0 does without)";
+            Err(refused(path, problem.into()))
+        }
+        Err(errno) => Err(system("opening", path, errno)),
+    }
 }
 
 /// A provider is called by the last part of the path.
@@ -164,13 +165,13 @@ fn lock_image(path: &str, file: &File) -> Result<(), BuildError> {
 }
 
 /// The size in bytes; seeking to the end works for images and for block devices.
-fn size_of(file: &File) -> Result<u64, rustix::io::Errno> {
+fn size_of(file: &File) -> Result<u64, Errno> {
     rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))
 }
 
 /// The sector size of a device, and the size of the physical block behind it where that is larger.
 /// A larger sector size may be asked for, to read what was written on a disk with such sectors.
-fn device_sectors(file: &File, wanted: Option<u32>) -> Result<(u32, u64), rustix::io::Errno> {
+fn device_sectors(file: &File, wanted: Option<u32>) -> Result<(u32, u64), Errno> {
     let logical = rustix::fs::ioctl_blksszget(file)?;
     let physical = rustix::fs::ioctl_blkpbszget(file)?;
     let sectorsize = wanted.map_or(logical, |wanted| wanted.max(logical));

@@ -239,6 +239,11 @@ impl Finished {
         }
     }
 
+    /// Shows the data, piece by piece: `with(at, piece)`.
+    pub fn each(&mut self, with: impl FnMut(u64, &[u8])) {
+        self.bio.request().each(with);
+    }
+
     /// The answer to a GETATTR.
     #[must_use]
     pub fn attribute(&self) -> Option<&AttributeValue> {

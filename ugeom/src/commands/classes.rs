@@ -144,9 +144,7 @@ fn synopsis(entry: &ClassEntry) -> String {
         Role::Layer | Role::Table => "... | ",
     };
     if entry.name == spec::FILE_CLASS {
-        let options: Vec<&String> = arguments.iter().skip(1).collect();
-        let options: Vec<String> = options.iter().map(|option| format!("[{option}]")).collect();
-        return format!("PATH?{}", options.join("&"));
+        return "PATH[?OPTION=VALUE[&OPTION=VALUE]...]".to_owned();
     }
     match arguments.split_first() {
         None => format!("{before}{}", entry.name),

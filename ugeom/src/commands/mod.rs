@@ -3,6 +3,7 @@
 mod classes;
 mod completions;
 mod diskinfo;
+mod part;
 mod read;
 mod show;
 mod write;
@@ -17,6 +18,7 @@ pub enum Command {
     Diskinfo(diskinfo::Diskinfo),
     Read(read::Read),
     Write(write::Write),
+    Part(part::Part),
     Classes(classes::Classes),
     Completions(completions::Completions),
 }
@@ -32,6 +34,7 @@ impl Command {
             Self::Diskinfo(diskinfo) => diskinfo.run(),
             Self::Read(read) => read.run(),
             Self::Write(write) => write.run(),
+            Self::Part(part) => part.run(),
             Self::Classes(classes) => classes.run(),
             Self::Completions(completions) => completions.run(),
         }

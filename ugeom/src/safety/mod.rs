@@ -4,11 +4,12 @@
 mod mounts;
 
 use crate::opening;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use mounts::System;
 use std::path::Path;
-use ugeom_classes::{Role, Target, registry};
-use ugeom_stack::Tree;
+use ugeom_classes::Target;
+use ugeom_classes::part::edit::{EditError, Found, found};
+use ugeom_stack::Delta;
 
 /// Refuses a target whose file or block device the system has mounted, or uses as swap.
 ///
@@ -27,38 +28,26 @@ pub fn refuse_mounted(target: &str) -> Result<()> {
 /// Refuses a target whose provider carries something.
 ///
 /// # Errors
-/// What it carries.
+/// What it carries, and where; what looking failed with.
 pub fn refuse_content(target: &Target) -> Result<()> {
-    let found = tables(&target.stack.tree(), target);
-    if found.is_empty() {
-        return Ok(());
+    let opened = target.stack.open(target.top, Delta::READ)?;
+    let mut channel = target.stack.channel(1)?;
+    let found = match found::look(&mut channel, &opened) {
+        // Nothing known is made for such sectors.
+        Err(EditError::SectorSize { .. }) => return Ok(()),
+        found => found?,
+    };
+    match found.as_slice() {
+        [] => Ok(()),
+        found => Err(carries(&target.name, found)),
     }
-    let (name, found) = (&target.name, found.join(", "));
-    bail!(
-        "{name} carries {found}, which writing would destroy; \
-         address a partition (@NAME), or write anyway with --destroy"
+}
+
+/// The refusal to destroy what a provider carries.
+pub fn carries(provider: &str, found: &[Found]) -> anyhow::Error {
+    let found: Vec<String> = found.iter().map(Found::to_string).collect();
+    anyhow!(
+        "{provider} carries {}; nothing was written, --destroy overwrites it",
+        found.join(", ")
     )
 }
-
-/// The partition tables that lie on a target's provider: `MBR with md0s1, md0s2`.
-fn tables(tree: &Tree, target: &Target) -> Vec<String> {
-    let is_table = |class: &str| {
-        let mut tables = registry().iter().filter(|entry| entry.role == Role::Table);
-        tables.any(|entry| entry.class == class)
-    };
-    let above = tree.above(target.top).filter(|geom| is_table(geom.class));
-    let describe = above.map(|geom| {
-        let names: Vec<&str> = geom.providers.iter().map(|p| p.name.as_str()).collect();
-        let shown = names.len().min(LISTED_NAMES);
-        let more = if shown < names.len() { ", ..." } else { "" };
-        format!(
-            "a partition table ({} with {}{more})",
-            geom.class,
-            names[..shown].join(", ")
-        )
-    });
-    describe.collect()
-}
-
-/// How many partitions a refusal names.
-const LISTED_NAMES: usize = 4;

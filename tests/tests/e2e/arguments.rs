@@ -1,0 +1,136 @@
+//! Help, usage errors, exit codes, streams and colours.
+
+use crate::run::{UGEOM, command, run, ugeom};
+use std::process::Stdio;
+
+const COMMANDS: &[&str] = &[
+    "show",
+    "diskinfo",
+    "read",
+    "write",
+    "classes",
+    "completions",
+];
+
+#[test]
+fn every_command_has_help_with_examples_on_stdout() {
+    let actions = ["create", "add", "delete", "recover", "show"].map(|action| ["part", action]);
+    let commands = COMMANDS.iter().map(|name| vec![*name]);
+    for mut name in commands.chain(actions.map(Vec::from)) {
+        name.push("--help");
+        let help = ugeom(&name).quiet();
+        assert!(help.contains("Examples:\n  ugeom "), "{name:?}: {help}");
+        let widest = help.lines().map(|line| line.chars().count()).max();
+        assert!(
+            widest <= Some(100),
+            "{name:?}: a line of {widest:?} columns"
+        );
+    }
+    let all = ugeom(&["--help"]).quiet();
+    assert!(
+        COMMANDS
+            .iter()
+            .all(|name| all.contains(&format!("\n  {name} "))),
+        "{all}"
+    );
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    assert_eq!(
+        ugeom(&["-V"]).quiet(),
+        concat!("ugeom ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn wrong_usage_is_2_with_nothing_on_stdout() {
+    for wrong in [
+        &["shw"][..],
+        &[],
+        &["show"],
+        &["show", "--jsno", "md:1m"],
+        &["show", "--json", "--xml", "md:1m"],
+        &["read", "md:1m", "--offset", "1x"],
+        &["read", "md:1m", "--offset", "2m"],
+        &["show", "md:1m | npo"],
+        &["show", "md:1m@s1"],
+        &["classes", "npo"],
+        &["completions", "tcsh"],
+    ] {
+        let text = ugeom(wrong).failed(2);
+        assert!(!text.is_empty(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn an_error_in_a_target_points_at_the_column() {
+    let expected = "\
+ugeom: there is no class `npo`
+--> column 9
+ |
+ | md:1m | npo
+ |         ^^^
+ = help: did you mean `nop`?
+";
+    assert_eq!(ugeom(&["show", "md:1m | npo"]).failed(2), expected);
+}
+
+#[test]
+fn a_reader_who_leaves_is_no_error() {
+    for arguments in [&["read", "zero"][..], &["show", "zero"], &["--help"]] {
+        let mut command = command(UGEOM, arguments);
+        let mut child = command.stdin(Stdio::null()).spawn().expect("it starts");
+        drop(child.stdout.take());
+        let ended = crate::run::end(child);
+        assert_eq!(
+            (ended.code, ended.stderr.as_str()),
+            (0, ""),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_only() {
+    let plain = ugeom(&["show", "md:1m"]).quiet();
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    let mut forced = command(UGEOM, &["show", "md:1m"]);
+    forced.env("CLICOLOR_FORCE", "1");
+    assert!(run(forced, b"").quiet().contains("\u{1b}[1mNAME"));
+    let mut forbidden = command(UGEOM, &["show", "md:1m"]);
+    forbidden.env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1");
+    assert_eq!(run(forbidden, b"").quiet(), plain);
+}
+
+#[test]
+fn classes_lists_them_and_describes_one() {
+    let list = ugeom(&["classes"]).quiet();
+    for name in [
+        "md", "zero", "file", "nop", "mbr", "ebr", "bsd", "gpt", "apm",
+    ] {
+        assert!(
+            list.lines()
+                .any(|line| line.starts_with(&format!("{name} "))),
+            "{name}"
+        );
+    }
+    let page = ugeom(&["classes", "NOP"]).quiet();
+    assert!(
+        page.starts_with("nop: ") && page.contains("\n  ... | nop:[offset="),
+        "{page}"
+    );
+    let json = ugeom(&["classes", "md", "--json"]).quiet();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["class"], "MD");
+    assert_eq!(json["options"][0]["name"], "size");
+    assert_eq!(json["synopsis"], "md:SIZE[,sectorsize=SIZE][,name=NAME]");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = ugeom(&["completions", shell]).quiet();
+        assert!(COMMANDS.iter().all(|name| script.contains(name)), "{shell}");
+    }
+}

@@ -1,0 +1,221 @@
+//! What can be wrong with a target: each a clear error and the right exit code, and never a panic
+//! or a hang.
+
+use crate::disks;
+use crate::run::{UGEOM, command, end, run, ugeom, ugeom_with};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
+
+#[test]
+fn files_that_hold_no_sector_are_refused_with_their_size() {
+    for (bytes, problem) in [
+        (0, "is empty: 0 bytes"),
+        (511, "has 511 bytes, less than one sector of 512"),
+    ] {
+        let (_folder, path) = disks::empty_image(bytes);
+        let path = disks::text(&path);
+        for name in ["show", "diskinfo", "read"] {
+            let error = ugeom(&[name, &path]).failed(1);
+            assert_eq!(error, format!("ugeom: {path}: {problem}\n"));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_disk_is_called_by_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disks::text(folder.path());
+    let error = ugeom(&["show", &path]).failed(1);
+    assert_eq!(
+        error,
+        format!("ugeom: {path}: is a directory, not an image or a block device\n")
+    );
+    let error = ugeom(&["show", "/dev/null"]).failed(1);
+    assert!(
+        error.starts_with("ugeom: /dev/null: is a character device, not "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = ugeom(&["show", "/no/such/disk"]).failed(1);
+    assert_eq!(
+        error,
+        "ugeom: opening /no/such/disk: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn a_wrong_address_lists_the_right_ones() {
+    let (_folder, path) = disks::partitioned_image(2048, 63, 100);
+    let error = ugeom(&["show", &format!("{}@s2", disks::text(&path))]).failed(2);
+    assert!(
+        error.contains("there is no provider `s2` or `disk.imgs2`"),
+        "{error}"
+    );
+    assert!(
+        error.contains("the providers are: disk.img, disk.imgs1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_last_bytes_that_are_no_sector_are_left_out_and_said() {
+    let (_folder, path) = disks::empty_image(1025);
+    let tree = ugeom(&["show", &disks::text(&path)]).quiet();
+    assert!(
+        tree.contains("! the last 1 bytes are no whole sector: left out"),
+        "{tree}"
+    );
+    assert!(tree.contains(" 2      512 "), "{tree}");
+}
+
+#[test]
+fn a_table_that_cannot_be_used_is_said_and_the_rest_is_shown() {
+    let (_folder, path) = disks::partitioned_image(2048, 1, 2047);
+    let mut image = std::fs::read(&path).expect("the image");
+    image[450] = 0xee;
+    std::fs::write(&path, &image).expect("the image");
+    let shown = ugeom(&["show", &disks::text(&path)]);
+    assert_eq!(shown.code, 0);
+    assert_eq!(shown.text().lines().count(), 2);
+    let start = "ugeom: warning: GPT on disk.img: the MBR in sector 0 is a protective one, but";
+    assert!(shown.stderr.starts_with(start), "{}", shown.stderr);
+}
+
+#[test]
+fn a_label_cannot_speak_to_the_terminal() {
+    let Some(sgdisk) = ugeom_testkit::program("a_label_cannot_speak", "sgdisk") else {
+        return;
+    };
+    let (_folder, path) = disks::empty_image(1 << 20);
+    let path = disks::text(&path);
+    let name = "--change-name=1:\u{1b}[31mred\u{202e}";
+    crate::run::other(sgdisk, &["--new=1:64:128", name, &path]);
+    let tree = ugeom(&["show", &path]).quiet();
+    assert!(tree.contains("\u{fffd}[31mred\u{fffd}"), "{tree}");
+    assert!(!tree.contains(['\u{1b}', '\u{202e}']), "{tree:?}");
+}
+
+#[test]
+fn an_image_that_shrinks_while_it_is_read_is_an_error_that_says_so() {
+    let (_folder, path, content) = disks::random_image(32 << 20, 9);
+    let mut reader = command(UGEOM, &["read", &disks::text(&path)]);
+    let mut child = reader.spawn().expect("it starts");
+    // The pipe holds 64 KiB and the program reads at most a few MiB ahead of it.
+    let mut first = vec![0; 1 << 20];
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    stdout.read_exact(&mut first).expect("the first MiB");
+    assert!(first == content[..1 << 20]);
+    File::options()
+        .write(true)
+        .open(&path)
+        .and_then(|f| f.set_len(2 << 20))
+        .expect("shrinks");
+    let ended = end(child);
+    assert_eq!(ended.code, 1);
+    let shorter = "the file ends here: it has become shorter since it was opened";
+    assert!(ended.stderr.contains(shorter), "{}", ended.stderr);
+    assert!(ended.stderr.contains("of disk.img: "), "{}", ended.stderr);
+    assert!(
+        content[1 << 20..].starts_with(&ended.stdout),
+        "what came before the fault is right"
+    );
+}
+
+#[test]
+fn a_second_writer_is_kept_out_while_the_first_writes() {
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let target = disks::text(&path);
+    let mut first = command(UGEOM, &["write", &target])
+        .spawn()
+        .expect("it starts");
+    let mut stdin = first.stdin.take().expect("a pipe");
+    // More than the pipe holds: when this returns the first writer has begun.
+    stdin
+        .write_all(&vec![1; 4 << 20])
+        .expect("the first writer reads");
+    let second = ugeom_with(&["write", &target], b"x").failed(1);
+    let expected =
+        format!("ugeom: {target}: somebody else has it open for writing (it is locked)\n");
+    assert_eq!(second, expected);
+    assert_eq!(
+        ugeom(&["diskinfo", &target]).quiet(),
+        "disk.img\t512\t67108864\t131072\t0\t0\n"
+    );
+    drop(stdin);
+    assert_eq!(end(first).code, 0);
+    ugeom_with(&["write", &target], b"x").quiet();
+}
+
+#[test]
+fn no_permission_is_said_with_the_path() {
+    let test = "no_permission_is_said_with_the_path";
+    let (folder, path) = disks::empty_image(1 << 20);
+    let target = disks::text(&path);
+    let denied = std::fs::Permissions::from_mode(0o000);
+    std::fs::set_permissions(&path, denied).expect("permissions");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).expect("permissions");
+    let Some(command) = unprivileged(test, &["show", &target]) else {
+        return;
+    };
+    let error = run(command, b"").failed(1);
+    assert_eq!(
+        error,
+        format!("ugeom: opening {target}: Permission denied (os error 13)\n")
+    );
+}
+
+/// The program run by somebody whom permissions hold for; `None` after saying why that cannot be.
+fn unprivileged(test: &str, arguments: &[&str]) -> Option<Command> {
+    let me = std::fs::metadata("/proc/self").expect("proc").uid();
+    if me != 0 {
+        return Some(command(UGEOM, arguments));
+    }
+    let setpriv = ugeom_testkit::program(test, "setpriv")?;
+    let mut nobody: Vec<&str> = vec!["--reuid=65534", "--regid=65534", "--clear-groups", UGEOM];
+    let probe = run(command(&setpriv, &[&nobody[..], &["-V"]].concat()), b"");
+    if probe.code != 0 {
+        ugeom_testkit::skip(test, "this is root, and nobody else may start the program");
+        return None;
+    }
+    nobody.extend(arguments);
+    Some(command(setpriv, &nobody))
+}
+
+#[test]
+fn a_damaged_or_hostile_image_never_panics() {
+    let (_folder, path) = disks::partitioned_image(2048, 63, 1000);
+    let sound = std::fs::read(&path).expect("the image");
+    let mut random = fastrand::Rng::with_seed(11);
+    for round in 0..40 {
+        let mut image = sound.clone();
+        for _ in 0..60 {
+            let at = if random.bool() {
+                446 + random.usize(..66)
+            } else {
+                random.usize(..4096)
+            };
+            image[at] = random.u8(..);
+        }
+        image[510..512].copy_from_slice(&[0x55, 0xaa]);
+        std::fs::write(&path, &image).expect("the image");
+        for name in ["show", "diskinfo"] {
+            let ended = ugeom(&[name, &disks::text(&path)]);
+            assert!(
+                ended.code == 0 || ended.code == 1,
+                "round {round}: {}",
+                ended.stderr
+            );
+            assert!(
+                !ended.stderr.contains("panicked"),
+                "round {round}: {}",
+                ended.stderr
+            );
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The program as its users meet it: arguments in, text and exit codes out, beside the programs
+//! that they would use otherwise.
+
+mod arguments;
+mod bad_input;
+mod diskinfo;
+mod disks;
+mod part;
+mod run;
+mod show;
+mod transfer;

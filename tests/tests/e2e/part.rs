@@ -1,0 +1,208 @@
+//! `ugeom part` in the manner of gpart, with sgdisk and sfdisk as judges.
+
+use crate::disks;
+use crate::run::{other, ugeom};
+use serde_json::Value;
+
+fn part(arguments: &[&str]) -> String {
+    ugeom(&[&["part"], arguments].concat()).quiet()
+}
+
+fn refused(arguments: &[&str], code: i32) -> String {
+    ugeom(&[&["part"], arguments].concat()).failed(code)
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn a_new_gpt_is_what_sgdisk_calls_sound() {
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let disk = disks::text(&path);
+    assert_eq!(part(&["create", "-s", "gpt", &disk]), "disk.img created\n");
+    let add = [
+        "add",
+        "-t",
+        "freebsd-ufs",
+        "-a",
+        "1m",
+        "-s",
+        "16m",
+        "-l",
+        "root",
+        &disk,
+    ];
+    assert_eq!(part(&add), "disk.imgp1 added\n");
+    assert_eq!(
+        part(&["add", "-t", "linux-data", "-i", "5", &disk]),
+        "disk.imgp5 added\n"
+    );
+    let expected = "\
+=>    34  131005  disk.img  GPT  (64M)
+      34    2014            - free -  (1.0M)
+    2048   32768         1  freebsd-ufs  (16M)
+   34816   96223         5  linux-data  (47M)
+
+";
+    assert_eq!(part(&["show", &disk]), expected);
+    assert!(part(&["show", "-l", &disk]).contains("  1  root  (16M)\n"));
+    assert!(part(&["show", "-p", &disk]).contains("  disk.imgp5  linux-data  (47M)\n"));
+    let raw = part(&["show", "-r", &disk]);
+    assert!(
+        raw.contains("  516e7cb6-6ecf-11d6-8ff8-00022d09712b  (16M)\n"),
+        "{raw}"
+    );
+    let Some(sgdisk) = ugeom_testkit::program("a_new_gpt_is_what_sgdisk", "sgdisk") else {
+        return;
+    };
+    let verdict = other(sgdisk, &["-v", &disk]);
+    assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
+}
+
+#[test]
+fn a_damaged_gpt_is_shown_and_left_alone_until_it_is_recovered() {
+    let (_folder, path) = disks::empty_image(4 << 20);
+    let disk = disks::text(&path);
+    part(&["create", "-s", "gpt", &disk]);
+    part(&["add", "-t", "linux-data", &disk]);
+    let sound = std::fs::read(&path).expect("the image");
+    let mut damaged = sound.clone();
+    damaged[512 + 56] ^= 1;
+    std::fs::write(&path, &damaged).expect("the image");
+
+    let shown = ugeom(&["part", "show", &disk]);
+    assert_eq!(shown.code, 0);
+    assert!(
+        shown.text().contains("GPT  (4.0M) [CORRUPT]\n"),
+        "{}",
+        shown.text()
+    );
+    let start = "ugeom: warning: disk.img: the primary GPT is damaged: ";
+    assert!(shown.stderr.starts_with(start), "{}", shown.stderr);
+    let tree = ugeom(&["show", &disk]).quiet();
+    assert!(
+        tree.contains("\n│ ! GPT: the primary GPT is damaged: "),
+        "{tree}"
+    );
+    let add = refused(&["add", "-t", "efi", &disk], 1);
+    assert!(add.contains("the GPT table is damaged"), "{add}");
+    assert!(
+        std::fs::read(&path).expect("the image") == damaged,
+        "nothing is repaired unasked"
+    );
+
+    assert_eq!(part(&["recover", &disk]), "disk.img recovered\n");
+    assert!(std::fs::read(&path).expect("the image") == sound);
+    assert_eq!(
+        part(&["recover", &disk]),
+        "disk.img recovering is not needed\n"
+    );
+}
+
+#[test]
+fn a_label_in_a_slice_is_listed_once() {
+    let (_folder, path) = disks::empty_image(1 << 20);
+    let disk = disks::text(&path);
+    assert_eq!(part(&["create", "-s", "MBR", &disk]), "disk.img created\n");
+    assert_eq!(part(&["add", "-t", "freebsd", &disk]), "disk.imgs1 added\n");
+    let slice = format!("{disk}@s1");
+    assert_eq!(
+        part(&["create", "-s", "bsd", &slice]),
+        "disk.imgs1 created\n"
+    );
+    let added = json(&part(&[
+        "add",
+        "-t",
+        "freebsd-ufs",
+        "-b",
+        "16",
+        "--json",
+        &slice,
+    ]));
+    assert_eq!(added["provider"], "disk.imgs1a");
+    assert_eq!(
+        (&added["start_sector"], &added["index"]),
+        (&Value::from(16), &Value::from(1))
+    );
+    let expected = "\
+=>  63  1985  disk.img  MBR  (1.0M)
+    63  1985         1  freebsd  (993K)
+
+=>   0  1985  disk.imgs1  BSD  (993K)
+     0    16              - free -  (8.0K)
+    16  1969           1  freebsd-ufs  (985K)
+
+";
+    assert_eq!(part(&["show", &disk]), expected);
+    let label = part(&["show", "--scheme", "bsd", &disk]);
+    assert!(label.starts_with("=>   0  1985  disk.imgs1  BSD") && expected.ends_with(&label));
+    let tables = json(&part(&["show", "--json", &disk]));
+    assert_eq!(tables[1]["rows"][1]["provider"], "disk.imgs1a");
+    let Some(sfdisk) = ugeom_testkit::program("a_label_in_a_slice", "sfdisk") else {
+        return;
+    };
+    let dump = other(sfdisk, &["--dump", &disk]);
+    let dump = String::from_utf8_lossy(&dump).into_owned();
+    assert!(
+        dump.contains("start=          63, size=        1985, type=a5"),
+        "{dump}"
+    );
+}
+
+#[test]
+fn nothing_is_destroyed_unasked() {
+    let (_folder, path) = disks::partitioned_image(4096, 63, 100);
+    let disk = disks::text(&path);
+    let before = std::fs::read(&path).expect("the image");
+    let error = refused(&["create", "-s", "gpt", &disk], 1);
+    let expected = "ugeom: disk.img carries an MBR (at byte 446); nothing was written, \
+                    --destroy overwrites it\n";
+    assert_eq!(error, expected);
+    assert!(std::fs::read(&path).expect("the image") == before);
+    assert_eq!(
+        part(&["create", "-s", "gpt", "--destroy", &disk]),
+        "disk.img created\n"
+    );
+    assert!(part(&["show", &disk]).starts_with("=>"));
+}
+
+#[test]
+fn a_partition_that_is_deleted_is_gone_and_its_bytes_stay() {
+    let (_folder, path) = disks::partitioned_image(4096, 63, 100);
+    let disk = disks::text(&path);
+    let mut image = std::fs::read(&path).expect("the image");
+    image[63 * 512..63 * 512 + 5].copy_from_slice(b"bytes");
+    std::fs::write(&path, &image).expect("the image");
+    assert_eq!(part(&["delete", "-i", "1", &disk]), "disk.imgs1 deleted\n");
+    let error = refused(&["delete", "-i", "1", &disk], 1);
+    assert_eq!(error, "ugeom: disk.img: there is no partition 1\n");
+    let image = std::fs::read(&path).expect("the image");
+    assert_eq!(&image[63 * 512..63 * 512 + 5], b"bytes");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_reason() {
+    let (_folder, path) = disks::empty_image(1 << 20);
+    let disk = disks::text(&path);
+    let none = refused(&["show", &disk], 1);
+    assert!(
+        none.starts_with("ugeom: there is no partition table on disk.img"),
+        "{none}"
+    );
+    part(&["create", "-s", "mbr", &disk]);
+    let unknown = refused(&["add", "-t", "nonsense", &disk], 1);
+    assert!(
+        unknown.contains("\"nonsense\" is no partition type of MBR"),
+        "{unknown}"
+    );
+    let odd = refused(&["add", "-t", "freebsd", "-s", "513b", &disk], 2);
+    assert!(
+        odd.contains("the size of 513 bytes is no whole number of the 512-byte"),
+        "{odd}"
+    );
+    let large = refused(&["add", "-t", "freebsd", "-s", "2m", &disk], 1);
+    assert!(large.contains("no free space of 4096 sectors"), "{large}");
+    refused(&["create", "-s", "vtoc8", &disk], 2);
+    refused(&["delete", &disk], 2);
+}

@@ -1,0 +1,126 @@
+//! Starts programs, and keeps what they print.
+
+use std::ffi::OsStr;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A program that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The program under test.
+pub const UGEOM: &str = env!("CARGO_BIN_EXE_ugeom-under-test");
+
+/// What a program left behind.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code; -1 when a signal ended it.
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// What was printed on stdout by a program that did its work without a word on stderr.
+    pub fn quiet(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""));
+        self.text()
+    }
+
+    /// Stdout as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).expect("UTF-8 on stdout")
+    }
+
+    /// Stderr of a program that failed with `code` and printed no result.
+    pub fn failed(self, code: i32) -> String {
+        assert_eq!(
+            (self.code, self.text().as_str()),
+            (code, ""),
+            "{}",
+            self.stderr
+        );
+        self.stderr
+    }
+}
+
+/// Runs ugeom without input.
+pub fn ugeom<A: AsRef<OsStr>>(arguments: &[A]) -> Ended {
+    ugeom_with(arguments, b"")
+}
+
+/// Runs ugeom with this on stdin.
+pub fn ugeom_with<A: AsRef<OsStr>>(arguments: &[A], input: &[u8]) -> Ended {
+    run(command(UGEOM, arguments), input)
+}
+
+/// Runs another program, which must succeed, and gives its stdout.
+pub fn other<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: &[A]) -> Vec<u8> {
+    let name = program.as_ref().to_string_lossy().into_owned();
+    let ended = run(command(program, arguments), b"");
+    assert_eq!(ended.code, 0, "{name}: {}{}", ended.text(), ended.stderr);
+    ended.stdout
+}
+
+/// A command with its pipes and a plain environment.
+pub fn command<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, arguments: &[A]) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env("LC_ALL", "C.UTF-8")
+        .env_remove("CLICOLOR_FORCE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(mut command: Command, input: &[u8]) -> Ended {
+    let mut child = command
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let stdin = child.stdin.take();
+    let input = input.to_vec();
+    let writer = thread::spawn(move || {
+        // A program need not read its input to the end.
+        let _ = stdin.map(|mut stdin| stdin.write_all(&input));
+    });
+    let ended = end(child);
+    writer.join().expect("the writer");
+    ended
+}
+
+/// Waits for a program to end and collects what it prints.
+pub fn end(mut child: Child) -> Ended {
+    let stdout = collect(child.stdout.take());
+    let stderr = collect(child.stderr.take());
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("waiting") {
+            break status;
+        }
+        if started.elapsed() > PATIENCE {
+            child.kill().expect("killing");
+            panic!("the program hangs");
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    let bytes = |thread: JoinHandle<Vec<u8>>| thread.join().expect("the reader");
+    Ended {
+        code: status.code().unwrap_or(-1),
+        stdout: bytes(stdout),
+        stderr: String::from_utf8_lossy(&bytes(stderr)).into_owned(),
+    }
+}
+
+fn collect(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_end(&mut bytes).expect("reading a pipe");
+        }
+        bytes
+    })
+}

@@ -1,0 +1,271 @@
+//! The actions that write: create, add, delete, recover.
+
+use super::{Common, scheme};
+use crate::failure::Usage;
+use crate::opening;
+use crate::safety;
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use std::str::FromStr;
+use ugeom_classes::part::edit::{self, EditError};
+use ugeom_classes::spec::units;
+use ugeom_format::plan::{NewPart, Scheme};
+use ugeom_stack::{Channel, Delta, Opened, ProviderView};
+
+const CREATE_ABOUT: &str = "\
+Makes a new, empty partition table.
+
+A provider that carries a partition table or a file system, and one that is mounted, is refused \
+with the name of what was found, unless --destroy is given; what was there is then wiped.";
+
+const CREATE_EXAMPLES: &str = "\
+Examples:
+  ugeom part create -s gpt disk.img
+  ugeom part create -s bsd -n 20 disk.img@s1   a disklabel with 20 entries, in a slice";
+
+/// Make a new, empty partition table
+#[derive(Args)]
+#[command(long_about = CREATE_ABOUT, after_help = CREATE_EXAMPLES)]
+pub struct Create {
+    #[command(flatten)]
+    common: Common,
+
+    /// Which kind: mbr, bsd or gpt
+    #[arg(short = 's', value_name = "SCHEME", value_parser = scheme)]
+    scheme: Scheme,
+
+    /// How many entries: 8 to 20 for BSD [default: 8], 1 to 4096 for GPT [default: 128]
+    #[arg(short = 'n', value_name = "ENTRIES")]
+    entries: Option<u32>,
+
+    /// Destroy what is there
+    #[arg(long, visible_alias = "force")]
+    destroy: bool,
+}
+
+const ADD_ABOUT: &str = "\
+Adds a partition to a table. Without a start the first free space that is large enough is taken, \
+without a size all of it.
+
+Starts, sizes and alignments are in sectors, or in bytes with a suffix (64k, 1m, 1.5g). A type is \
+gpart's name (freebsd-ufs, linux-data, efi, ms-basic-data), or ! and its number or GUID.";
+
+const ADD_EXAMPLES: &str = "\
+Examples:
+  ugeom part add -t freebsd-ufs -a 1m -s 256m -l root disk.img
+  ugeom part add -t '!0x83' -b 2048 disk.img   a type by its number, from sector 2048 on";
+
+/// Add a partition to a table
+#[derive(Args)]
+#[command(long_about = ADD_ABOUT, after_help = ADD_EXAMPLES)]
+pub struct Add {
+    #[command(flatten)]
+    common: Common,
+
+    /// Its type: freebsd, freebsd-ufs, linux-data, !0x83, ...
+    #[arg(short = 't', value_name = "TYPE")]
+    kind: String,
+
+    /// Align start and size to multiples of this
+    #[arg(short = 'a', value_name = "ALIGN")]
+    align: Option<Amount>,
+
+    /// First sector
+    #[arg(short = 'b', value_name = "START")]
+    start: Option<Amount>,
+
+    /// Size
+    #[arg(short = 's', value_name = "SIZE")]
+    size: Option<Amount>,
+
+    /// Place in the table [default: the first free one]
+    #[arg(short = 'i', value_name = "INDEX")]
+    index: Option<u32>,
+
+    /// Label; only a GPT has them
+    #[arg(short = 'l', value_name = "LABEL")]
+    label: Option<String>,
+
+    /// Which table, where there are several: mbr, bsd or gpt
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+}
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  ugeom part delete -i 2 disk.img";
+
+/// Delete a partition from a table; its contents stay where they are
+#[derive(Args)]
+#[command(after_help = DELETE_EXAMPLES)]
+pub struct Delete {
+    #[command(flatten)]
+    common: Common,
+
+    /// Its place in the table, as `part show` prints it
+    #[arg(short = 'i', value_name = "INDEX")]
+    index: u32,
+
+    /// Which table, where there are several: mbr, bsd or gpt
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+}
+
+const RECOVER_ABOUT: &str = "\
+Makes a damaged GPT whole: both copies from the good one, the backup at the end of the media. A \
+healthy table is left as it is.";
+
+const RECOVER_EXAMPLES: &str = "\
+Examples:
+  ugeom part show disk.img      is it damaged?
+  ugeom part recover disk.img";
+
+/// Make a damaged GPT whole from its good copy
+#[derive(Args)]
+#[command(long_about = RECOVER_ABOUT, after_help = RECOVER_EXAMPLES)]
+pub struct Recover {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// A number of sectors, or of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Amount {
+    Sectors(u64),
+    Bytes(u64),
+}
+
+impl FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_suffix(['s', 'S']).unwrap_or(text);
+        match units::whole_number(digits) {
+            Ok(sectors) => Ok(Self::Sectors(sectors)),
+            Err(_) => opening::size(text).map(Self::Bytes),
+        }
+    }
+}
+
+impl Amount {
+    fn sectors(self, provider: &ProviderView, what: &str) -> Result<u64, Usage> {
+        let sector = u64::from(provider.sectorsize_bytes);
+        match self {
+            Self::Sectors(sectors) => Ok(sectors),
+            Self::Bytes(bytes) if bytes.checked_rem(sector) == Some(0) => Ok(bytes / sector),
+            Self::Bytes(bytes) => Err(Usage(format!(
+                "the {what} of {bytes} bytes is no whole number of the {sector}-byte sectors of {}",
+                provider.name
+            ))),
+        }
+    }
+}
+
+/// A provider that is open for a change of its table.
+struct Ready {
+    provider: ProviderView,
+    opened: Opened,
+    channel: Channel,
+}
+
+impl Common {
+    fn ready(&self, destroy: bool) -> Result<Ready> {
+        if !destroy {
+            safety::refuse_mounted(&self.target.target)?;
+        }
+        let target = self.target.open_writable()?.target;
+        Ok(Ready {
+            provider: opening::top(&target)?,
+            opened: target.stack.open(target.top, Delta::READ_WRITE)?,
+            channel: target.stack.channel(1)?,
+        })
+    }
+}
+
+impl Create {
+    pub fn run(&self) -> Result<()> {
+        let mut ready = self.common.ready(self.destroy)?;
+        let wanted = edit::Create {
+            scheme: self.scheme,
+            entries: self.entries,
+            force: self.destroy,
+        };
+        edit::create(&mut ready.channel, &ready.opened, &wanted).map_err(|error| match error {
+            EditError::Found { provider, found } => safety::carries(&provider, &found),
+            error => error.into(),
+        })?;
+        let (name, scheme) = (&ready.provider.name, self.scheme.to_string());
+        let json = json!({ "provider": name, "scheme": scheme });
+        self.common.done(&format!("{name} created"), &json)
+    }
+}
+
+impl Add {
+    pub fn run(&self) -> Result<()> {
+        let mut ready = self.common.ready(false)?;
+        let provider = &ready.provider;
+        let sectors = |amount: Option<Amount>, what| {
+            amount
+                .map(|amount| amount.sectors(provider, what))
+                .transpose()
+        };
+        let wanted = NewPart {
+            start: sectors(self.start, "start")?,
+            sectors: sectors(self.size, "size")?,
+            align_sectors: sectors(self.align, "alignment")?,
+            index: self.index,
+            kind: self.kind.clone(),
+            label: self.label.clone(),
+            ..NewPart::default()
+        };
+        let added = edit::add(&mut ready.channel, &ready.opened, self.scheme, &wanted)?;
+        let json = json!({
+            "provider": added.provider,
+            "index": added.index,
+            "start_sector": added.start,
+            "sectors": added.sectors,
+        });
+        self.common
+            .done(&format!("{} added", added.provider), &json)
+    }
+}
+
+impl Delete {
+    pub fn run(&self) -> Result<()> {
+        let mut ready = self.common.ready(false)?;
+        let deleted = edit::delete(&mut ready.channel, &ready.opened, self.scheme, self.index)?;
+        let json = json!({ "provider": deleted, "index": self.index });
+        self.common.done(&format!("{deleted} deleted"), &json)
+    }
+}
+
+impl Recover {
+    pub fn run(&self) -> Result<()> {
+        let mut ready = self.common.ready(false)?;
+        let repaired = edit::recover(&mut ready.channel, &ready.opened)?;
+        let name = &ready.provider.name;
+        let line = match repaired.as_slice() {
+            [] => format!("{name} recovering is not needed"),
+            _ => format!("{name} recovered"),
+        };
+        let json = json!({ "provider": name, "repaired": repaired });
+        self.common.done(&line, &json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_sectors_unless_they_have_a_unit() {
+        let read = |text: &str| text.parse::<Amount>();
+        assert_eq!(read("63"), Ok(Amount::Sectors(63)));
+        assert_eq!(read("63s"), Ok(Amount::Sectors(63)));
+        assert_eq!(read("0x40"), Ok(Amount::Sectors(64)));
+        assert_eq!(read("1m"), Ok(Amount::Bytes(1 << 20)));
+        assert_eq!(read("1.5k"), Ok(Amount::Bytes(1536)));
+        assert!(read("big").is_err());
+    }
+}

@@ -1,0 +1,209 @@
+//! `ugeom part show`: tables with their partitions and free space, as gpart prints them.
+
+use super::scheme;
+use crate::opening::{Open, TargetArgs};
+use crate::output;
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use ugeom_classes::part::edit::{self, EditError};
+use ugeom_classes::{Role, registry};
+use ugeom_format::plan::{Column, Row, Scheme, Table};
+use ugeom_stack::{Delta, ProviderId, Tree};
+
+const LONG_ABOUT: &str = "\
+Shows partition tables with their partitions and free space, in gpart's columns: first sector, \
+sectors, place in the table, type and size. All tables of a target are shown; with an address \
+(disk.img@s1) those on that provider.
+
+A damaged table is marked [CORRUPT], and what is wrong with it is said on stderr. Nothing is \
+repaired; `ugeom part recover` does that.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom part show disk.img
+  ugeom part show -l disk.img       labels instead of types";
+
+/// Show tables with their partitions and free space
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Show {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Show labels instead of types
+    #[arg(short = 'l', group = "column")]
+    labels: bool,
+
+    /// Show the numbers or GUIDs of types instead of their names
+    #[arg(short = 'r', group = "column")]
+    raw: bool,
+
+    /// Show names of providers instead of places in the table
+    #[arg(short = 'p', group = "column")]
+    providers: bool,
+
+    /// Only tables of this scheme: mbr, bsd or gpt
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A table and the provider that it lies on.
+struct Shown {
+    provider: String,
+    table: Table,
+}
+
+impl Show {
+    pub fn run(&self) -> Result<()> {
+        let shown = self.tables()?;
+        for one in &shown {
+            for damage in one.table.damage() {
+                let damage = format!("{}: {damage}", one.provider);
+                output::warn(&output::printable(&damage));
+            }
+        }
+        if self.json {
+            let all: Vec<Described> = shown.iter().map(Described::new).collect();
+            return output::print_json(&all);
+        }
+        let column = if self.labels {
+            Column::Label
+        } else if self.raw {
+            Column::RawType
+        } else if self.providers {
+            Column::Provider
+        } else {
+            Column::Type
+        };
+        let tables = shown
+            .iter()
+            .map(|one| one.table.show(&one.provider, column));
+        let text: String = tables.collect();
+        let lines = text.lines().map(|line| output::printable(line) + "\n");
+        output::print(&lines.collect::<String>())
+    }
+
+    fn tables(&self) -> Result<Vec<Shown>> {
+        let Open { target, addressed } = self.target.open()?;
+        let tree = target.stack.tree();
+        let wanted = tree
+            .providers()
+            .filter(|provider| !addressed || provider.id == target.top);
+        let providers: Vec<(ProviderId, String)> = wanted
+            .map(|provider| (provider.id, provider.name.clone()))
+            .collect();
+        let mut channel = target.stack.channel(1)?;
+        let mut shown = Vec::new();
+        let mut nothing = None;
+        for (id, provider) in providers {
+            let opened = target.stack.open(id, Delta::READ)?;
+            match edit::show(&mut channel, &opened) {
+                Ok(tables) => {
+                    let wanted = |table: &Table| {
+                        let scheme = table.scheme();
+                        self.scheme.is_none_or(|only| only == scheme)
+                            && (addressed || is_looked_for(&tree, id, scheme))
+                    };
+                    let tables = tables.into_iter().filter(wanted);
+                    shown.extend(tables.map(|table| Shown {
+                        provider: provider.clone(),
+                        table,
+                    }));
+                }
+                Err(error @ EditError::NoTable { .. }) => {
+                    nothing.get_or_insert(error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match nothing {
+            Some(error) if shown.is_empty() => Err(error.into()),
+            _ => Ok(shown),
+        }
+    }
+}
+
+/// Whether a table on a provider counts: not the label of a slice that is seen once more through
+/// its own partitions.
+fn is_looked_for(tree: &Tree, id: ProviderId, scheme: Scheme) -> bool {
+    let inside_a_table = tree.geoms.iter().any(|geom| {
+        geom.providers.iter().any(|provider| provider.id == id) && is_table(geom.class)
+    });
+    let scheme = scheme.to_string();
+    !inside_a_table || tree.above(id).any(|geom| geom.class == scheme)
+}
+
+fn is_table(class: &str) -> bool {
+    let mut tables = registry().iter().filter(|entry| entry.role == Role::Table);
+    tables.any(|entry| entry.class == class)
+}
+
+#[derive(Serialize)]
+struct Described<'a> {
+    provider: &'a str,
+    scheme: String,
+    first_usable_sector: u64,
+    last_usable_sector: u64,
+    sectorsize_bytes: u32,
+    damage: Vec<String>,
+    rows: Vec<DescribedRow>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "is", rename_all = "lowercase")]
+enum DescribedRow {
+    Partition {
+        index: u32,
+        provider: String,
+        start_sector: u64,
+        sectors: u64,
+        #[serde(rename = "type")]
+        kind: String,
+        raw_type: String,
+        label: Option<String>,
+        attributes: Vec<&'static str>,
+        marks: Vec<String>,
+    },
+    Free {
+        start_sector: u64,
+        sectors: u64,
+    },
+}
+
+impl<'a> Described<'a> {
+    fn new(shown: &'a Shown) -> Self {
+        let table = &shown.table;
+        let (first, last) = table.usable();
+        let row = |row| match row {
+            Row::Free(span) => DescribedRow::Free {
+                start_sector: span.start,
+                sectors: span.sectors,
+            },
+            Row::Part { part, marks } => DescribedRow::Partition {
+                index: part.index,
+                provider: format!("{}{}", shown.provider, part.suffix),
+                start_sector: part.start,
+                sectors: part.sectors,
+                kind: part.kind,
+                raw_type: part.raw_kind,
+                label: part.label,
+                attributes: part.attributes,
+                marks,
+            },
+        };
+        Self {
+            provider: &shown.provider,
+            scheme: table.scheme().to_string(),
+            first_usable_sector: first,
+            last_usable_sector: last,
+            sectorsize_bytes: table.media().sector_size_bytes,
+            damage: table.damage(),
+            rows: table.rows().into_iter().map(row).collect(),
+        }
+    }
+}
