@@ -3,6 +3,7 @@
 pub mod buffer;
 pub mod clock;
 pub mod cpu;
+pub mod direct;
 pub mod interrupt;
 pub mod lock;
 pub mod mailbox;

@@ -8,7 +8,7 @@
 
 use crate::bio::request::Verdict;
 use crate::bio::slot::{Body, MAX_DEPTH, Stage};
-use crate::bio::{Bio, Next};
+use crate::bio::{Bio, Flags, Next};
 use crate::cx::Cx;
 use crate::error::Errno;
 use crate::snapshot::{Admission, Edge, Snapshot, code};
@@ -59,64 +59,72 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
 
 /// Moves a bio on this thread until it is home or somebody else has it.
 ///
-/// The way down is a loop of its own that keeps the depth and the hooks in registers: this is the
-/// path that every request takes. Whatever is not plain goes to [`go_on`].
+/// A new request takes the plain path, [`descend`]; whatever is not plain goes step by step.
 pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
-    if bio.body().stage != Stage::Down {
-        let step = first_step(snapshot, &mut bio);
-        return go_on::<L>(snapshot, cx, bio, step);
+    let body = bio.body();
+    let timed = L::TIME && body.flags.contains(Flags::MARKED);
+    if body.stage == Stage::Down && body.depth == 0 && !timed {
+        return descend::<L>(snapshot, cx, bio);
     }
-    descend::<L>(snapshot, cx, bio)
+    let step = first_step(snapshot, &mut bio);
+    go_on::<L>(snapshot, cx, bio, step)
 }
 
-/// The way down, from the edge that the bio carries.
+/// The way down of a new request, a loop with its state in registers: what every request takes.
+///
+/// A request that comes back from here is counted once, as done. One that leaves the plain path
+/// is first counted as being in flight, hop by hop, from `passed`: the bio itself may be gone.
 #[inline(always)]
 fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
     let body = bio.body_mut();
     let (mut index, mut offset) = (body.edge, body.offset);
     let (command, length) = (body.command, body.length);
-    let mut depth = usize::from(body.depth);
-    let mut hooks = body.hooks;
+    let mut passed = [0; MAX_DEPTH];
+    let mut depth = 0;
     loop {
         let edge = match snapshot.edges.get(index as usize) {
             Some(edge) if edge.admits(command, offset, length) => edge,
             _ => {
+                statistics::entered::<L>(cx, passed.get(..depth));
                 bio.body_mut().offset = offset;
                 return go_on::<L>(snapshot, cx, bio, Step::Down(index));
             }
         };
-        hooks |= edge.hooked << (depth % MAX_DEPTH);
-        let body = bio.body_mut();
-        body.offset = offset;
-        record::<L>(cx, body, edge, index, depth, hooks);
+        record(bio.body_mut(), edge, index, offset, depth);
+        if L::COUNTS {
+            passed[depth % MAX_DEPTH] = edge.stat;
+        }
         depth += 1;
         let next = edge.geom.start(bio.request_at(offset), cx);
-        match next.verdict() {
-            Verdict::Forward(consumer) if consumer < edge.below_count => {
-                index = edge.below + u32::from(consumer);
-                offset = next.offset;
-            }
-            Verdict::Done if is_whole(bio.body()) => return ascend::<L>(snapshot, cx, bio),
-            _ => {
-                let (bio, step) = decided(cx, bio, &next, edge.below, edge.below_count)?;
-                return go_on::<L>(snapshot, cx, bio, step);
-            }
+        if let Some(consumer) = next.forwards_below(edge.below_count) {
+            index = edge.below + consumer;
+            offset = next.offset;
+            continue;
         }
+        if next.is_done() && is_whole(bio.body()) {
+            return ascend::<L>(snapshot, cx, bio, &passed, depth);
+        }
+        statistics::entered::<L>(cx, passed.get(..depth));
+        if next.is_done() {
+            bio.body_mut().offset = offset;
+        }
+        let (bio, step) = decided(cx, bio, &next, edge.below, edge.below_count)?;
+        return go_on::<L>(snapshot, cx, bio, step);
     }
 }
 
-/// Writes one hop into the path and counts it.
+/// Writes one hop into the path.
 #[inline(always)]
-fn record<L: Level>(cx: &Cx, body: &mut Body, edge: &Edge, index: u32, depth: usize, hooks: u32) {
+fn record(body: &mut Body, edge: &Edge, index: u32, offset: u64, depth: usize) {
     // Attaching refuses stacks that are deeper than a path, so this never wraps.
-    let hop = &mut body.hops[depth % MAX_DEPTH];
+    let place = depth % MAX_DEPTH;
+    let hop = &mut body.hops[place];
     hop.edge = index;
-    hop.offset = body.offset;
-    body.hooks = hooks;
-    body.depth = depth as u8 + 1;
+    hop.offset = offset;
+    body.depth = place as u8 + 1;
     body.port = edge.port;
-    if L::COUNTS {
-        statistics::started::<L>(cx, edge, hop, body.flags);
+    if edge.hooked {
+        body.hooks |= 1 << place;
     }
 }
 
@@ -126,66 +134,63 @@ fn is_whole(body: &Body) -> bool {
     body.completed == body.length && body.error == 0
 }
 
-/// The way back of a request that went well: hop by hop where something is counted, from hook to
-/// hook where not.
+/// The way back of a request that went well: counts, and the hooks of the layers that asked.
 #[inline(always)]
-fn ascend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
-    let body = bio.body_mut();
-    let mut hooks = body.hooks;
-    let mut top = usize::from(body.depth) - 1;
-    loop {
+fn ascend<L: Level>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+    passed: &[u32; MAX_DEPTH],
+    depth: usize,
+) -> Option<Bio> {
+    let mut counted = depth;
+    let mut hooks = bio.body().hooks & !(1 << ((depth - 1) % MAX_DEPTH));
+    while hooks != 0 {
+        let top = hooks.ilog2() as usize;
+        hooks &= !(1 << top);
         if L::COUNTS {
-            count_hop::<L>(snapshot, cx, bio.body_mut(), top);
+            statistics::passed(cx, passed.get(top + 1..counted), bio.body());
+            counted = top + 1;
         }
-        // The hooks of hops below this one in the path, that is, nearer to the caller.
-        let ahead = hooks & ((1 << (top % MAX_DEPTH)) - 1);
-        if ahead == 0 && !L::COUNTS || top == 0 {
-            break;
-        }
-        top = if L::COUNTS {
-            top - 1
-        } else {
-            ahead.ilog2() as usize
-        };
-        if ahead >> top & 1 == 0 {
-            continue;
-        }
-        hooks = ahead & !(1 << top);
         let body = bio.body_mut();
-        let hop = body.hops[top % MAX_DEPTH];
+        let hop = &body.hops[top % MAX_DEPTH];
+        let (index, offset) = (hop.edge, hop.offset);
         // While a hook looks, the path ends at its hop.
         body.hooks = hooks;
         body.depth = top as u8 + 1;
-        body.offset = hop.offset;
-        let Some(edge) = snapshot.edges.get(hop.edge as usize) else {
-            break;
-        };
-        let next = edge.geom.done(bio.request_at(hop.offset), cx);
-        if next.verdict() != Verdict::Done || !is_whole(bio.body()) {
-            if next.verdict() != Verdict::Done {
-                // It will see the request come back once more.
-                bio.body_mut().hooks |= 1 << top;
-            }
-            let (bio, step) = decided(cx, bio, &next, edge.below, edge.below_count)?;
-            return go_on::<L>(snapshot, cx, bio, step);
+        body.offset = offset;
+        let edge = snapshot.edges.get(index as usize)?;
+        let next = edge.geom.done(bio.request_at(offset), cx);
+        if !next.is_done() || !is_whole(bio.body()) {
+            statistics::entered::<L>(cx, passed.get(..counted.min(top + 1)));
+            return hook_decided::<L>(snapshot, cx, bio, &next, edge);
         }
+    }
+    if L::COUNTS {
+        statistics::passed(cx, passed.get(..counted), bio.body());
     }
     let body = bio.body_mut();
     body.offset = body.hops[0].offset;
     body.depth = 0;
-    deliver(cx, bio)
+    Some(bio)
 }
 
-#[inline(always)]
-fn count_hop<L: Level>(snapshot: &Snapshot, cx: &Cx, body: &mut Body, top: usize) {
-    let index = body.hops[top % MAX_DEPTH].edge;
-    let Some(edge) = snapshot.edges.get(index as usize) else {
-        return;
-    };
-    statistics::ended(cx, edge, body.command, body.outcome());
-    if L::TIME {
-        statistics::timed(cx, edge, body, top);
+/// A hook wants something else than to let the request go on its way.
+#[cold]
+fn hook_decided<L: Level>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+    next: &Next,
+    edge: &Edge,
+) -> Option<Bio> {
+    if matches!(next.verdict(), Verdict::Forward(_)) {
+        // It will see the request come back once more.
+        let body = bio.body_mut();
+        body.hooks |= 1 << (body.depth - 1);
     }
+    let (bio, step) = decided(cx, bio, next, edge.below, edge.below_count)?;
+    go_on::<L>(snapshot, cx, bio, step)
 }
 
 /// Moves a bio step by step, whatever may come.
@@ -233,8 +238,10 @@ pub(crate) fn enter<L: Level>(
     };
     let body = bio.body_mut();
     let depth = usize::from(body.depth);
-    let hooks = body.hooks | edge.hooked << (depth % MAX_DEPTH);
-    record::<L>(cx, body, edge, index, depth, hooks);
+    record(body, edge, index, body.offset, depth);
+    if L::COUNTS {
+        statistics::started::<L>(cx, edge, &mut body.hops[depth % MAX_DEPTH], body.flags);
+    }
     let next = edge.geom.start(bio.request(), cx);
     decided(cx, bio, &next, edge.below, edge.below_count)
 }
@@ -346,7 +353,7 @@ pub(crate) fn leave<L: Level>(
         return decided(cx, bio, &next, edge.below, edge.below_count);
     }
     if L::COUNTS {
-        statistics::ended(cx, edge, body.command, body.outcome());
+        statistics::ended(cx, edge, body);
         if L::TIME {
             statistics::timed(cx, edge, body, top);
         }

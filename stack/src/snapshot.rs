@@ -10,7 +10,7 @@ use crate::class::Geom;
 use crate::cx::{Cx, LocalKey};
 use crate::error::Errno;
 use crate::generations::Picture;
-use std::sync::Arc;
+use ugeom_machine::direct::Direct;
 
 /// Moves a bio as far as it goes; gives it back when it has come home at once.
 pub(crate) type Drive = fn(&Snapshot, &mut Cx, Bio) -> Option<Bio>;
@@ -20,14 +20,12 @@ pub(crate) type Drive = fn(&Snapshot, &mut Cx, Bio) -> Option<Bio>;
 pub(crate) struct Edge {
     /// Commands that need no check but those of the range.
     pub fast: u32,
-    /// Commands that the consumer's access counts allow.
-    pub permit: u32,
     /// Sector size minus one, when that is a power of two.
-    pub sector_mask: u64,
+    pub sector_mask: u32,
     /// The size of the provider's media, bytes.
     pub mediasize: u64,
     /// The provider's geom.
-    pub geom: Arc<dyn Geom>,
+    pub geom: Direct<dyn Geom>,
     /// The first edge of that geom's consumers.
     pub below: u32,
     /// How many consumers that geom has.
@@ -36,14 +34,16 @@ pub(crate) struct Edge {
     pub port: u16,
     /// Where its statistics are counted.
     pub stat: u32,
-    /// The geom wants to see requests come back (1) or not (0).
-    pub hooked: u32,
+    /// The geom wants to see requests come back.
+    pub hooked: bool,
 }
 
 /// The cold part.
 pub(crate) struct EdgeInfo {
     pub provider: String,
     pub sectorsize: u32,
+    /// Commands that the consumer's access counts allow.
+    pub permit: u32,
     pub error: Option<Errno>,
     pub orphan: bool,
     /// Clones that a request entering here may need at the most, all layers below included.
@@ -90,10 +90,10 @@ impl Edge {
     #[inline(always)]
     pub(crate) fn admits(&self, command: Command, offset: u64, length: u64) -> bool {
         let allowed = self.fast & command.bit() != 0;
-        let aligned = (offset | length) & self.sector_mask == 0;
-        let room = self.mediasize.wrapping_sub(offset);
-        // `length - 1 < room` is `1 <= length <= room` in one comparison.
-        let inside = offset < self.mediasize && length.wrapping_sub(1) < room;
+        let aligned = (offset | length) & u64::from(self.sector_mask) == 0;
+        // `offset < end` is false for a length of 0 and for a sum that wraps.
+        let end = offset.wrapping_add(length);
+        let inside = offset < end && end <= self.mediasize;
         allowed & aligned & inside
     }
 }
@@ -117,7 +117,7 @@ impl Snapshot {
             let text = "the consumer is not attached to a provider";
             return refuse(body, index, Errno::NXIO, text);
         };
-        if edge.permit & body.command.bit() == 0 {
+        if info.permit & body.command.bit() == 0 {
             let text = match body.command {
                 Command::Read | Command::GetAttr | Command::Extents => "not opened for reading",
                 _ => "not opened for writing",

@@ -53,27 +53,14 @@ impl Level for Time {
     const TIME: bool = true;
 }
 
-/// How a request ended, as far as counting goes.
-pub(crate) struct Outcome {
-    pub failed: bool,
-    pub bytes: u64,
-}
-
-impl Body {
-    #[inline(always)]
-    pub(crate) fn outcome(&self) -> Outcome {
-        Outcome {
-            failed: self.error != 0,
-            bytes: self.completed,
-        }
-    }
-}
-
 /// The figures of one consumer on one thread.
 #[repr(align(64))]
 #[derive(Default)]
 pub(crate) struct EdgeCounters {
-    started: AtomicU64,
+    /// Requests that took more than one step through here, and those of them that came back.
+    /// Requests on the plain path are never seen in flight, and only counted when they are done.
+    entered: AtomicU64,
+    left: AtomicU64,
     errors: AtomicU64,
     operations: [AtomicU64; COMMANDS],
     bytes: [AtomicU64; COMMANDS],
@@ -106,33 +93,60 @@ fn bump(counter: &AtomicU64, by: u64) {
     );
 }
 
+/// A step of a request begins.
 #[inline(always)]
 pub(crate) fn started<L: Level>(cx: &Cx, edge: &Edge, hop: &mut Hop, flags: Flags) {
     let Some(counters) = cx.counters.get(edge.stat as usize) else {
         return;
     };
-    bump(&counters.started, 1);
+    bump(&counters.entered, 1);
     if L::TIME && flags.contains(Flags::MARKED) {
         hop.in_flight = counters.in_flight() as u32;
         hop.started_ticks = clock::ticks();
     }
 }
 
-/// A start that has to be repeated does not count.
-pub(crate) fn taken_back(cx: &Cx, edge: &Edge) {
-    if let Some(counters) = cx.counters.get(edge.stat as usize) {
-        bump(&counters.started, u64::MAX);
+/// A request that has passed these consumers leaves the plain path: it is in flight there.
+#[inline(always)]
+pub(crate) fn entered<L: Level>(cx: &Cx, stats: Option<&[u32]>) {
+    if L::COUNTS {
+        for stat in stats.unwrap_or_default() {
+            if let Some(counters) = cx.counters.get(*stat as usize) {
+                bump(&counters.entered, 1);
+            }
+        }
     }
 }
 
+/// A request that went well has passed these consumers, there and back.
 #[inline(always)]
-pub(crate) fn ended(cx: &Cx, edge: &Edge, command: Command, outcome: Outcome) {
+pub(crate) fn passed(cx: &Cx, stats: Option<&[u32]>, body: &Body) {
+    let command = body.command as usize;
+    for stat in stats.unwrap_or_default() {
+        if let Some(counters) = cx.counters.get(*stat as usize) {
+            bump(&counters.operations[command], 1);
+            bump(&counters.bytes[command], body.completed);
+        }
+    }
+}
+
+/// A start that has to be repeated does not count.
+pub(crate) fn taken_back(cx: &Cx, edge: &Edge) {
+    if let Some(counters) = cx.counters.get(edge.stat as usize) {
+        bump(&counters.left, 1);
+    }
+}
+
+/// A step of a request has ended.
+#[inline(always)]
+pub(crate) fn ended(cx: &Cx, edge: &Edge, body: &Body) {
     let Some(counters) = cx.counters.get(edge.stat as usize) else {
         return;
     };
-    bump(&counters.operations[command as usize], 1);
-    bump(&counters.bytes[command as usize], outcome.bytes);
-    if outcome.failed {
+    bump(&counters.left, 1);
+    bump(&counters.operations[body.command as usize], 1);
+    bump(&counters.bytes[body.command as usize], body.completed);
+    if body.error != 0 {
         bump(&counters.errors, 1);
     }
 }
@@ -223,34 +237,26 @@ impl EdgeTime {
 }
 
 impl EdgeCounters {
+    /// Requests in flight, as far as this thread knows: with queued dispatch one thread sees them
+    /// enter and another leave.
     #[inline(always)]
     fn in_flight(&self) -> u64 {
-        let ended: u64 = self
-            .operations
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .sum();
-        let started = self.started.load(Ordering::Relaxed);
-        // A thread that sees only starts or only ends has nothing to say.
-        if ended == 0 {
-            started.min(1)
-        } else {
-            started.saturating_sub(ended)
-        }
+        let entered = self.entered.load(Ordering::Relaxed);
+        entered.saturating_sub(self.left.load(Ordering::Relaxed))
     }
 
     fn clear(&self) {
         let counters = self.operations.iter().chain(&self.bytes);
-        for counter in counters.chain([&self.started, &self.errors]) {
+        for counter in counters.chain([&self.entered, &self.left, &self.errors]) {
             counter.store(0, Ordering::Relaxed);
         }
     }
 
     /// Adds these figures to `total`.
     fn add_to(&self, total: &mut Totals) {
-        total.started = total
-            .started
-            .wrapping_add(self.started.load(Ordering::Relaxed));
+        let entered = self.entered.load(Ordering::Relaxed);
+        let left = self.left.load(Ordering::Relaxed);
+        total.in_flight = total.in_flight.wrapping_add(entered).wrapping_sub(left);
         total.errors += self.errors.load(Ordering::Relaxed);
         for (sum, count) in total.operations.iter_mut().zip(&self.operations) {
             *sum += count.load(Ordering::Relaxed);
@@ -272,8 +278,8 @@ impl EdgeCounters {
 /// The figures of a consumer or provider, summed over threads.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Requests that entered.
-    pub started: u64,
+    /// Requests that are in flight; modulo 2^64 while threads are summed up.
+    in_flight: u64,
     /// Requests that ended with an error.
     pub errors: u64,
     /// Requests that ended, by `Command as usize`.
@@ -302,10 +308,13 @@ pub struct TimeTotals {
 }
 
 impl Totals {
-    /// Requests that entered and have not ended.
+    /// Requests that entered and have not ended. A request that needs no waiting is done before
+    /// anybody can look.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
-        self.started.wrapping_sub(self.operations.iter().sum())
+        // The threads were read one after the other, so the sum can be off by what happened
+        // meanwhile, but a queue is never shorter than empty.
+        (self.in_flight as i64).max(0) as u64
     }
 
     /// All requests that ended.
@@ -316,7 +325,7 @@ impl Totals {
 
     /// Adds another's figures.
     pub fn add(&mut self, other: &Self) {
-        self.started = self.started.wrapping_add(other.started);
+        self.in_flight = self.in_flight.wrapping_add(other.in_flight);
         self.errors += other.errors;
         for (sum, count) in self.operations.iter_mut().zip(&other.operations) {
             *sum += count;

@@ -49,6 +49,19 @@ const PARKED_NEXT: Next = Next {
 };
 
 impl Next {
+    /// The consumer to enter, when that is the decision and there is such a consumer.
+    #[inline(always)]
+    pub(crate) fn forwards_below(&self, count: u16) -> Option<u32> {
+        // All other decisions have codes beyond any count.
+        (self.code < u64::from(count)).then_some(self.code as u32)
+    }
+
+    /// True when the request is finished here.
+    #[inline(always)]
+    pub(crate) fn is_done(&self) -> bool {
+        self.code == DONE
+    }
+
     /// The decision.
     #[inline(always)]
     pub(crate) fn verdict(&self) -> Verdict {

@@ -6,6 +6,7 @@ use crate::error::Errno;
 use crate::snapshot::{Drive, Edge, EdgeInfo, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use ugeom_machine::direct::Direct;
 
 /// How a snapshot moves bios.
 #[derive(Clone, Copy)]
@@ -80,19 +81,19 @@ impl Topology {
         let ranged = ranged.fold(0, |mask, command| mask | command.bit());
         let edge = Edge {
             fast: if plain { permit & ranged } else { 0 },
-            permit,
-            sector_mask: u64::from(provider.sectorsize).wrapping_sub(1),
+            sector_mask: provider.sectorsize.wrapping_sub(1),
             mediasize: provider.mediasize,
-            geom: Arc::clone(&geom.methods),
+            geom: Direct::new(Arc::clone(&geom.methods)),
             below: first.get(&provider.geom).copied().unwrap_or(NOWHERE),
             below_count: geom.consumers.len() as u16,
             port: provider.port,
             stat: consumer.stat,
-            hooked: u32::from(geom.methods.wants_done()),
+            hooked: geom.methods.wants_done(),
         };
         let cold = EdgeInfo {
             provider: provider.name.clone(),
             sectorsize: provider.sectorsize,
+            permit,
             error: provider.error,
             orphan: consumer.orphan,
             clones: self.clones_from(provider.geom, clones),
@@ -108,19 +109,19 @@ impl Topology {
             .map(|geom| Arc::clone(&geom.methods));
         let edge = Edge {
             fast: 0,
-            permit: u32::MAX,
             sector_mask: 0,
             mediasize: 0,
-            geom: geom.unwrap_or_else(|| Arc::new(super::super::stack::Handle)),
+            geom: Direct::new(geom.unwrap_or_else(|| Arc::new(crate::stack::Handle))),
             below: NOWHERE,
             below_count: 0,
             port: 0,
             stat: consumer.stat,
-            hooked: 0,
+            hooked: false,
         };
         let cold = EdgeInfo {
             provider: "nothing".into(),
             sectorsize: 0,
+            permit: u32::MAX,
             error: Some(Errno::NXIO),
             orphan: true,
             clones: 0,
