@@ -161,8 +161,8 @@ impl Progress {
             return Some(Ok(self.done));
         }
         let ended = match step.call {
-            // Asked first: after a short read with O_DIRECT the position is not aligned, so that
-            // reading on at the end would fail instead of returning 0.
+            // The size is asked first: it is cheaper than another read, and after a short read with
+            // O_DIRECT the position is not aligned, so that some file systems would fail that read.
             Call::Read => {
                 count == 0 || (count < step.length && file.ends_by(op.offset + self.done))
             }

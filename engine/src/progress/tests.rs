@@ -148,6 +148,24 @@ fn interruptions_are_retried_but_not_for_ever() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore)]
+fn a_short_read_is_the_last_one_only_at_the_end() {
+    let path = tempfile::NamedTempFile::new().unwrap();
+    path.as_file().set_len(2000).unwrap();
+    let mut files = Files::default();
+    let id = files.register(Arc::new(path.reopen().unwrap())).unwrap();
+    let memory = fake(&[4096]);
+    // The operation starts at 1000.
+    let op = op(Kind::Read, id, 4096);
+    let mut progress = Progress::default();
+    let file = files.held(id);
+    progress.step(&op, &memory, file);
+    assert_eq!(progress.absorb(&op, &memory, file, Ok(999)), None);
+    progress.step(&op, &memory, file);
+    assert_eq!(progress.absorb(&op, &memory, file, Ok(1)), Some(Ok(1000)));
+}
+
+#[test]
 fn a_write_that_gets_nowhere_fails() {
     let (mut files, id) = null();
     let memory = fake(&[8]);

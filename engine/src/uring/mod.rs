@@ -15,7 +15,7 @@
 
 mod entry;
 mod setup;
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod tests;
 
 use std::fs::File;

@@ -50,7 +50,6 @@ fn an_operation_in_the_kernel_is_cancelled() {
     let ticket = engine.submit(read(file), Buffer::new(8));
     assert!(reaped(&mut engine).is_empty());
     engine.cancel(ticket);
-    engine.cancel(ticket);
     let mut completions = Vec::new();
     while engine.in_flight() > 0 {
         engine.wait(None).unwrap();
