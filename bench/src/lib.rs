@@ -8,8 +8,10 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod figure;
 pub mod floor;
 pub mod host;
+pub mod json;
 pub mod layers;
 pub mod runner;
 pub mod text;

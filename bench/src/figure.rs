@@ -1,0 +1,247 @@
+//! A figure of a result: what it is, its interval, and how it stands to a goal.
+
+use serde::{Deserialize, Serialize};
+use ugeom_measure::units::duration_human;
+use ugeom_measure::{Effect, Error, Interval};
+
+/// The unit of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Nanoseconds for each layer.
+    NsPerLayer,
+    /// A factor.
+    Times,
+    /// Per cent.
+    Percent,
+    /// Bytes.
+    Bytes,
+}
+
+/// A figure with its 95 % interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// A stable name, such as `geom.cost`.
+    pub id: String,
+    /// What it is, in plain words.
+    pub what: String,
+    /// The unit of the interval.
+    pub unit: Unit,
+    /// The estimate and its interval.
+    pub interval: Interval,
+    /// The probability of an estimate this far from zero if the truth were zero; for differences.
+    pub p_value: Option<f64>,
+    /// Whether the difference is proven, all differences of the result taken together (Holm).
+    pub proven: Option<bool>,
+    /// What was to be reached.
+    pub goal: Option<Goal>,
+}
+
+/// What a figure was to reach.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Less than this.
+    Under(f64),
+    /// At least this.
+    AtLeast(f64),
+}
+
+/// Whether a goal is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reached {
+    /// The whole interval lies on the right side.
+    Yes,
+    /// The whole interval lies on the wrong side.
+    No,
+    /// The goal lies inside the interval.
+    Open,
+}
+
+impl Reached {
+    /// The word in a table.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "reached",
+            Self::No => "MISSED",
+            Self::Open => "not decided",
+        }
+    }
+}
+
+impl Goal {
+    /// Judges an interval.
+    pub fn judge(self, interval: &Interval) -> Reached {
+        let (good, bad) = match self {
+            Self::Under(limit) => (interval.high < limit, interval.low >= limit),
+            Self::AtLeast(limit) => (interval.low >= limit, interval.high < limit),
+        };
+        match (good, bad) {
+            (true, _) => Reached::Yes,
+            (_, true) => Reached::No,
+            _ => Reached::Open,
+        }
+    }
+}
+
+impl Figure {
+    /// A figure that is no difference: a mean, a ratio.
+    pub fn plain(id: &str, what: &str, unit: Unit, interval: Interval) -> Self {
+        let (id, what) = (id.to_owned(), what.to_owned());
+        Self {
+            id,
+            what,
+            unit,
+            interval,
+            p_value: None,
+            proven: None,
+            goal: None,
+        }
+    }
+
+    /// A figure that is a difference (or a slope, or a mean). A value that never varied has an
+    /// interval without width; there is none when it could not be computed otherwise.
+    pub fn of(id: &str, what: &str, unit: Unit, effect: Result<Effect, Error>) -> Option<Self> {
+        match effect {
+            Ok(effect) => {
+                let figure = Self::plain(id, what, unit, effect.interval);
+                Some(Self {
+                    p_value: Some(effect.p_value),
+                    ..figure
+                })
+            }
+            Err(Error::ZeroVariance { value, .. }) => {
+                Some(Self::plain(id, what, unit, Interval::exact(value, 0.95)))
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The same figure with a goal.
+    #[must_use]
+    pub fn with_goal(mut self, goal: Goal) -> Self {
+        self.goal = Some(goal);
+        self
+    }
+
+    /// Whether the goal is reached; none without a goal.
+    pub fn reached(&self) -> Option<Reached> {
+        Some(self.goal?.judge(&self.interval))
+    }
+
+    /// `1.94 ns (1.9 to 1.98)`: the estimate and its interval.
+    pub fn amount(&self) -> String {
+        amount(&self.interval, self.unit)
+    }
+
+    /// The estimate alone.
+    pub fn estimate(&self) -> String {
+        value(self.interval.estimate, self.unit)
+    }
+
+    /// Whether it is a difference that was not proven.
+    pub fn is_unproven(&self) -> bool {
+        self.proven == Some(false)
+    }
+}
+
+/// An interval in words; the unit is said once if it is the same three times.
+pub fn amount(interval: &Interval, unit: Unit) -> String {
+    let values = [interval.estimate, interval.low, interval.high];
+    let [estimate, low, high] = values.map(|one| value(one, unit));
+    let split = |text: &'_ str| {
+        text.rsplit_once(' ')
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+    };
+    match (split(&low), split(&high), split(&estimate)) {
+        (Some((low, a)), Some((high, b)), Some((_, c))) if a == b && b == c => {
+            format!("{estimate} ({low} to {high})")
+        }
+        _ => format!("{estimate} ({low} to {high})"),
+    }
+}
+
+/// A value in words.
+pub fn value(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Ns | Unit::NsPerLayer => duration_human(value),
+        Unit::Times => format!("{value:.2} x"),
+        Unit::Percent => percent(value),
+        Unit::Bytes => ugeom_measure::units::size_human(value.max(0.0).round() as u64),
+    }
+}
+
+/// A percentage with two digits that count, so that a small share does not become 0.
+fn percent(value: f64) -> String {
+    let magnitude = value.abs();
+    let digits = if magnitude >= 10.0 || magnitude == 0.0 {
+        0
+    } else {
+        (1.0 - magnitude.log10().floor()).clamp(0.0, 6.0) as usize
+    };
+    format!("{value:.digits$} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_judged_by_the_whole_interval() {
+        let interval = |low, high| Interval {
+            estimate: 1.5,
+            low,
+            high,
+            confidence: 0.95,
+        };
+        let under = Goal::Under(2.0);
+        assert_eq!(under.judge(&interval(1.0, 1.9)), Reached::Yes);
+        assert_eq!(under.judge(&interval(1.0, 2.0)), Reached::Open);
+        assert_eq!(under.judge(&interval(2.0, 3.0)), Reached::No);
+        let at_least = Goal::AtLeast(1.9);
+        assert_eq!(at_least.judge(&interval(1.9, 2.0)), Reached::Yes);
+        assert_eq!(at_least.judge(&interval(1.8, 2.0)), Reached::Open);
+        assert_eq!(at_least.judge(&interval(1.2, 1.8)), Reached::No);
+    }
+
+    #[test]
+    fn amounts_are_written_for_people() {
+        let figure = |unit, estimate: f64| {
+            Figure::plain(
+                "a",
+                "b",
+                unit,
+                Interval::around(estimate, estimate / 10.0, 0.95),
+            )
+        };
+        assert_eq!(figure(Unit::Ns, 5021.0).amount(), "5.02 us (4.52 to 5.52)");
+        assert_eq!(
+            figure(Unit::NsPerLayer, 1.94).amount(),
+            "1.94 ns (1.75 to 2.13)"
+        );
+        assert_eq!(figure(Unit::Times, 1.93).amount(), "1.93 x (1.74 to 2.12)");
+        assert_eq!(figure(Unit::Percent, 23.08).amount(), "23 % (21 to 25)");
+        assert_eq!(figure(Unit::Percent, 0.0123).estimate(), "0.012 %");
+        assert_eq!(figure(Unit::Bytes, 65_536.0).estimate(), "64 KiB");
+    }
+
+    #[test]
+    fn a_difference_that_never_varied_is_exact_and_an_impossible_one_is_none() {
+        let same = Err(Error::ZeroVariance {
+            what: "x",
+            value: 2.0,
+        });
+        let figure = Figure::of("a", "b", Unit::Ns, same).unwrap();
+        assert_eq!((figure.interval.low, figure.interval.high), (2.0, 2.0));
+        assert_eq!(figure.p_value, None);
+        let few = Err(Error::TooFew {
+            what: "x",
+            needed: 3,
+            got: 2,
+        });
+        assert_eq!(Figure::of("a", "b", Unit::Ns, few), None);
+    }
+}
