@@ -16,5 +16,6 @@ pub mod layers;
 pub mod runner;
 pub mod text;
 pub mod tst;
+pub mod work;
 
 pub use error::BenchError;

@@ -1,0 +1,200 @@
+//! The stacks that are measured: the memory disk with an MBR and a BSD label of our own writing,
+//! and piles of equal layers.
+
+use crate::BenchError;
+use std::sync::{Arc, Mutex, PoisonError};
+use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_format::Media;
+use ugeom_format::plan::{Create, NewPart, Scheme, Table};
+use ugeom_stack::{
+    Class, Delta, Dispatch, Opened, Plan, ProviderId, ProviderView, Stack, Statistics, TasteError,
+    Taster,
+};
+
+/// The size of the memory disk, bytes: that of 2002.
+pub(super) const MD_BYTES: u64 = 1 << 20;
+
+/// What the memory disk is filled with before its tables are written: like the disk of 2002, it is
+/// initialised, so that a read copies bytes that are there.
+const FILLING: u8 = 0x5A;
+
+/// How a stack is run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mode {
+    pub dispatch: Dispatch,
+    pub statistics: Statistics,
+}
+
+impl Mode {
+    /// Direct dispatch with these statistics.
+    pub fn direct(statistics: Statistics) -> Self {
+        Self { dispatch: Dispatch::Direct, statistics }
+    }
+
+    pub fn options(self) -> TargetOptions {
+        let Self { dispatch, statistics } = self;
+        TargetOptions { dispatch, statistics, ..TargetOptions::default() }
+    }
+}
+
+/// Opens a target in a mode.
+pub(super) fn open(text: &str, mode: Mode) -> Result<Target, BenchError> {
+    open_target(text, &mode.options())
+        .map_err(|source| BenchError::Target { target: text.to_owned(), source: source.into() })
+}
+
+/// A memory disk with its slice and the raw partition of the slice's label.
+pub(super) struct Labelled {
+    pub stack: Stack,
+    /// `md0`, `md0s1`, `md0s1c`: from the bottom up.
+    pub chain: [ProviderId; 3],
+}
+
+/// The names of the chain.
+pub(super) const CHAIN: [&str; 3] = ["md0", "md0s1", "md0s1c"];
+
+/// Makes a memory disk of 1 MiB and does what `fdisk -I` and `disklabel -r -w auto` did to it:
+/// one slice for all of the disk, and in it a label with its raw partition.
+pub(super) fn labelled(mode: Mode) -> Result<Labelled, BenchError> {
+    let target = open("md:1m", mode)?;
+    let stack = target.stack;
+    {
+        let opened = stack.open(target.bottom, Delta::READ_WRITE)?;
+        let mut writer = Writer::new(&stack, &opened)?;
+        writer.write(0, &vec![FILLING; MD_BYTES as usize])?;
+        let disk = Media { sector_size_bytes: 512, sectors: MD_BYTES / 512 };
+        let mbr = table(Scheme::Mbr, disk, Some("freebsd"))?;
+        writer.write_table(&mbr, 0)?;
+        let slice = mbr.parts().into_iter().next().ok_or_else(|| made("an MBR without a slice"))?;
+        let media = Media { sectors: slice.sectors, ..disk };
+        writer.write_table(&table(Scheme::Bsd, media, Some("freebsd-ufs"))?, slice.start)?;
+        // With the handle goes the last writer, and the classes taste again.
+    }
+    let mut chain = [target.bottom; 3];
+    for (provider, name) in chain.iter_mut().zip(CHAIN) {
+        *provider = stack.find(name)?;
+    }
+    Ok(Labelled { stack, chain })
+}
+
+/// A new table with one partition for all of the media.
+fn table(scheme: Scheme, media: Media, kind: Option<&str>) -> Result<Table, BenchError> {
+    let refused = |error: ugeom_format::plan::Error| made(&error.to_string());
+    let mut table = Table::create(scheme, media, &Create::default()).map_err(refused)?;
+    if let Some(kind) = kind {
+        let part = NewPart { kind: kind.to_owned(), ..NewPart::default() };
+        table.add(&part).map_err(refused)?;
+    }
+    Ok(table)
+}
+
+/// Something of our own making that does not work.
+pub(super) fn made(problem: &str) -> BenchError {
+    BenchError::Stack(ugeom_stack::StackError::Invalid(problem.to_owned()))
+}
+
+/// Writes to a provider while it is set up.
+struct Writer<'a> {
+    channel: ugeom_stack::Channel,
+    opened: &'a Opened,
+}
+
+impl<'a> Writer<'a> {
+    fn new(stack: &Stack, opened: &'a Opened) -> Result<Self, BenchError> {
+        Ok(Self { channel: stack.channel(1)?, opened })
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BenchError> {
+        let failed = |source| BenchError::Io { cell: "setting up".to_owned(), source };
+        self.channel.write(self.opened, offset, data).map(drop).map_err(failed)
+    }
+
+    /// Writes a table whose sector 0 is the `first` sector of the provider.
+    fn write_table(&mut self, table: &Table, first: u64) -> Result<(), BenchError> {
+        let mut writes = table.encode().into_iter();
+        writes.try_for_each(|write| self.write((first + write.lba) * 512, &write.data))
+    }
+}
+
+/// Equal layers on one another over a memory disk: the provider at index N has N layers below it.
+pub(super) struct Pile {
+    pub stack: Stack,
+    pub levels: Vec<ProviderId>,
+}
+
+/// A pile of `nop` layers; with `hook`, each asks to see every request come back.
+pub(super) fn nops(depth: usize, hook: bool, mode: Mode) -> Result<Pile, BenchError> {
+    let layer = if hook { " | nop:hook=1" } else { " | nop" };
+    let target = open(&format!("md:1m{}", layer.repeat(depth)), mode)?;
+    let stack = target.stack;
+    let level = |count: usize| stack.find(&format!("md0{}", ".nop".repeat(count)));
+    let levels: Vec<ProviderId> = (0..=depth).map(level).collect::<Result<_, _>>()?;
+    fill(&stack, target.bottom)?;
+    Ok(Pile { stack, levels })
+}
+
+/// A pile of slicers: the geoms that the class MBR makes, one on another. Tables do not nest by
+/// themselves, so each is taken out of the hands of the class and put on the one before.
+pub(super) fn slicers(depth: usize, mode: Mode) -> Result<Pile, BenchError> {
+    let disk = labelled(mode)?;
+    let Labelled { stack, chain: [md, slice, _] } = disk;
+    let slice = view(&stack, slice)?;
+    let media_bytes = view(&stack, md)?.mediasize_bytes;
+    let base_bytes = media_bytes - slice.mediasize_bytes;
+    if base_bytes * (depth as u64 + 1) >= media_bytes {
+        return Err(made("so many slicers do not fit the memory disk"));
+    }
+    let mut levels = vec![md];
+    for level in 1..=depth {
+        let mut plan = captured(&stack, md)?;
+        plan.name = format!("pile{level}");
+        plan.providers.truncate(1);
+        let Some(provider) = plan.providers.first_mut() else {
+            return Err(made("the class MBR made no provider"));
+        };
+        provider.name = format!("pile{level}");
+        provider.mediasize_bytes = media_bytes - level as u64 * base_bytes;
+        let top = levels[level - 1];
+        let made_here = stack.create("MBR", plan, &[top])?;
+        levels.extend(made_here.first());
+    }
+    Ok(Pile { stack, levels })
+}
+
+fn fill(stack: &Stack, md: ProviderId) -> Result<(), BenchError> {
+    let opened = stack.open(md, Delta::READ_WRITE)?;
+    Writer::new(stack, &opened)?.write(0, &vec![FILLING; MD_BYTES as usize])
+}
+
+fn view(stack: &Stack, provider: ProviderId) -> Result<ProviderView, BenchError> {
+    let tree = stack.tree();
+    let view = tree.providers().find(|view| view.id == provider).cloned();
+    view.ok_or_else(|| made("a provider that was just there is gone"))
+}
+
+/// The plan that the class MBR makes for a provider, instead of the geom that would follow.
+fn captured(stack: &Stack, provider: ProviderId) -> Result<Plan, BenchError> {
+    let capture = Arc::new(Capture { inner: ugeom_classes::part::mbr::Mbr, plan: Mutex::default() });
+    let class: Arc<dyn Class> = Arc::<Capture>::clone(&capture);
+    stack.taste_with(provider, &class)?;
+    let plan = capture.plan.lock().unwrap_or_else(PoisonError::into_inner).take();
+    plan.ok_or_else(|| made("the class MBR does not know its own table"))
+}
+
+/// A class that tastes like MBR and keeps the plan for itself.
+struct Capture {
+    inner: ugeom_classes::part::mbr::Mbr,
+    plan: Mutex<Option<Plan>>,
+}
+
+impl Class for Capture {
+    fn name(&self) -> &'static str {
+        "CAPTURE"
+    }
+
+    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+        let plan = self.inner.taste(taster)?;
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        Ok(None)
+    }
+}

@@ -1,0 +1,311 @@
+//! The work of cells: reading a provider through its stack, by one thread, by two, or by many
+//! requests at once; and reading the same bytes without a stack.
+
+use crate::BenchError;
+use crate::runner::{Cell, RunResult};
+use crate::tst::Tst;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+use ugeom_machine::buffer::Buffer;
+use ugeom_machine::clock;
+use ugeom_machine::region::Region;
+use ugeom_stack::{Channel, Delta, Finished, IoError, Opened, ProviderId, Stack};
+
+/// A thread's way to read one place of a provider again and again.
+struct Reader {
+    cell: String,
+    channel: Channel,
+    opened: Arc<Opened>,
+    buffer: Buffer,
+}
+
+impl Reader {
+    fn new(
+        cell: &str,
+        stack: &Stack,
+        opened: &Arc<Opened>,
+        read_bytes: u64,
+    ) -> Result<Self, BenchError> {
+        Ok(Self {
+            cell: cell.to_owned(),
+            channel: stack.channel(1)?,
+            opened: Arc::clone(opened),
+            buffer: Buffer::new(read_bytes as usize),
+        })
+    }
+
+    /// Reads the beginning of the provider so many times.
+    fn reads(&mut self, count: u64) -> Result<(), BenchError> {
+        for _ in 0..count {
+            let got = self.channel.read(&self.opened, 0, &mut self.buffer);
+            if !got.as_ref().is_ok_and(|got| *got == self.buffer.len()) {
+                return Err(self.refused(got));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, with the time of the first and of the last moment, ns.
+    fn timed(&mut self, count: u64) -> Result<(u64, u64), BenchError> {
+        let start_ns = clock::now_ns();
+        self.reads(count)?;
+        Ok((start_ns, clock::now_ns()))
+    }
+
+    #[cold]
+    fn refused(&self, got: Result<usize, IoError>) -> BenchError {
+        match got {
+            Err(source) => BenchError::Io {
+                cell: self.cell.clone(),
+                source,
+            },
+            Ok(got) => BenchError::Short {
+                path: self.cell.clone(),
+                offset_bytes: 0,
+                wanted_bytes: self.buffer.len() as u64,
+                got_bytes: got as u64,
+            },
+        }
+    }
+}
+
+fn open(stack: &Stack, provider: ProviderId) -> Result<Arc<Opened>, BenchError> {
+    Ok(Arc::new(stack.open(provider, Delta::READ)?))
+}
+
+/// Reads the first `read_bytes` of a provider, one request after the other.
+///
+/// # Errors
+/// [`BenchError::Stack`] when it cannot be opened.
+pub fn reading(
+    name: &str,
+    stack: &Stack,
+    provider: ProviderId,
+    read_bytes: u64,
+) -> Result<Cell<'static>, BenchError> {
+    let mut reader = Reader::new(name, stack, &open(stack, provider)?, read_bytes)?;
+    Ok(Cell::new(name, move |iterations| {
+        let (start_ns, end_ns) = reader.timed(iterations)?;
+        Ok(RunResult {
+            ns_total: end_ns - start_ns,
+        })
+    }))
+}
+
+/// The same by several threads, which share the iterations; the time is that from the first start
+/// to the last end.
+///
+/// # Errors
+/// [`BenchError::Stack`] when it cannot be opened.
+pub fn reading_by(
+    threads: u64,
+    name: &str,
+    stack: &Stack,
+    provider: ProviderId,
+    read_bytes: u64,
+) -> Result<Cell<'static>, BenchError> {
+    let opened = open(stack, provider)?;
+    let reader = |_| Reader::new(name, stack, &opened, read_bytes);
+    let mut readers: Vec<Reader> = (0..threads).map(reader).collect::<Result<_, _>>()?;
+    let cell = name.to_owned();
+    let run = move |iterations: u64| {
+        let each = iterations / threads;
+        let barrier = Barrier::new(readers.len());
+        let together = |reader: &mut Reader| {
+            barrier.wait();
+            reader.timed(each)
+        };
+        let spans = std::thread::scope(|scope| {
+            let (own, others) = readers.split_first_mut()?;
+            let started: Vec<_> = others
+                .iter_mut()
+                .map(|reader| scope.spawn(|| together(reader)))
+                .collect();
+            let mut spans = vec![Ok(together(own))];
+            spans.extend(started.into_iter().map(std::thread::ScopedJoinHandle::join));
+            Some(spans)
+        });
+        whole_span(&cell, spans.unwrap_or_default())
+    };
+    Ok(Cell::new(name, run).in_steps_of(threads))
+}
+
+type Span = Result<Result<(u64, u64), BenchError>, Box<dyn std::any::Any + Send>>;
+
+/// From the first start to the last end.
+fn whole_span(cell: &str, spans: Vec<Span>) -> Result<RunResult, BenchError> {
+    let (mut first_ns, mut last_ns) = (u64::MAX, 0);
+    for span in spans {
+        let panicked = |_| BenchError::Thread {
+            cell: cell.to_owned(),
+            problem: "a reading thread panicked".to_owned(),
+        };
+        let (start_ns, end_ns) = span.map_err(panicked)??;
+        first_ns = first_ns.min(start_ns);
+        last_ns = last_ns.max(end_ns);
+    }
+    Ok(RunResult {
+        ns_total: last_ns.saturating_sub(first_ns),
+    })
+}
+
+/// No batch of requests takes longer than this, or something is lost.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Sends `batch` reads at once and waits for all of them: one iteration.
+///
+/// # Errors
+/// [`BenchError::Stack`] when the provider cannot be opened.
+pub fn reading_at_once(
+    batch: usize,
+    name: &str,
+    stack: &Stack,
+    provider: ProviderId,
+    read_bytes: u64,
+) -> Result<Cell<'static>, BenchError> {
+    let opened = open(stack, provider)?;
+    let mut channel = stack.channel(batch)?;
+    let mut idle: Vec<Finished> = Vec::with_capacity(batch);
+    for _ in 0..batch {
+        let Some(draft) = channel.bio() else { break };
+        channel.submit(&opened, draft.read(0, Buffer::new(read_bytes as usize)));
+    }
+    collect(&mut channel, &mut idle, batch, name)?;
+    let cell = name.to_owned();
+    Ok(Cell::new(name, move |iterations| {
+        let start_ns = clock::now_ns();
+        for _ in 0..iterations {
+            for finished in idle.drain(..) {
+                channel.submit(&opened, finished.again());
+            }
+            collect(&mut channel, &mut idle, batch, &cell)?;
+        }
+        Ok(RunResult {
+            ns_total: clock::now_ns() - start_ns,
+        })
+    }))
+}
+
+/// Waits until `batch` requests are back, each with all its bytes.
+fn collect(
+    channel: &mut Channel,
+    idle: &mut Vec<Finished>,
+    batch: usize,
+    cell: &str,
+) -> Result<(), BenchError> {
+    let lost = |got: usize| BenchError::Thread {
+        cell: cell.to_owned(),
+        problem: format!("of {batch} requests only {got} came back within a minute"),
+    };
+    while idle.len() < batch {
+        if channel.wait(Some(BATCH_TIMEOUT)) == 0 {
+            return Err(lost(idle.len()));
+        }
+        while let Some(finished) = channel.finished() {
+            if let Some(source) = channel.explain(&finished) {
+                return Err(BenchError::Io {
+                    cell: cell.to_owned(),
+                    source,
+                });
+            }
+            idle.push(finished);
+        }
+    }
+    Ok(())
+}
+
+/// Copies `read_bytes` at `offset_bytes` out of a region of memory by a plain call: what a memory
+/// disk does, without a stack around it.
+pub fn copying(
+    name: &str,
+    region: &Arc<Region>,
+    offset_bytes: u64,
+    read_bytes: u64,
+) -> Cell<'static> {
+    let region = Arc::clone(region);
+    let mut buffer = Buffer::new(read_bytes as usize);
+    Cell::new(name, move |iterations| {
+        let start_ns = clock::now_ns();
+        for _ in 0..iterations {
+            region.read(black_box(offset_bytes), black_box(&mut buffer));
+        }
+        Ok(RunResult {
+            ns_total: clock::now_ns() - start_ns,
+        })
+    })
+}
+
+/// The loop of 2002: lseek and read of the beginning of a file.
+///
+/// # Errors
+/// [`BenchError::Os`] when it cannot be opened.
+pub fn calling(name: &str, path: &Path, read_bytes: u64) -> Result<Cell<'static>, BenchError> {
+    let mut tst = Tst::open(path, read_bytes as usize)?;
+    Ok(Cell::new(name, move |iterations| {
+        Ok(RunResult {
+            ns_total: tst.timed(iterations)?,
+        })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ugeom_classes::{Target, TargetOptions, open_target};
+
+    fn target(text: &str) -> Target {
+        open_target(text, &TargetOptions::default()).unwrap()
+    }
+
+    fn reads_of(target: &Target) -> u64 {
+        let totals = target.stack.statistics(target.top).unwrap();
+        totals.operations[ugeom_stack::Command::Read as usize]
+    }
+
+    #[test]
+    fn a_cell_reads_as_often_as_it_is_told() {
+        let md = target("md:1m");
+        let mut one = reading("one", &md.stack, md.top, 512).unwrap();
+        (one.run)(17).unwrap();
+        assert_eq!(reads_of(&md), 17);
+        let mut two = reading_by(2, "two", &md.stack, md.top, 4096).unwrap();
+        assert_eq!(two.step, 2);
+        (two.run)(30).unwrap();
+        assert_eq!(reads_of(&md), 47);
+    }
+
+    #[test]
+    fn many_at_once_share_one_delay() {
+        let slow = target("md:1m | nop:delay=1ms");
+        let mut cell = reading_at_once(100, "hundred", &slow.stack, slow.top, 512).unwrap();
+        let result = (cell.run)(3).unwrap();
+        assert_eq!(reads_of(&slow), 400, "one batch to warm up, three counted");
+        assert!(result.ns_total >= 3_000_000, "three delays: {result:?}");
+    }
+
+    #[test]
+    fn a_provider_that_is_too_small_or_fails_is_an_error() {
+        let md = target("md:512");
+        let mut cell = reading("small", &md.stack, md.top, 4096).unwrap();
+        let error = (cell.run)(1).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "small: a read of 4096 bytes at offset 0 ended after 512"
+        );
+        let broken = target("md:1m | nop:rfail=1");
+        let mut cell = reading("broken", &broken.stack, broken.top, 512).unwrap();
+        let error = (cell.run)(1).unwrap_err().to_string();
+        assert!(error.starts_with("reading in cell broken: "), "{error}");
+        assert!(reading_at_once(3, "broken", &broken.stack, broken.top, 512).is_err());
+    }
+
+    #[test]
+    fn bytes_are_copied_without_a_stack() {
+        let region = Arc::new(Region::new(1 << 20).unwrap());
+        assert!((copying("plain", &region, 512, 512).run)(1000).is_ok());
+        let mut zero = calling("zero", Path::new("/dev/zero"), 512).unwrap();
+        assert!((zero.run)(100).unwrap().ns_total > 0);
+    }
+}
