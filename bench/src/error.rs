@@ -34,14 +34,9 @@ pub enum BenchError {
     /// A stack could not be built or opened.
     #[error("building the stack to measure: {0}")]
     Stack(#[from] StackError),
-    /// A target could not be opened.
-    #[error("{target}: {source}")]
-    Target {
-        /// The target as it was written.
-        target: String,
-        /// Why not; an error of the text points at the column.
-        source: Box<ugeom_classes::TargetError>,
-    },
+    /// A target could not be opened; an error of the text points at the column.
+    #[error(transparent)]
+    Target(Box<ugeom_classes::TargetError>),
     /// A request to a provider failed.
     #[error("reading in cell {cell}: {source}")]
     Io {

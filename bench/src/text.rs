@@ -37,7 +37,8 @@ pub enum Align {
 }
 
 /// Rows with aligned columns, two blanks between them, indented by `indent`; the first row is the
-/// heading. A row may be shorter than the others.
+/// heading. A row may be shorter than the others. What does not fit into [`WIDTH`] goes on below,
+/// in the last column.
 pub fn table(indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -48,6 +49,11 @@ pub fn table(indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
     for row in rows {
         let mut line = " ".repeat(indent);
         for (column, cell) in row.iter().enumerate() {
+            if column + 1 == row.len() && columns(&line) + columns(cell) > WIDTH {
+                let hanging = columns(&line);
+                line.push_str(paragraph(cell, hanging, hanging).trim());
+                continue;
+            }
             let free = " ".repeat(widths.get(column).map_or(0, |w| w - columns(cell)));
             match aligns.get(column) {
                 Some(Align::Right) => line.extend([free.as_str(), cell]),
@@ -84,6 +90,21 @@ mod tests {
             format!("a\n {long}\n")
         );
         assert_eq!(paragraph("", 0, 0), "\n");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_goes_on_below() {
+        let rows = vec![vec![
+            "first".to_owned(),
+            "word ".repeat(30).trim().to_owned(),
+        ]];
+        let text = table(2, &[Align::Left; 2], &rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines.len() == 2 && lines.iter().all(|line| line.len() <= WIDTH),
+            "{text}"
+        );
+        assert!(lines[1].starts_with("         word"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! not often enough, is not there.
 
 use super::names;
-use super::subject::{Document, Subject};
+use super::subject::{Disk, Document, Subject};
 use crate::figure::{Figure, Goal, Unit};
 use ugeom_measure::holm::holm;
 use ugeom_measure::interval::student_of;
@@ -19,12 +19,16 @@ pub fn compute(document: &mut Document) {
     let table = Table {
         blocks: document.blocks(),
     };
+    if let Some(Ok(disk)) = table.mean(names::DISK) {
+        document.subject.disk = Disk::measured(disk.estimate());
+    }
     let mut figures = differences(&table, &document.subject);
     correct(&mut figures);
     figures.extend(shares(&table, &document.subject, &figures));
     figures.extend(slopes(&table, &document.subject));
     figures.extend(means(&table));
     figures.extend(processor(document));
+    figures.extend(by_cpu(document));
     document.noise = noise(&table, document.subject.bottom());
     // What was found by other means than samples (bytes that were read) stays.
     let known = |old: &Figure| figures.iter().any(|new: &Figure| new.id == old.id);
@@ -62,10 +66,15 @@ impl Table {
         )
     }
 
-    /// How often `base` goes into `changed`.
+    /// How often `base` goes into `changed`, in a typical round.
     fn ratio(&self, base: &str, changed: &str) -> Option<Interval> {
         let (base, changed) = (self.blocks.position(base)?, self.blocks.position(changed)?);
-        Some(self.blocks.ratio(base, changed, CONFIDENCE).ok()?.interval)
+        Some(
+            self.blocks
+                .typical_ratio(base, changed, CONFIDENCE)
+                .ok()?
+                .interval,
+        )
     }
 
     /// The slope of a line through the cells that there are.
@@ -191,7 +200,7 @@ fn correct(figures: &mut [Figure]) {
 
 /// Costs as shares of the memory disk's time and of a real disk's.
 fn shares(table: &Table, subject: &Subject, figures: &[Figure]) -> Vec<Figure> {
-    let (bottom, deepest) = (subject.bottom(), subject.deepest());
+    let bottom = subject.bottom();
     let mut out = Vec::new();
     if let Some(ratio) = table.ratio(&names::plain(bottom), &names::direct(bottom)) {
         let percent = percent_more(&ratio);
@@ -205,21 +214,10 @@ fn shares(table: &Table, subject: &Subject, figures: &[Figure]) -> Vec<Figure> {
         let share = of_disk(&cost.interval);
         out.push(Figure::plain("geom.share.disk", what, Unit::Percent, share));
     }
-    let layers = subject.chain.len().saturating_sub(1) as f64;
-    if layers < 1.0 {
-        return out;
-    }
-    let (top, base) = (names::direct(deepest), names::direct(bottom));
-    let mean = table.contrast(&[(&top, 1.0 / layers), (&base, -1.0 / layers)]);
-    let Some(mean) = figure(
-        "layer.mean",
-        "one layer, on average",
-        Unit::NsPerLayer,
-        mean,
-    ) else {
+    let Some(mean) = mean_layer(table, subject) else {
         return out;
     };
-    if let Some(Ok(whole)) = table.mean(&base) {
+    if let Some(Ok(whole)) = table.mean(&names::direct(bottom)) {
         let what = "one layer, of the time of the disk below";
         let share = mean.interval.scaled(100.0 / whole.estimate());
         out.push(Figure::plain("layer.share", what, Unit::Percent, share));
@@ -234,6 +232,25 @@ fn shares(table: &Table, subject: &Subject, figures: &[Figure]) -> Vec<Figure> {
     ));
     out.push(mean);
     out
+}
+
+/// What a layer of the chain costs on average.
+fn mean_layer(table: &Table, subject: &Subject) -> Option<Figure> {
+    let layers = subject.chain.len().saturating_sub(1) as f64;
+    if layers < 1.0 {
+        return None;
+    }
+    let (top, base) = (
+        names::direct(subject.deepest()),
+        names::direct(subject.bottom()),
+    );
+    let mean = table.contrast(&[(&top, 1.0 / layers), (&base, -1.0 / layers)]);
+    figure(
+        "layer.mean",
+        "one layer, on average",
+        Unit::NsPerLayer,
+        mean,
+    )
 }
 
 /// A ratio as per cent more.
@@ -384,6 +401,30 @@ fn processor(document: &Document) -> Vec<Figure> {
         out.push(Figure::plain("queued.scaling", what, Unit::Times, ratio));
     }
     out
+}
+
+/// The main costs once more, by the CPU time of the reading thread instead of the time that passed:
+/// what other work takes away does not count there.
+fn by_cpu(document: &Document) -> Vec<Figure> {
+    let table = Table {
+        blocks: document.cpu_blocks(|cpu| cpu.thread_ns),
+    };
+    let subject = &document.subject;
+    let mut figures = differences(&table, subject);
+    figures.retain(|figure| figure.id == "geom.cost");
+    figures.extend(mean_layer(&table, subject));
+    figures.extend(slopes(&table, subject));
+    figures.extend(
+        means(&table)
+            .into_iter()
+            .filter(|figure| figure.id == "null.read"),
+    );
+    for figure in &mut figures {
+        figure.id = format!("by_cpu.{}", figure.id);
+        figure.what = format!("{}, by CPU time", figure.what);
+        figure.goal = None;
+    }
+    figures
 }
 
 fn noise(table: &Table, bottom: &str) -> Option<Noise> {

@@ -53,14 +53,18 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut one_round = || {
         let drift = 1.0 + 0.04 * random.f64();
-        let mut sample = |cost_ns: f64| {
+        let mut sample = |name: &str, cost_ns: f64| {
             let iterations = ((2e6 / cost_ns) as u64).max(1) * 1000;
             let off = 1.0 + 0.01 * (random.f64() - 0.5);
             let wall_ns = (iterations as f64 * cost_ns * drift * off) as u64;
+            let queued = name.starts_with("queued/");
+            let thread_ns = if queued { wall_ns / 2 } else { wall_ns };
+            let process_ns = if queued { wall_ns * 3 / 2 } else { wall_ns };
+            let machine_ns = process_ns * 11 / 10;
             let cpu = CpuTimes {
-                thread_ns: wall_ns / 2,
-                process_ns: wall_ns * 3 / 2,
-                machine_ns: wall_ns * 8 / 5,
+                thread_ns,
+                process_ns,
+                machine_ns,
                 steal_ns: 0,
             };
             Sample {
@@ -69,7 +73,10 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
                 cpu,
             }
         };
-        let samples: Vec<Sample> = cells.iter().map(|(_, cost_ns)| sample(*cost_ns)).collect();
+        let samples: Vec<Sample> = cells
+            .iter()
+            .map(|(name, cost_ns)| sample(name, *cost_ns))
+            .collect();
         Round {
             order: (0..cells.len()).collect(),
             samples,

@@ -1,14 +1,110 @@
 //! `ugeom lab layers`: what does GEOM cost, and what does each layer of it cost?
 //!
 //! The experiment of 2002 on today's machine: a 512-byte read from the first sector of a memory
-//! disk, of its slice and of the partition in that slice, with GEOM and without.
+//! disk, of its slice and of the partition in that slice, with GEOM and without; and then what
+//! explains the figures: sizes, piles of layers, statistics, dispatch. `docs/lab-layers.md` is the
+//! page for users.
 
 mod findings;
 #[cfg(test)]
 mod fixture;
+mod memory;
 mod names;
 pub mod published;
+mod report;
+mod stacks;
 mod subject;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use crate::BenchError;
+use crate::host::Host;
+use crate::json::SCHEMA;
+use crate::runner::{self, Cell, Control, Meter, Settings};
 
 pub use findings::compute;
+pub use report::report;
 pub use subject::{Disk, Document, EXPERIMENT, Link, Subject};
+
+/// What the user asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The target to measure; none for the memory disk of the experiment's own.
+    pub target: Option<String>,
+    /// The full matrix: every depth, every kind of layer, every level of statistics.
+    pub all: bool,
+    /// As many rounds of as long runs as precision needs, whatever time that takes.
+    pub full: bool,
+    /// Runs of exactly 100 and 100,000 loops where the seed has them.
+    pub faithful: bool,
+    /// The seed of the order of cells; none for one of the clock.
+    pub seed: Option<u64>,
+    /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
+    pub budget_ns: Option<u64>,
+}
+
+/// The time that the experiment may take when nothing else is said, ns.
+pub const BUDGET_NS: u64 = 15_000_000_000;
+
+/// The cells of an experiment and what they are about.
+struct Matrix {
+    cells: Vec<Cell<'static>>,
+    subject: Subject,
+}
+
+/// Measures, and computes the figures.
+///
+/// # Errors
+/// [`BenchError`] when a stack cannot be built or a read fails. When `control` asks to stop, what
+/// was measured until then is the result.
+pub fn run(
+    options: &Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, BenchError> {
+    run_with(options, |settings| settings, meter, control)
+}
+
+fn run_with(
+    options: &Options,
+    adjust: impl FnOnce(Settings) -> Settings,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, BenchError> {
+    let host = Host::now();
+    let started_ns = meter.now_ns();
+    let mut matrix = match &options.target {
+        None => memory::matrix(options)?,
+        Some(text) => target::matrix(text, options)?,
+    };
+    let set_up_ns = meter.now_ns().saturating_sub(started_ns);
+    let settings = adjust(settings(options, &host, set_up_ns));
+    let measured = runner::run(&mut matrix.cells, &settings, meter, control)?;
+    let mut document = Document {
+        schema: SCHEMA,
+        program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
+        experiment: EXPERIMENT.to_owned(),
+        host,
+        settings,
+        subject: matrix.subject,
+        processes: vec![measured],
+        noise: None,
+        figures: Vec::new(),
+    };
+    compute(&mut document);
+    Ok(document)
+}
+
+/// How to measure. Setting up counts against the budget.
+fn settings(options: &Options, host: &Host, set_up_ns: u64) -> Settings {
+    let budget_ns = options
+        .budget_ns
+        .unwrap_or(BUDGET_NS)
+        .saturating_sub(set_up_ns);
+    Settings {
+        seed: options.seed.unwrap_or(host.started_unix_s),
+        budget_ns: (!options.full).then_some(budget_ns),
+        ..Settings::default()
+    }
+}

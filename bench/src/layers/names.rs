@@ -21,6 +21,8 @@ pub const TICKS: &str = "floor/ticks";
 pub const STATISTICS_OFF: &str = "statistics/off";
 /// The deepest provider, counts and sampled times.
 pub const STATISTICS_TIME: &str = "statistics/time";
+/// The bottom of a target, past the system's cache: the disk itself.
+pub const DISK: &str = "disk/direct";
 /// Opening and tasting the large image.
 pub const SHOW: &str = "show/1 TiB image";
 

@@ -28,19 +28,28 @@ pub(super) struct Mode {
 impl Mode {
     /// Direct dispatch with these statistics.
     pub fn direct(statistics: Statistics) -> Self {
-        Self { dispatch: Dispatch::Direct, statistics }
+        Self {
+            dispatch: Dispatch::Direct,
+            statistics,
+        }
     }
 
     pub fn options(self) -> TargetOptions {
-        let Self { dispatch, statistics } = self;
-        TargetOptions { dispatch, statistics, ..TargetOptions::default() }
+        let Self {
+            dispatch,
+            statistics,
+        } = self;
+        TargetOptions {
+            dispatch,
+            statistics,
+            ..TargetOptions::default()
+        }
     }
 }
 
 /// Opens a target in a mode.
 pub(super) fn open(text: &str, mode: Mode) -> Result<Target, BenchError> {
-    open_target(text, &mode.options())
-        .map_err(|source| BenchError::Target { target: text.to_owned(), source: source.into() })
+    open_target(text, &mode.options()).map_err(|error| BenchError::Target(Box::new(error)))
 }
 
 /// A memory disk with its slice and the raw partition of the slice's label.
@@ -62,12 +71,25 @@ pub(super) fn labelled(mode: Mode) -> Result<Labelled, BenchError> {
         let opened = stack.open(target.bottom, Delta::READ_WRITE)?;
         let mut writer = Writer::new(&stack, &opened)?;
         writer.write(0, &vec![FILLING; MD_BYTES as usize])?;
-        let disk = Media { sector_size_bytes: 512, sectors: MD_BYTES / 512 };
+        let disk = Media {
+            sector_size_bytes: 512,
+            sectors: MD_BYTES / 512,
+        };
         let mbr = table(Scheme::Mbr, disk, Some("freebsd"))?;
         writer.write_table(&mbr, 0)?;
-        let slice = mbr.parts().into_iter().next().ok_or_else(|| made("an MBR without a slice"))?;
-        let media = Media { sectors: slice.sectors, ..disk };
-        writer.write_table(&table(Scheme::Bsd, media, Some("freebsd-ufs"))?, slice.start)?;
+        let slice = mbr
+            .parts()
+            .into_iter()
+            .next()
+            .ok_or_else(|| made("an MBR without a slice"))?;
+        let media = Media {
+            sectors: slice.sectors,
+            ..disk
+        };
+        writer.write_table(
+            &table(Scheme::Bsd, media, Some("freebsd-ufs"))?,
+            slice.start,
+        )?;
         // With the handle goes the last writer, and the classes taste again.
     }
     let mut chain = [target.bottom; 3];
@@ -82,7 +104,10 @@ fn table(scheme: Scheme, media: Media, kind: Option<&str>) -> Result<Table, Benc
     let refused = |error: ugeom_format::plan::Error| made(&error.to_string());
     let mut table = Table::create(scheme, media, &Create::default()).map_err(refused)?;
     if let Some(kind) = kind {
-        let part = NewPart { kind: kind.to_owned(), ..NewPart::default() };
+        let part = NewPart {
+            kind: kind.to_owned(),
+            ..NewPart::default()
+        };
         table.add(&part).map_err(refused)?;
     }
     Ok(table)
@@ -101,12 +126,21 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn new(stack: &Stack, opened: &'a Opened) -> Result<Self, BenchError> {
-        Ok(Self { channel: stack.channel(1)?, opened })
+        Ok(Self {
+            channel: stack.channel(1)?,
+            opened,
+        })
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BenchError> {
-        let failed = |source| BenchError::Io { cell: "setting up".to_owned(), source };
-        self.channel.write(self.opened, offset, data).map(drop).map_err(failed)
+        let failed = |source| BenchError::Io {
+            cell: "setting up".to_owned(),
+            source,
+        };
+        self.channel
+            .write(self.opened, offset, data)
+            .map(drop)
+            .map_err(failed)
     }
 
     /// Writes a table whose sector 0 is the `first` sector of the provider.
@@ -137,7 +171,10 @@ pub(super) fn nops(depth: usize, hook: bool, mode: Mode) -> Result<Pile, BenchEr
 /// themselves, so each is taken out of the hands of the class and put on the one before.
 pub(super) fn slicers(depth: usize, mode: Mode) -> Result<Pile, BenchError> {
     let disk = labelled(mode)?;
-    let Labelled { stack, chain: [md, slice, _] } = disk;
+    let Labelled {
+        stack,
+        chain: [md, slice, _],
+    } = disk;
     let slice = view(&stack, slice)?;
     let media_bytes = view(&stack, md)?.mediasize_bytes;
     let base_bytes = media_bytes - slice.mediasize_bytes;
@@ -174,10 +211,17 @@ fn view(stack: &Stack, provider: ProviderId) -> Result<ProviderView, BenchError>
 
 /// The plan that the class MBR makes for a provider, instead of the geom that would follow.
 fn captured(stack: &Stack, provider: ProviderId) -> Result<Plan, BenchError> {
-    let capture = Arc::new(Capture { inner: ugeom_classes::part::mbr::Mbr, plan: Mutex::default() });
+    let capture = Arc::new(Capture {
+        inner: ugeom_classes::part::mbr::Mbr,
+        plan: Mutex::default(),
+    });
     let class: Arc<dyn Class> = Arc::<Capture>::clone(&capture);
     stack.taste_with(provider, &class)?;
-    let plan = capture.plan.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let plan = capture
+        .plan
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     plan.ok_or_else(|| made("the class MBR does not know its own table"))
 }
 

@@ -1,0 +1,239 @@
+//! The cells of the experiment without a target: the memory disk of 2002 and what explains it.
+
+use super::names;
+use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
+use super::subject::{Disk, Link, Subject, layers};
+use super::{Matrix, Options};
+use crate::BenchError;
+use crate::runner::{Cell, Length};
+use crate::tst::{LOOPS, READ_BYTES, WARM_UP_LOOPS};
+use crate::{floor, work};
+use std::path::Path;
+use std::sync::Arc;
+use ugeom_classes::target::QUEUED_SPIN_NS;
+pub(super) use ugeom_classes::target::TIME_ONE_IN;
+use ugeom_machine::region::Region;
+use ugeom_stack::{Dispatch, Statistics};
+
+/// Where the slice of the memory disk begins, bytes: at the second track, as fdisk puts it.
+const SLICE_OFFSET_BYTES: u64 = 63 * 512;
+
+/// Counts and the time of one request in so many.
+pub(super) const TIME: Statistics = Statistics::Time {
+    one_in: TIME_ONE_IN,
+};
+
+/// The queued mode: GEOM's threads, counting.
+pub(super) const QUEUED: Mode = Mode {
+    dispatch: Dispatch::Queued {
+        spin_ns: QUEUED_SPIN_NS,
+    },
+    statistics: Statistics::Counts,
+};
+
+/// All cells and what they are about.
+pub(super) fn matrix(options: &Options) -> Result<Matrix, BenchError> {
+    let subject = subject(options);
+    let mut matrix = Matrix {
+        cells: Vec::new(),
+        subject,
+    };
+    published(&mut matrix, options)?;
+    queued(&mut matrix, options)?;
+    sizes(&mut matrix)?;
+    statistics(&mut matrix)?;
+    piles(&mut matrix, options)?;
+    limits(&mut matrix)?;
+    floors(&mut matrix);
+    Ok(matrix)
+}
+
+fn subject(options: &Options) -> Subject {
+    let classes = ["MD", "MBR", "BSD"];
+    let link = |(index, provider): (usize, &&str)| Link {
+        provider: (*provider).to_owned(),
+        class: classes[index].to_owned(),
+        layers: layers(&classes[..=index]),
+        plain: true,
+    };
+    Subject {
+        target: None,
+        chain: CHAIN.iter().enumerate().map(link).collect(),
+        read_bytes: READ_BYTES as u64,
+        sizes_bytes: vec![4 << 10, 64 << 10, 128 << 10],
+        depths: if options.all {
+            (0..=8).collect()
+        } else {
+            vec![0, 1, 2, 4, 8]
+        },
+        faithful: options.faithful,
+        all: options.all,
+        disk: Disk::assumed(),
+        left_out: Vec::new(),
+    }
+}
+
+/// The rows of 2002: `/dev/zero`, the chain with GEOM, and the same bytes without; the control and
+/// the disk stand there twice.
+fn published(matrix: &mut Matrix, options: &Options) -> Result<(), BenchError> {
+    let read_bytes = matrix.subject.read_bytes;
+    let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    let mut cells = Vec::new();
+    for name in [names::ZERO, names::ZERO_AGAIN] {
+        cells.push(work::calling(
+            name,
+            Path::new("/dev/zero"),
+            READ_BYTES as u64,
+        )?);
+    }
+    for (name, provider) in CHAIN.iter().zip(chain) {
+        cells.push(work::reading(
+            &names::direct(name),
+            &stack,
+            provider,
+            read_bytes,
+        )?);
+    }
+    let again = names::direct_again(CHAIN[0]);
+    cells.push(work::reading(&again, &stack, chain[0], read_bytes)?);
+    let region = Arc::new(initialised()?);
+    for (name, offset) in CHAIN
+        .iter()
+        .zip([0, SLICE_OFFSET_BYTES, SLICE_OFFSET_BYTES])
+    {
+        cells.push(work::copying(
+            &names::plain(name),
+            &region,
+            offset,
+            read_bytes,
+        ));
+    }
+    let exactly = Length::Exactly {
+        warm_up: WARM_UP_LOOPS,
+        iterations: LOOPS,
+    };
+    let length = if options.faithful {
+        exactly
+    } else {
+        Length::Calibrated
+    };
+    matrix
+        .cells
+        .extend(cells.into_iter().map(|cell| cell.with_length(length)));
+    Ok(())
+}
+
+/// Memory like that of the memory disk.
+fn initialised() -> Result<Region, BenchError> {
+    let region = Region::new(MD_BYTES).map_err(BenchError::os("memory", "mapping 1 MiB"))?;
+    region.fill(0, MD_BYTES, 0x5A);
+    Ok(region)
+}
+
+fn queued(matrix: &mut Matrix, options: &Options) -> Result<(), BenchError> {
+    let read_bytes = matrix.subject.read_bytes;
+    let Labelled { stack, chain } = stacks::labelled(QUEUED)?;
+    for (index, provider) in chain.into_iter().enumerate() {
+        if index == 1 && !options.all {
+            continue;
+        }
+        let name = names::queued(CHAIN[index]);
+        matrix
+            .cells
+            .push(work::reading(&name, &stack, provider, read_bytes)?);
+    }
+    let name = names::queued_two(CHAIN[2]);
+    matrix
+        .cells
+        .push(work::reading_by(2, &name, &stack, chain[2], read_bytes)?);
+    Ok(())
+}
+
+fn sizes(matrix: &mut Matrix) -> Result<(), BenchError> {
+    let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    for size in matrix.subject.sizes_bytes.clone() {
+        for (index, provider) in [(0, chain[0]), (2, chain[2])] {
+            let name = names::sized(CHAIN[index], size);
+            matrix
+                .cells
+                .push(work::reading(&name, &stack, provider, size)?);
+        }
+    }
+    Ok(())
+}
+
+fn statistics(matrix: &mut Matrix) -> Result<(), BenchError> {
+    for (name, level) in [
+        (names::STATISTICS_OFF, Statistics::Off),
+        (names::STATISTICS_TIME, TIME),
+    ] {
+        let disk = stacks::labelled(Mode::direct(level))?;
+        let cell = work::reading(name, &disk.stack, disk.chain[2], matrix.subject.read_bytes)?;
+        matrix.cells.push(cell);
+    }
+    Ok(())
+}
+
+/// A pile: its kind, its level, whether it belongs to the small matrix.
+const PILES: [(&str, &str, Statistics, bool); 8] = [
+    ("slicers", "off", Statistics::Off, true),
+    ("slicers", "counts", Statistics::Counts, true),
+    ("hooks", "off", Statistics::Off, true),
+    ("nops", "off", Statistics::Off, true),
+    ("slicers", "time", TIME, false),
+    ("nops", "counts", Statistics::Counts, false),
+    ("nops", "time", TIME, false),
+    ("hooks", "counts", Statistics::Counts, false),
+];
+
+fn piles(matrix: &mut Matrix, options: &Options) -> Result<(), BenchError> {
+    let depths = matrix.subject.depths.clone();
+    let deepest = depths.iter().copied().max().unwrap_or(0) as usize;
+    for (kind, level, statistics, small) in PILES {
+        if !small && !options.all {
+            continue;
+        }
+        let mode = Mode::direct(statistics);
+        let Pile { stack, levels } = match kind {
+            "slicers" => stacks::slicers(deepest, mode)?,
+            _ => stacks::nops(deepest, kind == "hooks", mode)?,
+        };
+        for depth in &depths {
+            let depth = *depth as usize;
+            let provider = levels.get(depth).copied();
+            let provider = provider.ok_or_else(|| stacks::made("a pile lacks a layer"))?;
+            let name = names::pile(kind, level, depth);
+            matrix
+                .cells
+                .push(work::reading(&name, &stack, provider, READ_BYTES as u64)?);
+        }
+    }
+    Ok(())
+}
+
+/// A read that does nothing but pass through the stack, alone and by two threads; and a thousand
+/// requests that wait together.
+fn limits(matrix: &mut Matrix) -> Result<(), BenchError> {
+    let read_bytes = READ_BYTES as u64;
+    let null = stacks::open("zero:clear=0", Mode::direct(Statistics::Off))?;
+    let one = work::reading(names::NULL_ONE, &null.stack, null.top, read_bytes)?;
+    let two = work::reading_by(2, names::NULL_TWO, &null.stack, null.top, read_bytes)?;
+    let slow = stacks::open(
+        "zero:clear=0 | nop:delay=1ms",
+        Mode::direct(Statistics::Counts),
+    )?;
+    let delay = work::reading_at_once(1000, names::DELAY, &slow.stack, slow.top, read_bytes)?;
+    matrix.cells.extend([one, two, delay]);
+    Ok(())
+}
+
+pub(super) fn floors(matrix: &mut Matrix) {
+    let depths = matrix.subject.depths.clone();
+    let calls = depths.iter().map(|depth| *depth as usize);
+    let calls = calls.map(|depth| floor::indirect_calls(&names::calls(depth), depth));
+    let cells: Vec<Cell<'static>> = calls.collect();
+    matrix.cells.push(floor::empty_loop(names::LOOP));
+    matrix.cells.push(floor::clock_reading(names::CLOCK));
+    matrix.cells.push(floor::ticks_reading(names::TICKS));
+    matrix.cells.extend(cells);
+}

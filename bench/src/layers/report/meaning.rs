@@ -1,0 +1,279 @@
+//! What the rows mean: the answer, the findings, and what they do not say.
+
+use super::super::subject::Document;
+use super::header::doubts;
+use crate::figure::{Figure, Reached, Unit, value};
+use crate::text::paragraph;
+use ugeom_measure::units::{duration_human, size_human};
+
+/// The answer in one sentence with its interval, and what an interval is.
+pub(super) fn answer(document: &Document) -> String {
+    let sentence = sentence(document).unwrap_or_else(|| {
+        format!(
+            "There is none yet: {} rounds are too few for an interval, which needs three.",
+            document.rounds()
+        )
+    });
+    format!("THE ANSWER: {sentence}")
+}
+
+fn sentence(document: &Document) -> Option<String> {
+    let disk = &document.subject.disk;
+    let share = |id: &str| document.figure(id).map(Figure::estimate);
+    let layer = document
+        .figure("layer.mean")
+        .map(|layer| match layer.interval.low > 0.0 {
+            true => format!("each layer adds {}", layer.amount()),
+            false => format!(
+                "a layer's cost is too small to be proven here ({})",
+                layer.amount()
+            ),
+        });
+    let geom = document
+        .figure("geom.cost")
+        .map(|geom| match geom.is_unproven() {
+            false => format!("GEOM itself adds {} to a read", geom.amount()),
+            true => format!(
+                "what GEOM itself adds is not proven here ({})",
+                geom.amount()
+            ),
+        });
+    let parts: Vec<String> = [geom, layer].into_iter().flatten().collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let mut text = parts.join(" and ");
+    if let Some(first) = text.get(..1) {
+        text = first.to_uppercase() + &text[1..];
+    }
+    let shares: Vec<String> = ["geom.share.disk", "layer.share.disk"]
+        .into_iter()
+        .filter_map(share)
+        .collect();
+    let time = duration_human(disk.read_ns);
+    Some(format!(
+        "{text}: {} of a real disk's {time} ({}). In parentheses stands the interval in which the \
+         true value lies with 95 % confidence.",
+        shares.join(" and "),
+        disk.source
+    ))
+}
+
+/// What the figures mean, a line or two each.
+pub(super) fn findings(document: &Document) -> String {
+    let mut out = String::from("WHAT IT MEANS\n");
+    let lines = [
+        layers(document),
+        flat(document),
+        sizes(document),
+        slopes(document),
+        statistics(document),
+        queued(document),
+        goals(document),
+    ];
+    for line in lines.into_iter().flatten() {
+        out.push_str(&paragraph(&format!("- {line}"), 2, 4));
+    }
+    out
+}
+
+/// The layers of the chain, one by one.
+fn layers(document: &Document) -> Option<String> {
+    let chain = document.subject.chain.iter().skip(1);
+    let step = |link: &super::super::Link| {
+        let figure = document.figure(&format!("layer.{}", link.provider))?;
+        let proven = if figure.is_unproven() {
+            ", not proven"
+        } else {
+            ""
+        };
+        Some(format!(
+            "{} {}{proven}",
+            link.class.to_lowercase(),
+            figure.amount()
+        ))
+    };
+    let steps: Vec<String> = chain.filter_map(step).collect();
+    let share = document.figure("layer.share")?.amount();
+    let below = document.subject.bottom();
+    Some(format!(
+        "Layer by layer: {}. On average that is {share} of the time of {below}.",
+        steps.join("; ")
+    ))
+}
+
+/// Without GEOM the providers are one and the same path.
+fn flat(document: &Document) -> Option<String> {
+    let moved: Vec<String> = document
+        .figures
+        .iter()
+        .filter(|figure| figure.id.starts_with("plain."))
+        .filter(|figure| figure.proven == Some(true))
+        .map(|figure| format!("{} {}", figure.what, figure.amount()))
+        .collect();
+    let any = document
+        .figures
+        .iter()
+        .any(|figure| figure.id.starts_with("plain."));
+    match (any, moved.is_empty()) {
+        (false, _) => None,
+        (true, true) => Some("Without GEOM the providers cost the same, as they must.".to_owned()),
+        (true, false) => Some(format!(
+            "Without GEOM the providers should cost the same, and do not: {}. So much is the place \
+             in memory, not the layers.",
+            moved.join("; ")
+        )),
+    }
+}
+
+fn sizes(document: &Document) -> Option<String> {
+    let figure = |size: &u64| document.figure(&format!("size.{size}"));
+    let figures: Vec<(&u64, &Figure)> = document
+        .subject
+        .sizes_bytes
+        .iter()
+        .filter_map(|size| Some((size, figure(size)?)))
+        .collect();
+    let (largest, last) = figures.last()?;
+    let moved: Vec<String> = figures
+        .iter()
+        .filter(|(_, figure)| figure.proven == Some(true))
+        .map(|(size, figure)| format!("{} at {}", figure.amount(), size_human(**size)))
+        .collect();
+    let provable = value(last.interval.half_width(), last.unit);
+    Some(if moved.is_empty() {
+        format!(
+            "The size of the read does not change what the layers cost, as far as can be seen: up \
+             to {} no difference is proven (one of {provable} would have been).",
+            size_human(**largest)
+        )
+    } else {
+        format!(
+            "The size of the read changes what the layers cost: {}.",
+            moved.join(", ")
+        )
+    })
+}
+
+fn slopes(document: &Document) -> Option<String> {
+    let amount = |id: &str| document.figure(id).map(Figure::amount);
+    let deepest = document.subject.depths.iter().max()?;
+    let (off, counts) = (
+        amount("slope.slicers.off")?,
+        amount("slope.slicers.counts")?,
+    );
+    let hooks = amount("slope.hooks.off")?;
+    let limit = amount("floor.calls")?;
+    Some(format!(
+        "In piles of up to {deepest} layers, one more slicer costs {off} without statistics and \
+         {counts} with counts; a layer that also sees requests come back (a completion hook) \
+         {hooks}. The least that a layer can cost, a bare indirect call, is {limit} here."
+    ))
+}
+
+fn statistics(document: &Document) -> Option<String> {
+    let counts = document.figure("statistics.counts")?;
+    let time = document.figure("statistics.time")?;
+    let told = |figure: &Figure| {
+        let proven = if figure.is_unproven() {
+            ", not proven"
+        } else {
+            ""
+        };
+        format!("{}{proven}", figure.amount())
+    };
+    Some(format!(
+        "Statistics on every provider of {}: counting costs {}, counting and timing one read in {} \
+         costs {}.",
+        document.subject.deepest(),
+        told(counts),
+        super::super::memory::TIME_ONE_IN,
+        told(time)
+    ))
+}
+
+fn queued(document: &Document) -> Option<String> {
+    let figure = |id: &str| document.figure(id).map(Figure::estimate);
+    let wall = document.figure("wall.queued")?.amount();
+    let threads = document.figure("queued.scaling").map(|ratio| {
+        let times = ratio.amount();
+        format!(" Two threads together get {times} as many reads done as one.")
+    });
+    Some(format!(
+        "Queued instead of direct (GEOM's own threads g_down and g_up carry each request, as in \
+         2002): {wall} a read. The calling thread is charged {} of CPU time for it, GEOM's threads \
+         {}, the whole machine {}: the warning of 2002 not to look at the caller alone.{}",
+        figure("cpu.queued.caller")?,
+        figure("cpu.queued.helpers")?,
+        figure("cpu.queued.machine")?,
+        threads.unwrap_or_default()
+    ))
+}
+
+fn goals(document: &Document) -> Option<String> {
+    let judged: Vec<(&Figure, Reached)> = document
+        .figures
+        .iter()
+        .filter_map(|figure| Some((figure, figure.reached()?)))
+        .collect();
+    if judged.is_empty() {
+        return None;
+    }
+    let reached = judged
+        .iter()
+        .filter(|(_, reached)| *reached == Reached::Yes)
+        .count();
+    let list = |wanted: Reached| {
+        let those = judged.iter().filter(|(_, reached)| *reached == wanted);
+        let names: Vec<String> = those
+            .map(|(figure, _)| format!("{}, {}", figure.what, figure.amount()))
+            .collect();
+        names.join("; ")
+    };
+    let mut text = format!("Goals: {reached} of {} reached", judged.len());
+    for (word, which) in [("missed", Reached::No), ("not decided", Reached::Open)] {
+        let names = list(which);
+        if !names.is_empty() {
+            text.push_str(&format!(". {word}: {names}"));
+        }
+    }
+    Some(text + ".")
+}
+
+/// What cannot be concluded.
+pub(super) fn limits(document: &Document) -> String {
+    let subject = &document.subject;
+    let mut lines = Vec::new();
+    if subject.target.is_none() {
+        lines.push(format!(
+            "How long a disk takes: the {} above are {}. With a target they are measured.",
+            value(subject.disk.read_ns, Unit::Ns),
+            subject.disk.source
+        ));
+        lines.push(
+            "What a kernel's GEOM costs: these layers run inside one program, and no read but the \
+             control's enters the kernel."
+                .to_owned(),
+        );
+    }
+    lines.push(
+        "What a program with other work sees: here the same bytes are read again and again, from \
+         the processor's nearest cache."
+            .to_owned(),
+    );
+    if !document.by_process() {
+        lines.push(format!(
+            "Differences of a nanosecond between single rows: where code and data happen to lie \
+             in memory makes as much, and only {} fresh processes would show it.",
+            crate::json::PROCESSES_MIN
+        ));
+    }
+    if !doubts(document).is_empty() {
+        lines.push("Much from absolute times: see what is doubtful above.".to_owned());
+    }
+    let mut out = String::from("WHAT CANNOT BE CONCLUDED\n");
+    for line in lines {
+        out.push_str(&paragraph(&format!("- {line}"), 2, 4));
+    }
+    out
+}

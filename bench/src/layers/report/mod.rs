@@ -1,0 +1,95 @@
+//! The report of an experiment about layers: a first page that needs no other text, and the
+//! sections behind it. It is made from the document alone.
+//!
+//! The first page: the machine and its noise; the question; the answer in one sentence with its
+//! interval; eight rows at most; what they mean; then and now; what cannot be concluded; the next
+//! command. Words of the trade are explained where they come first.
+
+mod header;
+mod meaning;
+mod rows;
+mod sections;
+#[cfg(test)]
+mod tests;
+
+use super::subject::Document;
+use crate::text::paragraph;
+
+/// The report as text, at most 100 columns wide; with the sections behind the first page when
+/// `all`.
+pub fn report(document: &Document, all: bool) -> String {
+    let mut out = String::from("ugeom lab layers: what does a layer cost?\n\n");
+    out.push_str(&header::machine(document));
+    out.push('\n');
+    out.push_str(&paragraph(&question(document), 0, 0));
+    out.push('\n');
+    out.push_str(&paragraph(&meaning::answer(document), 0, 0));
+    out.push('\n');
+    out.push_str(&rows::published(document));
+    out.push('\n');
+    out.push_str(&meaning::findings(document));
+    out.push('\n');
+    out.push_str(&rows::then_and_now(document));
+    out.push('\n');
+    out.push_str(&meaning::limits(document));
+    out.push('\n');
+    if all {
+        out.push_str(&sections::sections(document));
+    }
+    out.push_str(&next(document, all));
+    out
+}
+
+fn question(document: &Document) -> String {
+    let subject = &document.subject;
+    let device = match &subject.target {
+        None => "a memory disk (md0), the slice that the MBR in its first sector describes \
+                 (md0s1), and the BSD partition inside that slice (md0s1c)"
+            .to_owned(),
+        Some(target) => {
+            let names: Vec<&str> = subject
+                .chain
+                .iter()
+                .map(|link| link.provider.as_str())
+                .collect();
+            format!("{target}, read as {}", names.join(", then as "))
+        }
+    };
+    format!(
+        "THE QUESTION: A disk can be read through layers: here {device}. Whatever can be read so \
+         is a provider; a layer that does no more than move the place that is read is a slicer; \
+         the machinery that carries a request from layer to layer is GEOM. What do GEOM and each \
+         layer add to a read of {} bytes, and does it matter beside the disk's own time?",
+        subject.read_bytes
+    )
+}
+
+fn next(document: &Document, all: bool) -> String {
+    let mut out = String::from("NEXT\n");
+    let mut line = |command: &str, why: &str| {
+        out.push_str(&format!("  {command:40} {why}\n"));
+    };
+    match &document.subject.target {
+        None => line(
+            "ugeom lab layers DISK",
+            "the same for your own disk or image, read only",
+        ),
+        Some(_) => line(
+            "ugeom lab layers",
+            "the same on a memory disk, with piles of layers",
+        ),
+    }
+    if !all {
+        line(
+            "ugeom lab layers --all",
+            "every depth and level, and what was to be reached",
+        );
+    }
+    if document.settings.budget_ns.is_some() {
+        line(
+            "ugeom lab layers --full",
+            "as many rounds as precision needs",
+        );
+    }
+    out
+}

@@ -1,0 +1,81 @@
+//! The whole experiment with a tiny budget: that it runs and that everything is there. Nothing here
+//! says how fast anything is.
+
+use super::*;
+use crate::runner::{Ended, Machine, Progress};
+use std::sync::atomic::AtomicBool;
+
+fn tiny(options: &Options) -> Document {
+    let cancelled = AtomicBool::new(false);
+    let mut progress = |_: &Progress<'_>| {};
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let short = |settings| Settings {
+        budget_ns: Some(1),
+        run_ns_min: 20_000,
+        ..settings
+    };
+    run_with(options, short, &Machine, &mut control).unwrap()
+}
+
+#[test]
+fn the_whole_experiment_runs_and_leaves_nothing_out() {
+    let document = tiny(&Options::default());
+    let measured = &document.processes[0];
+    assert_eq!((measured.rounds.len(), measured.ended), (10, Ended::Budget));
+    for id in [
+        "geom.cost",
+        "geom.share",
+        "geom.share.disk",
+        "control",
+        "layer.md0s1",
+        "layer.md0s1c",
+        "layer.mean",
+        "layer.share.disk",
+        "plain.md0s1c",
+        "size.131072",
+        "slope.slicers.off",
+        "slope.slicers.counts",
+        "slope.hooks.off",
+        "slope.nops.off",
+        "statistics.time",
+        "queued.cost",
+        "queued.scaling",
+        "cpu.queued.helpers",
+        "null.read",
+        "null.scaling",
+        "delay.all",
+        "floor.calls",
+        "floor.loop",
+        "floor.clock",
+    ] {
+        assert!(document.figure(id).is_some(), "there is no figure {id}");
+    }
+    assert!(document.noise.is_some());
+    let text = document.to_json().unwrap();
+    assert!(Document::from_json(&text, EXPERIMENT).unwrap() == document);
+}
+
+#[test]
+fn faithful_runs_have_the_loops_of_2002() {
+    let document = tiny(&Options {
+        faithful: true,
+        ..Options::default()
+    });
+    let measured = &document.processes[0];
+    let fixed = |name: &&String| name.starts_with("direct/") || name.starts_with("call/");
+    assert_eq!(measured.cells.iter().filter(fixed).count(), 6);
+    for (cell, name) in measured
+        .cells
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| fixed(name))
+    {
+        assert_eq!(
+            measured.rounds[0].samples[cell].iterations, 100_000,
+            "{name}"
+        );
+    }
+}
