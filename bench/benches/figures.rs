@@ -1,35 +1,35 @@
-//! The figures.
-fn main() {
-    let cancelled = std::sync::atomic::AtomicBool::new(false);
-    let mut progress = |_: &ugeom_bench::runner::Progress<'_>| {};
-    let mut control = ugeom_bench::runner::Control {
+//! `cargo bench -p ugeom-bench`: the figures that were to be reached, each with its interval, in
+//! about 15 seconds. `ugeom lab layers` explains them and measures much more.
+//!
+//! `UGEOM_BENCH_SECONDS` sets the time. Started as a test it measures as little as it can.
+
+use std::error::Error;
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+use ugeom_bench::layers::{self, Options};
+use ugeom_bench::runner::{Control, Machine, Progress};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let as_bench = std::env::args().any(|argument| argument == "--bench");
+    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
+    let seconds: Option<u64> = seconds.map(|text| text.parse()).transpose()?;
+    let budget_ns = match seconds {
+        _ if !as_bench => Some(1),
+        Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
+        None => None,
+    };
+    let options = Options {
+        budget_ns,
+        ..Options::default()
+    };
+    let cancelled = AtomicBool::new(false);
+    let mut progress = |_: &Progress<'_>| {};
+    let mut control = Control {
         progress: &mut progress,
         cancelled: &cancelled,
     };
-    let o = ugeom_bench::layers::Options::default();
-    let d = ugeom_bench::layers::run(&o, &ugeom_bench::runner::Machine, &mut control).unwrap();
-    let m = &d.processes[0];
-    println!(
-        "{} rounds {:?} {:?} {:?} {}",
-        m.rounds.len(),
-        m.ended,
-        m.shortened,
-        m.precision,
-        m.elapsed_ns
-    );
-    let b = d.blocks();
-    for (i, c) in b.cells().iter().enumerate() {
-        let s = b.summary(i).unwrap();
-        println!("{c:30} {:12.3} sd {:10.3} min {:10.3}", s.mean, s.sd, s.min);
-    }
-    for f in &d.figures {
-        println!(
-            "{:25} {} {:?} {:?}",
-            f.id,
-            f.amount(),
-            f.proven,
-            f.reached()
-        );
-    }
-    println!("{:?}", d.noise.map(|n| n.to_string()));
+    let document = layers::run_goals(&options, &Machine, &mut control)?;
+    let report = layers::goals_report(&document);
+    std::io::stdout().write_all(report.as_bytes())?;
+    Ok(())
 }

@@ -67,7 +67,7 @@ impl Reached {
         match self {
             Self::Yes => "reached",
             Self::No => "MISSED",
-            Self::Open => "not decided",
+            Self::Open => "undecided",
         }
     }
 }

@@ -2,8 +2,15 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | how is anything measured? | [`runner`] |
+//! | how is anything measured? | [`runner`], rules in `docs/statistics.md` |
 //! | on what machine? | [`host`] |
+//! | what does a cell do? | [`work`], [`floor`] |
+//! | what is a figure, when is a goal reached? | [`figure`] |
+//! | what is saved, and how? | [`json`], fields in `docs/results.md` |
+//! | what does a layer cost? | [`layers`] |
+//! | the program of 2002 | [`tst`] |
+//!
+//! Each experiment measures into a [`json::Document`] and makes its report from that alone.
 
 #![forbid(unsafe_code)]
 

@@ -419,12 +419,29 @@ fn by_cpu(document: &Document) -> Vec<Figure> {
             .into_iter()
             .filter(|figure| figure.id == "null.read"),
     );
+    figures.extend(scaling_by_cpu(document));
     for figure in &mut figures {
         figure.id = format!("by_cpu.{}", figure.id);
         figure.what = format!("{}, by CPU time", figure.what);
         figure.goal = None;
     }
     figures
+}
+
+/// What two threads could read if each had a core for itself: their CPU time for a read is spent
+/// side by side.
+fn scaling_by_cpu(document: &Document) -> Option<Figure> {
+    let table = Table {
+        blocks: document.cpu_blocks(|cpu| cpu.process_ns),
+    };
+    let ratio = table.ratio(names::NULL_TWO, names::NULL_ONE)?;
+    let what = "two threads against one on zero:clear=0";
+    Some(Figure::plain(
+        "null.scaling",
+        what,
+        Unit::Times,
+        ratio.scaled(2.0),
+    ))
 }
 
 fn noise(table: &Table, bottom: &str) -> Option<Noise> {

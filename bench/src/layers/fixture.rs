@@ -59,7 +59,11 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
             let wall_ns = (iterations as f64 * cost_ns * drift * off) as u64;
             let queued = name.starts_with("queued/");
             let thread_ns = if queued { wall_ns / 2 } else { wall_ns };
-            let process_ns = if queued { wall_ns * 3 / 2 } else { wall_ns };
+            let process_ns = match (queued, name.ends_with("2 threads")) {
+                (true, _) => wall_ns * 3 / 2,
+                (false, true) => wall_ns * 2,
+                (false, false) => wall_ns,
+            };
             let machine_ns = process_ns * 11 / 10;
             let cpu = CpuTimes {
                 thread_ns,

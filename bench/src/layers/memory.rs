@@ -1,5 +1,6 @@
 //! The cells of the experiment without a target: the memory disk of 2002 and what explains it.
 
+use super::image::Image;
 use super::names;
 use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
 use super::subject::{Disk, Link, Subject, layers};
@@ -37,6 +38,7 @@ pub(super) fn matrix(options: &Options) -> Result<Matrix, BenchError> {
     let mut matrix = Matrix {
         cells: Vec::new(),
         subject,
+        figures: Vec::new(),
     };
     published(&mut matrix, options)?;
     queued(&mut matrix, options)?;
@@ -44,6 +46,29 @@ pub(super) fn matrix(options: &Options) -> Result<Matrix, BenchError> {
     statistics(&mut matrix)?;
     piles(&mut matrix, options)?;
     limits(&mut matrix)?;
+    show(&mut matrix);
+    floors(&mut matrix);
+    Ok(matrix)
+}
+
+/// Only the cells of the figures that were to be reached, and the disk twice for the noise.
+pub(super) fn goals(options: &Options) -> Result<Matrix, BenchError> {
+    let subject = subject(options);
+    let mut matrix = Matrix {
+        cells: Vec::new(),
+        subject,
+        figures: Vec::new(),
+    };
+    let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    let bottom = matrix.subject.bottom().to_owned();
+    for name in [names::direct(&bottom), names::direct_again(&bottom)] {
+        matrix
+            .cells
+            .push(work::reading(&name, &stack, chain[0], READ_BYTES as u64)?);
+    }
+    piles(&mut matrix, &Options::default())?;
+    limits(&mut matrix)?;
+    show(&mut matrix);
     floors(&mut matrix);
     Ok(matrix)
 }
@@ -227,6 +252,22 @@ fn limits(matrix: &mut Matrix) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// Listing a large image; a machine that has no memory files goes without.
+fn show(matrix: &mut Matrix) {
+    let measured = Image::new().and_then(|image| Ok((image.read_bytes()?, image)));
+    match measured {
+        Ok((read, image)) => {
+            matrix.figures.push(read);
+            matrix.cells.push(image.cell());
+        }
+        Err(error) => matrix
+            .subject
+            .left_out
+            .push(format!("the 1 TiB image ({error})")),
+    }
+}
+
+/// What the bench itself costs.
 pub(super) fn floors(matrix: &mut Matrix) {
     let depths = matrix.subject.depths.clone();
     let calls = depths.iter().map(|depth| *depth as usize);

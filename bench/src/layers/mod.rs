@@ -8,8 +8,10 @@
 mod findings;
 #[cfg(test)]
 mod fixture;
+mod image;
 mod memory;
 mod names;
+mod processes;
 pub mod published;
 mod report;
 mod stacks;
@@ -19,12 +21,16 @@ mod target;
 mod tests;
 
 use crate::BenchError;
+use crate::figure::Figure;
 use crate::host::Host;
 use crate::json::SCHEMA;
 use crate::runner::{self, Cell, Control, Meter, Settings};
 
+use ugeom_stack::{ProviderId, Stack, Statistics};
+
 pub use findings::compute;
-pub use report::report;
+pub use processes::run_in_processes;
+pub use report::{goals_report, report};
 pub use subject::{Disk, Document, EXPERIMENT, Link, Subject};
 
 /// What the user asked for.
@@ -44,6 +50,37 @@ pub struct Options {
     pub budget_ns: Option<u64>,
 }
 
+/// A memory disk with so many slicers on one another, and the provider on top of them.
+///
+/// # Errors
+/// [`BenchError`] when the stack cannot be built.
+pub fn slicers_over_md(
+    depth: usize,
+    statistics: Statistics,
+) -> Result<(Stack, ProviderId), BenchError> {
+    top(stacks::slicers(depth, stacks::Mode::direct(statistics))?)
+}
+
+/// A memory disk with so many layers on one another that each ask to see requests come back, and
+/// the provider on top of them.
+///
+/// # Errors
+/// [`BenchError`] when the stack cannot be built.
+pub fn hooks_over_md(
+    depth: usize,
+    statistics: Statistics,
+) -> Result<(Stack, ProviderId), BenchError> {
+    top(stacks::nops(depth, true, stacks::Mode::direct(statistics))?)
+}
+
+fn top(pile: stacks::Pile) -> Result<(Stack, ProviderId), BenchError> {
+    let top = pile.levels.last().copied();
+    Ok((
+        pile.stack,
+        top.ok_or_else(|| stacks::made("a pile without a bottom"))?,
+    ))
+}
+
 /// The time that the experiment may take when nothing else is said, ns.
 pub const BUDGET_NS: u64 = 15_000_000_000;
 
@@ -51,6 +88,8 @@ pub const BUDGET_NS: u64 = 15_000_000_000;
 struct Matrix {
     cells: Vec<Cell<'static>>,
     subject: Subject,
+    /// Figures that no sample gives.
+    figures: Vec<Figure>,
 }
 
 /// Measures, and computes the figures.
@@ -72,12 +111,36 @@ fn run_with(
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, BenchError> {
+    let matrix = || match &options.target {
+        None => memory::matrix(options),
+        Some(text) => target::matrix(text, options),
+    };
+    measure(options, matrix, adjust, meter, control)
+}
+
+/// Measures only what [`goals_report`] prints: what was to be reached.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_goals(
+    options: &Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, BenchError> {
+    let matrix = || memory::goals(options);
+    measure(options, matrix, |settings| settings, meter, control)
+}
+
+fn measure(
+    options: &Options,
+    matrix: impl FnOnce() -> Result<Matrix, BenchError>,
+    adjust: impl FnOnce(Settings) -> Settings,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, BenchError> {
     let host = Host::now();
     let started_ns = meter.now_ns();
-    let mut matrix = match &options.target {
-        None => memory::matrix(options)?,
-        Some(text) => target::matrix(text, options)?,
-    };
+    let mut matrix = matrix()?;
     let set_up_ns = meter.now_ns().saturating_sub(started_ns);
     let settings = adjust(settings(options, &host, set_up_ns));
     let measured = runner::run(&mut matrix.cells, &settings, meter, control)?;
@@ -90,7 +153,7 @@ fn run_with(
         subject: matrix.subject,
         processes: vec![measured],
         noise: None,
-        figures: Vec::new(),
+        figures: matrix.figures,
     };
     compute(&mut document);
     Ok(document)

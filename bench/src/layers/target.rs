@@ -10,7 +10,8 @@ use crate::runner::Cell;
 use crate::tst::READ_BYTES;
 use crate::{BenchError, work};
 use std::path::{Path, PathBuf};
-use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_classes::spec::{self, FILE_CLASS, Opt, Span, Spanned};
+use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_stack::{GeomView, ProviderId, ProviderView, Statistics, Tree};
 
 /// The sizes of reads, bytes, as far as the media reaches.
@@ -24,6 +25,7 @@ pub(super) fn matrix(text: &str, options: &Options) -> Result<Matrix, BenchError
     let mut matrix = Matrix {
         cells: Vec::new(),
         subject,
+        figures: Vec::new(),
     };
     for name in [names::ZERO, names::ZERO_AGAIN] {
         matrix.cells.push(work::calling(
@@ -43,6 +45,8 @@ struct Chain {
     links: Vec<(ProviderView, &'static str)>,
     /// The file below, if there is one.
     file: Option<PathBuf>,
+    /// Whether that is a block device, which only one stack can have for itself.
+    block_device: bool,
     read_bytes: u64,
 }
 
@@ -69,9 +73,12 @@ impl Chain {
         let file = (bottom.1 == "FILE")
             .then(|| file_below(&tree, bottom.0.id))
             .flatten();
+        let device = |(key, value): &(String, String)| key == "type" && value == "block device";
+        let block_device = bottom.0.config.iter().any(device);
         Ok(Self {
             links,
             file,
+            block_device,
             read_bytes,
         })
     }
@@ -151,6 +158,11 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
         matrix.subject.deepest().to_owned(),
     );
     let read_bytes = chain.read_bytes;
+    let text = &if chain.block_device {
+        shared(text)
+    } else {
+        text.to_owned()
+    };
     let reading = |name: &str, mode: TargetOptions, provider: &str| {
         let target =
             open_target(text, &mode).map_err(|error| BenchError::Target(Box::new(error)))?;
@@ -199,6 +211,31 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
         let cell = reading(names::DISK, direct, &bottom);
         add("the disk's own time", cell.map(|(cell, ..)| vec![cell]));
     }
+}
+
+/// The target once more, beside the stack that has its device for itself: that is ours.
+fn shared(text: &str) -> String {
+    let names = registry::names();
+    let Ok(mut target) = spec::parse(text, &names) else {
+        return text.to_owned();
+    };
+    let word = |text: &str| Spanned {
+        value: text.to_owned(),
+        span: Span::default(),
+    };
+    if let Some(bottom) = target.layers.first_mut()
+        && bottom.class.value == FILE_CLASS
+        && !bottom
+            .options
+            .iter()
+            .any(|option| option.key.value == "shared")
+    {
+        bottom.options.push(Opt {
+            key: word("shared"),
+            value: word("1"),
+        });
+    }
+    target.to_string()
 }
 
 fn provider(tree: &Tree, id: ProviderId) -> Option<(&ProviderView, &GeomView)> {
@@ -260,6 +297,16 @@ mod tests {
         assert_eq!(names("md:1m"), "md0");
         assert_eq!(names("md:1m | nop | nop"), "md0 md0.nop md0.nop.nop");
         assert_eq!(chain("md:1m,sectorsize=4096 | nop").read_bytes, 4096);
+    }
+
+    #[test]
+    fn a_device_that_is_ours_is_opened_beside_us() {
+        assert_eq!(shared("/dev/sda | nop"), "/dev/sda?shared=1 | nop");
+        assert_eq!(
+            shared("/dev/sda?direct=1@s1"),
+            "/dev/sda?direct=1&shared=1@s1"
+        );
+        assert_eq!(shared("md:1m | nop"), "md:1m | nop");
     }
 
     #[test]

@@ -40,6 +40,8 @@ fn costs_are_found_within_their_intervals() {
     assert_covers(&document, "floor.calls", 0.9, 0.05);
     assert_covers(&document, "null.read", 12.0, 0.3);
     assert_covers(&document, "null.scaling", 12.0 / 6.2, 0.02);
+    assert_covers(&document, "by_cpu.null.scaling", 12.0 / 6.2, 0.02);
+    assert_covers(&document, "by_cpu.slope.slicers.off", 1.5, 0.1);
     assert_covers(&document, "queued.cost", 3_970.0, 60.0);
     assert_covers(&document, "queued.scaling", 1.5, 0.02);
     assert_covers(&document, "cpu.queued.helpers", 4_000.0, 60.0);

@@ -75,7 +75,7 @@ fn measured(document: &Document) -> String {
         (_, Some(worst)) => {
             let percent = value(worst.relative * 100.0, Unit::Percent);
             text.push_str(&format!(
-                "; the least precise mean ({}) to {percent}",
+                "; the mean known least, of {}, is known to {percent}",
                 worst.cell
             ));
         }

@@ -231,7 +231,7 @@ fn goals(document: &Document) -> Option<String> {
         names.join("; ")
     };
     let mut text = format!("Goals: {reached} of {} reached", judged.len());
-    for (word, which) in [("missed", Reached::No), ("not decided", Reached::Open)] {
+    for (word, which) in [("missed", Reached::No), ("undecided", Reached::Open)] {
         let names = list(which);
         if !names.is_empty() {
             text.push_str(&format!(". {word}: {names}"));

@@ -40,6 +40,30 @@ pub fn report(document: &Document, all: bool) -> String {
     out
 }
 
+/// The machine, and the figures that were to be reached; for `cargo bench`.
+pub fn goals_report(document: &Document) -> String {
+    let mut out = header::machine(document);
+    out.push('\n');
+    out.push_str(&sections::goals(document).unwrap_or_default());
+    out.push('\n');
+    let blocks = document.blocks();
+    out.push_str(&sections::piles(document, &blocks).unwrap_or_default());
+    out
+}
+
+/// The longest name of a provider that is printed in a table, in characters.
+const NAME_CHARS_MAX: usize = 24;
+
+/// A provider's name, or the end of it: there lies what tells one from another.
+fn short_name(name: &str) -> String {
+    let count = name.chars().count();
+    if count <= NAME_CHARS_MAX {
+        return name.to_owned();
+    }
+    let tail: String = name.chars().skip(count + 3 - NAME_CHARS_MAX).collect();
+    format!("...{tail}")
+}
+
 fn question(document: &Document) -> String {
     let subject = &document.subject;
     let device = match &subject.target {
@@ -47,11 +71,8 @@ fn question(document: &Document) -> String {
                  (md0s1), and the BSD partition inside that slice (md0s1c)"
             .to_owned(),
         Some(target) => {
-            let names: Vec<&str> = subject
-                .chain
-                .iter()
-                .map(|link| link.provider.as_str())
-                .collect();
+            let names = subject.chain.iter().map(|link| short_name(&link.provider));
+            let names: Vec<String> = names.collect();
             format!("{target}, read as {}", names.join(", then as "))
         }
     };

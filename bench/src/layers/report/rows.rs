@@ -3,8 +3,9 @@
 use super::super::names;
 use super::super::published::{self, Step, samples_line};
 use super::super::subject::Document;
+use super::short_name;
 use crate::figure::{Figure, value};
-use crate::text::{Align, paragraph, table};
+use crate::text::{Align, WIDTH, paragraph, table};
 use ugeom_measure::{Blocks, Moments};
 
 /// The most rows of a page.
@@ -28,7 +29,7 @@ pub(super) fn published(document: &Document) -> String {
     )];
     for link in &subject.chain {
         let cell = names::direct(&link.provider);
-        rows.push((link.provider.clone(), cell, link.layers.clone()));
+        rows.push((short_name(&link.provider), cell, link.layers.clone()));
     }
     let mut without = vec![(
         "zero".to_owned(),
@@ -37,7 +38,7 @@ pub(super) fn published(document: &Document) -> String {
     )];
     for link in subject.chain.iter().filter(|link| link.plain) {
         let cell = names::plain(&link.provider);
-        without.push((link.provider.clone(), cell, plain_words(document)));
+        without.push((short_name(&link.provider), cell, plain_words(document)));
     }
     let left_out = shorten(&mut rows, without.len());
     let all = || rows.iter().chain(&without);
@@ -47,10 +48,8 @@ pub(super) fn published(document: &Document) -> String {
         .unwrap_or(0);
     let line = |(name, cell, about): &(String, String, String)| -> Option<String> {
         let moments = moments(&blocks, cell)?;
-        Some(format!(
-            "  {}   {about}\n",
-            samples_line(name, width, &moments)
-        ))
+        let line = format!("  {}   {about}", samples_line(name, width, &moments));
+        Some(cut(line) + "\n")
     };
     out.push_str("  GEOM:\n");
     out.extend(rows.iter().filter_map(line));
@@ -62,6 +61,15 @@ pub(super) fn published(document: &Document) -> String {
     out.push_str("  NO_GEOM:\n");
     out.extend(without.iter().filter_map(line));
     out
+}
+
+/// A line that is cut where the page ends.
+fn cut(line: String) -> String {
+    if line.chars().count() <= WIDTH {
+        return line;
+    }
+    let kept: String = line.chars().take(WIDTH - 3).collect();
+    kept + "..."
 }
 
 const CONTROL: &str = "control: no layer";

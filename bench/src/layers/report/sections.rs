@@ -4,6 +4,7 @@ use super::super::names;
 use super::super::published;
 use super::super::subject::Document;
 use super::header::is_disturbed;
+use super::short_name;
 use crate::figure::{Figure, Goal, Unit, amount, value};
 use crate::text::{Align, paragraph, table};
 use ugeom_measure::units::size_human;
@@ -36,7 +37,7 @@ fn strings<const N: usize>(cells: [&str; N]) -> Vec<String> {
 }
 
 /// What was to be reached, and what was seen.
-fn goals(document: &Document) -> Option<String> {
+pub(super) fn goals(document: &Document) -> Option<String> {
     let mut rows = vec![strings(["what", "goal", "seen", ""])];
     for figure in document
         .figures
@@ -57,10 +58,12 @@ fn goals(document: &Document) -> Option<String> {
         ]);
         let by_cpu = document.figure(&format!("by_cpu.{}", figure.id));
         if let Some(by_cpu) = by_cpu.filter(|_| is_disturbed(document)) {
+            let verdict = figure.goal.map(|goal| goal.judge(&by_cpu.interval).word());
             rows.push(vec![
                 "  by CPU time alone".to_owned(),
                 String::new(),
                 by_cpu.amount(),
+                verdict.unwrap_or_default().to_owned(),
             ]);
         }
     }
@@ -93,7 +96,7 @@ fn goals(document: &Document) -> Option<String> {
 }
 
 /// Piles of layers: the mean of each depth, and the slope.
-fn piles(document: &Document, blocks: &Blocks) -> Option<String> {
+pub(super) fn piles(document: &Document, blocks: &Blocks) -> Option<String> {
     let depths = &document.subject.depths;
     let mut rows = vec![strings(["layers"])];
     rows[0].extend(depths.iter().map(|depth| depth.to_string()));
@@ -154,8 +157,8 @@ fn sizes(document: &Document, blocks: &Blocks) -> Option<String> {
     let (bottom, deepest) = (subject.bottom(), subject.deepest());
     let mut rows = vec![strings([
         "read of",
-        bottom,
-        deepest,
+        &short_name(bottom),
+        &short_name(deepest),
         "the layers' cost, against the first",
     ])];
     rows.push(vec![
@@ -282,8 +285,8 @@ fn mail() -> Option<String> {
         ]);
     }
     let mut out = paragraph(
-        "THE MAIL OF 2002 JUDGED: Its own eight rows, from number, average and deviation, 95 %. Its \
-         \"about 800 nsec\" a layer is the mean of a step that is not proven and one that is; and \
+        "THE MAIL OF 2002 JUDGED: Its own eight rows, from number, average and deviation, 95 %. \
+         Its \"about 800 nsec\" a layer is the mean of a step that is not proven and one that is; and \
          the control, which passes no layer, moved as well.",
         0,
         2,
