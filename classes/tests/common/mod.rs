@@ -1,6 +1,8 @@
 //! What the tests of the partition tables share: a sparse memory, stacks on it, and recorded disks.
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
+pub mod disks;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -118,6 +118,12 @@ impl Edit for MbrTable {
         self.mbr.slices().map(part).collect()
     }
 
+    /// The entry that covers a GPT is not a partition, and not free either.
+    fn is_internal(&self, index: u32) -> bool {
+        let entry = self.mbr.entries.get(index.wrapping_sub(1) as usize);
+        entry.is_some_and(|entry| entry.kind == PartType::PROTECTIVE)
+    }
+
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
         let scheme = Scheme::Mbr;
         if let Some(label) = &new.label {

@@ -1,8 +1,10 @@
 //! An opened provider as the planners of `ugeom_format` see it: sectors in, sectors out.
 
 use super::{EditError, Found};
-use ugeom_format::plan::{self, Scheme, Table};
-use ugeom_format::{Media, SectorWrite, gpt};
+use ugeom_format::gpt::{Gpt, Guid};
+use ugeom_format::mbr::{Kind, Mbr};
+use ugeom_format::plan::{self, Part, Scheme, Table};
+use ugeom_format::{Media, SectorWrite, bsd};
 use ugeom_stack::{Channel, Errno, IoError, Opened};
 
 /// The largest single read.
@@ -63,18 +65,29 @@ impl<'a> Disk<'a> {
         Ok(bytes)
     }
 
+    /// All tables that can be edited. A protective MBR is none: it belongs to the GPT, also when
+    /// that is damaged.
+    pub(super) fn tables(&mut self) -> Vec<Table> {
+        let mut tables = Table::load_all(self.media, &mut self.reader());
+        tables.retain(|table| !is_protective(table));
+        tables
+    }
+
     /// The one table, or the one of a scheme.
     pub(super) fn table(&mut self, scheme: Option<Scheme>) -> Result<Table, EditError> {
-        let mut tables = match scheme {
-            Some(scheme) => {
-                let table = Table::load(scheme, self.media, &mut self.reader());
-                return table.map_err(|error| EditError::NoTable {
-                    provider: self.name.clone(),
-                    damaged: Some(error.to_string()),
-                });
-            }
-            None => Table::load_all(self.media, &mut self.reader()),
-        };
+        if let Some(scheme) = scheme {
+            let table = Table::load(scheme, self.media, &mut self.reader());
+            let damaged = match table {
+                Ok(table) if !is_protective(&table) => return Ok(table),
+                Ok(_) => "the MBR is a protective one, the disk belongs to its GPT".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            return Err(EditError::NoTable {
+                provider: self.name.clone(),
+                damaged: Some(damaged),
+            });
+        }
+        let mut tables = self.tables();
         if tables.len() > 1 {
             return Err(EditError::Several {
                 provider: self.name.clone(),
@@ -84,17 +97,35 @@ impl<'a> Disk<'a> {
         tables.pop().ok_or_else(|| self.no_table())
     }
 
+    /// A partition and its provider's name, as the classes will name it.
+    pub(super) fn partition(&mut self, table: &Table, index: u32) -> (String, Option<Part>) {
+        let part = table.parts().into_iter().find(|part| part.index == index);
+        let suffix = match (table, &part) {
+            (Table::Gpt(gpt), Some(part)) => {
+                let size = u64::from(self.media.sector_size_bytes);
+                let sector0 = self.read(0, size).unwrap_or_default();
+                let mbr = Mbr::decode(&sector0).map_or(Kind::Empty, |mbr| mbr.kind());
+                let entry = gpt.table().entries.get(index as usize - 1);
+                let kind = entry.map_or(Guid::UNUSED, |entry| entry.kind);
+                format!("{}{}", crate::part::gpt::letter(kind, mbr), part.index)
+            }
+            (_, Some(part)) => part.suffix.clone(),
+            (_, None) => String::new(),
+        };
+        (format!("{}{suffix}", self.name), part)
+    }
+
     /// Says that there is no table, and why not when there are traces of one.
     pub(super) fn no_table(&mut self) -> EditError {
         let provider = self.name.clone();
         let media = self.media;
-        let traces = gpt::Gpt::read(media, &mut self.reader()).is_present();
+        let traces = Gpt::read(media, &mut self.reader()).is_present();
         let gpt = match traces {
             true => Table::load(Scheme::Gpt, media, &mut self.reader()).err(),
             false => None,
         };
         let bsd = || match Table::load(Scheme::Bsd, media, &mut self.reader()) {
-            Err(plan::Error::Bsd(ugeom_format::bsd::Error::NotFound)) | Ok(_) => None,
+            Err(plan::Error::Bsd(bsd::Error::NotFound)) | Ok(_) => None,
             Err(error) => Some(error),
         };
         let damaged = gpt.or_else(bsd).map(|error| error.to_string());
@@ -173,4 +204,8 @@ impl<'a> Disk<'a> {
             error,
         })
     }
+}
+
+fn is_protective(table: &Table) -> bool {
+    matches!(table, Table::Mbr(table) if table.kind() == Kind::Protective)
 }

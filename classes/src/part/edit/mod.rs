@@ -57,7 +57,7 @@ pub struct Added {
 /// [`EditError::NoTable`] when there is none, with the reason when there is a damaged one.
 pub fn show(channel: &mut Channel, opened: &Opened) -> Result<Vec<Table>, EditError> {
     let mut disk = Disk::new(channel, opened)?;
-    let tables = Table::load_all(disk.media, &mut disk.reader());
+    let tables = disk.tables();
     if tables.is_empty() {
         return Err(disk.no_table());
     }
@@ -123,13 +123,11 @@ pub fn add(
     };
     let index = table.add(&wanted).map_err(|error| disk.plan_error(error))?;
     disk.write(&table.encode())?;
-    let part = table.parts().into_iter().find(|part| part.index == index);
-    let (suffix, start, sectors) = part.map_or((String::new(), 0, 0), |part| {
-        (part.suffix, part.start, part.sectors)
-    });
+    let (provider, part) = disk.partition(&table, index);
+    let (start, sectors) = part.map_or((0, 0), |part| (part.start, part.sectors));
     Ok(Added {
         index,
-        provider: format!("{}{suffix}", disk.name),
+        provider,
         start,
         sectors,
     })
@@ -147,13 +145,12 @@ pub fn delete(
 ) -> Result<String, EditError> {
     let mut disk = Disk::new(channel, opened)?;
     let mut table = disk.table(scheme)?;
-    let part = table.parts().into_iter().find(|part| part.index == index);
+    let (provider, _) = disk.partition(&table, index);
     table
         .delete(index)
         .map_err(|error| disk.plan_error(error))?;
     disk.write(&table.encode())?;
-    let suffix = part.map_or_else(String::new, |part| part.suffix);
-    Ok(format!("{}{suffix}", disk.name))
+    Ok(provider)
 }
 
 /// Makes a damaged GPT whole from its good copy and answers with what was wrong; empty, and

@@ -11,6 +11,8 @@ mod taste;
 
 use crate::registry::{Build, ClassEntry, Role};
 use std::sync::Arc;
+use ugeom_format::gpt::{Guid, types};
+use ugeom_format::mbr::Kind;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
 /// GEOM's name of the class, and gpart's of the scheme.
@@ -27,6 +29,16 @@ pub const ENTRY: ClassEntry = ClassEntry {
     build: Build::Table,
     taste: Some(|| Arc::new(Gpt)),
 };
+
+/// What stands before a partition's number: a partition of type `freebsd` is a slice, all others
+/// are partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
+pub(super) fn letter(kind: Guid, mbr: Kind) -> char {
+    let taken = matches!(mbr, Kind::Hybrid | Kind::Partitioned);
+    match kind == types::FREEBSD && !taken {
+        true => 's',
+        false => 'p',
+    }
+}
 
 /// The class.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@
 //! a slice and named `s1`, all others `p1`. When sector 0 holds partitions of its own (a hybrid
 //! MBR), all are `p1`: the MBR's have the other names.
 
-use super::NAME;
+use super::{NAME, letter};
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::gpt::{Damage, Entry, Finding, Gpt, Side, types};
@@ -48,11 +48,10 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
                 .to_owned(),
         );
     }
-    let hybrid = matches!(mbr, Kind::Hybrid | Kind::Partitioned);
     let below = taster.name().to_owned();
     let parts = table
         .partitions()
-        .map(|(number, entry)| part(&below, hybrid, number, entry, &findings))
+        .map(|(number, entry)| part(&below, mbr, number, entry, &findings))
         .collect();
     let header = &table.header;
     let config = vec![
@@ -100,12 +99,8 @@ fn neither(gpt: &Gpt) -> String {
     }
 }
 
-fn part(below: &str, hybrid: bool, number: usize, entry: &Entry, findings: &[Finding]) -> Part {
-    let letter = if entry.kind == types::FREEBSD && !hybrid {
-        's'
-    } else {
-        'p'
-    };
+fn part(below: &str, mbr: Kind, number: usize, entry: &Entry, findings: &[Finding]) -> Part {
+    let letter = letter(entry.kind, mbr);
     let mut config = vec![("rawuuid".to_owned(), entry.guid.to_string())];
     let attributes = entry.attribute_names();
     if !attributes.is_empty() {

@@ -1,0 +1,617 @@
+//! Partition tables that are made and changed on a provider: what appears afterwards, what is
+//! refused, and what is left when the machine stops between two writes.
+
+mod common;
+
+use common::{Sparse, add, tables};
+use std::sync::{Arc, Mutex};
+use ugeom_classes::part::edit::{self, Create, EditError, Found, found};
+use ugeom_format::gpt::Gpt;
+use ugeom_format::plan::{Column, NewPart, Scheme, Table};
+use ugeom_format::{Media, SectorWrite, apm, mbr};
+use ugeom_stack::{
+    Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, ProviderId, Request, Stack,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// A stack with an empty disk of 1 MiB.
+fn empty_disk() -> (Stack, ProviderId, Arc<Sparse>) {
+    let memory = Arc::new(Sparse::default());
+    let stack = tables();
+    let disk = add(&stack, "md0", MIB, 512, Arc::clone(&memory));
+    (stack, disk, memory)
+}
+
+/// Opens a provider for writing, calls, and closes it, so that the classes taste it.
+fn edit<R>(stack: &Stack, name: &str, with: impl FnOnce(&mut Channel, &Opened) -> R) -> R {
+    let provider = stack.find(name).expect("a provider");
+    let mut channel = stack.channel(1).expect("a channel");
+    let opened = stack
+        .open(provider, Delta::READ_WRITE)
+        .expect("open for writing");
+    with(&mut channel, &opened)
+}
+
+fn create(stack: &Stack, name: &str, scheme: Scheme, force: bool) -> Result<Table, EditError> {
+    let wanted = Create {
+        scheme,
+        entries: None,
+        force,
+    };
+    edit(stack, name, |channel, opened| {
+        edit::create(channel, opened, &wanted)
+    })
+}
+
+fn part(kind: &str, start: u64, sectors: u64) -> NewPart {
+    NewPart {
+        start: Some(start),
+        sectors: Some(sectors),
+        kind: kind.to_owned(),
+        ..NewPart::default()
+    }
+}
+
+fn add_part(stack: &Stack, name: &str, part: &NewPart) -> Result<String, EditError> {
+    let added = edit(stack, name, |channel, opened| {
+        edit::add(channel, opened, None, part)
+    })?;
+    Ok(added.provider)
+}
+
+fn names(stack: &Stack) -> Vec<String> {
+    let tree = stack.tree();
+    tree.providers()
+        .map(|provider| provider.name.clone())
+        .skip(1)
+        .collect()
+}
+
+fn look(stack: &Stack, name: &str) -> Vec<Found> {
+    let provider = stack.find(name).expect("a provider");
+    let opened = stack.open(provider, Delta::READ).expect("open for reading");
+    let mut channel = stack.channel(1).expect("a channel");
+    found::look(&mut channel, &opened).expect("a look")
+}
+
+#[test]
+fn partitions_appear_when_the_disk_is_closed() {
+    for (scheme, kind, name) in [
+        (Scheme::Mbr, "freebsd", "md0s1"),
+        (Scheme::Bsd, "freebsd-ufs", "md0a"),
+        (Scheme::Gpt, "freebsd-ufs", "md0p1"),
+        (Scheme::Gpt, "freebsd", "md0s1"),
+    ] {
+        let (stack, _, _) = empty_disk();
+        create(&stack, "md0", scheme, false).expect("a table");
+        let label = (scheme == Scheme::Bsd).then_some("md0c".to_owned());
+        assert_eq!(names(&stack), Vec::from_iter(label.clone()));
+        let added = add_part(&stack, "md0", &part(kind, 100, 50)).expect("a partition");
+        assert_eq!(added, name);
+        let view = stack.tree().provider(name).cloned().expect("the partition");
+        assert_eq!((view.mediasize_bytes, view.mark), (50 * 512, None));
+        let deleted = edit(&stack, "md0", |channel, opened| {
+            edit::delete(channel, opened, Some(scheme), 1)
+        });
+        assert_eq!(deleted.expect("deleted"), name);
+        assert_eq!(names(&stack), Vec::from_iter(label));
+        assert!(
+            stack.taste_errors().is_empty(),
+            "{:?}",
+            stack.taste_errors()
+        );
+    }
+}
+
+#[test]
+fn a_label_in_a_slice_is_made_and_found() {
+    let (stack, _, _) = empty_disk();
+    create(&stack, "md0", Scheme::Mbr, false).expect("an MBR");
+    add_part(&stack, "md0", &part("freebsd", 63, 1000)).expect("a slice");
+    create(&stack, "md0s1", Scheme::Bsd, false).expect("a label");
+    let all = NewPart {
+        kind: "freebsd-ufs".to_owned(),
+        ..NewPart::default()
+    };
+    assert_eq!(
+        add_part(&stack, "md0s1", &all).expect("a partition"),
+        "md0s1a"
+    );
+    assert_eq!(names(&stack), ["md0s1", "md0s1a", "md0s1c"]);
+}
+
+#[test]
+fn show_lists_free_space_and_needs_no_writing() {
+    let (stack, disk, _) = empty_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    let mut boot = part("freebsd-boot", 40, 100);
+    boot.label = Some("loader".to_owned());
+    add_part(&stack, "md0", &boot).expect("a partition");
+    let opened = stack.open(disk, Delta::READ).expect("open for reading");
+    let mut channel = stack.channel(1).expect("a channel");
+    let tables = edit::show(&mut channel, &opened).expect("a table");
+    let text = tables[0].show("md0", Column::Type);
+    let expected = "\
+=>  34  1981  md0  GPT  (1.0M)
+    34     6       - free -  (3.0K)
+    40   100    1  freebsd-boot  (50K)
+   140  1875       - free -  (938K)
+
+";
+    assert_eq!(text, expected);
+    assert!(tables[0].show("md0", Column::Label).contains("  loader  "));
+}
+
+#[test]
+fn a_table_is_not_made_where_nobody_looks_for_it() {
+    let (stack, _, _) = empty_disk();
+    create(&stack, "md0", Scheme::Mbr, false).expect("an MBR");
+    add_part(&stack, "md0", &part("fat32", 63, 500)).expect("a slice");
+    for scheme in [Scheme::Mbr, Scheme::Gpt, Scheme::Bsd] {
+        let error = create(&stack, "md0s1", scheme, true).expect_err("it would not be found");
+        assert!(matches!(error, EditError::Nested { .. }), "{error}");
+        let text = error.to_string();
+        let said = text.contains(&format!(
+            "a {scheme} table on md0s1 would never be looked for"
+        ));
+        assert!(said, "{text}");
+    }
+}
+
+#[test]
+fn a_table_is_not_made_over_another() {
+    let (stack, _, memory) = empty_disk();
+    for (first, what) in [
+        (Scheme::Mbr, "an MBR (at byte 446)"),
+        (Scheme::Bsd, "a BSD disklabel (at byte 512)"),
+        (Scheme::Gpt, "a GPT (at byte 512)"),
+    ] {
+        for second in [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt] {
+            let zeros = vec![0; MIB as usize];
+            memory.put(0, &zeros);
+            create(&stack, "md0", first, true).expect("a first table");
+            let kind = if first == Scheme::Mbr {
+                "freebsd"
+            } else {
+                "freebsd-ufs"
+            };
+            add_part(&stack, "md0", &part(kind, 100, 50)).expect("a partition");
+            let before = image(&memory);
+            let error = create(&stack, "md0", second, false).expect_err("it is refused");
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("md0 carries {what}")), "{text}");
+            assert_eq!(image(&memory), before, "nothing was written");
+            create(&stack, "md0", second, true).expect("a second table");
+            let left: Vec<String> = look(&stack, "md0").iter().map(|f| f.what.clone()).collect();
+            let expected = match second {
+                Scheme::Mbr => vec![],
+                Scheme::Bsd => vec!["a BSD disklabel"],
+                Scheme::Gpt => vec!["a GPT"],
+            };
+            assert_eq!(left, expected, "{second} over {first}");
+            assert!(
+                stack.taste_errors().is_empty(),
+                "{:?}",
+                stack.taste_errors()
+            );
+        }
+    }
+}
+
+fn image(memory: &Sparse) -> Vec<u8> {
+    let mut image = vec![0; MIB as usize];
+    memory.get(0, &mut image);
+    image
+}
+
+/// Every signature with the least that makes it one: offset and bytes.
+fn signatures(size: u64) -> Vec<(&'static str, u64, Vec<u8>)> {
+    let text = |text: &str| text.as_bytes().to_vec();
+    let ext = |compatible: u32, incompatible: u32| {
+        let mut block = vec![0; 104];
+        block[56..58].copy_from_slice(&[0x53, 0xef]);
+        block[92..96].copy_from_slice(&compatible.to_le_bytes());
+        block[96..100].copy_from_slice(&incompatible.to_le_bytes());
+        block
+    };
+    let zfs = |offset: u64| {
+        (
+            "a part of a ZFS pool",
+            offset,
+            0x00ba_b10c_u64.to_le_bytes().to_vec(),
+        )
+    };
+    let md = |offset: u64| {
+        (
+            "a part of an md RAID",
+            offset,
+            0xa92b_4efc_u32.to_le_bytes().to_vec(),
+        )
+    };
+    let ufs2 = 0x1954_0119_u32.to_le_bytes().to_vec();
+    vec![
+        ("an ext2 file system", 1024, ext(0, 2)),
+        ("an ext3 file system", 1024, ext(4, 2)),
+        ("an ext4 file system", 1024, ext(4, 0x40)),
+        ("an XFS file system", 0, text("XFSB")),
+        ("a Btrfs file system", 65_600, text("_BHRfS_M")),
+        (
+            "a UFS1 file system",
+            9564,
+            0x0001_1954_u32.to_le_bytes().to_vec(),
+        ),
+        ("a UFS2 file system", 66_908, ufs2.clone()),
+        ("a UFS2 file system", 263_516, ufs2),
+        ("an NTFS file system", 3, text("NTFS    ")),
+        ("an exFAT file system", 3, text("EXFAT   ")),
+        ("a FAT file system", 54, text("FAT12   ")),
+        ("a FAT file system", 54, text("FAT16   ")),
+        ("a FAT file system", 82, text("FAT32   ")),
+        ("an ISO 9660 file system", 32_769, text("CD001")),
+        ("a UDF file system", 32_769, text("BEA01")),
+        ("an HFS+ file system", 1024, vec![b'H', b'+', 0, 4]),
+        ("an APFS container", 32, text("NXSB")),
+        (
+            "an F2FS file system",
+            1024,
+            0xf2f5_2010_u32.to_le_bytes().to_vec(),
+        ),
+        ("a SquashFS file system", 0, text("hsqs")),
+        ("a swap area", 4086, text("SWAPSPACE2")),
+        ("a swap area", 65_526, text("SWAPSPACE2")),
+        ("an LVM physical volume", 512, text("LABELONE")),
+        ("a LUKS container", 0, b"LUKS\xba\xbe".to_vec()),
+        md(0),
+        md(4096),
+        md(size - 8192),
+        md(size / 65_536 * 65_536 - 65_536),
+        zfs(128 << 10),
+        zfs((384 << 10) + 5 * 1024),
+        zfs(size / (256 << 10) * (256 << 10) - (128 << 10)),
+        (
+            "metadata of GEOM::MIRROR",
+            size - 512,
+            text("GEOM::MIRROR\0\0\0\0"),
+        ),
+    ]
+}
+
+#[test]
+fn file_systems_and_parts_of_volumes_are_found_and_named() {
+    let size = 3 * MIB + 7 * 4096;
+    for (what, offset, bytes) in signatures(size) {
+        let stack = tables();
+        let memory = Arc::new(Sparse::default());
+        memory.put(offset, &bytes);
+        add(&stack, "md0", size, 512, Arc::clone(&memory));
+        let found = look(&stack, "md0");
+        assert_eq!(found.len(), 1, "{what}: {found:?}");
+        assert_eq!(found[0].what, what);
+        let error = create(&stack, "md0", Scheme::Gpt, false).expect_err("it is refused");
+        let text = error.to_string();
+        let said = text.contains(what) && text.contains("nothing was written");
+        assert!(said, "{text}");
+        create(&stack, "md0", Scheme::Gpt, true).expect("a table, by force");
+        let left: Vec<String> = look(&stack, "md0").into_iter().map(|f| f.what).collect();
+        assert_eq!(left, ["a GPT"], "{what}");
+    }
+}
+
+#[test]
+fn an_apple_map_leaves_no_boot_code_behind() {
+    let (stack, disk, _) = empty_disk();
+    assert_eq!(common::make_table(&stack, disk, "apm"), "s2");
+    assert_eq!(names(&stack), ["md0s1", "md0s2"]);
+    let error = create(&stack, "md0", Scheme::Mbr, false).expect_err("it is refused");
+    assert!(
+        error
+            .to_string()
+            .contains("an Apple partition map (at byte 0)"),
+        "{error}"
+    );
+    create(&stack, "md0", Scheme::Mbr, true).expect("an MBR, by force");
+    assert!(look(&stack, "md0").is_empty());
+    assert!(names(&stack).is_empty());
+    let mut sector = [0; 512];
+    let mut channel = stack.channel(1).expect("a channel");
+    let opened = stack.open(disk, Delta::READ).expect("open for reading");
+    channel.read(&opened, 0, &mut sector).expect("a read");
+    assert!(apm::Descriptor::decode(&sector).is_err());
+    assert!(sector[..440].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn boot_code_survives_a_new_table() {
+    let (stack, _, memory) = empty_disk();
+    let mut old = mbr::Mbr::empty(7);
+    old.boot_code.fill(0x90);
+    memory.put(0, &old.encode());
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    let mut sector = [0; 512];
+    memory.get(0, &mut sector);
+    assert_eq!(sector[..440], [0x90; 440]);
+}
+
+#[test]
+fn a_damaged_gpt_is_shown_and_not_changed_before_it_is_recovered() {
+    let (stack, _, memory) = empty_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    add_part(&stack, "md0", &part("linux-data", 100, 50)).expect("a partition");
+    let good = image(&memory);
+    memory.put(512 + 60, &[0xff]);
+    let error = add_part(&stack, "md0", &part("linux-data", 200, 50)).expect_err("it is damaged");
+    let text = error.to_string();
+    assert!(
+        text.starts_with("md0: ") && text.contains("recover it first"),
+        "{text}"
+    );
+    let shown = edit(&stack, "md0", edit::show);
+    let text = shown.expect("a table")[0].show("md0", Column::Type);
+    assert!(
+        text.starts_with("=>") && text.contains("[CORRUPT]"),
+        "{text}"
+    );
+    let repaired = edit(&stack, "md0", edit::recover).expect("recovered");
+    assert!(
+        repaired.len() == 1 && repaired[0].contains("primary"),
+        "{repaired:?}"
+    );
+    assert_eq!(image(&memory), good, "both copies are as they were");
+    assert_eq!(
+        edit(&stack, "md0", edit::recover).expect("healthy"),
+        [""; 0]
+    );
+    assert_eq!(names(&stack), ["md0p1"]);
+}
+
+#[test]
+fn a_gpt_follows_a_disk_that_grew() {
+    let (stack, disk, memory) = empty_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    stack.resize(disk, 2 * MIB).expect("it grows");
+    let repaired = edit(&stack, "md0", edit::recover).expect("recovered");
+    assert!(
+        repaired[0].contains("backup header is in sector 2047"),
+        "{repaired:?}"
+    );
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 4096,
+    };
+    let gpt = Gpt::read(media, &mut |lba, count| {
+        let mut bytes = vec![0; count as usize * 512];
+        memory.get(lba * 512, &mut bytes);
+        Ok(bytes)
+    });
+    assert!(gpt.findings().is_empty() && gpt.backup.is_ok());
+    let table = gpt.primary.expect("a primary");
+    assert_eq!(
+        (table.header.alternate_lba, table.header.last_usable),
+        (4095, 4062)
+    );
+}
+
+#[test]
+fn where_there_is_no_table_the_reason_is_said() {
+    let (stack, _, memory) = empty_disk();
+    let any = part("linux-data", 100, 50);
+    let error = add_part(&stack, "md0", &any).expect_err("nothing is there");
+    let nothing = "there is no partition table on md0 that can be edited";
+    assert_eq!(error.to_string(), nothing);
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    memory.put(512 + 60, &[0xff]);
+    memory.put(MIB - 512 + 60, &[0xff]);
+    let error = add_part(&stack, "md0", &any).expect_err("both copies are damaged");
+    let text = error.to_string();
+    assert!(
+        text.contains("primary: sector 1") && text.contains("backup: sector 2047"),
+        "{text}"
+    );
+    let shown = edit(&stack, "md0", edit::show);
+    assert_eq!(shown.expect_err("nothing to show").to_string(), text);
+}
+
+#[test]
+fn a_protective_entry_is_not_given_away() {
+    let (stack, _, memory) = empty_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    let in_mbr = |stack: &Stack| {
+        edit(stack, "md0", |channel, opened| {
+            edit::add(
+                channel,
+                opened,
+                Some(Scheme::Mbr),
+                &part("linux-data", 100, 50),
+            )
+        })
+    };
+    let error = in_mbr(&stack).expect_err("the MBR is protective");
+    assert!(error.to_string().contains("belongs to its GPT"), "{error}");
+    let mut mbr = mbr::Mbr::protective(2048);
+    mbr.entries[1] = mbr::Entry::new(mbr::PartType::LINUX, 500, 50, mbr::Geometry::LBA_ASSIST);
+    memory.put(0, &mbr.encode());
+    let added = in_mbr(&stack).expect("a hybrid MBR has two entries left");
+    assert_eq!((added.index, added.provider.as_str()), (3, "md0s3"));
+    let mut sector = [0; 512];
+    memory.get(0, &mut sector);
+    let entries = mbr::Mbr::decode(&sector).expect("an MBR").entries;
+    assert_eq!(entries[..2], mbr.entries[..2]);
+}
+
+#[test]
+fn one_of_two_tables_has_to_be_named() {
+    let (stack, _, memory) = empty_disk();
+    create(&stack, "md0", Scheme::Bsd, false).expect("a label");
+    let mut mbr = mbr::Mbr::empty(0);
+    mbr.entries[0] = mbr::Entry::new(mbr::PartType::LINUX, 100, 10, mbr::Geometry::LBA_ASSIST);
+    memory.put(0, &mbr.encode());
+    let error = add_part(&stack, "md0", &part("freebsd-ufs", 500, 10)).expect_err("which one?");
+    assert!(
+        error.to_string().contains("more than one table (MBR, BSD)"),
+        "{error}"
+    );
+    let added = edit(&stack, "md0", |channel, opened| {
+        edit::add(
+            channel,
+            opened,
+            Some(Scheme::Bsd),
+            &part("freebsd-ufs", 500, 10),
+        )
+    });
+    assert_eq!(added.expect("a partition").provider, "md0a");
+}
+
+#[test]
+fn slices_of_a_hybrid_mbr_keep_their_names() {
+    let (stack, _, memory) = empty_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    let mut mbr = mbr::Mbr::protective(2048);
+    mbr.entries[1] = mbr::Entry::new(mbr::PartType::FREEBSD, 100, 50, mbr::Geometry::LBA_ASSIST);
+    memory.put(0, &mbr.encode());
+    let added = edit(&stack, "md0", |channel, opened| {
+        edit::add(
+            channel,
+            opened,
+            Some(Scheme::Gpt),
+            &part("freebsd", 100, 50),
+        )
+    });
+    assert_eq!(added.expect("a partition").provider, "md0p1");
+    let mut found = names(&stack);
+    found.sort();
+    assert_eq!(found, ["md0p1", "md0s2"]);
+}
+
+#[test]
+fn a_table_in_use_cannot_be_opened_for_writing() {
+    let (stack, disk, _) = empty_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    add_part(&stack, "md0", &part("linux-data", 100, 50)).expect("a partition");
+    let _user = stack
+        .open(stack.find("md0p1").expect("it"), Delta::READ)
+        .expect("a reader");
+    let refused = stack
+        .open(disk, Delta::READ_WRITE)
+        .map(drop)
+        .expect_err("it is in use");
+    assert_eq!(refused.errno(), Errno::PERM);
+}
+
+/// Memory that keeps the order of what it was asked, and can be told to fail.
+#[derive(Default)]
+struct Diary {
+    memory: Sparse,
+    entries: Mutex<Vec<Entry>>,
+    fail_from: Mutex<Option<usize>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Entry {
+    Write(u64, Vec<u8>),
+    Flush,
+}
+
+impl Geom for Diary {
+    fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        let mut entries = self.entries.lock().expect("the diary");
+        match request.command() {
+            Command::Write => {
+                let fails = *self.fail_from.lock().expect("a number");
+                if fails.is_some_and(|first| entries.len() >= first) {
+                    return request.fail(Errno::IO, "the medium is worn out");
+                }
+                let mut bytes = Vec::new();
+                request.each(|_, piece| bytes.extend_from_slice(piece));
+                entries.push(Entry::Write(request.offset(), bytes));
+            }
+            Command::Flush => entries.push(Entry::Flush),
+            _ => {}
+        }
+        self.memory.start(request, cx)
+    }
+}
+
+fn diary_disk() -> (Stack, Arc<Diary>) {
+    let stack = tables();
+    let diary = Arc::new(Diary::default());
+    let provider = ugeom_stack::ProviderPlan {
+        name: "md0".into(),
+        mediasize_bytes: MIB,
+        sectorsize_bytes: 512,
+        ..ugeom_stack::ProviderPlan::default()
+    };
+    let geom: Arc<dyn Geom> = Arc::clone(&diary) as Arc<dyn Geom>;
+    let plan = ugeom_stack::Plan {
+        name: "md0".into(),
+        geom,
+        providers: vec![provider],
+    };
+    stack.create("MD", plan, &[]).expect("a bottom");
+    (stack, diary)
+}
+
+#[test]
+fn after_every_single_write_one_copy_is_whole() {
+    let (stack, diary) = diary_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    add_part(&stack, "md0", &part("linux-data", 100, 50)).expect("a partition");
+    let before = image(&diary.memory);
+    diary.entries.lock().expect("the diary").clear();
+    add_part(&stack, "md0", &part("linux-data", 200, 50)).expect("a partition");
+    let entries = diary.entries.lock().expect("the diary").clone();
+    let writes: Vec<SectorWrite> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Write(offset, data) => Some(SectorWrite {
+                lba: offset / 512,
+                data: data.clone(),
+            }),
+            Entry::Flush => None,
+        })
+        .collect();
+    let order: Vec<u64> = writes.iter().map(|write| write.lba).collect();
+    assert_eq!(
+        order,
+        [2015, 2047, 2, 1, 0],
+        "backup, primary, protective MBR"
+    );
+    for pair in entries.chunks(2) {
+        assert!(
+            matches!(pair, [Entry::Write(..), Entry::Flush]),
+            "a FLUSH after each write"
+        );
+    }
+    // The machine stops inside any of the writes, after any of its sectors.
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 2048,
+    };
+    let mut image = before;
+    for write in &writes {
+        for (sector, data) in (write.lba..).zip(write.data.chunks(512)) {
+            image[sector as usize * 512..][..512].copy_from_slice(data);
+            let gpt = Gpt::read(media, &mut |lba, count| {
+                Ok(image[lba as usize * 512..][..count as usize * 512].to_vec())
+            });
+            let (_, table) = gpt.best().expect("a whole copy");
+            let parts: Vec<u64> = table.partitions().map(|(_, entry)| entry.first).collect();
+            assert!(
+                parts == [100] || parts == [100, 200],
+                "{parts:?} after sector {sector}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_failed_write_names_the_disk_and_the_reason() {
+    let (stack, diary) = diary_disk();
+    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    *diary.fail_from.lock().expect("a number") = Some(0);
+    let error = add_part(&stack, "md0", &part("linux-data", 100, 50)).expect_err("it fails");
+    let text = error.to_string();
+    let said = text.starts_with("writing the table of md0:") && text.contains("worn out");
+    assert!(said, "{text}");
+    assert!(names(&stack).is_empty());
+}
