@@ -189,33 +189,6 @@ unsafe impl IoMemory for Scatter {
     }
 }
 
-/// Several buffers, one after the other, as one piece of memory: the data of a vectored request.
-pub struct BufferChain {
-    buffers: Vec<Buffer>,
-    segments: Vec<Segment>,
-}
-
-impl BufferChain {
-    /// Chains buffers in their order.
-    pub fn new(buffers: Vec<Buffer>) -> BufferChain {
-        let segments = buffers.iter().map(|buffer| buffer.segment).collect();
-        BufferChain { buffers, segments }
-    }
-
-    /// The buffers, in their order.
-    pub fn buffers(&self) -> &[Buffer] {
-        &self.buffers
-    }
-}
-
-// SAFETY: the segments are those of the buffers that the chain owns and only lends as `&[u8]`; a
-// buffer's memory stays where it is when the buffer moves.
-unsafe impl IoMemory for BufferChain {
-    fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use common::{Memory, Mirror, Nothing, Parker, Slicer, all_options, pile, plan, s
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use ugeom_machine::buffer::{Buffer, BufferChain};
+use ugeom_machine::buffer::{Buffer, Scatter};
 use ugeom_stack::{
     Channel, Command, Cx, Delta, Errno, Flags, Geom, Next, Opened, Options, ProviderId, Request,
     Stack,
@@ -285,11 +285,11 @@ fn the_first_error_of_the_clones_is_the_parents() {
 }
 
 /// Memory in three pieces of odd sizes.
-fn pieces(data: &[u8]) -> Box<BufferChain> {
+fn pieces(data: &[u8]) -> Box<Scatter> {
     let (first, rest) = data.split_at(700);
     let (second, third) = rest.split_at(1);
     let buffers = [first, second, third].map(Buffer::from_slice);
-    Box::new(BufferChain::new(buffers.into()))
+    Box::new(Scatter::new(buffers.into()))
 }
 
 #[test]
