@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod file;
+pub mod delayed;
 pub mod md;
 pub mod nop;
 pub mod part;

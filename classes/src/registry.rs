@@ -84,6 +84,7 @@ static REGISTRY: &[ClassEntry] = &[
     crate::md::ENTRY,
     crate::zero::ENTRY,
     crate::nop::ENTRY,
+    crate::delayed::ENTRY,
     crate::part::gpt::ENTRY,
     crate::part::mbr::ENTRY,
     crate::part::ebr::ENTRY,

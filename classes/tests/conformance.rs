@@ -74,6 +74,16 @@ const ROWS: &[Row] = &[
     row("bsd", "md:1m", Promises::DISK),
     row("gpt", "md:1m", Promises::DISK),
     row("apm", "md:1m", Promises::DISK),
+    row(
+        "delayed",
+        "md:16k | delayed:seed=3,delay=1us",
+        Promises::DISK,
+    ),
+    row(
+        "delayed",
+        "md:16k | delayed:depth=4,delay=10us | nop:hook=1 | delayed:delay=0",
+        Promises::DISK,
+    ),
 ];
 
 fn open(row: &Row, options: Options) -> Device {
@@ -172,4 +182,9 @@ fn gpt_conforms() {
 #[test]
 fn apm_conforms() {
     conforms("apm");
+}
+
+#[test]
+fn delayed_conforms() {
+    conforms("delayed");
 }

@@ -1,0 +1,99 @@
+//! `delayed`: lets every request finish later, out of order, and on another thread.
+//!
+//! ```text
+//!            caller                 home thread walks on from here
+//!              |  READ                   ^
+//!         md0.delayed                    | Bio::complete, or Bio::resume when it failed
+//!              |                         |
+//!              |  forward(0)        thread `delayed`: lets go all that are held, shuffled
+//!              v                         ^
+//!             md0 ---- done() ---- park -+
+//! ```
+//!
+//! It is for tests of what stands above: whoever relies on the order of completions, or on the
+//! thread that they come from, fails on it. The data has been moved when a request is held, so a
+//! completed write can be read at once. The order is chosen by a generator with a seed; which
+//! requests it has to choose from depends on the clock. GEOM has no counterpart.
+
+mod start;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use start::Delayed;
+
+use crate::build::{BuildContext, BuildError};
+use crate::registry::{Build, ClassEntry, OptionDoc, Role};
+use crate::spec::Options;
+use state::{Held, Order};
+use std::sync::Arc;
+use ugeom_stack::{Plan, ProviderPlan, ProviderView};
+
+/// The registry's line.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "delayed",
+    class: "DELAYED",
+    about: "requests finish later, out of order, on another thread",
+    role: Role::Layer,
+    positional: &[],
+    options: &[
+        OptionDoc {
+            name: "seed",
+            value: "N",
+            about: "where the random order begins [0]",
+        },
+        OptionDoc {
+            name: "depth",
+            value: "N",
+            about: "how many requests are held before all are let go [8]",
+        },
+        OptionDoc {
+            name: "delay",
+            value: "TIME",
+            about: "how long requests wait for others before all are let go [100us]",
+        },
+    ],
+    build: Build::Layer(build),
+    taste: None,
+};
+
+/// How many requests are held when nothing is said.
+const DEPTH: u64 = 8;
+/// The most that can be asked for.
+const DEPTH_MAX: u64 = 1 << 20;
+/// How long requests wait for others when nothing is said, ns.
+const DELAY_NS: u64 = 100_000;
+
+fn build(
+    _context: &mut BuildContext<'_>,
+    mut options: Options<'_>,
+    below: &ProviderView,
+) -> Result<Plan, BuildError> {
+    let order = Order {
+        seed: options.take_u64("seed")?.unwrap_or(0),
+        depth: options
+            .take_u64_in(1..=DEPTH_MAX, "depth")?
+            .unwrap_or(DEPTH) as usize,
+        delay_ns: options.take_duration_ns("delay")?.unwrap_or(DELAY_NS),
+    };
+    options.finish()?;
+    let held = Held::start(order).map_err(|error| BuildError::System {
+        class: "delayed",
+        operation: "starting a thread",
+        error,
+    })?;
+    let name = format!("{}.delayed", below.name);
+    let provider = ProviderPlan {
+        name: name.clone(),
+        mediasize_bytes: below.mediasize_bytes,
+        sectorsize_bytes: below.sectorsize_bytes,
+        stripesize_bytes: below.stripesize_bytes,
+        stripeoffset_bytes: below.stripeoffset_bytes,
+        ..ProviderPlan::default()
+    };
+    Ok(Plan {
+        name,
+        geom: Arc::new(Delayed::new(order, held)),
+        providers: vec![provider],
+    })
+}

@@ -1,0 +1,135 @@
+//! The requests that `delayed` holds, and the thread that lets them go.
+
+use std::io;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use ugeom_stack::{Bio, BioId, Errno};
+
+/// How requests are let go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order {
+    /// Where the random order begins.
+    pub seed: u64,
+    /// How many are held before all are let go.
+    pub depth: usize,
+    /// How long the thread waits for that many, ns.
+    pub delay_ns: u64,
+}
+
+/// A request on its way back, and the bytes done; nothing when it failed.
+struct Waiting {
+    bio: Bio,
+    done_bytes: Option<u64>,
+}
+
+impl Waiting {
+    fn let_go(self) {
+        match self.done_bytes {
+            Some(bytes) => self.bio.complete(Ok(bytes)),
+            None => self.bio.resume(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct List {
+    waiting: Vec<Waiting>,
+    stop: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    list: Mutex<List>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, List> {
+        // Nothing panics while the list is locked.
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The requests that are held. Dropping it lets them go and ends the thread.
+pub(super) struct Held {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Held {
+    /// An empty list with a thread of its own.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn start(order: Order) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let of_thread = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("delayed".into())
+            .spawn(move || run(&of_thread, order))?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    pub fn add(&self, bio: Bio, done_bytes: Option<u64>) {
+        self.shared.lock().waiting.push(Waiting { bio, done_bytes });
+        self.shared.changed.notify_one();
+    }
+
+    /// Lets a request go as cancelled, if it is held.
+    pub fn cancel(&self, id: BioId) {
+        let mut list = self.shared.lock();
+        let found = list
+            .waiting
+            .iter()
+            .position(|waiting| waiting.bio.id() == id);
+        let waiting = found.map(|at| list.waiting.swap_remove(at));
+        drop(list);
+        if let Some(waiting) = waiting {
+            waiting
+                .bio
+                .fail(Errno::CANCELED, "cancelled while it was delayed");
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // It has nothing to say when it ends.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Lets requests go, batch by batch, until it is told to stop and none is left.
+fn run(shared: &Shared, order: Order) {
+    let mut random = fastrand::Rng::with_seed(order.seed);
+    let delay = Duration::from_nanos(order.delay_ns);
+    let mut batch = Vec::new();
+    let mut list = shared.lock();
+    loop {
+        let idle = |list: &mut List| !list.stop && list.waiting.is_empty();
+        let waited = shared.changed.wait_while(list, idle);
+        list = waited.unwrap_or_else(PoisonError::into_inner);
+        let too_few = |list: &mut List| !list.stop && list.waiting.len() < order.depth;
+        let waited = shared.changed.wait_timeout_while(list, delay, too_few);
+        list = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if list.stop && list.waiting.is_empty() {
+            return;
+        }
+        mem::swap(&mut list.waiting, &mut batch);
+        drop(list);
+        random.shuffle(&mut batch);
+        batch.drain(..).for_each(Waiting::let_go);
+        list = shared.lock();
+    }
+}
