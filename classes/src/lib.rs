@@ -8,6 +8,7 @@
 pub mod build;
 pub mod file;
 pub mod delayed;
+pub mod disk;
 pub mod md;
 pub mod nop;
 pub mod part;

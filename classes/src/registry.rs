@@ -83,6 +83,7 @@ static REGISTRY: &[ClassEntry] = &[
     crate::file::ENTRY,
     crate::md::ENTRY,
     crate::zero::ENTRY,
+    crate::disk::ENTRY,
     crate::nop::ENTRY,
     crate::delayed::ENTRY,
     crate::part::gpt::ENTRY,

@@ -55,6 +55,13 @@ const ROWS: &[Row] = &[
     row("zero", "zero", ZERO),
     row("zero", "zero:byte=165", NOT_ZERO),
     row("zero", "zero:clear=0", UNTOUCHED),
+    row("disk", "disk:1m,overhead=1us,rate=10g/s", Promises::DISK),
+    row(
+        "disk",
+        "disk:64k,overhead=1us,rate=1g/s,seek=20us,rpm=1000000,queue=8",
+        Promises::DISK,
+    ),
+    row("disk", "disk:1m,overhead=0,data=0", ZERO),
     row("nop", "md:1m | nop", Promises::DISK),
     row("nop", "md:1m | nop:hook=1", Promises::DISK),
     row("nop", "md:1m | nop:offset=4608,size=96k", Promises::DISK),
@@ -147,6 +154,11 @@ fn md_conforms() {
 #[test]
 fn zero_conforms() {
     conforms("zero");
+}
+
+#[test]
+fn disk_conforms() {
+    conforms("disk");
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! `disk`: a simulated drive whose limits are known.
+//!
+//! ```text
+//!            caller
+//!              |  READ 512 at 0                        ^  at the modelled time
+//!            disk0      start: Queue::arrive -> due ---+  resume: Queue::poll
+//!              |
+//!   Drive      overhead  seek   rotation  transfer
+//!              |--------|------|---------|=========|        a read elsewhere: the sum
+//!              |--------|
+//!                  |=========|                              a read of what follows: the longer
+//!              one at a time; with queue=N the drive chooses the nearest of N
+//! ```
+//!
+//! A request finishes when a drive of these parameters would finish it: it is put among the timers
+//! of its thread and moves data when it is due. [`Drive`] holds the formulas and [`Queue`] the
+//! order; both know no clock. `docs/classes/disk.md` has them in full. GEOM's class of the same
+//! name stands on real drives.
+
+mod drive;
+mod options;
+mod start;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use drive::{Drive, Parameters, Work};
+pub use start::Disk;
+pub use state::{Poll, Queue};
+
+use crate::build::{BuildContext, BuildError};
+use crate::registry::{Build, ClassEntry, Role};
+use crate::spec::Options;
+use options::Settings;
+use std::sync::Arc;
+use ugeom_machine::region::Region;
+use ugeom_stack::{Plan, ProviderPlan};
+
+/// The registry's line.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "disk",
+    class: "DISK",
+    about: "a simulated drive whose limits are known",
+    role: Role::Bottom,
+    positional: &["size"],
+    options: options::DOCS,
+    build: Build::Bottom(build),
+    taste: None,
+};
+
+fn build(context: &mut BuildContext<'_>, options: Options<'_>) -> Result<Plan, BuildError> {
+    let settings = Settings::read(options)?;
+    let parameters = settings.parameters;
+    let region = settings.data.then(|| Region::new(parameters.size_bytes));
+    let region = region.transpose().map_err(|error| BuildError::System {
+        class: "disk",
+        operation: "mapping memory",
+        error,
+    })?;
+    let name = context.next_name("disk");
+    let provider = ProviderPlan {
+        name: name.clone(),
+        mediasize_bytes: parameters.size_bytes,
+        sectorsize_bytes: settings.sectorsize_bytes,
+        ..ProviderPlan::default()
+    };
+    let geom = Arc::new(Disk::new(parameters, region));
+    Ok(Plan {
+        name,
+        geom,
+        providers: vec![provider],
+    })
+}
