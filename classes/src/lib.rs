@@ -6,9 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
-pub mod file;
 pub mod delayed;
 pub mod disk;
+pub mod file;
 pub mod md;
 pub mod nop;
 pub mod part;
