@@ -1,12 +1,13 @@
-//! `cargo xtask miri`: the tests of `machine` and `stack` under Miri, which finds undefined
-//! behaviour that tests on the real processor pass over.
+//! `cargo xtask miri [ARGS]`: tests under Miri, which finds undefined behaviour that tests on the
+//! real processor pass over. Without arguments, the unit tests of `machine` and `stack`.
 //!
-//! Tests that Miri cannot run (system calls it does not know) carry `#[cfg_attr(miri, ignore)]`.
+//! Tests that Miri cannot run (system calls it does not know) carry `#[cfg_attr(miri, ignore)]`, and
+//! long ones do less when `cfg!(miri)`: what takes a second takes minutes here.
 
 use crate::{Outcome, run};
 use anyhow::Result;
 
-pub fn run() -> Result<Outcome> {
+pub fn run(args: &[&str]) -> Result<Outcome> {
     if !run::succeeds(run::nightly_cargo().args(["miri", "--version"])) {
         println!("SKIP miri: not installed; rustup toolchain install nightly --component miri");
         return Ok(Outcome::Skipped);
@@ -16,16 +17,8 @@ pub fn run() -> Result<Outcome> {
     flags.push_str(" -Zmiri-disable-isolation");
     let watched = run::watch(
         run::nightly_cargo()
-            .args([
-                "miri",
-                "test",
-                "-p",
-                "ugeom-machine",
-                "-p",
-                "ugeom-stack",
-                "--lib",
-            ])
-            .arg("--no-fail-fast")
+            .args(["miri", "test", "--no-fail-fast"])
+            .args(args)
             .env("MIRIFLAGS", flags.trim())
             .env("CARGO_TARGET_DIR", run::target_dir().join("miri")),
     )?;
