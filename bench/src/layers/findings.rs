@@ -158,7 +158,12 @@ fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
         let id = format!("plain.{}", link.provider);
         out.push(step(&id, &what, &plain, &names::plain(&link.provider)));
     }
-    for size in &subject.sizes_bytes {
+    // With one provider alone there are no layers whose cost could change.
+    let sizes = subject
+        .sizes_bytes
+        .iter()
+        .filter(|_| subject.chain.len() > 1);
+    for size in sizes {
         out.push(size_matters(table, subject, *size));
     }
     out.into_iter().flatten().collect()
@@ -336,7 +341,7 @@ fn means(table: &Table) -> Vec<Figure> {
     .collect();
     let read = mean(
         "null.read",
-        "a complete 512-byte read of zero:clear=0",
+        "complete 512-byte read of zero:clear=0",
         names::NULL_ONE,
     );
     out.extend(read.map(|figure| figure.with_goal(Goal::Under(20.0))));
@@ -347,12 +352,12 @@ fn means(table: &Table) -> Vec<Figure> {
     }
     let delay = mean(
         "delay.all",
-        "1,000 requests at once through nop:delay=1ms",
+        "1,000 at once through nop:delay=1ms",
         names::DELAY,
     );
     // "About 1 ms in all": a fifth more is still about it.
     out.extend(delay.map(|figure| figure.with_goal(Goal::Under(1_200_000.0))));
-    let what = "tasting a 1 TiB image with 128 partitions";
+    let what = "listing a 1 TiB image, 128 partitions";
     let show = mean("show.time", what, names::SHOW);
     out.extend(show.map(|figure| figure.with_goal(Goal::Under(50_000_000.0))));
     out

@@ -63,7 +63,7 @@ impl Image {
         let target = self.open()?;
         let totals = target.stack.statistics(target.bottom)?;
         let read = totals.bytes[Command::Read as usize] as f64;
-        let what = "read for tasting a 1 TiB image with 128 partitions";
+        let what = "bytes read for that list";
         let figure = Figure::plain("show.bytes", what, Unit::Bytes, Interval::exact(read, 0.95));
         Ok(figure.with_goal(Goal::Under(READ_BYTES_GOAL)))
     }

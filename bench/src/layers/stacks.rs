@@ -7,8 +7,7 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::Media;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_stack::{
-    Class, Delta, Dispatch, Opened, Plan, ProviderId, ProviderView, Stack, Statistics, TasteError,
-    Taster,
+    Class, Delta, Dispatch, Plan, ProviderId, ProviderView, Stack, Statistics, TasteError, Taster,
 };
 
 /// The size of the memory disk, bytes: that of 2002.
@@ -62,36 +61,12 @@ pub(super) struct Labelled {
 /// The names of the chain.
 pub(super) const CHAIN: [&str; 3] = ["md0", "md0s1", "md0s1c"];
 
-/// Makes a memory disk of 1 MiB and does what `fdisk -I` and `disklabel -r -w auto` did to it:
-/// one slice for all of the disk, and in it a label with its raw partition.
+/// Makes the memory disk and writes what [`image`] says to it.
 pub(super) fn labelled(mode: Mode) -> Result<Labelled, BenchError> {
     let target = open("md:1m", mode)?;
     let stack = target.stack;
-    {
-        let opened = stack.open(target.bottom, Delta::READ_WRITE)?;
-        let mut writer = Writer::new(&stack, &opened)?;
-        writer.write(0, &vec![FILLING; MD_BYTES as usize])?;
-        let disk = Media {
-            sector_size_bytes: 512,
-            sectors: MD_BYTES / 512,
-        };
-        let mbr = table(Scheme::Mbr, disk, Some("freebsd"))?;
-        writer.write_table(&mbr, 0)?;
-        let slice = mbr
-            .parts()
-            .into_iter()
-            .next()
-            .ok_or_else(|| made("an MBR without a slice"))?;
-        let media = Media {
-            sectors: slice.sectors,
-            ..disk
-        };
-        writer.write_table(
-            &table(Scheme::Bsd, media, Some("freebsd-ufs"))?,
-            slice.start,
-        )?;
-        // With the handle goes the last writer, and the classes taste again.
-    }
+    // With the handle of the writer gone, the classes taste again.
+    write(&stack, target.bottom, &image()?)?;
     let mut chain = [target.bottom; 3];
     for (provider, name) in chain.iter_mut().zip(CHAIN) {
         *provider = stack.find(name)?;
@@ -99,17 +74,46 @@ pub(super) fn labelled(mode: Mode) -> Result<Labelled, BenchError> {
     Ok(Labelled { stack, chain })
 }
 
+/// A disk of 1 MiB after what `fdisk -I` and `disklabel -r -w auto` did in 2002: one slice for all
+/// of the disk, and in it a label with its raw partition.
+pub(super) fn image() -> Result<Vec<u8>, BenchError> {
+    let mut image = vec![FILLING; MD_BYTES as usize];
+    let disk = Media {
+        sector_size_bytes: 512,
+        sectors: MD_BYTES / 512,
+    };
+    let mbr = table(Scheme::Mbr, disk, "freebsd")?;
+    let slice = mbr.parts().into_iter().next();
+    let slice = slice.ok_or_else(|| made("an MBR without a slice"))?;
+    let label = table(
+        Scheme::Bsd,
+        Media {
+            sectors: slice.sectors,
+            ..disk
+        },
+        "freebsd-ufs",
+    )?;
+    for (table, first) in [(&mbr, 0), (&label, slice.start)] {
+        for write in table.encode() {
+            let offset = ((first + write.lba) * 512) as usize;
+            let place = image.get_mut(offset..offset + write.data.len());
+            place
+                .ok_or_else(|| made("a table past the end"))?
+                .copy_from_slice(&write.data);
+        }
+    }
+    Ok(image)
+}
+
 /// A new table with one partition for all of the media.
-fn table(scheme: Scheme, media: Media, kind: Option<&str>) -> Result<Table, BenchError> {
+fn table(scheme: Scheme, media: Media, kind: &str) -> Result<Table, BenchError> {
     let refused = |error: ugeom_format::plan::Error| made(&error.to_string());
     let mut table = Table::create(scheme, media, &Create::default()).map_err(refused)?;
-    if let Some(kind) = kind {
-        let part = NewPart {
-            kind: kind.to_owned(),
-            ..NewPart::default()
-        };
-        table.add(&part).map_err(refused)?;
-    }
+    let part = NewPart {
+        kind: kind.to_owned(),
+        ..NewPart::default()
+    };
+    table.add(&part).map_err(refused)?;
     Ok(table)
 }
 
@@ -118,36 +122,18 @@ pub(super) fn made(problem: &str) -> BenchError {
     BenchError::Stack(ugeom_stack::StackError::Invalid(problem.to_owned()))
 }
 
-/// Writes to a provider while it is set up.
-struct Writer<'a> {
-    channel: ugeom_stack::Channel,
-    opened: &'a Opened,
-}
-
-impl<'a> Writer<'a> {
-    fn new(stack: &Stack, opened: &'a Opened) -> Result<Self, BenchError> {
-        Ok(Self {
-            channel: stack.channel(1)?,
-            opened,
-        })
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), BenchError> {
-        let failed = |source| BenchError::Io {
-            cell: "setting up".to_owned(),
-            source,
-        };
-        self.channel
-            .write(self.opened, offset, data)
-            .map(drop)
-            .map_err(failed)
-    }
-
-    /// Writes a table whose sector 0 is the `first` sector of the provider.
-    fn write_table(&mut self, table: &Table, first: u64) -> Result<(), BenchError> {
-        let mut writes = table.encode().into_iter();
-        writes.try_for_each(|write| self.write((first + write.lba) * 512, &write.data))
-    }
+/// Writes from the beginning of a provider.
+fn write(stack: &Stack, provider: ProviderId, data: &[u8]) -> Result<(), BenchError> {
+    let opened = stack.open(provider, Delta::READ_WRITE)?;
+    let failed = |source| BenchError::Io {
+        cell: "setting up".to_owned(),
+        source,
+    };
+    stack
+        .channel(1)?
+        .write(&opened, 0, data)
+        .map(drop)
+        .map_err(failed)
 }
 
 /// Equal layers on one another over a memory disk: the provider at index N has N layers below it.
@@ -163,7 +149,7 @@ pub(super) fn nops(depth: usize, hook: bool, mode: Mode) -> Result<Pile, BenchEr
     let stack = target.stack;
     let level = |count: usize| stack.find(&format!("md0{}", ".nop".repeat(count)));
     let levels: Vec<ProviderId> = (0..=depth).map(level).collect::<Result<_, _>>()?;
-    fill(&stack, target.bottom)?;
+    write(&stack, target.bottom, &vec![FILLING; MD_BYTES as usize])?;
     Ok(Pile { stack, levels })
 }
 
@@ -196,11 +182,6 @@ pub(super) fn slicers(depth: usize, mode: Mode) -> Result<Pile, BenchError> {
         levels.extend(made_here.first());
     }
     Ok(Pile { stack, levels })
-}
-
-fn fill(stack: &Stack, md: ProviderId) -> Result<(), BenchError> {
-    let opened = stack.open(md, Delta::READ_WRITE)?;
-    Writer::new(stack, &opened)?.write(0, &vec![FILLING; MD_BYTES as usize])
 }
 
 fn view(stack: &Stack, provider: ProviderId) -> Result<ProviderView, BenchError> {

@@ -12,7 +12,7 @@ use crate::{BenchError, work};
 use std::path::{Path, PathBuf};
 use ugeom_classes::spec::{self, FILE_CLASS, Opt, Span, Spanned};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
-use ugeom_stack::{GeomView, ProviderId, ProviderView, Statistics, Tree};
+use ugeom_stack::{Channel, Delta, GeomView, ProviderId, ProviderView, Stack, Statistics, Tree};
 
 /// The sizes of reads, bytes, as far as the media reaches.
 const SIZES_BYTES: [u64; 3] = [4 << 10, 64 << 10, 128 << 10];
@@ -54,7 +54,8 @@ impl Chain {
     fn of(target: &Target) -> Result<Self, BenchError> {
         let tree = target.stack.tree();
         let mut links = Vec::new();
-        let mut at = Some(deepest(&tree, target.top, 0).1);
+        let mut trial = Trial::new(target)?;
+        let mut at = Some(deepest(&tree, target.top, 0, &mut trial).1);
         while let Some((view, geom)) = at.and_then(|id| provider(&tree, id)) {
             links.push((view.clone(), geom.class));
             at = geom
@@ -244,12 +245,15 @@ fn provider(tree: &Tree, id: ProviderId) -> Option<(&ProviderView, &GeomView)> {
 }
 
 /// The provider at the end of the longest chain upwards, and how many steps away it is. Providers
-/// that are gone, marked as damaged or too small to be read are passed over.
-fn deepest(tree: &Tree, from: ProviderId, steps: usize) -> (usize, ProviderId) {
+/// whose beginning cannot be read are passed over: those that are gone, too small, or cut off.
+fn deepest(tree: &Tree, from: ProviderId, steps: usize, trial: &mut Trial) -> (usize, ProviderId) {
     let mut best = (steps, from);
     for geom in tree.above(from) {
-        for view in geom.providers.iter().filter(|view| is_readable(view)) {
-            let found = deepest(tree, view.id, steps + 1);
+        for view in geom.providers.iter() {
+            if !trial.is_readable(view) {
+                continue;
+            }
+            let found = deepest(tree, view.id, steps + 1, trial);
             // The first of equals: `s1` rather than `s2`.
             if found.0 > best.0 {
                 best = found;
@@ -259,9 +263,28 @@ fn deepest(tree: &Tree, from: ProviderId, steps: usize) -> (usize, ProviderId) {
     best
 }
 
-fn is_readable(view: &ProviderView) -> bool {
-    let one_read = u64::from(view.sectorsize_bytes).max(READ_BYTES as u64);
-    view.error.is_none() && view.mark.is_none() && view.mediasize_bytes >= one_read
+/// Tries to read providers.
+struct Trial {
+    stack: Stack,
+    channel: Channel,
+}
+
+impl Trial {
+    fn new(target: &Target) -> Result<Self, BenchError> {
+        Ok(Self {
+            stack: target.stack.clone(),
+            channel: target.stack.channel(1)?,
+        })
+    }
+
+    fn is_readable(&mut self, view: &ProviderView) -> bool {
+        let one_read = u64::from(view.sectorsize_bytes).max(READ_BYTES as u64);
+        let mut buffer = vec![0; one_read as usize];
+        self.stack.open(view.id, Delta::READ).is_ok_and(|opened| {
+            let got = self.channel.read(&opened, 0, &mut buffer);
+            got.is_ok_and(|got| got as u64 == one_read)
+        })
+    }
 }
 
 /// The path of the file that a provider of the class FILE shows.
@@ -307,6 +330,19 @@ mod tests {
             "/dev/sda?direct=1&shared=1@s1"
         );
         assert_eq!(shared("md:1m | nop"), "md:1m | nop");
+    }
+
+    #[test]
+    fn a_provider_that_cannot_be_read_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("short.img");
+        let image = stacks::image().unwrap();
+        let links = |sectors: usize| {
+            std::fs::write(&path, &image[..sectors * 512]).unwrap();
+            chain(&path.display().to_string()).links.len()
+        };
+        assert_eq!(links(63), 1, "the slice begins past the end");
+        assert_eq!(links(70), 3, "its beginning is there, and it is marked");
     }
 
     #[test]

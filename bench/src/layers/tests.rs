@@ -79,3 +79,72 @@ fn faithful_runs_have_the_loops_of_2002() {
         );
     }
 }
+
+#[test]
+fn a_target_is_measured_along_its_deepest_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk.img");
+    std::fs::write(&path, stacks::image().unwrap()).unwrap();
+    let target = Some(format!("{} | nop", path.display()));
+    let document = tiny(&Options {
+        target,
+        ..Options::default()
+    });
+    let names: Vec<&str> = document
+        .subject
+        .chain
+        .iter()
+        .map(|link| link.provider.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "disk.img",
+            "disk.img.nop",
+            "disk.img.nops1",
+            "disk.img.nops1a"
+        ]
+    );
+    assert_eq!(document.subject.chain[3].layers, "dev, bsd, mbr, nop, disk");
+    for id in [
+        "geom.cost",
+        "layer.disk.img.nops1",
+        "layer.mean",
+        "statistics.time",
+        "queued.cost",
+        "size.65536",
+    ] {
+        assert!(document.figure(id).is_some(), "there is no figure {id}");
+    }
+    let measured = document.subject.disk != Disk::assumed();
+    let left_out = document.subject.left_out.join("; ");
+    assert!(
+        measured || left_out.contains("the disk's own time"),
+        "left out: {left_out}"
+    );
+    let text = report(&document, true);
+    assert!(
+        text.contains("disk.img.nops1a") && text.contains("plain lseek, read"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_image_of_the_experiment_is_the_one_of_2002() {
+    let image = stacks::image().unwrap();
+    let sectors = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
+    assert_eq!(
+        (image.len(), &image[510..512]),
+        (1 << 20, &[0x55, 0xAA][..])
+    );
+    assert_eq!(
+        (image[450], sectors(454)),
+        (165, 63),
+        "one FreeBSD slice from sector 63 on"
+    );
+    assert_eq!(
+        sectors(64 * 512),
+        0x8256_4557,
+        "the label in sector 1 of the slice"
+    );
+}

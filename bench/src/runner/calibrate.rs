@@ -41,10 +41,14 @@ pub(super) fn plan(
     let started_ns = meter.now_ns();
     let guess_ns = fitting_run_ns(settings, cells.len() as f64, 0.0, 0);
     let total = cells.len() as u64;
-    let mut costs_ns = Vec::with_capacity(cells.len());
+    let mut costs = Vec::with_capacity(cells.len());
     for (index, cell) in cells.iter_mut().enumerate() {
         if control.is_cancelled() {
-            costs_ns.resize(cells.len(), 1.0);
+            let unknown = Cost {
+                iteration_ns: 1.0,
+                around_ns: 0.0,
+            };
+            costs.resize(total as usize, unknown);
             break;
         }
         (control.progress)(&Progress {
@@ -53,30 +57,31 @@ pub(super) fn plan(
             done: index as u64,
             total,
         });
-        costs_ns.push(cost_ns(cell, guess_ns / TRIAL_SHARE, meter)?);
+        costs.push(cost(cell, guess_ns / TRIAL_SHARE, meter)?);
     }
     let spent_ns = meter.now_ns().saturating_sub(started_ns);
     let (mut calibrated, mut fixed_ns) = (0.0, 0.0);
-    for (cell, cost_ns) in cells.iter().zip(&costs_ns) {
+    for (cell, cost) in cells.iter().zip(&costs) {
+        // Once for the warm-up, once for the run.
+        fixed_ns += 2.0 * cost.around_ns;
+        let step_ns = cost.iteration_ns * cell.step as f64;
         match cell.length {
             // A run cannot be shorter than one step.
-            Length::Calibrated if cost_ns * cell.step as f64 > settings.run_ns as f64 => {
-                fixed_ns += 2.0 * cost_ns * cell.step as f64;
-            }
+            Length::Calibrated if step_ns > settings.run_ns as f64 => fixed_ns += 2.0 * step_ns,
             Length::Calibrated => calibrated += 1.0,
             Length::Exactly {
                 warm_up,
                 iterations,
             } => {
-                fixed_ns += cost_ns * (warm_up + iterations) as f64;
+                fixed_ns += cost.iteration_ns * (warm_up + iterations) as f64;
             }
         }
     }
     let run_ns = fitting_run_ns(settings, calibrated, fixed_ns, spent_ns);
     let lengths = cells
         .iter()
-        .zip(&costs_ns)
-        .map(|(cell, cost)| length(cell, *cost, run_ns));
+        .zip(&costs)
+        .map(|(cell, cost)| length(cell, cost.iteration_ns, run_ns));
     Ok(Plan {
         lengths: lengths.collect(),
         run_ns,
@@ -96,16 +101,27 @@ fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns:
     run_ns.clamp(settings.run_ns_min.min(settings.run_ns), settings.run_ns)
 }
 
-/// The time of one iteration, from trials that grow until one takes `enough_ns`.
-fn cost_ns(cell: &mut Cell<'_>, enough_ns: u64, meter: &dyn Meter) -> Result<f64, BenchError> {
+/// What a cell's runs cost.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// One iteration by the cell's own clock, ns.
+    iteration_ns: f64,
+    /// What a run needs beside that (threads to start), ns.
+    around_ns: f64,
+}
+
+/// Finds the cost in trials that grow until one takes `enough_ns` by the cell's own clock.
+fn cost(cell: &mut Cell<'_>, enough_ns: u64, meter: &dyn Meter) -> Result<Cost, BenchError> {
     let mut iterations = cell.step;
     loop {
         let before_ns = meter.now_ns();
-        let reported_ns = (cell.run)(iterations)?.ns_total;
-        // What the run needs around its own clock (threads to start) counts against the budget.
-        let took_ns = reported_ns.max(meter.now_ns().saturating_sub(before_ns));
+        let took_ns = (cell.run)(iterations)?.ns_total;
+        let passed_ns = meter.now_ns().saturating_sub(before_ns);
         if took_ns >= enough_ns || iterations >= ITERATIONS_MAX {
-            return Ok((took_ns as f64 / iterations as f64).max(1e-3));
+            return Ok(Cost {
+                iteration_ns: (took_ns as f64 / iterations as f64).max(1e-3),
+                around_ns: passed_ns.saturating_sub(took_ns) as f64,
+            });
         }
         let missing = enough_ns as f64 / took_ns.max(1) as f64;
         // The first trials are cold; so do not trust them for more than a factor of 20.

@@ -189,6 +189,32 @@ fn iterations_come_in_steps_that_threads_can_share() {
 }
 
 #[test]
+fn what_a_run_needs_around_its_own_clock_is_no_iteration() {
+    let fake = Fake::default();
+    // Ten milliseconds to start, three nanoseconds an iteration.
+    let slow_to_start = Cell::new("threads", |iterations| {
+        let ns_total = 3 * iterations;
+        fake.now_ns.set(fake.now_ns.get() + 10_000_000 + ns_total);
+        Ok(RunResult { ns_total })
+    });
+    let budget_ns = Some(1_000_000_000);
+    let measured = fake.run(
+        &mut [slow_to_start],
+        &Settings {
+            budget_ns,
+            ..settings()
+        },
+    );
+    let sample = measured.rounds[0].samples[0];
+    assert_eq!(sample.ns_per_iteration(), 3.0);
+    assert!(sample.wall_ns >= 40_000_000, "{sample:?}");
+    assert!(
+        measured.elapsed_ns <= 1_000_000_000,
+        "the start counts against the budget"
+    );
+}
+
+#[test]
 fn it_stops_by_precision_in_whole_rounds_and_not_before_ten() {
     let fake = Fake::default();
     let steady = fake.run(

@@ -142,7 +142,7 @@ pub(super) fn doubts(document: &Document) -> Vec<String> {
         ));
     }
     if document.noise.is_some_and(|noise| noise.order_matters()) {
-        doubts.push("the place within a round matters".to_owned());
+        doubts.push("two cells that do the same differ, so that as much of any difference may be an accident".to_owned());
     }
     doubts
 }

@@ -24,17 +24,14 @@ fn sentence(document: &Document) -> Option<String> {
         .figure("layer.mean")
         .map(|layer| match layer.interval.low > 0.0 {
             true => format!("each layer adds {}", layer.amount()),
-            false => format!(
-                "a layer's cost is too small to be proven here ({})",
-                layer.amount()
-            ),
+            false => format!("what a layer adds, {}, is not proven", layer.amount()),
         });
     let geom = document
         .figure("geom.cost")
         .map(|geom| match geom.is_unproven() {
             false => format!("GEOM itself adds {} to a read", geom.amount()),
             true => format!(
-                "what GEOM itself adds is not proven here ({})",
+                "what GEOM itself adds to a read, {}, is not proven",
                 geom.amount()
             ),
         });
@@ -104,26 +101,30 @@ fn layers(document: &Document) -> Option<String> {
 
 /// Without GEOM the providers are one and the same path.
 fn flat(document: &Document) -> Option<String> {
-    let moved: Vec<String> = document
+    let flat = document
         .figures
         .iter()
-        .filter(|figure| figure.id.starts_with("plain."))
-        .filter(|figure| figure.proven == Some(true))
-        .map(|figure| format!("{} {}", figure.what, figure.amount()))
-        .collect();
-    let any = document
-        .figures
-        .iter()
-        .any(|figure| figure.id.starts_with("plain."));
-    match (any, moved.is_empty()) {
-        (false, _) => None,
-        (true, true) => Some("Without GEOM the providers cost the same, as they must.".to_owned()),
-        (true, false) => Some(format!(
-            "Without GEOM the providers should cost the same, and do not: {}. So much is the place \
-             in memory, not the layers.",
-            moved.join("; ")
-        )),
+        .filter(|figure| figure.id.starts_with("plain."));
+    let (moved, still): (Vec<&Figure>, Vec<&Figure>) =
+        flat.partition(|figure| figure.proven == Some(true));
+    if moved.is_empty() {
+        let half = |figure: &&Figure| figure.interval.half_width();
+        let provable = still.iter().map(half).max_by(f64::total_cmp)?;
+        return Some(format!(
+            "Without GEOM the providers cost the same: no difference is proven, one of {} would \
+             have been.",
+            value(provable, Unit::Ns)
+        ));
     }
+    let moved: Vec<String> = moved
+        .iter()
+        .map(|figure| format!("{}: {}", figure.what, figure.amount()))
+        .collect();
+    Some(format!(
+        "Without GEOM the providers should cost the same, and do not ({}): so much is the place in \
+         memory and no layer.",
+        moved.join("; ")
+    ))
 }
 
 fn sizes(document: &Document) -> Option<String> {

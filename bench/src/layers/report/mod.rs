@@ -13,7 +13,7 @@ mod sections;
 mod tests;
 
 use super::subject::Document;
-use crate::text::paragraph;
+use crate::text::{Align, paragraph, table};
 
 /// The report as text, at most 100 columns wide; with the sections behind the first page when
 /// `all`.
@@ -86,31 +86,35 @@ fn question(document: &Document) -> String {
 }
 
 fn next(document: &Document, all: bool) -> String {
-    let mut out = String::from("NEXT\n");
-    let mut line = |command: &str, why: &str| {
-        out.push_str(&format!("  {command:40} {why}\n"));
-    };
-    match &document.subject.target {
-        None => line(
-            "ugeom lab layers DISK",
-            "the same for your own disk or image, read only",
+    let (other, why, this) = match &document.subject.target {
+        None => (
+            "ugeom lab layers DISK".to_owned(),
+            "the same for your own disk or image, which is only read",
+            "ugeom lab layers".to_owned(),
         ),
-        Some(_) => line(
-            "ugeom lab layers",
+        Some(target) => (
+            "ugeom lab layers".to_owned(),
             "the same on a memory disk, with piles of layers",
+            format!("ugeom lab layers {}", in_a_shell(target)),
         ),
-    }
+    };
+    let mut rows = vec![vec![other, why.to_owned()]];
     if !all {
-        line(
-            "ugeom lab layers --all",
-            "every depth and level, and what was to be reached",
-        );
+        let all_of_it = "the full matrix, all tables, and what was to be reached";
+        rows.push(vec![format!("{this} --all"), all_of_it.to_owned()]);
     }
     if document.settings.budget_ns.is_some() {
-        line(
-            "ugeom lab layers --full",
-            "as many rounds as precision needs",
-        );
+        let full = "as many rounds as precision needs";
+        rows.push(vec![format!("{this} --full"), full.to_owned()]);
     }
-    out
+    "NEXT\n".to_owned() + &table(2, &[Align::Left; 2], &rows)
+}
+
+/// A target as it has to be written on a command line.
+fn in_a_shell(target: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,%".contains(c);
+    if target.chars().all(plain) {
+        return target.to_owned();
+    }
+    format!("'{}'", target.replace('\'', "'\\''"))
 }

@@ -116,7 +116,7 @@ pub(super) fn then_and_now(document: &Document) -> String {
         let figure = document.figure(&format!("layer.{}", link.provider));
         let base = wall_ns(document);
         let what = format!(
-            "one more layer ({}), of md's time",
+            "one more layer ({}), of the disk's",
             link.class.to_lowercase()
         );
         rows.push(row(&what, share(then), today(figure, base)));
