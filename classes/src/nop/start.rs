@@ -1,7 +1,7 @@
 //! The data path of `nop`: [`Pass`] translates, [`Faulty`] fails and delays as well.
 
 use super::Window;
-use super::state::{Decision, Faults};
+use super::state::{Decider, Decision, Faults};
 use ugeom_stack::{Cx, Geom, Next, Request};
 
 /// Moves requests by an offset and forwards them.
@@ -53,7 +53,7 @@ impl Geom for Pass {
 /// Decides about each read and write whether it fails, is delayed, or passes.
 pub struct Faulty {
     pass: Pass,
-    faults: Faults,
+    decider: Decider,
 }
 
 impl Faulty {
@@ -62,14 +62,14 @@ impl Faulty {
     pub const fn new(window: Window, hook: bool, faults: Faults) -> Self {
         Self {
             pass: Pass::new(window, hook),
-            faults,
+            decider: Decider::new(faults),
         }
     }
 }
 
 impl Geom for Faulty {
     fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
-        match self.faults.decide(request.command()) {
+        match self.decider.decide(request.command()) {
             Decision::Pass => self.pass.start(request, cx),
             Decision::Fail(errno) => request.fail(errno, "nop was told to fail it"),
             Decision::Delay(delay_ns) => request.delay(delay_ns),
@@ -95,7 +95,7 @@ impl Geom for Faulty {
 
     fn config(&self) -> Vec<(String, String)> {
         let mut config = self.pass.config();
-        config.extend(self.faults.config());
+        config.extend(self.decider.config());
         config
     }
 }

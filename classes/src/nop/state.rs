@@ -6,7 +6,7 @@ use ugeom_stack::{Command, Errno};
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(super) enum Decision {
     /// It is passed on.
     Pass,
     /// It fails.
@@ -15,8 +15,8 @@ pub enum Decision {
     Delay(u64),
 }
 
-/// The options that make a `nop` fail and delay requests, and how far it has come.
-#[derive(Debug)]
+/// The options that make a `nop` fail and delay requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
     /// Probability that a read fails, 0 to 1.
     pub read_fail: f64,
@@ -34,8 +34,6 @@ pub struct Faults {
     pub count_until_fail: Option<u64>,
     /// Where the random decisions begin.
     pub seed: u64,
-    /// Reads and writes that were decided.
-    decided: AtomicU64,
 }
 
 impl Default for Faults {
@@ -50,7 +48,6 @@ impl Default for Faults {
             delay_ns: 1_000_000,
             count_until_fail: None,
             seed: 0,
-            decided: AtomicU64::new(0),
         }
     }
 }
@@ -67,27 +64,45 @@ impl Faults {
         ];
         self.count_until_fail.is_some() || chances.iter().any(|chance| *chance > 0.0)
     }
+}
+
+/// Decides by the options, and knows how far it has come.
+#[derive(Debug)]
+pub(super) struct Decider {
+    faults: Faults,
+    /// Reads and writes that were decided.
+    decided: AtomicU64,
+}
+
+impl Decider {
+    pub const fn new(faults: Faults) -> Self {
+        Self {
+            faults,
+            decided: AtomicU64::new(0),
+        }
+    }
 
     /// Decides about the next request, in gnop's order: the countdown, the failure, the delay.
     /// Only reads and writes fail or wait; the n-th of them has the same fate in every run.
     pub fn decide(&self, command: Command) -> Decision {
+        let faults = &self.faults;
         let (fail, delay) = match command {
-            Command::Read => (self.read_fail, self.read_delay),
-            Command::Write => (self.write_fail, self.write_delay),
+            Command::Read => (faults.read_fail, faults.read_delay),
+            Command::Write => (faults.write_fail, faults.write_delay),
             _ => return Decision::Pass,
         };
         let number = self.decided.fetch_add(1, Ordering::Relaxed);
-        if self.count_until_fail.is_some_and(|count| number >= count) {
-            return Decision::Fail(self.error);
+        if faults.count_until_fail.is_some_and(|count| number >= count) {
+            return Decision::Fail(faults.error);
         }
-        if happens(fail, draw(self.seed, number.wrapping_mul(2))) {
-            return Decision::Fail(self.error);
+        if happens(fail, draw(faults.seed, number.wrapping_mul(2))) {
+            return Decision::Fail(faults.error);
         }
         if happens(
             delay,
-            draw(self.seed, number.wrapping_mul(2).wrapping_add(1)),
+            draw(faults.seed, number.wrapping_mul(2).wrapping_add(1)),
         ) {
-            return Decision::Delay(self.delay_ns);
+            return Decision::Delay(faults.delay_ns);
         }
         Decision::Pass
     }
@@ -95,18 +110,19 @@ impl Faults {
     /// The facts that `gnop list` shows, by its names (`g_nop_dumpconf`).
     #[must_use]
     pub fn config(&self) -> Vec<(String, String)> {
-        let count = self.count_until_fail.map(|count| {
+        let faults = &self.faults;
+        let count = faults.count_until_fail.map(|count| {
             let decided = self.decided.load(Ordering::Relaxed);
             count.saturating_sub(decided)
         });
         let mut config = vec![
-            ("ReadFailProb".into(), percent(self.read_fail)),
-            ("WriteFailProb".into(), percent(self.write_fail)),
-            ("ReadDelayedProb".into(), percent(self.read_delay)),
-            ("WriteDelayedProb".into(), percent(self.write_delay)),
-            ("DelayNs".into(), self.delay_ns.to_string()),
-            ("Error".into(), self.error.raw_os_error().to_string()),
-            ("Seed".into(), self.seed.to_string()),
+            ("ReadFailProb".into(), percent(faults.read_fail)),
+            ("WriteFailProb".into(), percent(faults.write_fail)),
+            ("ReadDelayedProb".into(), percent(faults.read_delay)),
+            ("WriteDelayedProb".into(), percent(faults.write_delay)),
+            ("DelayNs".into(), faults.delay_ns.to_string()),
+            ("Error".into(), faults.error.raw_os_error().to_string()),
+            ("Seed".into(), faults.seed.to_string()),
         ];
         if let Some(count) = count {
             config.push(("CountUntilFail".into(), count.to_string()));

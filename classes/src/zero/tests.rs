@@ -1,1 +1,103 @@
-//! Tests of `zero`.
+//! Tests of `zero`: gzero's sizes and answers, and where it goes further.
+
+use crate::target::{Target, TargetOptions, open_target};
+use ugeom_stack::{Channel, Command, Delta, Errno, Extent, ExtentKind, Opened};
+
+fn open(text: &str) -> (Target, Channel, Opened) {
+    let target = open_target(text, &TargetOptions::default());
+    let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
+    let channel = target.stack.channel(1).expect("a channel");
+    let opened = target
+        .stack
+        .open(target.top, Delta::READ_WRITE)
+        .expect("opens");
+    (target, channel, opened)
+}
+
+#[test]
+fn it_is_as_large_as_gzero() {
+    // `diskinfo -v gzero`: 512, 1152921504606846976 (1.0E), 2251799813685248 sectors.
+    let (target, _, opened) = open("zero");
+    let view = opened.view().expect("a view");
+    assert_eq!(target.name, "zero0");
+    assert_eq!(view.sectorsize_bytes, 512);
+    assert_eq!(view.mediasize_bytes, 1_152_921_504_606_846_976);
+    assert_eq!(view.mediasize_bytes / 512, 2_251_799_813_685_248);
+}
+
+#[test]
+fn reads_are_filled_with_the_byte() {
+    for (text, byte) in [
+        ("zero", 0),
+        ("zero:byte=0", 0),
+        ("zero:clear=1,byte=0x5a", 0x5a),
+    ] {
+        let (_target, mut channel, opened) = open(text);
+        let mut bytes = [1; 1024];
+        let read = channel
+            .read(&opened, (1 << 60) - 1024, &mut bytes)
+            .expect("reads");
+        assert_eq!((read, bytes), (1024, [byte; 1024]), "{text}");
+    }
+}
+
+#[test]
+fn without_clearing_the_memory_of_a_read_stays_as_it_was() {
+    let (_target, mut channel, opened) = open("zero:clear=0");
+    let mut bytes = [0xa5; 512];
+    assert_eq!(channel.read(&opened, 0, &mut bytes).expect("reads"), 512);
+    assert_eq!(bytes, [0xa5; 512]);
+}
+
+#[test]
+fn it_keeps_to_what_gzero_answers_but_for_flush_zero_and_extents() {
+    for (text, zero, kind) in [
+        ("zero", true, ExtentKind::Hole),
+        ("zero:byte=1", false, ExtentKind::Data),
+        ("zero:clear=0", false, ExtentKind::Data),
+    ] {
+        let (_target, mut channel, opened) = open(text);
+        assert_eq!(
+            channel.write(&opened, 0, &[1; 512]).expect("writes"),
+            512,
+            "{text}"
+        );
+        let deleted = channel.discard(&opened, Command::Delete, 0, 512);
+        assert_eq!(deleted.expect("deletes"), 512, "{text}");
+        assert_eq!(
+            channel.attribute(&opened, "GEOM::candelete").expect("asks"),
+            None
+        );
+        channel.flush(&opened).expect("flushes");
+        let zeroed = channel.discard(&opened, Command::Zero, 0, 512);
+        let expected = if zero { Ok(512) } else { Err(Errno::OPNOTSUPP) };
+        assert_eq!(zeroed.map_err(|error| error.errno), expected, "{text}");
+        let extents = channel.extents(&opened, 512, 1 << 50, 9).expect("extents");
+        assert_eq!(
+            extents,
+            [Extent {
+                length_bytes: 1 << 50,
+                kind
+            }],
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn impossible_options_are_refused_where_they_stand() {
+    for (text, words) in [
+        ("zero:byte=256", "byte goes from 0 to 255"),
+        ("zero:clear=0,byte=1", "with clear=0 no byte is filled in"),
+        ("zero:clear=perhaps", "clear=perhaps"),
+        ("zero:size=1m", "zero has no option `size`"),
+        ("zero:1m", "`1m` has no name"),
+    ] {
+        let error = open_target(text, &TargetOptions::default()).err();
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            error.contains(words) && error.contains("column"),
+            "{text}: {error}"
+        );
+    }
+}
