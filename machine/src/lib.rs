@@ -1,5 +1,6 @@
 //! Memory, clock, CPU and wake-ups: the floor that everything else of ugeom stands on.
 
+pub mod allocations;
 pub mod buffer;
 pub mod clock;
 pub mod cpu;

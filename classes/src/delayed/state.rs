@@ -18,6 +18,14 @@ pub(super) struct Order {
     pub delay_ns: u64,
 }
 
+impl Order {
+    /// For how many requests there is room from the start.
+    fn room(&self) -> usize {
+        const ROOM_MAX: usize = 4096;
+        self.depth.min(ROOM_MAX)
+    }
+}
+
 /// A request on its way back, and the bytes done; nothing when it failed.
 struct Waiting {
     bio: Bio,
@@ -65,6 +73,7 @@ impl Held {
     /// When the thread cannot be started.
     pub fn start(order: Order) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
+        shared.lock().waiting = Vec::with_capacity(order.room());
         let of_thread = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("delayed".into())
@@ -114,7 +123,7 @@ impl Drop for Held {
 fn run(shared: &Shared, order: Order) {
     let mut random = fastrand::Rng::with_seed(order.seed);
     let delay = Duration::from_nanos(order.delay_ns);
-    let mut batch = Vec::new();
+    let mut batch = Vec::with_capacity(order.room());
     let mut list = shared.lock();
     loop {
         let idle = |list: &mut List| !list.stop && list.waiting.is_empty();

@@ -73,6 +73,8 @@ impl<Id: Copy + PartialEq> Queue<Id> {
             work,
             arrival_ns,
         });
+        // All that are there may be finished when somebody looks next.
+        self.finished.reserve(self.depth());
     }
 
     /// How it stands with a request. Once it is told to be finished, it is forgotten.

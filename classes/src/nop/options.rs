@@ -157,29 +157,36 @@ fn window(options: &mut Options<'_>, below: &ProviderView) -> Result<Window, Spe
 }
 
 fn faults(options: &mut Options<'_>) -> Result<Faults, SpecError> {
-    let mut faults = Faults::default();
-    faults.read_fail = options.take_probability("rfail")?.unwrap_or(0.0);
-    faults.write_fail = options.take_probability("wfail")?.unwrap_or(0.0);
-    if let Some(text) = options.take_str("error") {
-        faults.error = errors::parse(text).ok_or_else(|| {
-            let error = options.invalid("error", "this is no error");
-            error.with_help(format!("write a number or one of: {}", errors::names()))
-        })?;
-    }
-    faults.count_until_fail = options.take_u64("count_until_fail")?;
     let delay_ns = options.take_duration_ns("delay")?;
     let read_delay = options.take_probability("rdelay")?;
     let write_delay = options.take_probability("wdelay")?;
     let always = delay_ns.is_some() && read_delay.is_none() && write_delay.is_none();
     let otherwise = f64::from(u8::from(always));
-    faults.read_delay = read_delay.unwrap_or(otherwise);
-    faults.write_delay = write_delay.unwrap_or(otherwise);
-    faults.delay_ns = delay_ns.unwrap_or(faults.delay_ns);
-    faults.seed = options.take_u64("seed")?.unwrap_or(0);
+    let usual = Faults::default();
+    let faults = Faults {
+        read_fail: options.take_probability("rfail")?.unwrap_or(0.0),
+        write_fail: options.take_probability("wfail")?.unwrap_or(0.0),
+        error: error(options)?.unwrap_or(usual.error),
+        read_delay: read_delay.unwrap_or(otherwise),
+        write_delay: write_delay.unwrap_or(otherwise),
+        delay_ns: delay_ns.unwrap_or(usual.delay_ns),
+        count_until_fail: options.take_u64("count_until_fail")?,
+        seed: options.take_u64("seed")?.unwrap_or(0),
+    };
     let certain = faults.read_fail >= 1.0 || faults.write_fail >= 1.0;
     if faults.error == Errno::NOMEM && (certain || faults.count_until_fail.is_some()) {
         let message = "requests that fail with ENOMEM are tried again, and these would never end";
         return Err(options.invalid("error", message));
     }
     Ok(faults)
+}
+
+fn error(options: &mut Options<'_>) -> Result<Option<Errno>, SpecError> {
+    let Some(text) = options.take_str("error") else {
+        return Ok(None);
+    };
+    errors::parse(text).map(Some).ok_or_else(|| {
+        let error = options.invalid("error", "this is no error");
+        error.with_help(format!("write a number or one of: {}", errors::names()))
+    })
 }
