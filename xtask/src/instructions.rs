@@ -37,7 +37,7 @@ pub fn run(save: bool) -> Result<Outcome> {
         let now = instructions_per_read(&program, case)?;
         let verdict = judge(*recorded, now, record.tolerance_percent);
         println!(
-            "  {case:24} {now:10.1}  recorded {recorded:10.1}  {}",
+            "  {case:28} {now:10.1}  recorded {recorded:10.1}  {}",
             verdict.text()
         );
         grown += u64::from(verdict == Verdict::Grown || verdict == Verdict::Unrecorded);

@@ -1,8 +1,8 @@
 //! `cargo xtask miri [ARGS]`: tests under Miri, which finds undefined behaviour that tests on the
 //! real processor pass over. Without arguments, the unit tests of `machine` and `stack`.
 //!
-//! Tests that Miri cannot run (system calls it does not know) carry `#[cfg_attr(miri, ignore)]`, and
-//! long ones do less when `cfg!(miri)`: what takes a second takes minutes here.
+//! Tests that Miri cannot run (system calls it does not know) carry `#[cfg_attr(miri, ignore)]`,
+//! and long ones do less when `cfg!(miri)`: what takes a second takes minutes here.
 
 use crate::{Outcome, run};
 use anyhow::Result;

@@ -35,18 +35,21 @@ pub fn run() -> Result<Outcome> {
 fn commands() -> Vec<Command> {
     let mut tests = run::cargo();
     if run::succeeds(run::cargo().args(["nextest", "--version"])) {
-        tests.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
-        tests.args(["--status-level=fail", "--final-status-level=slow"]);
-    } else {
         tests.args([
-            "test",
-            "--workspace",
-            "--no-fail-fast",
-            "--lib",
-            "--bins",
-            "--tests",
+            "nextest",
+            "run",
+            "--status-level=fail",
+            "--final-status-level=slow",
         ]);
+    } else {
+        tests.args(["test", "--lib", "--bins", "--tests"]);
     }
+    tests.args([
+        "--workspace",
+        "--no-fail-fast",
+        "--features",
+        "ugeom-xtask/pages",
+    ]);
     let mut docs = run::cargo();
     docs.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
     vec![tests, docs, loom()]
@@ -54,9 +57,9 @@ fn commands() -> Vec<Command> {
 
 /// The models explore every interleaving that loom can make, so they run optimised; link-time
 /// optimisation would cost more than it gives. `--cfg loom` changes every crate: a directory of its
-/// own keeps it from throwing away the other builds. Models that set no bound of
-/// their own get three preemptions, as loom advises (two or three): unbounded, a model of three
-/// threads took seven minutes. `LOOM_MAX_PREEMPTIONS` chooses otherwise.
+/// own keeps it from throwing away the other builds. Models that set no bound of their own get three
+/// preemptions, as loom advises (two or three): unbounded, a model of three threads took seven
+/// minutes. `LOOM_MAX_PREEMPTIONS` chooses otherwise.
 fn loom() -> Command {
     let mut loom = run::cargo();
     if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
