@@ -178,76 +178,84 @@ pub fn write(stack: &Stack, provider: ProviderId, writes: &[(u64, Vec<u8>)]) {
 /// its partitions.
 pub fn make_table(stack: &Stack, disk: ProviderId, class: &str) -> &'static str {
     match class {
-        "mbr" | "bsd" | "gpt" => {
-            let (scheme, kind, suffix) = match class {
-                "mbr" => (Scheme::Mbr, "!131", "s1"),
-                "bsd" => (Scheme::Bsd, "freebsd-ufs", "a"),
-                _ => (Scheme::Gpt, "linux-data", "p1"),
-            };
-            let mut channel = stack.channel(1).expect("a channel");
-            let opened = stack
-                .open(disk, Delta::READ_WRITE)
-                .expect("open for writing");
-            let table = edit::Create {
-                scheme,
-                entries: None,
-                force: false,
-            };
-            edit::create(&mut channel, &opened, &table).expect("a table");
-            let part = NewPart {
-                start: Some(128),
-                sectors: Some(512),
-                kind: kind.to_owned(),
-                ..NewPart::default()
-            };
-            edit::add(&mut channel, &opened, None, &part).expect("a partition");
-            suffix
-        }
+        "mbr" => edited(stack, disk, Scheme::Mbr, "!131", "s1"),
+        "bsd" => edited(stack, disk, Scheme::Bsd, "freebsd-ufs", "a"),
+        "gpt" => edited(stack, disk, Scheme::Gpt, "linux-data", "p1"),
         "ebr" => {
-            let mut mbr = mbr::Mbr::empty(1);
-            let geometry = mbr::Geometry::LBA_ASSIST;
-            mbr.entries[0] = mbr::Entry::new(mbr::PartType::EXTENDED, 64, 1024, geometry);
-            let logical = ebr::NewLogical {
-                ebr_lba: 64,
-                start: 127,
-                sectors: 500,
-                kind: mbr::PartType::LINUX,
-            };
-            let chain = ebr::encode_chain(64, &[logical], geometry).expect("a chain");
-            let mut writes = vec![(0, mbr.encode().to_vec())];
-            writes.extend(
-                chain
-                    .iter()
-                    .map(|(lba, record)| (lba * 512, record.to_vec())),
-            );
-            write(stack, disk, &writes);
+            write(stack, disk, &chain());
             "s5"
         }
         "apm" => {
-            let descriptor = apm::Descriptor {
-                block_size_bytes: 512,
-                blocks: 2048,
-                drivers: 0,
-            };
-            let entry = |kind: &str, start, blocks| {
-                let mut entry = apm::Entry {
-                    map_blocks: 2,
-                    start,
-                    blocks,
-                    ..apm::Entry::default()
-                };
-                entry.kind[..kind.len()].copy_from_slice(kind.as_bytes());
-                entry.encode().to_vec()
-            };
-            let map = entry(apm::TYPE_MAP, 1, 63);
-            let data = entry("Apple_HFS", 64, 640);
-            write(
-                stack,
-                disk,
-                &[(0, descriptor.encode().to_vec()), (512, map), (1024, data)],
-            );
+            write(stack, disk, &apple_map());
             "s2"
         }
         other => panic!("no table of class {other} can be made"),
     }
+}
+
+fn edited(
+    stack: &Stack,
+    disk: ProviderId,
+    scheme: Scheme,
+    kind: &str,
+    name: &'static str,
+) -> &'static str {
+    let mut channel = stack.channel(1).expect("a channel");
+    let opened = stack.open(disk, Delta::READ_WRITE);
+    let opened = opened.expect("open for writing");
+    let table = edit::Create {
+        scheme,
+        entries: None,
+        force: false,
+    };
+    edit::create(&mut channel, &opened, &table).expect("a table");
+    let part = NewPart {
+        start: Some(128),
+        sectors: Some(512),
+        kind: kind.to_owned(),
+        ..NewPart::default()
+    };
+    edit::add(&mut channel, &opened, None, &part).expect("a partition");
+    name
+}
+
+fn chain() -> Vec<(u64, Vec<u8>)> {
+    let mut mbr = mbr::Mbr::empty(1);
+    let geometry = mbr::Geometry::LBA_ASSIST;
+    mbr.entries[0] = mbr::Entry::new(mbr::PartType::EXTENDED, 64, 1024, geometry);
+    let logical = ebr::NewLogical {
+        ebr_lba: 64,
+        start: 127,
+        sectors: 500,
+        kind: mbr::PartType::LINUX,
+    };
+    let chain = ebr::encode_chain(64, &[logical], geometry).expect("a chain");
+    let records = chain
+        .iter()
+        .map(|(lba, record)| (lba * 512, record.to_vec()));
+    [(0, mbr.encode().to_vec())]
+        .into_iter()
+        .chain(records)
+        .collect()
+}
+
+fn apple_map() -> Vec<(u64, Vec<u8>)> {
+    let descriptor = apm::Descriptor {
+        block_size_bytes: 512,
+        blocks: 2048,
+        drivers: 0,
+    };
+    let entry = |kind: &str, start, blocks| {
+        let mut entry = apm::Entry {
+            map_blocks: 2,
+            start,
+            blocks,
+            ..apm::Entry::default()
+        };
+        entry.kind[..kind.len()].copy_from_slice(kind.as_bytes());
+        entry.encode().to_vec()
+    };
+    let map = entry(apm::TYPE_MAP, 1, 63);
+    let data = entry("Apple_HFS", 64, 640);
+    vec![(0, descriptor.encode().to_vec()), (512, map), (1024, data)]
 }

@@ -22,6 +22,7 @@ fn main() -> io::Result<()> {
                 &name,
                 &[&[choice, 0, 3, 7, 255], &disk[..]].concat(),
             )?;
+            write("taste", &name, &[&[choice, 0], &disk[..]].concat())?;
             match scheme {
                 Scheme::Mbr => write("mbr", &name, &disk[..size as usize])?,
                 Scheme::Bsd => write("bsd", &name, &[&[choice], &disk[..]].concat())?,
@@ -43,6 +44,7 @@ fn main() -> io::Result<()> {
         "gpt-small",
         &[&[2, 0, 3, 7, 255], &small[..]].concat(),
     )?;
+    write("taste", "gpt-small", &[&[0, 0], &small[..]].concat())?;
     write("ebr", "chain", &chain())?;
     write("apm", "map", &map())
 }

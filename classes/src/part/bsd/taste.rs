@@ -1,11 +1,11 @@
 //! Looks for a disklabel at each place where one may stand.
 //!
-//! Rules of `g_bsd_taste`: in sector 1, then at byte 512, then at byte 64; inside an MBR or EBR only
-//! in slices of type 165, inside a GPT only in partitions of type `freebsd`; anywhere else always.
-//! A wrong checksum is damage, and no reason to refuse (see `ugeom_format::bsd`). The partitions'
-//! sectors are those of the label, which may be larger than the disk's. GEOM lets a
-//! label stand on a partition of another label if the two differ; as in GEOM_PART since 2008, a
-//! label is a leaf here.
+//! Rules of `g_bsd_taste`: in sector 1, then at byte 512, then at byte 64; inside an MBR or EBR
+//! only in slices of type 165, inside a GPT only in partitions of type `freebsd`; anywhere else
+//! always. A wrong checksum is damage, and no reason to refuse (see `ugeom_format::bsd`). The
+//! partitions' sectors are those of the label, which may be larger than the disk's. GEOM lets a
+//! label stand on a partition of another label if the two differ; as in GEOM_PART, a label is a
+//! leaf here.
 
 use super::NAME;
 use crate::part::look;
