@@ -199,10 +199,16 @@ impl Channel {
         for id in self.cx.home.cancelled() {
             self.cx.collect_cancelled(id);
         }
-        self.cx.poll_locals();
-        self.cx.collect_due();
-        self.work();
-        self.finished_count
+        // What moves may leave requests with a geom's own state, which starts them when it is
+        // polled: a round that moves nothing comes last, so that this thread can sleep then.
+        loop {
+            self.cx.poll_locals();
+            self.cx.collect_due();
+            if self.cx.ready.is_empty() {
+                return self.finished_count;
+            }
+            self.work();
+        }
     }
 
     /// Waits until a finished bio can be taken, nothing is in flight any more, or `timeout` is
