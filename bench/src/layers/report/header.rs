@@ -19,11 +19,7 @@ pub(super) fn machine(document: &Document) -> String {
     out.push_str(&entry("measured", &measured(document)));
     let doubts = doubts(document);
     if !doubts.is_empty() {
-        let by_cpu = by_cpu(document).unwrap_or_default();
-        out.push_str(&entry(
-            "doubtful",
-            &format!("{}.{by_cpu}", doubts.join("; ")),
-        ));
+        out.push_str(&entry("doubtful", &format!("{}.", doubts.join("; "))));
     }
     out
 }
@@ -116,17 +112,7 @@ fn shortened(document: &Document) -> Option<String> {
     Some(format!(". Shortened to fit {budget}: {}", what.join("; ")))
 }
 
-/// The main costs by CPU time, when the time that passed says little.
-fn by_cpu(document: &Document) -> Option<String> {
-    is_disturbed(document).then_some(())?;
-    let geom = document.figure("by_cpu.geom.cost")?.amount();
-    let layer = document.figure("by_cpu.layer.mean")?.amount();
-    Some(format!(
-        " By the thread's CPU time alone GEOM itself costs {geom} and a layer {layer}."
-    ))
-}
-
-/// Whether the reading thread had to share its core.
+/// Whether the measuring thread had to share its core.
 pub(super) fn is_disturbed(document: &Document) -> bool {
     thread_share(document).is_some_and(|share| share < UNDISTURBED_SHARE)
 }
@@ -136,7 +122,7 @@ pub(super) fn doubts(document: &Document) -> Vec<String> {
     let mut doubts = document.host.doubts();
     if let Some(share) = thread_share(document).filter(|_| is_disturbed(document)) {
         doubts.push(format!(
-            "the reading thread had a core for {:.0} % of the time only, so that times are too \
+            "the measuring thread had a core for {:.0} % of the time only, so that times are too \
              long and uncertain",
             share * 100.0
         ));
@@ -147,13 +133,14 @@ pub(super) fn doubts(document: &Document) -> Vec<String> {
     doubts
 }
 
-/// The share of the time in which the thread that reads directly had a core.
+/// The share of the time in which the measuring thread had a core, of the cells that never wait
+/// for anything themselves.
 fn thread_share(document: &Document) -> Option<f64> {
     let (mut wall_ns, mut cpu_ns) = (0, 0);
     for process in &document.processes {
         for round in &process.rounds {
-            let busy = process.cells.iter().zip(&round.samples);
-            for (_, sample) in busy.filter(|(name, _)| name.starts_with("direct/")) {
+            let cells = process.cells.iter().zip(&round.samples);
+            for (_, sample) in cells.filter(|(name, _)| name.starts_with("floor/")) {
                 wall_ns += sample.wall_ns;
                 cpu_ns += sample.cpu.thread_ns;
             }

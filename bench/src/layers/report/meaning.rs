@@ -1,7 +1,7 @@
 //! What the rows mean: the answer, the findings, and what they do not say.
 
-use super::super::subject::Document;
-use super::header::doubts;
+use super::super::subject::{Disk, Document};
+use super::header::{doubts, is_disturbed};
 use crate::figure::{Figure, Reached, Unit, value};
 use crate::text::paragraph;
 use ugeom_measure::units::{duration_human, size_human};
@@ -17,43 +17,63 @@ pub(super) fn answer(document: &Document) -> String {
     format!("THE ANSWER: {sentence}")
 }
 
+/// On a busy machine the times of memory disks are those of other work; CPU time is not. A target
+/// may have to wait for its device, which CPU time knows nothing of.
+fn answers_by_cpu(document: &Document) -> bool {
+    document.subject.target.is_none() && is_disturbed(document)
+}
+
 fn sentence(document: &Document) -> Option<String> {
-    let disk = &document.subject.disk;
-    let share = |id: &str| document.figure(id).map(Figure::estimate);
-    let layer = document
-        .figure("layer.mean")
-        .map(|layer| match layer.interval.low > 0.0 {
-            true => format!("each layer adds {}", layer.amount()),
-            false => format!("what a layer adds, {}, is not proven", layer.amount()),
-        });
-    let geom = document
-        .figure("geom.cost")
-        .map(|geom| match geom.is_unproven() {
-            false => format!("GEOM itself adds {} to a read", geom.amount()),
-            true => format!(
-                "what GEOM itself adds to a read, {}, is not proven",
-                geom.amount()
-            ),
-        });
-    let parts: Vec<String> = [geom, layer].into_iter().flatten().collect();
+    let by_cpu = answers_by_cpu(document);
+    let find = |id: &str| match by_cpu {
+        true => document.figure(&format!("by_cpu.{id}")),
+        false => document.figure(id),
+    };
+    let (geom, layer) = (find("geom.cost"), find("layer.mean"));
+    let adds = |who: &str, figure: &Figure| match is_above_zero(figure) {
+        true => format!("{who} adds {}", figure.amount()),
+        false => format!("what {who} adds is not proven, {}", figure.amount()),
+    };
+    let geom_adds = geom.map(|geom| adds("GEOM itself", geom));
+    let parts: Vec<String> = geom_adds
+        .into_iter()
+        .chain(layer.map(|layer| adds("each layer", layer)))
+        .collect();
     if parts.is_empty() {
         return None;
     }
-    let mut text = parts.join(" and ");
-    if let Some(first) = text.get(..1) {
+    let mut text = parts.join(" to a read and ");
+    if by_cpu {
+        text = format!("By CPU time, because other work ran as well: {text}");
+    } else if let Some(first) = text.get(..1) {
         text = first.to_uppercase() + &text[1..];
     }
-    let shares: Vec<String> = ["geom.share.disk", "layer.share.disk"]
+    let disk = &document.subject.disk;
+    let shares: Vec<String> = geom
         .into_iter()
-        .filter_map(share)
+        .chain(layer)
+        .map(|one| share(one, disk))
         .collect();
-    let time = duration_human(disk.read_ns);
     Some(format!(
-        "{text}: {} of a real disk's {time} ({}). In parentheses stands the interval in which the \
-         true value lies with 95 % confidence.",
+        "{text}: {} of a real disk's {} ({}). In parentheses stands the interval in which the true \
+         value lies with 95 % confidence.",
         shares.join(" and "),
+        duration_human(disk.read_ns),
         disk.source
     ))
+}
+
+fn is_above_zero(figure: &Figure) -> bool {
+    figure.interval.low > 0.0 && !figure.is_unproven()
+}
+
+/// A cost as a share of a real disk's read; its upper end when it may be nothing.
+fn share(figure: &Figure, disk: &Disk) -> String {
+    let percent = |ns: f64| value(ns / disk.read_ns * 100.0, Unit::Percent);
+    match is_above_zero(figure) {
+        true => percent(figure.interval.estimate),
+        false => format!("at most {}", percent(figure.interval.high.max(0.0))),
+    }
 }
 
 /// What the figures mean, a line or two each.

@@ -103,7 +103,10 @@ fn what_is_not_proven_is_not_claimed() {
     compute(&mut document);
     let text = report(&document, false);
     let flat = flat(&text);
-    assert!(flat.contains("what a layer adds, "), "{text}");
+    assert!(
+        flat.contains("what each layer adds is not proven, "),
+        "{text}"
+    );
     assert!(
         flat.contains("mbr") && flat.contains("not proven"),
         "{text}"
