@@ -4,8 +4,8 @@ use crate::output;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
+use ugeom_bench::BenchError;
 use ugeom_classes::TargetError;
-use ugeom_classes::spec::SpecError;
 
 /// The work failed.
 const FAILED: u8 = 1;
@@ -76,10 +76,11 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn code(error: &anyhow::Error) -> u8 {
+    let is_spec = |error: &TargetError| matches!(error, TargetError::Spec(_));
     let is_usage = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<Usage>()
-            || cause.is::<SpecError>()
-            || matches!(cause.downcast_ref(), Some(TargetError::Spec(_)))
+            || cause.downcast_ref().is_some_and(is_spec)
+            || matches!(cause.downcast_ref(), Some(BenchError::Target(e)) if is_spec(e))
     };
     if error.chain().any(is_usage) {
         USAGE

@@ -8,18 +8,27 @@ const COMMANDS: &[&str] = &[
     "diskinfo",
     "read",
     "write",
+    "part",
     "classes",
+    "lab",
     "completions",
 ];
 
 #[test]
 fn every_command_has_help_with_examples_on_stdout() {
     let actions = ["create", "add", "delete", "recover", "show"].map(|action| ["part", action]);
+    let experiments = ["layers", "tst"].map(|experiment| ["lab", experiment]);
     let commands = COMMANDS.iter().map(|name| vec![*name]);
-    for mut name in commands.chain(actions.map(Vec::from)) {
+    for mut name in commands
+        .chain(actions.map(Vec::from))
+        .chain(experiments.map(Vec::from))
+    {
         name.push("--help");
         let help = ugeom(&name).quiet();
-        assert!(help.contains("Examples:\n  ugeom "), "{name:?}: {help}");
+        assert!(
+            help.contains("Examples:\n") && help.contains("\n  ugeom "),
+            "{name:?}: {help}"
+        );
         let widest = help.lines().map(|line| line.chars().count()).max();
         assert!(
             widest <= Some(100),

@@ -5,6 +5,7 @@ mod arguments;
 mod bad_input;
 mod diskinfo;
 mod disks;
+mod lab;
 mod part;
 mod run;
 mod show;

@@ -3,6 +3,7 @@
 mod classes;
 mod completions;
 mod diskinfo;
+mod lab;
 mod part;
 mod read;
 mod show;
@@ -20,6 +21,7 @@ pub enum Command {
     Write(write::Write),
     Part(part::Part),
     Classes(classes::Classes),
+    Lab(lab::Lab),
     Completions(completions::Completions),
 }
 
@@ -36,6 +38,7 @@ impl Command {
             Self::Write(write) => write.run(),
             Self::Part(part) => part.run(),
             Self::Classes(classes) => classes.run(),
+            Self::Lab(lab) => lab.run(),
             Self::Completions(completions) => completions.run(),
         }
     }

@@ -1,0 +1,121 @@
+//! `ugeom lab`: that it measures, stops, and puts its results where they belong. What the figures
+//! are worth is tested where they are computed.
+
+use crate::disks;
+use crate::run::{UGEOM, command, end, other, ugeom};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+/// What a debug build says before it measures.
+fn expected_stderr() -> &'static str {
+    if cfg!(debug_assertions) {
+        "ugeom: warning: this is a debug build: its figures mean nothing (cargo run --release)\n"
+    } else {
+        ""
+    }
+}
+
+#[test]
+fn layers_prints_a_report_and_saves_its_samples() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = disks::text(&folder.path().join("layers.json"));
+    let ended = ugeom(&[
+        "lab", "layers", "--budget", "1s", "--seed", "7", "--json", &file,
+    ]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    let report = ended.text();
+    for part in [
+        "ugeom lab layers: ",
+        "THE QUESTION",
+        "THE ANSWER",
+        "  md0s1c Samples: 10 ",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let json = std::fs::read_to_string(&file).expect("the samples");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&json["experiment"], &json["settings"]["seed"]),
+        (&"layers".into(), &7.into())
+    );
+    assert!(
+        json["processes"][0]["rounds"]
+            .as_array()
+            .is_some_and(|rounds| rounds.len() >= 10)
+    );
+}
+
+#[test]
+fn a_disk_of_ones_own_is_measured_and_only_read() {
+    let (_folder, path) = disks::partitioned_image(4096, 63, 100);
+    let before = std::fs::read(&path).expect("the image");
+    let disk = disks::text(&path);
+    let ended = ugeom(&["lab", "layers", "--budget", "1s", "--json", "-", &disk]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    let json: Value = serde_json::from_str(&ended.text()).expect("JSON alone on stdout");
+    let cells = json["processes"][0]["cells"].to_string();
+    assert!(cells.contains("disk.imgs1"), "{cells}");
+    assert!(std::fs::read(&path).expect("the image") == before);
+}
+
+#[test]
+fn ctrl_c_ends_it_early_and_keeps_what_was_measured() {
+    let mut lab = command(UGEOM, &["lab", "layers", "--full"]);
+    let mut child = lab.spawn().expect("it starts");
+    if cfg!(debug_assertions) {
+        // It listens to Ctrl-C before it says this.
+        let mut line = String::new();
+        let stderr = child.stderr.take().expect("a pipe");
+        BufReader::new(stderr).read_line(&mut line).expect("a line");
+        assert_eq!(line, expected_stderr());
+    } else {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    other("kill", &["-INT", &child.id().to_string()]);
+    let ended = end(child);
+    // With a whole round there is a report, without one there is nothing to report.
+    assert!(matches!(ended.code, 0 | 1), "{ended:?}");
+    assert_eq!(
+        ended.code == 0,
+        ended.text().starts_with("ugeom lab layers: "),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn the_program_of_2002_prints_one_figure() {
+    let (_folder, path) = disks::empty_image(512);
+    let line = ugeom(&["lab", "tst", &disks::text(&path)]).quiet();
+    let (whole, fraction) = line.trim_end().split_once('.').expect("a fraction");
+    assert!(
+        fraction.len() == 3 && whole.parse::<u64>().is_ok_and(|ns| ns > 0),
+        "{line}"
+    );
+}
+
+#[test]
+fn what_cannot_be_measured_is_named() {
+    let (_folder, path) = disks::empty_image(511);
+    let short = ugeom(&["lab", "tst", &disks::text(&path)]).failed(1);
+    assert!(
+        short.contains("a read of 512 bytes at offset 0 ended after 511"),
+        "{short}"
+    );
+    let missing = ugeom(&["lab", "layers", "/no/such/disk"]);
+    assert_eq!((missing.code, missing.text().as_str()), (1, ""));
+    assert!(
+        missing.stderr.contains("/no/such/disk: No such file"),
+        "{}",
+        missing.stderr
+    );
+    let wrong = ugeom(&["lab", "layers", "md:1x"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    let nowhere = ugeom(&["lab", "layers", "--json", "/no/such/folder/x"]).failed(1);
+    assert_eq!(
+        nowhere,
+        "ugeom: /no/such/folder/x: No such file or directory (os error 2)\n"
+    );
+    ugeom(&["lab", "layers", "--budget", "1s", "--full"]).failed(2);
+    ugeom(&["lab", "--full", "layers"]).failed(2);
+}
