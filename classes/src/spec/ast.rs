@@ -71,11 +71,11 @@ pub struct Address {
 
 impl Address {
     /// The provider that is meant, of those called `names`: the one with exactly this name, or
-    /// else the one whose name is `bottom`, the name of the bottom provider, followed by it. So
-    /// above `md0` both `@s1a` and `@md0s1a` find `md0s1a`.
+    /// else the one whose name is `from`, the name of the provider that the layer before left off
+    /// at, followed by it. So above `md0` both `@s1a` and `@md0s1a` find `md0s1a`.
     pub fn find<'a>(
         &self,
-        bottom: &str,
+        from: &str,
         names: impl IntoIterator<Item = &'a str>,
     ) -> Option<&'a str> {
         let text = self.text.value.as_str();
@@ -84,7 +84,7 @@ impl Address {
             if name == text {
                 return Some(name);
             }
-            if by_suffix.is_none() && name.strip_prefix(bottom) == Some(text) {
+            if by_suffix.is_none() && name.strip_prefix(from) == Some(text) {
                 by_suffix = Some(name);
             }
         }

@@ -1,0 +1,213 @@
+//! Targets over a partitioned image: which provider an address means, and what a table class that
+//! is written as a layer does.
+
+mod common;
+
+use common::disks::{label_of, mbr_of};
+use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_stack::Delta;
+
+/// An image with one slice from sector 63 on and a label with the partition `a` in it, whose first
+/// sector says so.
+struct Image {
+    folder: tempfile::TempDir,
+}
+
+const SLICE: u32 = 63;
+const PARTITION: u32 = 16;
+
+impl Image {
+    fn new() -> Self {
+        let mut bytes = vec![0; 2 << 20];
+        let mut put = |sector: u32, data: &[u8]| {
+            let at = sector as usize * 512;
+            bytes[at..at + data.len()].copy_from_slice(data);
+        };
+        put(0, &mbr_of(&[(0xa5, SLICE, 3000)]));
+        put(
+            SLICE + 1,
+            &label_of(512, 8, &[(0, PARTITION, 1000), (2, 0, 3000)]),
+        );
+        put(SLICE + PARTITION, b"here is a");
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("d.img"), bytes).expect("writes");
+        Self { folder }
+    }
+
+    /// The target with the path in place of `D`.
+    fn text(&self, target: &str) -> String {
+        let path = self.folder.path().join("d.img").display().to_string();
+        target.replacen('D', &path, 1)
+    }
+
+    fn open(&self, target: &str, taste: bool) -> Target {
+        let options = TargetOptions {
+            taste,
+            ..TargetOptions::default()
+        };
+        let opened = open_target(&self.text(target), &options);
+        opened.unwrap_or_else(|error| panic!("{target}: {error}"))
+    }
+
+    fn refused(&self, target: &str, taste: bool) -> String {
+        let options = TargetOptions {
+            taste,
+            ..TargetOptions::default()
+        };
+        match open_target(&self.text(target), &options) {
+            Ok(opened) => panic!("{target} opened as {}", opened.name),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+fn names(target: &Target) -> Vec<String> {
+    let tree = target.stack.tree();
+    tree.providers()
+        .map(|provider| provider.name.clone())
+        .collect()
+}
+
+#[test]
+fn an_address_is_the_end_of_a_name_or_all_of_it() {
+    let image = Image::new();
+    for (target, name) in [
+        ("D", "d.img"),
+        ("D@s1", "d.imgs1"),
+        ("D@s1a", "d.imgs1a"),
+        ("D@d.imgs1a", "d.imgs1a"),
+        ("D@s1 | nop", "d.imgs1.nop"),
+        ("D@s1 | nop@a", "d.imgs1.nopa"),
+        ("D@s1 | nop@d.imgs1a", "d.imgs1a"),
+    ] {
+        assert_eq!(image.open(target, true).name, name, "{target}");
+    }
+}
+
+#[test]
+fn the_provider_that_is_addressed_is_the_one_that_is_read() {
+    let image = Image::new();
+    for target in [
+        "D@s1a",
+        "D | nop@s1a",
+        "D@s1 | nop | bsd@a",
+        "D | mbr@s1 | bsd@a",
+    ] {
+        let opened = image.open(target, true);
+        let handle = opened.stack.open(opened.top, Delta::READ).expect("opens");
+        let mut channel = opened.stack.channel(1).expect("a channel");
+        let mut sector = [0; 512];
+        channel.read(&handle, 0, &mut sector).expect("reads");
+        assert_eq!(&sector[..9], b"here is a", "{target}");
+    }
+}
+
+#[test]
+fn an_address_above_a_layer_means_what_is_found_through_it() {
+    let image = Image::new();
+    let opened = image.open("D | nop | mbr@s1", true);
+    assert_eq!(opened.name, "d.img.nops1");
+    // GEOM tastes d.img, too: both are there, and only one of them is meant.
+    assert!(names(&opened).contains(&"d.imgs1".to_owned()));
+}
+
+#[test]
+fn a_table_that_tasting_has_made_is_not_made_again() {
+    let image = Image::new();
+    let opened = image.open("D | mbr", true);
+    let tree = opened.stack.tree();
+    assert_eq!(
+        tree.geoms.iter().filter(|geom| geom.class == "MBR").count(),
+        1
+    );
+    assert_eq!(
+        opened.name, "d.img",
+        "without an address, what the table lies on"
+    );
+}
+
+#[test]
+fn without_tasting_a_table_class_still_does_its_work_and_it_alone() {
+    let image = Image::new();
+    let opened = image.open("D | mbr@s1", false);
+    assert_eq!(names(&opened), ["d.img", "d.imgs1"]);
+    let opened = image.open("D | mbr@s1 | bsd@a", false);
+    assert_eq!(opened.name, "d.imgs1a");
+    let error = image.refused("D@s1", false);
+    assert!(
+        error.contains("the providers are: d.img (tasting is off)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn two_tables_can_be_asked_for_on_one_provider() {
+    let image = Image::new();
+    let error = image.refused("D | mbr | gpt", true);
+    assert!(
+        error.contains("gpt finds nothing of its own on d.img"),
+        "{error}"
+    );
+    assert!(error.contains("^^^"), "{error}");
+}
+
+#[test]
+fn a_layer_on_a_table_says_which_provider() {
+    let image = Image::new();
+    let error = image.refused("D | mbr | nop", true);
+    assert!(
+        error.contains("nop can stand on any provider of mbr: say which"),
+        "{error}"
+    );
+    assert!(error.contains("as in mbr@d.imgs1 | nop"), "{error}");
+}
+
+#[test]
+fn a_table_that_is_not_there_is_told_with_what_there_is() {
+    let error = open_target("md:1m | mbr", &TargetOptions::default()).err();
+    let error = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        error.contains("mbr finds nothing of its own on md0"),
+        "{error}"
+    );
+    assert!(error.contains("column 9"), "{error}");
+    let image = Image::new();
+    let error = image.refused("D@s2 | nop", true);
+    assert!(
+        error.contains("there is no provider `s2` or `d.imgs2`"),
+        "{error}"
+    );
+    assert!(
+        error.contains("d.img, d.imgs1, d.imgs1a, d.imgs1c"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_table_takes_no_options() {
+    let image = Image::new();
+    let error = image.refused("D | mbr:active=1", true);
+    assert!(error.contains("mbr has no option `active`"), "{error}");
+}
+
+#[test]
+fn a_target_is_read_only_unless_writing_is_asked_for() {
+    let image = Image::new();
+    let opened = image.open("D@s1a", true);
+    assert!(opened.stack.open(opened.top, Delta::READ_WRITE).is_err());
+    let options = TargetOptions {
+        writable: true,
+        ..TargetOptions::default()
+    };
+    let opened = open_target(&image.text("D@s1a"), &options);
+    let opened = opened.unwrap_or_else(|error| panic!("{error}"));
+    assert!(opened.stack.open(opened.top, Delta::READ_WRITE).is_ok());
+}
+
+#[test]
+fn a_path_that_is_not_there_is_named() {
+    let options = TargetOptions::default();
+    let error = open_target("/nonexistent/d.img", &options).err();
+    let error = error.map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("/nonexistent/d.img"), "{error}");
+}
