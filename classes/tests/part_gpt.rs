@@ -101,6 +101,21 @@ fn a_protective_mbr_without_a_gpt_is_an_error() {
 }
 
 #[test]
+fn a_gpt_for_other_sectors_is_named_as_such() {
+    for (own, other) in [(512, 4096), (4096, 512), (512, 2048)] {
+        let media = Media {
+            sector_size_bytes: other,
+            sectors: MIB / u64::from(other),
+        };
+        let stack = disk_of(MIB, own, &gpt_of(media, &[("linux-data", 100, 50)]));
+        assert_eq!(names(&stack), [""; 0]);
+        let errors = errors(&stack);
+        let said = format!("the header at byte {other} was made for sectors of {other} bytes");
+        assert!(errors.len() == 1 && errors[0].contains(&said), "{errors:?}");
+    }
+}
+
+#[test]
 fn a_hybrid_mbr_is_listed_beside_its_gpt() {
     let mut writes = small_gpt();
     writes.push((

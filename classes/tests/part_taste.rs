@@ -56,6 +56,27 @@ fn a_partition_past_the_end_is_listed_and_marked_and_fails_where_the_disk_ends()
 }
 
 #[test]
+fn a_partition_of_a_cut_slice_is_marked_where_the_disk_ends() {
+    let label = label_of(
+        512,
+        8,
+        &[(0, 16, 100), (1, 1900, 200), (2, 0, 4096), (3, 3000, 9)],
+    );
+    let stack = disk(MIB, &[(0, mbr_of(&[(0xa5, 48, 4096)])), (49 * 512, label)]);
+    let past = |sectors| {
+        Some(format!(
+            "reaches {} bytes past the end of md0",
+            sectors * 512
+        ))
+    };
+    assert_eq!(mark(&stack, "md0s1"), past(48 + 4096 - 2048));
+    assert_eq!(mark(&stack, "md0s1a"), None);
+    assert_eq!(mark(&stack, "md0s1b"), past(48 + 2100 - 2048));
+    assert_eq!(mark(&stack, "md0s1c"), past(48 + 4096 - 2048));
+    assert_eq!(mark(&stack, "md0s1d"), past(48 + 3009 - 2048));
+}
+
+#[test]
 fn overlapping_partitions_are_listed_and_marked() {
     let table = mbr_of(&[
         (0x83, 100, 100),

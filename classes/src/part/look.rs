@@ -41,6 +41,14 @@ pub(super) fn is_one_of_too_many(taster: &mut Taster<'_>) -> bool {
     number(taster, "PART::count").is_some_and(|count| count > MOST_SIBLINGS)
 }
 
+/// A text that a layer below knows.
+pub(super) fn text(taster: &mut Taster<'_>, name: &str) -> Option<String> {
+    match taster.attribute(name)? {
+        AttributeValue::Text(text) => Some(text),
+        AttributeValue::Number(_) => None,
+    }
+}
+
 /// A number that a layer below knows.
 pub(super) fn number(taster: &mut Taster<'_>, name: &str) -> Option<i64> {
     match taster.attribute(name)? {

@@ -14,6 +14,7 @@
 //! (`g_slice_access`), `sys/geom/part/g_part.c` (`g_part_dumpconf`, `g_part_start`).
 
 use super::look;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{
     AccessChange, AttributeValue, Command, Counts, Cx, Delta, Errno, Geom, Next, Plan,
     ProviderPlan, Request, Taster,
@@ -99,18 +100,47 @@ pub struct Slicer {
     scheme: &'static str,
     depth: i64,
     below: String,
+    /// Changes when the provider below is resized.
+    end: Mutex<End>,
     config: Vec<(String, String)>,
 }
 
+/// Where the media below really ends: a partition may itself reach past its disk.
+struct End {
+    /// The provider that ends there.
+    name: String,
+    /// How many bytes of the provider below there are.
+    bytes: u64,
+}
+
+impl End {
+    fn below(taster: &mut Taster<'_>) -> Self {
+        let size = taster.mediasize_bytes();
+        let bytes = look::number(taster, "PART::there").and_then(|there| u64::try_from(there).ok());
+        match (bytes, look::text(taster, "PART::end")) {
+            (Some(bytes), Some(name)) if bytes < size => Self { name, bytes },
+            _ => Self {
+                name: taster.name().to_owned(),
+                bytes: size,
+            },
+        }
+    }
+}
+
 impl Slicer {
-    /// What a user must see about a slice when the provider below has so many bytes.
-    fn mark(&self, port: usize, mediasize_bytes: u64) -> Option<String> {
+    fn end(&self) -> MutexGuard<'_, End> {
+        // It is replaced as a whole, so nobody can have left half of it.
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a user must see about a slice when there are so many bytes below.
+    fn mark(&self, port: usize, end: &End) -> Option<String> {
         let (slice, facts) = (self.slices.get(port)?, self.facts.get(port)?);
-        let end = slice.end_bytes();
-        let past = (end > mediasize_bytes).then(|| {
-            let (past, below) = (end - mediasize_bytes, &self.below);
-            format!("reaches {past} bytes past the end of {below}")
-        });
+        let past = slice
+            .end_bytes()
+            .checked_sub(end.bytes)
+            .filter(|past| *past > 0);
+        let past = past.map(|past| format!("reaches {past} bytes past the end of {}", end.name));
         joined([facts.mark.clone(), past])
     }
 
@@ -128,6 +158,11 @@ impl Slicer {
             "PART::index" => number(u64::from(facts.index)),
             "PART::depth" => AttributeValue::Number(self.depth),
             "PART::count" => number(self.slices.len() as u64),
+            "PART::there" => {
+                let there = self.end().bytes.saturating_sub(slice.offset_bytes);
+                number(there.min(slice.length_bytes))
+            }
+            "PART::end" => AttributeValue::Text(self.end().name.clone()),
             name => match facts.attributes.iter().find(|known| known.0 == name) {
                 Some((_, value)) => value.clone(),
                 None => return request.forward(0),
@@ -175,10 +210,15 @@ impl Geom for Slicer {
     }
 
     fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        let mut end = self.end();
+        *end = End {
+            name: self.below.clone(),
+            bytes: mediasize_bytes,
+        };
         let sizes = self.slices.iter().enumerate();
         Some(
             sizes
-                .map(|(port, slice)| (slice.length_bytes, self.mark(port, mediasize_bytes)))
+                .map(|(port, slice)| (slice.length_bytes, self.mark(port, &end)))
                 .collect(),
         )
     }
@@ -218,10 +258,12 @@ pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
         scheme: table.scheme,
         depth,
         below: taster.name().to_owned(),
+        end: Mutex::new(End::below(taster)),
         config: table_config(&table),
         slices,
     };
     let below = taster.provider();
+    let end = slicer.end();
     let provider = |(port, part): (usize, &Part)| {
         let slice = slicer.slices[port];
         let stripe = below.stripesize_bytes;
@@ -232,15 +274,16 @@ pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
             sectorsize_bytes: part.sectorsize_bytes.unwrap_or(below.sectorsize_bytes),
             stripesize_bytes: stripe,
             stripeoffset_bytes: phase.checked_rem(stripe).unwrap_or(phase),
-            mark: slicer.mark(port, below.mediasize_bytes),
+            mark: slicer.mark(port, &end),
             config: part_config(part, slice),
         }
     };
     let providers = table.parts.iter().enumerate().map(provider).collect();
+    drop(end);
     let name = below.name.clone();
     Some(Plan {
         name,
-        geom: std::sync::Arc::new(slicer),
+        geom: Arc::new(slicer),
         providers,
     })
 }

@@ -11,12 +11,17 @@ use ugeom_classes::registry;
 use ugeom_format::plan::{NewPart, Scheme};
 use ugeom_format::{apm, ebr, mbr};
 use ugeom_stack::{
-    Command, Cx, Delta, Errno, Geom, Next, Options, Plan, ProviderId, ProviderPlan, Request, Stack,
+    AttributeValue, Command, Cx, Delta, Errno, Geom, Next, Options, Plan, ProviderId, ProviderPlan,
+    ProviderView, Request, Stack,
 };
 
 /// Memory of any size; what was never written reads as zeros.
 #[derive(Default)]
-pub struct Sparse(pub Mutex<BTreeMap<u64, Vec<u8>>>);
+pub struct Sparse {
+    pieces: Mutex<BTreeMap<u64, Vec<u8>>>,
+    /// Heads, and sectors a track, where the firmware knew them.
+    geometry: Option<(i64, i64)>,
+}
 
 /// Bytes in one piece of a [`Sparse`].
 const PIECE_BYTES: u64 = 4096;
@@ -24,7 +29,7 @@ const PIECE_BYTES: u64 = 4096;
 impl Sparse {
     /// Puts bytes anywhere.
     pub fn put(&self, offset: u64, bytes: &[u8]) {
-        let mut pieces = self.0.lock().expect("the memory");
+        let mut pieces = self.pieces.lock().expect("the memory");
         for (at, byte) in (offset..).zip(bytes) {
             let piece = pieces
                 .entry(at / PIECE_BYTES)
@@ -35,7 +40,7 @@ impl Sparse {
 
     /// Reads bytes from anywhere.
     pub fn get(&self, offset: u64, into: &mut [u8]) {
-        let pieces = self.0.lock().expect("the memory");
+        let pieces = self.pieces.lock().expect("the memory");
         let mut at = 0;
         while at < into.len() {
             let place = offset + at as u64;
@@ -61,7 +66,15 @@ impl Geom for Sparse {
                 self.put(start, &zeros);
             }
             Command::Flush => {}
-            Command::GetAttr | Command::Extents => return request.done(Err(Errno::OPNOTSUPP)),
+            Command::GetAttr => {
+                let number = match (request.attribute(), self.geometry) {
+                    ("GEOM::fwheads", Some((heads, _))) => heads,
+                    ("GEOM::fwsectors", Some((_, sectors))) => sectors,
+                    _ => return request.done(Err(Errno::OPNOTSUPP)),
+                };
+                return request.answer(AttributeValue::Number(number));
+            }
+            Command::Extents => return request.done(Err(Errno::OPNOTSUPP)),
         }
         request.done_in_full()
     }
@@ -116,7 +129,13 @@ pub fn recorded(path: &Path) -> Recorded {
     };
     let number = |tag: &str, from: &str| text(tag, from)?.trim().parse::<u64>().ok();
     let sectorsize_bytes = number("sectorsize", &xml).expect("a sector size") as u32;
-    let memory = Arc::new(Sparse::default());
+    let geometry = number("fwheads", &xml).zip(number("fwsectors", &xml));
+    let memory = Arc::new(Sparse {
+        pieces: Mutex::default(),
+        geometry: geometry
+            .filter(|geometry| geometry.1 != 0)
+            .map(|(heads, sectors)| (heads as i64, sectors as i64)),
+    });
     let mut last = 0;
     for sector in xml.split("<sector>").skip(1) {
         let offset = number("offset", sector).expect("an offset");
@@ -143,23 +162,34 @@ pub fn recorded(path: &Path) -> Recorded {
     }
 }
 
-/// The lines that diskinfo prints for all providers, sorted as a shell sorts device names.
+/// The lines that diskinfo prints for all providers, sorted by name: sector size, media size,
+/// sectors, and where the firmware knew them cylinders, heads and sectors a track.
 pub fn diskinfo(stack: &Stack) -> Vec<String> {
-    let tree = stack.tree();
-    let line = |provider: &ugeom_stack::ProviderView| {
-        let (size, sector) = (provider.mediasize_bytes, provider.sectorsize_bytes);
+    let mut channel = stack.channel(1).expect("a channel");
+    let line = |provider: &ProviderView| {
+        let (size, sector) = (
+            provider.mediasize_bytes,
+            u64::from(provider.sectorsize_bytes),
+        );
+        let opened = stack.open(provider.id, Delta::READ);
+        let opened = opened.expect("open for reading");
+        let mut ask = |name: &str| match channel.attribute(&opened, name) {
+            Ok(Some(AttributeValue::Number(number))) => number as u64,
+            _ => 0,
+        };
+        let (heads, track) = (ask("GEOM::fwheads"), ask("GEOM::fwsectors"));
+        let cylinders = (size / sector).checked_div(heads * track);
+        let geometry = cylinders.map_or_else(String::new, |c| format!("\t{c}\t{heads}\t{track}"));
         format!(
-            "/dev/{}\t{sector}\t{size}\t{}",
+            "/dev/{}\t{sector}\t{size}\t{}{geometry}",
             provider.name,
-            size / u64::from(sector)
+            size / sector
         )
     };
-    let mut lines: Vec<(String, String)> = tree
-        .providers()
-        .map(|provider| (provider.name.clone(), line(provider)))
-        .collect();
-    lines.sort();
-    lines.into_iter().map(|(_, line)| line).collect()
+    let tree = stack.tree();
+    let mut providers: Vec<&ProviderView> = tree.providers().collect();
+    providers.sort_by(|a, b| a.name.cmp(&b.name));
+    providers.into_iter().map(line).collect()
 }
 
 /// Writes bytes to a provider and closes it, so that the classes taste it again.

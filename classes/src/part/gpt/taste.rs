@@ -12,6 +12,8 @@ use ugeom_format::gpt::{Damage, Entry, Finding, Gpt, Side, types};
 use ugeom_format::mbr::{Kind, Mbr};
 use ugeom_stack::{Plan, TasteError, Taster};
 
+/// Sector sizes that disks have.
+const SECTOR_SIZES_BYTES: [u64; 3] = [512, 2048, 4096];
 /// Fewest sectors that can hold a GPT: MBR, two headers, two tables, one sector of a partition.
 const LEAST_SECTORS: u64 = 6;
 
@@ -32,7 +34,8 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         return Ok(None);
     }
     let Some((side, table)) = gpt.best() else {
-        return Err(look::unusable(NAME, taster, neither(&gpt)));
+        let problem = neither(&gpt) + &other_sectors(taster);
+        return Err(look::unusable(NAME, taster, problem));
     };
     let findings = gpt.findings();
     let whole = |finding: &&Finding| !matches!(finding, Finding::Partition { .. });
@@ -96,6 +99,23 @@ fn neither(gpt: &Gpt) -> String {
             "the MBR in sector 0 is a protective one, but there is no GPT; \
              primary: {primary}; backup: {backup}"
         )
+    }
+}
+
+/// Where a header of a disk with other sectors stands, in words.
+fn other_sectors(taster: &mut Taster<'_>) -> String {
+    let own = u64::from(taster.sectorsize_bytes());
+    let has_header = |size: &u64| {
+        let sector = taster.sector(size / own).unwrap_or_default();
+        let header = sector.get((size % own) as usize..);
+        *size != own && header.is_some_and(|bytes| bytes.starts_with(b"EFI PART"))
+    };
+    match SECTOR_SIZES_BYTES.into_iter().find(has_header) {
+        Some(size) => format!(
+            "; the header at byte {size} was made for sectors of {size} bytes, \
+             not of {own} as here"
+        ),
+        None => String::new(),
     }
 }
 

@@ -1,0 +1,498 @@
+//! The partitioning tools of other people against the classes and the writers, through the class
+//! `file`: what sfdisk, sgdisk and parted make is listed here entry by entry, what is made here is
+//! listed by them, and what mkfs leaves in a partition is recognised.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+use ugeom_classes::part::edit::{self, Create, found};
+use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_format::plan::{NewPart, Scheme};
+use ugeom_format::{ebr, mbr};
+use ugeom_stack::{Delta, ProviderView, Tree};
+use ugeom_testkit::program;
+
+const SIZE_BYTES: u64 = 64 << 20;
+
+/// A sparse image in a directory of its own.
+struct Image {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+impl Image {
+    fn new() -> Image {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("disk.img");
+        let file = std::fs::File::create(&path).expect("an image");
+        file.set_len(SIZE_BYTES).expect("a size");
+        Image {
+            path,
+            _folder: folder,
+        }
+    }
+
+    fn open(&self, options: &str, writable: bool) -> Target {
+        let options_of = TargetOptions {
+            writable,
+            ..TargetOptions::default()
+        };
+        let text = format!("{}{options}", self.path.display());
+        open_target(&text, &options_of).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// What the classes list: what follows the image's name, first sector counted from the
+    /// beginning of the disk, and sectors.
+    fn listed(&self, options: &str) -> Vec<(String, u64, u64)> {
+        let target = self.open(options, false);
+        assert!(
+            target.stack.taste_errors().is_empty(),
+            "{:?}",
+            target.stack.taste_errors()
+        );
+        let tree = target.stack.tree();
+        let parts = tree
+            .providers()
+            .filter(|provider| provider.id != target.bottom);
+        parts.map(|part| place(&tree, part, &target.name)).collect()
+    }
+
+    /// Changes the image's table, and closes it.
+    fn edit<R>(
+        &self,
+        options: &str,
+        with: impl FnOnce(&mut ugeom_stack::Channel, &ugeom_stack::Opened) -> R,
+    ) -> R {
+        let target = self.open(options, true);
+        let mut channel = target.stack.channel(1).expect("a channel");
+        let opened = target
+            .stack
+            .open(target.top, Delta::READ_WRITE)
+            .expect("open for writing");
+        with(&mut channel, &opened)
+    }
+
+    /// Runs a tool on the image and answers with what it printed.
+    fn run(&self, test: &str, tool: &str, arguments: &[&str], input: &str) -> Option<String> {
+        let mut command = Command::new(program(test, tool)?);
+        command.args(arguments).arg(&self.path);
+        Some(output(command, input))
+    }
+
+    /// `parted` takes its commands after the file.
+    fn parted(&self, test: &str, commands: &[&str]) -> Option<String> {
+        let mut command = Command::new(program(test, "parted")?);
+        command.arg("-ms").arg(&self.path).args(commands);
+        Some(output(command, ""))
+    }
+
+    fn json(&self, test: &str, options: &[&str]) -> Option<Value> {
+        let arguments = [options, &["--json"]].concat();
+        let text = self.run(test, "sfdisk", &arguments, "")?;
+        let parsed: Value = serde_json::from_str(&text).expect("JSON");
+        Some(parsed["partitiontable"].clone())
+    }
+}
+
+fn output(mut command: Command, input: &str) -> String {
+    let pipes = [Stdio::piped(), Stdio::piped(), Stdio::piped()];
+    let [stdin, stdout, stderr] = pipes;
+    let child = command
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        .spawn();
+    let mut child = child.expect("the tool runs");
+    let mut pipe = child.stdin.take().expect("a pipe");
+    pipe.write_all(input.as_bytes())
+        .expect("it reads its script");
+    drop(pipe);
+    let output = child.wait_with_output().expect("it ends");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn place(tree: &Tree, part: &ProviderView, disk: &str) -> (String, u64, u64) {
+    let unit = u64::from(part.sectorsize_bytes);
+    let name = part.name.strip_prefix(disk).expect("the disk's name first");
+    (
+        name.to_owned(),
+        absolute_bytes(tree, part) / unit,
+        part.mediasize_bytes / unit,
+    )
+}
+
+/// Where a partition begins on the disk, through all tables below it.
+fn absolute_bytes(tree: &Tree, part: &ProviderView) -> u64 {
+    let fact = |name: &str| part.config.iter().find(|fact| fact.0 == name);
+    let Some((_, offset)) = fact("offset") else {
+        return 0;
+    };
+    let geom = tree.geom(part.geom).expect("its geom");
+    let below = geom.consumers[0].provider.expect("a provider below");
+    let below = tree
+        .providers()
+        .find(|provider| provider.id == below)
+        .expect("it");
+    offset.parse::<u64>().expect("a number") + absolute_bytes(tree, below)
+}
+
+/// Number, start and size of the entries in sfdisk's JSON.
+fn entries(table: &Value) -> Vec<(u64, u64, u64)> {
+    let entries = table["partitions"].as_array().expect("partitions");
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let index = |entry: &Value| {
+        let node = entry["node"].as_str().expect("a node");
+        let (_, index) = node.rsplit_once(".img").expect("the image's name");
+        index.parse().expect("a number")
+    };
+    entries
+        .iter()
+        .map(|e| (index(e), number(&e["start"]), number(&e["size"])))
+        .collect()
+}
+
+/// The same of `parted -ms ... unit s print`.
+fn parted_entries(text: &str) -> Vec<(u64, u64, u64)> {
+    let number = |field: &str| field.trim_end_matches('s').parse().expect("a number");
+    let rows = text
+        .lines()
+        .skip(2)
+        .map(|line| line.split(':').collect::<Vec<&str>>());
+    rows.map(|row| (number(row[0]), number(row[1]), number(row[3])))
+        .collect()
+}
+
+/// Ours in the same form: what follows the letter is the number.
+fn numbered(listed: &[(String, u64, u64)], letter: char) -> Vec<(u64, u64, u64)> {
+    let number = |name: &str| name.strip_prefix(letter)?.parse().ok();
+    let mut rows: Vec<(u64, u64, u64)> = listed
+        .iter()
+        .map(|(name, start, size)| (number(name).expect("a number"), *start, *size))
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+fn part(kind: &str, start: u64, sectors: u64) -> NewPart {
+    NewPart {
+        start: Some(start),
+        sectors: Some(sectors),
+        kind: kind.to_owned(),
+        ..NewPart::default()
+    }
+}
+
+const LOGICAL: &str = "label: dos
+start=2048, size=4096, type=83, bootable
+start=8192, size=2048, type=b
+start=16384, size=100000, type=f
+start=18432, size=4096, type=83
+start=24576, size=4096, type=82
+start=40960, size=8192, type=c
+";
+
+#[test]
+fn logical_partitions_made_by_sfdisk_are_listed() {
+    let test = "logical_partitions_made_by_sfdisk_are_listed";
+    let image = Image::new();
+    if image.run(test, "sfdisk", &["-q"], LOGICAL).is_none() {
+        return;
+    }
+    let theirs = entries(&image.json(test, &[]).expect("it ran before"));
+    let listed = image.listed("");
+    assert_eq!(numbered(&listed, 's'), theirs);
+    assert_eq!(theirs.last(), Some(&(7, 40_960, 8192)));
+}
+
+#[test]
+fn a_gpt_of_128_partitions_made_by_sgdisk_is_listed_with_labels_and_guids() {
+    let test = "a_gpt_of_128_partitions_made_by_sgdisk_is_listed_with_labels_and_guids";
+    let image = Image::new();
+    let mut arguments = vec!["-a1".to_owned()];
+    for number in 1..=128 {
+        let start = 2048 + 900 * number;
+        arguments.push(format!("-n{number}:{start}:{}", start + 700 + number));
+        arguments.push(format!("-c{number}:Teil \u{e4}{number}"));
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if image.run(test, "sgdisk", &arguments, "").is_none() {
+        return;
+    }
+    let listed = image.listed("");
+    assert_eq!(listed.len(), 128);
+    let Some(table) = image.json(test, &[]) else {
+        return;
+    };
+    assert_eq!(numbered(&listed, 'p'), entries(&table));
+    let target = image.open("", false);
+    let tree = target.stack.tree();
+    for theirs in table["partitions"].as_array().expect("partitions") {
+        let node = theirs["node"].as_str().expect("a node");
+        let (_, number) = node.rsplit_once(".img").expect("a number");
+        let ours = tree
+            .provider(&format!("disk.imgp{number}"))
+            .expect("the same partition");
+        let facts: BTreeMap<&str, &str> = ours
+            .config
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(facts["label"], theirs["name"]);
+        assert_eq!(facts["rawuuid"].to_uppercase(), theirs["uuid"]);
+        assert_eq!(facts["rawtype"].to_uppercase(), theirs["type"]);
+        assert_eq!(ours.mark, None);
+    }
+}
+
+#[test]
+fn tables_with_large_sectors_made_by_fdisk_are_listed() {
+    let test = "tables_with_large_sectors_made_by_fdisk_are_listed";
+    let gpt = "g\nn\n1\n256\n+1M\nn\n128\n1024\n+2M\nw\n";
+    let mbr = "o\nn\np\n1\n256\n+1M\nn\ne\n2\n1024\n+40M\nn\nl\n2048\n+1M\n\
+               n\nl\n4096\n+2M\nw\n";
+    for (script, numbers, letter) in [(gpt, &[1, 128][..], 'p'), (mbr, &[1, 2, 5, 6], 's')] {
+        let image = Image::new();
+        if image.run(test, "fdisk", &["-b", "4096"], script).is_none() {
+            return;
+        }
+        let list = ["-b", "4096", "-o", "Start,Sectors", "-l"];
+        let text = image.run(test, "fdisk", &list, "").expect("it ran before");
+        let rows = text
+            .lines()
+            .skip_while(|line| !line.trim_start().starts_with("Start"));
+        let theirs: Vec<(u64, u64, u64)> = rows
+            .skip(1)
+            .zip(numbers)
+            .map(|(row, number)| {
+                let mut fields = row
+                    .split_whitespace()
+                    .map(|field| field.parse().expect("one"));
+                let mut next = || fields.next().expect("a field");
+                (*number, next(), next())
+            })
+            .collect();
+        assert_eq!(theirs.len(), numbers.len(), "{text}");
+        assert_eq!(numbered(&image.listed("?sectorsize=4096"), letter), theirs);
+    }
+}
+
+#[test]
+fn a_disklabel_made_by_parted_is_listed() {
+    let test = "a_disklabel_made_by_parted_is_listed";
+    let image = Image::new();
+    let made = image.parted(
+        test,
+        &[
+            "mklabel", "bsd", "mkpart", "ext2", "1MiB", "10MiB", "mkpart", "ext2", "10MiB", "20MiB",
+        ],
+    );
+    if made.is_none() {
+        return;
+    }
+    let text = image
+        .parted(test, &["unit", "s", "print"])
+        .expect("it ran before");
+    let letters: Vec<(u64, u64, u64)> = image
+        .listed("")
+        .into_iter()
+        .map(|(name, start, size)| (u64::from(name.as_bytes()[0] - b'a') + 1, start, size))
+        .collect();
+    assert_eq!(letters, parted_entries(&text));
+    assert_eq!(letters.len(), 2);
+}
+
+#[test]
+fn an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted() {
+    let test = "an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted";
+    let image = Image::new();
+    image.edit("", |channel, opened| {
+        let gpt = Create {
+            scheme: Scheme::Gpt,
+            entries: None,
+            force: false,
+        };
+        edit::create(channel, opened, &gpt).expect("a GPT");
+        for number in 0..128 {
+            let mut new = part("linux-data", 2048 + 100 * number, 50 + number / 3);
+            new.label = Some(format!("daten \u{fc} {number}"));
+            edit::add(channel, opened, None, &new).expect("a partition");
+        }
+        for index in [1, 77, 128] {
+            edit::delete(channel, opened, None, index).expect("deleted");
+        }
+    });
+    let listed = numbered(&image.listed(""), 'p');
+    assert_eq!(listed.len(), 125);
+    if let Some(text) = image.run(test, "sgdisk", &["-v"], "") {
+        assert!(text.contains("No problems found"), "{text}");
+    }
+    if let Some(table) = image.json(test, &[]) {
+        assert_eq!(entries(&table), listed);
+        assert_eq!(table["partitions"][0]["name"], "daten \u{fc} 1");
+    }
+    if let Some(text) = image.parted(test, &["unit", "s", "print"]) {
+        assert_eq!(parted_entries(&text), listed, "{text}");
+    }
+}
+
+#[test]
+fn an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted() {
+    let test = "an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted";
+    let image = Image::new();
+    image.edit("", |channel, opened| {
+        let table = Create {
+            scheme: Scheme::Mbr,
+            entries: None,
+            force: false,
+        };
+        edit::create(channel, opened, &table).expect("an MBR");
+        for new in [
+            part("freebsd", 63, 5000),
+            part("!131", 8192, 4096),
+            part("ebr", 20_000, 50_000),
+        ] {
+            edit::add(channel, opened, None, &new).expect("a slice");
+        }
+    });
+    let logicals: Vec<ebr::NewLogical> = (0..5)
+        .map(|n| ebr::NewLogical {
+            ebr_lba: 20_000 + 4000 * n,
+            start: 20_063 + 4000 * n,
+            sectors: 3900,
+            kind: mbr::PartType::LINUX,
+        })
+        .collect();
+    let chain = ebr::encode_chain(20_000, &logicals, mbr::Geometry::LBA_ASSIST).expect("a chain");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&image.path)
+        .expect("the image");
+    for (lba, record) in chain {
+        file.write_all_at(&record, lba * 512).expect("a write");
+    }
+    drop(file);
+    let listed = numbered(&image.listed(""), 's');
+    assert_eq!(listed.len(), 8);
+    if let Some(table) = image.json(test, &[]) {
+        assert_eq!(entries(&table), listed);
+    }
+    if let Some(text) = image.parted(test, &["unit", "s", "print"]) {
+        assert_eq!(parted_entries(&text), listed, "{text}");
+    }
+}
+
+#[test]
+fn an_edited_disklabel_is_read_by_sfdisk() {
+    let test = "an_edited_disklabel_is_read_by_sfdisk";
+    let image = Image::new();
+    image.edit("", |channel, opened| {
+        let label = Create {
+            scheme: Scheme::Bsd,
+            entries: Some(8),
+            force: false,
+        };
+        edit::create(channel, opened, &label).expect("a label");
+        for new in [
+            part("freebsd-ufs", 16, 1000),
+            part("freebsd-swap", 2000, 3000),
+        ] {
+            edit::add(channel, opened, None, &new).expect("a partition");
+        }
+    });
+    let letters: Vec<(u64, u64, u64)> = image
+        .listed("")
+        .into_iter()
+        .map(|(name, start, size)| (u64::from(name.as_bytes()[0] - b'a') + 1, start, size))
+        .collect();
+    assert_eq!(
+        letters,
+        [(1, 16, 1000), (2, 2000, 3000), (3, 0, SIZE_BYTES / 512)]
+    );
+    if let Some(table) = image.json(test, &[]) {
+        assert_eq!(table["label"], "bsd");
+        assert_eq!(entries(&table), letters);
+    }
+}
+
+#[test]
+fn sgdisk_is_content_with_what_recover_wrote() {
+    let test = "sgdisk_is_content_with_what_recover_wrote";
+    let image = Image::new();
+    let arguments = ["-n1:2048:+1M", "-c1:first", "-n3:0:+2M"];
+    if image.run(test, "sgdisk", &arguments, "").is_none() {
+        return;
+    }
+    let before = std::fs::read(&image.path).expect("the image");
+    for lba in [1, 2, SIZE_BYTES / 512 - 1, SIZE_BYTES / 512 - 33] {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(&image.path)
+            .expect("the image");
+        file.write_all_at(&[0xee; 512], lba * 512).expect("a write");
+        drop(file);
+        let repaired = image.edit("", edit::recover).expect("recovered");
+        assert_eq!(repaired.len(), 1, "{repaired:?}");
+        let text = image
+            .run(test, "sgdisk", &["-v"], "")
+            .expect("it ran before");
+        assert!(text.contains("No problems found"), "{text}");
+        assert_eq!(
+            std::fs::read(&image.path).expect("the image")[512..],
+            before[512..]
+        );
+    }
+}
+
+#[test]
+fn what_mkfs_made_in_a_partition_is_recognised() {
+    let test = "what_mkfs_made_in_a_partition_is_recognised";
+    for (tool, arguments, what) in [
+        ("mkfs.ext4", &["-q", "-F"][..], "an ext4 file system"),
+        ("mkfs.vfat", &[][..], "a FAT file system"),
+        ("mkswap", &[][..], "a swap area"),
+    ] {
+        let Some(tool) = program(test, tool) else {
+            continue;
+        };
+        let image = Image::new();
+        let inner = image.path.with_file_name("partition");
+        let file = std::fs::File::create(&inner).expect("a partition");
+        file.set_len(16 << 20).expect("a size");
+        let mut command = Command::new(tool);
+        command.args(arguments).arg(&inner);
+        output(command, "");
+        image.edit("", |channel, opened| {
+            let gpt = Create {
+                scheme: Scheme::Gpt,
+                entries: None,
+                force: false,
+            };
+            edit::create(channel, opened, &gpt).expect("a GPT");
+            edit::add(channel, opened, None, &part("linux-data", 2048, 32_768)).expect("a part");
+        });
+        let contents = std::fs::read(&inner).expect("the partition");
+        let file = std::fs::File::options()
+            .write(true)
+            .open(&image.path)
+            .expect("the image");
+        file.write_all_at(&contents, 2048 * 512).expect("a write");
+        let target = image.open("", false);
+        let provider = target.stack.find("disk.imgp1").expect("the partition");
+        let opened = target
+            .stack
+            .open(provider, Delta::READ)
+            .expect("open for reading");
+        let mut channel = target.stack.channel(1).expect("a channel");
+        let found = found::look(&mut channel, &opened).expect("a look");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].what, what);
+        let mut read = vec![0; contents.len()];
+        channel.read(&opened, 0, &mut read).expect("all of it");
+        assert!(read == contents, "the partition is read as it was written");
+    }
+}
