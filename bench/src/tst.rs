@@ -82,7 +82,7 @@ impl Tst {
     }
 }
 
-/// The whole program: nanoseconds of one loop. Print it with [`line`].
+/// The whole program: nanoseconds of one loop. Print it with [`line()`].
 ///
 /// # Errors
 /// [`BenchError::Os`] when the file cannot be opened or read, [`BenchError::Short`] when it has

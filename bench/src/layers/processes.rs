@@ -44,7 +44,11 @@ pub fn run_in_processes(
             budget_ns,
             ..options.clone()
         };
-        let document = one(command(&options), number)?;
+        let document = match one(command(&options), number) {
+            // It was stopped before it had a round; the processes before it count.
+            Err(_) if control.is_cancelled() && whole.is_some() => break,
+            result => result?,
+        };
         whole = Some(match whole {
             None => document,
             Some(whole) => join(whole, document)?,
@@ -171,5 +175,32 @@ mod tests {
             error.starts_with("cell process 2: it ended with exit status: 1"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_process_that_is_stopped_early_leaves_those_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("first");
+        std::fs::write(&path, prepared(1)).unwrap();
+        let cancelled = AtomicBool::new(false);
+        let mut started = 0;
+        let mut command = |_: &Options| {
+            started += 1;
+            if started == 1 {
+                let mut cat = Command::new("cat");
+                cat.arg(&path);
+                return cat;
+            }
+            cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+            Command::new("false")
+        };
+        let mut progress = |_: &Progress<'_>| {};
+        let mut control = Control {
+            progress: &mut progress,
+            cancelled: &cancelled,
+        };
+        let document =
+            run_in_processes(&Options::default(), 5, &mut command, &mut control).unwrap();
+        assert_eq!((document.processes.len(), started), (1, 2));
     }
 }

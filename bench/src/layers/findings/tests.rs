@@ -181,3 +181,48 @@ fn a_document_comes_back_from_its_text() {
     );
     assert!(Document::from_json("{", "layers").is_err());
 }
+
+/// All keys of a document that are names of fields.
+fn keys(value: &serde_json::Value, found: &mut std::collections::BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                found.insert(key.clone());
+                keys(value, found);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_and_figure_of_a_document_is_described() {
+    let page = include_str!("../../../../docs/results.md");
+    let words: Vec<&str> = page
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    let document = computed(12);
+    let mut found = std::collections::BTreeSet::new();
+    keys(&serde_json::to_value(&document).unwrap(), &mut found);
+    assert!(found.len() > 40);
+    for key in &found {
+        assert!(
+            words.contains(&key.as_str()),
+            "docs/results.md has no word on the field {key}"
+        );
+    }
+    for figure in &document.figures {
+        let group = figure.id.split('.').next().unwrap();
+        let told = [format!("`{group}."), format!("`{group}`")];
+        let is_told = told.iter().any(|word| page.contains(word.as_str()));
+        assert!(is_told, "docs/results.md has no word on {}", figure.id);
+    }
+    for cell in &document.processes[0].cells {
+        let group = cell.split('/').next().unwrap();
+        assert!(
+            page.contains(&format!("`{group}/")),
+            "docs/results.md has no word on {cell}"
+        );
+    }
+}

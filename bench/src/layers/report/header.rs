@@ -128,7 +128,9 @@ pub(super) fn doubts(document: &Document) -> Vec<String> {
         ));
     }
     if document.noise.is_some_and(|noise| noise.order_matters()) {
-        doubts.push("two cells that do the same differ, so that as much of any difference may be an accident".to_owned());
+        let words = "two cells that do the same differ, so that as much of any difference may be \
+                     an accident";
+        doubts.push(words.to_owned());
     }
     doubts
 }

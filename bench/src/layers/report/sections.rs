@@ -286,8 +286,8 @@ fn mail() -> Option<String> {
     }
     let mut out = paragraph(
         "THE MAIL OF 2002 JUDGED: Its own eight rows, from number, average and deviation, 95 %. \
-         Its \"about 800 nsec\" a layer is the mean of a step that is not proven and one that is; and \
-         the control, which passes no layer, moved as well.",
+         Its \"about 800 nsec\" a layer is the mean of a step that is not proven and one that is; \
+         and the control, which passes no layer, moved as well.",
         0,
         2,
     );
