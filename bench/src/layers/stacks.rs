@@ -223,3 +223,70 @@ impl Class for Capture {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(stack: &Stack, provider: ProviderId) -> Vec<u8> {
+        read_at(stack, provider, 0)
+    }
+
+    fn read_at(stack: &Stack, provider: ProviderId, offset: u64) -> Vec<u8> {
+        let opened = stack.open(provider, Delta::READ).unwrap();
+        let mut sector = vec![0; 512];
+        let got = stack.channel(1).unwrap().read(&opened, offset, &mut sector);
+        assert_eq!(got.unwrap(), 512);
+        sector
+    }
+
+    #[test]
+    fn the_chain_reads_what_lies_where_its_tables_say() {
+        let Labelled { stack, chain } = labelled(Mode::direct(Statistics::Counts)).unwrap();
+        let image = image().unwrap();
+        let slice = 63 * 512;
+        assert_eq!(read(&stack, chain[0]), image[..512]);
+        assert_eq!(read(&stack, chain[1]), image[slice..slice + 512]);
+        assert_eq!(
+            read(&stack, chain[2]),
+            [FILLING; 512],
+            "initialised, as in 2002"
+        );
+        assert!(stack.taste_errors().is_empty());
+    }
+
+    #[test]
+    fn each_slicer_of_a_pile_moves_a_read_further() {
+        let Pile { stack, levels } = slicers(8, Mode::direct(Statistics::Off)).unwrap();
+        assert_eq!(levels.len(), 9);
+        // Written through the top, it is found from each level where that level's slicers put it.
+        write(&stack, levels[8], &[0xC3; 512]).unwrap();
+        for (level, provider) in levels.iter().enumerate() {
+            let offset = (8 - level as u64) * 63 * 512;
+            assert_eq!(
+                read_at(&stack, *provider, offset),
+                [0xC3; 512],
+                "level {level}"
+            );
+        }
+        let tree = stack.tree();
+        let is_slicer =
+            |geom: &&ugeom_stack::GeomView| geom.class == "MBR" && geom.name.starts_with("pile");
+        assert_eq!(tree.geoms.iter().filter(is_slicer).count(), 8);
+        assert!(
+            super::slicers(40, Mode::direct(Statistics::Off)).is_err(),
+            "1 MiB is too small"
+        );
+    }
+
+    #[test]
+    fn a_pile_of_nops_reaches_the_disk() {
+        for hook in [false, true] {
+            let pile = nops(3, hook, Mode::direct(Statistics::Counts)).unwrap();
+            let top = *pile.levels.last().unwrap();
+            assert_eq!(read(&pile.stack, top), [FILLING; 512]);
+            let totals = pile.stack.statistics(pile.levels[0]).unwrap();
+            assert!(totals.operations[ugeom_stack::Command::Read as usize] > 0);
+        }
+    }
+}
