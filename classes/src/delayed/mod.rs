@@ -20,14 +20,12 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use start::Delayed;
-
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, OptionDoc, Role};
 use crate::spec::Options;
 use state::{Held, Order};
 use std::sync::Arc;
-use ugeom_stack::{Plan, ProviderPlan, ProviderView};
+use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request};
 
 /// The registry's line.
 pub const ENTRY: ClassEntry = ClassEntry {
@@ -63,6 +61,53 @@ const DEPTH: u64 = 8;
 const DEPTH_MAX: u64 = 1 << 20;
 /// How long requests wait for others when nothing is said, ns.
 const DELAY_NS: u64 = 100_000;
+
+/// The geom.
+pub struct Delayed {
+    order: Order,
+    held: Held,
+}
+
+impl Delayed {
+    const fn new(order: Order, held: Held) -> Self {
+        Self { order, held }
+    }
+}
+
+impl Geom for Delayed {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::down(request)
+    }
+
+    fn wants_done(&self) -> bool {
+        true
+    }
+
+    fn done(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::up(&self.held, request)
+    }
+
+    fn cancel(&self, id: BioId) {
+        self.held.cancel(id);
+    }
+
+    /// It keeps nothing of what passes, so a writer below does not make it wrong.
+    fn survives_spoil(&self) -> bool {
+        true
+    }
+
+    fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        Some(vec![(mediasize_bytes, None)])
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        vec![
+            ("Seed".into(), self.order.seed.to_string()),
+            ("Depth".into(), self.order.depth.to_string()),
+            ("DelayNs".into(), self.order.delay_ns.to_string()),
+        ]
+    }
+}
 
 fn build(
     _context: &mut BuildContext<'_>,

@@ -25,16 +25,16 @@ mod state;
 mod tests;
 
 pub use drive::{Drive, Parameters, Work};
-pub use start::Disk;
 pub use state::{Poll, Queue};
 
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, Role};
 use crate::spec::Options;
 use options::Settings;
-use std::sync::Arc;
+use start::Simulation;
+use std::sync::{Arc, Mutex};
 use ugeom_machine::region::Region;
-use ugeom_stack::{Plan, ProviderPlan};
+use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, Request};
 
 /// The registry's line.
 pub const ENTRY: ClassEntry = ClassEntry {
@@ -47,6 +47,68 @@ pub const ENTRY: ClassEntry = ClassEntry {
     build: Build::Bottom(build),
     taste: None,
 };
+
+/// The geom of a simulated drive.
+pub struct Disk {
+    parameters: Parameters,
+    region: Option<Region>,
+    simulation: Mutex<Simulation>,
+}
+
+impl Disk {
+    /// A drive with its data in `region`, or without data: it reads as zeroes.
+    #[must_use]
+    pub const fn new(parameters: Parameters, region: Option<Region>) -> Self {
+        Self {
+            parameters,
+            region,
+            simulation: Mutex::new(Simulation::new(parameters)),
+        }
+    }
+}
+
+impl Geom for Disk {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        self.submit(request)
+    }
+
+    fn resume(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        self.look(request)
+    }
+
+    fn cancel(&self, id: BioId) {
+        self.lock().cancel(id);
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        let Parameters {
+            size_bytes: _,
+            overhead_ns,
+            rate_bytes_per_second,
+            seek_ns,
+            seek_track_ns,
+            revolutions_per_minute,
+            buffer_bytes,
+            queue,
+        } = self.parameters;
+        vec![
+            ("OverheadNs".into(), overhead_ns.to_string()),
+            (
+                "RateBytesPerSecond".into(),
+                rate_bytes_per_second.to_string(),
+            ),
+            ("SeekNs".into(), seek_ns.to_string()),
+            ("SeekTrackNs".into(), seek_track_ns.to_string()),
+            (
+                "RevolutionsPerMinute".into(),
+                revolutions_per_minute.to_string(),
+            ),
+            ("BufferBytes".into(), buffer_bytes.to_string()),
+            ("Queue".into(), queue.to_string()),
+            ("Data".into(), u8::from(self.region.is_some()).to_string()),
+        ]
+    }
+}
 
 fn build(context: &mut BuildContext<'_>, options: Options<'_>) -> Result<Plan, BuildError> {
     let settings = Settings::read(options)?;

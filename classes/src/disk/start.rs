@@ -1,28 +1,19 @@
 //! The data path of `disk`: requests wait among the timers of their thread until the model says
 //! that they are finished, and move their data then.
 
+use super::Disk;
 use super::drive::{Drive, Parameters, Work};
 use super::state::{Poll, Queue};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 use ugeom_machine::clock;
-use ugeom_machine::region::Region;
-use ugeom_stack::{
-    AttributeValue, BioId, Command, Cx, Errno, Extent, ExtentKind, Geom, Next, Request,
-};
+use ugeom_stack::{AttributeValue, BioId, Command, Errno, Extent, ExtentKind, Next, Request};
 
 /// The most lateness that is made up for, ns. What is later than this was not a sleep that took
 /// too long, but a machine that did something else.
 const LATE_MAX_NS: u64 = 10_000_000;
 
-/// The geom of a simulated drive.
-pub struct Disk {
-    parameters: Parameters,
-    region: Option<Region>,
-    simulation: Mutex<Simulation>,
-}
-
 /// The model, and how it lies to the clock.
-struct Simulation {
+pub(super) struct Simulation {
     queue: Queue<BioId>,
     /// How much later than it was due the last request was seen to be finished, ns. Timers wake up
     /// late, by 50 us and more; a drive does not. So the model's time is behind the clock by as
@@ -31,19 +22,54 @@ struct Simulation {
     late_ns: u64,
 }
 
-impl Disk {
-    /// A drive with its data in `region`, or without data: it reads as zeroes.
-    #[must_use]
-    pub const fn new(parameters: Parameters, region: Option<Region>) -> Self {
-        let queue = Queue::new(Drive::new(parameters));
+impl Simulation {
+    /// A drive that nothing was asked of yet.
+    pub const fn new(parameters: Parameters) -> Self {
         Self {
-            parameters,
-            region,
-            simulation: Mutex::new(Simulation { queue, late_ns: 0 }),
+            queue: Queue::new(Drive::new(parameters)),
+            late_ns: 0,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Simulation> {
+    /// Forgets a request.
+    pub fn cancel(&mut self, id: BioId) {
+        self.queue.cancel(id);
+    }
+}
+
+impl Disk {
+    /// Puts a request in the queue, or answers what the drive knows by itself.
+    pub(super) fn submit(&self, request: Request<'_>) -> Next {
+        let (offset_bytes, length_bytes) = (request.offset(), request.length());
+        let work = match request.command() {
+            Command::Read => Work::Read {
+                offset_bytes,
+                length_bytes,
+            },
+            Command::Write => Work::Write {
+                offset_bytes,
+                length_bytes,
+            },
+            Command::Delete | Command::Zero | Command::Flush => Work::Command,
+            Command::GetAttr | Command::Extents => return self.answer(request),
+        };
+        let now_ns = clock::now_ns();
+        let mut simulation = self.lock();
+        let asked_ns = now_ns.saturating_sub(simulation.late_ns);
+        simulation.queue.arrive(request.id(), work, asked_ns);
+        let poll = simulation.queue.poll(request.id(), now_ns);
+        drop(simulation);
+        self.follow(request, poll, now_ns)
+    }
+
+    /// Asks the model again about a request whose moment may have come.
+    pub(super) fn look(&self, request: Request<'_>) -> Next {
+        let now_ns = clock::now_ns();
+        let poll = self.lock().queue.poll(request.id(), now_ns);
+        self.follow(request, poll, now_ns)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Simulation> {
         // The model has no step at which it could panic.
         self.simulation
             .lock()
@@ -111,69 +137,5 @@ impl Disk {
             at += length_bytes;
         }
         request.finish()
-    }
-}
-
-impl Geom for Disk {
-    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
-        let (offset_bytes, length_bytes) = (request.offset(), request.length());
-        let work = match request.command() {
-            Command::Read => Work::Read {
-                offset_bytes,
-                length_bytes,
-            },
-            Command::Write => Work::Write {
-                offset_bytes,
-                length_bytes,
-            },
-            Command::Delete | Command::Zero | Command::Flush => Work::Command,
-            Command::GetAttr | Command::Extents => return self.answer(request),
-        };
-        let now_ns = clock::now_ns();
-        let mut simulation = self.lock();
-        let asked_ns = now_ns.saturating_sub(simulation.late_ns);
-        simulation.queue.arrive(request.id(), work, asked_ns);
-        let poll = simulation.queue.poll(request.id(), now_ns);
-        drop(simulation);
-        self.follow(request, poll, now_ns)
-    }
-
-    fn resume(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
-        let now_ns = clock::now_ns();
-        let poll = self.lock().queue.poll(request.id(), now_ns);
-        self.follow(request, poll, now_ns)
-    }
-
-    fn cancel(&self, id: BioId) {
-        self.lock().queue.cancel(id);
-    }
-
-    fn config(&self) -> Vec<(String, String)> {
-        let Parameters {
-            size_bytes: _,
-            overhead_ns,
-            rate_bytes_per_second,
-            seek_ns,
-            seek_track_ns,
-            revolutions_per_minute,
-            buffer_bytes,
-            queue,
-        } = self.parameters;
-        vec![
-            ("OverheadNs".into(), overhead_ns.to_string()),
-            (
-                "RateBytesPerSecond".into(),
-                rate_bytes_per_second.to_string(),
-            ),
-            ("SeekNs".into(), seek_ns.to_string()),
-            ("SeekTrackNs".into(), seek_track_ns.to_string()),
-            (
-                "RevolutionsPerMinute".into(),
-                revolutions_per_minute.to_string(),
-            ),
-            ("BufferBytes".into(), buffer_bytes.to_string()),
-            ("Queue".into(), queue.to_string()),
-            ("Data".into(), u8::from(self.region.is_some()).to_string()),
-        ]
     }
 }

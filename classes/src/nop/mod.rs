@@ -24,15 +24,15 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use start::{Faulty, Pass};
-pub use state::Faults;
+pub use state::{Faults, Window};
 
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, Role};
 use crate::spec::Options;
 use options::Settings;
+use state::Decider;
 use std::sync::Arc;
-use ugeom_stack::{Command, Geom, Plan, ProviderPlan, ProviderView, Totals};
+use ugeom_stack::{Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals};
 
 /// The registry's line.
 pub const ENTRY: ClassEntry = ClassEntry {
@@ -45,6 +45,92 @@ pub const ENTRY: ClassEntry = ClassEntry {
     build: Build::Layer(build),
     taste: None,
 };
+
+/// The geom that only translates.
+pub struct Pass {
+    window: Window,
+    hook: bool,
+}
+
+impl Pass {
+    /// Shows a part of the provider below. With `hook` it also asks to see requests come back,
+    /// and does nothing then: what a completion hook costs.
+    #[must_use]
+    pub const fn new(window: Window, hook: bool) -> Self {
+        Self { window, hook }
+    }
+}
+
+impl Geom for Pass {
+    #[inline]
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::translate(self.window.offset_bytes, request)
+    }
+
+    fn wants_done(&self) -> bool {
+        self.hook
+    }
+
+    /// It keeps nothing of what it passes on, so a writer below does not make it wrong. gnop has
+    /// no `spoiled` method either.
+    fn survives_spoil(&self) -> bool {
+        true
+    }
+
+    fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        self.window.resized(mediasize_bytes)
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        vec![("Offset".into(), self.window.offset_bytes.to_string())]
+    }
+}
+
+/// The geom that decides about each read and write whether it fails, is delayed, or passes.
+pub struct Faulty {
+    pass: Pass,
+    decider: Decider,
+}
+
+impl Faulty {
+    /// As [`Pass::new`], with faults.
+    #[must_use]
+    pub const fn new(window: Window, hook: bool, faults: Faults) -> Self {
+        Self {
+            pass: Pass::new(window, hook),
+            decider: Decider::new(faults),
+        }
+    }
+}
+
+impl Geom for Faulty {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::decide(&self.decider, self.pass.window.offset_bytes, request)
+    }
+
+    /// The delay is over.
+    fn resume(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        self.pass.start(request, cx)
+    }
+
+    fn wants_done(&self) -> bool {
+        self.pass.wants_done()
+    }
+
+    fn survives_spoil(&self) -> bool {
+        self.pass.survives_spoil()
+    }
+
+    fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        self.pass.resize(mediasize_bytes)
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        let mut config = self.pass.config();
+        config.extend(self.decider.config());
+        config
+    }
+}
 
 fn build(
     _context: &mut BuildContext<'_>,
@@ -70,37 +156,6 @@ fn build(
         geom,
         providers: vec![provider],
     })
-}
-
-/// The part of the provider below that is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Where it begins, bytes.
-    pub offset_bytes: u64,
-    /// How much of it was asked for, bytes; 0 for all that there is.
-    pub explicit_bytes: u64,
-    /// The size of a sector, bytes.
-    pub sectorsize_bytes: u32,
-}
-
-impl Window {
-    /// The size of the media over one of `below_bytes`, in whole sectors.
-    #[must_use]
-    pub fn size_bytes(&self, below_bytes: u64) -> u64 {
-        let size_bytes = match self.explicit_bytes {
-            0 => below_bytes.saturating_sub(self.offset_bytes),
-            explicit => explicit,
-        };
-        size_bytes - size_bytes % u64::from(self.sectorsize_bytes)
-    }
-
-    /// What becomes of the media when the one below has a new size, as `Geom::resize` says it: a
-    /// size that was asked for stays, and without room for it the geom cannot.
-    #[must_use]
-    pub fn resized(&self, below_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
-        let needed_bytes = self.offset_bytes.saturating_add(self.explicit_bytes);
-        (needed_bytes <= below_bytes).then(|| vec![(self.size_bytes(below_bytes), None)])
-    }
 }
 
 /// gnop's counters of a nop provider, from what the stack counted (`g_nop_dumpconf`).

@@ -1,8 +1,39 @@
-//! Which requests `nop` fails or delays: probabilities, a countdown, and a seed that makes the
-//! choice the same in every run.
+//! What `nop` shows of the provider below, and which requests it fails or delays: probabilities, a
+//! countdown, and a seed that makes the choice the same in every run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use ugeom_stack::{Command, Errno};
+
+/// The part of the provider below that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Where it begins, bytes.
+    pub offset_bytes: u64,
+    /// How much of it was asked for, bytes; 0 for all that there is.
+    pub explicit_bytes: u64,
+    /// The size of a sector, bytes.
+    pub sectorsize_bytes: u32,
+}
+
+impl Window {
+    /// The size of the media over one of `below_bytes`, in whole sectors.
+    #[must_use]
+    pub fn size_bytes(&self, below_bytes: u64) -> u64 {
+        let size_bytes = match self.explicit_bytes {
+            0 => below_bytes.saturating_sub(self.offset_bytes),
+            explicit => explicit,
+        };
+        size_bytes - size_bytes % u64::from(self.sectorsize_bytes)
+    }
+
+    /// What becomes of the media when the one below has a new size, as `Geom::resize` says it: a
+    /// size that was asked for stays, and without room for it the geom cannot.
+    #[must_use]
+    pub fn resized(&self, below_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        let needed_bytes = self.offset_bytes.saturating_add(self.explicit_bytes);
+        (needed_bytes <= below_bytes).then(|| vec![(self.size_bytes(below_bytes), None)])
+    }
+}
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
