@@ -42,7 +42,7 @@ pub struct Write {
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
     length: Option<u64>,
 
-    /// Overwrite what is mounted, or carries a partition table or a file system
+    /// Overwrite what carries a partition table or a file system, and images that are mounted
     #[arg(long)]
     destroy: bool,
 

@@ -20,7 +20,7 @@ pub fn refuse_mounted(target: &str) -> Result<()> {
         return Ok(());
     };
     match System::default().use_of(Path::new(&path)) {
-        Some(found) => bail!("{path} {found}; unmount it, or write anyway with --destroy"),
+        Some(found) => bail!("{path} {found}: free it first; nothing was written"),
         None => Ok(()),
     }
 }

@@ -1,0 +1,110 @@
+//! A real block device, a file system mounted from it, and what ugeom may do to them.
+
+use crate::disks;
+use crate::run::{command, other, run, ugeom, ugeom_with};
+use std::path::PathBuf;
+
+/// A loop device over an image with a file system; gone when dropped, with what is mounted there.
+struct Loop {
+    folder: tempfile::TempDir,
+    image: String,
+    device: String,
+}
+
+impl Loop {
+    /// `None`, after saying why, where block devices cannot be made.
+    fn new(test: &str) -> Option<Self> {
+        let mkfs = ugeom_testkit::program(test, "mkfs.ext4")?;
+        let losetup = ugeom_testkit::program(test, "losetup")?;
+        ugeom_testkit::program(test, "mount")?;
+        let (folder, path) = disks::empty_image(8 << 20);
+        let image = disks::text(&path);
+        other(mkfs, &["-q", &image]);
+        let made = run(command(losetup, &["--find", "--show", &image]), b"");
+        if made.code != 0 {
+            let reason = format!("no loop device: {}", made.stderr.trim());
+            ugeom_testkit::skip(test, &reason);
+            return None;
+        }
+        let device = made.text().trim().to_owned();
+        Some(Self {
+            folder,
+            image,
+            device,
+        })
+    }
+
+    fn mount(&self, test: &str) -> Option<PathBuf> {
+        let place = self.folder.path().join("mounted");
+        std::fs::create_dir(&place).expect("a folder");
+        let mounted = run(command("mount", &[&self.device, &disks::text(&place)]), b"");
+        if mounted.code != 0 {
+            ugeom_testkit::skip(test, &format!("no mount: {}", mounted.stderr.trim()));
+            return None;
+        }
+        Some(place)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // Whatever failed before: nothing may be left behind. Neither call is missed if it fails.
+        run(command("umount", &[&self.device]), b"");
+        run(command("losetup", &["--detach", &self.device]), b"");
+    }
+}
+
+#[test]
+fn a_block_device_is_what_its_image_is() {
+    let Some(disk) = Loop::new("a_block_device_is_what_its_image_is") else {
+        return;
+    };
+    let info = ugeom(&["diskinfo", &disk.device]).quiet();
+    let name = disk.device.trim_start_matches("/dev/");
+    assert_eq!(info, format!("{name}\t512\t8388608\t16384\t0\t0\n"));
+    let bytes = ugeom(&[
+        "read",
+        &disk.device,
+        "--offset",
+        "1001",
+        "--length",
+        "70000",
+    ]);
+    let image = std::fs::read(&disk.image).expect("the image");
+    assert!(bytes.stdout == image[1001..71_001]);
+    let refused = ugeom_with(&["write", &disk.device], b"x").failed(1);
+    assert!(
+        refused.contains("carries an ext4 file system (at byte 1080)"),
+        "{refused}"
+    );
+    let write = ["write", &disk.device, "--destroy", "--offset", "5m"];
+    ugeom_with(&write, b"through the device").quiet();
+    let image = std::fs::read(&disk.image).expect("the image");
+    assert!(image[5 << 20..].starts_with(b"through the device"));
+}
+
+#[test]
+fn what_is_mounted_is_not_written_to() {
+    let test = "what_is_mounted_is_not_written_to";
+    let Some(disk) = Loop::new(test) else { return };
+    let Some(place) = disk.mount(test) else {
+        return;
+    };
+    for target in [&disk.device, &disk.image] {
+        let place = place.display();
+        let expected =
+            format!("ugeom: {target} is mounted at {place}: free it first; nothing was written\n");
+        assert_eq!(ugeom_with(&["write", target], b"x").failed(1), expected);
+        assert_eq!(
+            ugeom(&["part", "create", "-s", "gpt", target]).failed(1),
+            expected
+        );
+    }
+    let forced = ugeom_with(&["write", "--destroy", &disk.device], b"x").failed(1);
+    assert!(
+        forced.contains("is in use: mounted, or held by somebody else"),
+        "{forced}"
+    );
+    let shared = ugeom(&["show", &format!("{}?shared=1", disk.device)]).quiet();
+    assert!(shared.contains("  block device"), "{shared}");
+}
