@@ -13,79 +13,88 @@ use ugeom_format::{Media, apm, ebr, mbr};
 
 /// A disk of 128 sectors of 512 bytes with many tables at once.
 fn partitioned(choice: u8) -> Vec<u8> {
-    let mut disk = vec![0; 128 * 512];
-    let mut put = |offset: u64, bytes: &[u8]| {
-        disk[offset as usize..][..bytes.len()].copy_from_slice(bytes);
-    };
-    match choice % 4 {
-        0 => {
-            put(
-                0,
-                &mbr_of(&[
-                    (0xa5, 10, 50),
-                    (0x05, 70, 40),
-                    (0x83, 5, 200),
-                    (0x0f, 70, 20),
-                ]),
-            );
-            put(
-                11 * 512,
-                &label_of(512, 8, &[(0, 12, 20), (2, 10, 50), (3, 40, 90)]),
-            );
-            let logicals: Vec<ebr::NewLogical> = (0..4)
-                .map(|n| ebr::NewLogical {
-                    ebr_lba: 70 + 8 * n,
-                    start: 71 + 8 * n,
-                    sectors: 6,
-                    kind: mbr::PartType::FREEBSD,
-                })
-                .collect();
-            for (lba, record) in ebr::encode_chain(70, &logicals, GEOMETRY).expect("a chain") {
-                put(lba * 512, &record);
-            }
-            put(72 * 512, &label_of(512, 22, &[(0, 2, 2), (21, 4, 4)]));
-        }
-        1 => {
-            let media = Media {
-                sector_size_bytes: 512,
-                sectors: 128,
-            };
-            for (offset, bytes) in gpt_of(media, &[("freebsd", 40, 20), ("linux-data", 70, 10)]) {
-                put(offset, &bytes);
-            }
-            put(41 * 512, &label_of(512, 8, &[(0, 2, 10), (1, 5, 3)]));
-        }
-        2 => {
-            put(
+    let writes = match choice % 4 {
+        0 => slices_and_chains(),
+        1 => gpt_with_a_label(),
+        2 => vec![
+            (
                 512,
-                &label_of(512, 22, &[(0, 2, 10), (1, 50, 100), (2, 0, 128), (7, 3, 3)]),
-            );
-            put(64, &label_of(512, 8, &[(0, 2, 10)]));
-        }
-        _ => {
-            let mut block = apm::Descriptor {
-                block_size_bytes: 512,
-                blocks: 128,
-                drivers: 0,
-            }
-            .encode()
-            .to_vec();
-            block[440..].copy_from_slice(&mbr_of(&[(0x83, 20, 10)])[440..]);
-            put(0, &block);
-            for number in 1..=8_u32 {
-                let entry = apm::Entry {
-                    map_blocks: 8,
-                    start: number * 10,
-                    blocks: 15,
-                    kind: [b'A'; 32],
-                    ..apm::Entry::default()
-                };
-                put(u64::from(number) * 512, &entry.encode());
-            }
-            put(11 * 512, &label_of(512, 8, &[(0, 2, 10), (1, 5, 3)]));
-        }
+                label_of(512, 22, &[(0, 2, 10), (1, 50, 100), (2, 0, 128), (7, 3, 3)]),
+            ),
+            (64, label_of(512, 8, &[(0, 2, 10)])),
+        ],
+        _ => map_beside_an_mbr(),
+    };
+    let mut disk = vec![0; 128 * 512];
+    for (offset, bytes) in writes {
+        disk[offset as usize..][..bytes.len()].copy_from_slice(&bytes);
     }
     disk
+}
+
+fn slices_and_chains() -> Vec<(u64, Vec<u8>)> {
+    let slices = [
+        (0xa5, 10, 50),
+        (0x05, 70, 40),
+        (0x83, 5, 200),
+        (0x0f, 70, 20),
+    ];
+    let logicals: Vec<ebr::NewLogical> = (0..4)
+        .map(|n| ebr::NewLogical {
+            ebr_lba: 70 + 8 * n,
+            start: 71 + 8 * n,
+            sectors: 6,
+            kind: mbr::PartType::FREEBSD,
+        })
+        .collect();
+    let chain = ebr::encode_chain(70, &logicals, GEOMETRY).expect("a chain");
+    let mut writes = vec![
+        (0, mbr_of(&slices)),
+        (
+            11 * 512,
+            label_of(512, 8, &[(0, 12, 20), (2, 10, 50), (3, 40, 90)]),
+        ),
+    ];
+    writes.extend(
+        chain
+            .iter()
+            .map(|(lba, record)| (lba * 512, record.to_vec())),
+    );
+    writes.push((72 * 512, label_of(512, 22, &[(0, 2, 2), (21, 4, 4)])));
+    writes
+}
+
+fn gpt_with_a_label() -> Vec<(u64, Vec<u8>)> {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 128,
+    };
+    let mut writes = gpt_of(media, &[("freebsd", 40, 20), ("linux-data", 70, 10)]);
+    writes.push((41 * 512, label_of(512, 8, &[(0, 2, 10), (1, 5, 3)])));
+    writes
+}
+
+fn map_beside_an_mbr() -> Vec<(u64, Vec<u8>)> {
+    let descriptor = apm::Descriptor {
+        block_size_bytes: 512,
+        blocks: 128,
+        drivers: 0,
+    };
+    let mut block = descriptor.encode().to_vec();
+    block[440..].copy_from_slice(&mbr_of(&[(0x83, 20, 10)])[440..]);
+    let entry = |number: u32| apm::Entry {
+        map_blocks: 8,
+        start: number * 10,
+        blocks: 15,
+        kind: [b'A'; 32],
+        ..apm::Entry::default()
+    };
+    let entries = (1..=8).map(|number| (u64::from(number) * 512, entry(number).encode().to_vec()));
+    let label = label_of(512, 8, &[(0, 2, 10), (1, 5, 3)]);
+    [(0, block), (11 * 512, label)]
+        .into_iter()
+        .chain(entries)
+        .collect()
 }
 
 proptest! {

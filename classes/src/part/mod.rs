@@ -15,7 +15,7 @@
 //! |---|---|
 //! | MBR, GPT, APM | providers that no table stands below (GEOM: rank 2, "we don't nest") |
 //! | EBR | partitions of type 5, 15 or 133 that an MBR made |
-//! | BSD | the same as MBR; slices of type 165; GPT partitions of type `freebsd`; APM's; never BSD's |
+//! | BSD | as MBR; slices of type 165; GPT partitions of type `freebsd`; APM's; never BSD's |
 //!
 //! So no stack of tables is deeper than three, and no table can contain itself. The rules are
 //! FreeBSD's: `g_mbr_taste`, `g_mbrext_taste`, `g_bsd_taste`, `g_gpt_taste` and `g_apple_taste` of

@@ -8,7 +8,7 @@
 use super::{NAME, letter};
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use ugeom_format::gpt::{Damage, Entry, Finding, Gpt, Side, types};
+use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Side, types};
 use ugeom_format::mbr::{Kind, Mbr};
 use ugeom_stack::{Plan, TasteError, Taster};
 
@@ -87,18 +87,16 @@ fn state(gpt: &Gpt, side: Side) -> &'static str {
 
 /// Why neither copy can be used.
 fn neither(gpt: &Gpt) -> String {
-    let reason = |copy: &Result<_, ugeom_format::gpt::Error>| match copy {
-        Ok(_) => "good".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    let (primary, backup) = (reason(&gpt.primary), reason(&gpt.backup));
-    if gpt.is_present() {
-        format!("no usable copy; primary: {primary}; backup: {backup}")
-    } else {
-        format!(
-            "the MBR in sector 0 is a protective one, but there is no GPT; \
-             primary: {primary}; backup: {backup}"
-        )
+    let last = gpt.media.last_lba();
+    match (&gpt.primary, &gpt.backup) {
+        (Err(Error::Signature { .. }), Err(Error::Signature { .. })) => format!(
+            "the MBR in sector 0 is a protective one, but neither sector 1 nor the last one \
+             ({last}) begins with \"EFI PART\""
+        ),
+        (Err(primary), Err(backup)) => {
+            format!("no usable copy; primary: {primary}; backup: {backup}")
+        }
+        _ => "no copy was chosen".to_owned(),
     }
 }
 
