@@ -16,10 +16,15 @@ md34         FILE    37K                 74      512  r0w0e0  image
 ├─md34s1     MBR     17G       63  35873082      512  r0w0e0  freebsd [active]
 │ │ ! reaches 18367012352 bytes past the end of md34
 │ ├─md34s1b  BSD    400M   819200    819200      512  r0w0e0  freebsd-swap
+│ │   ! reaches 838855168 bytes past the end of md34
 │ ├─md34s1c  BSD     17G        0  35873082      512  r0w0e0  !0
+│ │   ! reaches 18367012352 bytes past the end of md34
 │ ├─md34s1e  BSD    400M        0    819200      512  r0w0e0  freebsd-ufs
+│ │   ! reaches 419424768 bytes past the end of md34
 │ ├─md34s1f  BSD    1.0G  1638400   2097152      512  r0w0e0  freebsd-ufs
+│ │   ! reaches 1912596992 bytes past the end of md34
 │ └─md34s1g  BSD     15G  3735552  32137530      512  r0w0e0  freebsd-ufs
+│     ! reaches 18367012352 bytes past the end of md34
 ├─md34a      BSD     36M        0     73728      512  r0w0e0  freebsd-ufs
 │   ! reaches 37710848 bytes past the end of md34
 ├─md34b      BSD    256M    73728    524288      512  r0w0e0  freebsd-swap
@@ -31,7 +36,7 @@ md34         FILE    37K                 74      512  r0w0e0  image
 ";
     assert_eq!(ugeom(&["show", &disk.target]).quiet(), expected);
     let slice = ugeom(&["show", &format!("{}@s1", disk.target)]).quiet();
-    assert_eq!(slice.lines().count(), 8, "{slice}");
+    assert_eq!(slice.lines().count(), 13, "{slice}");
     assert!(
         slice
             .lines()
