@@ -21,7 +21,7 @@ pub const NAME: &str = "EBR";
 pub const ENTRY: ClassEntry = ClassEntry {
     name: "ebr",
     class: NAME,
-    about: "Logical partitions of an extended one: s5 and up",
+    about: "logical partitions in an extended one: s5 and up",
     role: Role::Table,
     positional: &[],
     options: &[],
