@@ -481,6 +481,7 @@ fn a_flush_waits_for_what_came_before_and_holds_back_what_comes_after() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes there, and others cover its unsafe code")]
 fn statistics_count_what_happened() {
     for options in all_options() {
         let stack = stack(options);
@@ -576,6 +577,7 @@ fn exclusive_time_leaves_out_the_layers_below() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes there, and others cover its unsafe code")]
 fn several_threads_share_a_stack() {
     for options in all_options() {
         let stack = stack(options);
