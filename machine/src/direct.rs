@@ -8,31 +8,25 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// An `Arc` and the address of its value.
+/// An `Arc`, held by the address of its value.
 pub struct Direct<T: ?Sized> {
+    /// From `Arc::into_raw`: one count of the `Arc` belongs to this.
     value: NonNull<T>,
-    owner: Arc<T>,
 }
 
-// SAFETY: the pointer is only a second way to the value of the `Arc`, and is used to read.
+// SAFETY: a `Direct` is an `Arc` in another form, and so may go where that may.
 unsafe impl<T: ?Sized + Send + Sync> Send for Direct<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send + Sync> Sync for Direct<T> {}
 
 impl<T: ?Sized> Direct<T> {
-    /// Shares the value of `owner`.
+    /// Takes over the count of `owner`.
     #[must_use]
     pub fn new(owner: Arc<T>) -> Self {
-        Self {
-            value: NonNull::from(&*owner),
-            owner,
-        }
-    }
-
-    /// The `Arc`.
-    #[must_use]
-    pub fn owner(&self) -> &Arc<T> {
-        &self.owner
+        let value = Arc::into_raw(owner).cast_mut();
+        // SAFETY: the address of a value in an `Arc` is not null.
+        let value = unsafe { NonNull::new_unchecked(value) };
+        Self { value }
     }
 }
 
@@ -41,8 +35,15 @@ impl<T: ?Sized> Deref for Direct<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the value lives, at the same address and shared only, as long as the `Arc` here.
+        // SAFETY: the count that belongs to this keeps the value alive, and it is shared only.
         unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T: ?Sized> Drop for Direct<T> {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from `Arc::into_raw` in `new`, and its count is given back once.
+        drop(unsafe { Arc::from_raw(self.value.as_ptr().cast_const()) });
     }
 }
 
@@ -50,27 +51,34 @@ impl<T: ?Sized> Deref for Direct<T> {
 mod tests {
     use super::*;
 
+    trait Number {
+        fn number(&self) -> u8;
+    }
+
+    #[repr(align(128))]
+    struct Wide(u8);
+
+    impl Number for Wide {
+        fn number(&self) -> u8 {
+            self.0
+        }
+    }
+
+    impl Number for u8 {
+        fn number(&self) -> u8 {
+            *self
+        }
+    }
+
     #[test]
     fn the_value_is_that_of_the_arc_whatever_its_alignment() {
-        #[repr(align(128))]
-        struct Wide(u8);
-        trait Number {
-            fn number(&self) -> u8;
-        }
-        impl Number for Wide {
-            fn number(&self) -> u8 {
-                self.0
-            }
-        }
-        impl Number for u8 {
-            fn number(&self) -> u8 {
-                *self
-            }
-        }
         let owners: [Arc<dyn Number + Send + Sync>; 2] = [Arc::new(Wide(7)), Arc::new(9_u8)];
         let direct = owners.clone().map(Direct::new);
+        assert_eq!(Arc::strong_count(&owners[0]), 2);
+        let first = Arc::downgrade(&owners[0]);
         drop(owners);
         assert_eq!(direct.each_ref().map(|value| value.number()), [7, 9]);
-        assert_eq!(Arc::strong_count(direct[0].owner()), 1);
+        drop(direct);
+        assert!(first.upgrade().is_none(), "the count was given back");
     }
 }

@@ -76,6 +76,12 @@ pub trait Geom: Send + Sync + 'static {
     /// (direct dispatch) or on `g_down` (queued); must not block for long.
     fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next;
 
+    /// Answers a GETATTR, or decides about it as about any other request. A method of its own, so
+    /// that `start` of a layer that passes everything else on need not look at the command.
+    fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        self.start(request, cx)
+    }
+
     /// True when [`Geom::done`] wants to see requests that it forwarded when they come back.
     fn wants_done(&self) -> bool {
         false

@@ -8,7 +8,7 @@
 
 use crate::bio::request::Verdict;
 use crate::bio::slot::{Body, MAX_DEPTH, Stage};
-use crate::bio::{Bio, Flags, Next};
+use crate::bio::{Bio, Command, Flags, Next};
 use crate::cx::Cx;
 use crate::error::Errno;
 use crate::snapshot::{Admission, Edge, Snapshot, code};
@@ -78,12 +78,16 @@ pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) ->
 fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
     let body = bio.body_mut();
     let (mut index, mut offset) = (body.edge, body.offset);
-    let (command, length) = (body.command, body.length);
+    let (side, length) = (body.command.side(), body.length);
+    if length == 0 {
+        // FLUSH and GETATTR, which name no range, and reads and writes of nothing.
+        return go_on::<L>(snapshot, cx, bio, Step::Down(index));
+    }
     let mut passed = [0; MAX_DEPTH];
-    let mut depth = 0;
-    loop {
+    // Attaching refuses stacks that are deeper than a path, so the loop always ends inside.
+    for depth in 0..MAX_DEPTH {
         let edge = match snapshot.edges.get(index as usize) {
-            Some(edge) if edge.admits(command, offset, length) => edge,
+            Some(edge) if edge.admits(side, offset, length) => edge,
             _ => {
                 statistics::entered::<L>(cx, passed.get(..depth));
                 bio.body_mut().offset = offset;
@@ -92,9 +96,8 @@ fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<B
         };
         record(bio.body_mut(), edge, index, offset, depth);
         if L::COUNTS {
-            passed[depth % MAX_DEPTH] = edge.stat;
+            passed[depth] = edge.stat;
         }
-        depth += 1;
         let next = edge.geom.start(bio.request_at(offset), cx);
         if let Some(consumer) = next.forwards_below(edge.below_count) {
             index = edge.below + consumer;
@@ -102,15 +105,20 @@ fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<B
             continue;
         }
         if next.is_done() && is_whole(bio.body()) {
-            return ascend::<L>(snapshot, cx, bio, &passed, depth);
+            return ascend::<L>(snapshot, cx, bio, &passed, depth + 1);
         }
-        statistics::entered::<L>(cx, passed.get(..depth));
+        statistics::entered::<L>(cx, passed.get(..=depth));
         if next.is_done() {
             bio.body_mut().offset = offset;
         }
         let (bio, step) = decided(cx, bio, &next, edge.below, edge.below_count)?;
         return go_on::<L>(snapshot, cx, bio, step);
     }
+    bio.set_failed(
+        Errno::LOOP,
+        "the path of the request is longer than a stack can be",
+    );
+    go_on::<L>(snapshot, cx, bio, Step::Up(true))
 }
 
 /// Writes one hop into the path.
@@ -214,7 +222,7 @@ fn go_on<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, mut step: Ste
 
 #[inline(always)]
 fn plain(edge: &Edge, body: &Body) -> bool {
-    edge.admits(body.command, body.offset, body.length)
+    body.length != 0 && edge.admits(body.command.side(), body.offset, body.length)
 }
 
 /// Enters one edge: check, record, count, ask. `None` when somebody else has the bio now.
@@ -242,7 +250,11 @@ pub(crate) fn enter<L: Level>(
     if L::COUNTS {
         statistics::started::<L>(cx, edge, &mut body.hops[depth % MAX_DEPTH], body.flags);
     }
-    let next = edge.geom.start(bio.request(), cx);
+    let next = if bio.body().command == Command::GetAttr {
+        edge.geom.attribute(bio.request(), cx)
+    } else {
+        edge.geom.start(bio.request(), cx)
+    };
     decided(cx, bio, &next, edge.below, edge.below_count)
 }
 

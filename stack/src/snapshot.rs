@@ -18,12 +18,12 @@ pub(crate) type Drive = fn(&Snapshot, &mut Cx, Bio) -> Option<Bio>;
 /// The hot part of an attached consumer: one cache line.
 #[repr(align(64))]
 pub(crate) struct Edge {
-    /// Commands that need no check but those of the range.
-    pub fast: u32,
-    /// Sector size minus one, when that is a power of two.
-    pub sector_mask: u32,
-    /// The size of the provider's media, bytes.
-    pub mediasize: u64,
+    /// Where the media ends for requests that read and for those that write, bytes; 0 for those
+    /// that need the slow checks (not permitted, an errored provider, an odd sector size).
+    pub ends: [u64; 2],
+    /// What no offset and no length may have: the bits below the sector size, and the highest
+    /// (so that their sum cannot wrap).
+    pub forbidden: u64,
     /// The provider's geom.
     pub geom: Direct<dyn Geom>,
     /// The first edge of that geom's consumers.
@@ -42,6 +42,7 @@ pub(crate) struct Edge {
 pub(crate) struct EdgeInfo {
     pub provider: String,
     pub sectorsize: u32,
+    pub mediasize: u64,
     /// Commands that the consumer's access counts allow.
     pub permit: u32,
     pub error: Option<Errno>,
@@ -85,16 +86,16 @@ pub(crate) enum Admission {
     Refused,
 }
 
+/// No offset and no length may have this bit; then their sum does not wrap.
+pub(crate) const HIGHEST: u64 = 1 << 63;
+
 impl Edge {
-    /// True when a request passes all of GEOM's checks; the others take [`Snapshot::admit`].
+    /// True when a request that moves `length` bytes (not 0) passes all of GEOM's checks; the
+    /// others take [`Snapshot::admit`]. `side` is [`Command::side`].
     #[inline(always)]
-    pub(crate) fn admits(&self, command: Command, offset: u64, length: u64) -> bool {
-        let allowed = self.fast & command.bit() != 0;
-        let aligned = (offset | length) & u64::from(self.sector_mask) == 0;
-        // `offset < end` is false for a length of 0 and for a sum that wraps.
-        let end = offset.wrapping_add(length);
-        let inside = offset < end && end <= self.mediasize;
-        allowed & aligned & inside
+    pub(crate) fn admits(&self, side: usize, offset: u64, length: u64) -> bool {
+        let clean = (offset | length) & self.forbidden == 0;
+        clean & (offset.wrapping_add(length) <= self.ends[side & 1])
     }
 }
 
@@ -110,10 +111,7 @@ impl Snapshot {
     #[cold]
     #[inline(never)]
     pub(crate) fn admit(&self, index: u32, body: &mut Body) -> Admission {
-        let (Some(edge), Some(info)) = (
-            self.edges.get(index as usize),
-            self.info.get(index as usize),
-        ) else {
+        let Some(info) = self.info.get(index as usize) else {
             let text = "the consumer is not attached to a provider";
             return refuse(body, index, Errno::NXIO, text);
         };
@@ -132,11 +130,11 @@ impl Snapshot {
         }
         if !body.command.has_range() {
             if body.command == Command::Flush {
-                body.offset = edge.mediasize;
+                body.offset = info.mediasize;
             }
             return Admission::Enter;
         }
-        if info.sectorsize == 0 || edge.mediasize == 0 {
+        if info.sectorsize == 0 || info.mediasize == 0 {
             return refuse(body, index, Errno::NXIO, "the provider has no media");
         }
         let sector = u64::from(info.sectorsize);
@@ -156,7 +154,7 @@ impl Snapshot {
                 "the length is not a multiple of the sector size",
             );
         }
-        admit_range(edge.mediasize, index, body)
+        admit_range(info.mediasize, index, body)
     }
 }
 

@@ -520,7 +520,10 @@ fn statistics_count_what_happened() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "under Miri the clock reads take longer than the layers")]
+#[cfg_attr(
+    miri,
+    ignore = "under Miri the clock reads take longer than the layers"
+)]
 fn exclusive_time_leaves_out_the_layers_below() {
     struct Slow;
     impl Geom for Slow {

@@ -16,8 +16,8 @@
 use super::look;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{
-    AccessChange, AttributeValue, Command, Counts, Cx, Delta, Errno, Geom, Next, Plan,
-    ProviderPlan, Request, Taster,
+    AccessChange, AttributeValue, Counts, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan,
+    Request, Taster,
 };
 
 /// Offsets and lengths are cut to this many bytes (4 EiB), so that their sum cannot overflow. No
@@ -145,7 +145,7 @@ impl Slicer {
     }
 
     #[cold]
-    fn attribute(&self, request: Request<'_>) -> Next {
+    fn answer(&self, request: Request<'_>) -> Next {
         let port = usize::from(request.port());
         let (Some(slice), Some(facts)) = (self.slices.get(port), self.facts.get(port)) else {
             return request.fail(Errno::NXIO, "the table has no such partition");
@@ -175,9 +175,6 @@ impl Slicer {
 impl Geom for Slicer {
     #[inline]
     fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
-        if request.command() == Command::GetAttr {
-            return self.attribute(request);
-        }
         let Some(slice) = self.slices.get(usize::from(request.port())) else {
             return request.fail(Errno::NXIO, "the table has no such partition");
         };
@@ -185,6 +182,10 @@ impl Geom for Slicer {
         let offset = request.offset() + slice.offset_bytes;
         request.set_offset(offset);
         request.forward(0)
+    }
+
+    fn attribute(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        self.answer(request)
     }
 
     /// GEOM's slice rule: what overlaps must not be written while it is held exclusively, nor held

@@ -62,6 +62,14 @@ impl Command {
         1 << self as u8
     }
 
+    /// 0 when the command reads, 1 when it changes the media.
+    pub(crate) const fn side(self) -> usize {
+        match self {
+            Self::Read | Self::GetAttr | Self::Extents => 0,
+            Self::Write | Self::Delete | Self::Zero | Self::Flush => 1,
+        }
+    }
+
     /// True when the command names a range of the media (and so is checked against it).
     #[must_use]
     pub const fn has_range(self) -> bool {

@@ -3,7 +3,7 @@
 use super::{ConsumerId, ConsumerObject, GeomId, Topology};
 use crate::bio::Command;
 use crate::error::Errno;
-use crate::snapshot::{Drive, Edge, EdgeInfo, Snapshot};
+use crate::snapshot::{Drive, Edge, EdgeInfo, HIGHEST, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use ugeom_machine::direct::Direct;
@@ -77,12 +77,16 @@ impl Topology {
         let permit = permitted(consumer);
         let usable = provider.error.is_none() && !consumer.orphan;
         let plain = usable && provider.sectorsize.is_power_of_two() && provider.mediasize > 0;
-        let ranged = Command::ALL.iter().filter(|command| command.has_range());
-        let ranged = ranged.fold(0, |mask, command| mask | command.bit());
+        let end = |command: Command| {
+            if plain && permit & command.bit() != 0 {
+                provider.mediasize
+            } else {
+                0
+            }
+        };
         let edge = Edge {
-            fast: if plain { permit & ranged } else { 0 },
-            sector_mask: provider.sectorsize.wrapping_sub(1),
-            mediasize: provider.mediasize,
+            ends: [end(Command::Read), end(Command::Write)],
+            forbidden: u64::from(provider.sectorsize).wrapping_sub(1) | HIGHEST,
             geom: Direct::new(Arc::clone(&geom.methods)),
             below: first.get(&provider.geom).copied().unwrap_or(NOWHERE),
             below_count: geom.consumers.len() as u16,
@@ -93,6 +97,7 @@ impl Topology {
         let cold = EdgeInfo {
             provider: provider.name.clone(),
             sectorsize: provider.sectorsize,
+            mediasize: provider.mediasize,
             permit,
             error: provider.error,
             orphan: consumer.orphan,
@@ -108,9 +113,8 @@ impl Topology {
             .get(&consumer.geom)
             .map(|geom| Arc::clone(&geom.methods));
         let edge = Edge {
-            fast: 0,
-            sector_mask: 0,
-            mediasize: 0,
+            ends: [0; 2],
+            forbidden: HIGHEST,
             geom: Direct::new(geom.unwrap_or_else(|| Arc::new(crate::stack::Handle))),
             below: NOWHERE,
             below_count: 0,
@@ -121,6 +125,7 @@ impl Topology {
         let cold = EdgeInfo {
             provider: "nothing".into(),
             sectorsize: 0,
+            mediasize: 0,
             permit: u32::MAX,
             error: Some(Errno::NXIO),
             orphan: true,
