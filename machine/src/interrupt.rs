@@ -39,6 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no signals")]
     fn the_first_interrupt_sets_the_flag_and_does_no_more() {
         let asked = catch().unwrap();
         assert!(!asked.load(Ordering::Relaxed));

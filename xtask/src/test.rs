@@ -57,9 +57,10 @@ fn commands() -> Vec<Command> {
 
 /// The models explore every interleaving that loom can make, so they run optimised; link-time
 /// optimisation would cost more than it gives. `--cfg loom` changes every crate: a directory of its
-/// own keeps it from throwing away the other builds. Models that set no bound of their own get three
-/// preemptions, as loom advises (two or three): unbounded, a model of three threads took seven
-/// minutes. `LOOM_MAX_PREEMPTIONS` chooses otherwise.
+/// own keeps it from throwing away the other builds.
+///
+/// Models that set no bound of their own get three preemptions, as loom advises (two or three):
+/// unbounded, a model of three threads took seven minutes. `LOOM_MAX_PREEMPTIONS` chooses otherwise.
 fn loom() -> Command {
     let mut loom = run::cargo();
     if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
