@@ -26,8 +26,8 @@ usage: cargo xtask COMMAND
                         (UGEOM_NO_INSTALL=1 forbids installing)
   tidy                  check the floors, sizes, openings, unsafe code, pages and fuzz targets
   instructions [--save] instructions a read under callgrind, against bench/instructions.toml
-  miri [ARGS]           unit tests of machine and stack under Miri (nightly); ARGS go to cargo test,
-                        as in `miri -p ugeom-stack --test path a_dropped_bio`
+  miri [ARGS]           unit tests of machine and stack, and the life of a bio, under Miri (nightly);
+                        ARGS go to cargo test, as in `miri -p ugeom-stack --test path a_dropped`
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
   completions [DIR]     completions for bash, zsh and fish (target/completions unless given)
@@ -62,7 +62,7 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
         ["tidy"] => tidy::run(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--save"] => instructions::run(true),
-        ["miri"] => miri::run(&["-p", "ugeom-machine", "-p", "ugeom-stack", "--lib"]),
+        ["miri"] => miri::run(&miri::DEFAULT),
         ["miri", args @ ..] => miri::run(args),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {

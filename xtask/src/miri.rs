@@ -1,11 +1,23 @@
 //! `cargo xtask miri [ARGS]`: tests under Miri, which finds undefined behaviour that tests on the
-//! real processor pass over. Without arguments, the unit tests of `machine` and `stack`.
+//! real processor pass over. Without arguments: [`DEFAULT`].
 //!
 //! Tests that Miri cannot run (system calls it does not know) carry `#[cfg_attr(miri, ignore)]`,
 //! and long ones do less when `cfg!(miri)`: what takes a second takes minutes here.
 
 use crate::{Outcome, run};
 use anyhow::Result;
+
+/// What runs when nothing is asked for: the unit tests of the crates with unsafe code below the
+/// engines, and the tests of the life of a bio.
+pub const DEFAULT: [&str; 7] = [
+    "-p",
+    "ugeom-machine",
+    "-p",
+    "ugeom-stack",
+    "--lib",
+    "--test",
+    "path",
+];
 
 pub fn run(args: &[&str]) -> Result<Outcome> {
     if !run::succeeds(run::nightly_cargo().args(["miri", "--version"])) {

@@ -20,7 +20,7 @@ use sync::{Condvar, Mutex, MutexGuard};
 #[cfg(all(test, loom))]
 #[path = "range_lock_loom.rs"]
 mod range_lock_loom;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(loom), not(miri)))]
 #[path = "range_lock_tests.rs"]
 mod range_lock_tests;
 
