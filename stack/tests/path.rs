@@ -467,10 +467,15 @@ fn a_flush_waits_for_what_came_before_and_holds_back_what_comes_after() {
         }
         assert_eq!(drain(&mut channel).len(), 8);
         let seen = std::mem::take(&mut *order.0.lock().expect("order"));
-        let expected = [
-            Write, Write, Zero, Zero, Flush, Read, Flush, Flush, Read, Read,
-        ];
-        assert_eq!(seen, expected, "{options:?}");
+        // The writes may overlap or not, as the threads run; all of both comes before the flush.
+        let (before, after) = seen.split_at(4);
+        let count = |wanted| before.iter().filter(|command| **command == wanted).count();
+        assert_eq!((count(Write), count(Zero)), (2, 2), "{options:?}: {seen:?}");
+        assert_eq!(
+            after,
+            [Flush, Read, Flush, Flush, Read, Read],
+            "{options:?}"
+        );
         let draft = channel.bio().expect("a bio").write(0, Buffer::new(512));
         channel.submit(&opened, draft.flags(Flags::ORDERED));
         submit(&mut channel, &opened, Read);
