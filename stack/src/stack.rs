@@ -590,6 +590,12 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// True when it is a handle of that stack.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
     /// Which provider it is.
     #[must_use]
     pub fn provider(&self) -> ProviderId {

@@ -245,3 +245,55 @@ fn the_drop_of_a_finished_bio_gives_its_slot_back() {
         drop(channel.finished().expect("finished"));
     }
 }
+
+#[test]
+fn a_handle_of_another_stack_leads_nowhere() {
+    let mine = bench(Options::default());
+    let mut other = bench(Options::default());
+    let theirs = other.stack.open(other.provider, Delta::READ).expect("open");
+    let mine_opened = mine.stack.open(mine.provider, Delta::READ).expect("open");
+    let mut channel = mine.stack.channel(1).expect("a channel");
+    assert_eq!(errno_of_read(&mut channel, &theirs, 0, 512), Errno::NXIO);
+    assert!(channel.read(&mine_opened, 0, &mut [0; 512]).is_ok());
+    assert!(other.channel.read(&theirs, 0, &mut [0; 512]).is_ok());
+}
+
+#[test]
+#[should_panic(expected = "a draft is submitted to the channel that made it")]
+fn a_draft_of_another_channel_is_the_callers_defect() {
+    let mut bench = bench(Options::default());
+    let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
+    let mut other = bench.stack.channel(1).expect("a channel");
+    let draft = other.bio().expect("a bio");
+    let buffer = ugeom_machine::buffer::Buffer::new(512);
+    bench.channel.submit(&opened, draft.read(0, buffer));
+}
+
+#[test]
+fn a_finished_bio_given_to_another_channel_goes_home() {
+    let mut bench = bench(Options::default());
+    let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
+    let mut other = bench.stack.channel(1).expect("a channel");
+    for _ in 0..100 {
+        let draft = other.bio().expect("the slot came back");
+        let buffer = ugeom_machine::buffer::Buffer::new(512);
+        other.submit(&opened, draft.read(0, buffer));
+        other.wait(None);
+        bench.channel.recycle(other.finished().expect("finished"));
+    }
+}
+
+#[test]
+fn a_draft_that_nobody_filled_in_moves_nothing() {
+    let mut bench = bench(Options::default());
+    let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
+    let mut into = [0; 512];
+    bench
+        .channel
+        .read(&opened, 0, &mut into)
+        .expect("a slot has been used");
+    let draft = bench.channel.bio().expect("the same slot");
+    bench.channel.submit(&opened, draft.at(512).length(512));
+    assert_eq!(bench.channel.wait(None), 1);
+    assert_eq!(bench.channel.finished().expect("finished").result(), Ok(0));
+}

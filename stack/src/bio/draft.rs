@@ -24,6 +24,9 @@ impl Draft {
         body.stage = Stage::Idle;
         body.flags = Flags::NONE;
         body.parent = None;
+        // The slot may still name memory that was lent to it for a call that is over.
+        body.segment = NOTHING;
+        body.length = 0;
         Self { bio }
     }
 

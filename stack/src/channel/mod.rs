@@ -92,18 +92,26 @@ impl Channel {
     }
 
     /// Sends a bio to an opened provider. Collect it with [`Channel::finished`], perhaps at once.
+    ///
+    /// # Panics
+    /// When the draft is another channel's: it would come home there, and never here.
     #[inline]
     pub fn submit(&mut self, opened: &Opened, draft: Draft) -> BioId {
-        let id = self.prepare(opened, draft.bio);
-        match id {
-            (id, Some(bio)) => {
-                if let Some(bio) = self.launch(bio) {
-                    self.keep_finished(bio);
-                }
-                id
-            }
-            (id, None) => id,
+        assert!(
+            self.owns(&draft.bio),
+            "a draft is submitted to the channel that made it"
+        );
+        let (id, bio) = self.prepare(opened, draft.bio);
+        if let Some(bio) = bio.and_then(|bio| self.launch(bio)) {
+            self.keep_finished(bio);
         }
+        id
+    }
+
+    /// True when the bio's slot lies in this channel's pool.
+    #[inline(always)]
+    fn owns(&self, bio: &Bio) -> bool {
+        Arc::ptr_eq(&bio.body().home, &self.cx.home)
     }
 
     /// Makes a bio ready to go; `None` beside its id when it has to wait for a barrier.
@@ -113,16 +121,14 @@ impl Channel {
             self.refresh();
         }
         bio.begin();
-        let entry = self
-            .snapshot
-            .entries
-            .get(opened.entry as usize)
-            .copied()
-            .unwrap_or(u32::MAX);
+        // A handle of another stack has no entry here, whatever its number.
+        let known = opened.is_of(&self.shared);
+        let number = if known { opened.entry } else { u32::MAX };
+        let entry = self.snapshot.entries.get(number as usize);
         let body = bio.body_mut();
         body.rearm();
-        body.edge = entry;
-        body.entry = opened.entry;
+        body.edge = entry.copied().unwrap_or(u32::MAX);
+        body.entry = number;
         body.stage = Stage::Down;
         body.generation = self.snapshot.generation;
         if self.snapshot.sample_one_in != 0 {
@@ -172,7 +178,10 @@ impl Channel {
     /// Gives a finished bio (and its memory) back to the pool. Dropping it does the same, slower.
     #[inline]
     pub fn recycle(&mut self, finished: Finished) {
-        self.free(finished.bio);
+        if self.owns(&finished.bio) {
+            self.free(finished.bio);
+        }
+        // Another channel's finds its way home when it is dropped.
     }
 
     fn free(&mut self, mut bio: Bio) {
