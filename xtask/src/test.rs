@@ -60,7 +60,7 @@ fn commands() -> Vec<Command> {
 /// own keeps it from throwing away the other builds.
 ///
 /// Models that set no bound of their own get three preemptions, as loom advises (two or three):
-/// unbounded, a model of three threads took seven minutes. `LOOM_MAX_PREEMPTIONS` chooses otherwise.
+/// unbounded, a model of three threads took seven minutes. `LOOM_MAX_PREEMPTIONS` overrides it.
 fn loom() -> Command {
     let mut loom = run::cargo();
     if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
