@@ -105,6 +105,12 @@ impl<T, P: Picture> Generations<T, P> {
         picture
     }
 
+    /// All pictures that anybody holds.
+    pub(crate) fn live(&self) -> Vec<Arc<P>> {
+        let guarded = self.lock();
+        guarded.live.iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// The picture of a number, while anybody holds it.
     pub(crate) fn of(&self, number: u64) -> Option<Arc<P>> {
         let guarded = self.lock();

@@ -4,10 +4,11 @@
 //! each with a mailbox that wakes its thread only when it is parked (GEOM: when its queue was
 //! empty). The caller's thread only submits and collects.
 
-use crate::bio::Bio;
 use crate::bio::slot::Stage;
+use crate::bio::{Bio, BioId};
 use crate::cx::Cx;
 use crate::drive::{self, Step};
+use crate::error::Errno;
 use crate::home::Home;
 use crate::park;
 use crate::snapshot::Snapshot;
@@ -88,7 +89,7 @@ impl Worker {
         loop {
             self.cx.ready.append(&mut self.cx.home.mailbox.take());
             for id in self.cx.home.cancelled() {
-                self.cx.collect_cancelled(id);
+                self.cancel(id);
             }
             self.cx.poll_locals();
             self.cx.collect_due();
@@ -107,6 +108,17 @@ impl Worker {
         }
         if let Some(shared) = self.shared.upgrade() {
             shared.leave_statistics(&self.cx.counters);
+        }
+    }
+
+    /// Looks for a cancelled bio. What this thread has started is with its geom by now, which the
+    /// caller may have asked too early; what still waits in a queue is met as cancelled later.
+    fn cancel(&mut self, id: BioId) {
+        self.cx.collect_cancelled(id);
+        if let Some(shared) = self.shared.upgrade() {
+            for snapshot in shared.topology.live() {
+                snapshot.cancel(id);
+            }
         }
     }
 
@@ -145,9 +157,10 @@ pub(crate) fn submit(_snapshot: &Snapshot, _cx: &mut Cx, bio: Bio) -> Option<Bio
 
 /// Moves a bio by one hop if that is this thread's to do, and into the next queue.
 pub(crate) fn turn<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
-    let body = bio.body();
-    if body.stage == Stage::Down && body.depth == 0 && bio.is_cancelled() {
-        bio.set_failed(crate::Errno::CANCELED, "cancelled before it started");
+    if bio.body().stage == Stage::Down && bio.is_cancelled() {
+        bio.set_failed(Errno::CANCELED, "cancelled on its way down");
+        // The geom that sent it here, if any, sees it come back.
+        bio.body_mut().stage = Stage::Joined;
     }
     let here = |towards: &Arc<Home>| Arc::ptr_eq(towards, &cx.home);
     let down = here(bio.body().home.downward());

@@ -428,6 +428,29 @@ fn cancelling_brings_waiting_requests_home_at_once() {
 }
 
 #[test]
+fn a_cancel_that_races_with_its_request_is_not_lost() {
+    for options in all_options() {
+        let stack = stack(options);
+        let bottom = layer(&stack, "park", Arc::new(Parker::default()), &[]);
+        let top = pile(&stack, bottom, SIZE, 2, true);
+        let opened = stack.open(top, Delta::READ).expect("open");
+        let mut channel = stack.channel(1).expect("a channel");
+        let rounds = if cfg!(miri) { 10 } else { 300 };
+        for round in 0..rounds {
+            let draft = channel.bio().expect("a bio").read(0, Buffer::new(512));
+            let id = channel.submit(&opened, draft.cookie(round));
+            // From no delay at all to one in which it has certainly arrived.
+            for _ in 0..round % 50 * 20 {
+                std::hint::spin_loop();
+            }
+            channel.cancel(id);
+            let all = drain(&mut channel);
+            assert_eq!(all, [(round, Err(Errno::CANCELED))], "{options:?}");
+        }
+    }
+}
+
+#[test]
 fn a_flush_waits_for_what_came_before_and_holds_back_what_comes_after() {
     /// Records the order in which requests start; completes writes later.
     #[derive(Default)]
