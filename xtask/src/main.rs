@@ -26,7 +26,7 @@ usage: cargo xtask COMMAND
                         (UGEOM_NO_INSTALL=1 forbids installing)
   tidy                  check the floors, sizes, openings, unsafe code, pages and fuzz targets
   instructions [--save] instructions a read under callgrind, against bench/instructions.toml
-  miri [ARGS]           unit tests of machine and stack, and the life of a bio, under Miri (nightly);
+  miri [ARGS]           unit tests of machine and stack and the life of a bio under Miri (nightly);
                         ARGS go to cargo test, as in `miri -p ugeom-stack --test path a_dropped`
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)

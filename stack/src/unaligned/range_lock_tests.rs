@@ -31,7 +31,6 @@ fn touch(a: &Range<u64>, b: &Range<u64>) -> bool {
 
 proptest! {
     #[test]
-    #[cfg_attr(miri, ignore = "long, and the lock has no unsafe code")]
     fn a_claim_is_granted_when_no_older_one_is_in_its_way(
         steps in proptest::collection::vec(step(), 1..60)
     ) {
@@ -63,7 +62,6 @@ proptest! {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "long, and the lock has no unsafe code")]
 fn many_threads_never_share_a_byte_with_a_writer() {
     const BYTES: usize = 32;
     let lock = Arc::new(RangeLock::new());
