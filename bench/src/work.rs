@@ -6,10 +6,12 @@ use crate::runner::{Cell, RunResult};
 use crate::tst::Tst;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
+use ugeom_machine::cpu::{self, Affinity};
 use ugeom_machine::region::Region;
 use ugeom_stack::{Channel, Delta, Finished, IoError, Opened, ProviderId, Stack};
 
@@ -94,13 +96,23 @@ pub fn reading(
     }))
 }
 
+/// Where the threads of a cell run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cores {
+    /// Where the system puts them: right when other threads work for them, too.
+    Any,
+    /// Each on a core of its own, when there are enough: right for how well work divides. Left to
+    /// itself, the system lets two new threads share a core for some milliseconds.
+    OneEach,
+}
+
 /// The same by several threads, which share the iterations; the time is that from the first start
 /// to the last end.
 ///
 /// # Errors
 /// [`BenchError::Stack`] when it cannot be opened.
 pub fn reading_by(
-    threads: u64,
+    (threads, cores): (u64, Cores),
     name: &str,
     stack: &Stack,
     provider: ProviderId,
@@ -112,15 +124,18 @@ pub fn reading_by(
     let cell = name.to_owned();
     let run = move |iterations: u64| {
         let each = iterations / threads;
-        let barrier = Barrier::new(readers.len());
-        let together = |reader: &mut Reader| {
-            barrier.wait();
-            reader.timed(each)
+        let start = Start::new(readers.len(), cores);
+        let together = |(index, reader): (usize, &mut Reader)| {
+            let before = start.wait(index);
+            let span = reader.timed(each);
+            // A thread that cannot be put back stays where it is: no figure is wrong for that.
+            let _ = before.map(|before| before.apply());
+            span
         };
         let spans = std::thread::scope(|scope| {
-            let (own, others) = readers.split_first_mut()?;
-            let started: Vec<_> = others
-                .iter_mut()
+            let mut numbered = readers.iter_mut().enumerate();
+            let own = numbered.next()?;
+            let started: Vec<_> = numbered
                 .map(|reader| scope.spawn(|| together(reader)))
                 .collect();
             let mut spans = vec![Ok(together(own))];
@@ -130,6 +145,50 @@ pub fn reading_by(
         whole_span(&cell, spans.unwrap_or_default())
     };
     Ok(Cell::new(name, run).in_steps_of(threads))
+}
+
+/// Lets several threads begin at the same moment.
+struct Start {
+    /// The cores to run on, one a thread; none when the system chooses.
+    cores: Vec<usize>,
+    threads: usize,
+    arrived: AtomicUsize,
+    barrier: Barrier,
+}
+
+impl Start {
+    fn new(threads: usize, cores: Cores) -> Self {
+        let allowed = || Affinity::current().map(|allowed| allowed.cores());
+        let mut own = match cores {
+            Cores::Any => Vec::new(),
+            Cores::OneEach => allowed().unwrap_or_default(),
+        };
+        if own.len() < threads {
+            own.clear();
+        }
+        Self {
+            cores: own,
+            threads,
+            arrived: AtomicUsize::new(0),
+            barrier: Barrier::new(threads),
+        }
+    }
+
+    /// Waits for the others; returns where the thread was allowed to run before.
+    fn wait(&self, index: usize) -> Option<Affinity> {
+        let Some(core) = self.cores.get(index) else {
+            self.barrier.wait();
+            return None;
+        };
+        let before = cpu::pin(&[*core]).ok();
+        // Each has a core of its own, so waiting awake keeps nobody off, and nobody starts late
+        // because it had to be woken.
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        while self.arrived.load(Ordering::Acquire) < self.threads {
+            std::hint::spin_loop();
+        }
+        before
+    }
 }
 
 type Span = Result<Result<(u64, u64), BenchError>, Box<dyn std::any::Any + Send>>;
@@ -271,7 +330,7 @@ mod tests {
         let mut one = reading("one", &md.stack, md.top, 512).unwrap();
         (one.run)(17).unwrap();
         assert_eq!(reads_of(&md) - tasted, 17);
-        let mut two = reading_by(2, "two", &md.stack, md.top, 4096).unwrap();
+        let mut two = reading_by((2, Cores::OneEach), "two", &md.stack, md.top, 4096).unwrap();
         assert_eq!(two.step, 2);
         (two.run)(30).unwrap();
         assert_eq!(reads_of(&md) - tasted, 47);

@@ -8,6 +8,7 @@ use super::{Matrix, Options};
 use crate::BenchError;
 use crate::runner::{Cell, Length};
 use crate::tst::{LOOPS, READ_BYTES, WARM_UP_LOOPS};
+use crate::work::Cores;
 use crate::{floor, work};
 use std::path::Path;
 use std::sync::Arc;
@@ -168,9 +169,13 @@ fn queued(matrix: &mut Matrix, options: &Options) -> Result<(), BenchError> {
             .push(work::reading(&name, &stack, provider, read_bytes)?);
     }
     let name = names::queued_two(CHAIN[2]);
-    matrix
-        .cells
-        .push(work::reading_by(2, &name, &stack, chain[2], read_bytes)?);
+    matrix.cells.push(work::reading_by(
+        (2, Cores::Any),
+        &name,
+        &stack,
+        chain[2],
+        read_bytes,
+    )?);
     Ok(())
 }
 
@@ -242,7 +247,13 @@ fn limits(matrix: &mut Matrix) -> Result<(), BenchError> {
     let read_bytes = READ_BYTES as u64;
     let null = stacks::open("zero:clear=0", Mode::direct(Statistics::Off))?;
     let one = work::reading(names::NULL_ONE, &null.stack, null.top, read_bytes)?;
-    let two = work::reading_by(2, names::NULL_TWO, &null.stack, null.top, read_bytes)?;
+    let two = work::reading_by(
+        (2, Cores::OneEach),
+        names::NULL_TWO,
+        &null.stack,
+        null.top,
+        read_bytes,
+    )?;
     let slow = stacks::open(
         "zero:clear=0 | nop:delay=1ms",
         Mode::direct(Statistics::Counts),

@@ -8,6 +8,7 @@ use super::subject::{Disk, Link, Subject, layers};
 use super::{Matrix, Options};
 use crate::runner::Cell;
 use crate::tst::READ_BYTES;
+use crate::work::Cores;
 use crate::{BenchError, work};
 use std::path::{Path, PathBuf};
 use ugeom_classes::spec::{self, FILE_CLASS, Opt, Span, Spanned};
@@ -188,7 +189,7 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
         let two = names::queued_two(&deepest);
         let mut cells = vec![
             cell,
-            work::reading_by(2, &two, &target.stack, id, read_bytes)?,
+            work::reading_by((2, Cores::Any), &two, &target.stack, id, read_bytes)?,
         ];
         if deepest != bottom {
             let name = names::queued(&deepest);
