@@ -1,10 +1,13 @@
 //! A thread's own supply of bios: slots in chunks that never move, handed out last in, first out,
 //! so that a caller with one request in flight stays in the same cache lines.
+//!
+//! The free ones are linked through themselves. A list beside them would be one more allocation,
+//! whose end (the part that is used all the time) may share a cache line with another thread's.
 
 use super::owned::Bio;
 use super::slot::Slot;
 use crate::home::Home;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +18,9 @@ const CHUNK_SLOTS: usize = 32;
 pub(crate) struct Pool {
     home: Arc<Home>,
     chunks: Vec<NonNull<[Slot]>>,
-    free: Vec<NonNull<Slot>>,
+    /// The slot that was put back last, null when none is free.
+    free: *mut Slot,
+    free_count: usize,
     capacity: usize,
 }
 
@@ -29,7 +34,8 @@ impl Pool {
         Self {
             home,
             chunks: Vec::new(),
-            free: Vec::new(),
+            free: ptr::null_mut(),
+            free_count: 0,
             capacity: 0,
         }
     }
@@ -44,12 +50,12 @@ impl Pool {
             let chunk = NonNull::from(Box::leak(chunk));
             self.chunks.push(chunk);
             self.capacity += CHUNK_SLOTS;
-            self.free.reserve_exact(self.capacity - self.free.len());
             for index in (0..CHUNK_SLOTS).rev() {
                 // SAFETY: `index` is inside the chunk that was just leaked, so the address is that
                 // of a live slot; no reference to the chunk exists any more.
                 let slot = unsafe { chunk.cast::<Slot>().add(index) };
-                self.free.push(slot);
+                // SAFETY: the new slot belongs to nobody else.
+                self.put(unsafe { Bio::from_slot(slot) });
             }
         }
     }
@@ -58,7 +64,10 @@ impl Pool {
     #[inline]
     pub(crate) fn take(&mut self) -> Bio {
         loop {
-            if let Some(slot) = self.free.pop() {
+            if let Some(slot) = NonNull::new(self.free) {
+                // SAFETY: what is in the free list is a live slot.
+                self.free = unsafe { slot.as_ref() }.link.load(Ordering::Relaxed);
+                self.free_count -= 1;
                 // SAFETY: a slot in the free list belongs to nobody else.
                 return unsafe { Bio::from_slot(slot) };
             }
@@ -69,7 +78,13 @@ impl Pool {
     /// Puts a bio back. It must be one of this pool's.
     #[inline]
     pub(crate) fn put(&mut self, bio: Bio) {
-        self.free.push(bio.into_slot());
+        let slot = bio.into_slot();
+        // SAFETY: the bio was the right to a live slot.
+        unsafe { slot.as_ref() }
+            .link
+            .store(self.free, Ordering::Relaxed);
+        self.free = slot.as_ptr();
+        self.free_count += 1;
     }
 
     /// Marks a bio of this pool as cancelled, if it is still in the life that `id` names.
@@ -94,7 +109,7 @@ impl Pool {
 
     /// How many slots are not in the free list.
     pub(crate) fn taken(&self) -> usize {
-        self.capacity - self.free.len()
+        self.capacity - self.free_count
     }
 }
 

@@ -110,8 +110,9 @@ pub(crate) struct Body {
     pub hops: [Hop; MAX_DEPTH],
 }
 
-/// A place for a bio. Its address never changes while its pool lives.
-#[repr(C, align(64))]
+/// A place for a bio. Its address never changes while its pool lives. Aligned to two cache lines,
+/// which processors fetch as a pair, so that two threads' slots have none in common.
+#[repr(C, align(128))]
 pub struct Slot {
     pub(crate) body: UnsafeCell<Body>,
     /// The link of whatever list or mailbox the bio is in.
