@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{XmlDisk, shared};
+use common::XmlDisk;
 use std::collections::BTreeSet;
 use ugeom_format::{Media, apm, bsd, ebr, mbr};
+use ugeom_testkit::shared;
 
 /// Name suffix and size in bytes of every provider that GEOM would make.
 fn providers(disk: &XmlDisk) -> BTreeSet<(String, u64)> {

@@ -116,7 +116,7 @@ fn run(test: &str, tool: &str, arguments: &[&str], path: &Path, script: &str) ->
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            eprintln!("SKIP {test}: {tool} cannot be run: {error}");
+            ugeom_testkit::skip(test, &format!("{tool} cannot be run: {error}"));
             return None;
         }
     };

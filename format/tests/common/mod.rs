@@ -1,22 +1,6 @@
-//! What the integration tests share: sparse disk images from XML, and the
-//! place of the recorded disks.
+//! What the integration tests share: sparse disk images from XML.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-/// Material that is not part of the repository: `UGEOM_SHARED`, or `../shared`
-/// beside it. `None`, after saying so, when it is not there.
-pub fn shared(test: &str, below: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("UGEOM_SHARED")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")));
-    let path = root.join(below);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("SKIP {test}: {} does not exist", path.display());
-    None
-}
 
 /// A disk of which only some sectors are known; the others read as zeros.
 #[derive(Debug, Default)]
