@@ -87,7 +87,7 @@ pub(super) fn goals(document: &Document) -> Option<String> {
         }
     }
     out.push_str(&paragraph(
-        "By tests and not here: the data path allocates nothing (cargo test -p ugeom-stack), and \
+        "By tests and not here: the data path allocates nothing (cargo test -p ugeom-classes), and \
          the instructions of a read are counted (cargo xtask instructions).",
         2,
         2,
