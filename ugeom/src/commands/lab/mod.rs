@@ -1,0 +1,78 @@
+//! `ugeom lab`: the experiments. What they measure and how they judge it is in `ugeom_bench`; here
+//! are their flags, one file an experiment, and in `measuring.rs` the progress, Ctrl-C and where
+//! the results go.
+
+mod layers;
+mod measuring;
+mod tst;
+
+use crate::output;
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use ugeom_bench::layers::{Options, report, run};
+use ugeom_bench::runner::Machine;
+use ugeom_classes::spec::units;
+
+const LONG_ABOUT: &str = "\
+Measures, and says what the figures mean: each result comes with its interval, its noise, and \
+what cannot be concluded from it.
+
+Without an experiment every one that there is runs for 15 seconds, and says what was shortened \
+for that; with --full each takes the time that its precision needs. Ctrl-C ends a measurement \
+early and keeps what was measured.
+
+Measure on a quiet machine, with a release build.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom lab                     every experiment, 15 seconds each
+  ugeom lab layers              what does GEOM cost, and each layer of it?
+  ugeom lab layers disk.img     the same for your own disk or image
+  ugeom lab tst /dev/zero       the program of 2002";
+
+/// Measure: what does a layer cost on this machine?
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Lab {
+    #[command(subcommand)]
+    experiment: Option<Experiment>,
+
+    /// Take the time that precision needs, instead of 15 seconds for each experiment
+    #[arg(long)]
+    full: bool,
+
+    /// The seed of the random order of runs [default: one of the clock, which is printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    Layers(layers::Layers),
+    Tst(tst::Tst),
+}
+
+fn duration_ns(text: &str) -> Result<u64, String> {
+    units::duration_ns(text).map_err(|error| match error.help() {
+        Some(help) => format!("{error}; write {help}"),
+        None => error.to_string(),
+    })
+}
+
+impl Lab {
+    pub fn run(&self) -> Result<()> {
+        match &self.experiment {
+            Some(Experiment::Layers(layers)) => layers.run(),
+            Some(Experiment::Tst(tst)) => tst.run(),
+            None => {
+                let options = Options {
+                    full: self.full,
+                    seed: self.seed,
+                    ..Options::default()
+                };
+                let document = measuring::measured(|control| run(&options, &Machine, control))?;
+                output::print(&report(&document, false))
+            }
+        }
+    }
+}
