@@ -6,8 +6,8 @@
 use std::error::Error;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
+use ugeom_bench::harness::{Control, Machine, Progress};
 use ugeom_bench::layers::{self, Options};
-use ugeom_bench::runner::{Control, Machine, Progress};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let as_bench = std::env::args().any(|argument| argument == "--bench");

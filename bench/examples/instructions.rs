@@ -3,7 +3,7 @@
 //! that start-up does not count. The cases stand in `bench/instructions.toml`.
 
 use std::error::Error;
-use ugeom_bench::runner::Cell;
+use ugeom_bench::harness::Cell;
 use ugeom_bench::{layers, work};
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_stack::{ProviderId, Stack, Statistics};

@@ -1,7 +1,7 @@
 //! What the bench itself costs, and the least that a layer could cost: measured in the same rounds
 //! as everything else, so that they are known for this machine and this moment.
 
-use crate::runner::{Cell, RunResult};
+use crate::harness::{Cell, RunResult};
 use std::hint::black_box;
 use ugeom_machine::clock;
 
@@ -78,9 +78,7 @@ fn repeated(name: &str, mut work: impl FnMut(u64) + 'static) -> Cell<'static> {
         for iteration in 0..iterations {
             work(black_box(iteration));
         }
-        Ok(RunResult {
-            ns_total: clock::now_ns() - start_ns,
-        })
+        Ok(RunResult::taking(clock::now_ns() - start_ns))
     })
 }
 

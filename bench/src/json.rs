@@ -5,8 +5,8 @@
 
 use crate::BenchError;
 use crate::figure::Figure;
+use crate::harness::{CpuTimes, Measured, Sample, Settings};
 use crate::host::Host;
-use crate::runner::{CpuTimes, Measured, Sample, Settings};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::{Blocks, Noise};

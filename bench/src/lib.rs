@@ -1,8 +1,8 @@
-//! The experiments of ugeom lab: runner, judgement, reports.
+//! The experiments of ugeom lab: harness, judgement, reports.
 //!
 //! | question | module |
 //! |---|---|
-//! | how is anything measured? | [`runner`], rules in `docs/statistics.md` |
+//! | how is anything measured? | [`harness`], rules in `docs/statistics.md` |
 //! | on what machine? | [`host`] |
 //! | what does a cell do? | [`work`], [`floor`] |
 //! | what is a figure, when is a goal reached? | [`figure`] |
@@ -17,10 +17,10 @@
 mod error;
 pub mod figure;
 pub mod floor;
+pub mod harness;
 pub mod host;
 pub mod json;
 pub mod layers;
-pub mod runner;
 pub mod text;
 pub mod tst;
 pub mod work;

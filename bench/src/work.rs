@@ -2,7 +2,7 @@
 //! requests at once; and reading the same bytes without a stack.
 
 use crate::BenchError;
-use crate::runner::{Cell, RunResult};
+use crate::harness::{Cell, RunResult};
 use crate::tst::Tst;
 use std::hint::black_box;
 use std::path::Path;
@@ -90,9 +90,7 @@ pub fn reading(
     let mut reader = Reader::new(name, stack, &open(stack, provider)?, read_bytes)?;
     Ok(Cell::new(name, move |iterations| {
         let (start_ns, end_ns) = reader.timed(iterations)?;
-        Ok(RunResult {
-            ns_total: end_ns - start_ns,
-        })
+        Ok(RunResult::taking(end_ns - start_ns))
     }))
 }
 
@@ -205,9 +203,7 @@ fn whole_span(cell: &str, spans: Vec<Span>) -> Result<RunResult, BenchError> {
         first_ns = first_ns.min(start_ns);
         last_ns = last_ns.max(end_ns);
     }
-    Ok(RunResult {
-        ns_total: last_ns.saturating_sub(first_ns),
-    })
+    Ok(RunResult::taking(last_ns.saturating_sub(first_ns)))
 }
 
 /// No batch of requests takes longer than this, or something is lost.
@@ -241,9 +237,7 @@ pub fn reading_at_once(
             }
             collect(&mut channel, &mut idle, batch, &cell)?;
         }
-        Ok(RunResult {
-            ns_total: clock::now_ns() - start_ns,
-        })
+        Ok(RunResult::taking(clock::now_ns() - start_ns))
     }))
 }
 
@@ -290,9 +284,7 @@ pub fn copying(
         for _ in 0..iterations {
             region.read(black_box(offset_bytes), black_box(&mut buffer));
         }
-        Ok(RunResult {
-            ns_total: clock::now_ns() - start_ns,
-        })
+        Ok(RunResult::taking(clock::now_ns() - start_ns))
     })
 }
 
@@ -303,9 +295,7 @@ pub fn copying(
 pub fn calling(name: &str, path: &Path, read_bytes: u64) -> Result<Cell<'static>, BenchError> {
     let mut tst = Tst::open(path, read_bytes as usize)?;
     Ok(Cell::new(name, move |iterations| {
-        Ok(RunResult {
-            ns_total: tst.timed(iterations)?,
-        })
+        Ok(RunResult::taking(tst.timed(iterations)?))
     }))
 }
 

@@ -181,20 +181,43 @@ impl SystemTimes {
     /// # Errors
     /// When `/proc/stat` cannot be read or has no line of totals.
     pub fn now() -> io::Result<SystemTimes> {
+        Ok(SystemTimes::now_with_cores()?.0)
+    }
+
+    /// The times of all cores together, and of each core that is online.
+    ///
+    /// # Errors
+    /// As [`SystemTimes::now`].
+    pub fn now_with_cores() -> io::Result<(SystemTimes, Vec<SystemTimes>)> {
         let text = fs::read_to_string("/proc/stat")?;
         // SAFETY: takes a number, touches no memory.
         let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
         let tick_ns = 1_000_000_000 / u64::try_from(ticks_per_second).unwrap_or(100).max(1);
-        SystemTimes::parse(&text, tick_ns).ok_or_else(|| {
+        let totals = SystemTimes::parse(&text, tick_ns).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 "/proc/stat has no totals of CPU time",
             )
-        })
+        })?;
+        Ok((totals, SystemTimes::parse_cores(&text, tick_ns)))
     }
 
     fn parse(stat: &str, tick_ns: u64) -> Option<SystemTimes> {
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        SystemTimes::parse_line(line, tick_ns)
+    }
+
+    /// The lines `cpu0`, `cpu1` and so on.
+    fn parse_cores(stat: &str, tick_ns: u64) -> Vec<SystemTimes> {
+        let core = |line: &str| {
+            let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
+            number.parse::<u32>().ok()?;
+            SystemTimes::parse_line(times, tick_ns)
+        };
+        stat.lines().filter_map(core).collect()
+    }
+
+    fn parse_line(line: &str, tick_ns: u64) -> Option<SystemTimes> {
         let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
         let mut first = || Some(fields.next()?.ok()?.saturating_mul(tick_ns));
         let (user_ns, nice_ns, system_ns, idle_ns) = (first()?, first()?, first()?, first()?);
@@ -267,16 +290,6 @@ pub struct ContextSwitches {
 }
 
 impl ContextSwitches {
-    /// Those of all threads of this process so far.
-    pub fn of_process() -> ContextSwitches {
-        ContextSwitches::of(libc::RUSAGE_SELF)
-    }
-
-    /// Those of the calling thread so far.
-    pub fn of_thread() -> ContextSwitches {
-        ContextSwitches::of(libc::RUSAGE_THREAD)
-    }
-
     /// The switches since `earlier`.
     pub fn since(&self, earlier: &ContextSwitches) -> ContextSwitches {
         ContextSwitches {
@@ -284,17 +297,65 @@ impl ContextSwitches {
             involuntary: self.involuntary.saturating_sub(earlier.involuntary),
         }
     }
+}
 
-    fn of(who: libc::c_int) -> ContextSwitches {
+/// What getrusage(2) tells of a process, a thread, or the children of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU time in user space, ns.
+    pub user_ns: u64,
+    /// CPU time in the kernel, ns.
+    pub system_ns: u64,
+    /// Context switches.
+    pub switches: ContextSwitches,
+}
+
+impl Usage {
+    /// All threads of this process so far.
+    pub fn of_process() -> Usage {
+        Usage::of(libc::RUSAGE_SELF)
+    }
+
+    /// The calling thread so far.
+    pub fn of_thread() -> Usage {
+        Usage::of(libc::RUSAGE_THREAD)
+    }
+
+    /// The children that have ended and were waited for, with theirs.
+    pub fn of_children() -> Usage {
+        Usage::of(libc::RUSAGE_CHILDREN)
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(&self, earlier: &Usage) -> Usage {
+        Usage {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            switches: self.switches.since(&earlier.switches),
+        }
+    }
+
+    fn of(who: libc::c_int) -> Usage {
         // SAFETY: a structure of integers, for which zero is a valid value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the pointer is to a rusage of ours.
         unsafe { libc::getrusage(who, &mut usage) };
-        ContextSwitches {
-            voluntary: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
-            involuntary: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
+        let ns =
+            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        Usage {
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            switches: ContextSwitches {
+                voluntary: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+                involuntary: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
+            },
         }
     }
+}
+
+/// The core on which the calling thread runs at this moment.
+pub fn current_core() -> u32 {
+    rustix::thread::sched_getcpu() as u32
 }
 
 #[cfg(all(test, not(miri)))]

@@ -2,9 +2,9 @@
 
 use super::names;
 use super::subject::{Disk, Document, EXPERIMENT, Link, Subject};
+use crate::harness::{CpuTimes, Ended, Measured, Round, Sample, Settings, Shortened};
 use crate::host::Host;
 use crate::json::SCHEMA;
-use crate::runner::{CpuTimes, Ended, Measured, Round, Sample, Settings, Shortened};
 
 /// The cells and the cost of one iteration, ns.
 pub fn cells() -> Vec<(String, f64)> {
@@ -69,12 +69,13 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
                 thread_ns,
                 process_ns,
                 machine_ns,
-                steal_ns: 0,
+                ..CpuTimes::default()
             };
             Sample {
                 iterations,
                 wall_ns,
                 cpu,
+                ..Sample::default()
             }
         };
         let samples: Vec<Sample> = cells
@@ -97,6 +98,8 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
         },
         precision: None,
         elapsed_ns: 14_200_000_000,
+        unfinished: None,
+        failure: None,
     }
 }
 

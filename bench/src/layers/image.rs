@@ -5,7 +5,7 @@ use super::names;
 use super::stacks::{self, Mode, made};
 use crate::BenchError;
 use crate::figure::{Figure, Goal, Unit};
-use crate::runner::{Cell, RunResult};
+use crate::harness::{Cell, RunResult};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -75,9 +75,7 @@ impl Image {
             for _ in 0..iterations {
                 self.open()?;
             }
-            Ok(RunResult {
-                ns_total: clock::now_ns() - start_ns,
-            })
+            Ok(RunResult::taking(clock::now_ns() - start_ns))
         })
     }
 }

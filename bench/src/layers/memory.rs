@@ -6,7 +6,7 @@ use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
 use super::subject::{Disk, Link, Subject, layers};
 use super::{Matrix, Options};
 use crate::BenchError;
-use crate::runner::{Cell, Length};
+use crate::harness::{Cell, Length};
 use crate::tst::{LOOPS, READ_BYTES, WARM_UP_LOOPS};
 use crate::work::Cores;
 use crate::{floor, work};

@@ -22,9 +22,9 @@ mod tests;
 
 use crate::BenchError;
 use crate::figure::Figure;
+use crate::harness::{self, Cell, Control, Meter, Settings};
 use crate::host::Host;
 use crate::json::SCHEMA;
-use crate::runner::{self, Cell, Control, Meter, Settings};
 
 use ugeom_stack::{ProviderId, Stack, Statistics};
 
@@ -143,7 +143,7 @@ fn measure(
     let mut matrix = matrix()?;
     let set_up_ns = meter.now_ns().saturating_sub(started_ns);
     let settings = adjust(settings(options, &host, set_up_ns));
-    let measured = runner::run(&mut matrix.cells, &settings, meter, control)?;
+    let measured = harness::run(&mut matrix.cells, &settings, meter, control)?;
     let mut document = Document {
         schema: SCHEMA,
         program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -163,7 +163,7 @@ fn measure(
 fn settings(options: &Options, host: &Host, set_up_ns: u64) -> Settings {
     // Ten runs a row, as in 2002.
     let rounds_max = match options.faithful {
-        true => runner::ROUNDS_MIN,
+        true => harness::ROUNDS_MIN,
         false => Settings::default().rounds_max,
     };
     let budget_ns = options

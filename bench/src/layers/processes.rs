@@ -4,8 +4,8 @@
 use super::subject::{Document, EXPERIMENT};
 use super::{BUDGET_NS, Options, compute};
 use crate::BenchError;
+use crate::harness::{Control, Phase, Progress};
 use crate::host::Host;
-use crate::runner::{Control, Phase, Progress};
 use std::process::{Command, Stdio};
 
 /// Measures in `processes` processes, one after the other, and puts their rounds together.

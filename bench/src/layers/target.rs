@@ -6,7 +6,7 @@ use super::names;
 use super::stacks::{self, Mode};
 use super::subject::{Disk, Link, Subject, layers};
 use super::{Matrix, Options};
-use crate::runner::Cell;
+use crate::harness::Cell;
 use crate::tst::READ_BYTES;
 use crate::work::Cores;
 use crate::{BenchError, work};

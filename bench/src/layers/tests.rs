@@ -2,7 +2,7 @@
 //! says how fast anything is.
 
 use super::*;
-use crate::runner::{Ended, Machine, Progress};
+use crate::harness::{Ended, Machine, Progress};
 use std::sync::atomic::AtomicBool;
 
 fn tiny(options: &Options) -> Document {

@@ -85,11 +85,11 @@ fn cpu_time_grows_with_work_and_not_with_sleep() {
 
 #[test]
 fn a_sleep_is_a_voluntary_switch() {
-    let before = ContextSwitches::of_thread();
+    let before = Usage::of_thread();
     std::thread::sleep(std::time::Duration::from_millis(1));
-    let spent = ContextSwitches::of_thread().since(&before);
+    let spent = Usage::of_thread().since(&before).switches;
     assert!(spent.voluntary >= 1);
-    assert!(ContextSwitches::of_process().voluntary >= 1);
+    assert!(Usage::of_process().switches.voluntary >= 1);
 }
 
 #[test]
@@ -108,4 +108,36 @@ fn a_hypervisor_is_recognised_by_the_firmwares_tables() {
 fn cores_and_load_are_plausible() {
     assert!(online_cores() >= 1);
     assert!(load_average().iter().all(|load| (0.0..1e6).contains(load)));
+}
+
+#[test]
+fn every_core_has_a_line_of_its_own() {
+    let stat = "cpu  30 0 12 400 0 0 0 0 0 0\ncpu0 10 0 4 200 0 0 0 0 0 0\n\
+        cpu1 20 0 8 200 0 0 0 0 0 0\nintr 5 6\ncpufreq 1 2 3 4\n";
+    let cores = SystemTimes::parse_cores(stat, 10);
+    let busy: Vec<u64> = cores.iter().map(SystemTimes::busy_ns).collect();
+    assert_eq!(busy, [140, 280]);
+    let (all, cores) = SystemTimes::now_with_cores().unwrap();
+    assert!(!cores.is_empty() && cores.len() <= 4096);
+    assert!(cores.iter().map(|core| core.user_ns).sum::<u64>() <= all.user_ns + 1_000_000_000);
+}
+
+#[test]
+fn children_count_once_they_were_waited_for() {
+    let before = Usage::of_children();
+    let ended = std::process::Command::new("sh")
+        .args(["-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"])
+        .status();
+    if ended.is_err() {
+        return;
+    }
+    let spent = Usage::of_children().since(&before);
+    assert!(spent.user_ns + spent.system_ns > 0, "{spent:?}");
+}
+
+#[test]
+fn a_thread_runs_on_a_core_that_it_may_use() {
+    let allowed = Affinity::current().unwrap().cores();
+    let core = current_core() as usize;
+    assert!(allowed.contains(&core), "{core} of {allowed:?}");
 }

@@ -3,7 +3,7 @@
 
 use super::super::subject::Document;
 use crate::figure::{Unit, value};
-use crate::runner::Ended;
+use crate::harness::Ended;
 use crate::text::paragraph;
 use ugeom_measure::units::duration_human;
 
@@ -88,7 +88,7 @@ fn measured(document: &Document) -> String {
 
 /// What was shortened to fit the budget.
 fn shortened(document: &Document) -> Option<String> {
-    let cut = |one: &&crate::runner::Measured| one.shortened.any();
+    let cut = |one: &&crate::harness::Measured| one.shortened.any();
     let shortened = document.processes.iter().find(cut)?.shortened;
     let budget = document
         .settings

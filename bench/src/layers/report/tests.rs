@@ -1,9 +1,9 @@
 //! The report of documents whose costs are known, against the text that a reader gets.
 
 use super::*;
+use crate::harness::Ended;
 use crate::host::Host;
 use crate::layers::{compute, fixture};
-use crate::runner::Ended;
 use crate::text::WIDTH;
 
 fn computed(rounds: usize) -> Document {

@@ -10,7 +10,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use ugeom_bench::BenchError;
 use ugeom_bench::json::Document;
-use ugeom_bench::runner::{Control, Phase, Progress};
+use ugeom_bench::harness::{Control, Phase, Progress};
 use ugeom_machine::interrupt;
 
 /// Measures while showing the progress and listening for Ctrl-C.

@@ -10,7 +10,7 @@ use crate::output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use ugeom_bench::layers::{Options, report, run};
-use ugeom_bench::runner::Machine;
+use ugeom_bench::harness::Machine;
 use ugeom_classes::spec::units;
 
 const LONG_ABOUT: &str = "\

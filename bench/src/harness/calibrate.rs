@@ -1,8 +1,8 @@
 //! Finds how many iterations fill a run, and makes runs shorter when ten rounds would not fit the
 //! budget. The runs that it takes for that also warm the cells up; none of them is counted.
 
-use super::{Cell, Control, Length, Meter, Phase, Progress, Settings};
-use crate::BenchError;
+use super::rounds::{Stopped, sample};
+use super::{Cell, Control, Length, Meter, Phase, Progress, Sample, Settings};
 
 /// The length of a cell's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +31,15 @@ const TRIAL_SHARE: u64 = 10;
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 40;
 
-/// Measures the cost of each cell's iteration and plans the runs.
+/// Measures the cost of each cell's iteration and plans the runs. The last trial of each cell is
+/// put into `trials`: it is all that there is of it if another cell fails now.
 pub(super) fn plan(
     cells: &mut [Cell<'_>],
     settings: &Settings,
     meter: &dyn Meter,
     control: &mut Control<'_>,
-) -> Result<Plan, BenchError> {
+    trials: &mut Vec<(usize, Sample)>,
+) -> Result<Plan, Box<Stopped>> {
     let started_ns = meter.now_ns();
     let guess_ns = fitting_run_ns(settings, cells.len() as f64, 0.0, 0);
     let total = cells.len() as u64;
@@ -57,7 +59,9 @@ pub(super) fn plan(
             done: index as u64,
             total,
         });
-        costs.push(cost(cell, guess_ns / TRIAL_SHARE, meter)?);
+        let (cost, trial) = cost(cell, guess_ns / TRIAL_SHARE, meter)?;
+        costs.push(cost);
+        trials.push((index, trial));
     }
     let spent_ns = meter.now_ns().saturating_sub(started_ns);
     let (mut calibrated, mut fixed_ns) = (0.0, 0.0);
@@ -111,17 +115,23 @@ struct Cost {
 }
 
 /// Finds the cost in trials that grow until one takes `enough_ns` by the cell's own clock.
-fn cost(cell: &mut Cell<'_>, enough_ns: u64, meter: &dyn Meter) -> Result<Cost, BenchError> {
+fn cost(
+    cell: &mut Cell<'_>,
+    enough_ns: u64,
+    meter: &dyn Meter,
+) -> Result<(Cost, Sample), Box<Stopped>> {
     let mut iterations = cell.step;
     loop {
         let before_ns = meter.now_ns();
-        let took_ns = (cell.run)(iterations)?.ns_total;
+        let trial = sample(cell, iterations, meter)?;
+        let took_ns = trial.wall_ns;
         let passed_ns = meter.now_ns().saturating_sub(before_ns);
         if took_ns >= enough_ns || iterations >= ITERATIONS_MAX {
-            return Ok(Cost {
+            let cost = Cost {
                 iteration_ns: (took_ns as f64 / iterations as f64).max(1e-3),
                 around_ns: passed_ns.saturating_sub(took_ns) as f64,
-            });
+            };
+            return Ok((cost, trial));
         }
         let missing = enough_ns as f64 / took_ns.max(1) as f64;
         // The first trials are cold; so do not trust them for more than a factor of 20.

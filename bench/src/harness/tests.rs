@@ -1,4 +1,4 @@
-//! The runner against cells whose cost is known, on a clock that they move themselves.
+//! The harness against cells whose cost is known, on a clock that they move themselves.
 
 use super::*;
 use std::cell::{Cell as Shared, RefCell};
@@ -16,13 +16,17 @@ impl Meter for Fake {
         self.now_ns.get()
     }
 
-    fn cpu(&self) -> CpuTimes {
+    fn read(&self) -> Reading {
         let now = self.now_ns.get();
-        CpuTimes {
-            thread_ns: now / 2,
-            process_ns: now,
-            machine_ns: 2 * now,
-            steal_ns: 0,
+        Reading {
+            cpu: CpuTimes {
+                thread_ns: now / 2,
+                process_ns: now,
+                machine_ns: 2 * now,
+                switches_voluntary: now / 1_000_000,
+                ..CpuTimes::default()
+            },
+            cores_busy_ns: vec![now / 2, now, now / 4],
         }
     }
 }
@@ -36,7 +40,7 @@ impl Fake {
             seen += 1;
             let ns_total = iterations * cost_ns * (100 + (seen * 7 % 5) * wobble) / 100;
             self.now_ns.set(self.now_ns.get() + ns_total);
-            Ok(RunResult { ns_total })
+            Ok(RunResult::taking(ns_total))
         })
     }
 
@@ -195,7 +199,7 @@ fn what_a_run_needs_around_its_own_clock_is_no_iteration() {
     let slow_to_start = Cell::new("threads", |iterations| {
         let ns_total = 3 * iterations;
         fake.now_ns.set(fake.now_ns.get() + 10_000_000 + ns_total);
-        Ok(RunResult { ns_total })
+        Ok(RunResult::taking(ns_total))
     });
     let budget_ns = Some(1_000_000_000);
     let measured = fake.run(
@@ -205,7 +209,7 @@ fn what_a_run_needs_around_its_own_clock_is_no_iteration() {
             ..settings()
         },
     );
-    let sample = measured.rounds[0].samples[0];
+    let sample = &measured.rounds[0].samples[0];
     assert_eq!(sample.ns_per_iteration(), 3.0);
     assert!(sample.wall_ns >= 40_000_000, "{sample:?}");
     assert!(
@@ -359,4 +363,97 @@ fn a_cell_that_fails_ends_the_measurement_with_its_reason() {
     });
     let error = run(&mut [broken], &settings(), &fake, &mut control).unwrap_err();
     assert_eq!(error.to_string(), "cell broken: it did not start");
+}
+
+/// Cells of which the second fails in its run number `last`, and what was kept of them.
+fn failing_in_run(last: u64) -> (Measured, Option<BenchError>) {
+    let fake = Fake::default();
+    let cancelled = AtomicBool::new(false);
+    let mut progress = |_: &Progress<'_>| {};
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let mut runs = 0;
+    let breaks = Cell::new("breaks", |iterations| {
+        runs += 1;
+        fake.now_ns.set(fake.now_ns.get() + 100 * iterations);
+        if runs == last {
+            let (cell, problem) = ("breaks".to_owned(), "the disk went away".to_owned());
+            return Err(BenchError::Thread { cell, problem });
+        }
+        Ok(RunResult::taking(100 * iterations))
+    });
+    let mut cells = [fake.cell(0, 100, 1), breaks];
+    run_keeping(&mut cells, &settings(), &fake, &mut control)
+}
+
+#[test]
+fn what_was_measured_before_a_cell_failed_is_kept() {
+    // Trials come first; each round then has a warm-up and a run.
+    let (_, none) = failing_in_run(u64::MAX);
+    assert!(none.is_none());
+    let (late, error) = failing_in_run(12);
+    assert_eq!(
+        error.unwrap().to_string(),
+        "cell breaks: the disk went away"
+    );
+    let failure = late.failure.clone().unwrap();
+    assert_eq!(
+        (late.ended, failure.cell.as_str()),
+        (Ended::Failed, "breaks")
+    );
+    assert_eq!(failure.error, "cell breaks: the disk went away");
+    assert!(!late.rounds.is_empty() && late.rounds.iter().all(|round| round.samples.len() == 2));
+    if let Some(unfinished) = &late.unfinished {
+        assert!(!unfinished.calibrating && unfinished.samples.iter().all(|(cell, _)| *cell == 0));
+    }
+}
+
+#[test]
+fn a_failure_while_calibrating_keeps_the_trials() {
+    let (early, error) = failing_in_run(1);
+    assert!(error.is_some() && early.rounds.is_empty());
+    let unfinished = early.unfinished.unwrap();
+    assert!(unfinished.calibrating);
+    let (cell, trial) = &unfinished.samples[0];
+    assert!(*cell == 0 && trial.wall_ns > 0, "{trial:?}");
+}
+
+#[test]
+fn the_counters_of_the_device_belong_to_the_run() {
+    struct Disk(std::sync::atomic::AtomicU64);
+    impl Counters for Disk {
+        fn name(&self) -> &str {
+            "disk"
+        }
+        fn read(&self) -> Option<DeviceCounts> {
+            let reads = self.0.load(Ordering::Relaxed);
+            Some(DeviceCounts {
+                reads,
+                read_bytes: reads * 512,
+                ..DeviceCounts::default()
+            })
+        }
+    }
+    let fake = Fake::default();
+    let disk = Arc::new(Disk(std::sync::atomic::AtomicU64::new(99)));
+    let below = Arc::clone(&disk);
+    let reading = Cell::new("reading", |iterations| {
+        below.0.fetch_add(iterations, Ordering::Relaxed);
+        fake.now_ns.set(fake.now_ns.get() + 100 * iterations);
+        let work = Work::of(512 * iterations, iterations);
+        Ok(RunResult::taking(100 * iterations).doing(work))
+    });
+    let idle = fake.cell(0, 100, 0);
+    let measured = fake.run(&mut [reading.observing(disk), idle], &settings());
+    for round in &measured.rounds {
+        let sample = &round.samples[0];
+        let counts = sample.device.unwrap();
+        assert_eq!(counts.reads, sample.iterations, "warm-ups are not counted");
+        assert_eq!(counts.bytes(), sample.work.bytes);
+        assert_eq!(sample.cpu.busiest_core_ns, sample.wall_ns);
+        assert!(sample.cpu.switches() <= sample.wall_ns / 1_000_000 + 1);
+        assert_eq!(round.samples[1].device, None);
+    }
 }

@@ -1,0 +1,87 @@
+//! The outcome of a measurement: whole rounds, why it ended, and what was left out.
+
+use super::{Precision, Round, Sample, Unfinished};
+use serde::{Deserialize, Serialize};
+
+/// Why a measurement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Every mean is known precisely enough.
+    Precise,
+    /// The most rounds were run.
+    RoundsMax,
+    /// The time was over.
+    Budget,
+    /// The user stopped it.
+    Cancelled,
+    /// A cell failed.
+    Failed,
+}
+
+/// The cell that could not go on, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The cell.
+    pub cell: String,
+    /// The error, in plain words.
+    pub error: String,
+}
+
+/// What was left out to fit the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shortened {
+    /// The length of a run that was wanted, ns.
+    pub run_ns_wanted: u64,
+    /// The length of a run that fitted, ns.
+    pub run_ns: u64,
+    /// Whether rounds that precision asked for were left out.
+    pub rounds: bool,
+}
+
+impl Shortened {
+    /// Whether anything was shortened.
+    pub fn any(&self) -> bool {
+        self.rounds || self.run_ns < self.run_ns_wanted
+    }
+}
+
+/// A finished (or stopped) measurement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The names of the cells.
+    pub cells: Vec<String>,
+    /// The whole rounds.
+    pub rounds: Vec<Round>,
+    /// Why it ended.
+    pub ended: Ended,
+    /// What was shortened.
+    pub shortened: Shortened,
+    /// The least precise cell; none with fewer than two rounds.
+    pub precision: Option<Precision>,
+    /// How long all this took, ns.
+    pub elapsed_ns: u64,
+    /// The round that was not finished, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
+    /// What ended it, when a cell failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+impl Measured {
+    /// The wall times of one iteration as a table of rounds and cells, ns.
+    pub fn blocks(&self) -> ugeom_measure::Blocks {
+        self.table(Sample::ns_per_iteration)
+    }
+
+    /// Any value of the samples as a table of rounds and cells.
+    pub fn table(&self, value: impl Fn(&Sample) -> f64) -> ugeom_measure::Blocks {
+        let mut blocks = ugeom_measure::Blocks::new(self.cells.iter().cloned());
+        for round in &self.rounds {
+            // Whole rounds of finite values only are kept, so that this cannot be refused.
+            let _ = blocks.push_round(round.samples.iter().map(&value).collect());
+        }
+        blocks
+    }
+}
