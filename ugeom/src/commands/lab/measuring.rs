@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use ugeom_bench::BenchError;
-use ugeom_bench::json::Document;
 use ugeom_bench::harness::{Control, Phase, Progress};
+use ugeom_bench::json::Document;
 use ugeom_machine::interrupt;
 
 /// Measures while showing the progress and listening for Ctrl-C.

@@ -9,8 +9,8 @@ mod tst;
 use crate::output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use ugeom_bench::layers::{Options, report, run};
 use ugeom_bench::harness::Machine;
+use ugeom_bench::layers::{Options, report, run};
 use ugeom_classes::spec::units;
 
 const LONG_ABOUT: &str = "\
