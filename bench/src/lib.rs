@@ -9,6 +9,7 @@
 //! | what is saved, and how? | [`json`], fields in `docs/results.md` |
 //! | what does a layer cost? | [`layers`] |
 //! | the program of 2002 | [`tst`] |
+//! | how does a result become a report? | [`report`] |
 //!
 //! Each experiment measures into a [`json::Document`] and makes its report from that alone.
 
@@ -21,6 +22,7 @@ pub mod harness;
 pub mod host;
 pub mod json;
 pub mod layers;
+pub mod report;
 pub mod text;
 pub mod tst;
 pub mod work;

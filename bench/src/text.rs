@@ -6,11 +6,16 @@ pub const WIDTH: usize = 100;
 /// A paragraph wrapped at [`WIDTH`], its first line indented by `indent` columns and its other
 /// lines by `hanging`. Words longer than a line stand alone. Ends with a line feed.
 pub fn paragraph(text: &str, indent: usize, hanging: usize) -> String {
+    paragraph_within(WIDTH, text, indent, hanging)
+}
+
+/// As [`paragraph`], wrapped at `width` columns.
+pub fn paragraph_within(width: usize, text: &str, indent: usize, hanging: usize) -> String {
     let mut out = String::new();
     let mut line = " ".repeat(indent);
     let mut empty = true;
     for word in text.split_whitespace() {
-        if !empty && columns(&line) + 1 + columns(word) > WIDTH {
+        if !empty && columns(&line) + 1 + columns(word) > width {
             out.push_str(&line);
             out.push('\n');
             line = " ".repeat(hanging);
@@ -40,18 +45,23 @@ pub enum Align {
 /// heading. A row may be shorter than the others. What does not fit into [`WIDTH`] goes on below,
 /// in the last column.
 pub fn table(indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
+    table_within(WIDTH, indent, aligns, rows)
+}
+
+/// As [`table`], for lines of `width` columns.
+pub fn table_within(width: usize, indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
+    let widest = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         cells.map(|cell| columns(cell)).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..aligns.len()).map(width).collect();
+    let widths: Vec<usize> = (0..aligns.len()).map(widest).collect();
     let mut out = String::new();
     for row in rows {
         let mut line = " ".repeat(indent);
         for (column, cell) in row.iter().enumerate() {
-            if column + 1 == row.len() && columns(&line) + columns(cell) > WIDTH {
+            if column + 1 == row.len() && columns(&line) + columns(cell) > width {
                 let hanging = columns(&line);
-                line.push_str(paragraph(cell, hanging, hanging).trim());
+                line.push_str(paragraph_within(width, cell, hanging, hanging).trim());
                 continue;
             }
             let free = " ".repeat(widths.get(column).map_or(0, |w| w - columns(cell)));
@@ -68,7 +78,7 @@ pub fn table(indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
 }
 
 /// Columns that a text takes: every character of ours takes one.
-fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     text.chars().count()
 }
 

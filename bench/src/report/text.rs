@@ -1,0 +1,136 @@
+//! A page as text for a terminal.
+
+use super::page::{Block, Page};
+use super::plot::{Plot, RowShape, Rows, Scale};
+use super::table::Table;
+use crate::text::{Align, columns, paragraph_within, table_within};
+use ugeom_measure::Interval;
+
+/// The column at which the words of a fact begin.
+const FACT_INDENT: usize = 10;
+/// The widest bar, in columns.
+const BAR_COLUMNS: usize = 30;
+
+impl Page {
+    /// The page as text, lines of at most `width` columns where words and cells allow it. Rows are
+    /// drawn as bars; for curves, which need more room, stands their title.
+    pub fn to_text(&self, width: usize) -> String {
+        let mut sections = vec![format!("{}\n", self.asked)];
+        let facts = self.facts.iter().map(|fact| {
+            let indent = FACT_INDENT.max(columns(&fact.name) + 2);
+            let words = paragraph_within(width, &fact.text, indent, FACT_INDENT);
+            format!("{:indent$}{}", fact.name, words.trim_start())
+        });
+        sections.push(facts.collect());
+        for (what, text) in [("QUESTION", &self.question), ("ANSWER", &self.answer)] {
+            if !text.is_empty() {
+                let text = format!("THE {what}: {text}");
+                sections.push(paragraph_within(width, &text, 0, 0));
+            }
+        }
+        let mut under_heading = false;
+        for block in &self.blocks {
+            let text = block_text(block, width);
+            match sections.last_mut().filter(|_| under_heading) {
+                Some(heading) => heading.push_str(&text),
+                None => sections.push(text),
+            }
+            under_heading = matches!(block, Block::Heading(_));
+        }
+        sections.retain(|section| !section.is_empty());
+        sections.join("\n")
+    }
+}
+
+fn block_text(block: &Block, width: usize) -> String {
+    match block {
+        Block::Heading(text) => format!("{}\n", text.to_uppercase()),
+        Block::Paragraph(text) => paragraph_within(width, text, 0, 0),
+        Block::List(items) => items
+            .iter()
+            .map(|item| paragraph_within(width, &format!("- {item}"), 2, 4))
+            .collect(),
+        Block::Table(table) => table_text(table, width),
+        Block::Plot(Plot::Rows(rows)) => rows_text(rows, width),
+        Block::Plot(Plot::Curves(curves)) => {
+            let text = format!(
+                "Plot: {}; {} over {}. It is drawn in the HTML report.",
+                curves.title,
+                curves.y.heading(),
+                curves.x.heading()
+            );
+            paragraph_within(width, &text, 0, 2)
+        }
+        Block::Preformatted(text) => format!("{}\n", text.trim_end_matches('\n')),
+    }
+}
+
+fn table_text(table: &Table, width: usize) -> String {
+    let mut out = titled(&table.title, width);
+    let mut rows = vec![table.columns.iter().map(|one| one.heading()).collect()];
+    let texts = |row: &Vec<super::Cell>| row.iter().map(|cell| cell.text.clone()).collect();
+    rows.extend(table.rows.iter().map(texts));
+    let aligns: Vec<Align> = table.columns.iter().map(|column| column.align).collect();
+    out.push_str(&table_within(width, 2, &aligns, &rows));
+    out
+}
+
+fn titled(title: &str, width: usize) -> String {
+    if title.is_empty() {
+        return String::new();
+    }
+    paragraph_within(width, title, 0, 2)
+}
+
+/// Each value with a bar beside it, in proportion to the largest. Amounts on a logarithmic axis
+/// and points, whose differences count, have no bars.
+fn rows_text(plot: &Rows, width: usize) -> String {
+    let mut out = titled(&plot.title, width);
+    let with_bars = plot.shape == RowShape::Bars && plot.axis.scale == Scale::Linear;
+    let values = || plot.rows.iter().flat_map(|row| row.values.iter().flatten());
+    let largest = values().map(|value| value.estimate).fold(0.0, f64::max);
+    let mut rows = vec![vec![String::new(), String::new(), plot.axis.heading()]];
+    for row in &plot.rows {
+        for (position, (series, value)) in plot.series.iter().zip(&row.values).enumerate() {
+            let Some(value) = value else { continue };
+            let name = if position == 0 { &row.name } else { "" };
+            let series = if plot.series.len() > 1 { series } else { "" };
+            let mut cells = vec![name.to_owned(), series.to_owned(), in_words(value)];
+            if with_bars && largest > 0.0 {
+                let share = (value.estimate / largest).clamp(0.0, 1.0);
+                cells.push("#".repeat((share * BAR_COLUMNS as f64).round() as usize));
+            }
+            rows.push(cells);
+        }
+    }
+    let aligns = [Align::Left, Align::Left, Align::Left, Align::Left];
+    out.push_str(&table_within(width, 2, &aligns, &rows));
+    for mark in &plot.marks {
+        let text = format!("{}: {}", mark.name, digits(mark.at));
+        out.push_str(&paragraph_within(width, &text, 2, 2));
+    }
+    out
+}
+
+/// A value with its interval, if it has one.
+fn in_words(value: &Interval) -> String {
+    let estimate = digits(value.estimate);
+    if value.half_width() == 0.0 {
+        return estimate;
+    }
+    format!(
+        "{estimate} ({} to {})",
+        digits(value.low),
+        digits(value.high)
+    )
+}
+
+/// A number with four digits that count.
+pub(super) fn digits(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude == 0.0 || !magnitude.is_finite() {
+        return format!("{value}");
+    }
+    let decimals = (3.0 - magnitude.log10().floor()).clamp(0.0, 9.0) as usize;
+    format!("{value:.decimals$}")
+}
