@@ -6,7 +6,7 @@
 use crate::BenchError;
 use crate::figure::Figure;
 use crate::harness::{CpuTimes, Measured, Sample, Settings};
-use crate::host::Host;
+use crate::host::{Host, TargetFacts};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::{Blocks, Noise};
@@ -30,6 +30,9 @@ pub struct Document<S> {
     pub host: Host,
     /// How it was measured.
     pub settings: Settings,
+    /// The file or device that was measured, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetFacts>,
     /// What was measured.
     pub subject: S,
     /// One measurement for each process that took part.
@@ -41,6 +44,28 @@ pub struct Document<S> {
 }
 
 impl<S> Document<S> {
+    /// The document of one measurement in this process, without noise and figures.
+    pub fn new(
+        experiment: &str,
+        host: Host,
+        settings: Settings,
+        subject: S,
+        measured: Measured,
+    ) -> Self {
+        Self {
+            schema: SCHEMA,
+            program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
+            experiment: experiment.to_owned(),
+            host,
+            settings,
+            target: None,
+            subject,
+            processes: vec![measured],
+            noise: None,
+            figures: Vec::new(),
+        }
+    }
+
     /// The wall time of one iteration, ns, as a table for comparisons. Its rows are rounds, or
     /// the means of whole processes when there are [`PROCESSES_MIN`] of them: memory is laid out
     /// anew in each process, and only processes show what that does.

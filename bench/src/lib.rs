@@ -3,7 +3,7 @@
 //! | question | module |
 //! |---|---|
 //! | how is anything measured? | [`harness`], rules in `docs/statistics.md` |
-//! | on what machine? | [`host`] |
+//! | on what machine, of what target? | [`host`], told by [`head`] |
 //! | what does a cell do? | [`work`], [`floor`] |
 //! | what is a figure, when is a goal reached? | [`figure`] |
 //! | what is saved, and how? | [`json`], fields in `docs/results.md` |
@@ -19,6 +19,7 @@ mod error;
 pub mod figure;
 pub mod floor;
 pub mod harness;
+pub mod head;
 pub mod host;
 pub mod json;
 pub mod layers;

@@ -126,12 +126,17 @@ pub fn document(rounds: usize) -> Document {
             clock_source: Some("tsc".to_owned()),
             ticks_are_tsc: true,
             started_unix_s: 1_033_936_107,
+            memory_bytes: 4 << 30,
+            memory_available_bytes: 3 << 30,
+            steal_percent: 0.0,
+            wakeups: None,
         },
         settings: Settings {
             seed: 42,
             budget_ns: Some(15_000_000_000),
             ..Settings::default()
         },
+        target: None,
         subject: Subject {
             target: None,
             chain: vec![

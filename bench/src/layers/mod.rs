@@ -23,9 +23,9 @@ mod tests;
 use crate::BenchError;
 use crate::figure::Figure;
 use crate::harness::{self, Cell, Control, Meter, Settings};
-use crate::host::Host;
-use crate::json::SCHEMA;
+use crate::host::{Host, TargetFacts};
 
+use std::path::Path;
 use ugeom_stack::{ProviderId, Stack, Statistics};
 
 pub use findings::compute;
@@ -138,25 +138,22 @@ fn measure(
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, BenchError> {
-    let host = Host::now();
     let started_ns = meter.now_ns();
+    let host = Host::now().with_wakeups();
     let mut matrix = matrix()?;
     let set_up_ns = meter.now_ns().saturating_sub(started_ns);
     let settings = adjust(settings(options, &host, set_up_ns));
     let measured = harness::run(&mut matrix.cells, &settings, meter, control)?;
-    let mut document = Document {
-        schema: SCHEMA,
-        program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
-        experiment: EXPERIMENT.to_owned(),
-        host,
-        settings,
-        subject: matrix.subject,
-        processes: vec![measured],
-        noise: None,
-        figures: matrix.figures,
-    };
+    let mut document = Document::new(EXPERIMENT, host, settings, matrix.subject, measured);
+    document.figures = matrix.figures;
+    document.target = target_facts(options);
     compute(&mut document);
     Ok(document)
+}
+
+/// What the system tells of a target that is a path.
+fn target_facts(options: &Options) -> Option<TargetFacts> {
+    TargetFacts::of(Path::new(options.target.as_ref()?))
 }
 
 /// How to measure. Setting up counts against the budget.

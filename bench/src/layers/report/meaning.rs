@@ -1,8 +1,8 @@
 //! What the rows mean: the answer, the findings, and what they do not say.
 
 use super::super::subject::{Disk, Document};
-use super::header::{doubts, is_disturbed};
 use crate::figure::{Figure, Reached, Unit, value};
+use crate::head::{doubts, is_disturbed};
 use crate::text::paragraph;
 use ugeom_measure::units::{duration_human, size_human};
 

@@ -5,7 +5,6 @@
 //! interval; eight rows at most; what they mean; then and now; what cannot be concluded; the next
 //! command. Words of the trade are explained where they come first.
 
-mod header;
 mod meaning;
 mod rows;
 mod sections;
@@ -13,13 +12,14 @@ mod sections;
 mod tests;
 
 use super::subject::Document;
+use crate::head;
 use crate::text::{Align, paragraph, table};
 
 /// The report as text, at most 100 columns wide; with the sections behind the first page when
 /// `all`.
 pub fn report(document: &Document, all: bool) -> String {
     let mut out = String::from("ugeom lab layers: what does a layer cost?\n\n");
-    out.push_str(&header::machine(document));
+    out.push_str(&head::text(document, &document.subject.left_out));
     out.push('\n');
     out.push_str(&paragraph(&question(document), 0, 0));
     out.push('\n');
@@ -42,7 +42,7 @@ pub fn report(document: &Document, all: bool) -> String {
 
 /// The machine, and the figures that were to be reached; for `cargo bench`.
 pub fn goals_report(document: &Document) -> String {
-    let mut out = header::machine(document);
+    let mut out = head::text(document, &document.subject.left_out);
     out.push('\n');
     out.push_str(&sections::goals(document).unwrap_or_default());
     out.push('\n');

@@ -3,9 +3,9 @@
 use super::super::names;
 use super::super::published;
 use super::super::subject::Document;
-use super::header::is_disturbed;
 use super::short_name;
 use crate::figure::{Figure, Goal, Unit, amount, value};
+use crate::head::is_disturbed;
 use crate::text::{Align, paragraph, table};
 use ugeom_measure::units::size_human;
 use ugeom_measure::{Blocks, Summary};

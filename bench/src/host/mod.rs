@@ -5,10 +5,17 @@
 //! Documentation/ABI/stable/sysfs-devices-system-cpu (governor),
 //! Documentation/ABI/testing/sysfs-devices-system-clocksource.
 
+mod target;
+mod wakeups;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 use ugeom_machine::{clock, cpu};
+use ugeom_measure::units::size_human;
+
+pub use target::{TargetFacts, device_below};
+pub use wakeups::{Trips, Wakeups};
 
 /// Facts about the machine at the start of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +40,19 @@ pub struct Host {
     pub ticks_are_tsc: bool,
     /// Seconds since 1970 at the start, UTC.
     pub started_unix_s: u64,
+    /// Memory of the machine, bytes.
+    #[serde(default)]
+    pub memory_bytes: u64,
+    /// Memory that is free or can be had, bytes.
+    #[serde(default)]
+    pub memory_available_bytes: u64,
+    /// The share of the time since the start of the machine in which its cores had work and the
+    /// hypervisor ran something else, per cent.
+    #[serde(default)]
+    pub steal_percent: f64,
+    /// What waking another thread costs; none where it was not measured.
+    #[serde(default)]
+    pub wakeups: Option<Wakeups>,
 }
 
 impl Host {
@@ -60,7 +80,18 @@ impl Host {
             ),
             ticks_are_tsc: clock::ticks_are_tsc(),
             started_unix_s: since_1970.map_or(0, |time| time.as_secs()),
+            memory_bytes: memory("MemTotal:"),
+            memory_available_bytes: memory("MemAvailable:"),
+            steal_percent: steal_percent(),
+            wakeups: None,
         }
+    }
+
+    /// The same facts, and what waking another thread costs here: some 60 ms of both cores.
+    #[must_use]
+    pub fn with_wakeups(mut self) -> Self {
+        self.wakeups = Some(Wakeups::measure());
+        self
     }
 
     /// What makes figures from this machine doubtful, in plain words; empty when nothing does.
@@ -70,6 +101,12 @@ impl Host {
             doubts.push(format!(
                 "other work is running (load {:.1} on {} cores)",
                 self.load[0], self.cores
+            ));
+        }
+        if self.steal_percent >= STEAL_PERCENT_MAX {
+            doubts.push(format!(
+                "the hypervisor has taken the cores away for {:.1} % of the time since the start",
+                self.steal_percent
             ));
         }
         if self.cores_allowed < 2 {
@@ -110,8 +147,28 @@ impl fmt::Display for Host {
         if let Some(source) = &self.clock_source {
             write!(out, ", clock {source}")?;
         }
+        if self.memory_bytes > 0 {
+            write!(out, ", {} of memory", size_human(self.memory_bytes))?;
+        }
         Ok(())
     }
+}
+
+/// Cores that were taken away for more than this share of the time make figures doubtful, per cent.
+const STEAL_PERCENT_MAX: f64 = 1.0;
+
+/// A size of `/proc/meminfo`, bytes; 0 where it is not told.
+fn memory(key: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0).saturating_mul(1024)
+}
+
+fn steal_percent() -> f64 {
+    let times = cpu::SystemTimes::now().unwrap_or_default();
+    let all = times.busy_ns() + times.idle_ns + times.iowait_ns + times.steal_ns;
+    times.steal_ns as f64 * 100.0 / all.max(1) as f64
 }
 
 /// The one word that a file of sysfs holds.
@@ -137,6 +194,10 @@ mod tests {
             clock_source: Some("tsc".into()),
             ticks_are_tsc: true,
             started_unix_s: 1_033_936_107,
+            memory_bytes: 8 << 30,
+            memory_available_bytes: 6 << 30,
+            steal_percent: 0.0,
+            wakeups: None,
         }
     }
 
@@ -144,7 +205,8 @@ mod tests {
     fn a_host_is_described_in_one_line() {
         assert_eq!(
             quiet().to_string(),
-            "2 cores of Test CPU, a virtual machine, Linux 6.1, load 0.2, clock tsc"
+            "2 cores of Test CPU, a virtual machine, Linux 6.1, load 0.2, clock tsc, \
+             8 GiB of memory"
         );
         assert!(quiet().doubts().is_empty());
     }
@@ -155,6 +217,7 @@ mod tests {
         let busy = Host {
             load: [1.7, 0.0, 0.0],
             cores_allowed: 1,
+            steal_percent: 2.5,
             governor,
             ..quiet()
         };
@@ -165,6 +228,10 @@ mod tests {
         );
         assert!(
             doubts.contains("one core only") && doubts.contains("powersave"),
+            "{doubts}"
+        );
+        assert!(
+            doubts.contains("taken the cores away for 2.5 % of the time"),
             "{doubts}"
         );
         assert!(busy.to_string().contains("(1 allowed to this process)"));

@@ -1,9 +1,9 @@
-//! The head of the report: on what machine, with what noise, how much was measured and what was
-//! shortened.
+//! The head of every report: on what machine, of what target, with what noise, how much was
+//! measured, what was shortened or failed, and what makes the figures doubtful.
 
-use super::super::subject::Document;
 use crate::figure::{Unit, value};
 use crate::harness::Ended;
+use crate::json::Document;
 use crate::text::paragraph;
 use ugeom_measure::units::duration_human;
 
@@ -13,15 +13,53 @@ const INDENT: usize = 10;
 /// The thread must have had a core for this share of the time, or the figures are doubtful.
 const UNDISTURBED_SHARE: f64 = 0.97;
 
-pub(super) fn machine(document: &Document) -> String {
-    let mut out = entry("machine", &document.host.to_string());
-    out.push_str(&entry("noise", &noise(document)));
-    out.push_str(&entry("measured", &measured(document)));
+/// Cores that were taken away for more than this share of the time make figures doubtful, per cent.
+const STEAL_PERCENT_MAX: f64 = 1.0;
+
+/// One line of the head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is about, in one word.
+    pub word: &'static str,
+    /// What there is to say.
+    pub text: String,
+}
+
+/// The head of a document. `left_out` names what was not measured, and why.
+pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut add = |word, text: String| entries.push(Entry { word, text });
+    add("machine", document.host.to_string());
+    if let Some(target) = &document.target {
+        add("target", format!("{}: {target}", target.path));
+    }
+    if let Some(wakeups) = &document.host.wakeups {
+        add("wake-ups", format!("there and back {wakeups}"));
+    }
+    add("noise", noise(document));
+    add("measured", measured(document, left_out));
+    let failures = document
+        .processes
+        .iter()
+        .filter_map(|one| one.failure.as_ref());
+    for failure in failures {
+        let text = format!("{} failed: {}", failure.cell, failure.error);
+        add("FAILED", text + "; what was measured before is kept");
+    }
     let doubts = doubts(document);
     if !doubts.is_empty() {
-        out.push_str(&entry("doubtful", &format!("{}.", doubts.join("; "))));
+        add("doubtful", format!("{}.", doubts.join("; ")));
     }
-    out
+    entries
+}
+
+/// The head as text.
+pub fn text<S>(document: &Document<S>, left_out: &[String]) -> String {
+    let entries = entries(document, left_out);
+    entries
+        .iter()
+        .map(|one| entry(one.word, &one.text))
+        .collect()
 }
 
 /// A word, and what it says, in a column of its own.
@@ -30,7 +68,7 @@ fn entry(word: &str, text: &str) -> String {
     format!("{word:INDENT$}{}", column.trim_start())
 }
 
-fn noise(document: &Document) -> String {
+fn noise<S>(document: &Document<S>) -> String {
     let mut text = match &document.noise {
         Some(noise) => format!("A/A: {noise}"),
         None => "A/A: too few rounds to say".to_owned(),
@@ -45,7 +83,7 @@ fn noise(document: &Document) -> String {
     text
 }
 
-fn measured(document: &Document) -> String {
+fn measured<S>(document: &Document<S>, left_out: &[String]) -> String {
     let cells = document.processes.first().map_or(0, |one| one.cells.len());
     let elapsed_ns: u64 = document.processes.iter().map(|one| one.elapsed_ns).sum();
     let processes = match document.processes.len() {
@@ -64,6 +102,7 @@ fn measured(document: &Document) -> String {
     };
     match (first.ended, &first.precision) {
         (Ended::Cancelled, _) => text.push_str("; stopped by you"),
+        (Ended::Failed, _) => text.push_str("; ended by a failure"),
         (Ended::Precise, Some(worst)) => {
             let percent = value(worst.relative * 100.0, Unit::Percent);
             text.push_str(&format!("; every mean is known to {percent} or better"));
@@ -80,14 +119,14 @@ fn measured(document: &Document) -> String {
     if let Some(shortened) = shortened(document) {
         text.push_str(&shortened);
     }
-    for left_out in &document.subject.left_out {
+    for left_out in left_out {
         text.push_str(&format!("; left out: {left_out}"));
     }
     text
 }
 
 /// What was shortened to fit the budget.
-fn shortened(document: &Document) -> Option<String> {
+fn shortened<S>(document: &Document<S>) -> Option<String> {
     let cut = |one: &&crate::harness::Measured| one.shortened.any();
     let shortened = document.processes.iter().find(cut)?.shortened;
     let budget = document
@@ -112,14 +151,33 @@ fn shortened(document: &Document) -> Option<String> {
     Some(format!(". Shortened to fit {budget}: {}", what.join("; ")))
 }
 
+/// The share of the cores' time that the hypervisor took while it was measured, per cent.
+fn steal_percent<S>(document: &Document<S>) -> Option<f64> {
+    let rounds = document.processes.iter().flat_map(|one| &one.rounds);
+    let samples = rounds.flat_map(|round| &round.samples);
+    let (stolen_ns, all_ns) = samples.fold((0, 0), |(stolen, all), sample| {
+        let cpu = &sample.cpu;
+        (
+            stolen + cpu.steal_ns,
+            all + cpu.steal_ns + cpu.shares.total_ns(),
+        )
+    });
+    (all_ns > 0).then(|| stolen_ns as f64 * 100.0 / all_ns as f64)
+}
+
 /// Whether the measuring thread had to share its core.
-pub(super) fn is_disturbed(document: &Document) -> bool {
+pub fn is_disturbed<S>(document: &Document<S>) -> bool {
     thread_share(document).is_some_and(|share| share < UNDISTURBED_SHARE)
 }
 
 /// What makes the figures doubtful.
-pub(super) fn doubts(document: &Document) -> Vec<String> {
+pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
     let mut doubts = document.host.doubts();
+    if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
+        doubts.push(format!(
+            "while it was measured the hypervisor took the cores away for {percent:.1} % of the time"
+        ));
+    }
     if let Some(share) = thread_share(document).filter(|_| is_disturbed(document)) {
         doubts.push(format!(
             "the measuring thread had a core for {:.0} % of the time only, so that times are too \
@@ -137,7 +195,7 @@ pub(super) fn doubts(document: &Document) -> Vec<String> {
 
 /// The share of the time in which the measuring thread had a core, of the cells that never wait
 /// for anything themselves.
-fn thread_share(document: &Document) -> Option<f64> {
+fn thread_share<S>(document: &Document<S>) -> Option<f64> {
     let (mut wall_ns, mut cpu_ns) = (0, 0);
     for process in &document.processes {
         for round in &process.rounds {

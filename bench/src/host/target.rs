@@ -1,0 +1,292 @@
+//! What the system tells about the file or device that is measured: where it is mounted, with what
+//! file system, and how the device below is driven.
+//!
+//! Sources: proc(5) (`mountinfo`), Documentation/ABI/stable/sysfs-block (queue/scheduler,
+//! queue/nr_requests, queue/rotational, block sizes), stat(2).
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Facts about a file or a device. What the system does not tell is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetFacts {
+    /// The path, as the user gave it.
+    pub path: String,
+    /// `regular file`, `block device` or `character device`.
+    pub kind: String,
+    /// Where the file system that holds a regular file is mounted.
+    pub mount_point: Option<String>,
+    /// The type of that file system.
+    pub file_system: Option<String>,
+    /// The options that it is mounted with.
+    pub mount_options: Option<String>,
+    /// The whole device below, such as `vda`.
+    pub device: Option<String>,
+    /// The device's I/O scheduler.
+    pub scheduler: Option<String>,
+    /// The I/O schedulers that it could have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedulers: Vec<String>,
+    /// How many requests the kernel queues for it.
+    pub queue_requests: Option<u64>,
+    /// Whether it turns.
+    pub rotational: Option<bool>,
+    /// The smallest block that it can be asked for, bytes.
+    pub logical_block_bytes: Option<u64>,
+    /// The largest transfer that the kernel asks it for, bytes.
+    pub transfer_bytes_max: Option<u64>,
+}
+
+/// Where the system tells about itself.
+struct System {
+    proc: PathBuf,
+    sys: PathBuf,
+}
+
+impl TargetFacts {
+    /// What is known of a path; none when there is nothing there.
+    pub fn of(path: &Path) -> Option<Self> {
+        let system = System {
+            proc: "/proc".into(),
+            sys: "/sys".into(),
+        };
+        system.facts(path)
+    }
+}
+
+/// The name of the whole block device that a path is, or lies on: `vda` for `/dev/vda1` and for a
+/// file on it. None where there is none (tmpfs, a network, some file systems of many devices).
+pub fn device_below(path: &Path) -> Option<String> {
+    TargetFacts::of(path)?.device
+}
+
+impl System {
+    fn facts(&self, path: &Path) -> Option<TargetFacts> {
+        let about = fs::metadata(path).ok()?;
+        let kind = about.file_type();
+        let mut facts = TargetFacts {
+            path: path.display().to_string(),
+            kind: match (kind.is_block_device(), kind.is_char_device()) {
+                (true, _) => "block device",
+                (_, true) => "character device",
+                _ => "regular file",
+            }
+            .to_owned(),
+            ..TargetFacts::default()
+        };
+        if kind.is_char_device() {
+            return Some(facts);
+        }
+        let mut number = match kind.is_block_device() {
+            true => about.rdev(),
+            false => about.dev(),
+        };
+        if !kind.is_block_device()
+            && let Some(mount) = self.mount_of(path, about.dev())
+        {
+            // btrfs and others have numbers of their own; the source names the device.
+            let source = fs::metadata(&mount.source).ok();
+            let source = source.filter(|source| source.file_type().is_block_device());
+            number = source.map_or(number, |source| source.rdev());
+            facts.mount_point = Some(mount.point);
+            facts.file_system = Some(mount.file_system);
+            facts.mount_options = Some(mount.options);
+        }
+        self.add_device(number, &mut facts);
+        Some(facts)
+    }
+
+    fn add_device(&self, number: u64, facts: &mut TargetFacts) {
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        let folder = self.sys.join(format!("dev/block/{major}:{minor}"));
+        let Ok(mut folder) = fs::canonicalize(folder) else {
+            return;
+        };
+        if folder.join("partition").exists() {
+            folder.pop();
+        }
+        let Some(name) = folder.file_name() else {
+            return;
+        };
+        facts.device = Some(name.to_string_lossy().into_owned());
+        let queue = folder.join("queue");
+        let value = |file: &str| word(&queue.join(file));
+        let number = |file: &str| value(file)?.parse::<u64>().ok();
+        if let Some(text) = value("scheduler") {
+            let all = text.split_whitespace();
+            let bare = |one: &str| one.trim_matches(['[', ']']).to_owned();
+            let chosen = all.clone().find(|one| one.starts_with('['));
+            facts.scheduler = chosen.map(bare);
+            facts.schedulers = all.map(bare).collect();
+        }
+        facts.queue_requests = number("nr_requests");
+        facts.rotational = number("rotational").map(|turns| turns != 0);
+        facts.logical_block_bytes = number("logical_block_size");
+        facts.transfer_bytes_max = number("max_sectors_kb").and_then(|kib| kib.checked_mul(1024));
+    }
+
+    /// The mount with the longest mount point that holds the path, on the device of the file.
+    fn mount_of(&self, path: &Path, device: u64) -> Option<Mount> {
+        let path = fs::canonicalize(path).ok()?;
+        let number = format!(
+            "{}:{}",
+            rustix::fs::major(device),
+            rustix::fs::minor(device)
+        );
+        let text = fs::read(self.proc.join("self/mountinfo")).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let mounts = text.lines().filter_map(Mount::parse);
+        mounts
+            .filter(|mount| mount.number == number && path.starts_with(&mount.point))
+            .max_by_key(|mount| mount.point.len())
+    }
+}
+
+/// A line of mountinfo.
+struct Mount {
+    number: String,
+    point: String,
+    options: String,
+    file_system: String,
+    source: String,
+}
+
+impl Mount {
+    /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw`: proc(5).
+    fn parse(line: &str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(2);
+        let (number, _root, point) = (before.next()?, before.next()?, before.next()?);
+        let options = before.next()?;
+        let mut after = after.split(' ');
+        let (file_system, source) = (after.next()?, after.next()?);
+        Some(Self {
+            number: number.to_owned(),
+            point: unescaped(point),
+            options: options.to_owned(),
+            file_system: file_system.to_owned(),
+            source: unescaped(source),
+        })
+    }
+}
+
+/// The kernel writes blanks, tabs, line feeds and backslashes as three octal digits.
+fn unescaped(text: &str) -> String {
+    let escapes = [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ];
+    escapes
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+fn word(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// `regular file on ext4 at /, device vda (scheduler mq-deadline, 256 requests queued)`.
+impl fmt::Display for TargetFacts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.kind)?;
+        if let (Some(file_system), Some(point)) = (&self.file_system, &self.mount_point) {
+            write!(out, " on {file_system} at {point}")?;
+        }
+        let Some(device) = &self.device else {
+            return Ok(());
+        };
+        write!(out, ", device {device}")?;
+        let mut more = Vec::new();
+        if let Some(scheduler) = &self.scheduler {
+            more.push(format!("scheduler {scheduler}"));
+        }
+        if let Some(requests) = self.queue_requests {
+            more.push(format!("{requests} requests queued"));
+        }
+        if self.rotational == Some(true) {
+            more.push("it turns".to_owned());
+        }
+        match more.is_empty() {
+            true => Ok(()),
+            false => write!(out, " ({})", more.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_found_on_its_mount_and_its_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let system = System {
+            proc: root.join("proc"),
+            sys: root.join("sys"),
+        };
+        let file = root.join("with blank/disk.img");
+        put(&file, "x");
+        let number = fs::metadata(&file).unwrap().dev();
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+        let place = root
+            .join("with blank")
+            .display()
+            .to_string()
+            .replace(' ', "\\040");
+        let line = |point: &str, kind: &str| {
+            format!("30 1 {major}:{minor} / {point} rw,noatime shared:1 - {kind} none rw\n")
+        };
+        put(
+            &root.join("proc/self/mountinfo"),
+            &(line("/", "ext2") + &line(&place, "ext4") + "garbage\n"),
+        );
+        let disk = root.join("sys/devices/vdz");
+        put(&disk.join("vdz1/partition"), "1\n");
+        put(&disk.join("queue/scheduler"), "none [mq-deadline] kyber\n");
+        put(&disk.join("queue/nr_requests"), "256\n");
+        put(&disk.join("queue/rotational"), "1\n");
+        put(&disk.join("queue/max_sectors_kb"), "512\n");
+        fs::create_dir_all(root.join("sys/dev/block")).unwrap();
+        let link = root.join(format!("sys/dev/block/{major}:{minor}"));
+        std::os::unix::fs::symlink(disk.join("vdz1"), link).unwrap();
+        let facts = system.facts(&file).unwrap();
+        assert_eq!(facts.device.as_deref(), Some("vdz"));
+        assert_eq!(facts.schedulers, ["none", "mq-deadline", "kyber"]);
+        assert_eq!(facts.transfer_bytes_max, Some(512 << 10));
+        let point = root.join("with blank").display().to_string();
+        assert_eq!(
+            facts.to_string(),
+            format!(
+                "regular file on ext4 at {point}, device vdz (scheduler mq-deadline, 256 requests \
+                 queued, it turns)"
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_or_has_no_device_is_told_as_far_as_it_goes() {
+        assert_eq!(TargetFacts::of(Path::new("/nonexistent/disk.img")), None);
+        let zero = TargetFacts::of(Path::new("/dev/zero")).unwrap();
+        assert_eq!(zero.to_string(), "character device");
+        let process = TargetFacts::of(Path::new("/proc/self/stat")).unwrap();
+        assert_eq!(
+            (process.device, process.file_system.as_deref()),
+            (None, Some("proc"))
+        );
+        let lines = ["", "1 2 3", "1 2 8:1 / /mnt rw - ext4"];
+        assert!(lines.iter().all(|line| Mount::parse(line).is_none()));
+    }
+}
