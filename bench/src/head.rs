@@ -175,7 +175,7 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
     let mut doubts = document.host.doubts();
     if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
         doubts.push(format!(
-            "while it was measured the hypervisor took the cores away for {percent:.1} % of the time"
+            "while it was measured the hypervisor took the cores for {percent:.1} % of the time"
         ));
     }
     if let Some(share) = thread_share(document).filter(|_| is_disturbed(document)) {

@@ -64,7 +64,7 @@ impl Wakeups {
         let Some(first) = cores.first().copied() else {
             return Self::default();
         };
-        let across = |waiting| Some(trips(first, *cores.get(1)?, waiting)?);
+        let across = |waiting| trips(first, *cores.get(1)?, waiting);
         Self {
             same_core: trips(first, first, Waiting::Parked),
             across_cores: across(Waiting::Parked),
