@@ -208,3 +208,100 @@ fn thread_share<S>(document: &Document<S>) -> Option<f64> {
     }
     (wall_ns > 0 && cpu_ns > 0).then(|| cpu_ns as f64 / wall_ns as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::{CpuTimes, Failure, Measured, Round, Sample, Settings, Shortened};
+    use crate::harness::{DeviceCounts, Work};
+    use crate::host::{Host, TargetFacts};
+
+    /// Ten rounds of one cell, of whose time `stolen` per cent were taken.
+    fn document(stolen: u64, ended: Ended) -> Document<()> {
+        let mut cpu = CpuTimes {
+            steal_ns: stolen,
+            ..CpuTimes::default()
+        };
+        cpu.shares.user_ns = 100 - stolen;
+        let sample = Sample {
+            iterations: 1,
+            wall_ns: 50,
+            cpu,
+            work: Work::of(512, 1),
+            device: Some(DeviceCounts::default()),
+            core: Some(0),
+        };
+        let round = Round {
+            order: vec![0],
+            samples: vec![sample],
+        };
+        let measured = Measured {
+            cells: vec!["read".to_owned()],
+            rounds: vec![round; 10],
+            ended,
+            shortened: Shortened {
+                run_ns_wanted: 50,
+                run_ns: 50,
+                rounds: false,
+            },
+            precision: None,
+            elapsed_ns: 1000,
+            unfinished: None,
+            failure: None,
+        };
+        Document::new("sweep", Host::now(), Settings::default(), (), measured)
+    }
+
+    fn said<'a>(entries: &'a [Entry], word: &str) -> Option<&'a str> {
+        let entry = entries.iter().find(|entry| entry.word == word)?;
+        Some(&entry.text)
+    }
+
+    #[test]
+    fn a_failure_is_said_beside_what_was_kept() {
+        let mut broken = document(0, Ended::Failed);
+        broken.processes[0].failure = Some(Failure {
+            cell: "512 B".to_owned(),
+            error: "md0: read of 512 bytes at offset 1024: EIO".to_owned(),
+        });
+        let entries = entries(&broken, &["mmap: not on this file".to_owned()]);
+        let failed = said(&entries, "FAILED").unwrap();
+        assert!(
+            failed.starts_with("512 B failed: md0: read of 512 bytes"),
+            "{failed}"
+        );
+        let measured = said(&entries, "measured").unwrap();
+        assert!(measured.contains("10 rounds of 1 cells"), "{measured}");
+        assert!(measured.contains("ended by a failure"), "{measured}");
+        assert!(measured.contains("left out: mmap"), "{measured}");
+    }
+
+    #[test]
+    fn stolen_time_makes_figures_doubtful() {
+        let doubtful = doubts(&document(12, Ended::Precise)).join("; ");
+        assert!(
+            doubtful.contains("took the cores for 12.0 % of the time"),
+            "{doubtful}"
+        );
+        let quiet = doubts(&document(0, Ended::Precise)).join("; ");
+        assert!(!quiet.contains("took the cores for"), "{quiet}");
+    }
+
+    #[test]
+    fn the_target_and_wakeups_are_told_where_they_are_known() {
+        let mut one = document(0, Ended::Budget);
+        assert_eq!(said(&entries(&one, &[]), "target"), None);
+        one.target = TargetFacts::of(std::path::Path::new("/dev/zero"));
+        one.host = one.host.with_wakeups();
+        let entries = entries(&one, &[]);
+        assert_eq!(
+            said(&entries, "target"),
+            Some("/dev/zero: character device")
+        );
+        assert!(
+            said(&entries, "wake-ups")
+                .unwrap()
+                .starts_with("there and back ")
+        );
+    }
+}

@@ -3,7 +3,9 @@
 use super::plot::{Curves, Plot, Rows};
 use super::table::{Cell, Column, Table};
 use crate::figure::{Figure, Goal, value};
+use crate::head;
 use crate::host::Host;
+use crate::json::Document;
 use ugeom_measure::Blocks;
 
 /// A report of one result. Its texts are plain: no markup, any character; whoever shows them
@@ -93,6 +95,14 @@ impl Page {
         let doubts = host.doubts();
         if !doubts.is_empty() {
             self.fact("doubtful", format!("{}.", doubts.join("; ")));
+        }
+    }
+
+    /// Adds the head of a document: machine, target, wake-ups, noise, how much was measured, what
+    /// failed, what makes it doubtful. `left_out` names what was not measured, and why.
+    pub fn head<S>(&mut self, document: &Document<S>, left_out: &[String]) {
+        for entry in head::entries(document, left_out) {
+            self.fact(entry.word, entry.text);
         }
     }
 
