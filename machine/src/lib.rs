@@ -8,4 +8,5 @@ pub mod direct;
 pub mod interrupt;
 pub mod lock;
 pub mod mailbox;
+pub mod mapping;
 pub mod region;
