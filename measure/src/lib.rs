@@ -14,6 +14,7 @@
 //! | what does this statistic without a formula allow? | [`bootstrap`] |
 //! | what may be claimed, of one or of many? | [`verdict`], [`mod@holm`] |
 //! | what does the bench itself contribute? | [`noise`] |
+//! | what would ministat(1) say? | [`ministat`] |
 //! | how are latencies distributed? | [`histogram`] |
 //! | how do users write and read sizes and times? | [`units`] |
 
@@ -26,6 +27,7 @@ pub mod error;
 pub mod histogram;
 pub mod holm;
 pub mod interval;
+pub mod ministat;
 pub mod noise;
 pub mod ratio;
 pub mod regression;

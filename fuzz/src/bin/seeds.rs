@@ -46,6 +46,8 @@ fn main() -> io::Result<()> {
     )?;
     write("taste", "gpt-small", &[&[0, 0], &small[..]].concat())?;
     write("ebr", "chain", &chain())?;
+    let sets = b"\0,\x2250\n200\n150 # a\n=1,2\n3e9,4\n0x1p3,5\n";
+    write("ministat", "two-sets", sets)?;
     write("apm", "map", &map())
 }
 

@@ -6,6 +6,7 @@ mod bad_input;
 mod diskinfo;
 mod disks;
 mod lab;
+mod ministat;
 mod mounted;
 mod part;
 mod run;

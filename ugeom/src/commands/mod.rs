@@ -4,6 +4,7 @@ mod classes;
 mod completions;
 mod diskinfo;
 mod lab;
+mod ministat;
 mod part;
 mod read;
 mod show;
@@ -22,6 +23,7 @@ pub enum Command {
     Part(part::Part),
     Classes(classes::Classes),
     Lab(lab::Lab),
+    Ministat(ministat::Ministat),
     Completions(completions::Completions),
 }
 
@@ -39,6 +41,7 @@ impl Command {
             Self::Part(part) => part.run(),
             Self::Classes(classes) => classes.run(),
             Self::Lab(lab) => lab.run(),
+            Self::Ministat(ministat) => ministat.run(),
             Self::Completions(completions) => completions.run(),
         }
     }
