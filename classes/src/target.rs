@@ -16,7 +16,9 @@ use crate::build::{BuildContext, BuildError};
 use crate::registry::{self, Build, ClassEntry};
 use crate::spec::{self, Address, Layer, SpecError};
 use std::io::{self, Read};
-use ugeom_stack::{Dispatch, Options, ProviderId, ProviderView, Stack, StackError, Statistics};
+use ugeom_stack::{
+    Dispatch, Options, Pools, ProviderId, ProviderView, Registry, Stack, StackError, Statistics,
+};
 
 /// How long `g_down` and `g_up` spin before they park where a stack file asks for queued
 /// dispatch, ns. Long enough to cover the gap between requests that follow each other.
@@ -27,7 +29,8 @@ pub const TIME_ONE_IN: u32 = 64;
 /// How many names an error lists.
 const LISTED_NAMES: usize = 20;
 
-/// How a target is opened. What a stack file says goes first.
+/// How a target is opened. What a stack file says goes before `taste`, `dispatch`, `statistics`,
+/// `registry` and `pools`, and `set` before that.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetOptions {
     /// Files may be written to.
@@ -38,18 +41,27 @@ pub struct TargetOptions {
     pub dispatch: Dispatch,
     /// What is counted.
     pub statistics: Statistics,
+    /// How a request finds its device.
+    pub registry: Registry,
+    /// Where bios come from.
+    pub pools: Pools,
+    /// What the user asked for in so many words: it goes before what a stack file says.
+    pub set: spec::Settings,
     /// Files are opened past the system's cache.
     pub direct: bool,
 }
 
 impl Default for TargetOptions {
-    /// Read-only, tasted, direct dispatch, counts.
+    /// Read-only, tasted, direct dispatch, counts, no locks.
     fn default() -> Self {
         Self {
             writable: false,
             taste: true,
             dispatch: Dispatch::Direct,
             statistics: Statistics::Counts,
+            registry: Registry::LockFree,
+            pools: Pools::PerCore,
+            set: spec::Settings::default(),
             direct: false,
         }
     }
@@ -104,32 +116,59 @@ impl From<BuildError> for TargetError {
 /// See [`TargetError`].
 pub fn open_target(text: &str, options: &TargetOptions) -> Result<Target, TargetError> {
     let spec = spec::stack(text, &registry::names(), read_stack_file)?;
-    let mut options = *options;
-    options.taste &= spec.settings.taste.unwrap_or(true);
-    options.dispatch = match spec.settings.dispatch {
-        Some(spec::Dispatch::Direct) => Dispatch::Direct,
-        Some(spec::Dispatch::Queued) => Dispatch::Queued {
-            spin_ns: QUEUED_SPIN_NS,
-        },
-        None => options.dispatch,
-    };
-    options.statistics = match spec.settings.statistics {
-        Some(spec::Statistics::Off) => Statistics::Off,
-        Some(spec::Statistics::Counts) => Statistics::Counts,
-        Some(spec::Statistics::Time) => Statistics::Time {
-            one_in: TIME_ONE_IN,
-        },
-        None => options.statistics,
-    };
+    let options = options.settled(options.set.over(spec.settings));
     let stack = Stack::new(
         Options {
             taste: options.taste,
             dispatch: options.dispatch,
             statistics: options.statistics,
+            registry: options.registry,
+            pools: options.pools,
         },
         registry::tasting(),
     )?;
     build_target(stack, &spec.target, &options)
+}
+
+impl TargetOptions {
+    /// These options with `settings` over them.
+    fn settled(self, settings: spec::Settings) -> Self {
+        let spin_ns = settings.spin_ns;
+        let dispatch = match (settings.dispatch, self.dispatch) {
+            (Some(spec::Dispatch::Direct), _) | (None, Dispatch::Direct) => Dispatch::Direct,
+            (Some(spec::Dispatch::Queued), _) => Dispatch::Queued {
+                spin_ns: spin_ns.unwrap_or(QUEUED_SPIN_NS),
+            },
+            (None, Dispatch::Queued { spin_ns: given }) => Dispatch::Queued {
+                spin_ns: spin_ns.unwrap_or(given),
+            },
+        };
+        let one_in = settings.sample.unwrap_or(TIME_ONE_IN);
+        let statistics = match settings.statistics {
+            Some(spec::Statistics::Off) => Statistics::Off,
+            Some(spec::Statistics::Counts) => Statistics::Counts,
+            Some(spec::Statistics::Time) => Statistics::Time { one_in },
+            None => self.statistics,
+        };
+        let registry = match settings.registry {
+            Some(spec::Registry::LockFree) => Registry::LockFree,
+            Some(spec::Registry::Locked) => Registry::Locked,
+            None => self.registry,
+        };
+        let pools = match settings.pools {
+            Some(spec::Pools::PerCore) => Pools::PerCore,
+            Some(spec::Pools::Shared) => Pools::Shared,
+            None => self.pools,
+        };
+        Self {
+            taste: self.taste && settings.taste.unwrap_or(true),
+            dispatch,
+            statistics,
+            registry,
+            pools,
+            ..self
+        }
+    }
 }
 
 /// Puts the layers of a target into a stack that is there already. Of `options`, dispatch,

@@ -1,4 +1,4 @@
-//! Nothing allocates on the data path, whatever the classes, the dispatch and the statistics, once
+//! Nothing allocates on the data path, whatever the classes and however the stack works, once
 //! as many requests have been under way as ever will be.
 //!
 //! A test binary of its own with one test, as its allocator counts for the whole process.
@@ -7,7 +7,9 @@ use std::time::Duration;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::allocations::{CountingAllocator, allocations};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Delta, Dispatch, Draft, Opened, Statistics};
+use ugeom_stack::{
+    Channel, Command, Delta, Dispatch, Draft, Opened, Options, Pools, Registry, Statistics,
+};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -69,11 +71,13 @@ fn many(channel: &mut Channel, opened: &Opened, idle: &mut Vec<Draft>, count: u6
     }
 }
 
-fn check(target: &str, count: u64, dispatch: Dispatch, statistics: Statistics) {
+fn check(target: &str, count: u64, how: Options) {
     let options = TargetOptions {
         taste: false,
-        dispatch,
-        statistics,
+        dispatch: how.dispatch,
+        statistics: how.statistics,
+        registry: how.registry,
+        pools: how.pools,
         ..TargetOptions::default()
     };
     let opened = open_target(target, &options);
@@ -98,10 +102,7 @@ fn check(target: &str, count: u64, dispatch: Dispatch, statistics: Statistics) {
     let before = allocations();
     run(count);
     let made = allocations() - before;
-    assert_eq!(
-        made, 0,
-        "{target}, {dispatch:?}, {statistics:?}: {made} allocations"
-    );
+    assert_eq!(made, 0, "{target}, {how:?}: {made} allocations");
 }
 
 /// Waits until the rest of the process, which began when the test did, has come to rest.
@@ -124,9 +125,24 @@ fn the_data_path_allocates_nothing() {
             Statistics::Counts,
             Statistics::Time { one_in: 2 },
         ] {
-            check(target, *count, Dispatch::Direct, statistics);
+            let how = Options {
+                statistics,
+                ..Options::default()
+            };
+            check(target, *count, how);
         }
-        let queued = Dispatch::Queued { spin_ns: 0 };
-        check(target, SLOW_READS, queued, Statistics::Counts);
+        let locked = Options {
+            registry: Registry::Locked,
+            pools: Pools::Shared,
+            ..Options::default()
+        };
+        check(target, *count, locked);
+        for how in [Options::default(), locked] {
+            let queued = Options {
+                dispatch: Dispatch::Queued { spin_ns: 0 },
+                ..how
+            };
+            check(target, SLOW_READS, queued);
+        }
     }
 }

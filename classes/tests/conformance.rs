@@ -1,5 +1,5 @@
 //! Every class keeps the contract of a provider: `ugeom_testkit::provider`, run on one row or more
-//! for each class, in every mode of dispatch and statistics.
+//! for each class, in every mode of dispatch, statistics, registry and pools.
 //!
 //! A new class adds a line to [`ROWS`]. What a row makes is fresh for each case, so that cases do
 //! not meet each other's data.
@@ -101,6 +101,8 @@ fn open(row: &Row, options: Options) -> Device {
         taste: options.taste || is_table,
         dispatch: options.dispatch,
         statistics: options.statistics,
+        registry: options.registry,
+        pools: options.pools,
         ..TargetOptions::default()
     };
     // `IMAGE` stands for a new file of zeroes.

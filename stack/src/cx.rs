@@ -61,10 +61,10 @@ pub struct Cx {
 const PACE_NS: u64 = 1_000_000;
 
 impl Cx {
-    pub(crate) fn new(home: Arc<Home>, counters: Arc<CounterBlock>) -> Self {
+    pub(crate) fn new(pool: Pool, counters: Arc<CounterBlock>) -> Self {
         Self {
-            pool: Pool::new(Arc::clone(&home)),
-            home,
+            home: Arc::clone(pool.home()),
+            pool,
             ready: Fifo::new(),
             paced: Fifo::new(),
             paced_until_ns: 0,

@@ -4,6 +4,7 @@
 //! each with a mailbox that wakes its thread only when it is parked (GEOM: when its queue was
 //! empty). The caller's thread only submits and collects.
 
+use crate::bio::pool::Pool;
 use crate::bio::slot::Stage;
 use crate::bio::{Bio, BioId};
 use crate::cx::Cx;
@@ -27,13 +28,13 @@ pub(crate) struct Queues {
 
 impl Queues {
     /// Starts both; `spin_ns` is how long they spin before they park.
-    pub(crate) fn start(shared: &Weak<Shared>, spin_ns: u64) -> std::io::Result<Self> {
+    pub(crate) fn start(shared: &Arc<Shared>, spin_ns: u64) -> std::io::Result<Self> {
         let down = Home::new(spin_ns, None)?;
         let up = Home::new(spin_ns, None)?;
         let mut threads = Vec::new();
         for (name, home) in [("g_down", &down), ("g_up", &up)] {
-            let (home, shared) = (Arc::clone(home), Weak::clone(shared));
-            let body = move || Worker::new(home, shared).run();
+            let worker = Worker::new(Arc::clone(home), shared);
+            let body = move || worker.run();
             threads.push(std::thread::Builder::new().name(name.into()).spawn(body)?);
         }
         Ok(Self { down, up, threads })
@@ -75,11 +76,11 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(home: Arc<Home>, shared: Weak<Shared>) -> Self {
-        let cx = Cx::new(home, crate::statistics::new_block(0));
+    fn new(home: Arc<Home>, shared: &Arc<Shared>) -> Self {
+        let pool = Pool::new(home, shared.pool.as_ref());
         Self {
-            cx,
-            shared,
+            cx: Cx::new(pool, crate::statistics::new_block(0)),
+            shared: Arc::downgrade(shared),
             snapshot: None,
         }
     }

@@ -8,8 +8,10 @@ use crate::bio::slot::Body;
 use crate::bio::{Bio, BioId, Command};
 use crate::class::Geom;
 use crate::cx::{Cx, LocalKey};
+use crate::devices::Devices;
 use crate::error::Errno;
 use crate::generations::Picture;
+use std::sync::Arc;
 use ugeom_machine::direct::Direct;
 
 /// Moves a bio as far as it goes; gives it back when it has come home at once.
@@ -64,6 +66,8 @@ pub(crate) struct Snapshot {
     pub go_on: Drive,
     /// One request in this many is timed; 0 for none.
     pub sample_one_in: u32,
+    /// The references of the locked registry.
+    pub devices: Arc<Devices>,
     /// How many edges the statistics need room for.
     pub stats_wanted: usize,
     /// The thread states that are still wanted.

@@ -8,57 +8,25 @@
 //! change asynchronous.
 
 use crate::access::Delta;
-use crate::bio::Request;
+use crate::bio::{Request, SharedPool};
 use crate::channel::Channel;
 use crate::class::{Class, Geom, Plan, TasteError};
 use crate::cx::Cx;
-use crate::drive;
+use crate::devices::Devices;
 use crate::error::{Errno, StackError};
 use crate::generations::Generations;
 use crate::home::Home;
-use crate::queue::{self, Queues};
-use crate::snapshot::{Drive, Snapshot};
-use crate::statistics::{self, CounterBlock, Registry, Statistics, Totals};
+use crate::options::{Dispatch, Options, Pools, Registry};
+use crate::queue::Queues;
+use crate::snapshot::Snapshot;
+use crate::statistics::{self, CounterBlock, Statistics, Totals};
+use crate::strategy::Strategy;
 use crate::taste::Taster;
 use crate::topology::{
-    ConsumerId, Event, GeomId, GeomView, ProviderId, ProviderView, Strategy, Topology, Tree,
+    ConsumerId, Event, GeomId, GeomView, ProviderId, ProviderView, Topology, Tree,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-
-/// Who moves bios.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dispatch {
-    /// The caller's thread, all the way down and back.
-    #[default]
-    Direct,
-    /// GEOM's `g_down` and `g_up` threads, one hop at a time.
-    Queued {
-        /// How long an idle thread spins before it parks, ns.
-        spin_ns: u64,
-    },
-}
-
-/// How a stack works.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Let classes taste new providers.
-    pub taste: bool,
-    /// Who moves bios.
-    pub dispatch: Dispatch,
-    /// What is counted.
-    pub statistics: Statistics,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            taste: true,
-            dispatch: Dispatch::default(),
-            statistics: Statistics::default(),
-        }
-    }
-}
 
 /// The geom of an opened handle: it has no provider, so nothing is ever asked of it.
 pub(crate) struct Handle;
@@ -75,7 +43,11 @@ pub(crate) struct Shared {
     this: Weak<Self>,
     control: Mutex<()>,
     pub(crate) topology: Generations<Topology, Snapshot>,
-    registry: Mutex<Registry>,
+    registry: Mutex<statistics::Registry>,
+    /// The references of the locked registry; empty for the lock-free one.
+    devices: Arc<Devices>,
+    /// The one pool of all channels, when they share it.
+    pub(crate) pool: Option<Arc<SharedPool>>,
     classes: Mutex<Vec<Arc<dyn Class>>>,
     taste_errors: Mutex<Vec<TasteError>>,
     homes: Mutex<Vec<Weak<Home>>>,
@@ -98,14 +70,24 @@ impl Stack {
     /// An empty stack whose providers will be tasted by `classes`.
     ///
     /// # Errors
-    /// `System` when the threads of queued dispatch cannot be started.
+    /// `System` when the threads of queued dispatch cannot be started, or nothing is left to make
+    /// a mailbox of.
     pub fn new(options: Options, classes: Vec<Arc<dyn Class>>) -> Result<Self, StackError> {
+        let pool = match options.pools {
+            Pools::PerCore => None,
+            Pools::Shared => {
+                let pool = SharedPool::new();
+                Some(pool.map_err(|error| system("making a mailbox", &error))?)
+            }
+        };
         let shared = Arc::new_cyclic(|this| Shared {
             options,
             this: Weak::clone(this),
             control: Mutex::new(()),
             topology: Generations::new(Topology::default()),
-            registry: Mutex::new(Registry::default()),
+            registry: Mutex::new(statistics::Registry::default()),
+            devices: Arc::default(),
+            pool,
             classes: Mutex::new(classes),
             taste_errors: Mutex::new(Vec::new()),
             homes: Mutex::new(Vec::new()),
@@ -113,7 +95,7 @@ impl Stack {
             queues: OnceLock::new(),
         });
         if let Dispatch::Queued { spin_ns } = options.dispatch {
-            let queues = Queues::start(&Arc::downgrade(&shared), spin_ns);
+            let queues = Queues::start(&shared, spin_ns);
             let queues = queues.map_err(|error| system("starting g_down and g_up", &error))?;
             let _ = shared.queues.set(queues);
         }
@@ -286,6 +268,13 @@ impl Stack {
         let stat = self.shared.topology.with(stat);
         let stat = stat.ok_or_else(|| StackError::Invalid("no such consumer".into()))?;
         Ok(lock(&self.shared.registry).totals(stat))
+    }
+
+    /// How many requests hold a reference on their device: those under way, with the locked
+    /// registry. The lock-free one counts none.
+    #[must_use]
+    pub fn referenced(&self) -> u64 {
+        self.shared.devices.referenced()
     }
 
     /// How the stack works.
@@ -510,34 +499,14 @@ impl Shared {
         if waiting && let Ok(_control) = self.control.try_lock() {
             self.work_off_events();
         }
-        let strategy = self.strategy();
-        let draw = |topology: &Topology, generation| topology.snapshot(generation, strategy);
-        self.topology.newest(draw)
-    }
-
-    fn strategy(&self) -> Strategy {
-        use statistics::{Counts, Off, Time};
-        let direct = matches!(self.options.dispatch, Dispatch::Direct);
-        let (run, turn, sample_one_in): (Drive, Drive, u32) = match self.options.statistics {
-            Statistics::Off => (drive::drive::<Off>, queue::turn::<Off>, 0),
-            Statistics::Counts => (drive::drive::<Counts>, queue::turn::<Counts>, 0),
-            Statistics::Time { one_in } => {
-                (drive::drive::<Time>, queue::turn::<Time>, one_in.max(1))
+        let strategy = Strategy::of(&self.options);
+        let draw = |topology: &Topology, generation| {
+            if self.options.registry == Registry::Locked {
+                self.devices.reserve(topology.entry_count());
             }
+            topology.snapshot(generation, strategy, &self.devices)
         };
-        if direct {
-            Strategy {
-                enter: run,
-                go_on: run,
-                sample_one_in,
-            }
-        } else {
-            Strategy {
-                enter: queue::submit,
-                go_on: turn,
-                sample_one_in,
-            }
-        }
+        self.topology.newest(draw)
     }
 
     /// A home for a new channel.

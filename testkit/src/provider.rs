@@ -3,7 +3,7 @@
 //!
 //! A [`Subject`] says how to make the device and what it promises beyond the contract (that it
 //! keeps data, say). [`check`] runs every case on a fresh device, with direct and with queued
-//! dispatch, at every level of statistics, and panics with the subject, the mode and the case.
+//! dispatch, at every level of statistics, and with locks around devices and bios, and panics with the subject, the mode and the case.
 
 mod concurrent;
 mod data;
@@ -11,8 +11,8 @@ mod edges;
 
 use std::any::Any;
 use ugeom_stack::{
-    Channel, Delta, Dispatch, Errno, IoError, Opened, Options, ProviderId, ProviderView, Stack,
-    Statistics,
+    Channel, Delta, Dispatch, Errno, IoError, Opened, Options, Pools, ProviderId, ProviderView,
+    Registry, Stack, Statistics,
 };
 
 /// A device that was made for one case.
@@ -93,11 +93,17 @@ pub fn modes() -> Vec<Options> {
             Statistics::Time { one_in: 2 },
         ] {
             modes.push(Options {
-                taste: true,
                 dispatch,
                 statistics,
+                ..Options::default()
             });
         }
+        modes.push(Options {
+            dispatch,
+            registry: Registry::Locked,
+            pools: Pools::Shared,
+            ..Options::default()
+        });
     }
     modes
 }

@@ -17,6 +17,29 @@ pub struct TargetArgs {
     /// Look for nothing inside the target: no class tastes by itself
     #[arg(long)]
     pub no_taste: bool,
+
+    #[command(flatten)]
+    pub set: SetArgs,
+}
+
+/// How the stack of a target works, for whoever wants to measure or avoid one way of it.
+#[derive(Args, Clone, Default)]
+pub struct SetArgs {
+    /// How the stack works: dispatch=direct|queued, spin=TIME, statistics=off|counts|time,
+    /// sample=N, registry=lockfree|locked, pools=per-core|shared (docs/stack-language.md)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = spec::Settings::parse)]
+    settings: Vec<spec::Settings>,
+}
+
+impl SetArgs {
+    /// All that was set; the later of two that say different things is meant.
+    #[must_use]
+    pub fn settings(&self) -> spec::Settings {
+        let start = spec::Settings::default();
+        self.settings
+            .iter()
+            .fold(start, |below, one| one.over(below))
+    }
 }
 
 /// A target that a command has opened.
@@ -51,6 +74,7 @@ impl TargetArgs {
     fn options(&self) -> TargetOptions {
         TargetOptions {
             taste: !self.no_taste,
+            set: self.set.settings(),
             ..TargetOptions::default()
         }
     }

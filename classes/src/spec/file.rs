@@ -17,6 +17,7 @@ use serde::Deserialize;
 use super::ast::{Layer, Target};
 use super::error::{Origin, Span, SpecError, quoted, shortened};
 use super::parse::{self, Begin};
+use super::settings::{Dispatch, Pools, Registry, Settings, Spin, Statistics};
 use super::{BASES_MAX, FILE_BYTES_MAX, LAYERS_MAX};
 
 /// How much is shown of a message that may quote the file.
@@ -35,39 +36,6 @@ pub struct Stack {
     pub target: Target,
     /// What the stack file says about running it.
     pub settings: Settings,
-}
-
-/// How a stack is to be run. Nothing: as the command or the default has it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// How bios move between layers.
-    pub dispatch: Option<Dispatch>,
-    /// What is counted.
-    pub statistics: Option<Statistics>,
-    /// Whether classes may taste the providers.
-    pub taste: Option<bool>,
-}
-
-/// How bios move between layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dispatch {
-    /// In the thread of the caller.
-    Direct,
-    /// Through the threads `g_down` and `g_up`.
-    Queued,
-}
-
-/// What is counted for each provider and consumer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Statistics {
-    /// Nothing.
-    Off,
-    /// Operations, bytes, errors, and requests in flight.
-    Counts,
-    /// Counts, and the time of sampled requests.
-    Time,
 }
 
 /// One `[stack.NAME]` with its own layers only.
@@ -93,8 +61,12 @@ struct RawStack {
     layers: Vec<toml::Spanned<String>>,
     components: Option<toml::Spanned<toml::Value>>,
     dispatch: Option<Dispatch>,
+    spin: Option<Spin>,
     statistics: Option<Statistics>,
+    sample: Option<std::num::NonZeroU32>,
     taste: Option<bool>,
+    registry: Option<Registry>,
+    pools: Option<Pools>,
 }
 
 impl StackFile {
@@ -249,17 +221,6 @@ impl Stack {
     }
 }
 
-impl Settings {
-    /// These settings, completed by those of the stack below.
-    fn over(self, below: Settings) -> Settings {
-        Settings {
-            dispatch: self.dispatch.or(below.dispatch),
-            statistics: self.statistics.or(below.statistics),
-            taste: self.taste.or(below.taste),
-        }
-    }
-}
-
 fn described(
     origin: &Origin,
     name: &toml::Spanned<String>,
@@ -302,8 +263,12 @@ fn described(
     }
     let settings = Settings {
         dispatch: raw.dispatch,
+        spin_ns: raw.spin.map(|spin| spin.0),
         statistics: raw.statistics,
+        sample: raw.sample.map(std::num::NonZeroU32::get),
         taste: raw.taste,
+        registry: raw.registry,
+        pools: raw.pools,
     };
     let base = raw.base.as_ref().map(|base| base.get_ref().clone());
     Ok(Described {

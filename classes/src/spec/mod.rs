@@ -17,15 +17,17 @@ mod glyph;
 mod nearest;
 mod options;
 mod parse;
+mod settings;
 #[cfg(test)]
 mod tests;
 pub mod units;
 
 pub use ast::{Address, FILE_CLASS, Layer, Opt, StackRef, Target};
 pub use error::{Origin, Span, Spanned, SpecError};
-pub use file::{Dispatch, Settings, Stack, StackFile, Statistics};
+pub use file::{Stack, StackFile};
 pub use nearest::nearest;
 pub use options::Options;
+pub use settings::{Dispatch, Pools, Registry, SETTINGS, Settings, Statistics};
 
 /// The longest specification that is read, in bytes.
 pub const SPEC_BYTES_MAX: usize = 64 << 10;

@@ -1,7 +1,7 @@
 //! The bio: one request on its way through the layers, its commands, flags and payloads.
 //!
 //! The words and numbers are GEOM's (`sys/sys/bio.h`, `geom(4)`). A bio lives in a slot of its
-//! home thread's pool ([`pool`]); layers see it as a [`Request`] while they decide, and own it as a
+//! home thread's pool ([`pool`], or one for all threads, `shared_pool.rs`); layers see it as a [`Request`] while they decide, and own it as a
 //! [`Bio`] while they keep it. This folder holds all the unsafe code of the crate.
 
 mod borrow;
@@ -11,6 +11,7 @@ mod owned;
 mod payload;
 pub(crate) mod pool;
 pub(crate) mod request;
+mod shared_pool;
 pub(crate) mod slot;
 
 pub(crate) use borrow::{Loan, lend};
@@ -20,6 +21,7 @@ pub use owned::{Bio, BioId};
 pub(crate) use payload::Payload;
 pub use payload::{AttributeValue, Extent, ExtentKind};
 pub use request::{FanOut, Next, Request};
+pub(crate) use shared_pool::SharedPool;
 pub use slot::MAX_DEPTH;
 
 /// What a bio asks for. The order is GEOM's; ZERO and EXTENTS are additions of ugeom.
@@ -111,6 +113,8 @@ impl Flags {
     pub const ORDERED: Self = Self(2);
     /// The core's own: this bio is one of those whose time is taken.
     pub(crate) const MARKED: Self = Self(0x80);
+    /// The core's own: this bio holds a reference in the locked registry.
+    pub(crate) const REFERENCED: Self = Self(0x40);
 
     /// True when all of `other` are set.
     #[must_use]

@@ -202,6 +202,20 @@ impl Bio {
         (body.inbed == body.children).then(|| unsafe { Self::from_slot(parent) })
     }
 
+    /// Whose slot it is ([`super::slot::Slot::keeper`]).
+    #[inline(always)]
+    pub(crate) fn keeper(&self) -> usize {
+        // SAFETY: slots outlive bios; the field is atomic.
+        unsafe { self.slot.as_ref() }.keeper.load(Ordering::Relaxed)
+    }
+
+    /// Says whose it is from now on.
+    pub(super) fn set_keeper(&mut self, keeper: usize) {
+        // SAFETY: slots outlive bios; the field is atomic.
+        let slot = unsafe { self.slot.as_ref() };
+        slot.keeper.store(keeper, Ordering::Relaxed);
+    }
+
     /// The address of the slot, as the identity of this bio.
     pub(crate) fn slot_pointer(&self) -> NonNull<Slot> {
         self.slot

@@ -3,8 +3,12 @@
 //!
 //! The free ones are linked through themselves. A list beside them would be one more allocation,
 //! whose end (the part that is used all the time) may share a cache line with another thread's.
+//!
+//! When all channels share one pool (`shared_pool.rs`), a thread's own supply is always empty: each
+//! bio takes the way past it, to the lock.
 
 use super::owned::Bio;
+use super::shared_pool::SharedPool;
 use super::slot::Slot;
 use crate::home::Home;
 use std::ptr::{self, NonNull};
@@ -14,9 +18,8 @@ use std::sync::atomic::Ordering;
 /// Slots are made in chunks of this many.
 const CHUNK_SLOTS: usize = 32;
 
-/// The slots of one thread.
-pub(crate) struct Pool {
-    home: Arc<Home>,
+/// Slots, and which of them are free.
+pub(super) struct Slots {
     chunks: Vec<NonNull<[Slot]>>,
     /// The slot that was put back last, null when none is free.
     free: *mut Slot,
@@ -24,15 +27,13 @@ pub(crate) struct Pool {
     capacity: usize,
 }
 
-// SAFETY: the pool owns its chunks; the raw pointers are only an address-stable way to hold them.
-// A pool moves between threads only together with the channel that owns it.
-unsafe impl Send for Pool {}
+// SAFETY: this owns its chunks; the raw pointers are only an address-stable way to hold them.
+// It moves between threads only together with the channel, or under the lock, that owns it.
+unsafe impl Send for Slots {}
 
-impl Pool {
-    /// An empty pool whose bios come home to `home`.
-    pub(crate) fn new(home: Arc<Home>) -> Self {
+impl Slots {
+    pub(super) const fn new() -> Self {
         Self {
-            home,
             chunks: Vec::new(),
             free: ptr::null_mut(),
             free_count: 0,
@@ -40,12 +41,13 @@ impl Pool {
         }
     }
 
-    /// Makes sure that at least `slots` exist. The only place that allocates.
+    /// Makes sure that at least `slots` exist; new ones come home to `home` and are `keeper`'s.
+    /// The only place that allocates.
     #[cold]
-    pub(crate) fn reserve(&mut self, slots: usize) {
+    pub(super) fn grow_to(&mut self, slots: usize, home: &Arc<Home>, keeper: usize) {
         while self.capacity < slots {
             let chunk: Box<[Slot]> = (0..CHUNK_SLOTS)
-                .map(|_| Slot::new(Arc::clone(&self.home)))
+                .map(|_| Slot::new(Arc::clone(home), keeper))
                 .collect();
             let chunk = NonNull::from(Box::leak(chunk));
             self.chunks.push(chunk);
@@ -55,29 +57,25 @@ impl Pool {
                 // of a live slot; no reference to the chunk exists any more.
                 let slot = unsafe { chunk.cast::<Slot>().add(index) };
                 // SAFETY: the new slot belongs to nobody else.
-                self.put(unsafe { Bio::from_slot(slot) });
+                self.push(unsafe { Bio::from_slot(slot) });
             }
         }
     }
 
-    /// Takes a slot, growing when none is left.
-    #[inline]
-    pub(crate) fn take(&mut self) -> Bio {
-        loop {
-            if let Some(slot) = NonNull::new(self.free) {
-                // SAFETY: what is in the free list is a live slot.
-                self.free = unsafe { slot.as_ref() }.link.load(Ordering::Relaxed);
-                self.free_count -= 1;
-                // SAFETY: a slot in the free list belongs to nobody else.
-                return unsafe { Bio::from_slot(slot) };
-            }
-            self.reserve(self.capacity + 1);
-        }
+    /// Takes a slot, if one is free.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<Bio> {
+        let slot = NonNull::new(self.free)?;
+        // SAFETY: what is in the free list is a live slot.
+        self.free = unsafe { slot.as_ref() }.link.load(Ordering::Relaxed);
+        self.free_count -= 1;
+        // SAFETY: a slot in the free list belongs to nobody else.
+        Some(unsafe { Bio::from_slot(slot) })
     }
 
-    /// Puts a bio back. It must be one of this pool's.
-    #[inline]
-    pub(crate) fn put(&mut self, bio: Bio) {
+    /// Puts a slot of these back.
+    #[inline(always)]
+    pub(super) fn push(&mut self, bio: Bio) {
         let slot = bio.into_slot();
         // SAFETY: the bio was the right to a live slot.
         unsafe { slot.as_ref() }
@@ -87,8 +85,8 @@ impl Pool {
         self.free_count += 1;
     }
 
-    /// Marks a bio of this pool as cancelled, if it is still in the life that `id` names.
-    pub(crate) fn mark_cancelled(&self, id: super::BioId) -> bool {
+    /// Marks a bio of these as cancelled, if it is `keeper`'s and still in the life that `id` names.
+    pub(super) fn mark_cancelled(&self, id: super::BioId, keeper: usize) -> bool {
         let ours = self.chunks.iter().any(|chunk| {
             let first = chunk.cast::<Slot>().as_ptr();
             let at = id.slot.as_ptr() as usize;
@@ -97,33 +95,151 @@ impl Pool {
         if !ours {
             return false;
         }
-        // SAFETY: the address lies in a chunk of this pool, so it is that of a live slot (ids are
+        // SAFETY: the address lies in one of these chunks, so it is that of a live slot (ids are
         // made from slots only); the fields are atomic.
         let slot = unsafe { id.slot.as_ref() };
-        if slot.serial.load(Ordering::Relaxed) != id.serial {
+        if slot.keeper.load(Ordering::Relaxed) != keeper
+            || slot.serial.load(Ordering::Relaxed) != id.serial
+        {
             return false;
         }
         slot.cancelled.store(true, Ordering::Release);
         true
     }
 
-    /// How many slots are not in the free list.
-    pub(crate) fn taken(&self) -> usize {
-        self.capacity - self.free_count
+    /// Free bios that would come home to `from` come home to `to` instead.
+    pub(super) fn rehome(&mut self, from: &Arc<Home>, to: &Arc<Home>) {
+        let mut next = self.free;
+        while let Some(slot) = NonNull::new(next) {
+            // SAFETY: what is in the free list is a live slot.
+            let slot = unsafe { slot.as_ref() };
+            // SAFETY: a slot in the free list belongs to nobody else, and the list is borrowed
+            // as mutable.
+            let body = unsafe { &mut *slot.body.get() };
+            if Arc::ptr_eq(&body.home, from) {
+                body.home = Arc::clone(to);
+            }
+            next = slot.link.load(Ordering::Relaxed);
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
     }
 }
 
-impl Drop for Pool {
+impl Drop for Slots {
     fn drop(&mut self) {
-        if self.taken() > 0 {
+        if self.free_count < self.capacity {
             // Somebody still holds a draft or a finished bio; its slot must stay valid. Leaking it
             // is the price of that mistake, a dangling pointer would be a worse one.
             return;
         }
         for chunk in self.chunks.drain(..) {
-            // SAFETY: the chunk came from `Box::leak` in `reserve`, and every one of its slots is
+            // SAFETY: the chunk came from `Box::leak` in `grow_to`, and every one of its slots is
             // back in the free list, so nobody refers to it.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
+        }
+    }
+}
+
+/// The bios of one thread.
+pub(crate) struct Pool {
+    home: Arc<Home>,
+    /// What [`Slot::keeper`] says of slots that are this pool's own: the address of `home`.
+    own: usize,
+    slots: Slots,
+    /// The pool of all threads, and how many slots this one has asked of it.
+    shared: Option<(Arc<SharedPool>, usize)>,
+}
+
+impl Pool {
+    /// An empty pool whose bios come home to `home`; with `shared`, a way to that one.
+    pub(crate) fn new(home: Arc<Home>, shared: Option<&Arc<SharedPool>>) -> Self {
+        Self {
+            own: Arc::as_ptr(&home).addr(),
+            home,
+            slots: Slots::new(),
+            shared: shared.map(|shared| (Arc::clone(shared), 0)),
+        }
+    }
+
+    /// Where its bios come home to.
+    pub(crate) fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
+    /// Makes sure that at least `slots` exist for this thread.
+    #[cold]
+    pub(crate) fn reserve(&mut self, slots: usize) {
+        match &mut self.shared {
+            None => self.slots.grow_to(slots, &self.home, self.own),
+            Some((shared, reserved)) => {
+                shared.reserve(slots.saturating_sub(*reserved));
+                *reserved = slots.max(*reserved);
+            }
+        }
+    }
+
+    /// Takes a slot, growing when none is left.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Bio {
+        match self.slots.pop() {
+            Some(bio) => bio,
+            None => self.take_elsewhere(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_elsewhere(&mut self) -> Bio {
+        if let Some((shared, _)) = &self.shared {
+            return shared.take(&self.home);
+        }
+        loop {
+            let more = self.slots.capacity() + 1;
+            self.slots.grow_to(more, &self.home, self.own);
+            if let Some(bio) = self.slots.pop() {
+                return bio;
+            }
+        }
+    }
+
+    /// True when the slot is this thread's own, and not in a pool that all threads share.
+    #[inline(always)]
+    pub(crate) fn is_own(&self, bio: &Bio) -> bool {
+        bio.keeper() == self.own
+    }
+
+    /// Puts a bio back that is this pool's own.
+    #[inline]
+    pub(crate) fn put_own(&mut self, bio: Bio) {
+        self.slots.push(bio);
+    }
+
+    /// Puts a bio back that came from [`Pool::take`].
+    #[inline]
+    pub(crate) fn put(&mut self, bio: Bio) {
+        match &self.shared {
+            Some((shared, _)) => shared.put(bio),
+            None => self.slots.push(bio),
+        }
+    }
+
+    /// Marks a bio of this thread as cancelled, if it is still in the life that `id` names.
+    pub(crate) fn mark_cancelled(&self, id: super::BioId) -> bool {
+        match &self.shared {
+            Some((shared, _)) => shared.mark_cancelled(id, &self.home),
+            None => self.slots.mark_cancelled(id, self.own),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some((shared, reserved)) = &self.shared {
+            shared.leave(&self.home, *reserved);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::home::Home;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use ugeom_machine::buffer::Segment;
 use ugeom_machine::mailbox::Link;
 
@@ -121,10 +121,12 @@ pub struct Slot {
     pub(crate) cancelled: AtomicBool,
     /// Counts the lives of this slot, so that a ticket of an earlier life cancels nothing.
     pub(crate) serial: AtomicU32,
+    /// Whose it is (`Pool::own`), or in whose hands while all channels share one pool.
+    pub(crate) keeper: AtomicUsize,
 }
 
 impl Slot {
-    pub(crate) fn new(home: Arc<Home>) -> Self {
+    pub(crate) fn new(home: Arc<Home>, keeper: usize) -> Self {
         Self {
             body: UnsafeCell::new(Body {
                 offset: 0,
@@ -163,6 +165,7 @@ impl Slot {
             link: Link::new(std::ptr::null_mut()),
             cancelled: AtomicBool::new(false),
             serial: AtomicU32::new(0),
+            keeper: AtomicUsize::new(keeper),
         }
     }
 }

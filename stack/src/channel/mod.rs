@@ -6,6 +6,7 @@
 
 mod sync;
 
+use crate::bio::pool::Pool;
 use crate::bio::slot::{Body, Stage};
 use crate::bio::{Bio, BioId, Command, Draft, Finished, Flags};
 use crate::cx::Cx;
@@ -22,6 +23,16 @@ use ugeom_machine::mailbox::Fifo;
 /// True for a barrier. GEOM flags every FLUSH as one.
 fn is_ordered(body: &Body) -> bool {
     body.flags.contains(Flags::ORDERED) || body.command == Command::Flush
+}
+
+/// Lets go of what a bio carries.
+#[inline(always)]
+fn clear(bio: &mut Bio) {
+    let body = bio.body_mut();
+    if !matches!(body.payload, crate::bio::Payload::None) {
+        body.payload = crate::bio::Payload::None;
+    }
+    body.asked = 0;
 }
 
 /// A thread's way into a stack.
@@ -56,11 +67,11 @@ impl Channel {
         depth: usize,
         tasting: bool,
     ) -> Result<Self, StackError> {
-        let home = shared.new_home()?;
+        let pool = Pool::new(shared.new_home()?, shared.pool.as_ref());
         let snapshot = shared.refresh(tasting);
         let mut channel = Self {
             shared: Arc::clone(shared),
-            cx: Cx::new(home, new_block(0)),
+            cx: Cx::new(pool, new_block(0)),
             snapshot,
             retired: Vec::new(),
             in_flight_now: 0,
@@ -112,7 +123,7 @@ impl Channel {
         id
     }
 
-    /// True when the bio's slot lies in this channel's pool.
+    /// True when the bio comes home to this channel.
     #[inline(always)]
     fn owns(&self, bio: &Bio) -> bool {
         Arc::ptr_eq(&bio.body().home, &self.cx.home)
@@ -182,18 +193,19 @@ impl Channel {
     /// Gives a finished bio (and its memory) back to the pool. Dropping it does the same, slower.
     #[inline]
     pub fn recycle(&mut self, finished: Finished) {
-        if self.owns(&finished.bio) {
+        if self.cx.pool.is_own(&finished.bio) {
+            let mut bio = finished.bio;
+            clear(&mut bio);
+            self.cx.pool.put_own(bio);
+        } else if self.owns(&finished.bio) {
             self.free(finished.bio);
         }
         // Another channel's finds its way home when it is dropped.
     }
 
+    #[cold]
     fn free(&mut self, mut bio: Bio) {
-        let body = bio.body_mut();
-        if !matches!(body.payload, crate::bio::Payload::None) {
-            body.payload = crate::bio::Payload::None;
-        }
-        body.asked = 0;
+        clear(&mut bio);
         self.cx.pool.put(bio);
     }
 

@@ -111,7 +111,7 @@ impl Topology {
     }
 
     /// How many entries snapshots must have room for.
-    pub(super) fn entry_count(&self) -> usize {
+    pub(crate) fn entry_count(&self) -> usize {
         self.entries as usize
     }
 

@@ -10,7 +10,6 @@ mod rank;
 mod snapshot;
 mod view;
 
-pub(crate) use snapshot::Strategy;
 pub use view::{ConsumerView, GeomView, ProviderView, Tree};
 
 use crate::access::Counts;

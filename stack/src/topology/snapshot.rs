@@ -2,26 +2,25 @@
 
 use super::{ConsumerId, ConsumerObject, GeomId, Topology};
 use crate::bio::Command;
+use crate::devices::Devices;
 use crate::error::Errno;
-use crate::snapshot::{Drive, Edge, EdgeInfo, HIGHEST, Snapshot};
+use crate::snapshot::{Edge, EdgeInfo, HIGHEST, Snapshot};
+use crate::strategy::Strategy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use ugeom_machine::direct::Direct;
-
-/// How a snapshot moves bios.
-#[derive(Clone, Copy)]
-pub(crate) struct Strategy {
-    pub enter: Drive,
-    pub go_on: Drive,
-    pub sample_one_in: u32,
-}
 
 /// An edge that leads nowhere, for consumers that are not attached.
 const NOWHERE: u32 = u32::MAX;
 
 impl Topology {
     /// The topology as of now, for the data path.
-    pub(crate) fn snapshot(&self, generation: u64, strategy: Strategy) -> Snapshot {
+    pub(crate) fn snapshot(
+        &self,
+        generation: u64,
+        strategy: Strategy,
+        devices: &Arc<Devices>,
+    ) -> Snapshot {
         let mut first: BTreeMap<GeomId, u32> = BTreeMap::new();
         let mut order: Vec<ConsumerId> = Vec::with_capacity(self.consumers.len());
         for (id, geom) in &self.geoms {
@@ -54,6 +53,7 @@ impl Topology {
             enter: strategy.enter,
             go_on: strategy.go_on,
             sample_one_in: strategy.sample_one_in,
+            devices: Arc::clone(devices),
             stats_wanted: self.stat_count(),
             local_keys: self
                 .geoms

@@ -155,9 +155,10 @@ pub fn pile(stack: &Stack, bottom: ProviderId, size: u64, layers: usize, hook: b
     top
 }
 
-/// Every kind of dispatch with every level of statistics.
+/// Every kind of dispatch with every level of statistics, and each with locks where there need be
+/// none.
 pub fn all_options() -> Vec<Options> {
-    use ugeom_stack::{Dispatch, Statistics};
+    use ugeom_stack::{Dispatch, Pools, Registry, Statistics};
     let dispatches = [
         Dispatch::Direct,
         Dispatch::Queued { spin_ns: 0 },
@@ -173,14 +174,36 @@ pub fn all_options() -> Vec<Options> {
         .flat_map(|dispatch| levels.map(|level| (*dispatch, level)));
     // Miri is some thousand times slower: only the first and the last.
     let step = if cfg!(miri) { 8 } else { 1 };
-    pairs
+    let mut all: Vec<Options> = pairs
         .step_by(step)
         .map(|(dispatch, statistics)| Options {
-            taste: true,
             dispatch,
             statistics,
+            ..Options::default()
         })
-        .collect()
+        .collect();
+    for (dispatch, registry, pools) in [
+        (Dispatch::Direct, Registry::Locked, Pools::Shared),
+        (Dispatch::Direct, Registry::LockFree, Pools::Shared),
+        (
+            Dispatch::Queued { spin_ns: 0 },
+            Registry::Locked,
+            Pools::Shared,
+        ),
+        (
+            Dispatch::Queued { spin_ns: 20_000 },
+            Registry::Locked,
+            Pools::PerCore,
+        ),
+    ] {
+        all.push(Options {
+            dispatch,
+            registry,
+            pools,
+            ..Options::default()
+        });
+    }
+    all
 }
 
 /// Mirrors writes to two consumers and splits reads between them.

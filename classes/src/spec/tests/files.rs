@@ -54,7 +54,8 @@ fn a_stack_is_its_layers_and_settings() {
         Settings {
             dispatch: Some(Dispatch::Queued),
             statistics: Some(Statistics::Counts),
-            taste: None
+            taste: None,
+            ..Settings::default()
         }
     );
     assert_eq!(
@@ -74,7 +75,8 @@ fn a_stack_stands_on_the_provider_of_its_base() {
         Settings {
             dispatch: Some(Dispatch::Queued),
             statistics: Some(Statistics::Time),
-            taste: Some(false)
+            taste: Some(false),
+            ..Settings::default()
         }
     );
     assert_eq!(expanded("s.toml#same"), expanded("s.toml#slow"));
@@ -221,7 +223,7 @@ const WRONG: &[Row] = &[
         2,
         (1, 5),
         "unknown field `layer`, expected one of `base`, `layers`, `components`, `dispatch`, \
-             `statistics`, `taste`",
+             `spin`, `statistics`, `sample`, `taste`, `registry`, `pools`",
     ),
     (
         "[stakc.a]\nlayers = []",

@@ -6,6 +6,7 @@ mod examples;
 mod files;
 mod options;
 mod properties;
+mod settings;
 
 use super::{Address, Layer, Opt, Origin, Span, Spanned, SpecError, Target};
 

@@ -1,0 +1,67 @@
+//! How a stack works: what of it a user can choose. Each choice is a type or a function that is
+//! put into the snapshot or the channel when that is made (`strategy.rs`, `bio/pool.rs`).
+
+use crate::statistics::Statistics;
+
+/// Who moves bios.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dispatch {
+    /// The caller's thread, all the way down and back.
+    #[default]
+    Direct,
+    /// GEOM's `g_down` and `g_up` threads, one hop at a time.
+    Queued {
+        /// How long an idle thread spins before it parks, ns.
+        spin_ns: u64,
+    },
+}
+
+/// How a request finds its device, and what keeps the device there meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Registry {
+    /// In the channel's own snapshot, which the requests in flight keep alive: nothing is shared.
+    #[default]
+    LockFree,
+    /// Beside that, each request takes a reference on its device when it enters and gives it back
+    /// when it is home, both under one lock of the whole stack, as FreeBSD's `dev_refthread` does
+    /// under `devmtx`. There to be measured.
+    Locked,
+}
+
+/// Where bios come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pools {
+    /// Each channel has a pool of its own, which no other thread touches.
+    #[default]
+    PerCore,
+    /// All channels of the stack take from one pool under one lock, as all of FreeBSD's physical
+    /// buffers came from one list under `pbuf_mtx`. There to be measured.
+    Shared,
+}
+
+/// How a stack works.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Let classes taste new providers.
+    pub taste: bool,
+    /// Who moves bios.
+    pub dispatch: Dispatch,
+    /// What is counted.
+    pub statistics: Statistics,
+    /// How a request finds its device.
+    pub registry: Registry,
+    /// Where bios come from.
+    pub pools: Pools,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            taste: true,
+            dispatch: Dispatch::default(),
+            statistics: Statistics::default(),
+            registry: Registry::default(),
+            pools: Pools::default(),
+        }
+    }
+}

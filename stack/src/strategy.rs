@@ -1,0 +1,74 @@
+//! From [`Options`] to the two functions of a snapshot: how a request starts, and how it goes on.
+//!
+//! Every combination is a copy of the code of its own, made by the compiler from type parameters:
+//! whoever does not count, queue or lock has no branch that asks about it.
+
+use crate::devices::Referenced;
+use crate::drive;
+use crate::options::{Dispatch, Options, Registry};
+use crate::queue;
+use crate::snapshot::Drive;
+use crate::statistics::{Counts, Level, Off, Statistics, Time};
+use std::marker::PhantomData;
+
+/// A way to move bios.
+pub(crate) trait Mover {
+    /// How a caller's request starts.
+    const ENTER: Drive;
+    /// How a request goes on after it waited somewhere.
+    const GO_ON: Drive;
+}
+
+/// The whole loop in the caller's thread.
+struct Direct<L>(PhantomData<L>);
+
+impl<L: Level> Mover for Direct<L> {
+    const ENTER: Drive = drive::drive::<L>;
+    const GO_ON: Drive = drive::drive::<L>;
+}
+
+/// One hop a turn, in `g_down` and `g_up`.
+struct Queued<L>(PhantomData<L>);
+
+impl<L: Level> Mover for Queued<L> {
+    const ENTER: Drive = queue::submit;
+    const GO_ON: Drive = queue::turn::<L>;
+}
+
+/// How a snapshot moves bios.
+#[derive(Clone, Copy)]
+pub(crate) struct Strategy {
+    pub enter: Drive,
+    pub go_on: Drive,
+    pub sample_one_in: u32,
+}
+
+impl Strategy {
+    /// The strategy that a stack was made with.
+    pub(crate) fn of(options: &Options) -> Self {
+        match options.statistics {
+            Statistics::Off => Self::counting::<Off>(options, 0),
+            Statistics::Counts => Self::counting::<Counts>(options, 0),
+            Statistics::Time { one_in } => Self::counting::<Time>(options, one_in.max(1)),
+        }
+    }
+
+    fn counting<L: Level>(options: &Options, sample_one_in: u32) -> Self {
+        match options.dispatch {
+            Dispatch::Direct => Self::moving::<Direct<L>>(options, sample_one_in),
+            Dispatch::Queued { .. } => Self::moving::<Queued<L>>(options, sample_one_in),
+        }
+    }
+
+    fn moving<M: Mover>(options: &Options, sample_one_in: u32) -> Self {
+        let (enter, go_on) = match options.registry {
+            Registry::LockFree => (M::ENTER, M::GO_ON),
+            Registry::Locked => (Referenced::<M>::ENTER, Referenced::<M>::GO_ON),
+        };
+        Self {
+            enter,
+            go_on,
+            sample_one_in,
+        }
+    }
+}
