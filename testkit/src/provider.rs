@@ -3,7 +3,8 @@
 //!
 //! A [`Subject`] says how to make the device and what it promises beyond the contract (that it
 //! keeps data, say). [`check`] runs every case on a fresh device, with direct and with queued
-//! dispatch, at every level of statistics, and with locks around devices and bios, and panics with the subject, the mode and the case.
+//! dispatch, at every level of statistics, and with locks around devices and bios; it panics with
+//! the subject, the mode and the case.
 
 mod concurrent;
 mod data;

@@ -1,8 +1,9 @@
 //! The bio: one request on its way through the layers, its commands, flags and payloads.
 //!
 //! The words and numbers are GEOM's (`sys/sys/bio.h`, `geom(4)`). A bio lives in a slot of its
-//! home thread's pool ([`pool`], or one for all threads, `shared_pool.rs`); layers see it as a [`Request`] while they decide, and own it as a
-//! [`Bio`] while they keep it. This folder holds all the unsafe code of the crate.
+//! home thread's pool ([`pool`]), or of one for all threads (`shared_pool.rs`); layers see it as a
+//! [`Request`] while they decide, and own it as a [`Bio`] while they keep it. This folder holds all
+//! the unsafe code of the crate.
 
 mod borrow;
 mod carrier;

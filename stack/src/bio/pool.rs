@@ -85,7 +85,7 @@ impl Slots {
         self.free_count += 1;
     }
 
-    /// Marks a bio of these as cancelled, if it is `keeper`'s and still in the life that `id` names.
+    /// Marks a bio of these as cancelled, if it is `keeper`'s and still in the life of `id`.
     pub(super) fn mark_cancelled(&self, id: super::BioId, keeper: usize) -> bool {
         let ours = self.chunks.iter().any(|chunk| {
             let first = chunk.cast::<Slot>().as_ptr();
