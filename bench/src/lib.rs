@@ -5,6 +5,7 @@
 //! | how is anything measured? | [`harness`], rules in `docs/statistics.md` |
 //! | on what machine, of what target? | [`host`], told by [`head`] |
 //! | what does a cell do? | [`work`], [`floor`] |
+//! | on which file, when the user names none? | [`scratch`] |
 //! | what is a figure, when is a goal reached? | [`figure`] |
 //! | what is saved, and how? | [`json`], fields in `docs/results.md` |
 //! | what does a layer cost? | [`layers`] |
@@ -24,6 +25,7 @@ pub mod host;
 pub mod json;
 pub mod layers;
 pub mod report;
+pub mod scratch;
 pub mod text;
 pub mod tst;
 pub mod work;
