@@ -17,6 +17,8 @@ use crate::summary::percentile_of_sorted;
 /// With fewer rounds than this there is nothing to resample.
 const ROUNDS_MIN: u64 = 3;
 
+const WHAT: &str = "the bootstrap";
+
 /// How to resample. The same seed gives the same interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
@@ -92,6 +94,37 @@ impl Bootstrap {
         Ok(self.interval(&resampled, corrected(tail), corrected(1.0 - tail)))
     }
 
+    /// The percentile intervals of several statistics of the same resamples, such as the parameters
+    /// of one fit. One that never varies has an interval without width.
+    ///
+    /// # Errors
+    /// As [`Bootstrap::percentile`], but for values that do not vary.
+    pub fn percentiles<T: Copy, const N: usize>(
+        &self,
+        rounds: &[T],
+        statistics: impl Fn(&[T]) -> [f64; N],
+    ) -> Result<[Interval; N], Error> {
+        self.require(rounds.len())?;
+        let estimates = statistics(rounds);
+        let mut sorted = [const { Vec::new() }; N];
+        let mut random = Rng::with_seed(self.seed);
+        let mut drawn = rounds.to_vec();
+        for resample in 1..=self.resamples as usize {
+            drawn.fill_with(|| rounds[random.usize(..rounds.len())]);
+            for (values, value) in sorted.iter_mut().zip(statistics(&drawn)) {
+                values.push(checked(resample, value)?);
+            }
+        }
+        let mut intervals = estimates.map(|estimate| Interval::exact(estimate, self.confidence));
+        let tail = 0.5 * (1.0 - self.confidence);
+        for (interval, mut sorted) in intervals.iter_mut().zip(sorted) {
+            let estimate = checked(0, interval.estimate)?;
+            sorted.sort_unstable_by(f64::total_cmp);
+            *interval = self.interval(&Resampled { estimate, sorted }, tail, 1.0 - tail);
+        }
+        Ok(intervals)
+    }
+
     fn interval(&self, resampled: &Resampled, low: f64, high: f64) -> Interval {
         Interval {
             estimate: resampled.estimate,
@@ -101,21 +134,26 @@ impl Bootstrap {
         }
     }
 
+    /// Refuses settings and numbers of rounds that there is no bootstrap for.
+    fn require(&self, rounds: usize) -> Result<(), Error> {
+        require_confidence(self.confidence)?;
+        require_count(WHAT, ROUNDS_MIN, rounds as u64)?;
+        if (100..=1_000_000).contains(&self.resamples) {
+            return Ok(());
+        }
+        Err(Error::OutOfRange {
+            what: "the number of resamples",
+            value: f64::from(self.resamples),
+            rule: "within 100 to 1,000,000",
+        })
+    }
+
     fn resample<T: Copy>(
         &self,
         rounds: &[T],
         statistic: &impl Fn(&[T]) -> f64,
     ) -> Result<Resampled, Error> {
-        const WHAT: &str = "the bootstrap";
-        require_confidence(self.confidence)?;
-        require_count(WHAT, ROUNDS_MIN, rounds.len() as u64)?;
-        if !(100..=1_000_000).contains(&self.resamples) {
-            return Err(Error::OutOfRange {
-                what: "the number of resamples",
-                value: f64::from(self.resamples),
-                rule: "within 100 to 1,000,000",
-            });
-        }
+        self.require(rounds.len())?;
         let estimate = checked(0, statistic(rounds))?;
         let mut random = Rng::with_seed(self.seed);
         let mut drawn = rounds.to_vec();
@@ -255,6 +293,20 @@ mod tests {
             matches!(refused, Err(Error::ZeroVariance { value: 2.0, .. })),
             "{refused:?}"
         );
+    }
+
+    #[test]
+    fn several_statistics_of_the_same_resamples_have_the_intervals_of_each_alone() {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let bootstrap = Bootstrap::default();
+        let both = |values: &[f64]| [mean(values), plug_in_variance(values), 4.0];
+        let [first, second, third] = bootstrap.percentiles(&SPATIAL, both).unwrap();
+        assert_eq!(first, bootstrap.percentile(&SPATIAL, mean).unwrap());
+        let variance = bootstrap.percentile(&SPATIAL, plug_in_variance);
+        assert_eq!(second, variance.unwrap());
+        assert_eq!((third.low, third.high), (4.0, 4.0));
+        let nan = bootstrap.percentiles(&SPATIAL, |_| [f64::NAN]);
+        assert!(matches!(nan, Err(Error::NotFinite { .. })));
     }
 
     #[test]

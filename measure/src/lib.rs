@@ -11,6 +11,7 @@
 //! | do two samples differ? | [`two_samples`], within rounds [`blocks`] |
 //! | by what factor? | [`ratio`] |
 //! | what does one more layer cost? | [`regression`] |
+//! | what limits a device: transactions or bandwidth? | [`limits`] |
 //! | what does this statistic without a formula allow? | [`bootstrap`] |
 //! | what may be claimed, of one or of many? | [`verdict`], [`mod@holm`] |
 //! | what does the bench itself contribute? | [`noise`] |
@@ -27,6 +28,7 @@ pub mod error;
 pub mod histogram;
 pub mod holm;
 pub mod interval;
+pub mod limits;
 pub mod ministat;
 pub mod noise;
 pub mod ratio;
@@ -41,6 +43,7 @@ pub use bootstrap::Bootstrap;
 pub use error::Error;
 pub use histogram::{AtomicHistogram, Histogram};
 pub use interval::{Effect, Interval};
+pub use limits::BlockedLimits;
 pub use noise::Noise;
 pub use ratio::{Ratio, RatioOfMeans};
 pub use summary::{Moments, Summary};
