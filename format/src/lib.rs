@@ -2,7 +2,7 @@
 //!
 //! Every module holds one format: `mbr` and `ebr` (the PC partition table and
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
-//! (the Apple partition map). Decoders take the bytes of whole sectors and
+//! (the Apple partition map). `diskstats` is a text of the kernel. Decoders take the bytes of whole sectors and
 //! answer with a struct or with an error that names the place, what was found
 //! and what was expected; they never panic and never allocate more than a
 //! bound that each module states. Nothing here does I/O: what has to be read
@@ -14,6 +14,7 @@
 pub mod apm;
 pub mod bsd;
 mod bytes;
+pub mod diskstats;
 pub mod ebr;
 pub mod gpt;
 pub mod mbr;

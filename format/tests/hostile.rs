@@ -94,6 +94,12 @@ proptest! {
     }
 
     #[test]
+    fn counters_of_devices(bytes in disk(400), text in "([0-9]{1,22}[ \n]{0,2}[a-z ]{0,3}){0,40}") {
+        targets::diskstats(&bytes);
+        targets::diskstats(text.as_bytes());
+    }
+
+    #[test]
     fn edits_of_any_table(bytes in disk(5 + 40 * 512), count in 0_u8..23) {
         targets::plan(&bytes);
         let at = 5 + 512;

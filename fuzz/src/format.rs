@@ -7,7 +7,7 @@
 //! them too.
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, apm, bsd, ebr, gpt, mbr};
+use ugeom_format::{Media, apm, bsd, diskstats, ebr, gpt, mbr};
 
 /// Sector 0.
 pub fn mbr(data: &[u8]) {
@@ -20,6 +20,17 @@ pub fn mbr(data: &[u8]) {
         mbr::Kind::Empty | mbr::Kind::Protective | mbr::Kind::Dedicated => assert_eq!(listed, 0),
         mbr::Kind::Partitioned | mbr::Kind::Hybrid => assert!(listed <= mbr::ENTRIES),
     }
+}
+
+/// The text of `/proc/diskstats`.
+pub fn diskstats(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = diskstats::parse_stat(&text);
+    let Ok(devices) = diskstats::parse(&text) else {
+        return;
+    };
+    let again: String = devices.iter().map(|device| format!("{device}\n")).collect();
+    assert_eq!(diskstats::parse(&again).as_ref(), Ok(&devices));
 }
 
 /// Eight bytes of place and length, then the records, used in turn.

@@ -48,8 +48,16 @@ fn main() -> io::Result<()> {
     write("ebr", "chain", &chain())?;
     let sets = b"\0,\x2250\n200\n150 # a\n=1,2\n3e9,4\n0x1p3,5\n";
     write("ministat", "two-sets", sets)?;
-    write("apm", "map", &map())
+    write("apm", "map", &map())?;
+    write("diskstats", "linux-6", DISKSTATS)
 }
+
+/// A loop device and a disk, as Linux 6 and Linux 2.6 list them.
+const DISKSTATS: &[u8] = b"   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0
+ 254       0 vda 64129 18609 10844695 41074 41705 111496 40299592 242890 0 27768 286382 13444 60 \
+2026848 2205 4677 212
+   8       0 sda 1 2 3 4 5 6 7 8 0 9 10
+";
 
 fn write(target: &str, name: &str, data: &[u8]) -> io::Result<()> {
     let folder = format!("corpus/{target}");
