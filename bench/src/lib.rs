@@ -4,6 +4,7 @@
 //! |---|---|
 //! | how is anything measured? | [`harness`], rules in `docs/statistics.md` |
 //! | on what machine, of what target? | [`host`], told by [`head`] |
+//! | what does the device below count? | [`devices`] |
 //! | what does a cell do? | [`work`], [`floor`] |
 //! | on which file, when the user names none? | [`scratch`] |
 //! | what is a figure, when is a goal reached? | [`figure`] |
@@ -16,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod devices;
 mod error;
 pub mod figure;
 pub mod floor;

@@ -1,6 +1,7 @@
 //! Memory, clock, CPU and wake-ups: the floor that everything else of ugeom stands on.
 
 pub mod allocations;
+pub mod block_device;
 pub mod buffer;
 pub mod clock;
 pub mod cpu;

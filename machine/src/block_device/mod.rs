@@ -1,0 +1,212 @@
+//! Which block devices a path ends at: the disk that a file's file system lies on, through
+//! partitions, loop devices and devices that are put together from others (LVM, RAID, encryption),
+//! as far as the system tells.
+//!
+//! Sources: stat(2), proc(5) for `mountinfo`, sysfs(5), Documentation/ABI/stable/sysfs-block and
+//! Documentation/ABI/testing/sysfs-block of Linux.
+
+#[cfg(test)]
+mod tests;
+
+use rustix::fs::{major, minor};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Devices on devices are followed so far: more than any real pile.
+const DEVICES_MAX: usize = 64;
+
+/// A whole device (never a partition).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// Its name in `/sys/block`: `vda`, `loop0`, `dm-1`.
+    pub name: String,
+    /// Its folder there.
+    folder: PathBuf,
+}
+
+/// How the kernel serves a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// The I/O scheduler in use, where the kernel tells it.
+    pub scheduler: Option<String>,
+    /// How many requests may wait, where the kernel tells it.
+    pub requests: Option<u64>,
+    /// The largest request that is handed to the device in one piece, bytes.
+    pub request_bytes_max: Option<u64>,
+    /// How far the kernel reads ahead of a sequential reader, bytes.
+    pub read_ahead_bytes: Option<u64>,
+    /// Whether it says of itself that it turns.
+    pub rotational: Option<bool>,
+}
+
+impl BlockDevice {
+    /// The text of its file `stat`: what it counted since it appeared.
+    ///
+    /// # Errors
+    /// When the device is gone, or the system has no sysfs.
+    pub fn stat(&self) -> io::Result<String> {
+        fs::read_to_string(self.folder.join("stat"))
+    }
+
+    /// How the kernel serves it.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        let folder = self.folder.join("queue");
+        let number = |file: &str| word(&folder.join(file))?.parse::<u64>().ok();
+        let kib = |file: &str| number(file)?.checked_mul(1024);
+        let scheduler = word(&folder.join("scheduler")).map(|list| chosen(&list));
+        Queue {
+            scheduler,
+            requests: number("nr_requests"),
+            request_bytes_max: kib("max_sectors_kb"),
+            read_ahead_bytes: kib("read_ahead_kb"),
+            rotational: number("rotational").map(|number| number != 0),
+        }
+    }
+}
+
+/// The devices that a path ends at, the nearest first: for a file the disk of its file system, for
+/// a block device itself (or the disk that it is a partition of), and then what these stand on.
+/// Empty where there is none, as for files in memory or on a network.
+///
+/// # Errors
+/// When the path cannot be looked at.
+pub fn below(path: &Path) -> io::Result<Vec<BlockDevice>> {
+    System::default().below(path)
+}
+
+/// The device with that name in `/sys/block` or `/dev`; none when there is no such device.
+#[must_use]
+pub fn named(name: &str) -> Option<BlockDevice> {
+    System::default().named(name)
+}
+
+/// Where the system tells about itself.
+struct System {
+    proc: PathBuf,
+    sys: PathBuf,
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self {
+            proc: "/proc".into(),
+            sys: "/sys".into(),
+        }
+    }
+}
+
+impl System {
+    fn below(&self, path: &Path) -> io::Result<Vec<BlockDevice>> {
+        let mut ahead = Vec::from_iter(self.device_of(&fs::metadata(path)?));
+        let mut found: Vec<BlockDevice> = Vec::new();
+        while let Some(device) = ahead.pop() {
+            if found.len() >= DEVICES_MAX || found.contains(&device) {
+                continue;
+            }
+            ahead.extend(self.under(&device));
+            found.push(device);
+        }
+        Ok(found)
+    }
+
+    fn named(&self, name: &str) -> Option<BlockDevice> {
+        let name = name.strip_prefix("/dev/").unwrap_or(name).replace('/', "!");
+        let known = entries(&self.sys.join("block"));
+        let device = known.into_iter().find(|device| *device == name)?;
+        Some(self.device(device))
+    }
+
+    fn device(&self, name: String) -> BlockDevice {
+        let folder = self.sys.join("block").join(&name);
+        BlockDevice { name, folder }
+    }
+
+    fn device_of(&self, about: &fs::Metadata) -> Option<BlockDevice> {
+        if about.file_type().is_block_device() {
+            return self.numbered(&number(about.rdev()));
+        }
+        let number = number(about.dev());
+        self.numbered(&number).or_else(|| self.mounted(&number))
+    }
+
+    /// The whole device with that number, or the one that has a partition with it.
+    fn numbered(&self, number: &str) -> Option<BlockDevice> {
+        let has = |folder: &Path| word(&folder.join("dev")).as_deref() == Some(number);
+        let block = self.sys.join("block");
+        let is_it = |name: &String| {
+            let folder = block.join(name);
+            let parts = || entries(&folder).into_iter().map(|part| folder.join(part));
+            has(&folder) || parts().any(|part| part.join("partition").exists() && has(&part))
+        };
+        entries(&block)
+            .into_iter()
+            .find(is_it)
+            .map(|name| self.device(name))
+    }
+
+    /// The device that is mounted there: some file systems (btrfs) have numbers of their own.
+    fn mounted(&self, number: &str) -> Option<BlockDevice> {
+        let mounts = fs::read(self.proc.join("self/mountinfo")).ok()?;
+        let mounts = String::from_utf8_lossy(&mounts).into_owned();
+        mounts.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(' ').collect();
+            let dash = fields.iter().position(|field| *field == "-")?;
+            let source = fields
+                .get(dash + 2)
+                .filter(|source| source.starts_with('/'))?;
+            if fields.get(2) != Some(&number) {
+                return None;
+            }
+            let about = fs::metadata(source).ok()?;
+            let is_device = about.file_type().is_block_device();
+            is_device.then(|| self.device_of(&about)).flatten()
+        })
+    }
+
+    /// What a device stands on: the disk of a loop device's file, the parts of a device that is
+    /// put together.
+    fn under(&self, device: &BlockDevice) -> Vec<BlockDevice> {
+        let backing = fs::read_to_string(device.folder.join("loop/backing_file"));
+        let file = backing.ok().and_then(|path| {
+            let path = path.strip_suffix('\n').unwrap_or(&path);
+            self.device_of(&fs::metadata(path).ok()?)
+        });
+        let slaves = device.folder.join("slaves");
+        let numbers = entries(&slaves)
+            .into_iter()
+            .filter_map(|slave| word(&slaves.join(slave).join("dev")));
+        let parts = numbers.filter_map(|number| self.numbered(&number));
+        file.into_iter().chain(parts).collect()
+    }
+}
+
+/// The scheduler in brackets: `[mq-deadline] kyber none`. A list of one has none.
+fn chosen(list: &str) -> String {
+    let bracketed = list
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or_else(|| list.to_owned(), |(name, _)| name.to_owned())
+}
+
+fn number(device: u64) -> String {
+    format!("{}:{}", major(device), minor(device))
+}
+
+fn word(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The names in a folder, in order.
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    names
+}
