@@ -2,11 +2,12 @@
 //!
 //! Every module holds one format: `mbr` and `ebr` (the PC partition table and
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
-//! (the Apple partition map). `diskstats` is a text of the kernel. Decoders take the bytes of whole sectors and
-//! answer with a struct or with an error that names the place, what was found
-//! and what was expected; they never panic and never allocate more than a
-//! bound that each module states. Nothing here does I/O: what has to be read
-//! next is asked of a [`SectorRead`] closure or returned as a sector number.
+//! (the Apple partition map); `diskstats` is a text of the kernel. Decoders
+//! take the bytes of whole sectors and answer with a struct or with an error
+//! that names the place, what was found and what was expected; they never
+//! panic and never allocate more than a bound that each module states.
+//! Nothing here does I/O: what has to be read next is asked of a [`SectorRead`]
+//! closure or returned as a sector number.
 //!
 //! The layouts are described byte by byte in `docs/formats/`.
 #![forbid(unsafe_code)]

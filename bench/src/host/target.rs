@@ -1,14 +1,14 @@
 //! What the system tells about the file or device that is measured: where it is mounted, with what
 //! file system, and how the device below is driven.
 //!
-//! Sources: proc(5) (`mountinfo`), Documentation/ABI/stable/sysfs-block (queue/scheduler,
-//! queue/nr_requests, queue/rotational, block sizes), stat(2).
+//! Sources: proc(5) (`mountinfo`), stat(2), and `ugeom_machine::block_device`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use ugeom_machine::block_device::System;
 
 /// Facts about a file or a device. What the system does not tell is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,20 +40,10 @@ pub struct TargetFacts {
     pub transfer_bytes_max: Option<u64>,
 }
 
-/// Where the system tells about itself.
-struct System {
-    proc: PathBuf,
-    sys: PathBuf,
-}
-
 impl TargetFacts {
     /// What is known of a path; none when there is nothing there.
     pub fn of(path: &Path) -> Option<Self> {
-        let system = System {
-            proc: "/proc".into(),
-            sys: "/sys".into(),
-        };
-        system.facts(path)
+        facts(&System::default(), path)
     }
 }
 
@@ -63,86 +53,57 @@ pub fn device_below(path: &Path) -> Option<String> {
     TargetFacts::of(path)?.device
 }
 
-impl System {
-    fn facts(&self, path: &Path) -> Option<TargetFacts> {
-        let about = fs::metadata(path).ok()?;
-        let kind = about.file_type();
-        let mut facts = TargetFacts {
-            path: path.display().to_string(),
-            kind: match (kind.is_block_device(), kind.is_char_device()) {
-                (true, _) => "block device",
-                (_, true) => "character device",
-                _ => "regular file",
-            }
-            .to_owned(),
-            ..TargetFacts::default()
-        };
-        if kind.is_char_device() {
-            return Some(facts);
+fn facts(system: &System, path: &Path) -> Option<TargetFacts> {
+    let about = fs::metadata(path).ok()?;
+    let kind = about.file_type();
+    let mut facts = TargetFacts {
+        path: path.display().to_string(),
+        kind: match (kind.is_block_device(), kind.is_char_device()) {
+            (true, _) => "block device",
+            (_, true) => "character device",
+            _ => "regular file",
         }
-        let mut number = match kind.is_block_device() {
-            true => about.rdev(),
-            false => about.dev(),
-        };
-        if !kind.is_block_device()
-            && let Some(mount) = self.mount_of(path, about.dev())
-        {
-            // btrfs and others have numbers of their own; the source names the device.
-            let source = fs::metadata(&mount.source).ok();
-            let source = source.filter(|source| source.file_type().is_block_device());
-            number = source.map_or(number, |source| source.rdev());
-            facts.mount_point = Some(mount.point);
-            facts.file_system = Some(mount.file_system);
-            facts.mount_options = Some(mount.options);
-        }
-        self.add_device(number, &mut facts);
-        Some(facts)
+        .to_owned(),
+        ..TargetFacts::default()
+    };
+    if kind.is_char_device() {
+        return Some(facts);
     }
+    if !kind.is_block_device()
+        && let Some(mount) = mount_of(system, path, about.dev())
+    {
+        facts.mount_point = Some(mount.point);
+        facts.file_system = Some(mount.file_system);
+        facts.mount_options = Some(mount.options);
+    }
+    let devices = system.below(path).unwrap_or_default();
+    if let Some(device) = devices.first() {
+        let queue = device.queue();
+        facts.device = Some(device.name.clone());
+        facts.scheduler = queue.scheduler;
+        facts.schedulers = queue.schedulers;
+        facts.queue_requests = queue.requests;
+        facts.rotational = queue.rotational;
+        facts.logical_block_bytes = queue.logical_block_bytes;
+        facts.transfer_bytes_max = queue.request_bytes_max;
+    }
+    Some(facts)
+}
 
-    fn add_device(&self, number: u64, facts: &mut TargetFacts) {
-        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-        let folder = self.sys.join(format!("dev/block/{major}:{minor}"));
-        let Ok(mut folder) = fs::canonicalize(folder) else {
-            return;
-        };
-        if folder.join("partition").exists() {
-            folder.pop();
-        }
-        let Some(name) = folder.file_name() else {
-            return;
-        };
-        facts.device = Some(name.to_string_lossy().into_owned());
-        let queue = folder.join("queue");
-        let value = |file: &str| word(&queue.join(file));
-        let number = |file: &str| value(file)?.parse::<u64>().ok();
-        if let Some(text) = value("scheduler") {
-            let all = text.split_whitespace();
-            let bare = |one: &str| one.trim_matches(['[', ']']).to_owned();
-            let chosen = all.clone().find(|one| one.starts_with('['));
-            facts.scheduler = chosen.map(bare);
-            facts.schedulers = all.map(bare).collect();
-        }
-        facts.queue_requests = number("nr_requests");
-        facts.rotational = number("rotational").map(|turns| turns != 0);
-        facts.logical_block_bytes = number("logical_block_size");
-        facts.transfer_bytes_max = number("max_sectors_kb").and_then(|kib| kib.checked_mul(1024));
-    }
-
-    /// The mount with the longest mount point that holds the path, on the device of the file.
-    fn mount_of(&self, path: &Path, device: u64) -> Option<Mount> {
-        let path = fs::canonicalize(path).ok()?;
-        let number = format!(
-            "{}:{}",
-            rustix::fs::major(device),
-            rustix::fs::minor(device)
-        );
-        let text = fs::read(self.proc.join("self/mountinfo")).ok()?;
-        let text = String::from_utf8_lossy(&text);
-        let mounts = text.lines().filter_map(Mount::parse);
-        mounts
-            .filter(|mount| mount.number == number && path.starts_with(&mount.point))
-            .max_by_key(|mount| mount.point.len())
-    }
+/// The mount with the longest mount point that holds the path, on the device of the file.
+fn mount_of(system: &System, path: &Path, device: u64) -> Option<Mount> {
+    let path = fs::canonicalize(path).ok()?;
+    let number = format!(
+        "{}:{}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device)
+    );
+    let text = fs::read(system.proc.join("self/mountinfo")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let mounts = text.lines().filter_map(Mount::parse);
+    mounts
+        .filter(|mount| mount.number == number && path.starts_with(&mount.point))
+        .max_by_key(|mount| mount.point.len())
 }
 
 /// A line of mountinfo.
@@ -151,7 +112,6 @@ struct Mount {
     point: String,
     options: String,
     file_system: String,
-    source: String,
 }
 
 impl Mount {
@@ -162,13 +122,12 @@ impl Mount {
         let (number, _root, point) = (before.next()?, before.next()?, before.next()?);
         let options = before.next()?;
         let mut after = after.split(' ');
-        let (file_system, source) = (after.next()?, after.next()?);
+        let (file_system, _source) = (after.next()?, after.next()?);
         Some(Self {
             number: number.to_owned(),
             point: unescaped(point),
             options: options.to_owned(),
             file_system: file_system.to_owned(),
-            source: unescaped(source),
         })
     }
 }
@@ -184,12 +143,6 @@ fn unescaped(text: &str) -> String {
     escapes
         .iter()
         .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
-}
-
-fn word(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// `regular file on ext4 at /, device vda (scheduler mq-deadline, 256 requests queued)`.
@@ -253,16 +206,14 @@ mod tests {
             &root.join("proc/self/mountinfo"),
             &(line("/", "ext2") + &line(&place, "ext4") + "garbage\n"),
         );
-        let disk = root.join("sys/devices/vdz");
+        let disk = root.join("sys/block/vdz");
         put(&disk.join("vdz1/partition"), "1\n");
+        put(&disk.join("vdz1/dev"), &format!("{major}:{minor}\n"));
         put(&disk.join("queue/scheduler"), "none [mq-deadline] kyber\n");
         put(&disk.join("queue/nr_requests"), "256\n");
         put(&disk.join("queue/rotational"), "1\n");
         put(&disk.join("queue/max_sectors_kb"), "512\n");
-        fs::create_dir_all(root.join("sys/dev/block")).unwrap();
-        let link = root.join(format!("sys/dev/block/{major}:{minor}"));
-        std::os::unix::fs::symlink(disk.join("vdz1"), link).unwrap();
-        let facts = system.facts(&file).unwrap();
+        let facts = facts(&system, &file).unwrap();
         assert_eq!(facts.device.as_deref(), Some("vdz"));
         assert_eq!(facts.schedulers, ["none", "mq-deadline", "kyber"]);
         assert_eq!(facts.transfer_bytes_max, Some(512 << 10));

@@ -111,11 +111,14 @@ fn stats() -> impl Strategy<Value = Stat> {
     })
 }
 
+fn lines() -> impl Strategy<Value = Vec<(u32, u32, String, Stat)>> {
+    let line = (any::<u32>(), any::<u32>(), "[a-z!0-9-]{1,20}", stats());
+    prop::collection::vec(line, 0..8)
+}
+
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(
-        lines in prop::collection::vec((any::<u32>(), any::<u32>(), "[a-z!0-9-]{1,20}", stats()), 0..8)
-    ) {
+    fn what_is_written_is_read_again(lines in lines()) {
         let devices: Vec<Device<'_>> = lines
             .iter()
             .map(|(major, minor, name, stat)| Device {

@@ -31,12 +31,16 @@ pub struct BlockDevice {
 pub struct Queue {
     /// The I/O scheduler in use, where the kernel tells it.
     pub scheduler: Option<String>,
+    /// The I/O schedulers that it could have.
+    pub schedulers: Vec<String>,
     /// How many requests may wait, where the kernel tells it.
     pub requests: Option<u64>,
     /// The largest request that is handed to the device in one piece, bytes.
     pub request_bytes_max: Option<u64>,
     /// How far the kernel reads ahead of a sequential reader, bytes.
     pub read_ahead_bytes: Option<u64>,
+    /// The smallest block that it can be asked for, bytes.
+    pub logical_block_bytes: Option<u64>,
     /// Whether it says of itself that it turns.
     pub rotational: Option<bool>,
 }
@@ -56,12 +60,20 @@ impl BlockDevice {
         let folder = self.folder.join("queue");
         let number = |file: &str| word(&folder.join(file))?.parse::<u64>().ok();
         let kib = |file: &str| number(file)?.checked_mul(1024);
-        let scheduler = word(&folder.join("scheduler")).map(|list| chosen(&list));
+        let listed = word(&folder.join("scheduler")).unwrap_or_default();
+        let bare = |one: &str| one.trim_matches(['[', ']']).to_owned();
+        let words = listed.split_whitespace();
         Queue {
-            scheduler,
+            // A list of one has no brackets.
+            scheduler: match words.clone().count() {
+                1 => words.clone().next().map(bare),
+                _ => words.clone().find(|one| one.starts_with('[')).map(bare),
+            },
+            schedulers: words.map(bare).collect(),
             requests: number("nr_requests"),
             request_bytes_max: kib("max_sectors_kb"),
             read_ahead_bytes: kib("read_ahead_kb"),
+            logical_block_bytes: number("logical_block_size"),
             rotational: number("rotational").map(|number| number != 0),
         }
     }
@@ -84,9 +96,12 @@ pub fn named(name: &str) -> Option<BlockDevice> {
 }
 
 /// Where the system tells about itself.
-struct System {
-    proc: PathBuf,
-    sys: PathBuf,
+#[derive(Clone, Debug)]
+pub struct System {
+    /// `/proc`, or a folder like it.
+    pub proc: PathBuf,
+    /// `/sys`, or a folder like it.
+    pub sys: PathBuf,
 }
 
 impl Default for System {
@@ -99,7 +114,11 @@ impl Default for System {
 }
 
 impl System {
-    fn below(&self, path: &Path) -> io::Result<Vec<BlockDevice>> {
+    /// As [`below`].
+    ///
+    /// # Errors
+    /// When the path cannot be looked at.
+    pub fn below(&self, path: &Path) -> io::Result<Vec<BlockDevice>> {
         let mut ahead = Vec::from_iter(self.device_of(&fs::metadata(path)?));
         let mut found: Vec<BlockDevice> = Vec::new();
         while let Some(device) = ahead.pop() {
@@ -112,7 +131,9 @@ impl System {
         Ok(found)
     }
 
-    fn named(&self, name: &str) -> Option<BlockDevice> {
+    /// As [`named`].
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<BlockDevice> {
         let name = name.strip_prefix("/dev/").unwrap_or(name).replace('/', "!");
         let known = entries(&self.sys.join("block"));
         let device = known.into_iter().find(|device| *device == name)?;
@@ -181,14 +202,6 @@ impl System {
         let parts = numbers.filter_map(|number| self.numbered(&number));
         file.into_iter().chain(parts).collect()
     }
-}
-
-/// The scheduler in brackets: `[mq-deadline] kyber none`. A list of one has none.
-fn chosen(list: &str) -> String {
-    let bracketed = list
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
-    bracketed.map_or_else(|| list.to_owned(), |(name, _)| name.to_owned())
 }
 
 fn number(device: u64) -> String {

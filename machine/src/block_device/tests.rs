@@ -106,6 +106,9 @@ fn counters_and_queue_are_read_where_the_kernel_has_them() {
     assert_eq!(device.stat().unwrap(), "1 2 3\n");
     let queue = device.queue();
     assert_eq!(queue.scheduler.as_deref(), Some("mq-deadline"));
+    assert_eq!(queue.schedulers, ["none", "mq-deadline", "kyber"]);
+    fake.put("sys/block/cciss!c0d0/queue/scheduler", "none\n");
+    assert_eq!(device.queue().scheduler.as_deref(), Some("none"));
     assert_eq!(queue.requests, Some(256));
     assert_eq!(queue.request_bytes_max, Some(1_310_720));
     assert_eq!(
