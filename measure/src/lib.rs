@@ -9,6 +9,9 @@
 //! | what does this sample look like? | [`summary`] |
 //! | how sure is this mean? | [`interval`] |
 //! | do two samples differ? | [`two_samples`], within rounds [`blocks`] |
+//! | and without trusting in normal distributions? | [`rank`] |
+//! | how many independent values are these? | [`autocorrelation`] |
+//! | how many rounds would it take? | [`planning`] |
 //! | by what factor? | [`ratio`] |
 //! | what does one more layer cost? | [`regression`] |
 //! | what limits a device: transactions or bandwidth? | [`limits`] |
@@ -21,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod autocorrelation;
 pub mod blocks;
 pub mod bootstrap;
 pub mod distributions;
@@ -31,6 +35,8 @@ pub mod interval;
 pub mod limits;
 pub mod ministat;
 pub mod noise;
+pub mod planning;
+pub mod rank;
 pub mod ratio;
 pub mod regression;
 pub mod summary;

@@ -2,6 +2,8 @@
 
 mod nist;
 
+use ugeom_measure::autocorrelation::{Independence, autocorrelation};
+use ugeom_measure::rank::mann_whitney;
 use ugeom_measure::regression::Line;
 use ugeom_measure::two_samples::{Pooled, pooled};
 use ugeom_measure::{Effect, Moments, Summary};
@@ -183,4 +185,55 @@ fn nists_certified_regression_line_is_reproduced() {
         "the instruments do not agree exactly"
     );
     assert!(line.intercept_effect(0.95).unwrap().interval.contains(0.0));
+}
+
+#[test]
+fn the_rank_test_of_hollander_and_wolfe_is_reproduced() {
+    // Permeability of placentas at term and in mid-pregnancy, section 4.1; in R:
+    // wilcox.test(x, y, alternative = "g") gives W = 35, p = 0.1272 (one-sided).
+    let term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46];
+    let middle = [1.15, 0.88, 0.90, 0.74, 1.21];
+    let test = mann_whitney(&middle, &term, 0.95).unwrap();
+    assert_eq!(test.u, 35.0);
+    assert!(
+        test.exact && (test.p_value / 2.0 - 0.1272).abs() < 5e-5,
+        "{test:?}"
+    );
+    assert!((test.shift - 0.305).abs() < 1e-9, "{}", test.shift);
+    assert!((test.superiority - 0.7).abs() < 1e-12);
+}
+
+#[test]
+fn the_rank_test_of_ozone_in_may_and_august_is_reproduced() {
+    // R: wilcox.test(Ozone ~ Month, data = airquality, subset = Month %in% c(5, 8)): W = 127.5,
+    // p-value = 0.0001208, by the normal distribution with ties.
+    let may = [
+        41.0, 36.0, 12.0, 18.0, 28.0, 23.0, 19.0, 8.0, 7.0, 16.0, 11.0, 14.0, 18.0, 14.0, 34.0,
+        6.0, 30.0, 11.0, 1.0, 11.0, 4.0, 32.0, 23.0, 45.0, 115.0, 37.0,
+    ];
+    let august = [
+        39.0, 9.0, 16.0, 78.0, 35.0, 66.0, 122.0, 89.0, 110.0, 44.0, 28.0, 65.0, 22.0, 59.0, 23.0,
+        31.0, 44.0, 21.0, 9.0, 45.0, 168.0, 73.0, 76.0, 118.0, 84.0, 85.0,
+    ];
+    let test = mann_whitney(&august, &may, 0.95).unwrap();
+    assert_eq!(test.u, 127.5);
+    assert!(
+        !test.exact && (test.p_value - 0.000_120_8).abs() < 5e-8,
+        "{test:?}"
+    );
+}
+
+#[test]
+fn nists_certified_autocorrelations_are_reproduced() {
+    for (name, values, certified) in [
+        ("Mavro", &nist::MAVRO[..], 0.937_989_183_438_248),
+        ("Lottery", &nist::LOTTERY[..], -0.120_948_622_967_393),
+    ] {
+        let got = autocorrelation(values, 1).unwrap();
+        assert!((got / certified - 1.0).abs() < 1e-9, "{name}: {got}");
+    }
+    let mavro = Independence::of(&nist::MAVRO).unwrap();
+    assert!(mavro.correlated && mavro.n_effective < 6.0, "{mavro:?}");
+    let lottery = Independence::of(&nist::LOTTERY).unwrap();
+    assert!(!lottery.correlated && lottery.n_effective == lottery.n as f64);
 }
