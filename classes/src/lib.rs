@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod cache;
 pub mod delayed;
 pub mod disk;
 pub mod file;

@@ -85,6 +85,7 @@ static REGISTRY: &[ClassEntry] = &[
     crate::zero::ENTRY,
     crate::disk::ENTRY,
     crate::nop::ENTRY,
+    crate::cache::ENTRY,
     crate::delayed::ENTRY,
     crate::part::gpt::ENTRY,
     crate::part::mbr::ENTRY,

@@ -15,11 +15,12 @@ use ugeom_stack::{
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const DEPTH: usize = 32;
-const WARM_UP: u64 = 2000;
+/// Enough to read all places once.
+const WARM_UP: u64 = 2100;
 /// Requests of a path that finishes them at once.
 const READS: u64 = 100_000;
 /// Requests of a path that hands them to other threads or to timers.
-const SLOW_READS: u64 = 2000;
+const SLOW_READS: u64 = 2100;
 
 /// The classes, and how many requests are made.
 const TARGETS: &[(&str, u64)] = &[
@@ -31,6 +32,8 @@ const TARGETS: &[(&str, u64)] = &[
     ("md:1m | nop:rfail=1%,error=ENOSPC", READS),
     ("md:1m | nop:delay=50us", SLOW_READS),
     ("md:1m | delayed:depth=32,delay=1us", SLOW_READS),
+    ("md:1m | cache:2m", READS),
+    ("md:1m | cache:2m,index=splay | nop:hook=1", READS),
     ("disk:1m,overhead=20us,rate=10g/s,queue=8", SLOW_READS),
 ];
 

@@ -81,6 +81,25 @@ const ROWS: &[Row] = &[
     row("bsd", "md:1m", Promises::DISK),
     row("gpt", "md:1m", Promises::DISK),
     row("apm", "md:1m", Promises::DISK),
+    row("cache", "md:1m | cache:2m", Promises::DISK),
+    row("cache", "md:1m | cache:64k,block=4k", Promises::DISK),
+    row("cache", "md:1m | cache:128k,index=splay", Promises::DISK),
+    row("cache", "md:333s | cache:64k,block=64k", Promises::DISK),
+    row(
+        "cache",
+        "md:16k | delayed:seed=3,delay=1us | cache:8k,block=4k",
+        Promises::DISK,
+    ),
+    row(
+        "cache",
+        "IMAGE?engine=auto | cache:96k | nop:hook=1",
+        Promises::DISK,
+    ),
+    row(
+        "cache",
+        "md:1m | cache:64k,block=4k | cache:256k",
+        Promises::DISK,
+    ),
     row(
         "delayed",
         "md:16k | delayed:seed=3,delay=1us",
@@ -201,4 +220,9 @@ fn apm_conforms() {
 #[test]
 fn delayed_conforms() {
     conforms("delayed");
+}
+
+#[test]
+fn cache_conforms() {
+    conforms("cache");
 }

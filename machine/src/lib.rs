@@ -11,3 +11,4 @@ pub mod lock;
 pub mod mailbox;
 pub mod mapping;
 pub mod region;
+pub mod slab;

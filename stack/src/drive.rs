@@ -428,6 +428,8 @@ fn join(cx: &mut Cx, mut bio: Bio) {
         statistics::child_ended(parent);
     }
     let parent = bio.release_parent();
+    // Memory that a geom gave to a request of its own goes back before the geom looks.
+    bio.body_mut().payload = crate::bio::Payload::None;
     cx.pool.put(bio);
     if let Some(mut parent) = parent {
         let body = parent.body_mut();

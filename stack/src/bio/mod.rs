@@ -138,4 +138,9 @@ impl Flags {
     pub(crate) const fn for_clone(self) -> Self {
         Self(self.0 & (Self::FUA.0 | Self::ORDERED.0 | Self::MARKED.0))
     }
+
+    /// What a geom's own request takes over from the one that it is made for: only the mark.
+    pub(crate) const fn for_own(self) -> Self {
+        Self(self.0 & Self::MARKED.0)
+    }
 }

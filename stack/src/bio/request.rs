@@ -11,7 +11,7 @@ use crate::cx::Cx;
 use crate::error::Errno;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use ugeom_machine::buffer::Segment;
+use ugeom_machine::buffer::{IoMemory, Segment};
 use ugeom_machine::mailbox::Fifo;
 
 /// What becomes of a request. Only the methods of [`Request`] make one.
@@ -386,26 +386,40 @@ impl FanOut<'_> {
         if reads {
             body.cloned_until = end;
         }
-        let mut child = self.cx.pool.take();
-        child.begin();
+        let mut child = new_clone(self.cx, parent_slot, body, consumer);
         let clone = child.body_mut();
-        clone.rearm();
         clone.command = body.command;
         clone.flags = body.flags.for_clone();
         clone.offset = offset;
         clone.length = length;
-        clone.port = 0;
-        clone.below_ticks = 0;
-        clone.children_ticks = 0;
-        clone.children_live = 0;
-        clone.generation = body.generation;
-        clone.edge = u32::from(consumer);
-        clone.stage = Stage::Free;
-        clone.parent = Some(parent_slot);
         (clone.segment, clone.payload) = part_of(body, at, length);
         body.children += 1;
         self.children.push(child);
         Ok(())
+    }
+
+    /// Adds a request of the geom's own: a READ of `memory`'s length at `offset` of the provider
+    /// below `consumer`, into `memory`, which has nothing to do with the parent's data. It counts
+    /// as a clone ([`crate::Geom::widest_fan_out`]); the memory is dropped when it is back.
+    pub fn read_into(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
+        let Some(parent) = self.parent.as_mut() else {
+            return;
+        };
+        let parent_slot = parent.slot_pointer();
+        let body = parent.body_mut();
+        let mut child = new_clone(self.cx, parent_slot, body, consumer);
+        let clone = child.body_mut();
+        clone.command = Command::Read;
+        clone.flags = body.flags.for_own();
+        clone.offset = offset;
+        clone.length = memory.total_bytes();
+        clone.segment = Segment {
+            base: std::ptr::null_mut(),
+            len: 0,
+        };
+        clone.payload = Payload::Memory(memory);
+        body.children += 1;
+        self.children.push(child);
     }
 
     /// Sends the clones on their way. When all are back, the parent goes on: its error is the
@@ -430,10 +444,29 @@ impl Drop for FanOut<'_> {
     fn drop(&mut self) {
         // Without `finish` the children were never seen by anybody: they only go back to the pool.
         while let Some(mut child) = self.children.pop() {
-            child.body_mut().parent = None;
+            let body = child.body_mut();
+            body.parent = None;
+            body.payload = Payload::None;
             self.cx.pool.put(child);
         }
     }
+}
+
+/// A clone of `parent` for `consumer`; what it asks for is still to be said.
+fn new_clone(cx: &mut Cx, slot: NonNull<Slot>, parent: &Body, consumer: u16) -> Bio {
+    let mut child = cx.pool.take();
+    child.begin();
+    let clone = child.body_mut();
+    clone.rearm();
+    clone.port = 0;
+    clone.below_ticks = 0;
+    clone.children_ticks = 0;
+    clone.children_live = 0;
+    clone.generation = parent.generation;
+    clone.edge = u32::from(consumer);
+    clone.stage = Stage::Free;
+    clone.parent = Some(slot);
+    child
 }
 
 /// The memory of `length` bytes from `at` on. Allocates only when the data has several segments.

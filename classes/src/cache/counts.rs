@@ -1,0 +1,133 @@
+//! What the cache counts, and what each thread remembers of its last reads.
+//!
+//! A thread counts in a lane of its own with plain loads and stores; a reader sums. There are so
+//! many lanes that threads rarely share one; those that do, count with atomic additions.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $count:ident $name:ident,)*) => {
+        /// One thing that is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Count { $($(#[$doc])* $count,)* }
+
+        /// The sums.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Totals { $($(#[$doc])* pub $name: u64,)* }
+
+        impl Totals {
+            const COUNT: usize = [$(Count::$count),*].len();
+
+            fn of(sum: impl Fn(Count) -> u64) -> Self {
+                Self { $($name: sum(Count::$count),)* }
+            }
+
+            /// The names and values, as `show` and confxml have them.
+            #[must_use]
+            pub fn facts(&self) -> Vec<(String, String)> {
+                vec![$((stringify!($name).to_owned(), self.$name.to_string()),)*]
+            }
+        }
+    };
+}
+
+counts! {
+    /// Blocks that a read found in the cache.
+    Hits hits,
+    /// Blocks that a read did not find, and that were read from below.
+    Misses misses,
+    /// Blocks that a read went past the cache for, as no buffer was free or a write was under way.
+    Bypasses bypasses,
+    /// Blocks that made room for others.
+    Evictions evictions,
+    /// Times that a request waited for a block that another one reads.
+    Waits waits,
+    /// Blocks dropped because what they held is not valid any more.
+    Drops drops,
+}
+
+const LANES: usize = 64;
+/// The lane of all threads that found none of their own.
+const SHARED: usize = LANES - 1;
+/// Blocks that a thread remembers to have read last.
+const RECENT: usize = 4;
+
+#[repr(align(128))]
+struct Lane {
+    counts: [AtomicU64; Totals::COUNT],
+    recent: [AtomicU64; RECENT],
+}
+
+/// The lanes.
+pub struct Lanes {
+    lanes: Box<[Lane]>,
+}
+
+fn own_lane() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    OWN.with(|own| {
+        if own.get() == usize::MAX {
+            own.set(NEXT.fetch_add(1, Ordering::Relaxed).min(SHARED));
+        }
+        own.get()
+    })
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Lanes {
+    /// Lanes for all threads, at 0.
+    #[must_use]
+    pub fn new() -> Self {
+        let lane = |_| Lane {
+            counts: [const { AtomicU64::new(0) }; Totals::COUNT],
+            recent: [const { AtomicU64::new(u64::MAX) }; RECENT],
+        };
+        Self {
+            lanes: (0..LANES).map(lane).collect(),
+        }
+    }
+
+    /// Counts.
+    #[inline]
+    pub fn add(&self, what: Count, number: u64) {
+        let own = own_lane();
+        let count = &self.lanes[own].counts[what as usize];
+        if own == SHARED {
+            count.fetch_add(number, Ordering::Relaxed);
+        } else {
+            // Nobody else writes here, so nothing is lost between the load and the store.
+            let sum = count.load(Ordering::Relaxed).wrapping_add(number);
+            count.store(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that this thread reads from a block; true when it is not one that it read from just
+    /// before. Small reads of a large block, one after the other, are one use of the block.
+    #[inline]
+    pub fn is_new_use(&self, block: u64) -> bool {
+        let recent = &self.lanes[own_lane()].recent[block as usize % RECENT];
+        if recent.load(Ordering::Relaxed) == block {
+            return false;
+        }
+        recent.store(block, Ordering::Relaxed);
+        true
+    }
+
+    /// The sums over all threads.
+    pub fn totals(&self) -> Totals {
+        Totals::of(|what| {
+            let counts = self.lanes.iter().map(|lane| &lane.counts[what as usize]);
+            counts.map(|count| count.load(Ordering::Relaxed)).sum()
+        })
+    }
+}

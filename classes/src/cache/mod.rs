@@ -1,0 +1,191 @@
+//! `cache`: a buffer cache in memory before any provider.
+//!
+//! ```text
+//!              caller
+//!                |  READ 4096 at 20480
+//!           disk.img.cache     start: lookup(1) -> buffer 7, copyout 4096 at 4096 of it: done
+//!                |  READ 16384 at 16384 into buffer 7, when it is not there (getnewbuf)
+//!             disk.img
+//!
+//!   index   [ head | 1 -> 7 | 93 -> 2 | ... ]     one line of the processor's cache a block
+//!   slab    [ 0 ][ 1 ][ 2 ] ... [ 7 ] ...         buffers on huge pages, allocated once
+//!   queues  small, main, ghost                    S3-FIFO, a set a shard
+//! ```
+//!
+//! READ: lookup, copyout, done, without a lock. What is not there is read below a block at a time,
+//! by whoever asked first; others wait for it. WRITE goes below and, when it is done there, into
+//! the buffers. GEOM's counterpart is `gcache(8)`; the steps have the names of FreeBSD's buffer
+//! cache: lookup (`gbincore`), `getnewbuf`, `copyout`.
+
+pub mod counts;
+pub mod index;
+mod options;
+mod pending;
+pub mod policy;
+mod start;
+mod state;
+pub mod store;
+#[cfg(test)]
+mod tests;
+pub mod writers;
+
+use crate::build::{BuildContext, BuildError};
+use crate::registry::{Build, ClassEntry, Role};
+use crate::spec::Options;
+use index::Index;
+use index::hash::Hash;
+use index::splay::Splay;
+use options::{Kind, Settings};
+use pending::PendingReads;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::Store;
+use ugeom_stack::{
+    AccessChange, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan, ProviderView, Request,
+};
+
+/// The registry's line.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "cache",
+    class: "CACHE",
+    about: "a buffer cache in memory",
+    role: Role::Layer,
+    positional: &["size"],
+    options: options::DOCS,
+    build: Build::Layer(build),
+    taste: None,
+};
+
+/// The geom.
+pub struct Cache<I: Index> {
+    store: Store<I>,
+    pending: PendingReads,
+    block_bytes: u64,
+    /// log2 of the block size.
+    shift: u32,
+    media_bytes: AtomicU64,
+}
+
+impl<I: Index> Cache<I> {
+    fn new(settings: Settings, media_bytes: u64) -> io::Result<Self> {
+        Ok(Self {
+            store: Store::new(settings.buffers, settings.block_bytes as usize)?,
+            pending: PendingReads::default(),
+            block_bytes: settings.block_bytes,
+            shift: settings.block_bytes.trailing_zeros(),
+            media_bytes: AtomicU64::new(media_bytes),
+        })
+    }
+
+    /// The block in which an offset lies, and where in it.
+    #[inline]
+    fn place(&self, offset: u64) -> (u64, u64) {
+        (offset >> self.shift, offset & (self.block_bytes - 1))
+    }
+
+    /// How much of a block the media has, bytes: the last one may be shorter.
+    fn held_bytes(&self, block: u64) -> u64 {
+        let start = block << self.shift;
+        let media_bytes = self.media_bytes.load(Ordering::Relaxed);
+        media_bytes.saturating_sub(start).min(self.block_bytes)
+    }
+
+    /// The first and the last block that a request touches.
+    fn blocks_of(&self, request: &Request<'_>) -> (u64, u64) {
+        let (first, _) = self.place(request.offset());
+        let (last, _) = self.place(request.offset() + request.length().max(1) - 1);
+        (first, last)
+    }
+}
+
+impl<I: Index> Geom for Cache<I> {
+    #[inline]
+    fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        start::start(self, request, cx)
+    }
+
+    fn wants_done(&self) -> bool {
+        true
+    }
+
+    fn done(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        start::done(self, request, cx)
+    }
+
+    fn resume(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        start::resume(self, request, cx)
+    }
+
+    fn widest_fan_out(&self) -> usize {
+        1
+    }
+
+    /// While it is open, nobody else may write below: the cache would not learn of it.
+    fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
+        Ok(change.exclusive_while_open())
+    }
+
+    fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        let before = self.media_bytes.swap(mediasize_bytes, Ordering::Relaxed);
+        // From the block in which the shorter media ends: it holds too much, or too little.
+        let (first, _) = self.place(before.min(mediasize_bytes));
+        self.store.drop_range(first, u64::MAX - 1);
+        Some(vec![(mediasize_bytes, None)])
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        let slab = self.store.slab();
+        let size_bytes = u64::from(slab.blocks()) * self.block_bytes;
+        let mut facts = vec![
+            ("size".into(), size_bytes.to_string()),
+            ("block".into(), self.block_bytes.to_string()),
+            ("index".into(), I::NAME.to_owned()),
+        ];
+        facts.extend(self.store.lanes.totals().facts());
+        facts
+    }
+}
+
+/// The memory of the machine, bytes.
+fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    let (total, unit) = (info.totalram as u64, u64::from(info.mem_unit));
+    total.saturating_mul(unit.max(1))
+}
+
+fn geom<I: Index>(settings: Settings, media_bytes: u64) -> Result<Arc<dyn Geom>, BuildError> {
+    let cache = Cache::<I>::new(settings, media_bytes);
+    let cache = cache.map_err(|error| BuildError::System {
+        class: "cache",
+        operation: "mapping memory",
+        error,
+    })?;
+    Ok(Arc::new(cache))
+}
+
+fn build(
+    _context: &mut BuildContext<'_>,
+    options: Options<'_>,
+    below: &ProviderView,
+) -> Result<Plan, BuildError> {
+    let settings = Settings::read(options, below, memory_bytes())?;
+    let geom = match settings.index {
+        Kind::Hash => geom::<Hash>(settings, below.mediasize_bytes)?,
+        Kind::Splay => geom::<Splay>(settings, below.mediasize_bytes)?,
+    };
+    let name = format!("{}.cache", below.name);
+    let provider = ProviderPlan {
+        name: name.clone(),
+        mediasize_bytes: below.mediasize_bytes,
+        sectorsize_bytes: below.sectorsize_bytes,
+        stripesize_bytes: below.stripesize_bytes,
+        stripeoffset_bytes: below.stripeoffset_bytes,
+        ..ProviderPlan::default()
+    };
+    Ok(Plan {
+        name,
+        geom,
+        providers: vec![provider],
+    })
+}

@@ -1,0 +1,205 @@
+//! Which buffer is used again: S3-FIFO.
+//!
+//! ```text
+//!   new block --> [ small: a tenth ] -- used again meanwhile --> [ main: the rest ] --+
+//!                        |                                        ^   |  marks > 0: once more
+//!                        | not used: evicted, and remembered      |   v
+//!                        +--> ghost (numbers only) -- read again -+  evicted
+//! ```
+//!
+//! J. Yang, Y. Zhang, Z. Qiu, Y. Yue, R. Vinayak: "FIFO queues are all you need for cache
+//! eviction", SOSP 2023. Most blocks that a scan brings are used once; they leave through the
+//! small queue and never touch the main one. A hit moves nothing: it sets marks in the block's
+//! index entry, so that hits need no lock.
+
+use std::collections::VecDeque;
+
+/// The buffer's state, as far as the policy has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tenure {
+    /// It holds nothing any more: take it.
+    Vacant,
+    /// It cannot be taken now: it is leased, or has to be written first.
+    Held,
+    /// It can be taken; so many marks.
+    Marked(u8),
+}
+
+/// What the policy asks about buffers.
+pub trait Buffers {
+    /// Its state.
+    fn tenure(&self, slot: u32) -> Tenure;
+    /// Leaves it with so many marks.
+    fn set_marks(&mut self, slot: u32, marks: u8);
+    /// The block that it holds, spread ([`super::index::spread`]).
+    fn fingerprint(&self, slot: u32) -> u64;
+}
+
+/// The queues of one shard.
+pub struct S3Fifo {
+    small: VecDeque<u32>,
+    main: VecDeque<u32>,
+    ghost: Ghost,
+    /// The part of all buffers that the small queue may keep, in 1/1024.
+    small_share: usize,
+}
+
+/// A tenth, as the paper has it.
+const SMALL_SHARE: usize = 102;
+/// Marks with which a block moves from the small queue to the main one.
+const PROMOTED_FROM: u8 = 1;
+
+impl S3Fifo {
+    /// Queues for about `slots` buffers.
+    #[must_use]
+    pub fn new(slots: usize) -> Self {
+        Self {
+            small: VecDeque::with_capacity(slots / 4 + 8),
+            main: VecDeque::with_capacity(slots + slots / 16 + 8),
+            ghost: Ghost::new(slots),
+            small_share: SMALL_SHARE,
+        }
+    }
+
+    /// A block has come into a buffer.
+    pub fn insert(&mut self, slot: u32, fingerprint: u64) {
+        if self.ghost.take(fingerprint) {
+            self.main.push_back(slot);
+        } else {
+            self.small.push_back(slot);
+        }
+    }
+
+    /// A buffer to use again, taken out of its queue; `None` when all are held.
+    pub fn victim(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
+        // Each buffer of the main queue gives up its marks, at most three, before one is taken.
+        let mut patience = 5 * (self.small.len() + self.main.len());
+        while patience > 0 {
+            patience -= 1;
+            let resident = self.small.len() + self.main.len();
+            let from_small = self.small.len() * 1024 > resident * self.small_share;
+            let taken = if from_small || self.main.is_empty() {
+                self.try_small(buffers)
+            } else {
+                self.try_main(buffers)
+            };
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        None
+    }
+
+    fn try_small(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
+        let slot = self.small.pop_front()?;
+        match buffers.tenure(slot) {
+            Tenure::Vacant => return Some(slot),
+            Tenure::Held => self.small.push_back(slot),
+            Tenure::Marked(marks) if marks >= PROMOTED_FROM => {
+                buffers.set_marks(slot, 0);
+                self.main.push_back(slot);
+            }
+            Tenure::Marked(_) => {
+                self.ghost.put(buffers.fingerprint(slot));
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    fn try_main(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
+        let slot = self.main.pop_front()?;
+        match buffers.tenure(slot) {
+            Tenure::Vacant | Tenure::Marked(0) => return Some(slot),
+            Tenure::Held => self.main.push_back(slot),
+            Tenure::Marked(marks) => {
+                buffers.set_marks(slot, marks - 1);
+                self.main.push_back(slot);
+            }
+        }
+        None
+    }
+
+    /// Memory that it takes, bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let queues = self.small.capacity() + self.main.capacity();
+        queues * size_of::<u32>() + size_of_val(&*self.ghost.places)
+    }
+}
+
+/// Numbers of blocks that were evicted lately: a table of places of 32 bits, four to a set. Each
+/// holds 20 bits of a fingerprint and when it was put there; a wrong match is one in 2^18, and all
+/// it does is to take a block for one that was here before.
+struct Ghost {
+    places: Box<[u32]>,
+    set_bits: u32,
+    /// How many were put, and how many are remembered.
+    puts: u64,
+    memory: u64,
+}
+
+const WAYS: usize = 4;
+const TAG_BITS: u32 = 20;
+/// Time is counted in parts of the memory.
+const EPOCHS: u64 = 64;
+const EPOCH_MASK: u32 = (1 << (32 - TAG_BITS)) - 1;
+
+impl Ghost {
+    fn new(memory: usize) -> Self {
+        let sets = memory.div_ceil(WAYS).next_power_of_two().max(4);
+        Self {
+            places: vec![0; sets * WAYS].into_boxed_slice(),
+            set_bits: sets.trailing_zeros(),
+            puts: 0,
+            memory: memory.max(WAYS) as u64,
+        }
+    }
+
+    /// The time, in 1/64 of the memory; 0 stands for a free place.
+    fn epoch(&self) -> u32 {
+        let epoch = self.puts * EPOCHS / self.memory;
+        (epoch % u64::from(EPOCH_MASK)) as u32 + 1
+    }
+
+    fn set(&mut self, fingerprint: u64) -> (&mut [u32], u32) {
+        // The lowest bits chose the shard; these come from the other end.
+        let set = (fingerprint >> 10) & ((1 << self.set_bits) - 1);
+        let tag = (fingerprint >> (super::index::BLOCK_BITS - TAG_BITS)) as u32;
+        let from = set as usize * WAYS;
+        (&mut self.places[from..from + WAYS], tag)
+    }
+
+    fn age(now: u32, then: u32) -> u32 {
+        (now + EPOCH_MASK - then) % EPOCH_MASK
+    }
+
+    fn put(&mut self, fingerprint: u64) {
+        let now = self.epoch();
+        self.puts += 1;
+        let (set, tag) = self.set(fingerprint);
+        let then = |place: &u32| match place & EPOCH_MASK {
+            0 => u32::MAX,
+            then => Self::age(now, then),
+        };
+        if let Some(oldest) = set.iter_mut().max_by_key(|place| then(place)) {
+            *oldest = (tag << (32 - TAG_BITS)) | now;
+        }
+    }
+
+    /// True when the block is remembered; it is forgotten then.
+    fn take(&mut self, fingerprint: u64) -> bool {
+        let now = self.epoch();
+        let (set, tag) = self.set(fingerprint);
+        let is_it =
+            |place: &&mut u32| **place >> (32 - TAG_BITS) == tag && **place & EPOCH_MASK != 0;
+        match set.iter_mut().find(is_it) {
+            Some(place) => {
+                let age = Self::age(now, *place & EPOCH_MASK);
+                *place = 0;
+                u64::from(age) <= EPOCHS
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The data path of `cache`: what is there is copied, what is not is read below, block by block.
+
+use super::Cache;
+use super::counts::Count;
+use super::index::Index;
+use super::state::Progress;
+use super::store::{Buffer, Outcome};
+use std::ops::Range;
+use ugeom_stack::{Command, Cx, Next, Request};
+
+/// How often a read waits for a block that somebody else reads before it goes past the cache: the
+/// other one's thread may have other things to do than to collect it. With the pauses below it is
+/// some 50 ms.
+const WAITS_MAX: u32 = 60;
+/// The longest of these pauses, ns; the first takes a thousandth, each further one is twice as
+/// long.
+const PAUSE_NS_MAX: u64 = 1 << 20;
+/// The most that is read below at once for one request, bytes.
+const RUN_BYTES_MAX: u64 = 256 << 10;
+
+/// A request that is new here.
+#[inline]
+pub(super) fn start<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    if request.command() != Command::Read {
+        return other(cache, request);
+    }
+    let (offset, length) = (request.offset(), request.length());
+    let (block, within) = cache.place(offset);
+    if within + length <= cache.block_bytes {
+        let store = &cache.store;
+        let outcome = store.read(block, |slot| {
+            request.fill(|at, piece| store.copyout(slot, (within + at) as usize, piece));
+        });
+        if outcome == Outcome::Hit {
+            store.lanes.add(Count::Hits, 1);
+            return request.done_in_full();
+        }
+    }
+    go_on(cache, request, cx, 0, 0)
+}
+
+/// A request that changes the media, or asks something.
+#[inline(never)]
+fn other<I: Index>(cache: &Cache<I>, mut request: Request<'_>) -> Next {
+    let progress = match request.command() {
+        Command::Write | Command::Delete | Command::Zero => {
+            let (first, last) = cache.blocks_of(&request);
+            let number = cache.store.writers.enter(first, last);
+            cache.store.reads_are_stale(first, last);
+            Progress::Writing(number)
+        }
+        _ => Progress::Passed,
+    };
+    *request.scratch() = progress.word();
+    request.forward(0)
+}
+
+/// A request that comes back from below.
+pub(super) fn done<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    let progress = Progress::of(std::mem::take(request.scratch()));
+    match progress {
+        Progress::Reading(number) => arrived(cache, request, cx, number),
+        Progress::Writing(number) => {
+            written(cache, &request, number);
+            request.finish()
+        }
+        Progress::Passed | Progress::Waiting { .. } => request.finish(),
+    }
+}
+
+/// A read whose pause is over.
+pub(super) fn resume<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    match Progress::of(std::mem::take(request.scratch())) {
+        Progress::Waiting { done_bytes, times } => go_on(cache, request, cx, done_bytes, times),
+        _ => request.finish(),
+    }
+}
+
+/// Does a READ from `done_bytes` on: copies what is there, until it has to wait for something.
+#[inline(never)]
+fn go_on<I: Index>(
+    cache: &Cache<I>,
+    mut request: Request<'_>,
+    cx: &mut Cx,
+    mut done_bytes: u64,
+    mut waited: u32,
+) -> Next {
+    let store = &cache.store;
+    while done_bytes < request.length() {
+        let (block, within) = cache.place(request.offset() + done_bytes);
+        let wanted = (cache.block_bytes - within).min(request.length() - done_bytes);
+        let outcome = store.read(block, |slot| {
+            fill(
+                &mut request,
+                done_bytes..done_bytes + wanted,
+                |at, piece| {
+                    store.copyout(slot, (within + at) as usize, piece);
+                },
+            );
+        });
+        match outcome {
+            Outcome::Hit => {
+                store.lanes.add(Count::Hits, 1);
+                done_bytes += wanted;
+                waited = 0;
+            }
+            Outcome::Absent => match read_blocks(cache, request, cx, done_bytes, block) {
+                Ok(next) => return next,
+                // Somebody else was faster.
+                Err(given_back) => request = given_back,
+            },
+            Outcome::Busy if waited < WAITS_MAX => {
+                store.lanes.add(Count::Waits, 1);
+                *request.scratch() = Progress::Waiting {
+                    done_bytes,
+                    times: waited + 1,
+                }
+                .word();
+                return request.delay((1024 << waited.min(10)).min(PAUSE_NS_MAX));
+            }
+            Outcome::Busy => return read_past(cache, request, cx, done_bytes, wanted),
+        }
+    }
+    request.done_in_full()
+}
+
+/// Reads a run of blocks that are not there into buffers, with one request below.
+fn read_blocks<'a, I: Index>(
+    cache: &Cache<I>,
+    mut request: Request<'a>,
+    cx: &mut Cx,
+    done_bytes: u64,
+    first: u64,
+) -> Result<Next, Request<'a>> {
+    let store = &cache.store;
+    let end = request.offset() + request.length();
+    let most = (RUN_BYTES_MAX / cache.block_bytes).max(1);
+    let last = ((end - 1) / cache.block_bytes).min(first + most - 1);
+    let (number, mut pending) = cache.pending.take();
+    let mut full = false;
+    for block in first..=last {
+        match store.getnewbuf(block) {
+            Buffer::New(slot) => pending.slots.push(slot),
+            Buffer::Present => break,
+            Buffer::Full => {
+                full = true;
+                break;
+            }
+        }
+    }
+    let last = first + pending.slots.len() as u64 - u64::from(!pending.slots.is_empty());
+    let fill = match pending.slots.is_empty() {
+        true => None,
+        false => store
+            .slab()
+            .fill(&pending.slots, cache.held_bytes(last) as usize),
+    };
+    let Some(memory) = fill else {
+        for (block, slot) in (first..).zip(&pending.slots) {
+            store.abandon(block, *slot);
+        }
+        cache.pending.release(number, pending);
+        if !full {
+            return Err(request);
+        }
+        let (_, within) = cache.place(request.offset() + done_bytes);
+        let wanted = (cache.block_bytes - within).min(request.length() - done_bytes);
+        return Ok(read_past(cache, request, cx, done_bytes, wanted));
+    };
+    store.lanes.add(Count::Misses, pending.slots.len() as u64);
+    pending.done_bytes = done_bytes;
+    pending.first = first;
+    pending.past_bytes = 0;
+    cache.pending.put(number, pending);
+    *request.scratch() = Progress::Reading(number).word();
+    let mut below = request.fan_out(cx);
+    below.read_into(0, first * cache.block_bytes, Box::new(memory));
+    Ok(below.finish())
+}
+
+/// Reads a part of a request into its own memory, past the cache.
+fn read_past<I: Index>(
+    cache: &Cache<I>,
+    mut request: Request<'_>,
+    cx: &mut Cx,
+    done_bytes: u64,
+    wanted: u64,
+) -> Next {
+    cache.store.lanes.add(Count::Bypasses, 1);
+    let (number, mut pending) = cache.pending.take();
+    pending.done_bytes = done_bytes;
+    pending.past_bytes = wanted;
+    cache.pending.put(number, pending);
+    *request.scratch() = Progress::Reading(number).word();
+    let offset = request.offset() + done_bytes;
+    let mut below = request.fan_out(cx);
+    // The range is inside the request's own, and the only one in flight.
+    let added = below.child(0, offset, done_bytes, wanted);
+    debug_assert!(added.is_ok());
+    below.finish()
+}
+
+/// The blocks of a READ have arrived in their buffers, or not.
+fn arrived<I: Index>(
+    cache: &Cache<I>,
+    mut request: Request<'_>,
+    cx: &mut Cx,
+    number: usize,
+) -> Next {
+    let pending = cache.pending.get(number);
+    let blocks = (pending.first..).zip(pending.slots.iter().copied());
+    if request.result().is_err() {
+        blocks.for_each(|(block, slot)| cache.store.abandon(block, slot));
+        cache.pending.release(number, pending);
+        return request.finish();
+    }
+    let mut done_bytes = pending.done_bytes + pending.past_bytes;
+    for (block, slot) in blocks {
+        let (_, within) = cache.place(request.offset() + done_bytes);
+        let wanted = (cache.block_bytes - within).min(request.length() - done_bytes);
+        // Before others can find it, and so before it can be taken away again.
+        fill(
+            &mut request,
+            done_bytes..done_bytes + wanted,
+            |at, piece| {
+                cache.store.copyout(slot, (within + at) as usize, piece);
+            },
+        );
+        cache.store.publish(block, slot);
+        done_bytes += wanted;
+    }
+    cache.pending.release(number, pending);
+    if done_bytes == request.length() {
+        return request.done_in_full();
+    }
+    go_on(cache, request, cx, done_bytes, 0)
+}
+
+/// A change of the media has been made below, or not.
+fn written<I: Index>(cache: &Cache<I>, request: &Request<'_>, number: usize) {
+    let store = &cache.store;
+    let (first, last) = cache.blocks_of(request);
+    let contested = store
+        .writers
+        .get(number)
+        .is_none_or(|write| write.contested);
+    let keeps = request.command() == Command::Write && request.result().is_ok() && !contested;
+    if keeps {
+        let offset = request.offset();
+        request.each(|at, piece| overwrite(cache, offset + at, piece));
+    } else {
+        // What the media holds now is not known here.
+        store.drop_range(first, last);
+    }
+    store.writers.leave(number);
+}
+
+/// Brings a piece that was written into the blocks that it touches.
+fn overwrite<I: Index>(cache: &Cache<I>, mut offset: u64, mut piece: &[u8]) {
+    while !piece.is_empty() {
+        let (block, within) = cache.place(offset);
+        let length = (cache.block_bytes - within).min(piece.len() as u64);
+        let (now, rest) = piece.split_at(length as usize);
+        let whole = within == 0 && length >= cache.held_bytes(block);
+        cache.store.written(block, within as usize, now, whole);
+        piece = rest;
+        offset += length;
+    }
+}
+
+/// Lends the part `range` of the memory of a READ, piece by piece; `at` counts from its beginning.
+fn fill(request: &mut Request<'_>, range: Range<u64>, mut with: impl FnMut(u64, &mut [u8])) {
+    request.fill(|at, piece| {
+        let start = range.start.max(at);
+        let end = range.end.min(at + piece.len() as u64);
+        if start < end {
+            let part = (start - at) as usize..(end - at) as usize;
+            with(start - range.start, &mut piece[part]);
+        }
+    });
+}

@@ -1,0 +1,370 @@
+//! The buffers: memory, index, policy and locks, without requests. Its steps have the names that
+//! the measurement of 2006 gives them, and can be called and counted one by one: [`Store::lookup`],
+//! [`Store::getnewbuf`], [`Store::copyout`].
+//!
+//! ```text
+//!   lookup ----- busy ----> wait for who reads it
+//!     | absent                                       hit: no lock
+//!     v                                               lookup, copyout, is it unchanged? mark
+//!   getnewbuf (shard locked): free, or fresh, or the policy's victim
+//!     | entry, busy
+//!     v
+//!   read below ----> publish (shard locked): the policy learns of it
+//!        | failed, or written meanwhile
+//!        +---------> abandon (shard locked)
+//! ```
+//!
+//! A shard has the blocks whose spread number ends in its number, a part of the index, and queues
+//! of its own. Buffers are shared out as they are first needed and stay with their shard.
+
+use super::counts::{Count, Lanes};
+use super::index::{Entry, Found, Index, spread};
+use super::policy::{Buffers, S3Fifo, Tenure};
+use super::writers::Writers;
+use std::io;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ugeom_machine::slab::Slab;
+
+/// A shard has at least so many buffers, so that its queues mean something.
+const SHARD_BUFFERS: u32 = 1024;
+/// Shards, at most.
+const SHARDS_MAX: u32 = 64;
+/// The key of a buffer that holds no block.
+const VACANT: u64 = u64::MAX;
+/// How often a hit is tried again when the block changes meanwhile.
+const TRIES: usize = 8;
+
+/// What became of a read of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was copied.
+    Hit,
+    /// Somebody reads it from below, or changes it.
+    Busy,
+    /// It is not there.
+    Absent,
+}
+
+/// What [`Store::getnewbuf`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// A buffer for the block, which is busy until it is published or abandoned.
+    New(u32),
+    /// The block is there, or on its way.
+    Present,
+    /// No buffer can be had: all are leased, busy, or have to be written first.
+    Full,
+}
+
+struct Queues {
+    policy: S3Fifo,
+    free: Vec<u32>,
+}
+
+#[repr(align(128))]
+struct Shard {
+    queues: Mutex<Queues>,
+}
+
+/// The buffers of one cache.
+pub struct Store<I: Index> {
+    slab: Arc<Slab>,
+    index: I,
+    shards: Box<[Shard]>,
+    /// The block in each buffer.
+    keys: Box<[AtomicU64]>,
+    /// Buffers that were never used begin here.
+    fresh: AtomicU32,
+    /// What happened.
+    pub lanes: Lanes,
+    /// The writes below.
+    pub writers: Writers,
+}
+
+impl<I: Index> Store<I> {
+    /// Room for `buffers` blocks of `block_bytes`.
+    ///
+    /// # Errors
+    /// What the system says about the memory.
+    pub fn new(buffers: u32, block_bytes: usize) -> io::Result<Self> {
+        let shards = (buffers / SHARD_BUFFERS).clamp(1, SHARDS_MAX);
+        let shard_bits = shards.ilog2();
+        let shards = 1 << shard_bits;
+        let each = (buffers as usize).div_ceil(shards);
+        let shard = |_| Shard {
+            queues: Mutex::new(Queues {
+                policy: S3Fifo::new(each),
+                free: Vec::with_capacity(16),
+            }),
+        };
+        Ok(Self {
+            slab: Slab::new(buffers, block_bytes)?,
+            index: I::new(buffers, shard_bits),
+            shards: (0..shards).map(shard).collect(),
+            keys: (0..buffers).map(|_| AtomicU64::new(VACANT)).collect(),
+            fresh: AtomicU32::new(0),
+            lanes: Lanes::new(),
+            writers: Writers::default(),
+        })
+    }
+
+    /// The memory of the blocks.
+    pub fn slab(&self) -> &Arc<Slab> {
+        &self.slab
+    }
+
+    fn lock(&self, block: u64) -> MutexGuard<'_, Queues> {
+        let shard = spread(block) as usize & (self.shards.len() - 1);
+        // A panic in here would be a defect; the queues are whole between any two calls.
+        let queues = self.shards[shard].queues.lock();
+        queues.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks a block up.
+    #[inline]
+    pub fn lookup(&self, block: u64) -> Found<I::Place> {
+        self.index.find(block)
+    }
+
+    /// Copies from a place in a block out of its buffer.
+    #[inline]
+    pub fn copyout(&self, slot: u32, within: usize, into: &mut [u8]) {
+        self.slab.copy_out(slot, within, into);
+    }
+
+    /// Reads a block: lookup, then `copy` from the buffer that it names, again if the block
+    /// changed meanwhile. Nothing is counted.
+    #[inline]
+    pub fn read(&self, block: u64, mut copy: impl FnMut(u32)) -> Outcome {
+        for _ in 0..TRIES {
+            match self.lookup(block) {
+                Found::Absent => return Outcome::Absent,
+                Found::Changing => return Outcome::Busy,
+                Found::At(_, entry) if entry.busy => return Outcome::Busy,
+                Found::At(place, entry) => {
+                    copy(entry.slot);
+                    if self.index.unchanged(place) {
+                        if self.lanes.is_new_use(block) {
+                            self.index.mark(place, entry);
+                        }
+                        return Outcome::Hit;
+                    }
+                }
+            }
+        }
+        Outcome::Busy
+    }
+
+    /// Finds a buffer for a block that is not there, and enters it into the index as busy.
+    pub fn getnewbuf(&self, block: u64) -> Buffer {
+        let mut queues = self.lock(block);
+        if !matches!(self.index.find(block), Found::Absent) {
+            return Buffer::Present;
+        }
+        let Some(slot) = self.take(&mut queues) else {
+            return Buffer::Full;
+        };
+        if !self.index.insert(block, slot) {
+            queues.free.push(slot);
+            return Buffer::Full;
+        }
+        self.keys[slot as usize].store(block, Ordering::Relaxed);
+        if self.writers.touch(block) {
+            // What a read finds below now may be old when it arrives.
+            self.flag_stale(block);
+        }
+        Buffer::New(slot)
+    }
+
+    /// A buffer that nobody needs, out of the queues.
+    fn take(&self, queues: &mut Queues) -> Option<u32> {
+        if let Some(slot) = queues.free.pop() {
+            return Some(slot);
+        }
+        let buffers = self.slab.blocks();
+        let more = |fresh: u32| (fresh < buffers).then_some(fresh + 1);
+        let fresh = self
+            .fresh
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if let Ok(slot) = fresh {
+            return Some(slot);
+        }
+        let slot = queues.policy.victim(&mut View(self))?;
+        let key = &self.keys[slot as usize];
+        let block = key.swap(VACANT, Ordering::Relaxed);
+        if block != VACANT {
+            self.index.remove(block);
+            self.lanes.add(Count::Evictions, 1);
+        }
+        Some(slot)
+    }
+
+    fn flag_stale(&self, block: u64) {
+        if let Found::At(_, entry) = self.index.find(block)
+            && entry.busy
+        {
+            let stale = Entry {
+                stale: true,
+                ..entry
+            };
+            self.index.update(block, stale);
+        }
+    }
+
+    /// A busy block has arrived in its buffer: from now on it is found.
+    pub fn publish(&self, block: u64, slot: u32) {
+        let mut queues = self.lock(block);
+        match self.index.find(block) {
+            Found::At(_, entry) if !entry.stale => {
+                let ready = Entry {
+                    busy: false,
+                    marks: 0,
+                    ..entry
+                };
+                self.index.update(block, ready);
+                queues.policy.insert(slot, spread(block));
+            }
+            _ => self.give_up(&mut queues, block, slot),
+        }
+    }
+
+    /// A busy block did not arrive.
+    pub fn abandon(&self, block: u64, slot: u32) {
+        let mut queues = self.lock(block);
+        self.give_up(&mut queues, block, slot);
+    }
+
+    fn give_up(&self, queues: &mut Queues, block: u64, slot: u32) {
+        self.index.remove(block);
+        self.keys[slot as usize].store(VACANT, Ordering::Relaxed);
+        queues.free.push(slot);
+    }
+
+    /// The block is not what is cached any more; a read of it that is under way is not kept.
+    pub fn drop_block(&self, block: u64) {
+        let _queues = self.lock(block);
+        self.drop_locked(block);
+    }
+
+    fn drop_locked(&self, block: u64) {
+        match self.index.find(block) {
+            Found::At(_, entry) if entry.busy => self.flag_stale(block),
+            Found::At(_, entry) => {
+                self.index.remove(block);
+                // The buffer stays in its queue, and is taken when its turn comes.
+                self.keys[entry.slot as usize].store(VACANT, Ordering::Relaxed);
+                self.lanes.add(Count::Drops, 1);
+            }
+            Found::Absent | Found::Changing => {}
+        }
+    }
+
+    /// Does something to each block of a range that may be cached.
+    fn each_cached(&self, first: u64, last: u64, mut with: impl FnMut(u64)) {
+        if last.saturating_sub(first) < u64::from(self.slab.blocks()) {
+            (first..=last).for_each(with);
+            return;
+        }
+        for key in &self.keys {
+            let block = key.load(Ordering::Relaxed);
+            if (first..=last).contains(&block) && block != VACANT {
+                with(block);
+            }
+        }
+    }
+
+    /// Drops all blocks of a range.
+    pub fn drop_range(&self, first: u64, last: u64) {
+        self.each_cached(first, last, |block| self.drop_block(block));
+    }
+
+    /// Reads of these blocks that are under way are not to be kept: they are being written.
+    pub fn reads_are_stale(&self, first: u64, last: u64) {
+        self.each_cached(first, last, |block| {
+            if !matches!(self.index.find(block), Found::Absent) {
+                let _queues = self.lock(block);
+                self.flag_stale(block);
+            }
+        });
+    }
+
+    /// A piece of a block has been written below. With `whole` it is all of the block, which is
+    /// then kept even if it was not there.
+    pub fn written(&self, block: u64, within: usize, piece: &[u8], whole: bool) {
+        let mut queues = self.lock(block);
+        match self.index.find(block) {
+            Found::At(_, entry) if !entry.busy => {
+                if !self.index.write(block, &self.slab, within, piece) {
+                    // It is leased, and must not change; the next reader gets the new one.
+                    self.drop_locked(block);
+                }
+            }
+            Found::Absent if whole => {
+                let Some(slot) = self.take(&mut queues) else {
+                    return;
+                };
+                if self.slab.copy_in(slot, within, piece) && self.index.insert(block, slot) {
+                    self.keys[slot as usize].store(block, Ordering::Relaxed);
+                    let Found::At(_, entry) = self.index.find(block) else {
+                        return;
+                    };
+                    self.index.update(
+                        block,
+                        Entry {
+                            busy: false,
+                            ..entry
+                        },
+                    );
+                    queues.policy.insert(slot, spread(block));
+                } else {
+                    queues.free.push(slot);
+                }
+            }
+            Found::At(..) => self.flag_stale(block),
+            Found::Absent | Found::Changing => {}
+        }
+    }
+
+    /// Memory beyond the blocks, bytes.
+    pub fn overhead_bytes(&self) -> usize {
+        let queues = |shard: &Shard| {
+            let queues = shard.queues.lock();
+            let queues = queues.unwrap_or_else(PoisonError::into_inner);
+            queues.policy.memory_bytes() + queues.free.capacity() * size_of::<u32>()
+        };
+        let states = self.slab.blocks() as usize * size_of::<u32>();
+        let of_shards: usize = self.shards.iter().map(queues).sum();
+        self.index.memory_bytes() + size_of_val(&*self.keys) + states + of_shards
+    }
+}
+
+/// The buffers as the policy sees them.
+struct View<'a, I: Index>(&'a Store<I>);
+
+impl<I: Index> Buffers for View<'_, I> {
+    fn tenure(&self, slot: u32) -> Tenure {
+        if self.0.slab.is_held(slot) {
+            return Tenure::Held;
+        }
+        let block = self.0.keys[slot as usize].load(Ordering::Relaxed);
+        if block == VACANT {
+            return Tenure::Vacant;
+        }
+        match self.0.index.find(block) {
+            Found::At(_, entry) => Tenure::Marked(entry.marks),
+            Found::Absent | Found::Changing => Tenure::Held,
+        }
+    }
+
+    fn set_marks(&mut self, slot: u32, marks: u8) {
+        let block = self.0.keys[slot as usize].load(Ordering::Relaxed);
+        if let Found::At(_, entry) = self.0.index.find(block) {
+            self.0.index.update(block, Entry { marks, ..entry });
+        }
+    }
+
+    fn fingerprint(&self, slot: u32) -> u64 {
+        spread(self.0.keys[slot as usize].load(Ordering::Relaxed))
+    }
+}

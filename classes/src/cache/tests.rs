@@ -1,0 +1,170 @@
+//! Tests of `cache`: what is read, from where, and what is refused.
+
+use crate::{Target, TargetOptions, open_target};
+use ugeom_stack::{Channel, Delta, Opened};
+
+fn open(text: &str) -> (Target, Channel, Opened) {
+    let options = TargetOptions {
+        writable: true,
+        taste: false,
+        ..TargetOptions::default()
+    };
+    let target = open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = opened.expect("opens");
+    let channel = target.stack.channel(64).expect("a channel");
+    (target, channel, opened)
+}
+
+/// A figure of the cache's geom.
+fn fact(target: &Target, key: &str) -> u64 {
+    let tree = target.stack.tree();
+    let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
+    let config = &geom.expect("a cache").config;
+    let fact = config.iter().find(|(name, _)| name == key);
+    let (_, value) = fact.unwrap_or_else(|| panic!("no {key}"));
+    value.parse().expect("a number")
+}
+
+/// How many requests the provider at the bottom has seen.
+fn below(target: &Target) -> u64 {
+    let totals = target.stack.statistics(target.bottom).expect("totals");
+    totals.operations.iter().sum()
+}
+
+#[test]
+fn options_are_checked() {
+    for (target, words) in [
+        ("md:1m | cache:1k", "do not hold one block of 16384"),
+        ("md:1m | cache:0", "do not hold one block"),
+        ("md:1m | cache:15k,block=16k", "do not hold one block"),
+        ("md:1m | cache:1e", "less than"),
+        (
+            "md:1m | cache:1m,block=12k",
+            "a power of two from 4k to 64k",
+        ),
+        ("md:1m | cache:1m,block=2k", "a power of two from 4k to 64k"),
+        (
+            "md:1m | cache:1m,block=128k",
+            "a power of two from 4k to 64k",
+        ),
+        (
+            "md:1m,sectorsize=32k | cache",
+            "smaller than a sector of md0, 32768",
+        ),
+        (
+            "md:3m | nop:sectorsize=1536 | cache",
+            "no whole number of md0.nop's sectors",
+        ),
+        ("md:1m | cache:index=tree", "index cannot be"),
+        ("md:1m | cache:sise=1m", "did you mean `size`"),
+    ] {
+        let error = open_target(target, &TargetOptions::default()).err();
+        let error = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(words), "{target}: {error}");
+    }
+}
+
+#[test]
+fn what_was_read_once_is_not_read_again() {
+    for index in ["hash", "splay"] {
+        let (target, mut channel, opened) = open(&format!("md:1m | cache:1m,index={index}"));
+        let mut bytes = vec![0; 4096];
+        for _ in 0..3 {
+            for offset in (0..1 << 20).step_by(4096) {
+                channel.read(&opened, offset, &mut bytes).expect("reads");
+            }
+        }
+        assert_eq!(below(&target), 64, "{index}: each block of 16k once");
+        assert_eq!(fact(&target, "misses"), 64);
+        assert_eq!(fact(&target, "hits"), 3 * 256 - 64);
+    }
+}
+
+#[test]
+fn the_end_of_a_media_that_is_no_whole_number_of_blocks_is_read_right() {
+    let (target, mut channel, opened) = open("md:77s | cache:1m,block=16k");
+    let pattern: Vec<u8> = (0..77 * 512).map(|at| (at / 7 % 251) as u8).collect();
+    let below = target.stack.tree();
+    assert_eq!(
+        below.provider("md0.cache").expect("it").mediasize_bytes,
+        77 * 512
+    );
+    channel.write(&opened, 0, &pattern).expect("writes");
+    for offset in [0, 512, 15 * 512, 63 * 512, 64 * 512, 76 * 512] {
+        for length in [512, 1024, 17 * 1024, 77 * 512] {
+            let mut bytes = vec![0; length];
+            let read = channel
+                .read(&opened, offset as u64, &mut bytes)
+                .expect("reads");
+            assert_eq!(read, length.min(77 * 512 - offset), "{length} at {offset}");
+            assert_eq!(bytes[..read], pattern[offset..offset + read]);
+        }
+    }
+}
+
+#[test]
+fn errors_below_are_not_cached() {
+    let (target, mut channel, opened) = open("md:1m | nop:rfail=80%,seed=1 | cache:1m,block=4k");
+    let (mut failed, mut read) = (0, 0);
+    for _ in 0..100 {
+        match channel.read(&opened, 0, &mut [0; 512]) {
+            Ok(_) => read += 1,
+            Err(_) if read == 0 => failed += 1,
+            Err(error) => panic!("what is cached does not fail: {error}"),
+        }
+    }
+    assert!(failed > 0 && read > 0, "{failed} failed, {read} read");
+    assert_eq!(fact(&target, "misses"), failed + 1);
+}
+
+#[test]
+fn a_write_that_fails_leaves_nothing_of_itself() {
+    let (_target, mut channel, opened) = open("md:1m | nop:wfail=100% | cache:1m");
+    let mut bytes = [9; 512];
+    channel.read(&opened, 0, &mut bytes).expect("reads");
+    channel.write(&opened, 0, &[7; 512]).expect_err("fails");
+    channel.read(&opened, 0, &mut bytes).expect("reads");
+    assert_eq!(bytes, [0; 512]);
+}
+
+#[test]
+fn a_writer_below_takes_the_cache_away() {
+    let (target, channel, opened) = open("md:1m | cache:1m");
+    let refused = target.stack.open(target.bottom, Delta::READ_WRITE).err();
+    let refused = refused.map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("md0"), "while it is open: {refused}");
+    drop((channel, opened));
+    let below = target.stack.open(target.bottom, Delta::READ_WRITE);
+    let _below = below.expect("nobody uses the cache");
+    let gone = target.stack.tree();
+    assert!(
+        gone.provider("md0.cache").is_none(),
+        "it would be out of date"
+    );
+}
+
+#[test]
+fn a_shorter_media_reads_as_what_is_left_and_a_longer_one_as_what_was_added() {
+    let (target, mut channel, opened) = open("md:1m | nop:size=64k | cache:1m");
+    channel
+        .write(&opened, 0, &vec![5; 64 << 10])
+        .expect("writes");
+    let nop = target.stack.find("md0.nop").expect("a nop");
+    target.stack.resize(nop, 40 << 10).expect("shrinks");
+    let mut bytes = vec![0; 64 << 10];
+    assert_eq!(
+        channel.read(&opened, 0, &mut bytes).expect("reads"),
+        40 << 10
+    );
+    assert!(bytes[..40 << 10].iter().all(|byte| *byte == 5));
+    target.stack.resize(nop, 64 << 10).expect("grows");
+    assert_eq!(
+        channel.read(&opened, 0, &mut bytes).expect("reads"),
+        64 << 10
+    );
+    assert!(
+        bytes.iter().all(|byte| *byte == 5),
+        "the media below had kept it"
+    );
+}

@@ -1,0 +1,274 @@
+//! Blocks of memory of one size, allocated once: the data of a cache. On huge pages where the
+//! system has them, shared by threads without locks.
+//!
+//! A block is reached in three ways: threads copy out of it and into it ([`Slab::copy_out`],
+//! [`Slab::copy_in`]); a request below fills it while nobody else may have it ([`Fill`]); and a
+//! reader holds it as it is, so that it can be sent without a copy ([`Lease`]). What a block holds
+//! and whether a copy was torn is for the owner to know, as with [`crate::region::Region`].
+
+use crate::buffer::{IoMemory, Segment};
+use std::io;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+mod pages;
+
+/// Set in a block's state while a [`Fill`] has it; the other bits count the leases.
+const FILLING: u32 = 1 << 31;
+
+/// Blocks of one size.
+pub struct Slab {
+    base: NonNull<u8>,
+    mapped_bytes: usize,
+    block_bytes: usize,
+    states: Box<[AtomicU32]>,
+}
+
+// SAFETY: the slab owns its mapping, which does not belong to a thread.
+unsafe impl Send for Slab {}
+// SAFETY: the memory is reached through copies by raw pointers, and through `Fill` and `Lease`,
+// which the states keep apart from each other; see `copy_out` for copies that race.
+unsafe impl Sync for Slab {}
+
+impl Slab {
+    /// Maps `blocks` blocks of `block_bytes` each, aligned to huge pages. Memory is taken as it is
+    /// first used; from then on it stays.
+    ///
+    /// # Errors
+    /// EINVAL for sizes that are 0 or overflow; else what mmap(2) says.
+    pub fn new(blocks: u32, block_bytes: usize) -> io::Result<Arc<Self>> {
+        let mapped_bytes = block_bytes.checked_mul(blocks as usize);
+        let mapped_bytes = mapped_bytes.filter(|bytes| *bytes > 0 && *bytes < isize::MAX as usize);
+        let Some(mapped_bytes) = mapped_bytes else {
+            let message = format!("{blocks} blocks of {block_bytes} bytes cannot be mapped");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        };
+        let base = pages::map(mapped_bytes)?;
+        Ok(Arc::new(Self {
+            base,
+            mapped_bytes,
+            block_bytes,
+            states: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+        }))
+    }
+
+    /// How many blocks there are.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.states.len() as u32
+    }
+
+    /// The size of a block, bytes.
+    #[must_use]
+    pub fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    #[inline]
+    fn at(&self, block: u32, within: usize, len: usize) -> *mut u8 {
+        let fits = within <= self.block_bytes && len <= self.block_bytes - within;
+        assert!(
+            fits && (block as usize) < self.states.len(),
+            "{len} bytes at {within} of block {block} are not in the slab"
+        );
+        // SAFETY: the assertion keeps the address inside the mapping.
+        unsafe {
+            self.base
+                .as_ptr()
+                .add(block as usize * self.block_bytes + within)
+        }
+    }
+
+    /// Copies from a place in a block into `into`.
+    ///
+    /// # Panics
+    /// When the range leaves the block.
+    #[inline]
+    pub fn copy_out(&self, block: u32, within: usize, into: &mut [u8]) {
+        let from = self.at(block, within, into.len());
+        // SAFETY: the range lies inside the mapping, and `into`, an exclusive borrow, cannot
+        // overlap it. The block may be written meanwhile, by `copy_in` or by who fills it: the
+        // caller then gets any mixture of bytes. They are plain bytes, to which every value is
+        // allowed, each is loaded once by this copy, and nothing in a block holds an address; the
+        // caller throws them away when his version of the block says that it changed.
+        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies `from` to a place in a block; false, and nothing is done, while somebody fills or
+    /// leases the block.
+    ///
+    /// # Panics
+    /// When the range leaves the block.
+    #[inline]
+    #[must_use]
+    pub fn copy_in(&self, block: u32, within: usize, from: &[u8]) -> bool {
+        let to = self.at(block, within, from.len());
+        let state = &self.states[block as usize];
+        let taken = state.compare_exchange(0, FILLING, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_err() {
+            return false;
+        }
+        // SAFETY: the range lies inside the mapping; nobody has a reference to the block, since
+        // its state belongs to this copy, and `from` cannot overlap it. For races with copies out
+        // of the block see `copy_out`.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        state.store(0, Ordering::Release);
+        true
+    }
+
+    /// Asks the processor to fetch the beginning of a range of a block, which the caller is about
+    /// to copy.
+    #[inline]
+    pub fn prefetch(&self, block: u32, within: usize) {
+        let at = self.at(block, within, 0);
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch reads nothing that the program could see.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(at.cast());
+            _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64).cast());
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = at;
+    }
+
+    /// True while somebody fills or leases the block.
+    #[inline]
+    #[must_use]
+    pub fn is_held(&self, block: u32) -> bool {
+        self.states[block as usize].load(Ordering::Acquire) != 0
+    }
+
+    /// Takes the first `bytes` of a block for the one who will fill it, and of further blocks in
+    /// the given order, to be filled as one. `None` when a block is held already.
+    ///
+    /// # Panics
+    /// When `bytes` is not in the last of the blocks, or there is no block.
+    #[must_use]
+    pub fn fill(self: &Arc<Self>, blocks: &[u32], last_bytes: usize) -> Option<Fill> {
+        let (last, others) = blocks.split_last().expect("at least one block");
+        let segment = |block: u32, len: usize| Segment {
+            base: self.at(block, 0, len),
+            len,
+        };
+        let mut fill = Fill {
+            slab: Arc::clone(self),
+            first: [segment(*last, last_bytes)],
+            all: Vec::new(),
+            held: Vec::new(),
+            single: *last,
+        };
+        if !others.is_empty() {
+            let others = others.iter().map(|block| segment(*block, self.block_bytes));
+            fill.all.extend(others);
+            fill.all.push(fill.first[0]);
+        }
+        for block in blocks {
+            let state = &self.states[*block as usize];
+            let taken = state.compare_exchange(0, FILLING, Ordering::Acquire, Ordering::Relaxed);
+            if taken.is_err() {
+                fill.single = NOBODY;
+                return None;
+            }
+            if others.is_empty() {
+                return Some(fill);
+            }
+            fill.single = NOBODY;
+            fill.held.push(*block);
+        }
+        Some(fill)
+    }
+
+    /// Leases a range of a block to a reader: it keeps its bytes until the lease is dropped.
+    /// `None` while somebody fills it.
+    ///
+    /// # Panics
+    /// When the range leaves the block.
+    #[must_use]
+    pub fn lease(self: &Arc<Self>, block: u32, within: usize, len: usize) -> Option<Lease> {
+        let segment = Segment {
+            base: self.at(block, within, len),
+            len,
+        };
+        let free = |state: u32| (state & FILLING == 0).then_some(state + 1);
+        let state = &self.states[block as usize];
+        let taken = state.try_update(Ordering::Acquire, Ordering::Relaxed, free);
+        taken.ok()?;
+        Some(Lease {
+            slab: Arc::clone(self),
+            block,
+            segment: [segment],
+        })
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`; leases and fills hold the slab, so nobody uses it any more.
+        unsafe { pages::unmap(self.base, self.mapped_bytes) };
+    }
+}
+
+/// No block.
+const NOBODY: u32 = u32::MAX;
+
+/// The exclusive right to fill blocks, for a read below. Dropping it gives them back.
+pub struct Fill {
+    slab: Arc<Slab>,
+    first: [Segment; 1],
+    all: Vec<Segment>,
+    held: Vec<u32>,
+    single: u32,
+}
+
+// SAFETY: the segments lie in the slab, which the value keeps alive, outside the value itself.
+// The states let no lease and no copy into the blocks happen while it lives. Copies out of them by
+// raw pointers may race, and only their bytes are then worthless (`Slab::copy_out`).
+unsafe impl IoMemory for Fill {
+    fn segments(&self) -> &[Segment] {
+        if self.all.is_empty() {
+            &self.first
+        } else {
+            &self.all
+        }
+    }
+}
+
+impl Drop for Fill {
+    fn drop(&mut self) {
+        if self.single != NOBODY {
+            self.slab.states[self.single as usize].store(0, Ordering::Release);
+        }
+        for block in &self.held {
+            self.slab.states[*block as usize].store(0, Ordering::Release);
+        }
+    }
+}
+
+/// A range of a block that keeps its bytes for a reader. Dropping it gives the block back.
+pub struct Lease {
+    slab: Arc<Slab>,
+    block: u32,
+    segment: [Segment; 1],
+}
+
+impl Lease {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        let [segment] = self.segment;
+        // SAFETY: the range lies in the slab, which the lease keeps alive, and is initialised
+        // (pages begin as zeroes); while the lease lives nobody fills the block or copies into it.
+        unsafe { std::slice::from_raw_parts(segment.base, segment.len) }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.slab.states[self.block as usize].fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests;
