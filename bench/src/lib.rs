@@ -24,6 +24,7 @@ pub mod floor;
 pub mod harness;
 pub mod head;
 pub mod host;
+pub mod job;
 pub mod json;
 pub mod layers;
 pub mod report;

@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod format;
+pub mod job;
 pub mod taste;

@@ -8,6 +8,23 @@ use std::io;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
 
+/// Jobs that use each kind of value, and a file that they include.
+const JOBS: &str = "[global]
+bs=4k,8k
+bssplit=4k/10:64k/50:32k/
+include b
+[a]
+rw=randrw:8
+size=50%
+random_distribution=zipf:1.2
+verify=pattern
+verify_pattern=0xdead%o\"ab\"-1
+filename=${LONG}
+steadystate=iops_slope:0.3%
+=====iodepth=$ncpus
+runtime=2m
+";
+
 fn main() -> io::Result<()> {
     for (choice, size, sectors) in [(0, 512, 80), (1, 4096, 24)] {
         let media = Media {
@@ -46,6 +63,7 @@ fn main() -> io::Result<()> {
     )?;
     write("taste", "gpt-small", &[&[0, 0], &small[..]].concat())?;
     write("ebr", "chain", &chain())?;
+    write("job", "mix", JOBS.as_bytes())?;
     let sets = b"\0,\x2250\n200\n150 # a\n=1,2\n3e9,4\n0x1p3,5\n";
     write("ministat", "two-sets", sets)?;
     write("apm", "map", &map())?;

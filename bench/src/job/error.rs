@@ -1,0 +1,97 @@
+//! What is wrong with a job: where it stands, what it is, and what would be right.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Where a setting was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A line of a job file, counted from 1.
+    Line {
+        /// The file, as the user named it.
+        file: Arc<str>,
+        /// The line.
+        line: u32,
+    },
+    /// An argument of the command line.
+    Argument {
+        /// The argument.
+        text: Arc<str>,
+    },
+    /// Nowhere: a default.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { file, line } => write!(f, "{file}:{line}: "),
+            Self::Argument { text } => write!(f, "{text}: "),
+            Self::Default => Ok(()),
+        }
+    }
+}
+
+/// Why jobs cannot be understood or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// The text of a job is wrong.
+    #[error("{origin}{message}")]
+    Language {
+        /// Where.
+        origin: Origin,
+        /// What, and what would be right.
+        message: String,
+    },
+    /// A job is understood but cannot be run as it is: its size, its target.
+    #[error("{job}: {message}")]
+    Target {
+        /// The name of the job.
+        job: String,
+        /// What is wrong.
+        message: String,
+        /// What the system said.
+        #[source]
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+}
+
+impl JobError {
+    /// An error in the text.
+    pub fn language(origin: &Origin, message: impl Into<String>) -> Self {
+        Self::Language {
+            origin: origin.clone(),
+            message: message.into(),
+        }
+    }
+
+    /// An error about a target that no other caused.
+    pub fn target(job: &str, message: impl Into<String>) -> Self {
+        Self::Target {
+            job: job.to_owned(),
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// An error about a target, and what caused it.
+    pub fn caused(
+        job: &str,
+        message: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        let source = source.into();
+        Self::Target {
+            job: job.to_owned(),
+            message: format!("{}: {source}", message.into()),
+            source: Some(source),
+        }
+    }
+
+    /// True when what the user wrote is wrong, not what the machine did.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Language { .. })
+    }
+}

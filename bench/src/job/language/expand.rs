@@ -1,0 +1,54 @@
+//! Variables in values: `${VAR}` of the environment, and fio's `$pagesize`, `$mb_memory`, `$ncpus`.
+
+/// Where variables come from.
+pub trait Environment {
+    /// The value of a variable.
+    fn variable(&self, name: &str) -> Option<String>;
+    /// The value of a keyword: `pagesize`, `mb_memory` or `ncpus`.
+    fn keyword(&self, name: &str) -> Option<String>;
+}
+
+/// The longest value after expansion, bytes: what is inserted cannot make a line grow for ever.
+const EXPANDED_BYTES_MAX: usize = 64 << 10;
+
+/// Replaces the variables in `text`.
+///
+/// # Errors
+/// A variable that is not set, or one that is not closed.
+pub(super) fn expand(text: &str, environment: &dyn Environment) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        if let Some(braced) = rest.strip_prefix('{') {
+            let Some(end) = braced.find('}') else {
+                return Err("`${` is not closed by `}`".to_owned());
+            };
+            let name = &braced[..end];
+            let value = environment
+                .variable(name)
+                .ok_or_else(|| format!("the environment has no variable `{name}`"))?;
+            out.push_str(&value);
+            rest = &braced[end + 1..];
+        } else {
+            let end = rest
+                .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                .unwrap_or(rest.len());
+            match environment.keyword(&rest[..end]) {
+                Some(value) => {
+                    out.push_str(&value);
+                    rest = &rest[end..];
+                }
+                None => out.push('$'),
+            }
+        }
+        if out.len() > EXPANDED_BYTES_MAX {
+            return Err(format!(
+                "the value is longer than {EXPANDED_BYTES_MAX} bytes"
+            ));
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}

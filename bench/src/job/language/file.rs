@@ -1,0 +1,175 @@
+//! Job files: lines into sections.
+
+use std::sync::Arc;
+
+use super::super::error::{JobError, Origin};
+use super::expand::expand;
+use super::{Environment, Section, Setting};
+
+/// How deep files may include each other (fio allows 16).
+pub const INCLUDES_MAX: usize = 16;
+/// How many settings a job file may have with all that it includes.
+pub const SETTINGS_MAX: usize = 100_000;
+/// How many files may be included in all: a file that includes its own kind twice grows as 2^n.
+const FILES_MAX: usize = 256;
+
+/// Where the texts of job files come from.
+pub trait Loader {
+    /// The text of `name`, named in the file `from` (`None`: on the command line), and the name
+    /// under which it was found. A relative name is tried as it is, then beside `from`.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn load(&mut self, name: &str, from: Option<&str>) -> std::io::Result<(String, String)>;
+}
+
+/// Reads the job file `name`, and what it includes.
+///
+/// # Errors
+/// The line that is wrong, and why.
+pub fn parse_file(
+    name: &str,
+    loader: &mut dyn Loader,
+    environment: &dyn Environment,
+) -> Result<Vec<Section>, JobError> {
+    let mut reader = Reader {
+        loader,
+        environment,
+        open: Vec::new(),
+        sections: Vec::new(),
+        settings: 0,
+        files: 0,
+    };
+    let origin = Origin::Argument { text: name.into() };
+    reader.file(name, None, &origin)?;
+    Ok(reader.sections)
+}
+
+struct Reader<'a> {
+    loader: &'a mut dyn Loader,
+    environment: &'a dyn Environment,
+    /// The files that are being read, the outermost first.
+    open: Vec<Arc<str>>,
+    sections: Vec<Section>,
+    settings: usize,
+    files: usize,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, name: &str, from: Option<&str>, origin: &Origin) -> Result<(), JobError> {
+        let (text, found) = self.loader.load(name, from).map_err(|error| {
+            JobError::language(
+                origin,
+                format!("the job file `{name}` cannot be read: {error}"),
+            )
+        })?;
+        let found: Arc<str> = found.into();
+        if self.open.contains(&found) {
+            let mut chain: Vec<&str> = self.open.iter().map(AsRef::as_ref).collect();
+            chain.push(&found);
+            let message = format!("includes go in a circle: {}", chain.join(" -> "));
+            return Err(JobError::language(origin, message));
+        }
+        self.files += 1;
+        if self.open.len() >= INCLUDES_MAX || self.files > FILES_MAX {
+            let message = format!(
+                "at most {INCLUDES_MAX} files may include each other, and {FILES_MAX} in all"
+            );
+            return Err(JobError::language(origin, message));
+        }
+        self.open.push(Arc::clone(&found));
+        for (number, line) in (1_u32..).zip(text.lines()) {
+            let origin = Origin::Line {
+                file: Arc::clone(&found),
+                line: number,
+            };
+            self.line(line, origin)?;
+        }
+        self.open.pop();
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, origin: Origin) -> Result<(), JobError> {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with([';', '#']) {
+            return Ok(());
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            return self.header(header, origin);
+        }
+        if let Some(name) = included(line) {
+            if name.is_empty() {
+                return Err(JobError::language(
+                    &origin,
+                    "include needs the name of a file",
+                ));
+            }
+            let from = self.open.last().map(ToString::to_string);
+            return self.file(name, from.as_deref(), &origin);
+        }
+        let setting = self.setting(line, origin)?;
+        self.settings += 1;
+        if self.settings > SETTINGS_MAX {
+            let message = format!("there are more than {SETTINGS_MAX} settings");
+            return Err(JobError::language(&setting.origin, message));
+        }
+        match self.sections.last_mut() {
+            Some(section) => section.settings.push(setting),
+            None => {
+                let message = "a setting stands before the first [section]";
+                return Err(JobError::language(&setting.origin, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, header: &str, origin: Origin) -> Result<(), JobError> {
+        let name = match header.split_once(']') {
+            Some((name, rest)) if rest.trim().is_empty() => name,
+            Some(_) => {
+                let message = "nothing may stand behind the ] of a section";
+                return Err(JobError::language(&origin, message));
+            }
+            None => return Err(JobError::language(&origin, "the [ of a section has no ]")),
+        };
+        if name.is_empty() {
+            return Err(JobError::language(&origin, "a section needs a name"));
+        }
+        self.sections.push(Section {
+            name: name.to_owned(),
+            origin,
+            settings: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn setting(&self, line: &str, origin: Origin) -> Result<Setting, JobError> {
+        let text = expand(line, self.environment)
+            .map_err(|message| JobError::language(&origin, message))?;
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim().to_owned())),
+            None => (text.trim(), None),
+        };
+        if name.is_empty() {
+            return Err(JobError::language(
+                &origin,
+                "a setting needs a name before the =",
+            ));
+        }
+        Ok(Setting {
+            name: name.to_owned(),
+            value,
+            origin,
+        })
+    }
+}
+
+/// The file of an `include` line.
+fn included(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("include")?;
+    match rest.chars().next() {
+        None => Some(""),
+        Some(c) if c.is_whitespace() => Some(rest.trim()),
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,52 @@
+//! The language of job files: sections, settings, comments, includes, variables (fio(1), "Job file
+//! format"), and the same from a command line.
+//!
+//! ```text
+//! ; a comment, as is a line that begins with #
+//! [global]                settings for every job that follows
+//! bs=4k
+//! include common.fio      another file, as if it stood here
+//! [reader]                a job
+//! filename=${DISK}        a variable of the environment
+//! time_based              a switch
+//! ```
+
+mod arguments;
+mod expand;
+mod file;
+
+use super::error::Origin;
+
+pub use arguments::{Arguments, Report, parse_arguments};
+pub use expand::Environment;
+pub use file::{INCLUDES_MAX, Loader, SETTINGS_MAX, parse_file};
+
+/// One `name=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The name as it was written.
+    pub name: String,
+    /// The value; `None` for a bare name.
+    pub value: Option<String>,
+    /// Where.
+    pub origin: Origin,
+}
+
+/// A section: the settings below a `[name]`, or of one `--name=`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its name; `global` is special.
+    pub name: String,
+    /// Where it begins.
+    pub origin: Origin,
+    /// Its settings, in order.
+    pub settings: Vec<Setting>,
+}
+
+impl Section {
+    /// True for settings that are meant for all jobs after it.
+    #[must_use]
+    pub fn is_global(&self) -> bool {
+        self.name == "global"
+    }
+}

@@ -1,0 +1,25 @@
+//! fio's jobs: its job files and its command line, run on paths, block devices and stacks.
+//!
+//! ```text
+//!   job files, arguments --language--> sections --options--> Job, Job, ...   what is wanted
+//!   Job --files, door--> something that takes requests                       what it is done to
+//!   worker (a thread a job): offsets, pace, buffers, verify --> door         how it is done
+//!   run: groups, start, stop, sampling  --> Outcome --output--> text, JSON   what came out
+//! ```
+//!
+//! The reference is fio 3.33 and its manual page; docs/run.md says what differs, and why.
+
+pub mod error;
+pub mod language;
+pub mod options;
+pub mod settings;
+pub mod understand;
+pub mod value;
+
+pub use error::{JobError, Origin};
+pub use language::{Arguments, Environment, Loader, Report, parse_arguments};
+pub use settings::Job;
+pub use understand::{Understood, understand};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! From sections to jobs: global settings, then each job's own; what does not fit together, and
+//! what has no effect.
+
+use super::error::{JobError, Origin};
+use super::language::Section;
+use super::options::{self, apply};
+use super::settings::{Job, READ, TRIM, Verify, WRITE};
+
+/// The jobs that were written, and what should be known about them.
+#[derive(Debug, Default)]
+pub struct Understood {
+    /// In the order in which they were written; `numjobs` has not been applied.
+    pub jobs: Vec<Job>,
+    /// Settings without an effect.
+    pub warnings: Vec<String>,
+}
+
+/// Turns sections into jobs.
+///
+/// # Errors
+/// The first setting that is wrong, and where it stands.
+pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
+    let nowhere = Origin::Default;
+    let mut global = Job::new("global", nowhere);
+    let mut understood = Understood::default();
+    for section in sections {
+        if section.is_global() {
+            set(&mut global, section)?;
+            for setting in &section.settings {
+                let value = setting.value.clone().unwrap_or_default();
+                global.global.push((primary(&setting.name), value));
+            }
+            continue;
+        }
+        let mut job = global.clone();
+        job.name.clone_from(&section.name);
+        job.origin = section.origin.clone();
+        set(&mut job, section)?;
+        for setting in &section.settings {
+            let value = setting.value.clone().unwrap_or_default();
+            job.own.push((primary(&setting.name), value));
+        }
+        check(&job)?;
+        without_effect(&job, &mut understood.warnings);
+        understood.jobs.push(job);
+    }
+    if understood.jobs.is_empty() && !sections.is_empty() {
+        let origin = sections
+            .first()
+            .map_or(&Origin::Default, |first| &first.origin);
+        let message = "there is no job: only global settings";
+        return Err(JobError::language(origin, message));
+    }
+    Ok(understood)
+}
+
+/// The name of an option whatever it was called.
+fn primary(name: &str) -> String {
+    options::find(name)
+        .map_or(name, |entry| entry.name)
+        .to_owned()
+}
+
+fn set(job: &mut Job, section: &Section) -> Result<(), JobError> {
+    section
+        .settings
+        .iter()
+        .try_for_each(|setting| apply(job, setting))
+}
+
+/// What cannot be run, whatever the target is.
+fn check(job: &Job) -> Result<(), JobError> {
+    let wrong = |option: &str, message: String| JobError::language(job.origin_of(option), message);
+    if job.time_based && job.runtime_ns == 0 {
+        return Err(wrong("time_based", "time_based needs a runtime".to_owned()));
+    }
+    if job.loops > 1 && job.io_size.is_some() {
+        let message = "loops and io_size both say how much is transferred: use one of them";
+        return Err(wrong("loops", message.to_owned()));
+    }
+    if matches!(job.verify, Verify::Pattern | Verify::PatternWithHeader)
+        && job.verify_pattern.is_empty()
+    {
+        return Err(wrong(
+            "verify",
+            "verify=pattern needs a verify_pattern".to_owned(),
+        ));
+    }
+    let header_bytes = super::settings::VERIFY_HEADER_BYTES;
+    if matches!(job.verify, Verify::Crc32c | Verify::PatternWithHeader)
+        && job.smallest_bytes() < header_bytes
+    {
+        let message = format!("blocks to verify need room for a header of {header_bytes} bytes");
+        return Err(wrong("verify", message));
+    }
+    if job.iodepth_batch_complete_max != 0
+        && job.iodepth_batch_complete_max < job.iodepth_batch_complete_min
+    {
+        let message = "the largest number to reap is smaller than the smallest";
+        return Err(wrong("iodepth_batch_complete_max", message.to_owned()));
+    }
+    if job.rw.does[READ] && job.rw.does[TRIM] {
+        return Err(wrong("rw", "reads and trims cannot be mixed".to_owned()));
+    }
+    let random_maps = job.sizes.iter().zip(job.rw.does);
+    let odd = random_maps
+        .filter(|(sizes, does)| *does && job.rw.random && sizes.max % job.smallest_bytes() != 0);
+    if let Some((sizes, _)) = odd.into_iter().next()
+        && !sizes.split.is_empty()
+    {
+        let message = format!(
+            "with random places each size must be a multiple of the smallest, {} bytes",
+            job.smallest_bytes()
+        );
+        return Err(wrong("bssplit", message));
+    }
+    Ok(())
+}
+
+/// Says which settings change nothing.
+fn without_effect(job: &Job, warnings: &mut Vec<String>) {
+    let mut say = |option: &str, why: &str| {
+        if job.was_set(option) {
+            let origin = job.origin_of(option);
+            warnings.push(format!("{origin}{option} has no effect: {why}"));
+        }
+    };
+    if job.is_sync() {
+        let why = format!("{} runs one request at a time", job.ioengine);
+        let depth_matters = job.iodepth > 1;
+        for option in [
+            "iodepth_low",
+            "iodepth_batch",
+            "iodepth_batch_complete_min",
+            "iodepth_batch_complete_max",
+        ] {
+            say(option, &why);
+        }
+        if depth_matters {
+            say("iodepth", &why);
+        }
+    }
+    let is_mix = job.rw.does.iter().filter(|does| **does).count() > 1 && !job.rw.trim_then_write;
+    if !is_mix {
+        say("rwmixread", "the job does not mix reads and writes");
+        say("rwmixwrite", "the job does not mix reads and writes");
+    }
+    if !job.rw.random {
+        say("random_distribution", "the places are not random");
+        say("norandommap", "the places are not random");
+    }
+    if !job.rw.does[WRITE] {
+        for option in [
+            "fsync",
+            "fdatasync",
+            "buffer_pattern",
+            "zero_buffers",
+            "refill_buffers",
+        ] {
+            say(option, "the job writes nothing");
+        }
+    }
+    if job.verify == Verify::No {
+        for option in ["do_verify", "verify_pattern", "verify_fatal"] {
+            say(option, "verify is not set");
+        }
+    }
+    if job.bw_log.is_none() && job.lat_log.is_none() && job.iops_log.is_none() {
+        say("log_avg_msec", "no log is written");
+    }
+    if job.thinktime_ns == 0 {
+        say("thinktime_blocks", "there is no thinktime");
+    }
+    if job.steady.is_none() {
+        say("steadystate_duration", "steadystate is not set");
+        say("steadystate_ramp_time", "steadystate is not set");
+    }
+    if job.rate == [0; 3] && job.rate_iops == [0; 3] {
+        say("rate_process", "there is no rate");
+    }
+    if job.ioengine == "null" {
+        say("direct", "the null engine has no cache");
+    }
+}
