@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Where a setting was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// A line of a job file, counted from 1.
     Line {
@@ -19,6 +19,7 @@ pub enum Origin {
         text: Arc<str>,
     },
     /// Nowhere: a default.
+    #[default]
     Default,
 }
 

@@ -13,7 +13,7 @@ pub const TRIM: usize = 2;
 pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
 /// `rw=`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pattern {
     /// As the user wrote it.
     pub name: &'static str,
@@ -29,7 +29,7 @@ pub struct Pattern {
 }
 
 /// The sizes of requests of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
     /// The smallest, bytes.
     pub min: u64,
@@ -52,9 +52,10 @@ impl Sizes {
 }
 
 /// `random_distribution=`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
     /// Every place is as likely as any other.
+    #[default]
     Uniform,
     /// Zipf's law with this theta.
     Zipf(f64),
@@ -67,14 +68,13 @@ pub enum Distribution {
 }
 
 /// `verify=`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
     /// No.
+    #[default]
     No,
     /// A header in each block, with a CRC-32C of what follows.
     Crc32c,
-    /// A header in each block, and `verify_pattern` behind it.
-    PatternWithHeader,
     /// `verify_pattern` and nothing else.
     Pattern,
 }
@@ -89,9 +89,10 @@ pub enum Piece {
 }
 
 /// What fills the buffers of writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fill {
     /// Random bytes, the same for all, a few of them new in each (fio's `scramble_buffers`).
+    #[default]
     Random,
     /// New random bytes for each request.
     Refill,
@@ -135,7 +136,7 @@ pub struct Percentiles {
 }
 
 /// A job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(
     missing_docs,
     reason = "a field is the option of its name: see the table of options"
@@ -205,7 +206,6 @@ pub struct Job {
 
     pub verify: Verify,
     pub do_verify: bool,
-    pub verify_fatal: bool,
     pub verify_pattern: Vec<Piece>,
     pub fill: Fill,
 
@@ -236,79 +236,31 @@ impl Job {
         Self {
             name: name.to_owned(),
             origin,
-            own: Vec::new(),
-            global: Vec::new(),
-            origins: Vec::new(),
-            description: None,
             rw: Pattern {
                 name: "read",
                 does: [true, false, false],
-                random: false,
-                trim_then_write: false,
-                modifier: 0,
+                ..Pattern::default()
             },
             sizes: [const { 4096 }; 3].map(Sizes::fixed),
-            size: None,
-            io_size: None,
-            offset: Amount::Bytes(0),
-            offset_increment: Amount::Bytes(0),
-            filename: None,
-            directory: None,
             nrfiles: 1,
-            filesize: None,
-            number_ios: 0,
             loops: 1,
             ioengine: "psync".to_owned(),
-            direct: false,
             iodepth: 1,
-            iodepth_low: 0,
-            iodepth_batch: 0,
             iodepth_batch_complete_min: 1,
-            iodepth_batch_complete_max: 0,
             numjobs: 1,
             thread: true,
-            group_reporting: false,
-            new_group: false,
-            stonewall: false,
-            startdelay_ns: (0, 0),
-            ramp_time_ns: 0,
-            runtime_ns: 0,
-            time_based: false,
-            cpus_allowed: Vec::new(),
-            cpus_split: false,
             rwmixread: 50,
-            rate: [0; 3],
-            rate_iops: [0; 3],
-            rate_poisson: false,
-            thinktime_ns: 0,
             thinktime_blocks: 1,
-            fsync: 0,
-            fdatasync: 0,
-            end_fsync: false,
             invalidate: true,
-            unlink: false,
             fallocate: true,
-            distribution: [const { Distribution::Uniform }; 3],
-            norandommap: false,
             randrepeat: true,
-            randseed: 0,
-            verify: Verify::No,
             do_verify: true,
-            verify_fatal: false,
-            verify_pattern: Vec::new(),
-            fill: Fill::Random,
             percentiles: Percentiles {
                 clat: true,
                 ..Percentiles::default()
             },
             percentile_list: PERCENTILES.to_vec(),
-            bw_log: None,
-            lat_log: None,
-            iops_log: None,
-            log_avg_ns: 0,
-            steady: None,
-            steady_duration_ns: 0,
-            steady_ramp_ns: 0,
+            ..Self::default()
         }
     }
 

@@ -78,18 +78,14 @@ fn check(job: &Job) -> Result<(), JobError> {
         let message = "loops and io_size both say how much is transferred: use one of them";
         return Err(wrong("loops", message.to_owned()));
     }
-    if matches!(job.verify, Verify::Pattern | Verify::PatternWithHeader)
-        && job.verify_pattern.is_empty()
-    {
+    if job.verify == Verify::Pattern && job.verify_pattern.is_empty() {
         return Err(wrong(
             "verify",
             "verify=pattern needs a verify_pattern".to_owned(),
         ));
     }
     let header_bytes = super::settings::VERIFY_HEADER_BYTES;
-    if matches!(job.verify, Verify::Crc32c | Verify::PatternWithHeader)
-        && job.smallest_bytes() < header_bytes
-    {
+    if job.verify == Verify::Crc32c && job.smallest_bytes() < header_bytes {
         let message = format!("blocks to verify need room for a header of {header_bytes} bytes");
         return Err(wrong("verify", message));
     }
@@ -161,7 +157,7 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
         }
     }
     if job.verify == Verify::No {
-        for option in ["do_verify", "verify_pattern", "verify_fatal"] {
+        for option in ["do_verify", "verify_pattern"] {
             say(option, "verify is not set");
         }
     }

@@ -13,6 +13,12 @@ pub enum Amount {
     Percent(u8),
 }
 
+impl Default for Amount {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
 impl Amount {
     /// The bytes that are meant when the whole is `whole_bytes`.
     #[must_use]

@@ -513,15 +513,14 @@ pub const OPTIONS: &[Entry] = &[
     with(
         "verify",
         &[],
-        "crc32c|pattern|pattern_hdr",
+        "crc32c|pattern",
         "check what is read; after writing, read back",
         |job, text| {
             job.verify = match text {
                 "0" | "none" => Verify::No,
                 "crc32c" | "crc32c-intel" => Verify::Crc32c,
                 "pattern" => Verify::Pattern,
-                "pattern_hdr" => Verify::PatternWithHeader,
-                _ => return Err(format!("`{text}` is none of crc32c, pattern, pattern_hdr")),
+                _ => return Err(format!("`{text}` is none of crc32c, pattern")),
             };
             Ok(())
         },
@@ -531,12 +530,6 @@ pub const OPTIONS: &[Entry] = &[
         &[],
         "read back what was written when `verify` is set",
         into!(do_verify = truth),
-    ),
-    switch(
-        "verify_fatal",
-        &[],
-        "end at the first block that is wrong",
-        into!(verify_fatal = truth),
     ),
     with(
         "verify_pattern",
