@@ -76,6 +76,34 @@ unsafe fn write(fd: RawFd, offset: u64, pieces: &[Segment], durable: bool) -> Re
     })
 }
 
+/// Reads or writes at the file's own position. Durable writes are pwritev2(2) with the offset -1,
+/// which means the same.
+///
+/// # Safety
+/// As `perform`.
+pub(crate) unsafe fn transfer_at_position(
+    fd: RawFd,
+    call: Call,
+    pieces: &[Segment],
+) -> Result<u64, Errno> {
+    let vectors = pieces.as_ptr().cast();
+    let number = pieces.len() as libc::c_int;
+    // SAFETY: the pieces are memory of ours (the caller's promise).
+    count(unsafe {
+        match (call, pieces) {
+            (Call::Read, [piece]) => libc::read(fd, piece.base.cast(), piece.len),
+            (Call::Read, _) => libc::readv(fd, vectors, number),
+            (Call::Write { durable: false }, [piece]) => {
+                libc::write(fd, piece.base.cast(), piece.len)
+            }
+            (Call::Write { durable: true }, _) => {
+                libc::pwritev2(fd, vectors, number, -1, libc::RWF_DSYNC)
+            }
+            _ => libc::writev(fd, vectors, number),
+        }
+    })
+}
+
 /// The result of a system call as the C library tells it.
 fn count(result: isize) -> Result<u64, Errno> {
     u64::try_from(result).map_err(|_| {

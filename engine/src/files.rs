@@ -33,6 +33,16 @@ impl Registered {
         self.file.as_raw_fd()
     }
 
+    /// The file itself.
+    pub fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// Whether it is a directory, which can be opened but not read.
+    pub fn is_directory(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.is_dir())
+    }
+
     /// Whether a regular file ends at or before `position`. Unknown (`false`) for others.
     pub fn ends_by(&self, position: u64) -> bool {
         self.regular

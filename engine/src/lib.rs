@@ -1,4 +1,5 @@
-//! One trait for ways to run block I/O, and the engines behind it: sync, io_uring.
+//! One trait for ways to run block I/O, and the engines behind it: io_uring, libaio, sync, seek,
+//! mmap, simulated.
 //!
 //! An engine takes an operation together with the memory that it reads into or writes from, owns
 //! that memory while the operation is in flight, and hands it back exactly once. A caller thus
@@ -12,21 +13,32 @@
 //!   wait(timeout), or sleep on wait_fd  in between
 //! ```
 //!
-//! The files: `op` is what callers and engines exchange; `open` chooses an engine; `files`, `table`
-//! and `progress` are what all engines share: registered files, operations in flight without
-//! allocation, and the way from an operation to system calls and back (splitting, short reads,
-//! retries, fall-backs); `calls` are the system calls; `sync` and `uring` are the engines.
+//! The files: `op` is what callers and engines exchange; `open` chooses an engine; `files`,
+//! `table`, `progress` and `queue` are what all engines share: registered files, operations in
+//! flight without allocation, the way from an operation to system calls and back (splitting, short
+//! reads, retries, fall-backs), and the way from the backlog to the caller; `calls` are the system
+//! calls; `inline` is what engines without a queue of their own have in common; `uring`, `libaio`,
+//! `sync`, `mmap` and `simulated` are the engines.
 
 mod calls;
 mod files;
+mod inline;
+mod libaio;
+mod mmap;
 mod op;
 mod open;
 mod progress;
+mod queue;
+mod simulated;
 mod sync;
 mod table;
 mod uring;
 
+pub use inline::InlineEngine;
+pub use libaio::LibaioEngine;
+pub use mmap::MmapEngine;
 pub use op::{Completion, Engine, Errno, FileId, Kind, Op, Ticket};
-pub use open::{Choice, EngineError, open_engine};
-pub use sync::SyncEngine;
+pub use open::{Choice, EngineError, Opened, open_engine};
+pub use simulated::{Crash, Faults, SECTOR_BYTES, SimulatedEngine, Simulation};
+pub use sync::{SeekEngine, SyncEngine};
 pub use uring::UringEngine;

@@ -6,8 +6,11 @@ use std::str::FromStr;
 
 use ugeom_machine::buffer::IoMemory;
 
+use crate::libaio::LibaioEngine;
+use crate::mmap::MmapEngine;
 use crate::op::Engine;
-use crate::sync::SyncEngine;
+use crate::simulated::{Faults, Simulation};
+use crate::sync::{SeekEngine, SyncEngine};
 use crate::uring::UringEngine;
 
 /// Which engine to use.
@@ -17,22 +20,42 @@ pub enum Choice {
     /// The best that the system allows.
     #[default]
     Auto,
-    /// Blocking system calls.
-    Sync,
     /// The kernel's submission and completion rings.
     IoUring,
+    /// The kernel's older asynchronous I/O, io_submit(2).
+    Libaio,
+    /// Blocking system calls, pread(2) and pwrite(2).
+    Sync,
+    /// Blocking system calls, lseek(2) and read(2) or write(2).
+    Seek,
+    /// Copies from and to the mapped file.
+    Mmap,
+    /// A simulated disk with [`Faults::default`], for tests.
+    Simulated,
 }
 
 impl Choice {
     /// All choices, in the order in which they are to be listed.
-    pub const ALL: [Choice; 3] = [Choice::Auto, Choice::Sync, Choice::IoUring];
+    pub const ALL: [Choice; 7] = [
+        Choice::Auto,
+        Choice::IoUring,
+        Choice::Libaio,
+        Choice::Sync,
+        Choice::Seek,
+        Choice::Mmap,
+        Choice::Simulated,
+    ];
 
     /// The name as the user writes it.
     pub fn name(self) -> &'static str {
         match self {
             Choice::Auto => "auto",
-            Choice::Sync => "sync",
             Choice::IoUring => "io_uring",
+            Choice::Libaio => "libaio",
+            Choice::Sync => "sync",
+            Choice::Seek => "seek",
+            Choice::Mmap => "mmap",
+            Choice::Simulated => "simulated",
         }
     }
 }
@@ -59,14 +82,16 @@ impl FromStr for Choice {
 #[non_exhaustive]
 pub enum EngineError {
     /// No engine has this name.
-    #[error("no engine is called '{name}': there are auto, sync and io_uring")]
+    #[error("no engine is called '{name}': there are {}", names())]
     Unknown {
         /// What was asked for.
         name: String,
     },
-    /// The system does not let us use io_uring.
-    #[error("io_uring cannot be used: {reason}")]
-    IoUring {
+    /// The system does not let us use the engine.
+    #[error("{engine} cannot be used: {reason}")]
+    Refused {
+        /// The engine's name.
+        engine: &'static str,
         /// What is missing or forbidden, in plain words.
         reason: String,
         /// What the kernel said.
@@ -74,31 +99,46 @@ pub enum EngineError {
     },
 }
 
+/// The names of all engines, as a sentence lists them.
+fn names() -> String {
+    let names = Choice::ALL.map(Choice::name);
+    let (last, others) = names.split_last().unwrap_or((&"none", &[]));
+    format!("{} and {last}", others.join(", "))
+}
+
+/// An engine, and in plain words why it is this one: `NAME: REASON`.
+pub type Opened<M> = (Box<dyn Engine<M>>, String);
+
 /// Opens an engine that hands at most `depth` operations (1 to 32768) to the kernel at a time;
 /// more may be submitted, and wait in the engine. Returns it with the reason for the choice.
 ///
 /// # Errors
-/// When io_uring was asked for by name and cannot be used.
+/// When an engine was asked for by name that the system refuses.
 pub fn open_engine<M: IoMemory + 'static>(
     choice: Choice,
     depth: u32,
-) -> Result<(Box<dyn Engine<M>>, String), EngineError> {
-    match choice {
-        Choice::Sync => Ok((Box::new(SyncEngine::new()), "sync: asked for".to_owned())),
-        Choice::IoUring => {
-            let engine = UringEngine::open(depth)?;
-            Ok((
-                Box::new(engine),
-                "io_uring: asked for, and the kernel allows it".to_owned(),
-            ))
-        }
-        Choice::Auto => match UringEngine::open(depth) {
-            Ok(engine) => Ok((
-                Box::new(engine),
-                "io_uring: the kernel allows it".to_owned(),
-            )),
-            Err(error) => Ok((Box::new(SyncEngine::new()), format!("sync: {error}"))),
-        },
+) -> Result<Opened<M>, EngineError> {
+    let engine: Box<dyn Engine<M>> = match choice {
+        Choice::Auto => return Ok(open_best(depth)),
+        Choice::IoUring => Box::new(UringEngine::open(depth)?),
+        Choice::Libaio => Box::new(LibaioEngine::open(depth)?),
+        Choice::Sync => Box::new(SyncEngine::new()),
+        Choice::Seek => Box::new(SeekEngine::new()),
+        Choice::Mmap => Box::new(MmapEngine::new()),
+        Choice::Simulated => Box::new(Simulation::new(Faults::default()).engine(depth)),
+    };
+    let why = format!("{}: asked for", engine.name());
+    Ok((engine, why))
+}
+
+/// What `auto` means here.
+fn open_best<M: IoMemory + 'static>(depth: u32) -> Opened<M> {
+    match UringEngine::open(depth) {
+        Ok(engine) => (
+            Box::new(engine),
+            "io_uring: the kernel allows it".to_owned(),
+        ),
+        Err(error) => (Box::new(SyncEngine::new()), format!("sync: {error}")),
     }
 }
 
@@ -113,5 +153,6 @@ mod tests {
         }
         let error = "aio".parse::<Choice>().unwrap_err().to_string();
         assert!(error.contains("'aio'"), "{error}");
+        assert!(error.ends_with("mmap and simulated"), "{error}");
     }
 }

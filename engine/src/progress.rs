@@ -24,7 +24,7 @@ const ZEROES_MAX: u64 = 16;
 
 /// One call to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub struct Step {
     pub call: Call,
     pub offset: u64,
     pub length: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Step {
 
 /// Which call. Reads and writes use the pieces of [`Progress::pieces`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Call {
+pub enum Call {
     Read,
     Write {
         durable: bool,
@@ -87,6 +87,11 @@ impl Progress {
     /// memory is, and until the next `step`.
     pub fn pieces(&self) -> &[Segment] {
         &self.pieces
+    }
+
+    /// The call that `step` returned last and whose result has not been taken.
+    pub fn asked(&self) -> Option<Step> {
+        self.asked
     }
 
     /// The next call to make.
@@ -161,8 +166,9 @@ impl Progress {
             return Some(Ok(self.done));
         }
         let ended = match step.call {
-            // The size is asked first: it is cheaper than another read, and after a short read with
-            // O_DIRECT the position is not aligned, so that some file systems would fail that read.
+            // The size is asked first: it is cheaper than another read, and after a short read
+            // with O_DIRECT the position is not aligned, so that some file systems would fail that
+            // read.
             Call::Read => {
                 count == 0 || (count < step.length && file.ends_by(op.offset + self.done))
             }

@@ -1,121 +1,90 @@
-//! The engine `sync`: each operation is a blocking system call, made when it is reaped.
+//! The engines `sync` and `seek`: each operation is a blocking system call, made when it is
+//! reaped.
 //!
-//! For comparison, for measuring without a queue, and for systems that have nothing better.
+//! For comparison, for measuring without a queue, and for systems that have nothing better. `seek`
+//! makes two calls of each transfer, lseek(2) and read(2) or write(2), as programs did before
+//! pread(2), and as the measurements of that time did.
 
 use std::fs::File;
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use ugeom_machine::buffer::IoMemory;
+use rustix::fs::{Mode, OFlags, SeekFrom};
+use ugeom_machine::buffer::Segment;
 
 use crate::calls;
-use crate::files::Files;
-use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
-use crate::progress::settled;
-use crate::table::{List, Table};
+use crate::inline::{InlineEngine, Way};
+use crate::op::Errno;
+use crate::progress::{Call, Step};
 
-/// Runs operations one after another, in the order in which they were submitted.
-pub struct SyncEngine<M> {
-    files: Files,
-    table: Table<M>,
-    queue: List,
-}
+/// Blocking calls that carry their offset: pread(2), pwrite(2) and their kin.
+pub struct Positioned;
 
-impl<M: IoMemory + 'static> SyncEngine<M> {
-    /// An engine with nothing in flight.
-    pub fn new() -> SyncEngine<M> {
-        SyncEngine {
-            files: Files::default(),
-            table: Table::new(),
-            queue: List::new(),
-        }
-    }
+/// Blocking calls that use the file's own position.
+pub struct Seeking;
 
-    fn run(&mut self, index: u32) -> Result<u64, Errno> {
-        let slot = self.table.slot(index);
-        let Some(memory) = &slot.memory else {
-            return Err(Errno::IO);
-        };
-        if !slot.holds_file {
-            return Err(Errno::BADF);
-        }
-        if slot.cancelled {
-            return Err(Errno::CANCELED);
-        }
-        if let Some(result) = settled(&slot.op, memory) {
-            return result;
-        }
-        let file = self.files.held(slot.op.file);
-        loop {
-            let step = slot.progress.step(&slot.op, memory, file);
-            // SAFETY: the file is held until the operation ends, and the memory is owned by the
-            // slot, so that nobody else reaches it (contract of `IoMemory`).
-            let result = unsafe { calls::perform(file.fd(), &step, slot.progress.pieces()) };
-            if let Some(end) = slot.progress.absorb(&slot.op, memory, file, result) {
-                return end;
-            }
-        }
-    }
-}
+/// The engine `sync`.
+pub type SyncEngine<M> = InlineEngine<M, Positioned>;
 
-impl<M: IoMemory + 'static> Default for SyncEngine<M> {
-    fn default() -> Self {
-        SyncEngine::new()
-    }
-}
+/// The engine `seek`.
+pub type SeekEngine<M> = InlineEngine<M, Seeking>;
 
-impl<M: IoMemory + 'static> Engine<M> for SyncEngine<M> {
-    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
-        self.files.register(file)
-    }
+impl Way for Positioned {
+    type State = ();
 
-    fn unregister(&mut self, file: FileId) {
-        self.files.unregister(file);
-    }
+    const NAME: &'static str = "sync";
 
-    fn submit(&mut self, op: Op, memory: M) -> Ticket {
-        let index = self.table.insert(op, memory);
-        self.table.slot(index).holds_file = self.files.acquire(op.file);
-        self.table.push(&mut self.queue, index);
-        self.table.ticket(index)
-    }
-
-    fn flush_submissions(&mut self) {}
-
-    fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
-        while let Some(index) = self.table.pop(&mut self.queue) {
-            let result = self.run(index);
-            let slot = self.table.slot(index);
-            if slot.holds_file {
-                self.files.release(slot.op.file);
-            }
-            if let Some(memory) = self.table.remove(index) {
-                done(Completion { memory, result });
-            }
-        }
-    }
-
-    fn cancel(&mut self, ticket: Ticket) {
-        if let Some(index) = self.table.find(ticket) {
-            self.table.slot(index).cancelled = true;
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.table.live()
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn wait(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
+    fn prepare(_file: &Arc<File>) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn name(&self) -> &'static str {
-        "sync"
+    unsafe fn perform(
+        (): &mut (),
+        file: BorrowedFd<'_>,
+        step: &Step,
+        pieces: &[Segment],
+    ) -> Result<u64, Errno> {
+        // SAFETY: the caller's promise.
+        unsafe { calls::perform(file.as_raw_fd(), step, pieces) }
+    }
+}
+
+impl Way for Seeking {
+    /// The file opened once more: its position is then nobody else's, while that of a descriptor
+    /// that two engines share would be moved by both.
+    type State = Option<File>;
+
+    const NAME: &'static str = "seek";
+
+    fn prepare(file: &Arc<File>) -> Result<Option<File>, Errno> {
+        let metadata = file
+            .metadata()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if !metadata.is_file() && !metadata.file_type().is_block_device() {
+            return Ok(None);
+        }
+        let kept = OFlags::RDONLY | OFlags::WRONLY | OFlags::RDWR | OFlags::DIRECT;
+        let flags = (rustix::fs::fcntl_getfl(file)? & kept) | OFlags::CLOEXEC;
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let again = rustix::fs::open(link, flags, Mode::empty())?;
+        Ok(Some(File::from(again)))
+    }
+
+    unsafe fn perform(
+        own: &mut Option<File>,
+        file: BorrowedFd<'_>,
+        step: &Step,
+        pieces: &[Segment],
+    ) -> Result<u64, Errno> {
+        match (own, step.call) {
+            (Some(own), Call::Read | Call::Write { .. }) => {
+                rustix::fs::seek(&*own, SeekFrom::Start(step.offset))?;
+                // SAFETY: the caller's promise; the file is open for as long as its state.
+                unsafe { calls::transfer_at_position(own.as_raw_fd(), step.call, pieces) }
+            }
+            // SAFETY: the caller's promise.
+            _ => unsafe { calls::perform(file.as_raw_fd(), step, pieces) },
+        }
     }
 }

@@ -70,7 +70,13 @@ fn round(engine: &mut dyn Engine<Scatter>, op: Op, memories: &mut Vec<Scatter>) 
 
 #[test]
 fn a_warm_engine_does_not_allocate() {
-    for choice in [Choice::Sync, Choice::IoUring] {
+    for choice in [
+        Choice::IoUring,
+        Choice::Libaio,
+        Choice::Sync,
+        Choice::Seek,
+        Choice::Mmap,
+    ] {
         let (mut engine, _) = match open_engine::<Scatter>(choice, 16) {
             Ok(opened) => opened,
             Err(error) => {

@@ -136,7 +136,7 @@ fn a_block_device_is_read_written_discarded_and_zeroed() {
     let Some(device) = Loop::new(test, &image) else {
         return;
     };
-    for choice in [Choice::Sync, Choice::IoUring] {
+    for choice in Choice::ALL {
         for flags in [0, libc::O_DIRECT] {
             let mut engine = match open_engine(choice, 8) {
                 Ok((engine, _)) => engine,

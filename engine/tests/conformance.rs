@@ -1,22 +1,54 @@
 //! Every engine against the conformance suite.
 
-use ugeom_engine::{Choice, Engine, SyncEngine, UringEngine, open_engine};
+mod common;
+
+use common::makers;
+use ugeom_engine::{Choice, Engine, Faults, Simulation, open_engine};
 use ugeom_testkit::engine::{Memory, conform};
 
-#[test]
-fn sync_conforms() {
-    conform(&|_| Box::new(SyncEngine::new()));
+/// Runs the suite on the engine of this name, if the system lets us use it.
+fn conforms(test: &str, choice: Choice) {
+    if let Some(make) = makers(test, choice) {
+        conform(&make);
+    }
 }
 
 #[test]
 fn io_uring_conforms() {
-    if let Err(error) = UringEngine::<Memory>::open(1) {
-        return ugeom_testkit::skip("io_uring_conforms", &error.to_string());
+    conforms("io_uring_conforms", Choice::IoUring);
+}
+
+#[test]
+fn libaio_conforms() {
+    conforms("libaio_conforms", Choice::Libaio);
+}
+
+#[test]
+fn sync_conforms() {
+    conforms("sync_conforms", Choice::Sync);
+}
+
+#[test]
+fn seek_conforms() {
+    conforms("seek_conforms", Choice::Seek);
+}
+
+#[test]
+fn mmap_conforms() {
+    conforms("mmap_conforms", Choice::Mmap);
+}
+
+#[test]
+fn a_simulated_disk_that_is_often_short_and_interrupted_conforms() {
+    for seed in 0..3 {
+        let faults = Faults {
+            seed,
+            short: 0.5,
+            interrupted: 0.5,
+            ..Faults::default()
+        };
+        conform(&|depth| Box::new(Simulation::new(faults.clone()).engine(depth)));
     }
-    conform(&|depth| match UringEngine::open(depth) {
-        Ok(engine) => Box::new(engine),
-        Err(error) => panic!("{error}"),
-    });
 }
 
 #[test]
@@ -28,7 +60,10 @@ fn the_chosen_engine_says_its_name_and_why() {
                 assert!(why.starts_with(&format!("{}: ", engine.name())), "{why}");
                 assert!(choice == Choice::Auto || engine.name() == choice.name());
             }
-            Err(error) => assert_eq!(choice, Choice::IoUring, "{error}"),
+            Err(error) => {
+                let optional = matches!(choice, Choice::IoUring | Choice::Libaio);
+                assert!(optional, "{choice}: {error}");
+            }
         }
     }
 }

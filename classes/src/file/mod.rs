@@ -5,7 +5,7 @@
 //!          | READ 4096 at 512                                  ^
 //!       disk.img            start: park the bio, submit        |
 //!          |                poll:  reap, complete --------------
-//!     engine (one a thread: io_uring, sync)
+//!     engine (one a thread: io_uring, libaio, ...)
 //!          |
 //!     file or block device
 //! ```
@@ -49,7 +49,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
         },
         OptionDoc {
             name: "engine",
-            value: "auto|io_uring|sync",
+            value: "auto|io_uring|libaio|sync|seek|mmap|simulated",
             about: "how I/O is done; auto takes io_uring where the kernel allows it [auto]",
         },
         OptionDoc {
@@ -90,6 +90,8 @@ pub struct FileGeom {
     file: Arc<File>,
     facts: Facts,
     engine: Choice,
+    /// The engine's name and why it is this one.
+    why: String,
     key: LocalKey,
 }
 
@@ -115,7 +117,7 @@ impl Geom for FileGeom {
     }
 
     fn config(&self) -> Vec<(String, String)> {
-        vec![("engine".into(), self.engine.to_string())]
+        vec![("engine".into(), self.why.clone())]
     }
 }
 
@@ -145,23 +147,33 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
         sectorsize,
     };
     let opened = open::open(&path, wanted)?;
-    check_engine(engine, &path)?;
-    plan(&path, opened, engine, (fwsectors, fwheads))
+    let why = check_engine(engine, direct, &path)?;
+    plan(&path, opened, (engine, why), (fwsectors, fwheads))
 }
 
-/// An engine that cannot work here is an error now and not with the first request.
-fn check_engine(engine: Choice, path: &str) -> Result<(), BuildError> {
-    let tried = ugeom_engine::open_engine::<ugeom_machine::buffer::Buffer>(engine, 1);
-    tried.map(drop).map_err(|error| BuildError::Refused {
+/// An engine that cannot work here is an error now and not with the first request. Returns why it
+/// is this engine.
+fn check_engine(engine: Choice, direct: bool, path: &str) -> Result<String, BuildError> {
+    let refused = |problem| BuildError::Refused {
         path: path.to_owned(),
-        problem: error.to_string(),
+        problem,
+    };
+    if engine == Choice::Mmap && direct {
+        let problem = "a mapped file always goes through the system's cache: \
+                       engine=mmap and direct=1 cannot both be had";
+        return Err(refused(problem.to_owned()));
+    }
+    let tried = ugeom_engine::open_engine::<ugeom_machine::buffer::Buffer>(engine, 1);
+    tried.map(|(_, why)| why).map_err(|error| {
+        let problem = format!("{error} (engine=auto takes what there is)");
+        refused(problem)
     })
 }
 
 fn plan(
     path: &str,
     opened: Opened,
-    engine: Choice,
+    (engine, why): (Choice, String),
     (fwsectors, fwheads): (u64, u64),
 ) -> Result<Plan, BuildError> {
     let name = opened.name.clone();
@@ -209,6 +221,7 @@ fn plan(
         file: Arc::new(opened.file),
         facts,
         engine,
+        why,
         key: LocalKey::new(),
     };
     Ok(Plan {

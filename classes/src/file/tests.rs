@@ -8,7 +8,15 @@ use tempfile::TempDir;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Delta, Errno, ExtentKind, Flags};
 
-const ENGINES: [&str; 3] = ["auto", "sync", "io_uring"];
+const ENGINES: [&str; 7] = [
+    "auto",
+    "io_uring",
+    "libaio",
+    "sync",
+    "seek",
+    "mmap",
+    "simulated",
+];
 
 fn image(dir: &TempDir, name: &str, bytes: &[u8]) -> PathBuf {
     let path = dir.path().join(name);
@@ -267,6 +275,11 @@ fn direct_io_takes_memory_of_any_alignment() {
     let path = image(&dir, "disk.img", &bytes);
     for engine in ENGINES {
         let text = text(&path, &format!("engine={engine}&direct=1"));
+        if engine == "mmap" {
+            let refused = refusal(&text, &writable());
+            assert!(refused.contains("engine=mmap and direct=1"), "{refused}");
+            continue;
+        }
         let target = match open_target(&text, &writable()) {
             Ok(target) => target,
             Err(error) => {

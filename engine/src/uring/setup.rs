@@ -29,7 +29,8 @@ const REQUIRED: [(u8, &str); 7] = [
 /// A ring that can do all that the engine needs, and whether it has a table of files.
 pub(super) fn ring(entries: u32) -> Result<(IoUring, bool), EngineError> {
     let ring = build(entries).map_err(refused)?;
-    let lacking = |what: &str| EngineError::IoUring {
+    let lacking = |what: &str| EngineError::Refused {
+        engine: "io_uring",
         reason: format!("this kernel's io_uring is too old (no {what}; Linux 5.11 has all)"),
         source: io::ErrorKind::Unsupported.into(),
     };
@@ -87,7 +88,11 @@ fn refused(source: io::Error) -> EngineError {
         Some(libc::EMFILE | libc::ENFILE) => "too many open files".into(),
         _ => format!("io_uring_setup: {source}"),
     };
-    EngineError::IoUring { reason, source }
+    EngineError::Refused {
+        engine: "io_uring",
+        reason,
+        source,
+    }
 }
 
 #[cfg(test)]

@@ -113,6 +113,24 @@ pub(super) fn a_read_past_the_end_is_short(make: Make<'_>, folder: &Path) {
     assert_eq!((&bytes[..4], &bytes[4..]), (&data[9_996..], &b"....."[..]));
 }
 
+pub(super) fn a_file_that_changes_its_length_is_followed(make: Make<'_>, folder: &Path) {
+    let path = folder.join("f");
+    let mut rig = Rig::new(make, 4);
+    let file = rig.file(&path, &[7; 20_000]);
+    assert_eq!(rig.read(file, 0, 20_000), (Ok(20_000), vec![7; 20_000]));
+    let other = OpenOptions::new().write(true).open(&path).unwrap();
+    other.set_len(9_000).unwrap();
+    let (count, bytes) = rig.read(file, 8_000, 20_000);
+    assert_eq!(count, Ok(1_000));
+    assert!(bytes[..1_000].iter().all(|&byte| byte == 7));
+    assert!(bytes[1_000..].iter().all(|&byte| byte == 0xEE));
+    assert_eq!(rig.read(file, 16_384, 10).0, Ok(0));
+    assert_eq!(rig.write(file, 30_000, &[8; 5_000]), Ok(5_000));
+    let (count, bytes) = rig.read(file, 8_999, 40_000);
+    assert_eq!(count, Ok(26_001));
+    assert_eq!((bytes[0], bytes[1], bytes[26_000]), (7, 0, 8));
+}
+
 pub(super) fn a_direct_read_meets_an_unaligned_end(make: Make<'_>, folder: &Path) {
     let path = folder.join("f");
     let data = pattern(10_000, 4);

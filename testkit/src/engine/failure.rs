@@ -93,6 +93,33 @@ pub(super) fn an_unaligned_direct_read_is_refused(make: Make<'_>, folder: &Path)
     assert_eq!(rig.read(file, 4_096, 4_096), (Ok(4_096), vec![1; 4_096]));
 }
 
+pub(super) fn what_would_block_for_ever_comes_back(make: Make<'_>, folder: &Path) {
+    let mut rig = Rig::new(make, 4);
+    let (reader, _writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+    let file = rig.register(File::from(reader));
+    let good = rig.file(&folder.join("f"), b"abc");
+    let op = Op {
+        kind: Kind::Read,
+        file,
+        offset: 0,
+        length: 8,
+    };
+    let memory = rig.memory(0, &[&[0xEE; 8]]);
+    let ticket = rig.engine.submit(op, memory);
+    rig.engine.flush_submissions();
+    rig.engine.cancel(ticket);
+    let completions = rig.finish();
+    // Stopped; or a call that finds nothing to read; or one with an offset, which no pipe has.
+    let stopped = [Errno::CANCELED, Errno::AGAIN, Errno::SPIPE];
+    let result = completions[0].result;
+    assert!(
+        result.is_err_and(|error| stopped.contains(&error)),
+        "{result:?}"
+    );
+    assert_eq!(content(&completions[0].memory), [0xEE; 8]);
+    assert_eq!(rig.read(good, 0, 3), (Ok(3), b"abc".to_vec()));
+}
+
 pub(super) fn an_error_does_not_disturb_its_neighbours(make: Make<'_>, folder: &Path) {
     let path = folder.join("f");
     let mut rig = Rig::new(make, 16);

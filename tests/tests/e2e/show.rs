@@ -158,6 +158,26 @@ fn the_dot_graph_draws_no_edge_to_nowhere() {
 }
 
 #[test]
+fn the_engine_of_a_file_is_named_with_the_reason() {
+    let (_folder, path) = disks::empty_image(1 << 20);
+    let path = disks::text(&path);
+    let shown = ugeom(&["show", "-v", &format!("{path}?engine=sync")]).quiet();
+    assert!(shown.contains("engine: sync: asked for"), "{shown}");
+    let shown = ugeom(&["show", "-v", &path]).quiet();
+    let lines = shown.lines().filter(|line| line.contains("engine: "));
+    let allowed = [
+        "engine: io_uring: the kernel allows it",
+        "engine: sync: io_uring cannot",
+    ];
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), 1, "{shown}");
+    assert!(
+        allowed.iter().any(|text| lines[0].contains(text)),
+        "{shown}"
+    );
+}
+
+#[test]
 fn a_large_sparse_disk_with_128_partitions_is_shown_whole() {
     let Some(sgdisk) = ugeom_testkit::program("a_large_sparse_disk_with_128", "sgdisk") else {
         return;

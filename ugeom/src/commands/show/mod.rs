@@ -7,7 +7,7 @@ use crate::opening::{Open, TargetArgs};
 use crate::output::{self, Paint};
 use anyhow::Result;
 use clap::Args;
-use ugeom_stack::{GeomView, ProviderId, Tree, conf};
+use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree, conf};
 
 const LONG_ABOUT: &str = "\
 Shows the providers of a target as a tree: each with its class, its size, the number and size of \
@@ -23,6 +23,7 @@ With an address (disk.img@s1) only that provider and what stands on it are shown
 const EXAMPLES: &str = "\
 Examples:
   ugeom show disk.img                        what is on this disk?
+  ugeom show -v disk.img                     with the settings of each layer
   ugeom show --json disk.img | jq .          the same for programs
   ugeom show --dot 'md:1m | nop' | dot -Tsvg  a picture of the stack";
 
@@ -32,6 +33,10 @@ Examples:
 pub struct Show {
     #[command(flatten)]
     target: TargetArgs,
+
+    /// Show the settings of each layer, too, such as the engine of a file and why it was taken
+    #[arg(short, long, conflicts_with = "form")]
+    verbose: bool,
 
     /// Print JSON: sizes in bytes, what stands on a provider as its `geoms`
     #[arg(long, group = "form")]
@@ -65,7 +70,8 @@ impl Show {
         } else if self.xml {
             conf::confxml(&tree)
         } else {
-            tree::render(&tree, only, Paint::of_stdout(), output::is_utf8())
+            let utf8 = output::is_utf8();
+            tree::render(&tree, only, self.verbose, (Paint::of_stdout(), utf8))
         })
     }
 }
@@ -73,6 +79,17 @@ impl Show {
 /// The geoms that stand on a provider, without the handles of those who have it open.
 fn above(tree: &Tree, provider: ProviderId) -> impl Iterator<Item = &GeomView> {
     tree.above(provider).filter(|geom| geom.class != "DEV")
+}
+
+/// The settings of a geom and of its provider that the tree has no column for.
+fn settings<'a>(
+    geom: &'a GeomView,
+    provider: &'a ProviderView,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    const SHOWN: [&str; 5] = ["damage", "start", "type", "label", "attrib"];
+    let all = provider.config.iter().chain(&geom.config);
+    all.map(|(name, value)| (name.as_str(), value.as_str()))
+        .filter(|(name, value)| !SHOWN.contains(name) && !value.is_empty())
 }
 
 /// What is wrong with the metadata of a geom as a whole.

@@ -7,7 +7,7 @@
 //!   ! reaches 4096 bytes past the end of disk.img
 //! ```
 
-use super::{above, damage};
+use super::{above, damage, settings};
 use crate::output::{Paint, Table, printable};
 use std::collections::BTreeSet;
 use ugeom_measure::units::diskinfo_size;
@@ -43,10 +43,17 @@ const ASCII: Glyphs = Glyphs {
     gap: "  ",
 };
 
-/// The tree as a table; only the provider `only` and what stands on it, if that is given.
-pub fn render(tree: &Tree, only: Option<ProviderId>, paint: Paint, utf8: bool) -> String {
+/// The tree as a table; only the provider `only` and what stands on it, if that is given; with the
+/// settings of each layer if `verbose`.
+pub fn render(
+    tree: &Tree,
+    only: Option<ProviderId>,
+    verbose: bool,
+    (paint, utf8): (Paint, bool),
+) -> String {
     let mut drawing = Drawing {
         tree,
+        verbose,
         paint,
         glyphs: if utf8 { &LINES } else { &ASCII },
         table: Table::new(HEADINGS, RIGHT),
@@ -68,6 +75,7 @@ pub fn render(tree: &Tree, only: Option<ProviderId>, paint: Paint, utf8: bool) -
 
 struct Drawing<'a> {
     tree: &'a Tree,
+    verbose: bool,
     paint: Paint,
     glyphs: &'a Glyphs,
     table: Table,
@@ -94,6 +102,12 @@ impl<'a> Drawing<'a> {
         } else {
             self.glyphs.trunk
         };
+        if self.verbose {
+            for (name, value) in settings(geom, provider) {
+                let text = printable(&format!("{name}: {value}"));
+                self.table.note(format!("{below}{trunk}{text}"));
+            }
+        }
         let damage = geoms
             .iter()
             .flat_map(|geom| damage(geom).map(|text| format!("{}: {text}", geom.class)));

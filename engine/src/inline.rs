@@ -1,0 +1,140 @@
+//! Engines without a queue of their own: each operation is made, from its first step to its last,
+//! by the thread that reaps it. They differ in how a step is made ([`Way`]).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ugeom_machine::buffer::{IoMemory, Segment};
+
+use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
+use crate::progress::Step;
+use crate::queue::Queue;
+
+/// How steps are made.
+pub trait Way: Send + 'static {
+    /// What the way keeps of each file.
+    type State: Send;
+
+    /// The engine's name, as the user writes it.
+    const NAME: &'static str;
+
+    /// Prepares for a file that has just been made known.
+    ///
+    /// # Errors
+    /// When the file cannot be used this way; it is then not made known.
+    fn prepare(file: &Arc<File>) -> Result<Self::State, Errno>;
+
+    /// Makes one step, and returns the number of bytes.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Safety
+    /// `file` is open. For reads and writes, `pieces` are those of the step, alive, and accessed
+    /// by nobody else.
+    unsafe fn perform(
+        state: &mut Self::State,
+        file: BorrowedFd<'_>,
+        step: &Step,
+        pieces: &[Segment],
+    ) -> Result<u64, Errno>;
+}
+
+/// Runs operations one after another, in the order in which they were submitted.
+pub struct InlineEngine<M, W: Way> {
+    queue: Queue<M>,
+    /// By the index of the file.
+    states: Vec<Option<W::State>>,
+}
+
+impl<M: IoMemory + 'static, W: Way> InlineEngine<M, W> {
+    /// An engine with nothing in flight.
+    pub fn new() -> InlineEngine<M, W> {
+        InlineEngine {
+            queue: Queue::new(1),
+            states: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, index: u32) {
+        let file = self.queue.table.slot(index).op.file;
+        while let Some(prepared) = self.queue.prepare(index) {
+            let state = self.states.get_mut(file.index as usize);
+            let result = match state.and_then(Option::as_mut) {
+                // SAFETY: the file is held until the operation ends, and the memory is owned by
+                // its slot, so that nobody else reaches it (contract of `IoMemory`).
+                Some(state) => unsafe {
+                    let fd = BorrowedFd::borrow_raw(prepared.fd);
+                    W::perform(state, fd, &prepared.step, prepared.pieces)
+                },
+                None => Err(Errno::BADF),
+            };
+            if self.queue.absorb_inline(index, result) {
+                return;
+            }
+        }
+    }
+}
+
+impl<M: IoMemory + 'static, W: Way> Default for InlineEngine<M, W> {
+    fn default() -> Self {
+        InlineEngine::new()
+    }
+}
+
+impl<M: IoMemory + 'static, W: Way> Engine<M> for InlineEngine<M, W> {
+    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
+        let state = W::prepare(&file)?;
+        let id = self.queue.files.register(file)?;
+        let index = id.index as usize;
+        if self.states.len() <= index {
+            self.states.resize_with(index + 1, || None);
+        }
+        self.states[index] = Some(state);
+        Ok(id)
+    }
+
+    fn unregister(&mut self, file: FileId) {
+        if self.queue.files.unregister(file).is_some() {
+            self.states[file.index as usize] = None;
+        }
+    }
+
+    fn submit(&mut self, op: Op, memory: M) -> Ticket {
+        self.queue.submit(op, memory)
+    }
+
+    fn flush_submissions(&mut self) {}
+
+    fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
+        while let Some(index) = self.queue.next() {
+            self.run(index);
+        }
+        let states = &mut self.states;
+        self.queue
+            .deliver(done, |_, index| states[index as usize] = None);
+    }
+
+    fn cancel(&mut self, ticket: Ticket) {
+        self.queue.cancel(ticket);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.queue.table.live()
+    }
+
+    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn wait(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+}

@@ -1,0 +1,246 @@
+//! The engine `mmap`: a file is mapped into memory, and reading and writing it are copies.
+//!
+//! A read costs one call, fstat(2), to know where the file ends now, and a page fault for each
+//! page that was not touched before; a flush is msync(2). What a mapping cannot do goes through
+//! the calls of `sync`: writing past the end (a mapping makes no file longer), discarding,
+//! zeroing, and files that cannot be mapped (opened for writing only, pipes) or that were opened
+//! with O_DIRECT, which a mapping would silently ignore. `direct=1` and `engine=mmap` together are
+//! therefore refused by the class `file`.
+//!
+//! **What can go wrong.** A page of a mapping that lies past the end of its file, or that the disk
+//! cannot deliver, raises SIGBUS where a read(2) would have failed. The end is asked before each
+//! copy, but another process may cut the file between the question and the copy, and a disk may
+//! fail at any time. So copies run under a guard (`guard`), which turns the signal into EIO. What
+//! remains:
+//!
+//! - Somebody who installs a handler of his own for SIGBUS after the first mapping, and does not
+//!   pass signals on, takes the guard away: the process then ends where it would have got EIO.
+//! - A write that a full file system cannot keep (a hole is filled in) raises SIGBUS, too, and
+//!   comes back as EIO and not as ENOSPC. A disk that fails when the kernel writes a page back is
+//!   told by the next flush.
+//! - What other processes write at the same time is seen torn at any byte, not at sectors.
+
+mod guard;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+use std::sync::Arc;
+
+use rustix::fs::{OFlags, SeekFrom};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
+use ugeom_machine::buffer::Segment;
+
+use crate::calls;
+use crate::inline::{InlineEngine, Way};
+use crate::op::Errno;
+use crate::progress::{Call, Step};
+
+/// Copies from and to mapped files.
+pub struct Mapped;
+
+/// The engine `mmap`.
+pub type MmapEngine<M> = InlineEngine<M, Mapped>;
+
+/// What the engine keeps of a file that can be mapped.
+pub struct MappedFile {
+    file: Arc<File>,
+    writable: bool,
+    regular: bool,
+    mapping: Option<Mapping>,
+    /// Something went past the mapping, by write(2), since the last flush.
+    beyond: bool,
+}
+
+/// A range of memory that is a file.
+struct Mapping {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the value, not to a thread.
+unsafe impl Send for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `Mapping::new` with this length; no reference into it exists.
+        let _ = unsafe { munmap(self.base.cast(), self.len) };
+    }
+}
+
+impl Mapping {
+    fn new(file: &File, len: usize, writable: bool) -> Result<Mapping, Errno> {
+        let mut rights = ProtFlags::READ;
+        rights.set(ProtFlags::WRITE, writable);
+        // SAFETY: a new mapping at an address of the kernel's choice harms nobody.
+        let base = unsafe { mmap(ptr::null_mut(), len, rights, MapFlags::SHARED, file, 0)? };
+        Ok(Mapping {
+            base: base.cast(),
+            len,
+        })
+    }
+
+    /// Makes `len` bytes from `offset` on durable. Both are inside.
+    fn sync(&self, offset: usize, len: usize) -> Result<(), Errno> {
+        let start = offset / guard::page_bytes() * guard::page_bytes();
+        // SAFETY: the range is inside the mapping; msync(2) changes nothing in it.
+        unsafe {
+            msync(
+                self.base.add(start).cast(),
+                offset + len - start,
+                MsyncFlags::SYNC,
+            )
+        }
+    }
+}
+
+impl MappedFile {
+    /// The length of the file now, bytes.
+    fn len_bytes(&self) -> Result<u64, Errno> {
+        if self.regular {
+            let stat = rustix::fs::fstat(&*self.file)?;
+            return Ok(u64::try_from(stat.st_size).unwrap_or(0));
+        }
+        rustix::fs::seek(&*self.file, SeekFrom::End(0))
+    }
+
+    /// How many bytes of the range from `offset` on can be copied: those before the end of the
+    /// file. Maps the file (anew, if it has grown).
+    fn inside(&mut self, offset: u64, length: u64) -> Result<usize, Errno> {
+        let size = self.len_bytes()?;
+        let end = size.min(offset + length);
+        if end <= offset {
+            return Ok(0);
+        }
+        let mapped = self.mapping.as_ref().map_or(0, |mapping| mapping.len);
+        if end > mapped as u64 {
+            let len = usize::try_from(size).map_err(|_| Errno::NOMEM)?;
+            self.mapping = None;
+            self.mapping = Some(Mapping::new(&self.file, len, self.writable)?);
+        }
+        Ok((end - offset) as usize)
+    }
+
+    /// Copies between the mapping and the pieces, `len` bytes that lie inside both.
+    ///
+    /// # Safety
+    /// The pieces are alive, at least `len` bytes together, and accessed by nobody else.
+    unsafe fn copy(&mut self, step: &Step, pieces: &[Segment], len: usize) -> Result<(), Errno> {
+        let Some(mapping) = &self.mapping else {
+            return Ok(());
+        };
+        let reading = step.call == Call::Read;
+        let base = mapping.base.wrapping_add(step.offset as usize);
+        let whole = guard::run(mapping.base, mapping.len, || {
+            let mut done = 0;
+            for piece in pieces {
+                let here = piece.len.min(len - done);
+                let place = base.wrapping_add(done);
+                // SAFETY: `place` and `here` bytes behind it are inside the mapping (`inside`),
+                // the piece is memory of ours (the caller's promise), which does not overlap it.
+                // Other processes may change the mapping meanwhile: the bytes are plain data, of
+                // which every value is allowed, and no decision here depends on them.
+                unsafe {
+                    if reading {
+                        ptr::copy_nonoverlapping(place, piece.base, here);
+                    } else {
+                        ptr::copy_nonoverlapping(piece.base, place, here);
+                    }
+                }
+                done += here;
+            }
+        });
+        if whole {
+            return Ok(());
+        }
+        // A page of it is not the file any more.
+        self.mapping = None;
+        Err(Errno::IO)
+    }
+
+    /// # Safety
+    /// As `copy`.
+    unsafe fn write(&mut self, step: &Step, pieces: &[Segment]) -> Result<u64, Errno> {
+        let inside = if self.writable {
+            self.inside(step.offset, step.length)?
+        } else {
+            0
+        };
+        if inside == 0 {
+            self.beyond = true;
+            // SAFETY: the file is open as long as its state, the pieces are the caller's promise.
+            return unsafe { calls::perform(self.file.as_raw_fd(), step, pieces) };
+        }
+        // SAFETY: the caller's promise; `inside` is at most the length of the step.
+        unsafe { self.copy(step, pieces, inside)? };
+        if let (Call::Write { durable: true }, Some(mapping)) = (step.call, &self.mapping) {
+            mapping.sync(step.offset as usize, inside)?;
+        }
+        Ok(inside as u64)
+    }
+
+    fn flush(&mut self) -> Result<u64, Errno> {
+        // The mapping may be longer than the file is now; msync(2) passes over what is not there.
+        if let (Some(mapping), true) = (&self.mapping, self.writable) {
+            mapping.sync(0, mapping.len)?;
+        }
+        if self.beyond || self.mapping.is_none() {
+            rustix::fs::fdatasync(&*self.file)?;
+            self.beyond = false;
+        }
+        Ok(0)
+    }
+}
+
+impl Way for Mapped {
+    type State = Option<MappedFile>;
+
+    const NAME: &'static str = "mmap";
+
+    fn prepare(file: &Arc<File>) -> Result<Option<MappedFile>, Errno> {
+        let error = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        let kind = file.metadata().map_err(error)?.file_type();
+        let flags = rustix::fs::fcntl_getfl(file)?;
+        let block_device = std::os::unix::fs::FileTypeExt::is_block_device(&kind);
+        let access = flags & (OFlags::WRONLY | OFlags::RDWR);
+        if !(kind.is_file() || block_device)
+            || access == OFlags::WRONLY
+            || flags.contains(OFlags::DIRECT)
+        {
+            return Ok(None);
+        }
+        guard::install().map_err(error)?;
+        Ok(Some(MappedFile {
+            file: Arc::clone(file),
+            writable: access == OFlags::RDWR,
+            regular: kind.is_file(),
+            mapping: None,
+            beyond: false,
+        }))
+    }
+
+    unsafe fn perform(
+        state: &mut Option<MappedFile>,
+        file: BorrowedFd<'_>,
+        step: &Step,
+        pieces: &[Segment],
+    ) -> Result<u64, Errno> {
+        match (state, step.call) {
+            (Some(mapped), Call::Read) => {
+                let inside = mapped.inside(step.offset, step.length)?;
+                // SAFETY: the caller's promise; `inside` is at most the length of the step.
+                unsafe { mapped.copy(step, pieces, inside)? };
+                Ok(inside as u64)
+            }
+            // SAFETY: the caller's promise.
+            (Some(mapped), Call::Write { .. }) => unsafe { mapped.write(step, pieces) },
+            (Some(mapped), Call::DataSync) => mapped.flush(),
+            // SAFETY: the caller's promise.
+            _ => unsafe { calls::perform(file.as_raw_fd(), step, pieces) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

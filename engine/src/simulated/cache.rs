@@ -1,0 +1,150 @@
+//! The cache of a simulated disk: the files hold what was written, and the cache what was there
+//! before, sector by sector, until a flush makes the new content certain.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+
+/// What a disk writes as a whole or not at all, bytes.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What a loss of power has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crash {
+    /// Sectors with writes that were not flushed.
+    pub uncertain: u64,
+    /// Those of them that lost at least one write.
+    pub lost: u64,
+}
+
+/// The content of a sector before a write.
+struct Version {
+    /// The call that wrote it over.
+    call: u64,
+    before: Vec<u8>,
+}
+
+/// What is not certain yet of one file: for each sector its older contents, oldest first.
+struct Uncertain {
+    file: Arc<File>,
+    sectors: BTreeMap<u64, Vec<Version>>,
+}
+
+/// What is not certain yet, by device and inode, so that a file opened twice is one.
+#[derive(Default)]
+pub(super) struct Cache {
+    files: BTreeMap<(u64, u64), Uncertain>,
+}
+
+/// The sectors of a range: for each touched one, where the part of the range in it starts in the
+/// file, and where in the range it lies.
+pub(super) fn sectors(offset: u64, length: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        if at >= offset + length {
+            return None;
+        }
+        let start = at;
+        at = ((at / SECTOR_BYTES + 1) * SECTOR_BYTES).min(offset + length);
+        Some((start, (start - offset) as usize..(at - offset) as usize))
+    })
+}
+
+fn key(file: &File) -> io::Result<(u64, u64)> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+impl Cache {
+    /// Keeps what the sectors of the range hold before a write. What is no regular file, or cannot
+    /// be read, is left to fate.
+    pub fn keep(&mut self, file: &Arc<File>, call: u64, offset: u64, length: u64) {
+        let Ok(key) = key(file) else { return };
+        let uncertain = self.files.entry(key).or_insert_with(|| Uncertain {
+            file: readable(file),
+            sectors: BTreeMap::new(),
+        });
+        for (start, _) in sectors(offset, length) {
+            let sector = start / SECTOR_BYTES;
+            let mut before = vec![0; SECTOR_BYTES as usize];
+            if let Ok(count) = uncertain.file.read_at(&mut before, sector * SECTOR_BYTES) {
+                before.truncate(count);
+                let versions = uncertain.sectors.entry(sector).or_default();
+                versions.push(Version { call, before });
+            }
+        }
+    }
+
+    /// Writes a part of one sector, and keeps what it held.
+    pub fn write(
+        &mut self,
+        file: &Arc<File>,
+        call: u64,
+        offset: u64,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let key = key(file)?;
+        self.keep(file, call, offset, bytes.len() as u64);
+        match self.files.get(&key) {
+            Some(uncertain) => uncertain.file.write_all_at(bytes, offset),
+            None => Ok(()),
+        }
+    }
+
+    /// A flush that began with call `call` has succeeded: what was written before is certain.
+    pub fn flushed(&mut self, file: &File, call: u64) {
+        let Some(uncertain) = key(file).ok().and_then(|key| self.files.get_mut(&key)) else {
+            return;
+        };
+        for versions in uncertain.sectors.values_mut() {
+            // The content before an uncertain write was written by the certain one below it.
+            versions.retain(|version| version.call > call);
+        }
+        uncertain.sectors.retain(|_, versions| !versions.is_empty());
+    }
+
+    /// The whole sectors of the range are certain as they are.
+    pub fn durable(&mut self, file: &File, offset: u64, length: u64) {
+        let Some(uncertain) = key(file).ok().and_then(|key| self.files.get_mut(&key)) else {
+            return;
+        };
+        for (start, _) in sectors(offset, length) {
+            uncertain.sectors.remove(&(start / SECTOR_BYTES));
+        }
+    }
+
+    /// Each sector goes back by a random number of its writes.
+    pub fn lose(&mut self, random: &mut fastrand::Rng) -> io::Result<Crash> {
+        let mut crash = Crash::default();
+        for uncertain in std::mem::take(&mut self.files).into_values() {
+            for (sector, versions) in uncertain.sectors {
+                crash.uncertain += 1;
+                let kept = random.usize(0..=versions.len());
+                if let Some(version) = versions.get(kept) {
+                    crash.lost += 1;
+                    let end = uncertain.file.metadata()?.len();
+                    let place = sector * SECTOR_BYTES;
+                    let mut before = version.before.clone();
+                    // What the file did not have then is zero now: its length is durable.
+                    before.resize(end.saturating_sub(place).min(SECTOR_BYTES) as usize, 0);
+                    uncertain.file.write_all_at(&before, place)?;
+                }
+            }
+        }
+        Ok(crash)
+    }
+}
+
+/// The file opened once more for reading and writing past O_DIRECT's rules; the file itself if
+/// that is not allowed.
+fn readable(file: &Arc<File>) -> Arc<File> {
+    let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
+    let again = File::options().read(true).write(true).open(link);
+    again.map_or_else(|_| Arc::clone(file), Arc::new)
+}
