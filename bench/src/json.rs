@@ -149,24 +149,33 @@ impl<S: Serialize + DeserializeOwned> Document<S> {
     /// # Errors
     /// [`BenchError::Document`] when it is none, of another schema or of another experiment.
     pub fn from_json(text: &str, experiment: &str) -> Result<Self, BenchError> {
-        #[derive(Deserialize)]
-        struct Head {
-            schema: u32,
-            experiment: String,
-        }
-        let refused = |error: serde_json::Error| BenchError::Document(error.to_string());
-        let head: Head = serde_json::from_str(text).map_err(refused)?;
-        if head.schema != SCHEMA {
-            let problem = format!("it has schema {}, this program reads {SCHEMA}", head.schema);
-            return Err(BenchError::Document(problem));
-        }
-        if head.experiment != experiment {
-            let problem = format!(
-                "it is of the experiment {}, not {experiment}",
-                head.experiment
-            );
+        let found = self::experiment(text)?;
+        if found != experiment {
+            let problem = format!("it is of the experiment {found}, not {experiment}");
             return Err(BenchError::Document(problem));
         }
         serde_json::from_str(text).map_err(refused)
     }
+}
+
+/// The name of the experiment that a document is of.
+///
+/// # Errors
+/// [`BenchError::Document`] when it is no document, or one of another schema.
+pub fn experiment(text: &str) -> Result<String, BenchError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u32,
+        experiment: String,
+    }
+    let head: Head = serde_json::from_str(text).map_err(refused)?;
+    if head.schema != SCHEMA {
+        let problem = format!("it has schema {}, this program reads {SCHEMA}", head.schema);
+        return Err(BenchError::Document(problem));
+    }
+    Ok(head.experiment)
+}
+
+fn refused(error: serde_json::Error) -> BenchError {
+    BenchError::Document(error.to_string())
 }

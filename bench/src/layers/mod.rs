@@ -7,7 +7,7 @@
 
 mod findings;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod image;
 mod memory;
 mod names;
@@ -30,7 +30,7 @@ use ugeom_stack::{ProviderId, Stack, Statistics};
 
 pub use findings::compute;
 pub use processes::run_in_processes;
-pub use report::{goals_report, report};
+pub use report::{goals_report, page, report};
 pub use subject::{Disk, Document, EXPERIMENT, Link, Subject};
 
 /// What the user asked for.

@@ -1,5 +1,6 @@
 //! Reports: what an experiment has to say, as a [`Page`] that is written once and shown as text for
-//! the terminal ([`Page::to_text`]).
+//! the terminal ([`Page::to_text`]), as Markdown ([`Page::to_markdown`]), as CSV
+//! ([`Page::to_csv`]) and, with the results themselves, as one HTML file ([`write_html`]).
 //!
 //! A page is made from a saved [`crate::json::Document`] and nothing else, so that a result reads
 //! the same later. It has a question, an answer in a sentence, facts about the machine and the
@@ -38,8 +39,16 @@
 //! assert!(page.to_text(100).contains("21.2 (21.1 to 21.3)"));
 //! ```
 
+mod clean;
+mod csv;
+#[cfg(test)]
+mod fixture;
+mod html;
+mod markdown;
 mod page;
 mod plot;
+mod saved;
+mod svg;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -47,4 +56,5 @@ mod text;
 
 pub use page::{Block, Fact, Page};
 pub use plot::{Axis, Curve, CurveKind, Curves, Mark, Plot, Point, Row, RowShape, Rows, Scale};
+pub use saved::{Saved, to_html, write_html};
 pub use table::{Cell, Column, Table, Value};

@@ -1,5 +1,7 @@
 //! What a plot shows. How it is drawn is the business of who shows the page.
 
+use super::table::{Cell, Column, Table, Value};
+use super::text::{digits, in_words};
 use ugeom_measure::Interval;
 
 /// A plot.
@@ -9,6 +11,24 @@ pub enum Plot {
     Curves(Curves),
     /// Values of named things.
     Rows(Rows),
+}
+
+impl Plot {
+    /// The values of the plot as a table: for whoever cannot draw, and beside the drawing.
+    pub fn table(&self) -> Table {
+        match self {
+            Self::Curves(plot) => plot.table(),
+            Self::Rows(plot) => plot.table(),
+        }
+    }
+
+    /// What the plot shows.
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Curves(plot) => &plot.title,
+            Self::Rows(plot) => &plot.title,
+        }
+    }
 }
 
 /// An axis.
@@ -153,6 +173,29 @@ impl Curves {
         self.mark(name, at, true);
     }
 
+    fn table(&self) -> Table {
+        let column = |axis: &Axis| Column::number(&axis.title, &axis.unit);
+        let columns = [Column::text("curve"), column(&self.x), column(&self.y)];
+        let mut table = Table::new(&self.title, columns);
+        let exact = |value| Cell::number(value, 0).shown_as(digits(value));
+        // A model's points are no values: its parameters are, and stand elsewhere.
+        let seen = |curve: &&Curve| curve.kind != CurveKind::Fitted;
+        for curve in self.curves.iter().filter(seen) {
+            for point in &curve.points {
+                let x = exact(point.x);
+                table.row([Cell::text(&curve.name), x, measured(&point.y)]);
+            }
+        }
+        for mark in &self.marks {
+            let (x, y) = match mark.level {
+                true => (Cell::empty(), exact(mark.at)),
+                false => (exact(mark.at), Cell::empty()),
+            };
+            table.row([Cell::text(&mark.name), x, y]);
+        }
+        table
+    }
+
     /// Adds an upright line: a knee.
     pub fn upright(&mut self, name: &str, at: f64) {
         self.mark(name, at, false);
@@ -216,7 +259,7 @@ pub struct Rows {
     pub series: Vec<String>,
     /// The rows, from the top.
     pub rows: Vec<Row>,
-    /// Level lines of [`Curves`] are upright lines here: limits, goals.
+    /// Lines across all rows: limits, goals.
     pub marks: Vec<Mark>,
 }
 
@@ -281,9 +324,36 @@ impl Rows {
         });
     }
 
+    fn table(&self) -> Table {
+        let name = |series: &String| match (self.series.len(), series.as_str()) {
+            (1, _) | (_, "") => self.axis.title.clone(),
+            _ => series.clone(),
+        };
+        let series = self
+            .series
+            .iter()
+            .map(|one| Column::number(&name(one), &self.axis.unit));
+        let mut table = Table::new(&self.title, [Column::text("")].into_iter().chain(series));
+        for row in &self.rows {
+            let value = |value: &Option<Interval>| value.as_ref().map_or(Cell::empty(), measured);
+            let values = row.values.iter().map(value);
+            table.row([Cell::text(&row.name)].into_iter().chain(values));
+        }
+        for mark in &self.marks {
+            let at = Cell::number(mark.at, 0).shown_as(digits(mark.at));
+            table.row([Cell::text(&mark.name), at]);
+        }
+        table
+    }
+
     /// Adds a line across all rows at a value.
     pub fn mark(&mut self, name: &str, at: f64) {
         let (name, level) = (name.to_owned(), false);
         self.marks.push(Mark { name, level, at });
     }
+}
+
+/// A value of a plot as a cell.
+fn measured(value: &Interval) -> Cell {
+    Cell::text(in_words(value)).with_value(Value::Interval(*value))
 }

@@ -165,7 +165,7 @@ pub(super) fn unit_symbol(unit: Unit) -> &'static str {
 
 /// A number with a fixed count of decimals, the digits before the point in groups of three from
 /// 10,000 on.
-fn fixed(number: f64, decimals: usize) -> String {
+pub(super) fn fixed(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     let digits = text.trim_start_matches('-');
     let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));

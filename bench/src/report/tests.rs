@@ -146,3 +146,221 @@ fn a_row_has_no_more_cells_than_the_table_has_columns() {
     assert_eq!(Cell::number(-12_345.678, 1).text, "-12,345.7");
     assert_eq!(Cell::number(-345.678, 0).text, "-346");
 }
+
+#[test]
+fn the_model_of_a_page_is_shown_in_every_form() {
+    let page = fixture::page();
+    let (text, markdown, csv) = (page.to_text(100), page.to_markdown(), page.to_csv());
+    assert!(text.contains("THE LADDER\n") && text.contains("Plot: Bandwidth; bandwidth (MB/s)"));
+    assert!(markdown.starts_with("# ugeom lab sweep 'md:64m \\| disk'\n\n**Question:** Where"));
+    assert!(markdown.contains("\nSequential reads, \\<direct\\> \\& \"buffered\", interleaved.\n"));
+    assert!(
+        markdown.contains("| block size (bytes) | rate (MB/s) | limited by |\n| ---: | ---: | ---")
+    );
+    assert!(markdown.contains("| 512 | 7.44 (7.15 to 7.74) | transactions \\| requests |"));
+    assert!(
+        markdown.contains("\n```text\n65536+0 records in\n"),
+        "{markdown}"
+    );
+    assert!(
+        csv.starts_with("experiment,sweep\nasked,ugeom lab sweep 'md:64m | disk'\n"),
+        "{csv}"
+    );
+    let header = "\n\nWhat was measured\nblock size (bytes),rate (MB/s),rate low (MB/s),\
+                  rate high (MB/s),limited by\n512,";
+    assert!(csv.contains(header), "{csv}");
+    assert!(!csv.contains("fitted") && !markdown.contains("fitted"));
+}
+
+#[test]
+fn numbers_of_csv_are_read_back_to_the_last_digit() {
+    let columns = [
+        Column::text("what"),
+        Column::number("time", "ns"),
+        Column::text("seen"),
+    ];
+    let mut table = Table::new("", columns);
+    let interval = Interval {
+        estimate: 1.0 / 3.0,
+        low: 1e-300,
+        high: 1e300,
+        confidence: 0.95,
+    };
+    table.row([Cell::text("=1+1"), Cell::interval(&interval, 1)]);
+    table.row([
+        Cell::text("a,\"b\""),
+        Cell::number(0.1 + 0.2, 0),
+        Cell::amount(&interval, Unit::Ns),
+    ]);
+    table.row([Cell::text("-"), Cell::text("-5")]);
+    let mut page = Page::new("layers", "@asked");
+    page.heading("Under");
+    page.push(table);
+    let text = page.to_csv();
+    let mut lines = ::csv::ReaderBuilder::new()
+        .flexible(true)
+        .has_headers(false)
+        .from_reader(text.as_bytes());
+    let rows: Vec<Vec<String>> = lines
+        .records()
+        .map(|row| row.unwrap().iter().map(str::to_owned).collect())
+        .collect();
+    assert_eq!(rows[1], ["asked", "'@asked"]);
+    let at = rows.iter().position(|row| *row == ["Under"]).unwrap();
+    let names = [
+        "what",
+        "time (ns)",
+        "time low (ns)",
+        "time high (ns)",
+        "seen",
+        "seen low",
+        "seen high",
+        "seen unit",
+    ];
+    assert_eq!(rows[at + 1], names);
+    assert_eq!(
+        rows[at + 2][0],
+        "'=1+1",
+        "no spreadsheet may take it for a formula"
+    );
+    let value = |row: usize, column: usize| rows[at + row][column].parse::<f64>().unwrap();
+    assert_eq!(
+        [value(2, 1), value(2, 2), value(2, 3)],
+        [1.0 / 3.0, 1e-300, 1e300]
+    );
+    assert_eq!(
+        (rows[at + 3][0].as_str(), value(3, 1), value(3, 4)),
+        ("a,\"b\"", 0.1 + 0.2, 1.0 / 3.0)
+    );
+    assert_eq!(rows[at + 3][7], "ns");
+    assert_eq!(rows[at + 4], ["-", "'-5", "", "", "", "", "", ""]);
+}
+
+#[test]
+fn the_html_file_needs_nothing_else_and_runs_nothing() {
+    let html = to_html(&[Saved::alone(fixture::page()), Saved::alone(page())]);
+    for (attribute, values) in [
+        ("src=", 0),
+        ("<script", 0),
+        ("<link", 0),
+        ("@import", 0),
+        ("url(", 0),
+    ] {
+        assert_eq!(html.matches(attribute).count(), values, "{attribute}");
+    }
+    for link in html.split("href=\"").skip(1) {
+        assert!(
+            link.starts_with("data:") || link.starts_with('#'),
+            "{}",
+            &link[..40]
+        );
+    }
+    let elsewhere = html.match_indices("http").filter(|(at, _)| {
+        !html[*at..].starts_with("http://www.w3.org/2000/svg\"")
+            && !html[*at..].starts_with("http-equiv")
+    });
+    assert_eq!(elsewhere.count(), 0);
+    assert!(html.contains("default-src 'none'"));
+    assert_eq!(html.matches("<svg ").count(), 7, "one for each plot");
+    assert_eq!(html.matches("<article ").count(), 2);
+}
+
+#[test]
+fn text_of_a_result_never_becomes_markup() {
+    let evil = "</code><script>alert(1)</script>\"><img src=x onerror=alert(2)>'&amp;";
+    let mut page = Page::new(evil, evil);
+    (page.question, page.answer) = (evil.to_owned(), evil.to_owned());
+    page.fact(evil, evil);
+    page.heading(evil);
+    page.paragraph(evil);
+    page.list([evil]);
+    page.preformatted(evil);
+    let mut table = Table::new(evil, [Column::number(evil, evil)]);
+    table.row([Cell::text(evil)]);
+    page.push(table);
+    let axis = || Axis::linear(evil, evil);
+    let mut curves = Curves::new(evil, axis(), axis());
+    curves.push(Curve::measured(evil).exact(1.0, 1.0));
+    curves.level(evil, 1.0);
+    page.push(curves);
+    let mut rows = Rows::bars(evil, axis(), [evil, evil]);
+    rows.row(evil, [Some(around(1.0, 0.1))]);
+    rows.mark(evil, 1.0);
+    page.push(rows);
+    let html = to_html(&[Saved::alone(page.clone())]);
+    assert!(
+        !html.contains("<script") && !html.contains("<img"),
+        "{html}"
+    );
+    assert!(html.contains("&lt;script&gt;"));
+    // A quotation mark may not end an attribute.
+    assert!(!html.contains("alert(1)</script>\"") && html.contains("&quot;&gt;&lt;img"));
+    let markdown = page.to_markdown();
+    for line in markdown.lines().filter(|line| !line.starts_with("</code>")) {
+        assert!(!line.replace("\\<", "").contains('<'), "{line}");
+    }
+}
+
+#[test]
+fn a_result_is_saved_byte_for_byte_in_its_report() {
+    use base64::Engine;
+    let mut document = crate::layers::fixture::document(12);
+    crate::layers::compute(&mut document);
+    let saved = Saved::of(&document).unwrap();
+    assert_eq!(saved.json(), document.to_json().unwrap());
+    let html = to_html(std::slice::from_ref(&saved));
+    let (_, rest) = html
+        .split_once("href=\"data:application/json;base64,")
+        .unwrap();
+    let (data, _) = rest.split_once('"').unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(data)
+        .unwrap();
+    assert_eq!(String::from_utf8(bytes).unwrap(), saved.json());
+    assert!(
+        html.contains("<dt>cpu_model</dt><dd>Example CPU @ 2.80GHz</dd>"),
+        "the machine"
+    );
+    assert!(
+        html.contains("<dt>run_ns</dt><dd>50000000</dd>"),
+        "the settings"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.html");
+    write_html(std::slice::from_ref(&saved), &path).unwrap();
+    assert!(std::fs::read_to_string(path).unwrap() == html);
+    let nowhere = write_html(&[saved], &folder.path().join("no/report.html")).unwrap_err();
+    assert!(
+        nowhere
+            .to_string()
+            .contains("no/report.html: writing the report: "),
+        "{nowhere}"
+    );
+}
+
+#[test]
+fn what_is_no_result_is_refused_by_its_reason() {
+    let refused = |json: &str| Saved::read(json.to_owned()).unwrap_err().to_string();
+    let known = r#"{"schema": 1, "experiment": "layers"}"#;
+    for (json, reason) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("[1, 2]", "expected a string"),
+        ("{}", "missing field `schema`"),
+        (
+            r#"{"schema": 2, "experiment": "layers"}"#,
+            "it has schema 2, this program reads 1",
+        ),
+        (
+            r#"{"schema": 1, "experiment": "a<b"}"#,
+            "it is of the experiment \"a<b\"; reports are made of layers",
+        ),
+        (known, "missing field `program`"),
+    ] {
+        let refused = refused(json);
+        assert!(refused.starts_with("reading a saved result: "), "{refused}");
+        assert!(refused.contains(reason), "{refused}");
+    }
+    // Neither is one that would use up the stack of a parser that calls itself.
+    let deep = format!(r#"{{"x": {}, "schema": 1}}"#, "[".repeat(100_000));
+    refused(&deep);
+}

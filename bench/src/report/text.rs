@@ -2,7 +2,7 @@
 
 use super::page::{Block, Page};
 use super::plot::{Plot, RowShape, Rows, Scale};
-use super::table::Table;
+use super::table::{Table, fixed};
 use crate::text::{Align, columns, paragraph_within, table_within};
 use ugeom_measure::Interval;
 
@@ -15,21 +15,22 @@ impl Page {
     /// The page as text, lines of at most `width` columns where words and cells allow it. Rows are
     /// drawn as bars; for curves, which need more room, stands their title.
     pub fn to_text(&self, width: usize) -> String {
-        let mut sections = vec![format!("{}\n", self.asked)];
-        let facts = self.facts.iter().map(|fact| {
+        let page = self.cleaned();
+        let mut sections = vec![format!("{}\n", page.asked)];
+        let facts = page.facts.iter().map(|fact| {
             let indent = FACT_INDENT.max(columns(&fact.name) + 2);
             let words = paragraph_within(width, &fact.text, indent, FACT_INDENT);
             format!("{:indent$}{}", fact.name, words.trim_start())
         });
         sections.push(facts.collect());
-        for (what, text) in [("QUESTION", &self.question), ("ANSWER", &self.answer)] {
+        for (what, text) in [("QUESTION", &page.question), ("ANSWER", &page.answer)] {
             if !text.is_empty() {
                 let text = format!("THE {what}: {text}");
                 sections.push(paragraph_within(width, &text, 0, 0));
             }
         }
         let mut under_heading = false;
-        for block in &self.blocks {
+        for block in &page.blocks {
             let text = block_text(block, width);
             match sections.last_mut().filter(|_| under_heading) {
                 Some(heading) => heading.push_str(&text),
@@ -90,12 +91,13 @@ fn rows_text(plot: &Rows, width: usize) -> String {
     let values = || plot.rows.iter().flat_map(|row| row.values.iter().flatten());
     let largest = values().map(|value| value.estimate).fold(0.0, f64::max);
     let mut rows = vec![vec![String::new(), String::new(), plot.axis.heading()]];
+    let short = |name: &str| name.chars().take(width / 3).collect::<String>();
     for row in &plot.rows {
         for (position, (series, value)) in plot.series.iter().zip(&row.values).enumerate() {
             let Some(value) = value else { continue };
             let name = if position == 0 { &row.name } else { "" };
             let series = if plot.series.len() > 1 { series } else { "" };
-            let mut cells = vec![name.to_owned(), series.to_owned(), in_words(value)];
+            let mut cells = vec![short(name), short(series), in_words(value)];
             if with_bars && largest > 0.0 {
                 let share = (value.estimate / largest).clamp(0.0, 1.0);
                 cells.push("#".repeat((share * BAR_COLUMNS as f64).round() as usize));
@@ -113,7 +115,7 @@ fn rows_text(plot: &Rows, width: usize) -> String {
 }
 
 /// A value with its interval, if it has one.
-fn in_words(value: &Interval) -> String {
+pub(super) fn in_words(value: &Interval) -> String {
     let estimate = digits(value.estimate);
     if value.half_width() == 0.0 {
         return estimate;
@@ -127,10 +129,18 @@ fn in_words(value: &Interval) -> String {
 
 /// A number with four digits that count.
 pub(super) fn digits(value: f64) -> String {
-    let magnitude = value.abs();
-    if magnitude == 0.0 || !magnitude.is_finite() {
+    significant(value, 4)
+}
+
+/// A number with so many digits that count.
+pub(super) fn significant(value: f64, count: i32) -> String {
+    if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }
-    let decimals = (3.0 - magnitude.log10().floor()).clamp(0.0, 9.0) as usize;
-    format!("{value:.decimals$}")
+    let decimals = count - 1 - value.abs().log10().floor() as i32;
+    if decimals >= 0 {
+        return fixed(value, decimals.min(9) as usize);
+    }
+    let unit = 10f64.powi(-decimals);
+    fixed((value / unit).round() * unit, 0)
 }

@@ -9,6 +9,7 @@ mod lab;
 mod ministat;
 mod mounted;
 mod part;
+mod report;
 mod run;
 mod show;
 mod transfer;

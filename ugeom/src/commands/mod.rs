@@ -7,6 +7,7 @@ mod lab;
 mod ministat;
 mod part;
 mod read;
+mod report;
 mod show;
 mod write;
 
@@ -24,6 +25,7 @@ pub enum Command {
     Classes(classes::Classes),
     Lab(lab::Lab),
     Ministat(ministat::Ministat),
+    Report(report::Report),
     Completions(completions::Completions),
 }
 
@@ -42,6 +44,7 @@ impl Command {
             Self::Classes(classes) => classes.run(),
             Self::Lab(lab) => lab.run(),
             Self::Ministat(ministat) => ministat.run(),
+            Self::Report(report) => report.run(),
             Self::Completions(completions) => completions.run(),
         }
     }

@@ -3,18 +3,16 @@
 use super::super::subject::{Disk, Document};
 use crate::figure::{Figure, Reached, Unit, value};
 use crate::head::{doubts, is_disturbed};
-use crate::text::paragraph;
 use ugeom_measure::units::{duration_human, size_human};
 
 /// The answer in one sentence with its interval, and what an interval is.
 pub(super) fn answer(document: &Document) -> String {
-    let sentence = sentence(document).unwrap_or_else(|| {
+    sentence(document).unwrap_or_else(|| {
         format!(
             "There is none yet: {} rounds are too few for an interval, which needs three.",
             document.rounds()
         )
-    });
-    format!("THE ANSWER: {sentence}")
+    })
 }
 
 /// On a busy machine the times of memory disks are those of other work; CPU time is not. A target
@@ -77,8 +75,7 @@ fn share(figure: &Figure, disk: &Disk) -> String {
 }
 
 /// What the figures mean, a line or two each.
-pub(super) fn findings(document: &Document) -> String {
-    let mut out = String::from("WHAT IT MEANS\n");
+pub(super) fn findings(document: &Document) -> Vec<String> {
     let lines = [
         layers(document),
         flat(document),
@@ -88,10 +85,7 @@ pub(super) fn findings(document: &Document) -> String {
         queued(document),
         goals(document),
     ];
-    for line in lines.into_iter().flatten() {
-        out.push_str(&paragraph(&format!("- {line}"), 2, 4));
-    }
-    out
+    lines.into_iter().flatten().collect()
 }
 
 /// The layers of the chain, one by one.
@@ -262,7 +256,7 @@ fn goals(document: &Document) -> Option<String> {
 }
 
 /// What cannot be concluded.
-pub(super) fn limits(document: &Document) -> String {
+pub(super) fn limits(document: &Document) -> Vec<String> {
     let subject = &document.subject;
     let mut lines = Vec::new();
     if subject.target.is_none() {
@@ -292,9 +286,5 @@ pub(super) fn limits(document: &Document) -> String {
     if !doubts(document).is_empty() {
         lines.push("Much from absolute times: see what is doubtful above.".to_owned());
     }
-    let mut out = String::from("WHAT CANNOT BE CONCLUDED\n");
-    for line in lines {
-        out.push_str(&paragraph(&format!("- {line}"), 2, 4));
-    }
-    out
+    lines
 }

@@ -6,6 +6,7 @@
 //! command. Words of the trade are explained where they come first.
 
 mod meaning;
+mod page;
 mod rows;
 mod sections;
 #[cfg(test)]
@@ -15,29 +16,43 @@ use super::subject::Document;
 use crate::head;
 use crate::text::{Align, paragraph, table};
 
+pub use page::page;
+
 /// The report as text, at most 100 columns wide; with the sections behind the first page when
 /// `all`.
 pub fn report(document: &Document, all: bool) -> String {
     let mut out = String::from("ugeom lab layers: what does a layer cost?\n\n");
     out.push_str(&head::text(document, &document.subject.left_out));
     out.push('\n');
-    out.push_str(&paragraph(&question(document), 0, 0));
+    let question = format!("THE QUESTION: {}", question(document));
+    out.push_str(&paragraph(&question, 0, 0));
     out.push('\n');
-    out.push_str(&paragraph(&meaning::answer(document), 0, 0));
+    let answer = format!("THE ANSWER: {}", meaning::answer(document));
+    out.push_str(&paragraph(&answer, 0, 0));
     out.push('\n');
     out.push_str(&rows::published(document));
     out.push('\n');
-    out.push_str(&meaning::findings(document));
+    out.push_str(&list("WHAT IT MEANS", &meaning::findings(document)));
     out.push('\n');
     out.push_str(&rows::then_and_now(document));
     out.push('\n');
-    out.push_str(&meaning::limits(document));
+    out.push_str(&list(
+        "WHAT CANNOT BE CONCLUDED",
+        &meaning::limits(document),
+    ));
     out.push('\n');
     if all {
         out.push_str(&sections::sections(document));
     }
     out.push_str(&next(document, all));
     out
+}
+
+fn list(heading: &str, lines: &[String]) -> String {
+    let points = lines
+        .iter()
+        .map(|line| paragraph(&format!("- {line}"), 2, 4));
+    format!("{heading}\n{}", points.collect::<String>())
 }
 
 /// The machine, and the figures that were to be reached; for `cargo bench`.
@@ -77,7 +92,7 @@ fn question(document: &Document) -> String {
         }
     };
     format!(
-        "THE QUESTION: A disk can be read through layers: here {device}. Whatever can be read so \
+        "A disk can be read through layers: here {device}. Whatever can be read so \
          is a provider; a layer that does no more than move the place that is read is a slicer; \
          the machinery that carries a request from layer to layer is GEOM. What do GEOM and each \
          layer add to a read of {} bytes, and does it matter beside the disk's own time?",
@@ -85,17 +100,24 @@ fn question(document: &Document) -> String {
     )
 }
 
+/// The command that asks the question again, without options.
+fn command(document: &Document) -> String {
+    match &document.subject.target {
+        None => "ugeom lab layers".to_owned(),
+        Some(target) => format!("ugeom lab layers {}", in_a_shell(target)),
+    }
+}
+
 fn next(document: &Document, all: bool) -> String {
-    let (other, why, this) = match &document.subject.target {
+    let this = command(document);
+    let (other, why) = match &document.subject.target {
         None => (
             "ugeom lab layers DISK".to_owned(),
             "the same for your own disk or image, which is only read",
-            "ugeom lab layers".to_owned(),
         ),
-        Some(target) => (
+        Some(_) => (
             "ugeom lab layers".to_owned(),
             "the same on a memory disk, with piles of layers",
-            format!("ugeom lab layers {}", in_a_shell(target)),
         ),
     };
     let mut rows = vec![vec![other, why.to_owned()]];

@@ -97,16 +97,29 @@ fn moments(blocks: &Blocks, cell: &str) -> Option<Moments> {
     Moments::of(&values).ok()
 }
 
+/// What to make of figures of 2002 beside today's.
+pub(super) const THEN: &str = "The mail of 6 October 2002 measured a kernel on a 700 MHz Athlon. \
+                               Shapes can be compared, times cannot, and there is no verdict \
+                               across machines.";
+
 /// Shapes of 2002 beside today's.
 pub(super) fn then_and_now(document: &Document) -> String {
-    let heading = "THEN AND NOW: The mail of 6 October 2002 measured a kernel on a 700 MHz Athlon. \
-                   Shapes can be compared, times cannot, and there is no verdict across machines.";
-    let mut out = paragraph(heading, 0, 2);
+    let mut out = paragraph(&format!("THEN AND NOW: {THEN}"), 0, 2);
+    let mut rows = vec![["", "2002", "now"].map(str::to_owned).to_vec()];
+    rows.extend(shapes(document).into_iter().map(Vec::from));
+    if rows.len() > 1 {
+        out.push_str(&table(2, &[Align::Left; 3], &rows));
+    }
+    out
+}
+
+/// What is compared, in 2002 and now.
+pub(super) fn shapes(document: &Document) -> Vec<[String; 3]> {
     let Ok([geom, mbr, bsd, control]) = published::steps() else {
-        return out;
+        return Vec::new();
     };
-    let row = |what: &str, then: String, now: String| vec![what.to_owned(), then, now];
-    let mut rows = vec![row("", "2002".to_owned(), "now".to_owned())];
+    let row = |what: &str, then: String, now: String| [what.to_owned(), then, now];
+    let mut rows = Vec::new();
     rows.push(row("GEOM itself, of the time without it", share(&geom), {
         let share = document.figure("geom.share");
         share.map_or_else(unknown, Figure::amount)
@@ -129,8 +142,7 @@ pub(super) fn then_and_now(document: &Document) -> String {
         share(&control),
         today(figure, base),
     ));
-    out.push_str(&table(2, &[Align::Left; 3], &rows));
-    out
+    rows
 }
 
 /// `23 % (5,021 +- 257 ns)`.

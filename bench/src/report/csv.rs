@@ -1,0 +1,135 @@
+//! The tables and plots of a page as CSV (RFC 4180), for spreadsheets: every number with all its
+//! digits, every interval in three columns.
+
+use super::page::{Block, Page};
+use super::table::{Cell, Column, Table, Value};
+use csv::WriterBuilder;
+use ugeom_measure::Interval;
+
+impl Page {
+    /// The head of the page, and its tables and the values of its plots one below the other, with
+    /// an empty line before each.
+    pub fn to_csv(&self) -> String {
+        let page = self.cleaned();
+        let head = [("experiment", &page.experiment), ("asked", &page.asked)];
+        let said = [("question", &page.question), ("answer", &page.answer)];
+        let facts = page
+            .facts
+            .iter()
+            .map(|fact| (fact.name.as_str(), &fact.text));
+        let entries = head.into_iter().chain(said).chain(facts);
+        let entries = entries.map(|(name, text)| vec![harmless(name), harmless(text)]);
+        let mut parts = vec![records(entries)];
+        let mut heading = "";
+        for block in &page.blocks {
+            match block {
+                Block::Heading(text) => heading = text,
+                Block::Table(one) => parts.push(table(one, heading)),
+                Block::Plot(plot) => parts.push(table(&plot.table(), heading)),
+                Block::Paragraph(_) | Block::List(_) | Block::Preformatted(_) => {}
+            }
+        }
+        parts.join("\n")
+    }
+}
+
+/// Records as lines.
+fn records(records: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut out = WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    for record in records {
+        // Memory does not refuse to be written to.
+        let _ = out.write_record(record);
+    }
+    let bytes = out.into_inner().unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What a column needs room for.
+struct Room<'a> {
+    column: &'a Column,
+    interval: bool,
+    unit: bool,
+}
+
+fn table(table: &Table, heading: &str) -> String {
+    let title = match table.title.as_str() {
+        "" => heading,
+        title => title,
+    };
+    let rooms: Vec<Room<'_>> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| {
+            let cells = || table.rows.iter().filter_map(move |row| row.get(at));
+            Room {
+                column,
+                interval: cells().any(|cell| matches!(cell.value, Some(Value::Interval(_)))),
+                unit: cells().any(|cell| cell.unit.is_some()),
+            }
+        })
+        .collect();
+    let of_row = |row: &Vec<Cell>| {
+        let fields = rooms
+            .iter()
+            .enumerate()
+            .flat_map(|(at, room)| fields(room, row.get(at)));
+        fields.collect()
+    };
+    let names = rooms.iter().flat_map(headings).collect();
+    let head = [vec![harmless(title)], names];
+    records(head.into_iter().chain(table.rows.iter().map(of_row)))
+}
+
+/// `time (ns)`, `time low (ns)`, `time high (ns)`, `time unit`: as many as there is room for.
+fn headings(room: &Room<'_>) -> Vec<String> {
+    let name = |suffix: &str| {
+        let column = Column {
+            name: format!("{}{suffix}", room.column.name),
+            ..room.column.clone()
+        };
+        harmless(&column.heading())
+    };
+    let mut names = vec![name("")];
+    if room.interval {
+        names.extend([name(" low"), name(" high")]);
+    }
+    if room.unit {
+        names.push(harmless(&format!("{} unit", room.column.name)));
+    }
+    names
+}
+
+fn fields(room: &Room<'_>, cell: Option<&Cell>) -> Vec<String> {
+    let value = cell.and_then(|cell| cell.value);
+    let mut fields = match (value, cell) {
+        (Some(Value::Number(value)), _) => vec![value.to_string()],
+        (
+            Some(Value::Interval(Interval {
+                estimate,
+                low,
+                high,
+                ..
+            })),
+            _,
+        ) => [estimate, low, high]
+            .map(|value| value.to_string())
+            .to_vec(),
+        (None, Some(cell)) => vec![harmless(&cell.text)],
+        (None, None) => vec![String::new()],
+    };
+    fields.resize(if room.interval { 3 } else { 1 }, String::new());
+    if room.unit {
+        let unit = cell.and_then(|cell| cell.unit.as_deref());
+        fields.push(harmless(unit.unwrap_or_default()));
+    }
+    fields
+}
+
+/// Text that no spreadsheet takes for a formula, of which it would run programs: CWE-1236.
+fn harmless(text: &str) -> String {
+    match text.starts_with(['=', '+', '-', '@']) && text.chars().count() > 1 {
+        true => format!("'{text}"),
+        false => text.to_owned(),
+    }
+}

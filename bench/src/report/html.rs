@@ -1,0 +1,172 @@
+//! Reports as one HTML file that needs nothing else: styles and plots are in it, the results can
+//! be saved from it, and its policy forbids scripts and everything from elsewhere.
+
+use super::page::{Block, Fact, Page};
+use super::saved::Saved;
+use super::svg::svg;
+use super::table::Table;
+use crate::text::Align;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use ugeom_measure::units::size_human;
+
+const STYLE: &str = include_str!("report.css");
+
+/// What the page may do: show itself. Nothing is fetched and nothing is run, whatever a result
+/// from elsewhere says.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
+                      form-action 'none'";
+
+/// Several results as one file.
+pub(super) fn html(results: &[Saved]) -> String {
+    let titles: Vec<String> = results
+        .iter()
+        .map(|result| result.page().cleaned().asked)
+        .collect();
+    let document = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="generator" content=(concat!("ugeom ", env!("CARGO_PKG_VERSION")));
+                title { "ugeom report: " (titles.join(", ")) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                @if results.len() > 1 {
+                    nav {
+                        "Results: "
+                        @for (number, title) in titles.iter().enumerate() {
+                            a href={ "#r" (number) } { (title) }
+                        }
+                    }
+                }
+                @for (number, result) in results.iter().enumerate() {
+                    (article(number, result))
+                }
+                footer {
+                    "Made by " (concat!("ugeom ", env!("CARGO_PKG_VERSION")))
+                    ". Values in parentheses are 95 % intervals unless something else is said. \
+                     This file is complete: it loads nothing and runs no scripts."
+                }
+            }
+        }
+    };
+    document.into_string()
+}
+
+fn article(number: usize, result: &Saved) -> Markup {
+    let page = result.page().cleaned();
+    html! {
+        article id={ "r" (number) } {
+            h1 { code { (page.asked) } }
+            @if !page.question.is_empty() {
+                p .question { b { "The question. " } (page.question) }
+            }
+            @if !page.answer.is_empty() {
+                p .answer { b { "The answer. " } (page.answer) }
+            }
+            @if !page.facts.is_empty() { (facts(&page.facts)) }
+            @for one in &page.blocks { (block(one)) }
+            (data(number, result, &page))
+        }
+    }
+}
+
+fn facts(facts: &[Fact]) -> Markup {
+    html! {
+        dl {
+            @for fact in facts {
+                dt { (fact.name) }
+                dd { (fact.text) }
+            }
+        }
+    }
+}
+
+fn block(block: &Block) -> Markup {
+    match block {
+        Block::Heading(text) => html! { h2 { (text) } },
+        Block::Paragraph(text) => html! { p { (text) } },
+        Block::List(items) => html! { ul { @for item in items { li { (item) } } } },
+        Block::Table(one) => table(one),
+        Block::Preformatted(text) => html! { pre { (text) } },
+        Block::Plot(plot) => html! {
+            figure role="group" aria-label=(plot.title()) {
+                @match svg(plot) {
+                    Some(drawing) => (PreEscaped(drawing)),
+                    None => p { (plot.title()) ": there is nothing to draw." },
+                }
+                details {
+                    summary { "The values of this plot" }
+                    (table(&plot.table()))
+                }
+            }
+        },
+    }
+}
+
+fn table(table: &Table) -> Markup {
+    let side = |align| match align {
+        Align::Left => "l",
+        Align::Right => "r",
+    };
+    html! {
+        div .table {
+            table {
+                @if !table.title.is_empty() { caption { (table.title) } }
+                thead {
+                    tr {
+                        @for column in &table.columns {
+                            th class=(side(column.align)) scope="col" { (column.heading()) }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in &table.rows {
+                        tr {
+                            @for (at, column) in table.columns.iter().enumerate() {
+                                td class=(side(column.align)) {
+                                    @if let Some(cell) = row.get(at) { (cell.text) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The machine and the settings as they were saved, and everything to keep.
+fn data(number: usize, result: &Saved, page: &Page) -> Markup {
+    let name = format!("{}-{}", page.experiment, number + 1);
+    let json = result.json();
+    let csv = page.to_csv();
+    html! {
+        h2 { "The data" }
+        @for (title, entries) in result.details() {
+            details {
+                summary { (title) }
+                dl .data { @for (name, text) in entries { dt { (name) } dd { (text) } } }
+            }
+        }
+        p {
+            "Save: "
+            a download={ (name) ".json" } href=(link("application/json", json)) {
+                "every sample as JSON"
+            }
+            " (" (size_human(json.len() as u64)) "), "
+            a download={ (name) ".csv" } href=(link("text/csv", &csv)) { "the tables as CSV" }
+            " (" (size_human(csv.len() as u64)) ")."
+        }
+    }
+}
+
+/// A link that holds what it leads to.
+fn link(media_type: &str, text: &str) -> String {
+    format!("data:{media_type};base64,{}", STANDARD.encode(text))
+}
