@@ -57,6 +57,24 @@ proptest! {
     }
 
     #[test]
+    fn a_file_of_requests(choice in any::<u8>(), bytes in disk(40 * 16)) {
+        targets::raidtest(&[&[choice], &bytes[..]].concat());
+        let mut bytes = bytes;
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            if at % 16 == 12 {
+                *byte &= 1;
+            }
+            // Offsets and lengths of no more than some MiB, in whole sectors.
+            if matches!(at % 16, 0 | 3..=8 | 11) {
+                *byte = 0;
+            }
+        }
+        targets::raidtest(&[&[choice], &bytes[..]].concat());
+        bytes.truncate(bytes.len() / 16 * 16);
+        targets::raidtest(&[&[choice & 1], &bytes[..]].concat());
+    }
+
+    #[test]
     fn a_disklabel(bytes in disk(1 + 8192), count in 0_u8..30, at in prop_oneof![
         Just(64_usize), Just(512), Just(4096)
     ]) {

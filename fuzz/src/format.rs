@@ -7,7 +7,7 @@
 //! them too.
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, apm, bsd, diskstats, ebr, gpt, mbr};
+use ugeom_format::{Media, apm, bsd, diskstats, ebr, gpt, mbr, raidtest};
 
 /// Sector 0.
 pub fn mbr(data: &[u8]) {
@@ -31,6 +31,37 @@ pub fn diskstats(data: &[u8]) {
     };
     let again: String = devices.iter().map(|device| format!("{device}\n")).collect();
     assert_eq!(diskstats::parse(&again).as_ref(), Ok(&devices));
+}
+
+/// A byte for the sector size, then a file of requests.
+pub fn raidtest(data: &[u8]) {
+    let Some((choice, file)) = data.split_first() else {
+        return;
+    };
+    let Ok(requests) = raidtest::decode(file) else {
+        return;
+    };
+    for (request, record) in requests.iter().zip(file.chunks(raidtest::RECORD_BYTES)) {
+        // The last three bytes mean nothing and are written as 0.
+        assert_eq!(request.encode()[..13], record[..13]);
+    }
+    let totals = raidtest::Totals::of(&requests);
+    assert_eq!(totals.reads + totals.writes, requests.len() as u64);
+    let sector_bytes = 1 << (choice % 16);
+    let media_bytes = requests
+        .iter()
+        .map(|request| request.offset_bytes)
+        .max()
+        .unwrap_or(0);
+    if raidtest::check(&requests, media_bytes, sector_bytes).is_ok() {
+        for request in &requests {
+            let length = u64::from(request.length_bytes);
+            assert!(length > 0 && request.offset_bytes + length <= media_bytes);
+        }
+    }
+    let processes = 1 + usize::from(choice / 16);
+    let shares = (0..processes).map(|index| raidtest::share(&requests, processes, index).len());
+    assert_eq!(shares.sum::<usize>(), requests.len());
 }
 
 /// Eight bytes of place and length, then the records, used in turn.

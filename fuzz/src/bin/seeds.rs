@@ -66,6 +66,8 @@ fn main() -> io::Result<()> {
     write("job", "mix", JOBS.as_bytes())?;
     let sets = b"\0,\x2250\n200\n150 # a\n=1,2\n3e9,4\n0x1p3,5\n";
     write("ministat", "two-sets", sets)?;
+    let requests = [[0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0], [0; 16]].concat();
+    write("raidtest", "two", &[&[9], &requests[..]].concat())?;
     write("apm", "map", &map())?;
     write("diskstats", "linux-6", DISKSTATS)
 }
