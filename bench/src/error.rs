@@ -61,6 +61,14 @@ pub enum BenchError {
         /// What happened.
         problem: String,
     },
+    /// A load does not fit the provider that it is meant for.
+    #[error("{job}: {problem}")]
+    Load {
+        /// What the load is called.
+        job: String,
+        /// Why not, in plain words.
+        problem: String,
+    },
     /// A saved result is not one, or of another kind.
     #[error("reading a saved result: {0}")]
     Document(String),

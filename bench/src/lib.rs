@@ -9,6 +9,7 @@
 //! | on which file, when the user names none? | [`scratch`] |
 //! | what is a figure, when is a goal reached? | [`figure`] |
 //! | what is saved, and how? | [`json`], fields in `docs/results.md` |
+//! | what drives a provider as fast as it goes? | [`load`] |
 //! | what does a layer cost? | [`layers`] |
 //! | the program of 2002 | [`tst`] |
 //! | how does a result become a report? | [`report`] |
@@ -27,6 +28,7 @@ pub mod host;
 pub mod job;
 pub mod json;
 pub mod layers;
+pub mod load;
 pub mod report;
 pub mod scratch;
 pub mod text;

@@ -146,7 +146,7 @@ pub fn reading_by(
 }
 
 /// Lets several threads begin at the same moment.
-struct Start {
+pub(crate) struct Start {
     /// The cores to run on, one a thread; none when the system chooses.
     cores: Vec<usize>,
     threads: usize,
@@ -155,7 +155,7 @@ struct Start {
 }
 
 impl Start {
-    fn new(threads: usize, cores: Cores) -> Self {
+    pub(crate) fn new(threads: usize, cores: Cores) -> Self {
         let allowed = || Affinity::current().map(|allowed| allowed.cores());
         let mut own = match cores {
             Cores::Any => Vec::new(),
@@ -173,7 +173,7 @@ impl Start {
     }
 
     /// Waits for the others; returns where the thread was allowed to run before.
-    fn wait(&self, index: usize) -> Option<Affinity> {
+    pub(crate) fn wait(&self, index: usize) -> Option<Affinity> {
         let Some(core) = self.cores.get(index) else {
             self.barrier.wait();
             return None;

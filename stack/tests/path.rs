@@ -386,7 +386,7 @@ fn delayed_requests_wait_side_by_side() {
         assert!(all.iter().all(|(_, result)| *result == Ok(512)));
         assert!(start.elapsed() >= Duration::from_millis(2));
         assert!(
-            start.elapsed() < Duration::from_secs(2),
+            cfg!(miri) || start.elapsed() < Duration::from_secs(2),
             "not one after the other"
         );
     }

@@ -132,6 +132,17 @@ impl Draft {
         self
     }
 
+    /// Turns a read into a write of the same memory to the same place, or the other way round.
+    /// Any other command stays what it is.
+    #[inline]
+    pub fn writing(mut self, write: bool) -> Self {
+        let body = self.bio.body_mut();
+        if matches!(body.command, Command::Read | Command::Write) {
+            body.command = if write { Command::Write } else { Command::Read };
+        }
+        self
+    }
+
     /// Uses less of the memory than there is: the first `length` bytes.
     #[inline]
     pub fn length(mut self, length: u64) -> Self {
@@ -156,6 +167,13 @@ impl Draft {
     pub fn cookie(mut self, cookie: u64) -> Self {
         self.bio.body_mut().cookie = cookie;
         self
+    }
+
+    /// The word that was given with [`Draft::cookie`].
+    #[inline]
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.bio.body().cookie
     }
 
     /// Borrows memory of the caller's.
@@ -203,6 +221,23 @@ impl Finished {
     #[must_use]
     pub fn command(&self) -> Command {
         self.bio.command()
+    }
+
+    /// Where, bytes.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.bio.offset()
+    }
+
+    /// How much was asked for, bytes, before the end of the media cut it.
+    #[inline]
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        let body = self.bio.body();
+        match body.asked {
+            0 => body.length,
+            asked => asked,
+        }
     }
 
     /// The caller's word.

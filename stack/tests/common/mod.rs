@@ -182,7 +182,7 @@ pub fn all_options() -> Vec<Options> {
             ..Options::default()
         })
         .collect();
-    for (dispatch, registry, pools) in [
+    let locked = [
         (Dispatch::Direct, Registry::Locked, Pools::Shared),
         (Dispatch::Direct, Registry::LockFree, Pools::Shared),
         (
@@ -195,14 +195,15 @@ pub fn all_options() -> Vec<Options> {
             Registry::Locked,
             Pools::PerCore,
         ),
-    ] {
-        all.push(Options {
-            dispatch,
-            registry,
-            pools,
-            ..Options::default()
-        });
-    }
+    ];
+    let step = if cfg!(miri) { 2 } else { 1 };
+    let locked = locked.into_iter().step_by(step);
+    all.extend(locked.map(|(dispatch, registry, pools)| Options {
+        dispatch,
+        registry,
+        pools,
+        ..Options::default()
+    }));
     all
 }
 
