@@ -27,8 +27,13 @@ pub struct TargetArgs {
 pub struct SetArgs {
     /// How the stack works: dispatch=direct|queued, spin=TIME, statistics=off|counts|time,
     /// sample=N, registry=lockfree|locked, pools=per-core|shared (docs/stack-language.md)
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = spec::Settings::parse)]
-    settings: Vec<spec::Settings>,
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, spec::Settings)>,
+}
+
+/// A setting with its text, for whoever has to pass it on.
+fn setting(text: &str) -> Result<(String, spec::Settings), String> {
+    Ok((text.to_owned(), spec::Settings::parse(text)?))
 }
 
 impl SetArgs {
@@ -38,7 +43,12 @@ impl SetArgs {
         let start = spec::Settings::default();
         self.settings
             .iter()
-            .fold(start, |below, one| one.over(below))
+            .fold(start, |below, (_, one)| one.over(below))
+    }
+
+    /// The settings as they were written.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.settings.iter().map(|(text, _)| text.as_str())
     }
 }
 

@@ -104,7 +104,7 @@ fn lengths_offsets_and_kinds_are_uniform_as_published() {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        (u128::from(state) * u128::from(n) >> 64) as u64
+        ((u128::from(state) * u128::from(n)) >> 64) as u64
     };
     let shape = Shape {
         media_bytes: 1 << 60,

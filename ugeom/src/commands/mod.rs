@@ -6,6 +6,7 @@ mod diskinfo;
 mod lab;
 mod ministat;
 mod part;
+mod raidtest;
 mod read;
 mod report;
 mod show;
@@ -22,6 +23,7 @@ pub enum Command {
     Read(read::Read),
     Write(write::Write),
     Part(part::Part),
+    Raidtest(raidtest::Raidtest),
     Classes(classes::Classes),
     Lab(lab::Lab),
     Ministat(ministat::Ministat),
@@ -41,6 +43,7 @@ impl Command {
             Self::Read(read) => read.run(),
             Self::Write(write) => write.run(),
             Self::Part(part) => part.run(),
+            Self::Raidtest(raidtest) => raidtest.run(),
             Self::Classes(classes) => classes.run(),
             Self::Lab(lab) => lab.run(),
             Self::Ministat(ministat) => ministat.run(),

@@ -1,0 +1,90 @@
+//! `ugeom raidtest`: the benchmark of storage devices of that name, with its files, options and
+//! output (`docs/formats/raidtest.md`).
+
+mod genfile;
+mod test;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use ugeom_format::raidtest::{Kind, Totals};
+
+const LONG_ABOUT: &str = "\
+raidtest(8): genfile makes a file of random requests, test sends them to a device from several \
+workers and says how many there were in a second. The files are those of the original.
+
+Differences: every request is run (the original leaves out what does not divide by the number of \
+processes), a request that fails ends the test, times are not cut to whole seconds, and nothing \
+is opened for writing unless there are writes.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom raidtest genfile -s 1g -n 100000             100,000 requests for a device of 1 GiB
+  ugeom raidtest test -r -d disk.img -n 4            all of them as reads, from 4 workers
+  ugeom raidtest test -d 'md:1g'                     reads and writes of a memory disk";
+
+/// Generate random requests, and test a device with them, as raidtest(8)
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Raidtest {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Genfile(genfile::Genfile),
+    Test(test::Test),
+}
+
+/// The file that is meant when none is named.
+const DEFAULT_FILE: &str = "raidtest.data";
+
+/// All requests of one kind.
+#[derive(Args)]
+struct OnlyArgs {
+    /// Reads only
+    #[arg(short = 'r', long = "read", conflicts_with = "write")]
+    read: bool,
+
+    /// Writes only
+    #[arg(short = 'w', long = "write")]
+    write: bool,
+}
+
+impl OnlyArgs {
+    fn kind(&self) -> Option<Kind> {
+        match (self.read, self.write) {
+            (true, _) => Some(Kind::Read),
+            (_, true) => Some(Kind::Write),
+            _ => None,
+        }
+    }
+}
+
+/// The file of requests.
+#[derive(Args)]
+struct FileArgs {
+    /// The file of requests
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE,
+          value_hint = clap::ValueHint::FilePath)]
+    file: PathBuf,
+}
+
+/// The lines about requests that both commands print.
+fn totals_text(totals: &Totals) -> String {
+    format!(
+        "Number of READ requests: {}.\nNumber of WRITE requests: {}.\n\
+         Number of bytes to transmit: {}.\n",
+        totals.reads, totals.writes, totals.bytes
+    )
+}
+
+impl Raidtest {
+    pub fn run(&self) -> Result<()> {
+        match &self.action {
+            Action::Genfile(genfile) => genfile.run(),
+            Action::Test(test) => test.run(),
+        }
+    }
+}
