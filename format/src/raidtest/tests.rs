@@ -1,3 +1,5 @@
+//! What raidtest.c writes is read, what it cannot do is refused, and what is made up can be done.
+
 use super::*;
 use proptest::prelude::*;
 
