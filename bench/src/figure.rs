@@ -18,6 +18,8 @@ pub enum Unit {
     Percent,
     /// Bytes.
     Bytes,
+    /// So many a second.
+    PerSecond,
 }
 
 /// A figure with its 95 % interval.
@@ -171,7 +173,23 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Times => format!("{value:.2} x"),
         Unit::Percent => percent(value),
         Unit::Bytes => ugeom_measure::units::size_human(value.max(0.0).round() as u64),
+        Unit::PerSecond => per_second(value),
     }
+}
+
+/// A rate with three digits that count.
+fn per_second(value: f64) -> String {
+    let (scaled, prefix) = match value.abs() {
+        1e6.. => (value / 1e6, " M"),
+        1e3.. => (value / 1e3, " k"),
+        _ => (value, " "),
+    };
+    let digits = match scaled.abs() {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 2,
+    };
+    format!("{scaled:.digits$}{prefix}/s")
 }
 
 /// A percentage with two digits that count, so that a small share does not become 0.
@@ -226,6 +244,9 @@ mod tests {
         assert_eq!(figure(Unit::Percent, 23.08).amount(), "23 % (21 to 25)");
         assert_eq!(figure(Unit::Percent, 0.0123).estimate(), "0.012 %");
         assert_eq!(figure(Unit::Bytes, 65_536.0).estimate(), "64 KiB");
+        let rates =
+            [837_344.0, 23_456_789.0, 42.0].map(|it| figure(Unit::PerSecond, it).estimate());
+        assert_eq!(rates, ["837 k/s", "23.5 M/s", "42.0 /s"]);
     }
 
     #[test]

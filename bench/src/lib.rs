@@ -11,6 +11,7 @@
 //! | what is saved, and how? | [`json`], fields in `docs/results.md` |
 //! | what drives a provider as fast as it goes? | [`load`] |
 //! | what does a layer cost? | [`layers`] |
+//! | how does it scale, and what buys what? | [`scaling`] |
 //! | the program of 2002 | [`tst`] |
 //! | how does a result become a report? | [`report`] |
 //!
@@ -30,6 +31,7 @@ pub mod json;
 pub mod layers;
 pub mod load;
 pub mod report;
+pub mod scaling;
 pub mod scratch;
 pub mod text;
 pub mod tst;

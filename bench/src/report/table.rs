@@ -160,6 +160,7 @@ pub(super) fn unit_symbol(unit: Unit) -> &'static str {
         Unit::Times => "x",
         Unit::Percent => "%",
         Unit::Bytes => "bytes",
+        Unit::PerSecond => "/s",
     }
 }
 

@@ -47,6 +47,38 @@ fn layers_prints_a_report_and_saves_its_samples() {
 }
 
 #[test]
+fn scaling_prints_the_ladder_and_saves_its_samples() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = disks::text(&folder.path().join("scaling.json"));
+    let ended = ugeom(&[
+        "lab",
+        "scaling",
+        "--budget",
+        "1s",
+        "--workers",
+        "1,3",
+        "--json",
+        &file,
+    ]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    let report = ended.text();
+    for part in [
+        "With all knobs on",
+        "no such lock here",
+        "156,205",
+        "3 over",
+    ] {
+        let is_over =
+            part == "3 over" && std::thread::available_parallelism().is_ok_and(|n| n.get() > 2);
+        assert!(is_over || report.contains(part), "{part}: {report}");
+    }
+    let json = std::fs::read_to_string(&file).expect("the samples");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["experiment"], "scaling");
+    assert_eq!(json["subject"]["ladder"].as_array().map(Vec::len), Some(5));
+}
+
+#[test]
 fn a_disk_of_ones_own_is_measured_and_only_read() {
     let (_folder, path) = disks::partitioned_image(4096, 63, 100);
     let before = std::fs::read(&path).expect("the image");

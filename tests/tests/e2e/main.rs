@@ -10,6 +10,7 @@ mod ministat;
 mod mounted;
 mod part;
 mod report;
+mod raidtest;
 mod run;
 mod show;
 mod transfer;

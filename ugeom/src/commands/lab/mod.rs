@@ -4,6 +4,7 @@
 
 mod layers;
 mod measuring;
+mod scaling;
 mod tst;
 
 use crate::output;
@@ -28,6 +29,7 @@ Examples:
   ugeom lab                     every experiment, 15 seconds each
   ugeom lab layers              what does GEOM cost, and each layer of it?
   ugeom lab layers disk.img     the same for your own disk or image
+  ugeom lab scaling             how many requests a second, and which knob buys what?
   ugeom lab tst /dev/zero       the program of 2002";
 
 /// Measure: what does a layer cost on this machine?
@@ -49,6 +51,7 @@ pub struct Lab {
 #[derive(Subcommand)]
 enum Experiment {
     Layers(layers::Layers),
+    Scaling(scaling::Scaling),
     Tst(tst::Tst),
 }
 
@@ -63,6 +66,7 @@ impl Lab {
     pub fn run(&self) -> Result<()> {
         match &self.experiment {
             Some(Experiment::Layers(layers)) => layers.run(),
+            Some(Experiment::Scaling(scaling)) => scaling.run(),
             Some(Experiment::Tst(tst)) => tst.run(),
             None => {
                 let options = Options {
