@@ -13,6 +13,8 @@
 //! is between two requests is counted to the second, and nothing is lost. With many at once the
 //! reading that ends a request begins the one that takes its place.
 
+mod fio;
+pub mod goals;
 mod pattern;
 #[cfg(test)]
 mod tests;

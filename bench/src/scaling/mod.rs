@@ -74,7 +74,7 @@ pub fn run(
     let started_ns = meter.now_ns();
     let host = Host::now().with_wakeups();
     let seed = options.seed.unwrap_or(host.started_unix_s);
-    let (mut cells, subject) = matrix(options, host.cores_allowed as u64, seed)?;
+    let (mut cells, subject) = matrix(options, host.cores_allowed, seed)?;
     let set_up_ns = meter.now_ns().saturating_sub(started_ns);
     let budget_ns = options.budget_ns.unwrap_or(BUDGET_NS);
     let settings = Settings {

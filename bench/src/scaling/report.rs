@@ -107,7 +107,7 @@ fn ladder(page: &mut Page, document: &Document, rates: &Blocks) {
     page.push(table);
     page.list(NO_SUCH_LOCK.map(|(name, why)| format!("{name}: {why}.")));
     page.paragraph(format!(
-        "Columns are workers; \"over\" marks more workers than the {} cores, which then share them. \
+        "Columns are workers; \"over\" marks more workers than the {} cores, which they share. \
          The rows that spin stand beside the ladder and take no part in it.",
         subject.cores
     ));
@@ -314,9 +314,10 @@ fn published(page: &mut Page) {
         )
     });
     page.paragraph(format!(
-        "Lines are those of the column of {} processes, each row against the one before. The last row \
-         against the first: printed {}, by this code {overall}. Three runs a row; that machine had four cores. Hold shapes beside each other, not rates: a \
-         step of theirs against a step of ours.",
+        "Lines are those of the column of {} processes, each row against the one before. The last \
+         row against the first: printed {}, by this code {overall}. Three runs a row; that machine \
+         had four cores. Hold shapes beside each other, not rates: a step of theirs against a step \
+         of ours.",
         PROCESSES[JUDGED],
         line_text(&OVERALL)
     ));
