@@ -12,6 +12,7 @@ mod packages;
 mod pages;
 mod run;
 mod test;
+mod thread_sanitizer;
 mod tidy;
 mod totals;
 
@@ -26,8 +27,10 @@ usage: cargo xtask COMMAND
                         (UGEOM_NO_INSTALL=1 forbids installing)
   tidy                  check the floors, sizes, openings, unsafe code, pages and fuzz targets
   instructions [--save] instructions a read under callgrind, against bench/instructions.toml
-  miri [ARGS]           unit tests of machine and stack and the life of a bio under Miri (nightly);
-                        ARGS go to cargo test, as in `miri -p ugeom-stack --test path a_dropped`
+  miri [ARGS]           unit tests of machine, guasi and stack, and the life of a bio, under Miri
+                        (nightly); ARGS go to cargo test, as in
+                        `miri -p ugeom-stack --test path a_dropped`
+  thread-sanitizer      the tests of guasi under ThreadSanitizer (nightly with rust-src)
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
   completions [DIR]     completions for bash, zsh and fish (target/completions unless given)
@@ -64,6 +67,7 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
         ["instructions", "--save"] => instructions::run(true),
         ["miri"] => miri::run(&miri::DEFAULT),
         ["miri", args @ ..] => miri::run(args),
+        ["thread-sanitizer"] => thread_sanitizer::run(),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

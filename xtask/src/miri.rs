@@ -9,9 +9,11 @@ use anyhow::Result;
 
 /// What runs when nothing is asked for: the unit tests of the crates with unsafe code below the
 /// engines, and the tests of the life of a bio.
-pub const DEFAULT: [&str; 7] = [
+pub const DEFAULT: [&str; 9] = [
     "-p",
     "ugeom-machine",
+    "-p",
+    "ugeom-guasi",
     "-p",
     "ugeom-stack",
     "--lib",

@@ -71,6 +71,8 @@ fn loom() -> Command {
         "-p",
         "ugeom-machine",
         "-p",
+        "ugeom-guasi",
+        "-p",
         "ugeom-stack",
         "--release",
         "--no-fail-fast",

@@ -1,0 +1,100 @@
+//! `cargo bench -p ugeom-guasi`: what a request costs, beside a plain pool and beside doing the
+//! call inline, in interleaved rounds; each figure with its 95 % interval.
+//!
+//! `UGEOM_BENCH_SECONDS` sets the time (15). Started as a test it measures as little as it can.
+
+mod cells;
+mod pool;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use cells::{Cell, Sample};
+use ugeom_measure::blocks::Blocks;
+use ugeom_measure::interval::student_of;
+
+const CONFIDENCE: f64 = 0.95;
+
+/// Rounds below which an interval says too little.
+const ROUNDS_MIN: usize = 10;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let as_bench = std::env::args().any(|argument| argument == "--bench");
+    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
+    let seconds: u64 = seconds.map_or(Ok(15), |text| text.parse())?;
+    let seed: u64 = 0x6775_6173_6931;
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut cells = cells::all()?;
+    let run = match as_bench {
+        true => Duration::from_millis(40),
+        false => Duration::ZERO,
+    };
+    for cell in &mut cells {
+        cell.run(run / 2)?;
+    }
+    let mut rounds: Vec<Vec<Sample>> = Vec::new();
+    let start = Instant::now();
+    let rounds_min = if as_bench { ROUNDS_MIN } else { 3 };
+    while rounds.len() < rounds_min || (as_bench && start.elapsed().as_secs() < seconds) {
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        rng.shuffle(&mut order);
+        let mut round = vec![Sample::default(); cells.len()];
+        for index in order {
+            round[index] = cells[index].run(run)?;
+        }
+        rounds.push(round);
+    }
+    let text = report(&cells, &rounds, seed)?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, Box<dyn Error>> {
+    let mut times = Blocks::new(cells.iter().map(|cell| cell.name));
+    for round in rounds {
+        times.push_round(round.iter().map(|sample| sample.ns).collect())?;
+    }
+    let mut text = String::new();
+    writeln!(text, "{} rounds, order by seed {seed}", rounds.len())?;
+    writeln!(
+        text,
+        "{:<34} {:>22} {:>20} {:>12} {:>12}",
+        "a request", "ns", "times the base", "switches", "CPU ns"
+    )?;
+    for (index, cell) in cells.iter().enumerate() {
+        let of = |pick: fn(&Sample) -> f64| -> Vec<f64> {
+            rounds.iter().map(|round| pick(&round[index])).collect()
+        };
+        let ns = student_of(&of(|sample| sample.ns), CONFIDENCE)?.interval;
+        let switches = student_of(&of(|sample| sample.switches), CONFIDENCE)?.interval;
+        let cpu = student_of(&of(|sample| sample.cpu_ns), CONFIDENCE)?.interval;
+        let ratio = match cell.base.and_then(|base| times.position(base)) {
+            None => String::new(),
+            // The rate of this cell to that of its base.
+            Some(base) => {
+                let ratio = times.ratio(index, base, CONFIDENCE)?.interval;
+                format!(
+                    "{:.2} ({:.2} to {:.2})",
+                    ratio.estimate, ratio.low, ratio.high
+                )
+            }
+        };
+        writeln!(
+            text,
+            "{:<34} {:>9.1} +- {:>9.1} {:>20} {:>12.4} {:>12.1}",
+            cell.name,
+            ns.estimate,
+            ns.half_width(),
+            ratio,
+            switches.high,
+            cpu.estimate,
+        )?;
+    }
+    writeln!(
+        text,
+        "switches: upper end of the interval of context switches a request"
+    )?;
+    Ok(text)
+}

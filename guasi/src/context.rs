@@ -1,0 +1,478 @@
+//! A context: submit, fetch, cancel, ask, release.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::done::Take;
+use crate::queue::{Entry, SLOT_BITS};
+use crate::settings::Settings;
+use crate::shared::Shared;
+use crate::slab::{BATCH, Slot};
+use crate::state::{self, Withdrawal};
+use crate::sync::Ordering;
+use crate::work::Work;
+
+/// Why a context could not be made, or a request not be taken.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GuasiError {
+    /// A setting has no meaning.
+    #[error("{what} is {value}; it can be {} to {}", limits.0, limits.1)]
+    Setting {
+        /// What was set.
+        what: &'static str,
+        /// To what.
+        value: u32,
+        /// The least and the largest value.
+        limits: (u32, u32),
+    },
+    /// No worker lives, and none can be started.
+    #[error("no worker can be started")]
+    NoWorker(#[source] io::Error),
+    /// The kernel's means for a context are not to be had.
+    #[error("the context cannot be made")]
+    System(#[source] io::Error),
+    /// The priority is not below the number of priorities.
+    #[error("priority {priority} is not below {priorities}")]
+    Priority {
+        /// The priority of the request.
+        priority: u32,
+        /// The number of priorities of the context.
+        priorities: u32,
+    },
+    /// As many requests as the context was made for are submitted and not released.
+    #[error("all {requests} requests of the context are in use")]
+    Full {
+        /// The number of requests.
+        requests: u32,
+    },
+}
+
+/// Names a request: its slot, and a generation that no other request in this slot had or will have
+/// (for 2^32 requests). An old name is recognised as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+}
+
+impl RequestId {
+    /// The name as a number: the generation in the upper half, the slot in the lower.
+    pub fn to_bits(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot)
+    }
+
+    /// The reverse of `to_bits`. A number that names no request does no harm.
+    pub fn from_bits(bits: u64) -> RequestId {
+        RequestId {
+            slot: bits as u32,
+            generation: (bits >> 32) as u32,
+        }
+    }
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Cancelled before it ran; it never will.
+    Canceled,
+    /// Waiting for a worker.
+    Pending,
+    /// Running.
+    Active,
+    /// It ran.
+    Complete,
+}
+
+/// What is known about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Its name.
+    pub id: RequestId,
+    /// What the submitter gave it to recognise it by.
+    pub tag: usize,
+    /// The private word of the call.
+    pub private: usize,
+    /// Where it is.
+    pub status: Status,
+    /// What the call returned; -1 before it ended, and when it was cancelled.
+    pub result: isize,
+    /// `errno` after the call, ECANCELED when it was cancelled before it ran; 0 before it ended.
+    pub error: i32,
+}
+
+/// What `cancel` came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cancel {
+    /// It will never run, and can be fetched.
+    Canceled,
+    /// It runs, and is being interrupted: a call that waits ends with EINTR. It can be fetched when
+    /// it has ended.
+    Interrupted,
+    /// It had ended before.
+    Complete,
+    /// There is no such request (any more).
+    Unknown,
+}
+
+/// Runs calls in other threads, or in a ring. All of it may be used from several threads at once.
+///
+/// Dropping it cancels what waits, interrupts what runs, and waits for the end of that: memory that
+/// was lent to a request is free afterwards.
+pub struct Context {
+    shared: Arc<Shared>,
+}
+
+impl Context {
+    pub(crate) fn open(settings: &Settings) -> Result<Context, GuasiError> {
+        settings.check()?;
+        let shared = Arc::new(Shared::new(settings).map_err(GuasiError::System)?);
+        let context = Context { shared };
+        context.shared.start_min().map_err(GuasiError::NoWorker)?;
+        Ok(context)
+    }
+
+    /// Submits one request. `tag` is for the submitter to recognise it by.
+    ///
+    /// # Errors
+    /// `Priority`, `Full`, `NoWorker`; nothing was submitted, and `work` was dropped (a cleanup has
+    /// not run).
+    pub fn submit<W: Work>(
+        &self,
+        priority: u32,
+        tag: usize,
+        work: W,
+    ) -> Result<RequestId, GuasiError> {
+        let mut id = None;
+        self.submit_batch(priority, [(tag, work)], |submitted| id = Some(submitted))?;
+        id.ok_or(self.full())
+    }
+
+    /// Submits requests with one wake-up for all, and hands each name to `submitted`. Returns how
+    /// many there was room for; the rest is dropped.
+    ///
+    /// # Errors
+    /// `Priority`; `Full` when there was no room at all; `NoWorker` when nothing would run them.
+    /// Nothing was submitted then.
+    pub fn submit_batch<W: Work>(
+        &self,
+        priority: u32,
+        works: impl IntoIterator<Item = (usize, W), IntoIter: ExactSizeIterator>,
+        mut submitted: impl FnMut(RequestId),
+    ) -> Result<usize, GuasiError> {
+        self.check_priority(priority)?;
+        let mut works = works.into_iter();
+        let mut total = 0;
+        while works.len() > 0 {
+            let mut slots = [0; BATCH];
+            let want = works.len().min(BATCH);
+            let count = self
+                .shared
+                .slab
+                .take(self.shared.done.links(), &mut slots[..want]);
+            if count == 0 {
+                break;
+            }
+            let mut entries = [Entry {
+                slot: 0,
+                generation: 0,
+            }; BATCH];
+            let mut filled = 0;
+            for ((tag, work), slot) in works.by_ref().take(count).zip(&slots) {
+                entries[filled] = self.fill(*slot, priority, tag, work);
+                filled += 1;
+            }
+            if !self.publish(priority, &entries[..filled], total == 0)? {
+                break;
+            }
+            for Entry { slot, generation } in &entries[..filled] {
+                submitted(RequestId {
+                    slot: *slot,
+                    generation: *generation,
+                });
+            }
+            total += filled;
+        }
+        match total {
+            0 if works.len() > 0 => Err(self.full()),
+            total => Ok(total),
+        }
+    }
+
+    fn check_priority(&self, priority: u32) -> Result<(), GuasiError> {
+        let priorities = self.shared.queues.len() as u32;
+        if priority >= priorities {
+            return Err(GuasiError::Priority {
+                priority,
+                priorities,
+            });
+        }
+        if priority >= self.shared.priorities_used.load(Ordering::Relaxed) {
+            self.shared
+                .priorities_used
+                .fetch_max(priority + 1, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    fn full(&self) -> GuasiError {
+        GuasiError::Full {
+            requests: self.shared.slab.count(),
+        }
+    }
+
+    fn fill(&self, slot: u32, priority: u32, tag: usize, work: impl Work) -> Entry {
+        let place = self.shared.slab.slot(slot);
+        place.tag.store(tag, Ordering::Relaxed);
+        place.private.store(work.private(), Ordering::Relaxed);
+        place.priority.store(priority, Ordering::Relaxed);
+        place.result.store(-1, Ordering::Relaxed);
+        place.error.store(0, Ordering::Relaxed);
+        // SAFETY: the slot was free and is this thread's alone until it is submitted.
+        unsafe { work.write(place.payload.get()) };
+        let generation = place.state.submit();
+        Entry { slot, generation }
+    }
+
+    /// Queues filled slots. False when the queue has no room: many that were cancelled are still in
+    /// it. `withdraw` when nobody can run them: else some of the batch runs already.
+    fn publish(
+        &self,
+        priority: u32,
+        entries: &[Entry],
+        withdraw: bool,
+    ) -> Result<bool, GuasiError> {
+        if !self.shared.queues[priority as usize].push(entries) {
+            self.take_back(entries);
+            return Ok(false);
+        }
+        match self.shared.notify() {
+            Err(error) if withdraw && self.take_back(entries) => Err(GuasiError::NoWorker(error)),
+            _ => Ok(true),
+        }
+    }
+
+    /// Makes slots free again whose requests nobody runs. False when somebody does.
+    fn take_back(&self, entries: &[Entry]) -> bool {
+        let mut freed = Vec::with_capacity(entries.len());
+        for Entry { slot, generation } in entries {
+            let place = self.shared.slab.slot(*slot);
+            if place.state.take_back(*generation) {
+                freed.push(*slot);
+            }
+        }
+        self.shared.slab.put(self.shared.done.links(), &freed);
+        freed.len() == entries.len()
+    }
+
+    /// Waits until `min` requests have ended, at most for `timeout` (`None`: no limit), and hands
+    /// up to `max` of them to `each`: those of the lowest priority number first, then in the order
+    /// in which they ended. Returns how many; fewer than `min` when the time is over, or the
+    /// context closes. They stay known until they are released. A `min` above `max` counts as
+    /// `max`.
+    pub fn fetch(
+        &self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        mut each: impl FnMut(Info),
+    ) -> usize {
+        self.gather(min, max, timeout, |index, slot| {
+            each(info(index, slot, slot.state.fetched()));
+        })
+    }
+
+    /// As `fetch`, and releases what it hands over.
+    pub fn collect(
+        &self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        mut each: impl FnMut(Info),
+    ) -> usize {
+        let (slab, links) = (&self.shared.slab, self.shared.done.links());
+        let mut freed = [0; BATCH];
+        let mut count = 0;
+        let total = self.gather(min, max, timeout, |index, slot| {
+            let word = slot.state.load();
+            each(info(index, slot, word));
+            slot.state.recycle(word);
+            freed[count] = index;
+            count += 1;
+            if count == BATCH {
+                slab.put(links, &freed);
+                count = 0;
+            }
+        });
+        slab.put(links, &freed[..count]);
+        total
+    }
+
+    fn gather(
+        &self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        mut each: impl FnMut(u32, &Slot),
+    ) -> usize {
+        let shared = &*self.shared;
+        let mut min = min.min(max);
+        let mut deadline = None;
+        let got = loop {
+            let priorities = shared.priorities();
+            let take = shared.done.take(
+                priorities,
+                (min, max),
+                |index| each(index, shared.slab.slot(index)),
+                |index| shared.slab.prefetch(index),
+            );
+            let seen = match take {
+                Take::Taken(count) => break count,
+                Take::Only(count) => count,
+            };
+            let left = time_left(timeout, &mut deadline);
+            if left == Some(Duration::ZERO) || shared.closing.load(Ordering::Acquire) {
+                min = 0;
+            } else {
+                self.wait(priorities, min, seen, left);
+            }
+        };
+        if !shared.event.is_off() && got > 0 {
+            shared
+                .event
+                .lower(|| shared.done.has_any(shared.priorities()));
+        }
+        got
+    }
+
+    /// Waits until more has ended: by looking out first, then asleep.
+    fn wait(&self, priorities: usize, min: usize, seen: usize, left: Option<Duration>) {
+        let shared = &*self.shared;
+        let left_ns = left.map_or(u64::MAX, |left| {
+            u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
+        });
+        let spin_ns = shared.spin_ns.min(left_ns);
+        // Each look takes the line that workers push to away from them: the more is missing, the
+        // less often it pays to look.
+        let pauses = (min - seen).min(32) as u32;
+        if spin_ns > 0 && shared.spin_until(spin_ns, pauses, || shared.done.has_new(priorities)) {
+            return;
+        }
+        shared.done.sleep(shared.priorities(), min, seen, left);
+    }
+
+    /// Ends a request that waits, or asks for the end of one that runs. An interruption reaches
+    /// this request or nobody.
+    pub fn cancel(&self, id: RequestId) -> Cancel {
+        if self.shared.slab.get(id.slot).is_none() {
+            return Cancel::Unknown;
+        }
+        match self.shared.cancel(id.slot, id.generation) {
+            Withdrawal::Withdrawn => Cancel::Canceled,
+            Withdrawal::Signal(_) | Withdrawal::Asked => Cancel::Interrupted,
+            Withdrawal::Ended => Cancel::Complete,
+            Withdrawal::Gone => Cancel::Unknown,
+        }
+    }
+
+    /// What is known about a request; `None` when there is no such one (any more).
+    pub fn info(&self, id: RequestId) -> Option<Info> {
+        let slot = self.shared.slab.get(id.slot)?;
+        let known =
+            |word| state::generation(word) == id.generation && state::stage(word) != state::FREE;
+        let word = slot.state.load();
+        let info = info(id.slot, slot, word);
+        // Released while we read: what was read may belong to the next request.
+        (known(word) && known(slot.state.load())).then_some(info)
+    }
+
+    /// Forgets a request that was fetched. False when it was not, or is not known (any more).
+    pub fn release(&self, id: RequestId) -> bool {
+        let shared = &self.shared;
+        let known = shared.slab.get(id.slot);
+        let released = known.is_some_and(|slot| slot.state.release(id.generation));
+        if released {
+            shared.slab.put(shared.done.links(), &[id.slot]);
+        }
+        released
+    }
+
+    /// A descriptor that is readable while there is something to fetch, for epoll(7) and the like.
+    ///
+    /// # Errors
+    /// What eventfd(2) fails with.
+    pub fn event_fd(&self) -> io::Result<BorrowedFd<'_>> {
+        let shared = &self.shared;
+        shared.event.fd(|| shared.done.has_any(shared.priorities()))
+    }
+
+    /// How many workers live now.
+    pub fn workers(&self) -> u32 {
+        self.shared.workers()
+    }
+
+    /// How many of them sleep because there is nothing to do.
+    pub fn idle_workers(&self) -> u32 {
+        self.shared.roster.idle()
+    }
+
+    /// Ends the context for all threads that use it: cancels what waits, interrupts what runs,
+    /// waits until it has ended. Fetches return what there is.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// What is left of the time, which runs from the first call; `None` is no limit.
+fn time_left(
+    timeout: Option<Duration>,
+    deadline: &mut Option<Option<Instant>>,
+) -> Option<Duration> {
+    let timeout = timeout?;
+    let now = Instant::now();
+    // A time beyond what the clock can tell is no limit.
+    let end = *deadline.get_or_insert_with(|| now.checked_add(timeout));
+    end.map(|end| end.saturating_duration_since(now))
+}
+
+/// What a request's slot says, whose state was `word`.
+fn info(index: u32, slot: &Slot, word: u64) -> Info {
+    let (result, error) = (
+        slot.result.load(Ordering::Relaxed),
+        slot.error.load(Ordering::Relaxed),
+    );
+    let status = match state::stage(word) {
+        state::PENDING => Status::Pending,
+        state::ACTIVE => Status::Active,
+        state::CANCELED => Status::Canceled,
+        _ => Status::Complete,
+    };
+    let (result, error) = match status {
+        Status::Pending | Status::Active => (-1, 0),
+        Status::Canceled => (-1, libc::ECANCELED),
+        Status::Complete => (result, error),
+    };
+    Info {
+        id: RequestId {
+            slot: index,
+            generation: state::generation(word),
+        },
+        tag: slot.tag.load(Ordering::Relaxed),
+        private: slot.private.load(Ordering::Relaxed),
+        status,
+        result,
+        error,
+    }
+}
+
+const _: () = assert!(crate::settings::REQUESTS_MAX < 1 << SLOT_BITS);

@@ -1,0 +1,69 @@
+//! GUASI: any call, made asynchronous.
+//!
+//! A *context* takes requests (a function of C with up to sixteen parameters, a system call, a
+//! closure), runs each in one of its workers, and hands them back when they have ended: by
+//! priority, then in the order of their ends. A request can be asked about, and cancelled: one that
+//! waits never runs, one that runs is interrupted.
+//!
+//! ```
+//! use ugeom_guasi::{Outcome, Settings};
+//!
+//! let context = Settings::new().workers(0, 2).open()?;
+//! context.submit(0, 7, || Outcome::done(6 * 7))?;
+//! let fetched = context.collect(1, 10, None, |request| {
+//!     assert_eq!((request.tag, request.result), (7, 42));
+//! });
+//! assert_eq!(fetched, 1);
+//! # Ok::<(), ugeom_guasi::GuasiError>(())
+//! ```
+//!
+//! ```text
+//!  submit              queue of the priority     worker           stack of the priority   fetch
+//!    | slot of the slab      |                    |                       |               |
+//!    |----- exchange ------->|<---- exchange -----| PENDING -> ACTIVE     |               |
+//!    |  wakes one worker     |                    | run                   |               |
+//!    |  if nobody looks out  |                    | ACTIVE -> COMPLETE    |               |
+//!    |                       |                    |------ exchange ------>|<- takes all --|
+//! ```
+//!
+//! No lock is taken and no memory is allocated for a request. The files: `context` is the
+//! interface,
+//! `settings` makes one, `work` and `calls` are what can be run; `slab` holds the requests, `state`
+//! is the life of one, `queue` what waits, `done` what has ended, `roster` who sleeps and who is
+//! called; `shared` puts them together and is the worker; `interrupt` ends calls early; `event` is
+//! the descriptor for epoll. docs/guasi.md says what is promised and what it costs.
+
+#[cfg(not(loom))]
+mod calls;
+#[cfg(not(loom))]
+mod context;
+mod done;
+#[cfg(not(loom))]
+mod event;
+#[cfg(not(loom))]
+mod interrupt;
+mod parker;
+mod queue;
+mod roster;
+#[cfg(not(loom))]
+mod settings;
+#[cfg(not(loom))]
+mod shared;
+#[cfg(not(loom))]
+mod slab;
+mod state;
+mod sync;
+#[cfg(not(loom))]
+mod work;
+
+#[cfg(all(test, loom))]
+mod guasi_loom;
+
+#[cfg(not(loom))]
+pub use calls::{IoCall, ready};
+#[cfg(not(loom))]
+pub use context::{Cancel, Context, GuasiError, Info, RequestId, Status};
+#[cfg(not(loom))]
+pub use settings::{IDLE, PRIORITIES_MAX, REQUESTS_MAX, SPIN, Settings};
+#[cfg(not(loom))]
+pub use work::{CCall, CCleanup, CFunction, Io, Outcome, PARAMS_MAX, Work};

@@ -1,0 +1,346 @@
+//! What a context, its workers and its ring share, and the ways of a request through it.
+
+use std::io;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ugeom_machine::clock;
+
+use crate::done::Done;
+use crate::event::Event;
+use crate::interrupt;
+use crate::queue::{Entry, Queue};
+use crate::roster::{Roster, Seat, Summoned, Woken};
+use crate::settings::Settings;
+use crate::slab::{Slab, Slot};
+use crate::state::Withdrawal;
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crate::work::Outcome;
+
+pub(crate) struct Shared {
+    pub(crate) slab: Slab,
+    pub(crate) queues: Box<[Queue]>,
+    pub(crate) done: Done,
+    pub(crate) roster: Roster,
+    pub(crate) event: Event,
+    /// Priorities from here on were never used, and need not be looked at.
+    pub(crate) priorities_used: AtomicU32,
+    pub(crate) closing: AtomicBool,
+    workers: Mutex<Workers>,
+    workers_min: u32,
+    workers_max: u32,
+    idle: Duration,
+    pub(crate) spin_ns: u64,
+    stack_bytes: usize,
+    signal: i32,
+}
+
+/// The table of workers. For starting, ending and interrupting them, not for running requests.
+#[derive(Default)]
+struct Workers {
+    table: Vec<Option<Worker>>,
+    /// Threads that have ended, or are about to without touching anything more.
+    left: Vec<JoinHandle<()>>,
+}
+
+struct Worker {
+    tid: Arc<AtomicI32>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: &Settings) -> io::Result<Shared> {
+        let slots = settings.requests.next_power_of_two() as usize;
+        let cores = ugeom_machine::cpu::online_cores();
+        let spin_ns = u64::try_from(settings.spin.as_nanos()).unwrap_or(u64::MAX);
+        if spin_ns > 0 {
+            // Calibrates the clock now rather than in the first wait.
+            clock::ns_to_ticks(spin_ns);
+        }
+        Ok(Shared {
+            slab: Slab::new(slots),
+            queues: (0..settings.priorities)
+                .map(|_| Queue::new(slots))
+                .collect(),
+            done: Done::new(settings.priorities as usize, slots),
+            roster: Roster::new(u32::try_from(cores.div_ceil(2)).unwrap_or(1)),
+            event: Event::default(),
+            priorities_used: AtomicU32::new(1),
+            closing: AtomicBool::new(false),
+            workers: Mutex::default(),
+            workers_min: settings.workers_min,
+            workers_max: settings.workers_max,
+            idle: settings.idle,
+            // One core: whoever looks out keeps the other from working.
+            spin_ns: if cores > 1 { spin_ns } else { 0 },
+            stack_bytes: settings.stack_bytes,
+            signal: interrupt::signal()?,
+        })
+    }
+
+    pub(crate) fn priorities(&self) -> usize {
+        self.priorities_used.load(Ordering::Acquire) as usize
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        let mut queues = self.queues[..self.priorities()].iter();
+        queues.any(|queue| !queue.is_empty())
+    }
+
+    /// The next request to run: of the lowest priority number, then the oldest.
+    pub(crate) fn pop(&self) -> Option<Entry> {
+        for queue in &self.queues[..self.priorities()] {
+            if let Some(entry) = queue.pop() {
+                if let Some(next) = queue.peek() {
+                    self.slab.prefetch(next.slot);
+                }
+                return Some(entry);
+            }
+        }
+        None
+    }
+
+    /// After work was queued: sees to it that somebody takes it.
+    ///
+    /// # Errors
+    /// No worker lives and none can be started.
+    #[inline]
+    pub(crate) fn notify(self: &Arc<Shared>) -> io::Result<()> {
+        if self.roster.needs_summons() {
+            self.summon()
+        } else {
+            Ok(())
+        }
+    }
+
+    #[cold]
+    fn summon(self: &Arc<Shared>) -> io::Result<()> {
+        loop {
+            match self.roster.summon(self.workers_max, || self.has_work()) {
+                Summoned::Settled => return Ok(()),
+                Summoned::Start => {}
+            }
+            let Err(error) = self.start_worker(true) else {
+                return Ok(());
+            };
+            if !self.roster.start_failed(|| self.has_work()) {
+                return match self.roster.workers.load(Ordering::Acquire) {
+                    0 => Err(error),
+                    // The others will come to it.
+                    _ => Ok(()),
+                };
+            }
+        }
+    }
+
+    /// Starts the workers that are always there.
+    pub(crate) fn start_min(self: &Arc<Shared>) -> io::Result<()> {
+        for _ in 0..self.workers_min {
+            self.roster.enroll(self.workers_max);
+            if let Err(error) = self.start_worker(false) {
+                self.roster.workers.fetch_sub(1, Ordering::AcqRel);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a worker that is counted already.
+    fn start_worker(self: &Arc<Shared>, searching: bool) -> io::Result<()> {
+        let tid = Arc::new(AtomicI32::new(0));
+        let mut workers = lock(&self.workers);
+        let ended = std::mem::take(&mut workers.left);
+        let free = workers.table.iter().position(Option::is_none);
+        let number = free.unwrap_or_else(|| {
+            workers.table.push(None);
+            workers.table.len() - 1
+        });
+        let shared = Arc::clone(self);
+        let seat = Arc::new(Seat::new(number as u32));
+        let own_tid = Arc::clone(&tid);
+        let thread = std::thread::Builder::new()
+            .name("guasi".into())
+            .stack_size(self.stack_bytes)
+            .spawn(move || shared.work(&seat, &own_tid, searching))?;
+        workers.table[number] = Some(Worker {
+            tid,
+            thread: Some(thread),
+        });
+        drop(workers);
+        join_all(ended);
+        Ok(())
+    }
+
+    /// The life of a worker.
+    fn work(self: Arc<Shared>, seat: &Arc<Seat>, tid: &AtomicI32, mut searching: bool) {
+        interrupt::prepare_thread(self.signal);
+        tid.store(interrupt::thread_id(), Ordering::Release);
+        loop {
+            if let Some(entry) = self.pop() {
+                if std::mem::take(&mut searching) && self.roster.found_work(|| self.has_work()) {
+                    // It can only fail to start one more; this one will come to it.
+                    let _ = self.summon();
+                }
+                self.run(entry, seat.number);
+                continue;
+            }
+            if self.closing.load(Ordering::Acquire) {
+                break;
+            }
+            if self.spin_ns > 0 && (searching || self.roster.try_search()) {
+                searching = true;
+                if self.spin_until(self.spin_ns, 1, || self.has_work()) {
+                    continue;
+                }
+            }
+            if std::mem::take(&mut searching) {
+                self.roster.stop_search();
+            }
+            let has_work = || self.has_work() || self.closing.load(Ordering::Acquire);
+            match self
+                .roster
+                .sleep(seat, self.idle, self.workers_min, has_work)
+            {
+                Woken::Called => searching = true,
+                Woken::Work => {}
+                Woken::Leave => break,
+            }
+        }
+        interrupt::leave_thread();
+        if searching {
+            self.roster.stop_search();
+        }
+        let mut workers = lock(&self.workers);
+        let entry = workers
+            .table
+            .get_mut(seat.number as usize)
+            .and_then(Option::take);
+        workers.left.extend(entry.and_then(|worker| worker.thread));
+    }
+
+    /// Looks out for up to `max_ns`, with `pauses` short pauses between two looks. Returns whether
+    /// `found` became true.
+    pub(crate) fn spin_until(&self, max_ns: u64, pauses: u32, found: impl Fn() -> bool) -> bool {
+        let start = clock::ticks();
+        let limit = clock::ns_to_ticks(max_ns);
+        loop {
+            if found() {
+                return true;
+            }
+            if clock::ticks().wrapping_sub(start) >= limit {
+                return false;
+            }
+            for _ in 0..pauses {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Runs a request in this thread, unless it was withdrawn.
+    fn run(&self, entry: Entry, worker: u32) {
+        let slot = self.slab.slot(entry.slot);
+        if !slot.state.begin(entry.generation, worker) {
+            return;
+        }
+        let private = slot.private.load(Ordering::Relaxed);
+        interrupt::set_current(ptr::from_ref(slot).cast_mut());
+        // SAFETY: the request is active in this worker, so that its payload is this worker's,
+        // written and not yet run.
+        let outcome = unsafe {
+            let payload = slot.payload.get();
+            ((*payload).table.assume_init().run)(payload, private)
+        };
+        interrupt::set_current(ptr::null_mut());
+        slot.store(outcome);
+        if !slot.state.end(entry.generation, worker) {
+            slot.state.end_asked(entry.generation, interrupt::settle);
+        }
+        self.finished(slot, entry.slot);
+    }
+
+    /// Hands a request that has ended to the fetchers.
+    pub(crate) fn finished(&self, slot: &Slot, index: u32) {
+        let priority = slot.priority.load(Ordering::Relaxed);
+        self.done.push(priority as usize, index);
+        self.event.raise();
+    }
+
+    /// Ends a request that waits, or asks for the end of one that runs.
+    pub(crate) fn cancel(&self, index: u32, generation: u32) -> Withdrawal {
+        let slot = self.slab.slot(index);
+        let withdrawal = slot.state.withdraw(generation);
+        match withdrawal {
+            Withdrawal::Withdrawn => {
+                self.discard(slot);
+                slot.store(Outcome::failed(libc::ECANCELED));
+                self.finished(slot, index);
+            }
+            Withdrawal::Signal(worker) => {
+                let workers = lock(&self.workers);
+                // The worker runs the request and cannot end it before `sent`: it is there, with
+                // its number set, unless it is only now being entered, by whom we hold the lock
+                // off.
+                if let Some(Some(worker)) = workers.table.get(worker as usize) {
+                    interrupt::send(worker.tid.load(Ordering::Acquire), self.signal);
+                }
+                drop(workers);
+                slot.state.sent();
+            }
+            _ => {}
+        }
+        withdrawal
+    }
+
+    /// Gets rid of what a request would have run, for whoever withdrew it.
+    pub(crate) fn discard(&self, slot: &Slot) {
+        let private = slot.private.load(Ordering::Relaxed);
+        // SAFETY: the request was withdrawn by this thread, so that the payload is this thread's,
+        // written and never run.
+        unsafe {
+            let payload = slot.payload.get();
+            ((*payload).table.assume_init().discard)(payload, private);
+        }
+    }
+
+    /// How many workers live.
+    pub(crate) fn workers(&self) -> u32 {
+        self.roster.workers.load(Ordering::Acquire)
+    }
+
+    /// Cancels everything, and waits until every worker has left.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        for index in 0..self.slab.used() {
+            let generation = crate::state::generation(self.slab.slot(index).state.load());
+            self.cancel(index, generation);
+        }
+        self.done.wake_all();
+        self.roster.wake_all();
+        let mut workers = lock(&self.workers);
+        let table = workers.table.iter_mut().flatten();
+        let mut threads: Vec<_> = table.filter_map(|worker| worker.thread.take()).collect();
+        threads.append(&mut workers.left);
+        drop(workers);
+        join_all(threads);
+    }
+}
+
+impl Slot {
+    pub(crate) fn store(&self, outcome: Outcome) {
+        self.result.store(outcome.result, Ordering::Relaxed);
+        self.error.store(outcome.error, Ordering::Relaxed);
+    }
+}
+
+/// Waits for threads, but not for the one that asks: a cleanup may close its own context.
+fn join_all(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        if thread.thread().id() != std::thread::current().id() {
+            // A worker does not panic; if it did, it has ended all the same.
+            let _ = thread.join();
+        }
+    }
+}
