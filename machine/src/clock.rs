@@ -91,6 +91,35 @@ fn calibrated(factor: &AtomicU64) -> u64 {
     factor.load(Ordering::Relaxed)
 }
 
+/// A time as ctime(3) writes it, in the zone of the system: `Sun Nov 22 06:04:21 2026`.
+pub fn local_time_text(unix_s: u64) -> String {
+    const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let time = libc::time_t::try_from(unix_s).unwrap_or(libc::time_t::MAX);
+    // SAFETY: a tm of zeroes is a valid one.
+    let mut parts: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to values of ours.
+    if unsafe { libc::localtime_r(&raw const time, &raw mut parts) }.is_null() {
+        return format!("{unix_s} s since 1970");
+    }
+    let named = |names: &[&'static str], index: libc::c_int| {
+        let index = usize::try_from(index).unwrap_or(0);
+        names.get(index).copied().unwrap_or("")
+    };
+    format!(
+        "{} {} {:2} {:02}:{:02}:{:02} {}",
+        named(&DAYS, parts.tm_wday),
+        named(&MONTHS, parts.tm_mon),
+        parts.tm_mday,
+        parts.tm_hour,
+        parts.tm_min,
+        parts.tm_sec,
+        1900 + i64::from(parts.tm_year)
+    )
+}
+
 fn measured_scale() -> (u64, u64) {
     let (first_ticks, first_ns) = pairing();
     while now_ns() - first_ns < CALIBRATION_NS {

@@ -308,6 +308,10 @@ pub struct Usage {
     pub system_ns: u64,
     /// Context switches.
     pub switches: ContextSwitches,
+    /// Page faults that were served from a disk.
+    pub faults_major: u64,
+    /// Page faults that were served from memory.
+    pub faults_minor: u64,
 }
 
 impl Usage {
@@ -332,6 +336,22 @@ impl Usage {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             switches: self.switches.since(&earlier.switches),
+            faults_major: self.faults_major.saturating_sub(earlier.faults_major),
+            faults_minor: self.faults_minor.saturating_sub(earlier.faults_minor),
+        }
+    }
+
+    /// What two threads used together.
+    pub fn plus(&self, other: &Usage) -> Usage {
+        Usage {
+            user_ns: self.user_ns + other.user_ns,
+            system_ns: self.system_ns + other.system_ns,
+            switches: ContextSwitches {
+                voluntary: self.switches.voluntary + other.switches.voluntary,
+                involuntary: self.switches.involuntary + other.switches.involuntary,
+            },
+            faults_major: self.faults_major + other.faults_major,
+            faults_minor: self.faults_minor + other.faults_minor,
         }
     }
 
@@ -349,6 +369,8 @@ impl Usage {
                 voluntary: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
                 involuntary: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
             },
+            faults_major: u64::try_from(usage.ru_majflt).unwrap_or(0),
+            faults_minor: u64::try_from(usage.ru_minflt).unwrap_or(0),
         }
     }
 }

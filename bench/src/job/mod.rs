@@ -9,17 +9,33 @@
 //!
 //! The reference is fio 3.33 and its manual page; docs/run.md says what differs, and why.
 
+mod block_map;
+mod content;
+mod door;
 pub mod error;
 pub mod language;
 pub mod options;
+pub mod outcome;
+pub mod output;
+mod places;
+pub mod run;
 pub mod settings;
+mod spread;
+pub mod steady;
+pub mod tally;
+mod target;
 pub mod understand;
 pub mod value;
+mod worker;
 
 pub use error::{JobError, Origin};
 pub use language::{Arguments, Environment, Loader, Report, parse_arguments};
+pub use outcome::{JobOutcome, Outcome};
+pub use run::{Progress, Watcher, run};
 pub use settings::Job;
+pub use target::Meaning;
 pub use understand::{Understood, understand};
+pub use worker::Trouble;
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,8 @@ mod arguments;
 mod bad_input;
 mod diskinfo;
 mod disks;
+mod fio;
+mod fio_ratio;
 mod lab;
 mod ministat;
 mod mounted;

@@ -9,6 +9,7 @@ mod part;
 mod raidtest;
 mod read;
 mod report;
+mod run;
 mod show;
 mod write;
 
@@ -25,6 +26,7 @@ pub enum Command {
     Part(part::Part),
     Raidtest(raidtest::Raidtest),
     Classes(classes::Classes),
+    Run(run::Run),
     Lab(lab::Lab),
     Ministat(ministat::Ministat),
     Report(report::Report),
@@ -45,6 +47,7 @@ impl Command {
             Self::Part(part) => part.run(),
             Self::Raidtest(raidtest) => raidtest.run(),
             Self::Classes(classes) => classes.run(),
+            Self::Run(run) => run.run(),
             Self::Lab(lab) => lab.run(),
             Self::Ministat(ministat) => ministat.run(),
             Self::Report(report) => report.run(),

@@ -1,0 +1,106 @@
+//! Files and block devices, through an engine.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ugeom_engine::{Choice, Engine, EngineError, Errno, FileId, Op, open_engine};
+use ugeom_machine::buffer::Buffer;
+
+use super::{Door, Event, Kind, Request};
+
+/// A buffer, and the slot it belongs to.
+type Memory = (Buffer, u32);
+
+/// Requests on files, through an engine.
+pub struct EngineDoor {
+    engine: Box<dyn Engine<Memory>>,
+    files: Vec<FileId>,
+    buffers: Vec<Buffer>,
+}
+
+/// The engine that is meant by fio's name of it.
+///
+/// # Errors
+/// The engine's own, when there is none of that name.
+pub fn choice_of(name: &str) -> Result<Choice, EngineError> {
+    match name {
+        "sync" => Ok(Choice::Seek),
+        "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Choice::Sync),
+        other => other.parse(),
+    }
+}
+
+impl EngineDoor {
+    /// Opens the engine for so many requests at a time, and makes the files known to it. Answers
+    /// with the reason for the choice of the engine, too.
+    ///
+    /// # Errors
+    /// What the engine, or a file, cannot be used for.
+    pub fn open(
+        choice: Choice,
+        slots: u32,
+        bytes: usize,
+        files: Vec<Arc<File>>,
+    ) -> Result<(Self, String), Box<dyn std::error::Error + Send + Sync>> {
+        let (mut engine, why) = open_engine::<Memory>(choice, slots)?;
+        let files: Result<Vec<FileId>, Errno> = files
+            .into_iter()
+            .map(|file| engine.register(file))
+            .collect();
+        let door = Self {
+            engine,
+            files: files?,
+            buffers: (0..slots).map(|_| Buffer::new(bytes)).collect(),
+        };
+        Ok((door, why))
+    }
+}
+
+impl Door for EngineDoor {
+    #[inline]
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        &mut self.buffers[slot as usize]
+    }
+
+    #[inline]
+    fn submit(&mut self, slot: u32, request: &Request) {
+        let kind = match request.kind {
+            Kind::Read => ugeom_engine::Kind::Read,
+            Kind::Write => ugeom_engine::Kind::Write { durable: false },
+            Kind::Trim => ugeom_engine::Kind::Discard,
+            Kind::Sync => ugeom_engine::Kind::Flush,
+        };
+        let op = Op {
+            kind,
+            file: self.files[request.file as usize],
+            offset: request.offset,
+            length: u64::from(request.length),
+        };
+        let buffer = std::mem::replace(&mut self.buffers[slot as usize], Buffer::new(0));
+        self.engine.submit(op, (buffer, slot));
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.engine.flush_submissions();
+    }
+
+    #[inline]
+    fn reap(&mut self, events: &mut Vec<Event>) {
+        let buffers = &mut self.buffers;
+        self.engine.reap(&mut |completion| {
+            let (buffer, slot) = completion.memory;
+            buffers[slot as usize] = buffer;
+            events.push(Event {
+                slot,
+                result: completion.result,
+            });
+        });
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.engine.wait(timeout)
+    }
+}

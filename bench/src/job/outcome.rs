@@ -1,0 +1,129 @@
+//! What came out of jobs: one entry for each job, or for each group where that is wanted.
+
+use ugeom_format::diskstats::Stat;
+
+use super::settings::Job;
+use super::steady::SteadyState;
+use super::tally::Tally;
+use super::worker::Trouble;
+
+/// What a job did.
+#[derive(Clone, Debug)]
+pub struct JobOutcome {
+    /// The job, as it was understood.
+    pub job: Job,
+    /// Its group: jobs that ran beside each other.
+    pub group: u32,
+    /// How many copies of it are counted here.
+    pub jobs: u32,
+    /// The counts.
+    pub tally: Tally,
+    /// Why it ended early.
+    pub trouble: Option<Trouble>,
+    /// When it began, ms since 1970.
+    pub begun_unix_ms: u64,
+    /// When it ended, s since 1970.
+    pub ended_unix_s: u64,
+    /// The number of the thread or process.
+    pub pid: u32,
+    /// Whether it became steady, when it was to end then.
+    pub steady: Option<SteadyState>,
+}
+
+/// What a block device below the jobs did meanwhile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its counters before.
+    pub before: Stat,
+    /// And after.
+    pub after: Stat,
+    /// In between, ms.
+    pub elapsed_ms: u64,
+}
+
+/// What came out of all jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The jobs, in order.
+    pub jobs: Vec<JobOutcome>,
+    /// The disks below.
+    pub disks: Vec<DiskOutcome>,
+}
+
+impl Outcome {
+    /// True when a job ended early because something went wrong.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.jobs.iter().any(|job| job.trouble.is_some())
+    }
+
+    /// Bytes and requests of all jobs, reads and writes and trims.
+    #[must_use]
+    pub fn totals(&self) -> (u64, u64) {
+        let sides = self.jobs.iter().flat_map(|job| &job.tally.sides);
+        sides.fold((0, 0), |(bytes, requests), side| {
+            (bytes + side.bytes, requests + side.requests)
+        })
+    }
+
+    /// The jobs of each group that asks for it become one.
+    #[must_use]
+    pub fn grouped(mut self) -> Self {
+        let mut jobs: Vec<JobOutcome> = Vec::new();
+        for job in self.jobs {
+            let group = jobs.iter_mut().find(|other| {
+                other.group == job.group && other.job.group_reporting && job.job.group_reporting
+            });
+            match group {
+                None => jobs.push(job),
+                Some(group) => {
+                    group.jobs += job.jobs;
+                    group.tally.merge(&job.tally);
+                    group.trouble = group.trouble.take().or(job.trouble);
+                    group.ended_unix_s = group.ended_unix_s.max(job.ended_unix_s);
+                }
+            }
+        }
+        self.jobs = jobs;
+        self
+    }
+}
+
+/// What a disk did between two looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DiskCounts {
+    /// Reads and writes that were completed.
+    pub ios: [u64; 2],
+    /// Those that were merged into others.
+    pub merges: [u64; 2],
+    /// Their time, added up, ms.
+    pub ticks_ms: [u64; 2],
+    /// The time of all requests, added up, ms.
+    pub queue_ms: u64,
+    /// The share of the time in which there was something to do, percent.
+    pub util: f64,
+}
+
+impl DiskOutcome {
+    /// The differences.
+    #[must_use]
+    pub fn counts(&self) -> DiskCounts {
+        let (before, after) = (&self.before, &self.after);
+        let pair = |of: fn(&ugeom_format::diskstats::Requests) -> u64| {
+            [
+                of(&after.reads).saturating_sub(of(&before.reads)),
+                of(&after.writes).saturating_sub(of(&before.writes)),
+            ]
+        };
+        let busy_ms = after.busy_ms.saturating_sub(before.busy_ms);
+        DiskCounts {
+            ios: pair(|requests| requests.completed),
+            merges: pair(|requests| requests.merged),
+            ticks_ms: pair(|requests| requests.time_ms),
+            queue_ms: after.queue_ms.saturating_sub(before.queue_ms),
+            util: (100.0 * busy_ms as f64 / self.elapsed_ms.max(1) as f64).min(100.0),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a worker counts, and how the counts of several become one.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use ugeom_machine::cpu::Usage;
+use ugeom_measure::Histogram;
+
+/// What happened with the requests of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Side {
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Requests that ended well.
+    pub requests: u64,
+    /// Those that were shorter than asked for.
+    pub short: u64,
+    /// From when a request was taken up until it was handed over, ns.
+    pub slat: Histogram,
+    /// From then until it ended, ns.
+    pub clat: Histogram,
+    /// From when it was due until it ended, ns.
+    pub lat: Histogram,
+    /// How long requests of this kind were made, ns.
+    pub runtime_ns: u64,
+    /// Bandwidth in KiB/s, a value each half second.
+    pub bw: Samples,
+    /// Requests a second, as often.
+    pub iops: Samples,
+}
+
+/// Figures that were looked at now and then.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// All values.
+    pub values: Vec<f64>,
+    /// What other jobs add to the mean when they are reported together.
+    pub others_mean: f64,
+}
+
+impl Samples {
+    /// The smallest and the largest; 0 when there are none.
+    #[must_use]
+    pub fn ends(&self) -> (u64, u64) {
+        let min = self.values.iter().copied().reduce(f64::min);
+        let max = self.values.iter().copied().reduce(f64::max);
+        (min.unwrap_or(0.0) as u64, max.unwrap_or(0.0) as u64)
+    }
+
+    fn own_mean(&self) -> f64 {
+        match self.values.len() {
+            0 => 0.0,
+            n => self.values.iter().sum::<f64>() / n as f64,
+        }
+    }
+
+    /// The mean; of jobs together, the sum of their means.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.own_mean() + self.others_mean
+    }
+
+    /// The standard deviation (n - 1 below the line, as fio's).
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        let n = self.values.len();
+        if n < 2 {
+            return 0.0;
+        }
+        let mean = self.own_mean();
+        let squares: f64 = self.values.iter().map(|value| (value - mean).powi(2)).sum();
+        (squares / (n - 1) as f64).sqrt()
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let sum = self.mean() + other.mean();
+        self.values.extend_from_slice(&other.values);
+        self.others_mean = sum - self.own_mean();
+    }
+}
+
+impl Side {
+    fn merge(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.requests += other.requests;
+        self.short += other.short;
+        self.slat.merge(&other.slat);
+        self.clat.merge(&other.clat);
+        self.lat.merge(&other.lat);
+        self.runtime_ns = self.runtime_ns.max(other.runtime_ns);
+        self.bw.merge(&other.bw);
+        self.iops.merge(&other.iops);
+    }
+}
+
+/// All that one worker counts.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Reads, writes, trims.
+    pub sides: [Side; 3],
+    /// Latencies of fsync and fdatasync, ns.
+    pub syncs: Histogram,
+    /// Requests by how many were in flight: 1, 2, 4, 8, 16, 32, 64 and more.
+    pub depths: [u64; 7],
+    /// Calls by how many requests they handed over: 0, to 4, to 8, 16, 32, 64, more.
+    pub submits: [u64; 7],
+    /// Calls by how many requests they brought back, likewise.
+    pub completes: [u64; 7],
+    /// CPU time and context switches.
+    pub usage: Usage,
+    /// How long the job worked, ns.
+    pub elapsed_ns: u64,
+}
+
+impl Tally {
+    /// A request is handed over as one of `in_flight`.
+    #[inline]
+    pub fn depth(&mut self, in_flight: u32) {
+        self.depths[(in_flight.max(1).ilog2() as usize).min(6)] += 1;
+    }
+
+    /// The place of a number of requests in [`Tally::submits`].
+    #[inline]
+    #[must_use]
+    pub fn batch(count: usize) -> usize {
+        match count {
+            0 => 0,
+            1..=4 => 1,
+            5..=8 => 2,
+            9..=16 => 3,
+            17..=32 => 4,
+            33..=64 => 5,
+            _ => 6,
+        }
+    }
+
+    /// Adds what another job of the same group counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.sides.iter_mut().zip(&other.sides) {
+            mine.merge(theirs);
+        }
+        self.syncs.merge(&other.syncs);
+        let maps = [
+            (&mut self.depths, &other.depths),
+            (&mut self.submits, &other.submits),
+            (&mut self.completes, &other.completes),
+        ];
+        for (mine, theirs) in maps {
+            mine.iter_mut()
+                .zip(theirs)
+                .for_each(|(mine, theirs)| *mine += theirs);
+        }
+        self.usage = self.usage.plus(&other.usage);
+        self.elapsed_ns += other.elapsed_ns;
+    }
+}
+
+/// What a worker lets others see while it works.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Bytes done: read, written, trimmed.
+    pub bytes: [AtomicU64; 3],
+    /// Requests done.
+    pub requests: [AtomicU64; 3],
+    /// See [`Phase`].
+    phase: AtomicU8,
+    /// Bytes that will be done in all, as far as is known.
+    pub goal_bytes: AtomicU64,
+}
+
+/// Where a worker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Getting ready, or waiting for its start.
+    Waiting = 0,
+    /// Working, and nothing is counted yet.
+    Ramping = 1,
+    /// Working.
+    Running = 2,
+    /// Reading back.
+    Verifying = 3,
+    /// Done.
+    Ended = 4,
+}
+
+impl Live {
+    /// Where the worker is.
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Waiting,
+            1 => Phase::Ramping,
+            2 => Phase::Running,
+            3 => Phase::Verifying,
+            _ => Phase::Ended,
+        }
+    }
+
+    /// The worker goes on.
+    pub fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+    }
+
+    /// Requests of a kind have been done; for the one worker.
+    #[inline]
+    pub fn add(&self, kind: usize, bytes: u64) {
+        let add = |counter: &AtomicU64, more| counter.store(counter.load(Relaxed) + more, Relaxed);
+        add(&self.bytes[kind], bytes);
+        add(&self.requests[kind], 1);
+    }
+
+    /// Bytes and requests of all kinds so far.
+    pub fn totals(&self) -> [(u64, u64); 3] {
+        [0, 1, 2].map(|kind| {
+            (
+                self.bytes[kind].load(Relaxed),
+                self.requests[kind].load(Relaxed),
+            )
+        })
+    }
+}

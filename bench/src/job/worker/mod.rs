@@ -1,0 +1,633 @@
+//! One job at work, in a thread of its own.
+//!
+//! ```text
+//!   fill:    place -> content -> door.submit      until `iodepth` are in flight
+//!            door.flush                           once for what came back together
+//!   collect: door.reap -> latencies, counts       sleeping in door.wait when there is nothing
+//! ```
+//!
+//! The clock is read three times a round and not for each request: before a batch is made up, after
+//! it has been handed over, and when requests have come back. That is what makes a request cheap;
+//! it also means that requests of one batch share their stamps.
+
+mod logs;
+mod pace;
+mod read_back;
+mod written;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use ugeom_engine::Errno;
+use ugeom_machine::clock;
+use ugeom_machine::cpu::Usage;
+
+use super::content::{Content, Label};
+use super::door::{Door, Event, Kind, Request};
+use super::places::{Place, Places, Region};
+use super::settings::{Job, READ, TRIM, Verify, WRITE};
+use super::tally::{Live, Phase, Tally};
+pub use logs::Logs;
+use pace::Pace;
+use written::Written;
+
+/// How long a worker sleeps at the most before it looks whether it should stop, ms.
+const NAP_MS: u64 = 200;
+
+/// What a worker needs to know.
+pub struct Task<'a> {
+    /// The job.
+    pub job: &'a Job,
+    /// Where it works.
+    pub regions: &'a [Region],
+    /// Its number among all, from 0.
+    pub number: u32,
+    /// Where its random numbers begin.
+    pub seed: u64,
+    /// Requests are handed over and end in the same call: there is no time between.
+    pub blocking: bool,
+    /// What others see of it.
+    pub live: &'a Live,
+    /// It should end.
+    pub stop: &'a AtomicBool,
+}
+
+/// What went wrong with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The number of the error, as errno(3) has it.
+    pub errno: i32,
+    /// What, where, and why.
+    pub message: String,
+}
+
+/// What a worker has done.
+pub struct Done {
+    /// The counts.
+    pub tally: Tally,
+    /// The logs that were asked for.
+    pub logs: Option<Logs>,
+    /// Why it ended early.
+    pub trouble: Option<Trouble>,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    request: Request,
+    number: u16,
+    /// When the request was due.
+    due: u64,
+    /// When its batch was begun, and handed over.
+    begun: u64,
+    issued: u64,
+}
+
+const NO_REQUEST: Request = Request {
+    kind: Kind::Sync,
+    file: 0,
+    offset: 0,
+    length: 0,
+};
+
+/// A worker.
+pub struct Worker<'a, D> {
+    task: &'a Task<'a>,
+    door: D,
+    places: Places,
+    content: Content,
+    pace: Option<Pace>,
+    rng: fastrand::Rng,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    queued: Vec<u32>,
+    events: Vec<Event>,
+    tally: Tally,
+    logs: Option<Logs>,
+    written: Option<Written>,
+    trouble: Option<Trouble>,
+    limits: Limits,
+    /// To be made before any other request.
+    next_up: Option<Request>,
+    /// Nothing is to be made before.
+    not_before: Option<u64>,
+    draining: bool,
+    finished: bool,
+    counting: bool,
+    started: u64,
+    usage_at_start: Usage,
+    writes_since_sync: u32,
+    since_thought: u32,
+    write_number: u64,
+}
+
+struct Limits {
+    bytes_left: u64,
+    requests_left: u64,
+    ramp_end: u64,
+    runtime_ticks: u64,
+    end: u64,
+}
+
+impl<'a, D: Door> Worker<'a, D> {
+    /// A worker that is ready to begin.
+    #[must_use]
+    pub fn new(task: &'a Task<'a>, mut door: D) -> Self {
+        let job = task.job;
+        let mut seeds = fastrand::Rng::with_seed(task.seed);
+        let mut content = Content::new(job, seeds.u64(..), task.number as u16);
+        let slots = slots(job);
+        for slot in 0..slots {
+            content.prepare(door.buffer(slot));
+        }
+        let whole: u64 = task.regions.iter().map(|region| region.length).sum();
+        let bytes = job.io_size.map_or(whole, |size| size.of(whole));
+        let bytes = if job.time_based {
+            u64::MAX
+        } else {
+            bytes.saturating_mul(job.loops)
+        };
+        task.live.goal_bytes.store(bytes, Relaxed);
+        let writes = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
+        Self {
+            task,
+            door,
+            places: Places::new(job, task.regions, seeds.u64(..)),
+            content,
+            pace: Pace::new(job, seeds.u64(..)),
+            rng: seeds,
+            slots: vec![
+                Slot {
+                    request: NO_REQUEST,
+                    number: 0,
+                    due: 0,
+                    begun: 0,
+                    issued: 0,
+                };
+                slots as usize
+            ],
+            free: (0..slots).rev().collect(),
+            queued: Vec::with_capacity(slots as usize),
+            events: Vec::with_capacity(slots as usize),
+            tally: Tally::default(),
+            logs: Logs::of(job),
+            written: writes.then(Written::default),
+            trouble: None,
+            limits: Limits {
+                bytes_left: bytes,
+                requests_left: if job.number_ios == 0 {
+                    u64::MAX
+                } else {
+                    job.number_ios
+                },
+                ramp_end: 0,
+                runtime_ticks: clock::ns_to_ticks(job.runtime_ns),
+                end: u64::MAX,
+            },
+            next_up: None,
+            not_before: None,
+            draining: false,
+            finished: false,
+            counting: false,
+            started: 0,
+            usage_at_start: Usage::default(),
+            writes_since_sync: 0,
+            since_thought: 0,
+            write_number: 0,
+        }
+    }
+
+    /// Does the job.
+    pub fn run(mut self) -> Done {
+        let now = clock::ticks();
+        let ramp = clock::ns_to_ticks(self.task.job.ramp_time_ns);
+        self.limits.ramp_end = now + ramp;
+        if let Some(pace) = &mut self.pace {
+            pace.start(now);
+        }
+        self.task.live.enter(Phase::Ramping);
+        if ramp == 0 {
+            self.start_counting(now);
+        }
+        self.work();
+        if self.trouble.is_none() {
+            self.end_sync();
+        }
+        self.note_elapsed();
+        if self.trouble.is_none() && !self.task.stop.load(Relaxed) {
+            self.read_back();
+        }
+        self.tally.usage = Usage::of_thread().since(&self.usage_at_start);
+        let end_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
+        for (_, log) in self.logs.iter_mut().flat_map(Logs::each) {
+            log.close(end_ns);
+        }
+        self.task.live.enter(Phase::Ended);
+        Done {
+            tally: self.tally,
+            logs: self.logs,
+            trouble: self.trouble,
+        }
+    }
+
+    /// What happened until now was for warming up.
+    fn start_counting(&mut self, now: u64) {
+        self.tally = Tally::default();
+        self.logs = Logs::of(self.task.job);
+        self.counting = true;
+        self.started = now;
+        self.usage_at_start = Usage::of_thread();
+        if self.limits.runtime_ticks > 0 {
+            self.limits.end = now + self.limits.runtime_ticks;
+        }
+        self.task.live.enter(Phase::Running);
+    }
+
+    fn note_elapsed(&mut self) {
+        let elapsed_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
+        self.tally.elapsed_ns = elapsed_ns;
+        for side in &mut self.tally.sides {
+            if side.requests > 0 {
+                side.runtime_ns = elapsed_ns.max(1);
+            }
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        (self.slots.len() - self.free.len()) as u32
+    }
+
+    fn work(&mut self) {
+        loop {
+            let now = clock::ticks();
+            self.look_at_the_clock(now);
+            self.fill(now);
+            if self.in_flight() == 0 {
+                if self.finished {
+                    return;
+                }
+                self.sleep_until_due();
+                continue;
+            }
+            self.collect();
+        }
+    }
+
+    #[inline]
+    fn look_at_the_clock(&mut self, now: u64) {
+        if !self.counting && now >= self.limits.ramp_end {
+            self.start_counting(now);
+        }
+        if now >= self.limits.end || self.task.stop.load(Relaxed) {
+            self.finished = true;
+        }
+    }
+
+    fn sleep_until_due(&mut self) {
+        let Some(due) = self.not_before else {
+            return;
+        };
+        let ns = clock::ticks_to_ns(due.saturating_sub(clock::ticks()));
+        std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000)));
+    }
+
+    /// Makes requests until enough are in flight, and hands them over.
+    fn fill(&mut self, now: u64) {
+        if self.draining {
+            if self.in_flight() > self.task.job.iodepth_low {
+                return;
+            }
+            self.draining = false;
+        }
+        self.not_before = self.not_before.filter(|until| *until > now);
+        let batch = self.task.job.iodepth_batch as usize;
+        while !self.finished && self.not_before.is_none() {
+            let Some(&slot) = self.free.last() else {
+                self.draining = self.task.job.iodepth_low > 0;
+                break;
+            };
+            let Some((request, due)) = self.next_request(now) else {
+                break;
+            };
+            self.free.pop();
+            self.make(slot, request, due, now);
+            if batch > 0 && self.queued.len() >= batch {
+                self.hand_over();
+            }
+        }
+        self.hand_over();
+    }
+
+    #[inline]
+    fn make(&mut self, slot: u32, request: Request, due: u64, now: u64) {
+        let mut number = 0;
+        if request.kind == Kind::Write {
+            number = self.write_number as u16;
+            self.write_number += 1;
+            let label = Label {
+                offset: request.offset,
+                number: Some(number),
+            };
+            let buffer = &mut self.door.buffer(slot)[..request.length as usize];
+            self.content.before_write(buffer, label);
+        }
+        self.slots[slot as usize] = Slot {
+            request,
+            number,
+            due,
+            begun: now,
+            issued: now,
+        };
+        self.door.submit(slot, &request);
+        self.queued.push(slot);
+    }
+
+    #[inline]
+    fn hand_over(&mut self) {
+        if self.queued.is_empty() {
+            return;
+        }
+        self.door.flush();
+        let issued = if self.task.blocking {
+            0
+        } else {
+            clock::ticks()
+        };
+        let count = self.queued.len();
+        let mut in_flight = self.in_flight() - count as u32;
+        for slot in self.queued.drain(..) {
+            let slot = &mut self.slots[slot as usize];
+            slot.issued = if self.task.blocking {
+                slot.begun
+            } else {
+                issued
+            };
+            in_flight += 1;
+            self.tally.depth(in_flight);
+        }
+        self.tally.submits[Tally::batch(count)] += 1;
+    }
+
+    /// The next request and when it is due; `None` when there is none now.
+    #[inline]
+    fn next_request(&mut self, now: u64) -> Option<(Request, u64)> {
+        if let Some(request) = self.next_up.take() {
+            return Some((request, now));
+        }
+        let kind = self.choose_kind();
+        let mut due = now;
+        if let Some(pace) = &self.pace
+            && let Some(when) = pace.due(kind)
+        {
+            if when > now {
+                self.not_before = Some(when);
+                return None;
+            }
+            due = when;
+        }
+        let place = self.next_place(kind)?;
+        let request = Request {
+            kind: [Kind::Read, Kind::Write, Kind::Trim][kind],
+            file: place.file,
+            offset: place.offset,
+            length: place.length,
+        };
+        self.after_choosing(kind, &request, now);
+        Some((request, due))
+    }
+
+    #[inline]
+    fn choose_kind(&mut self) -> usize {
+        let job = self.task.job;
+        if job.rw.trim_then_write {
+            return TRIM;
+        }
+        match job.rw.does {
+            [true, false, false] => READ,
+            [false, true, false] => WRITE,
+            [false, false, true] => TRIM,
+            does => {
+                let first = self.pace.as_ref().and_then(|pace| pace.first(does));
+                first.unwrap_or_else(|| {
+                    if self.rng.u8(0..100) < job.rwmixread {
+                        READ
+                    } else {
+                        WRITE
+                    }
+                })
+            }
+        }
+    }
+
+    /// The next place within the limits; the job is finished when there is none.
+    #[inline]
+    fn next_place(&mut self, kind: usize) -> Option<Place> {
+        let limits = &mut self.limits;
+        let mut place = None;
+        if limits.requests_left > 0 && limits.bytes_left > 0 {
+            place = self.places.next(kind).or_else(|| {
+                self.places.restart();
+                self.places.next(kind)
+            });
+        }
+        let Some(place) = place.filter(|place| u64::from(place.length) <= limits.bytes_left) else {
+            self.finished = true;
+            return None;
+        };
+        limits.bytes_left -= u64::from(place.length);
+        limits.requests_left -= 1;
+        Some(place)
+    }
+
+    /// What a request brings with it: the next one's time, a pause, a sync, the write of a trim.
+    #[inline]
+    fn after_choosing(&mut self, kind: usize, request: &Request, now: u64) {
+        let job = self.task.job;
+        if let Some(pace) = &mut self.pace {
+            pace.made(kind, request.length);
+        }
+        if job.thinktime_ns > 0 {
+            self.since_thought += 1;
+            if self.since_thought >= job.thinktime_blocks {
+                self.since_thought = 0;
+                self.not_before = Some(now + clock::ns_to_ticks(job.thinktime_ns));
+            }
+        }
+        if job.rw.trim_then_write && kind == TRIM {
+            let kind = Kind::Write;
+            self.next_up = Some(Request { kind, ..*request });
+        }
+        let every = if job.fsync > 0 {
+            job.fsync
+        } else {
+            job.fdatasync
+        };
+        if every > 0 && kind == WRITE {
+            self.writes_since_sync += 1;
+            if self.writes_since_sync >= every {
+                self.writes_since_sync = 0;
+                self.next_up = Some(Request {
+                    kind: Kind::Sync,
+                    file: request.file,
+                    ..NO_REQUEST
+                });
+            }
+        }
+    }
+
+    /// Takes in what has ended; sleeps when nothing has, but not past the time of the next request.
+    fn collect(&mut self) {
+        let job = self.task.job;
+        let wanted = job.iodepth_batch_complete_min.clamp(1, self.in_flight()) as usize;
+        let mut events = std::mem::take(&mut self.events);
+        let mut timed_out = false;
+        loop {
+            self.door.reap(&mut events);
+            if events.len() >= wanted || timed_out {
+                break;
+            }
+            let nap_ns = match self.not_before {
+                Some(due) => clock::ticks_to_ns(due.saturating_sub(clock::ticks())),
+                None => NAP_MS * 1_000_000,
+            };
+            timed_out = self.not_before.is_some();
+            let nap = Duration::from_nanos(nap_ns.min(NAP_MS * 1_000_000));
+            if let Err(error) = self.door.wait(Some(nap)) {
+                self.give_up(&error);
+                break;
+            }
+        }
+        if !events.is_empty() {
+            self.tally.completes[Tally::batch(events.len())] += 1;
+            let now = clock::ticks();
+            for event in events.drain(..) {
+                self.account(event, now);
+            }
+        }
+        self.events = events;
+    }
+
+    /// The system does not answer any more: what is in flight will not be waited for.
+    #[cold]
+    fn give_up(&mut self, error: &io::Error) {
+        self.trouble.get_or_insert(Trouble {
+            errno: error.raw_os_error().unwrap_or(5),
+            message: format!("waiting for requests: {error}"),
+        });
+        self.finished = true;
+        self.free = (0..self.slots.len() as u32).collect();
+    }
+
+    #[inline]
+    fn account(&mut self, event: Event, now: u64) {
+        let slot = self.slots[event.slot as usize];
+        self.free.push(event.slot);
+        let bytes = match event.result {
+            Ok(bytes) => bytes,
+            Err(errno) => return self.failed(&slot.request, errno),
+        };
+        let kind = match slot.request.kind {
+            Kind::Read => READ,
+            Kind::Write => WRITE,
+            Kind::Trim => TRIM,
+            Kind::Sync => {
+                let ns = clock::ticks_to_ns(now.saturating_sub(slot.begun));
+                self.tally.syncs.record(ns);
+                return;
+            }
+        };
+        if bytes < u64::from(slot.request.length) {
+            self.tally.sides[kind].short += 1;
+            if bytes == 0 {
+                return self.failed(&slot.request, Errno::IO);
+            }
+        }
+        self.record(&slot, kind, bytes, now);
+        self.task.live.add(kind, bytes);
+        if self.task.job.verify != Verify::No {
+            self.remember(event.slot, kind, &slot);
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, slot: &Slot, kind: usize, bytes: u64, now: u64) {
+        let side = &mut self.tally.sides[kind];
+        side.bytes += bytes;
+        side.requests += 1;
+        let clat_ns = clock::ticks_to_ns(now.saturating_sub(slot.issued));
+        let lat_ns = clock::ticks_to_ns(now.saturating_sub(slot.due));
+        side.clat.record(clat_ns);
+        side.lat.record(lat_ns);
+        let mut slat_ns = None;
+        if !self.task.blocking {
+            let ns = clock::ticks_to_ns(slot.issued.saturating_sub(slot.begun));
+            side.slat.record(ns);
+            slat_ns = Some(ns);
+        }
+        if self.counting
+            && let Some(logs) = &mut self.logs
+        {
+            let at_ns = clock::ticks_to_ns(now.saturating_sub(self.started));
+            let latencies = [slat_ns, Some(clat_ns), Some(lat_ns)];
+            logs.add(at_ns, kind, slot.request.length, latencies);
+        }
+    }
+
+    /// Keeps what was written in mind; checks what was read by a job that only reads.
+    fn remember(&mut self, index: u32, kind: usize, slot: &Slot) {
+        let place = Place {
+            file: slot.request.file,
+            offset: slot.request.offset,
+            length: slot.request.length,
+        };
+        match (kind, &mut self.written) {
+            (WRITE, Some(written)) => written.add(place, slot.number),
+            (TRIM, Some(written)) => written.forget(place),
+            (READ, _) if !self.task.job.rw.does[WRITE] => self.check(index, place, None),
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, request: &Request, errno: Errno) {
+        self.finished = true;
+        let story = self.door.explain();
+        let name = &self.task.regions[request.file as usize].name;
+        let doing = match request.kind {
+            Kind::Read => "reading",
+            Kind::Write => "writing",
+            Kind::Trim => "trimming",
+            Kind::Sync => "syncing",
+        };
+        let Request { offset, length, .. } = request;
+        let why = story.unwrap_or_else(|| io::Error::from(errno).to_string());
+        self.trouble.get_or_insert(Trouble {
+            errno: errno.raw_os_error(),
+            message: format!("{doing} {length} bytes at offset {offset} of {name}: {why}"),
+        });
+    }
+
+    /// `end_fsync`.
+    fn end_sync(&mut self) {
+        if !self.task.job.end_fsync || !self.task.job.rw.does[WRITE] {
+            return;
+        }
+        for file in 0..self.task.regions.len() as u32 {
+            let request = Request { file, ..NO_REQUEST };
+            if let Some(slot) = self.free.pop() {
+                let now = clock::ticks();
+                self.make(slot, request, now, now);
+                self.hand_over();
+            }
+            while self.in_flight() > 0 {
+                self.collect();
+            }
+        }
+    }
+}
+
+/// How many requests a worker has in flight at the most.
+#[must_use]
+pub fn slots(job: &Job) -> u32 {
+    if job.is_sync() { 1 } else { job.iodepth }
+}

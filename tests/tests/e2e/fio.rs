@@ -1,0 +1,215 @@
+//! `ugeom run` beside fio: the same JSON, blocks that each can check for the other, and errors.
+
+use crate::run::{other, ugeom};
+use serde_json::Value;
+use std::path::Path;
+
+fn fio_and_ugeom_json(fio: &Path, arguments: &[String]) -> (Value, Value) {
+    let mut arguments = arguments.to_vec();
+    arguments.push("--output-format=json".to_owned());
+    let theirs = other(fio, &arguments);
+    let ours = ugeom(&[&["run".to_owned()], &arguments[..]].concat());
+    assert_eq!(ours.code, 0, "{}", ours.stderr);
+    let theirs = String::from_utf8(theirs).expect("UTF-8");
+    // fio puts notes before its JSON.
+    let theirs = &theirs[theirs.find('{').expect("an object")..];
+    (
+        serde_json::from_str(theirs).expect("JSON of fio"),
+        serde_json::from_str(&ours.text()).expect("JSON of ugeom"),
+    )
+}
+
+/// Every key of `theirs` is in `ours`, with a value of the same type; `ours` has no others but
+/// those named.
+fn same_keys(path: &str, theirs: &Value, ours: &Value, extra: &[&str]) {
+    match (theirs, ours) {
+        (Value::Object(theirs), Value::Object(ours)) => {
+            for (key, value) in theirs {
+                let path = format!("{path}.{key}");
+                let found = ours.get(key).unwrap_or_else(|| panic!("{path} is missing"));
+                if key != "job options" && key != "global options" {
+                    same_keys(&path, value, found, extra);
+                }
+            }
+            for key in ours.keys().filter(|key| !theirs.contains_key(*key)) {
+                assert!(
+                    extra.contains(&key.as_str()),
+                    "{path}.{key} is not one of fio's"
+                );
+            }
+        }
+        (Value::Array(theirs), Value::Array(ours)) => {
+            if let (Some(theirs), Some(ours)) = (theirs.first(), ours.first()) {
+                same_keys(&format!("{path}[]"), theirs, ours, extra);
+            }
+        }
+        (Value::Number(theirs), Value::Number(ours)) => {
+            assert_eq!(
+                theirs.is_f64(),
+                ours.is_f64(),
+                "{path}: {theirs} and {ours}"
+            );
+        }
+        _ => {
+            let kind = |value: &Value| (value.is_string(), value.is_number());
+            assert_eq!(kind(theirs), kind(ours), "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_json_has_the_keys_and_types_of_fio() {
+    let Some(fio) = ugeom_testkit::program("the_json_has_the_keys_and_types_of_fio", "fio") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = format!("--filename={}", folder.path().join("f").display());
+    for job in [
+        "--name=a --rw=read --bs=4k --size=2m",
+        "--name=a --rw=randrw --bs=4k --size=2m --ioengine=io_uring --iodepth=8",
+        "--name=a --rw=write --bs=64k --size=4m --fsync=4 --numjobs=2 --group_reporting",
+        "--name=global --bs=4k --name=a --rw=randwrite --size=1m --description=text",
+    ] {
+        let mut arguments: Vec<String> = job.split(' ').map(ToOwned::to_owned).collect();
+        arguments.push(file.clone());
+        let (theirs, ours) = fio_and_ugeom_json(Path::new(&fio), &arguments);
+        // Newer versions of fio write job_start, too.
+        same_keys(job, &theirs, &ours, &["job_start"]);
+        let (theirs, ours) = (&theirs["jobs"][0], &ours["jobs"][0]);
+        if !job.contains("randrw") {
+            for kind in ["read", "write"] {
+                for key in ["io_bytes", "io_kbytes", "total_ios"] {
+                    assert_eq!(theirs[kind][key], ours[kind][key], "{job}: {kind}.{key}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_checks_the_blocks_that_the_other_wrote() {
+    let Some(fio) = ugeom_testkit::program("each_checks_the_blocks_that_the_other_wrote", "fio")
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("f");
+    let file = format!("--filename={}", path.display());
+    for verify in [
+        "--verify=crc32c",
+        "--verify=pattern --verify_pattern=0xdeadbeef%o\"ab\"-12",
+    ] {
+        let verify: Vec<&str> = verify.split(' ').collect();
+        let write = ["--name=w", "--rw=randwrite", "--size=1m", "--bs=4k", &file];
+        let read = ["--name=r", "--rw=read", "--size=1m", "--bs=4k", &file];
+        let run = |arguments: &[&str]| ugeom(&[&["run"], arguments].concat());
+
+        let wrote = run(&[&write[..], &verify].concat());
+        assert_eq!(wrote.code, 0, "{}", wrote.stderr);
+        other(&fio, &[&read[..], &verify].concat());
+
+        other(&fio, &[&write[..], &verify, &["--do_verify=0"]].concat());
+        let checked = run(&[&read[..], &verify].concat());
+        assert_eq!(checked.code, 0, "{}", checked.stderr);
+
+        let mut bytes = std::fs::read(&path).expect("the file");
+        bytes[9000] ^= 1;
+        std::fs::write(&path, bytes).expect("the file");
+        let damaged = run(&[&read[..], &verify].concat());
+        assert_eq!(damaged.code, 1);
+        for word in ["offset", "expected", "found", &path.display().to_string()] {
+            assert!(damaged.stderr.contains(word), "{word}: {}", damaged.stderr);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_told_with_its_reason_and_the_right_exit_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("typo.fio"), "[a]\nrw=read\niodpeth=4\n").expect("a job file");
+    std::fs::write(path("circle.fio"), "[a]\ninclude circle.fio\n").expect("a job file");
+    let new = format!("--filename={}", path("new"));
+    let typo = path("typo.fio");
+    let circle = path("circle.fio");
+    for (arguments, code, words) in [
+        (
+            vec![typo.as_str()],
+            2,
+            "typo.fio:3: there is no option `iodpeth`; did you mean `iodepth`?",
+        ),
+        (vec![circle.as_str()], 2, "includes go in a circle"),
+        (vec!["--name=a", "--bs="], 2, "bs needs a value"),
+        (vec!["--name=a", "--rw=read", &new], 2, "size=SIZE"),
+        (
+            vec!["--name=a", "--filename=md:1m", "--size=2m"],
+            1,
+            "past the end of md0",
+        ),
+        (
+            vec!["--name=a", "--filename=md:1m | nop:rfail=100%"],
+            1,
+            "reading 4096 bytes at offset 0",
+        ),
+        (vec!["--name=a", "--filename=md:64mm"], 2, "64mm"),
+    ] {
+        let ended = ugeom(&[&["run"], &arguments[..]].concat());
+        assert_eq!(ended.code, code, "{arguments:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(words),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_disk_with_a_table_is_not_written_to_without_destroy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    std::fs::File::create(&image)
+        .and_then(|file| file.set_len(4 << 20))
+        .expect("an image");
+    let name = image.display().to_string();
+    ugeom(&["part", "create", "-s", "gpt", &name]).text();
+    let file = format!("--filename={name}");
+    let write = ["run", "--name=a", "--rw=write", "--size=1m", &file];
+    let refused = ugeom(&write);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.contains("carries a GPT"),
+        "{}",
+        refused.stderr
+    );
+    let done = ugeom(&[&write[..], &["--destroy"]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+#[test]
+fn logs_have_the_lines_of_fio() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prefix = folder.path().join("l").display().to_string();
+    let ended = ugeom(&[
+        "run",
+        "--name=a",
+        "--filename=md:1m",
+        "--rw=write",
+        "--bs=64k",
+        &format!("--write_lat_log={prefix}"),
+        &format!("--write_bw_log={prefix}"),
+        &format!("--write_iops_log={prefix}"),
+    ]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    for part in ["clat", "lat", "bw", "iops"] {
+        let text = std::fs::read_to_string(format!("{prefix}_{part}.1.log")).expect("a log");
+        assert_eq!(text.lines().count(), 16, "{part}");
+        for line in text.lines() {
+            let fields: Vec<&str> = line.split(", ").collect();
+            assert_eq!(
+                (fields.len(), &fields[2..]),
+                (5, &["1", "65536", "0"][..]),
+                "{line}"
+            );
+        }
+    }
+}

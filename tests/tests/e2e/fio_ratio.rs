@@ -1,0 +1,103 @@
+//! Do fio and `ugeom run` get the same out of the same jobs? Interleaved, in both orders, with the
+//! 95 % interval of the ratio of their rates and of the CPU time that a request costs.
+//!
+//! It measures, and so is not one of the tests that always run:
+//!
+//! ```text
+//! cargo test --release -p ugeom-tests --test e2e -- --ignored --nocapture fio_ratio
+//! ```
+
+use crate::run::{UGEOM, command, run};
+use serde_json::Value;
+use std::path::Path;
+use ugeom_measure::ratio::log_ratio_paired;
+
+/// Rounds, each of which runs both programs once.
+const ROUNDS: usize = 12;
+/// The agreement that a ratio of rates is held against.
+const AGREE: (f64, f64) = (0.9, 1.1);
+
+/// Jobs, and whether the same work must come out at the same rate: a difference that is meant is
+/// printed and not judged.
+const JOBS: [(&str, bool); 5] = [
+    (
+        "--rw=randread --bs=4k --direct=1 --ioengine=io_uring --iodepth=32",
+        false,
+    ),
+    (
+        "--rw=randread --bs=4k --direct=0 --ioengine=io_uring --iodepth=32",
+        false,
+    ),
+    ("--rw=randread --bs=4k --direct=0 --ioengine=psync", false),
+    ("--rw=randread --bs=4k --direct=1 --ioengine=psync", true),
+    (
+        "--rw=randrw --bs=16k --direct=1 --ioengine=io_uring --iodepth=8 --rate_iops=500",
+        true,
+    ),
+];
+
+/// Requests a second, and ns of CPU time a request in user space and in all.
+fn figures(program: &Path, first: &[&str], arguments: &[String]) -> [f64; 3] {
+    let words = first.iter().map(ToString::to_string);
+    let all: Vec<String> = words.chain(arguments.iter().cloned()).collect();
+    let ended = run(command(program, &all), b"");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let text = ended.text();
+    let json: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("JSON");
+    let job = &json["jobs"][0];
+    let of = |kind: &str, key: &str| job[kind][key].as_f64().unwrap_or(0.0);
+    let requests = of("read", "total_ios") + of("write", "total_ios");
+    let rate = of("read", "iops") + of("write", "iops");
+    let elapsed_ns = job["job_runtime"].as_f64().unwrap_or(0.0) * 1e6;
+    let cpu = |key: &str| job[key].as_f64().unwrap_or(0.0) / 100.0 * elapsed_ns / requests;
+    [rate, cpu("usr_cpu"), cpu("usr_cpu") + cpu("sys_cpu")]
+}
+
+#[test]
+#[ignore = "it measures for two minutes; run it alone, on a quiet machine"]
+fn fio_ratio_of_the_same_jobs() {
+    let Some(fio) = ugeom_testkit::program("fio_ratio_of_the_same_jobs", "fio") else {
+        return;
+    };
+    let folder = tempfile::tempdir_in(".").expect("a folder");
+    let file = folder.path().join("f");
+    let mut outside = Vec::new();
+    for (job, judged) in JOBS {
+        let mut arguments: Vec<String> = job.split(' ').map(ToOwned::to_owned).collect();
+        arguments.extend([
+            "--name=ratio".to_owned(),
+            format!("--filename={}", file.display()),
+            "--size=256m".to_owned(),
+            "--norandommap".to_owned(),
+            "--time_based".to_owned(),
+            "--runtime=1".to_owned(),
+            "--invalidate=0".to_owned(),
+            "--output-format=json".to_owned(),
+        ]);
+        let theirs = |arguments: &[String]| figures(Path::new(&fio), &[], arguments);
+        let ours = |arguments: &[String]| figures(Path::new(UGEOM), &["run"], arguments);
+        // The file is made, and in the cache, before the first round.
+        ours(&arguments);
+        let mut pairs = Vec::new();
+        for round in 0..ROUNDS {
+            pairs.push(if round % 2 == 0 {
+                let ours = ours(&arguments);
+                (ours, theirs(&arguments))
+            } else {
+                let theirs = theirs(&arguments);
+                (ours(&arguments), theirs)
+            });
+        }
+        println!("{job}");
+        for (index, name) in ["requests/s", "user ns", "CPU ns"].into_iter().enumerate() {
+            let ours: Vec<f64> = pairs.iter().map(|pair| pair.0[index].max(1.0)).collect();
+            let theirs: Vec<f64> = pairs.iter().map(|pair| pair.1[index].max(1.0)).collect();
+            let ratio = log_ratio_paired(&ours, &theirs, 0.95).expect("rounds that vary");
+            println!("  {name:<11} ugeom/fio {}", ratio.interval);
+            if index == 0 && judged && !ratio.interval.lies_within(AGREE.0, AGREE.1) {
+                outside.push(job);
+            }
+        }
+    }
+    assert!(outside.is_empty(), "they do not agree: {outside:?}");
+}

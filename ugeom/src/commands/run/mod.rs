@@ -1,0 +1,218 @@
+//! `ugeom run`: fio's job files and command line.
+
+mod watch;
+
+use crate::failure::{Reported, Usage};
+use crate::output;
+use anyhow::{Context, Result};
+use clap::{Args, CommandFactory, Parser};
+use std::fs;
+use std::io;
+use std::path::Path;
+use ugeom_bench::job::{
+    self, Arguments, Environment, Job, JobError, Loader, Outcome, Understood, options,
+    output as text,
+};
+use watch::Terminal;
+
+const LONG_ABOUT: &str = "\
+Runs fio's jobs: job files, or the same settings as arguments. A target (--filename) is a file, a \
+block device, or a stack such as 'md:1g | nop:delay=1ms'. What is printed is what fio prints, as \
+text or as JSON.
+
+Options of jobs are fio's (--cmdhelp lists them, --cmdhelp=NAME describes one). Besides there are:
+
+  --output=FILE            write the result there
+  --output-format=FORMAT   normal, json or json+; several with commas
+  --eta=WHEN               draw a line of progress: auto, always, never
+  --status-interval=TIME   print that line each TIME, for logs
+  --section=NAME           only these jobs of a job file
+  --parse-only             understand the jobs and run none
+  --destroy                write to what carries a partition table or a file system, or is mounted
+
+A job file that is not understood, an unknown option and a missing value are told with file, line \
+and the nearest name; settings without an effect are said.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom run jobs.fio
+  ugeom run --name=a --rw=randread --bs=4k --size=256m --direct=1 --ioengine=io_uring --iodepth=32
+  ugeom run --name=slow --filename='md:64m | nop:delay=1ms' --rw=randrw --runtime=5 --time_based
+  ugeom run --name=w --rw=write --size=64m --verify=crc32c --output-format=json";
+
+/// Run fio's jobs, on files, block devices and stacks
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Run {
+    /// Job files, and options as fio has them: --name=x --rw=randread ...
+    #[arg(
+        value_name = "JOBFILE|--OPTION",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true
+    )]
+    arguments: Vec<String>,
+}
+
+/// The command by itself, for its help where clap does not see that it is asked for.
+#[derive(Parser)]
+#[command(name = "ugeom run", bin_name = "ugeom run")]
+struct Alone {
+    #[command(flatten)]
+    run: Run,
+}
+
+impl Run {
+    pub fn run(&self) -> Result<()> {
+        let read = job::parse_arguments(&self.arguments, &mut Files, &Process).map_err(failed)?;
+        let report = &read.report;
+        if report.help {
+            return output::print(&Alone::command().render_long_help().to_string());
+        }
+        if let Some(name) = &report.describe {
+            return output::print(&options::describe(name).map_err(failed)?);
+        }
+        let Understood { jobs, warnings } = job::understand(&read.sections).map_err(failed)?;
+        if jobs.is_empty() {
+            return Err(Usage("there is no job: name one with --name=".to_owned()).into());
+        }
+        for warning in &warnings {
+            output::warn(&output::printable(warning));
+        }
+        if report.parse_only {
+            return Ok(());
+        }
+        run_jobs(&read, &jobs)
+    }
+}
+
+fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
+    let report = &read.report;
+    let normal = report.formats.is_empty() || report.formats.iter().any(|f| f == "normal");
+    let mut head = String::new();
+    let mut group = 0;
+    for (index, job) in jobs.iter().enumerate() {
+        if index > 0 && (job.stonewall || job.new_group) {
+            group += 1;
+        }
+        head.push_str(&format!("{}\n", text::title(job, group)));
+        if job.numjobs > 1 {
+            head.push_str("...\n");
+        }
+    }
+    head.push_str(&format!(
+        "ugeom-{}\n{}\n",
+        env!("CARGO_PKG_VERSION"),
+        text::started(jobs)
+    ));
+    let to_stdout = report.output.is_none();
+    if normal && to_stdout {
+        output::print(&head)?;
+    }
+    let mut terminal = Terminal::new(report, normal && to_stdout)?;
+    let outcome = job::run(jobs, &mut terminal).map_err(failed)?;
+    terminal.clear();
+    let failures: Vec<String> = outcome.jobs.iter().filter_map(message).collect();
+    for failure in &failures {
+        output::complain(&output::printable(failure));
+    }
+    let mut result = if normal && !to_stdout {
+        head
+    } else {
+        String::new()
+    };
+    result.push_str(&written(&outcome.grouped(), &report.formats)?);
+    match &report.output {
+        Some(path) => fs::write(path, result).with_context(|| format!("writing {path}"))?,
+        None => output::print(&result)?,
+    }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Reported.into())
+    }
+}
+
+fn message(outcome: &job::JobOutcome) -> Option<String> {
+    let trouble = outcome.trouble.as_ref()?;
+    Some(format!("{}: {}", outcome.job.name, trouble.message))
+}
+
+fn written(outcome: &Outcome, formats: &[String]) -> Result<String> {
+    let mut result = String::new();
+    let default = ["normal".to_owned()];
+    let formats = if formats.is_empty() {
+        &default
+    } else {
+        formats
+    };
+    for format in formats {
+        match format.as_str() {
+            "json" => result.push_str(&text::json(outcome, false)?),
+            "json+" => result.push_str(&text::json(outcome, true)?),
+            _ => result.push_str(&text::normal(outcome)),
+        }
+    }
+    Ok(result)
+}
+
+/// What the user wrote is wrong usage, all else is work that failed.
+fn failed(error: JobError) -> anyhow::Error {
+    if error.is_usage() {
+        return Usage(output::printable(&error.to_string())).into();
+    }
+    anyhow::Error::new(error)
+}
+
+/// Job files on disk.
+struct Files;
+
+/// A job file is text that people write: one that is larger is no job file.
+const JOB_FILE_BYTES_MAX: u64 = 4 << 20;
+
+impl Loader for Files {
+    fn load(&mut self, name: &str, from: Option<&str>) -> io::Result<(String, String)> {
+        use io::Read;
+        let beside = from
+            .and_then(|from| Path::new(from).parent())
+            .map(|folder| folder.join(name));
+        let direct = Path::new(name);
+        let path = match beside {
+            Some(beside) if !direct.exists() => beside,
+            _ => direct.to_path_buf(),
+        };
+        let mut text = String::new();
+        let file = fs::File::open(&path)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        file.take(JOB_FILE_BYTES_MAX + 1)
+            .read_to_string(&mut text)?;
+        if text.len() as u64 > JOB_FILE_BYTES_MAX {
+            return Err(io::Error::other("it is larger than 4 MiB"));
+        }
+        Ok((text, path.display().to_string()))
+    }
+}
+
+/// The environment of this process.
+struct Process;
+
+impl Environment for Process {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn keyword(&self, name: &str) -> Option<String> {
+        let number = match name {
+            "pagesize" => rustix::param::page_size() as u64,
+            "ncpus" => ugeom_machine::cpu::online_cores() as u64,
+            "mb_memory" => {
+                let about = rustix::system::sysinfo();
+                (about.totalram as u64 * u64::from(about.mem_unit)) >> 20
+            }
+            _ => return None,
+        };
+        Some(number.to_string())
+    }
+}

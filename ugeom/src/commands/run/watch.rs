@@ -1,0 +1,131 @@
+//! What is shown while jobs run, and what keeps them from writing where they must not.
+
+use crate::output;
+use crate::safety;
+use anyhow::Result;
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use ugeom_bench::job::{Meaning, Progress, Report, Watcher, output as text};
+use ugeom_classes::{TargetOptions, open_target};
+
+/// How often the line is drawn.
+const DRAWN_EACH: Duration = Duration::from_millis(500);
+
+/// The line of progress on stderr, and the rules of writing.
+pub struct Terminal {
+    drawn: bool,
+    width: usize,
+    last: Instant,
+    status_each: Option<Duration>,
+    status_last: Instant,
+    destroy: bool,
+    /// Layouts are told on stdout, where fio tells them.
+    tells: bool,
+    interrupted: &'static AtomicBool,
+}
+
+impl Terminal {
+    /// Draws where somebody looks, or where it is asked for.
+    pub fn new(report: &Report, tells: bool) -> Result<Self> {
+        let now = Instant::now();
+        Ok(Self {
+            drawn: match report.eta.as_deref() {
+                Some("always") => true,
+                Some("never") => false,
+                _ => io::stderr().is_terminal(),
+            },
+            width: 0,
+            last: now,
+            status_each: report.status_interval_ns.map(Duration::from_nanos),
+            status_last: now,
+            destroy: report.destroy,
+            tells,
+            interrupted: ugeom_machine::interrupt::catch()?,
+        })
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if self.width > 0 {
+            let blank = " ".repeat(self.width);
+            let _ = write!(io::stderr(), "\r{blank}\r");
+            self.width = 0;
+        }
+    }
+}
+
+impl Watcher for Terminal {
+    fn note(&mut self, text: &str) {
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    fn laying_out(&mut self, job: &str, files: usize, bytes: u64) {
+        if self.tells {
+            let s = if files == 1 { "" } else { "s" };
+            let mib = bytes >> 20;
+            // A closed pipe ends the program when the result is printed.
+            let _ = output::print(&format!(
+                "{job}: Laying out IO file{s} ({files} file{s} / {mib}MiB)\n"
+            ));
+        }
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) {
+        if self.drawn && self.last.elapsed() >= DRAWN_EACH {
+            self.last = Instant::now();
+            let line = text::progress_line(progress);
+            let blanks = " ".repeat(self.width.saturating_sub(line.len()));
+            let _ = write!(io::stderr(), "\r{line}{blanks}");
+            self.width = line.len();
+        }
+        let due = |each: Duration| self.status_last.elapsed() >= each;
+        if self.status_each.is_some_and(due) {
+            self.status_last = Instant::now();
+            let _ = writeln!(io::stderr(), "{}", text::progress_line(progress));
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.interrupted.load(Relaxed)
+    }
+
+    fn may_write(&mut self, target: &Meaning) -> Result<(), String> {
+        if self.destroy {
+            return Ok(());
+        }
+        let said = |error: anyhow::Error| error.to_string();
+        match target {
+            Meaning::Nothing => Ok(()),
+            Meaning::Stack(text) => {
+                safety::refuse_mounted(text).map_err(said)?;
+                refuse_content(text)
+            }
+            Meaning::Paths(paths) => {
+                paths
+                    .iter()
+                    .filter(|path| path.exists())
+                    .try_for_each(|path| {
+                        let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+                        let text = quoted(&path.display().to_string());
+                        safety::refuse_mounted(&text).map_err(said)?;
+                        // What is shorter than a sector carries nothing, and is no provider.
+                        if about.is_file() && about.len() < 512 {
+                            return Ok(());
+                        }
+                        refuse_content(&text)
+                    })
+            }
+        }
+    }
+}
+
+/// A path as one word of the stack language.
+fn quoted(path: &str) -> String {
+    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn refuse_content(text: &str) -> Result<(), String> {
+    let target = open_target(text, &TargetOptions::default()).map_err(|error| error.to_string())?;
+    safety::refuse_content(&target).map_err(|error| error.to_string())
+}
