@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cached;
 pub mod devices;
 mod error;
 pub mod figure;

@@ -151,3 +151,35 @@ fn what_cannot_be_measured_is_named() {
     ugeom(&["lab", "layers", "--budget", "1s", "--full"]).failed(2);
     ugeom(&["lab", "--full", "layers"]).failed(2);
 }
+
+#[test]
+fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("data.img");
+    std::fs::write(&path, vec![7; 4 << 20]).expect("a file");
+    let file = disks::text(&path);
+    let json = disks::text(&folder.path().join("cached.json"));
+    let ended = ugeom(&["lab", "cached", "--budget", "1s", "--json", &json, &file]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    let report = ended.text();
+    for part in [
+        "THE ANSWER: A random read of 4 KiB",
+        "getnewbuf",
+        "THEN AND NOW",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let json = std::fs::read_to_string(&json).expect("the samples");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["subject"]["size_bytes"], 4 << 20);
+    assert!(std::fs::read(&path).expect("the file") == vec![7; 4 << 20]);
+    let missing = ugeom(&["lab", "cached", "--budget", "1s", "/nonexistent.img"]);
+    assert_eq!(missing.code, 1);
+    assert!(
+        missing.stderr.contains("/nonexistent.img: looking at it: "),
+        "{}",
+        missing.stderr
+    );
+    let size = ugeom(&["lab", "cached", "--size", "many", &file]);
+    assert_eq!(size.code, 2);
+}

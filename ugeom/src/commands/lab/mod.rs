@@ -2,6 +2,7 @@
 //! are their flags, one file an experiment, and in `measuring.rs` the progress, Ctrl-C and where
 //! the results go.
 
+mod cached;
 mod layers;
 mod measuring;
 mod scaling;
@@ -30,6 +31,7 @@ Examples:
   ugeom lab layers              what does GEOM cost, and each layer of it?
   ugeom lab layers disk.img     the same for your own disk or image
   ugeom lab scaling             how many requests a second, and which knob buys what?
+  ugeom lab cached              what does a cached read cost, and why?
   ugeom lab tst /dev/zero       the program of 2002";
 
 /// Measure: what does a layer cost on this machine?
@@ -52,6 +54,7 @@ pub struct Lab {
 enum Experiment {
     Layers(layers::Layers),
     Scaling(scaling::Scaling),
+    Cached(cached::Cached),
     Tst(tst::Tst),
 }
 
@@ -67,6 +70,7 @@ impl Lab {
         match &self.experiment {
             Some(Experiment::Layers(layers)) => layers.run(),
             Some(Experiment::Scaling(scaling)) => scaling.run(),
+            Some(Experiment::Cached(cached)) => cached.run(),
             Some(Experiment::Tst(tst)) => tst.run(),
             None => {
                 let options = Options {

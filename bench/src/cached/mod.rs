@@ -1,0 +1,222 @@
+//! `ugeom lab cached`: what does a cached read cost, and why?
+//!
+//! The measurement of 2006 on today's machine: reading what is in memory already, random against
+//! sequential, 4 and 16 KiB at a time, from the kernel's page cache, from a mapping, and through
+//! the cache class with a hash and with a splay tree; the same while buffers are recycled all the
+//! time; and lookups alone. `docs/lab-cached.md` is the page for users.
+
+mod findings;
+mod matrix;
+mod names;
+mod orders;
+mod page;
+mod profile;
+pub mod published;
+mod reading;
+mod steps;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use crate::BenchError;
+use crate::harness::{self, Control, Meter, Settings};
+use crate::host::{Host, TargetFacts};
+use crate::scratch::Scratch;
+use std::path::{Path, PathBuf};
+
+pub use findings::compute;
+pub use orders::Order;
+pub use page::page;
+pub use subject::{Counted, Document, EXPERIMENT, Extent, Subject};
+
+/// What the user asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The file to read; none for a temporary one.
+    pub file: Option<PathBuf>,
+    /// How much of it, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`] with a budget.
+    pub size_bytes: Option<u64>,
+    /// The time that it may take, ns; none to measure everything as precisely as it needs.
+    pub budget_ns: Option<u64>,
+    /// The seed of the order of cells; none for one of the clock.
+    pub seed: Option<u64>,
+}
+
+/// How much is read, bytes: more than processors cache.
+pub const SIZE_BYTES: u64 = 1 << 30;
+
+/// The same where the time is short, bytes.
+pub const SIZE_BYTES_SHORT: u64 = 256 << 20;
+
+/// The least that means anything, bytes.
+const SIZE_BYTES_MIN: u64 = 4 << 20;
+
+/// The memory disk of 2006's regime, bytes, and of it the cache, per cent.
+const RECYCLED_BYTES: u64 = 400 << 20;
+const RECYCLED_PERCENT: u64 = 15;
+
+/// Blocks of the large index, and of 2006's best case.
+const INDEX_BLOCKS: u64 = 256 << 10;
+const INDEX_BLOCKS_SMALL: u64 = 64;
+
+/// Measures, and computes the figures.
+///
+/// # Errors
+/// [`BenchError`] when the file cannot be read or is too small, when a stack cannot be built, or
+/// when a read fails before anything was measured.
+pub fn run(
+    options: &Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, BenchError> {
+    let started_ns = meter.now_ns();
+    let host = Host::now().with_wakeups();
+    let extent = match options.budget_ns {
+        Some(_) => Extent::Short,
+        None => Extent::Whole,
+    };
+    let seed = options.seed.unwrap_or(host.started_unix_s);
+    let mut subject = planned(options, extent, &host);
+    let scratch = match &options.file {
+        Some(_) => None,
+        None => Some(Scratch::new(
+            None,
+            subject.size_bytes,
+            seed,
+            control.cancelled,
+        )?),
+    };
+    let path = match (&options.file, &scratch) {
+        (Some(path), _) => path.clone(),
+        (None, Some(scratch)) => scratch.path().to_owned(),
+        (None, None) => PathBuf::new(),
+    };
+    fit_to_file(&path, &mut subject)?;
+    let mut sources = matrix::Sources::new(&path, subject.size_bytes, seed)?;
+    let mut cells = matrix::cells(&mut sources, &path, extent, &mut subject)?;
+    let counted = counts(&sources);
+    subject.resident_percent[0] = resident_percent(&sources)?;
+    let settings = settings(options, seed, meter.now_ns().saturating_sub(started_ns));
+    let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
+    if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
+        return Err(error);
+    }
+    subject.resident_percent[1] = resident_percent(&sources)?;
+    subject.caches = since(counts(&sources), &counted);
+    let target = options.file.as_ref().and_then(|path| TargetFacts::of(path));
+    let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
+    document.target = target;
+    compute(&mut document);
+    Ok(document)
+}
+
+/// What will be measured, as far as the memory allows.
+fn planned(options: &Options, extent: Extent, host: &Host) -> Subject {
+    let usual_bytes = match extent {
+        Extent::Whole => SIZE_BYTES,
+        Extent::Short => SIZE_BYTES_SHORT,
+    };
+    let wanted_bytes = options
+        .size_bytes
+        .unwrap_or(usual_bytes)
+        .max(SIZE_BYTES_MIN);
+    let mut left_out = extent.left_out();
+    // The file's own pages, a copy a cache, and the two stores whose steps are measured alone.
+    let copies = extent.caches().len() as u64 + 3;
+    let room_bytes = host.memory_available_bytes / 10 * 8 / copies;
+    let whole_blocks = |bytes: u64| bytes / subject::MAIN_BLOCK_BYTES * subject::MAIN_BLOCK_BYTES;
+    let size_bytes = whole_blocks(match host.memory_available_bytes {
+        // The system does not say.
+        0 => wanted_bytes,
+        _ => wanted_bytes.min(room_bytes).max(SIZE_BYTES_MIN),
+    });
+    if size_bytes < whole_blocks(wanted_bytes) {
+        left_out.push(format!(
+            "the rest of {}, of which the free memory does not hold {copies} copies",
+            ugeom_measure::units::size_human(wanted_bytes)
+        ));
+    }
+    let recycled_media_bytes = RECYCLED_BYTES.min(size_bytes);
+    Subject {
+        file: options.file.as_ref().map(|path| path.display().to_string()),
+        size_bytes,
+        size_wanted_bytes: wanted_bytes,
+        reads_bytes: vec![4 << 10, 16 << 10],
+        blocks_bytes: vec![4 << 10, 16 << 10, 64 << 10],
+        orders: extent.orders(),
+        recycled_media_bytes,
+        recycled_cache_bytes: whole_blocks(recycled_media_bytes * RECYCLED_PERCENT / 100),
+        index_blocks: INDEX_BLOCKS,
+        index_blocks_small: INDEX_BLOCKS_SMALL,
+        overhead_bytes_a_block: 0.0,
+        resident_percent: [0.0; 2],
+        caches: Vec::new(),
+        left_out,
+    }
+}
+
+/// Reads less when the file is shorter; refuses one that is too short for anything.
+fn fit_to_file(path: &Path, subject: &mut Subject) -> Result<(), BenchError> {
+    let name = path.display().to_string();
+    let about = std::fs::metadata(path).map_err(BenchError::os(&name, "looking at it"))?;
+    let refuse = |problem: String| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem);
+        Err(BenchError::os(&name, "choosing what to read")(source))
+    };
+    if !about.is_file() {
+        return refuse("only a regular file lies in the kernel's cache and can be mapped".into());
+    }
+    if about.len() < SIZE_BYTES_MIN {
+        return refuse(format!(
+            "it has {} bytes; less than {SIZE_BYTES_MIN} say nothing about a cache",
+            about.len()
+        ));
+    }
+    let whole = about.len() / subject::MAIN_BLOCK_BYTES * subject::MAIN_BLOCK_BYTES;
+    subject.size_bytes = subject.size_bytes.min(whole);
+    Ok(())
+}
+
+fn resident_percent(sources: &matrix::Sources) -> Result<f64, BenchError> {
+    let resident = sources.mapping.resident_bytes();
+    let resident = resident.map_err(BenchError::os("the file", "asking what is in memory"))?;
+    Ok(resident as f64 * 100.0 / sources.mapping.len() as f64)
+}
+
+/// What the caches of the hits have counted so far.
+fn counts(sources: &matrix::Sources) -> Vec<Counted> {
+    let of = |(way, target): &(String, ugeom_classes::Target)| {
+        let tree = target.stack.tree();
+        let fact = |name: &str| {
+            let facts = tree.geoms.iter().flat_map(|geom| &geom.config);
+            let fact = facts.into_iter().find(|(key, _)| key == name);
+            fact.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
+        };
+        Counted {
+            way: way.clone(),
+            hits: fact("hits"),
+            misses: fact("misses"),
+        }
+    };
+    sources.caches.iter().map(of).collect()
+}
+
+fn since(now: Vec<Counted>, before: &[Counted]) -> Vec<Counted> {
+    let less = |(now, before): (Counted, &Counted)| Counted {
+        way: now.way,
+        hits: now.hits.saturating_sub(before.hits),
+        misses: now.misses.saturating_sub(before.misses),
+    };
+    now.into_iter().zip(before).map(less).collect()
+}
+
+/// How to measure. Setting up counts against the budget.
+fn settings(options: &Options, seed: u64, set_up_ns: u64) -> Settings {
+    Settings {
+        seed,
+        budget_ns: options
+            .budget_ns
+            .map(|budget_ns| budget_ns.saturating_sub(set_up_ns)),
+        ..Settings::default()
+    }
+}

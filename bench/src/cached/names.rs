@@ -1,0 +1,76 @@
+//! The names of the cells: `PART/WAY SIZE ORDER`. They stand in saved results, so they do not
+//! change their meaning.
+
+use super::orders::Order;
+
+/// An empty loop over an order of places: what of a step is the loop around it.
+pub const LOOP: &str = "floor/loop";
+/// Reading the clock.
+pub const CLOCK: &str = "floor/clock";
+/// A dependent load at random from an array as large as the hash index.
+pub const LOAD: &str = "lookup/load";
+/// Hashing a string of 16 bytes.
+pub const HASH_16: &str = "lookup/hash of 16 bytes";
+
+/// A size as it stands in names: `4k`.
+pub fn kib(bytes: u64) -> String {
+    format!("{}k", bytes >> 10)
+}
+
+/// The cache class with this index and block size, as a way to read: `hash 16k`.
+pub fn class(index: &str, block_bytes: u64) -> String {
+    format!("{index} {}", kib(block_bytes))
+}
+
+/// Reading what is in memory, in some way.
+pub fn hits(way: &str, read_bytes: u64, order: Order) -> String {
+    format!("hits/{way} {} {}", kib(read_bytes), order.word())
+}
+
+/// The same once more, for the A/A noise.
+pub fn hits_again(way: &str, read_bytes: u64, order: Order) -> String {
+    format!("{} again", hits(way, read_bytes, order))
+}
+
+/// Reading while buffers are recycled all the time.
+pub fn recycled(way: &str, read_bytes: u64, order: Order) -> String {
+    format!("recycled/{way} {} {}", kib(read_bytes), order.word())
+}
+
+/// The steps of a hit without the path of a request: with the copy, or without it.
+pub fn steps(copied: bool, way: &str, read_bytes: u64, order: Order) -> String {
+    let step = if copied { "lookup+copyout" } else { "lookup" };
+    format!("steps/{step} {way} {} {}", kib(read_bytes), order.word())
+}
+
+/// A miss without the read below: getnewbuf, and entering the block into index and queues.
+pub fn miss(way: &str) -> String {
+    format!("steps/getnewbuf {way}")
+}
+
+/// A lookup at random, each depending on the one before, among so many blocks.
+pub fn lookup(index: &str, blocks: u64) -> String {
+    format!("lookup/{index} {blocks}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart_and_read_well() {
+        let way = class("hash", 16 << 10);
+        assert_eq!(way, "hash 16k");
+        let hit = hits(&way, 4096, Order::Shuffled);
+        assert_eq!(hit, "hits/hash 16k 4k shuffled");
+        assert_eq!(
+            recycled("md", 16 << 10, Order::Random),
+            "recycled/md 16k random"
+        );
+        assert_eq!(
+            steps(false, &way, 4096, Order::Sequential),
+            "steps/lookup hash 16k 4k sequential"
+        );
+        assert_eq!(lookup("splay", 64), "lookup/splay 64");
+    }
+}

@@ -1,0 +1,69 @@
+//! `ugeom lab cached`: its flags, and where its results go.
+
+use super::duration_ns;
+use super::measuring::{Saved, check_writable, measured, save};
+use crate::opening::size;
+use crate::output;
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+use ugeom_bench::cached::{self, Options};
+use ugeom_bench::harness::Machine;
+use ugeom_bench::text::WIDTH;
+
+const ABOUT: &str = "\
+Repeats the measurement of cached reads of 2006 on this machine: reading what is in memory \
+already, at random and in sequence, 4 and 16 KiB at a time, from the kernel's page cache, from a \
+mapping, and through the cache class with a hash and with a splay tree; the same while buffers are \
+recycled all the time; and lookups alone. Then a profile of the cache's steps, and what it means.
+
+Without a FILE a temporary one is made in the current folder, written in full, and removed \
+afterwards. A FILE is only read.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom lab cached                     a temporary file of 1 GiB, as precisely as it needs
+  ugeom lab cached --budget 15s        the short form, of 256 MiB
+  ugeom lab cached --size 4g disk.img  the first 4 GiB of an image";
+
+/// What does a cached read cost, and why?
+#[derive(Args)]
+#[command(long_about = ABOUT, after_help = EXAMPLES)]
+pub struct Cached {
+    /// The file to read [default: a temporary one in the current folder]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+
+    /// How much of it to read, and to cache [default: 1g; 256m with --budget]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    size: Option<u64>,
+
+    /// Save all samples and figures as JSON; `-` prints them instead of the report
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<PathBuf>,
+
+    /// How long it may take; less is measured then [default: as long as precision needs]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
+    budget: Option<u64>,
+
+    /// The seed of the random order of runs [default: one of the clock, which is printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl Cached {
+    pub fn run(&self) -> Result<()> {
+        let options = Options {
+            file: self.file.clone(),
+            size_bytes: self.size,
+            budget_ns: self.budget,
+            seed: self.seed,
+        };
+        check_writable(self.json.as_deref())?;
+        let document = measured(|control| cached::run(&options, &Machine, control))?;
+        if save(self.json.as_deref(), &document)? == Saved::Printed {
+            return Ok(());
+        }
+        output::print(&cached::page(&document).to_text(WIDTH))
+    }
+}
