@@ -85,7 +85,7 @@ fn noise<S>(document: &Document<S>) -> String {
 
 fn measured<S>(document: &Document<S>, left_out: &[String]) -> String {
     let cells = document.processes.first().map_or(0, |one| one.cells.len());
-    let elapsed_ns: u64 = document.processes.iter().map(|one| one.elapsed_ns).sum();
+    let elapsed_ns = document.processes.iter().map(|one| one.elapsed_ns as f64);
     let processes = match document.processes.len() {
         1 => "one process".to_owned(),
         many => format!("{many} processes"),
@@ -94,7 +94,7 @@ fn measured<S>(document: &Document<S>, left_out: &[String]) -> String {
         "{} rounds of {cells} cells in {processes} and {}; each round in a random order of its own \
          (seed {})",
         document.rounds(),
-        duration_human(elapsed_ns as f64),
+        duration_human(elapsed_ns.sum()),
         document.settings.seed
     );
     let Some(first) = document.processes.first() else {
@@ -155,14 +155,13 @@ fn shortened<S>(document: &Document<S>) -> Option<String> {
 fn steal_percent<S>(document: &Document<S>) -> Option<f64> {
     let rounds = document.processes.iter().flat_map(|one| &one.rounds);
     let samples = rounds.flat_map(|round| &round.samples);
-    let (stolen_ns, all_ns) = samples.fold((0, 0), |(stolen, all), sample| {
-        let cpu = &sample.cpu;
-        (
-            stolen + cpu.steal_ns,
-            all + cpu.steal_ns + cpu.shares.total_ns(),
-        )
+    // A saved result may hold any numbers: added up as such they could be too large.
+    let (stolen_ns, all_ns) = samples.fold((0.0, 0.0), |(stolen, all), sample| {
+        let steal_ns = sample.cpu.steal_ns as f64;
+        let all_ns = steal_ns + sample.cpu.shares.total_ns() as f64;
+        (stolen + steal_ns, all + all_ns)
     });
-    (all_ns > 0).then(|| stolen_ns as f64 * 100.0 / all_ns as f64)
+    (all_ns > 0.0).then(|| stolen_ns * 100.0 / all_ns)
 }
 
 /// Whether the measuring thread had to share its core.
@@ -196,17 +195,17 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
 /// The share of the time in which the measuring thread had a core, of the cells that never wait
 /// for anything themselves.
 fn thread_share<S>(document: &Document<S>) -> Option<f64> {
-    let (mut wall_ns, mut cpu_ns) = (0, 0);
+    let (mut wall_ns, mut cpu_ns) = (0.0, 0.0);
     for process in &document.processes {
         for round in &process.rounds {
             let cells = process.cells.iter().zip(&round.samples);
             for (_, sample) in cells.filter(|(name, _)| name.starts_with("floor/")) {
-                wall_ns += sample.wall_ns;
-                cpu_ns += sample.cpu.thread_ns;
+                wall_ns += sample.wall_ns as f64;
+                cpu_ns += sample.cpu.thread_ns as f64;
             }
         }
     }
-    (wall_ns > 0 && cpu_ns > 0).then(|| cpu_ns as f64 / wall_ns as f64)
+    (wall_ns > 0.0 && cpu_ns > 0.0).then(|| cpu_ns / wall_ns)
 }
 
 #[cfg(test)]

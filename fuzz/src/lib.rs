@@ -3,4 +3,5 @@
 
 pub mod format;
 pub mod job;
+pub mod report;
 pub mod taste;

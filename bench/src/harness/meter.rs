@@ -72,14 +72,21 @@ impl Shares {
 
     /// All of them together.
     pub fn total_ns(&self) -> u64 {
-        self.user_ns + self.nice_ns + self.system_ns + self.interrupt_ns + self.idle_ns
+        let others = [
+            self.nice_ns,
+            self.system_ns,
+            self.interrupt_ns,
+            self.idle_ns,
+        ];
+        others.into_iter().fold(self.user_ns, u64::saturating_add)
     }
 }
 
 impl CpuTimes {
     /// All context switches.
     pub fn switches(&self) -> u64 {
-        self.switches_voluntary + self.switches_involuntary
+        self.switches_voluntary
+            .saturating_add(self.switches_involuntary)
     }
 
     /// CPU time of threads other than the one that runs the cells.

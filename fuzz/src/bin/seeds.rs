@@ -5,6 +5,9 @@
 
 use std::fs;
 use std::io;
+use std::sync::atomic::AtomicBool;
+use ugeom_bench::harness::{Control, Machine};
+use ugeom_bench::layers;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
 
@@ -64,12 +67,28 @@ fn main() -> io::Result<()> {
     write("taste", "gpt-small", &[&[0, 0], &small[..]].concat())?;
     write("ebr", "chain", &chain())?;
     write("job", "mix", JOBS.as_bytes())?;
+    write("report", "layers", layers()?.as_bytes())?;
     let sets = b"\0,\x2250\n200\n150 # a\n=1,2\n3e9,4\n0x1p3,5\n";
     write("ministat", "two-sets", sets)?;
     let requests = [[0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0], [0; 16]].concat();
     write("raidtest", "two", &[&[9], &requests[..]].concat())?;
     write("apm", "map", &map())?;
     write("diskstats", "linux-6", DISKSTATS)
+}
+
+/// A result that was measured in a second.
+fn layers() -> io::Result<String> {
+    let options = layers::Options {
+        budget_ns: Some(1),
+        ..layers::Options::default()
+    };
+    let mut control = Control {
+        progress: &mut |_| {},
+        cancelled: &AtomicBool::new(false),
+    };
+    layers::run(&options, &Machine, &mut control)
+        .and_then(|document| document.to_json())
+        .map_err(io::Error::other)
 }
 
 /// A loop device and a disk, as Linux 6 and Linux 2.6 list them.
