@@ -1,0 +1,32 @@
+//! `cargo bench -p ugeom-classes --bench cache [-- PART...]`: what a cached read costs, beside what
+//! limits it. Parts: `hits`, `steps`, `threads`, `ratios`, `others`; all of them without arguments.
+//!
+//! The cells of a part run in turn, in another order each round, and are compared within rounds.
+
+mod hits;
+mod others;
+mod policies;
+mod ratios;
+mod rounds;
+mod steps;
+mod threads;
+
+fn main() {
+    let chosen: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
+    let parts: [(&str, fn()); 5] = [
+        ("steps", steps::run),
+        ("hits", hits::run),
+        ("threads", threads::run),
+        ("ratios", ratios::run),
+        ("others", others::run),
+    ];
+    for (name, run) in parts {
+        if chosen.is_empty() || chosen.iter().any(|wanted| wanted == name) {
+            println!("\n== {name}");
+            run();
+        }
+    }
+}
