@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod pages;
+mod words;
+
+pub use words::Words;
 
 /// Set in a block's state while a [`Fill`] has it; the other bits count the leases.
 const FILLING: u32 = 1 << 31;
@@ -115,22 +118,6 @@ impl Slab {
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
         state.store(0, Ordering::Release);
         true
-    }
-
-    /// Asks the processor to fetch the beginning of a range of a block, which the caller is about
-    /// to copy.
-    #[inline]
-    pub fn prefetch(&self, block: u32, within: usize) {
-        let at = self.at(block, within, 0);
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch reads nothing that the program could see.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(at.cast());
-            _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(64).cast());
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = at;
     }
 
     /// True while somebody fills or leases the block.

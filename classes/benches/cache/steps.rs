@@ -109,5 +109,6 @@ pub fn run() {
 
 /// What the index of that many buffers takes.
 fn hash_bytes() -> usize {
-    Hash::new(BUFFERS, 6).memory_bytes()
+    let index = Hash::new(BUFFERS, 6).expect("memory");
+    index.memory_bytes()
 }

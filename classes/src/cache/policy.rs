@@ -9,8 +9,8 @@
 //!
 //! J. Yang, Y. Zhang, Z. Qiu, Y. Yue, R. Vinayak: "FIFO queues are all you need for cache
 //! eviction", SOSP 2023. Most blocks that a scan brings are used once; they leave through the
-//! small queue and never touch the main one. A hit moves nothing: it sets marks in the block's
-//! index entry, so that hits need no lock.
+//! small queue and never touch the main one. A hit moves nothing: it adds to the buffer's
+//! marks, so that hits need no lock.
 
 use std::collections::VecDeque;
 

@@ -22,7 +22,7 @@ use super::index::{Entry, Found, Index, spread};
 use super::policy::{Buffers, S3Fifo, Tenure};
 use super::writers::Writers;
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_machine::slab::Slab;
 
@@ -32,6 +32,8 @@ const SHARD_BUFFERS: u32 = 1024;
 const SHARDS_MAX: u32 = 64;
 /// The key of a buffer that holds no block.
 const VACANT: u64 = u64::MAX;
+/// The most marks that a buffer can have.
+const MARKS_MAX: u8 = 3;
 /// How often a hit is tried again when the block changes meanwhile.
 const TRIES: usize = 8;
 
@@ -74,6 +76,10 @@ pub struct Store<I: Index> {
     shards: Box<[Shard]>,
     /// The block in each buffer.
     keys: Box<[AtomicU64]>,
+    /// How often each buffer was used since the policy looked. Readers load and store: a mark that
+    /// gets lost between two of them is no loss, and a hit needs no locked instruction, which
+    /// would wait until the bytes that it has just copied are stored.
+    marks: Box<[AtomicU8]>,
     /// Buffers that were never used begin here.
     fresh: AtomicU32,
     /// What happened.
@@ -100,9 +106,10 @@ impl<I: Index> Store<I> {
         };
         Ok(Self {
             slab: Slab::new(buffers, block_bytes)?,
-            index: I::new(buffers, shard_bits),
+            index: I::new(buffers, shard_bits)?,
             shards: (0..shards).map(shard).collect(),
             keys: (0..buffers).map(|_| AtomicU64::new(VACANT)).collect(),
+            marks: (0..buffers).map(|_| AtomicU8::new(0)).collect(),
             fresh: AtomicU32::new(0),
             lanes: Lanes::new(),
             writers: Writers::default(),
@@ -145,15 +152,24 @@ impl<I: Index> Store<I> {
                 Found::At(place, entry) => {
                     copy(entry.slot);
                     if self.index.unchanged(place) {
-                        if self.lanes.is_new_use(block) {
-                            self.index.mark(place, entry);
-                        }
+                        self.mark(block, entry.slot);
                         return Outcome::Hit;
                     }
                 }
             }
         }
         Outcome::Busy
+    }
+
+    #[inline]
+    fn mark(&self, block: u64, slot: u32) {
+        if self.lanes.is_new_use(block) {
+            let marks = &self.marks[slot as usize];
+            let now = marks.load(Ordering::Relaxed);
+            if now < MARKS_MAX {
+                marks.store(now + 1, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Finds a buffer for a block that is not there, and enters it into the index as busy.
@@ -219,9 +235,9 @@ impl<I: Index> Store<I> {
             Found::At(_, entry) if !entry.stale => {
                 let ready = Entry {
                     busy: false,
-                    marks: 0,
                     ..entry
                 };
+                self.marks[slot as usize].store(0, Ordering::Relaxed);
                 self.index.update(block, ready);
                 queues.policy.insert(slot, spread(block));
             }
@@ -316,6 +332,7 @@ impl<I: Index> Store<I> {
                             ..entry
                         },
                     );
+                    self.marks[slot as usize].store(0, Ordering::Relaxed);
                     queues.policy.insert(slot, spread(block));
                 } else {
                     queues.free.push(slot);
@@ -333,7 +350,7 @@ impl<I: Index> Store<I> {
             let queues = queues.unwrap_or_else(PoisonError::into_inner);
             queues.policy.memory_bytes() + queues.free.capacity() * size_of::<u32>()
         };
-        let states = self.slab.blocks() as usize * size_of::<u32>();
+        let states = self.slab.blocks() as usize * (size_of::<u32>() + size_of::<u8>());
         let of_shards: usize = self.shards.iter().map(queues).sum();
         self.index.memory_bytes() + size_of_val(&*self.keys) + states + of_shards
     }
@@ -351,17 +368,11 @@ impl<I: Index> Buffers for View<'_, I> {
         if block == VACANT {
             return Tenure::Vacant;
         }
-        match self.0.index.find(block) {
-            Found::At(_, entry) => Tenure::Marked(entry.marks),
-            Found::Absent | Found::Changing => Tenure::Held,
-        }
+        Tenure::Marked(self.0.marks[slot as usize].load(Ordering::Relaxed))
     }
 
     fn set_marks(&mut self, slot: u32, marks: u8) {
-        let block = self.0.keys[slot as usize].load(Ordering::Relaxed);
-        if let Found::At(_, entry) = self.0.index.find(block) {
-            self.0.index.update(block, Entry { marks, ..entry });
-        }
+        self.0.marks[slot as usize].store(marks, Ordering::Relaxed);
     }
 
     fn fingerprint(&self, slot: u32) -> u64 {

@@ -58,3 +58,13 @@ fn sizes_that_cannot_be_are_refused() {
     assert!(Slab::new(0, 4096).is_err() && Slab::new(1, 0).is_err());
     assert!(Slab::new(u32::MAX, usize::MAX / 2).is_err());
 }
+
+#[test]
+fn words_begin_as_zeroes_on_a_page() {
+    let words = Words::new(1000).unwrap();
+    assert_eq!(words.as_ptr().addr() % 4096, 0);
+    assert!(words.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+    words[999].store(7, Ordering::Relaxed);
+    assert_eq!(words[999].load(Ordering::Relaxed), 7);
+    assert!(Words::new(0).is_err() && Words::new(usize::MAX / 8).is_err());
+}

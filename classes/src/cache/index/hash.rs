@@ -2,46 +2,51 @@
 //!
 //! ```text
 //!   a line, 64 bytes:   [ head | entry | entry | entry | entry | entry | entry | entry ]
-//!   head:   version ........................................ | changing | reach (3)
-//!   entry:  rest of the block number | slot | used | displacement (3) | stale | busy | marks (2)
+//!   head:   version ........................................ | changing | reach (4)
+//!   entry:  rest of the block number | slot | used | displacement (4) | stale | busy
 //! ```
 //!
 //! The spread block number chooses a line; what is left of it is kept in the entry, so that the
 //! comparison is exact and no second line is needed. A line that is full passes entries on to its
-//! seven neighbours (line ^ 1, ^ 2, ...); its `reach` says how far a search has to go. There are
+//! fifteen neighbours (line ^ 1, ^ 2, ...); its `reach` says how far a search has to go. There are
 //! two to four buffers a line, so a few entries in a hundred stand elsewhere.
 //!
 //! A reader notes the head, takes the entry, copies, and compares the head again (a sequence lock).
 //! Who changes entries, or the bytes of a buffer, makes the version odd first.
 
-use super::{BLOCK_BITS, Entry, Found, Index, MARKS_MAX, spread};
+use super::{BLOCK_BITS, Entry, Found, Index, spread};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-use ugeom_machine::slab::Slab;
+use ugeom_machine::slab::{Slab, Words};
 
 const ENTRIES: usize = 7;
-/// Lines that help each other out.
-const GROUP: u64 = 8;
+/// Lines that help each other out. With four buffers a line a group holds 64 on average, with a
+/// standard deviation of 8, and has room for 112: six deviations more.
+const GROUP: u64 = 16;
 /// Buffers a line, at most.
 const BUFFERS_PER_LINE: u32 = 4;
 
-const REACH: u64 = 7;
-const CHANGING: u64 = 1 << 3;
-const VERSION: u64 = 1 << 4;
+const REACH: u64 = GROUP - 1;
+const CHANGING: u64 = 1 << 4;
+const VERSION: u64 = 1 << 5;
 
-const MARKS: u64 = 3;
-const BUSY: u64 = 1 << 2;
-const STALE: u64 = 1 << 3;
-const DISPLACEMENT_SHIFT: u32 = 4;
+const BUSY: u64 = 1;
+const STALE: u64 = 1 << 1;
+const DISPLACEMENT_SHIFT: u32 = 2;
 const USED: u64 = 1 << 7;
 const SLOT_SHIFT: u32 = 8;
 
 /// How often a search looks again at a line that is being changed before it says so.
 const PATIENCE: usize = 64;
 
-#[repr(align(64))]
-struct Line {
-    head: AtomicU64,
-    entries: [AtomicU64; ENTRIES],
+/// Words of a line: 64 bytes.
+const LINE_WORDS: usize = 1 + ENTRIES;
+
+/// A line of the index.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    head: &'a AtomicU64,
+    entries: &'a [AtomicU64],
 }
 
 /// Where an entry stands, and the version of its line.
@@ -55,7 +60,8 @@ pub struct Place {
 
 /// The index.
 pub struct Hash {
-    lines: Box<[Line]>,
+    /// The lines, one behind the other, from the beginning of a page.
+    words: Words,
     line_bits: u32,
     slot_bits: u32,
     shard_bits: u32,
@@ -68,6 +74,16 @@ struct Target {
 }
 
 impl Hash {
+    #[inline]
+    fn line(&self, number: u64) -> Line<'_> {
+        let from = number as usize * LINE_WORDS;
+        let words = &self.words[from..from + LINE_WORDS];
+        Line {
+            head: &words[0],
+            entries: &words[1..],
+        }
+    }
+
     #[inline]
     fn target(&self, block: u64) -> Target {
         let spread = spread(block);
@@ -86,14 +102,13 @@ impl Hash {
     #[inline]
     fn identity(&self) -> u64 {
         let slot = ((1 << self.slot_bits) - 1) << SLOT_SHIFT;
-        !(slot | MARKS | BUSY | STALE)
+        !(slot | BUSY | STALE)
     }
 
     #[inline]
     fn entry(&self, word: u64) -> Entry {
         Entry {
             slot: ((word >> SLOT_SHIFT) & ((1 << self.slot_bits) - 1)) as u32,
-            marks: (word & MARKS) as u8,
             busy: word & BUSY != 0,
             stale: word & STALE != 0,
         }
@@ -102,7 +117,7 @@ impl Hash {
     /// One line's place with the entry that is `wanted`.
     #[inline]
     fn search(&self, number: u64, wanted: u64) -> Option<Place> {
-        let line = &self.lines[number as usize];
+        let line = self.line(number);
         let head = line.head.load(Ordering::Acquire);
         let identity = self.identity();
         for (at, entry) in line.entries.iter().enumerate() {
@@ -125,7 +140,7 @@ impl Hash {
         if let Some(place) = self.search(target.home, target.wanted) {
             return Some(place);
         }
-        let head = &self.lines[target.home as usize].head;
+        let head = self.line(target.home).head;
         let reach = head.load(Ordering::Acquire) & REACH;
         (1..=reach).find_map(|away| {
             let wanted = target.wanted | (away << DISPLACEMENT_SHIFT);
@@ -134,8 +149,8 @@ impl Hash {
     }
 
     /// Makes a line's version odd while `with` changes it.
-    fn change<R>(&self, line: u64, with: impl FnOnce(&Line) -> R) -> R {
-        let line = &self.lines[line as usize];
+    fn change<R>(&self, line: u64, with: impl FnOnce(Line<'_>) -> R) -> R {
+        let line = self.line(line);
         let head = line.head.load(Ordering::Relaxed);
         line.head.store(head | CHANGING, Ordering::Relaxed);
         // Orders the odd version before every store that follows, also those to the buffer later
@@ -150,13 +165,13 @@ impl Hash {
 
     /// After an entry `away` from its home has gone: how far the others still reach.
     fn shorten_reach(&self, home: u64, away: u64) {
-        let line = &self.lines[home as usize];
+        let line = self.line(home);
         let reach = line.head.load(Ordering::Relaxed) & REACH;
         if away == 0 || away < reach {
             return;
         }
         let stands = |away: &u64| {
-            let other = &self.lines[(home ^ away) as usize];
+            let other = self.line(home ^ away);
             let displaced = USED | (away << DISPLACEMENT_SHIFT);
             let mask = USED | (REACH << DISPLACEMENT_SHIFT);
             let mut words = other
@@ -177,21 +192,17 @@ impl Index for Hash {
     type Place = Place;
     const NAME: &'static str = "hash";
 
-    fn new(slots: u32, shard_bits: u32) -> Self {
+    fn new(slots: u32, shard_bits: u32) -> io::Result<Self> {
         let slot_bits = slots.next_power_of_two().trailing_zeros();
         let wanted = slots.div_ceil(BUFFERS_PER_LINE).next_power_of_two();
         let least = (GROUP as u32) << shard_bits;
         let lines = wanted.max(least);
-        let line = |_| Line {
-            head: AtomicU64::new(0),
-            entries: [const { AtomicU64::new(0) }; ENTRIES],
-        };
-        Self {
-            lines: (0..lines).map(line).collect(),
+        Ok(Self {
+            words: Words::new(lines as usize * LINE_WORDS)?,
             line_bits: lines.trailing_zeros(),
             slot_bits,
             shard_bits,
-        }
+        })
     }
 
     #[inline]
@@ -213,36 +224,25 @@ impl Index for Hash {
     fn unchanged(&self, place: Place) -> bool {
         // The copy before this is done before the version is read again.
         fence(Ordering::Acquire);
-        let head = self.lines[place.line as usize].head.load(Ordering::Relaxed);
+        let head = self
+            .line(u64::from(place.line))
+            .head
+            .load(Ordering::Relaxed);
         (head ^ place.head) & !REACH == 0
-    }
-
-    #[inline]
-    fn mark(&self, place: Place, entry: Entry) {
-        if entry.marks < MARKS_MAX {
-            let word = &self.lines[place.line as usize].entries[place.entry as usize];
-            // Somebody else's change is as good as ours.
-            let _ = word.compare_exchange(
-                place.word,
-                place.word + 1,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-        }
     }
 
     fn insert(&self, block: u64, slot: u32) -> bool {
         let target = self.target(block);
         for away in 0..GROUP {
             let number = target.home ^ away;
-            let words = &self.lines[number as usize].entries;
+            let words = self.line(number).entries;
             let free = words
                 .iter()
                 .position(|word| word.load(Ordering::Relaxed) & USED == 0);
             let Some(free) = free else { continue };
             if away > 0 {
                 // A search that does not see this yet finds nothing, as before.
-                let head = &self.lines[target.home as usize].head;
+                let head = self.line(target.home).head;
                 if head.load(Ordering::Relaxed) & REACH < away {
                     self.change(target.home, |line| {
                         let head = line.head.load(Ordering::Relaxed);
@@ -276,12 +276,11 @@ impl Index for Hash {
         let Some(place) = self.locate(&target) else {
             return;
         };
-        let flags = u64::from(entry.marks.min(MARKS_MAX))
-            | if entry.busy { BUSY } else { 0 }
-            | if entry.stale { STALE } else { 0 };
-        let word = (place.word & !(MARKS | BUSY | STALE)) | flags;
-        let of_line = &self.lines[place.line as usize].entries[place.entry as usize];
-        // Marks and flags change nothing that a reader copies; what was busy had no reader.
+        let busy = if entry.busy { BUSY } else { 0 };
+        let flags = busy | if entry.stale { STALE } else { 0 };
+        let word = (place.word & !(BUSY | STALE)) | flags;
+        let of_line = &self.line(u64::from(place.line)).entries[place.entry as usize];
+        // Flags change nothing that a reader copies; what was busy had no reader.
         of_line.store(word, Ordering::Release);
     }
 
@@ -294,14 +293,10 @@ impl Index for Hash {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of_val(&*self.lines)
+        size_of_val(&*self.words)
     }
 }
 
-const _: () = assert!(
-    size_of::<Line>() == 64,
-    "a line of the index is one line of the processor's cache"
-);
 const _: () = assert!(
     // The rest of a number, its slot and the flags have to fit: lines are at least a quarter of
     // the slots.

@@ -8,10 +8,8 @@
 pub mod hash;
 pub mod splay;
 
+use std::io;
 use ugeom_machine::slab::Slab;
-
-/// The most marks that an entry can have.
-pub const MARKS_MAX: u8 = 3;
 
 /// Block numbers have fewer bits than this: 4 KiB blocks of 2^63 bytes have 51.
 pub const BLOCK_BITS: u32 = 54;
@@ -21,8 +19,6 @@ pub const BLOCK_BITS: u32 = 54;
 pub struct Entry {
     /// The buffer that holds it.
     pub slot: u32,
-    /// How often it was used since somebody looked, at most [`MARKS_MAX`].
-    pub marks: u8,
     /// It is being read from below: the buffer holds nothing yet.
     pub busy: bool,
     /// It was written below while it was being read: what arrives is not to be kept.
@@ -49,7 +45,10 @@ pub trait Index: Send + Sync + Sized + 'static {
     const NAME: &'static str;
 
     /// An empty index for `slots` buffers in `1 << shard_bits` shards.
-    fn new(slots: u32, shard_bits: u32) -> Self;
+    ///
+    /// # Errors
+    /// What the system says about its memory.
+    fn new(slots: u32, shard_bits: u32) -> io::Result<Self>;
 
     /// Looks a block up.
     fn find(&self, block: u64) -> Found<Self::Place>;
@@ -57,16 +56,13 @@ pub trait Index: Send + Sync + Sized + 'static {
     /// True when the entry is what it was when it was found, and so were the bytes of its buffer.
     fn unchanged(&self, place: Self::Place) -> bool;
 
-    /// Notes that a block was used.
-    fn mark(&self, place: Self::Place, entry: Entry);
-
     /// Adds a block, busy; false when there is no room for its entry. Its shard is locked.
     fn insert(&self, block: u64, slot: u32) -> bool;
 
     /// Takes a block out and says what it was. Its shard is locked.
     fn remove(&self, block: u64) -> Option<Entry>;
 
-    /// Puts other marks and flags into the entry of a block that is there. Its shard is locked.
+    /// Puts other flags into the entry of a block that is there. Its shard is locked.
     fn update(&self, block: u64, entry: Entry);
 
     /// Copies into the buffer of a block, so that no reader takes half of it for the whole; false

@@ -4,7 +4,8 @@
 //! top-down form. Each look-up moves the block to the root, so it changes the tree and needs its
 //! lock: that, and the cache lines that it touches on the way, is what is to be measured.
 
-use super::{Entry, Found, Index, MARKS_MAX, spread};
+use super::{Entry, Found, Index, spread};
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use ugeom_machine::slab::Slab;
@@ -16,7 +17,6 @@ struct Node {
     block: u64,
     left: u32,
     right: u32,
-    marks: u8,
     busy: bool,
     stale: bool,
 }
@@ -25,7 +25,6 @@ const EMPTY: Node = Node {
     block: 0,
     left: NONE,
     right: NONE,
-    marks: 0,
     busy: false,
     stale: false,
 };
@@ -161,12 +160,9 @@ impl Tree {
     }
 
     fn entry(&self, node: u32) -> Entry {
-        let Node {
-            marks, busy, stale, ..
-        } = self.nodes[node as usize];
+        let Node { busy, stale, .. } = self.nodes[node as usize];
         Entry {
             slot: self.slots[node as usize],
-            marks,
             busy,
             stale,
         }
@@ -181,7 +177,6 @@ struct Shard {
 /// The buffer and its version.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    block: u64,
     slot: u32,
     version: u32,
 }
@@ -216,7 +211,7 @@ impl Index for Splay {
     type Place = Place;
     const NAME: &'static str = "splay";
 
-    fn new(slots: u32, shard_bits: u32) -> Self {
+    fn new(slots: u32, shard_bits: u32) -> io::Result<Self> {
         let each = slots as usize >> shard_bits;
         let shard = |_| Shard {
             tree: Mutex::new(Tree {
@@ -226,10 +221,10 @@ impl Index for Splay {
                 free: Vec::new(),
             }),
         };
-        Self {
+        Ok(Self {
             shards: (0..1 << shard_bits).map(shard).collect(),
             versions: (0..slots).map(|_| AtomicU32::new(0)).collect(),
-        }
+        })
     }
 
     fn find(&self, block: u64) -> Found<Place> {
@@ -243,29 +238,12 @@ impl Index for Splay {
             return Found::Changing;
         }
         let slot = entry.slot;
-        Found::At(
-            Place {
-                block,
-                slot,
-                version,
-            },
-            entry,
-        )
+        Found::At(Place { slot, version }, entry)
     }
 
     fn unchanged(&self, place: Place) -> bool {
         fence(Ordering::Acquire);
         self.versions[place.slot as usize].load(Ordering::Relaxed) == place.version
-    }
-
-    fn mark(&self, place: Place, entry: Entry) {
-        if entry.marks < MARKS_MAX {
-            let mut tree = self.tree(place.block);
-            if let Some(node) = tree.find(place.block) {
-                let node = &mut tree.nodes[node as usize];
-                node.marks = MARKS_MAX.min(node.marks + 1);
-            }
-        }
     }
 
     fn insert(&self, block: u64, slot: u32) -> bool {
@@ -285,7 +263,7 @@ impl Index for Splay {
         let mut tree = self.tree(block);
         if let Some(node) = tree.find(block) {
             let node = &mut tree.nodes[node as usize];
-            (node.marks, node.busy, node.stale) = (entry.marks, entry.busy, entry.stale);
+            (node.busy, node.stale) = (entry.busy, entry.stale);
         }
     }
 
