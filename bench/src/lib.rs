@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cached;
+pub mod compare;
 pub mod devices;
 mod error;
 pub mod figure;

@@ -1,6 +1,7 @@
 //! The commands: one file each, with its flags, its help and its work.
 
 mod classes;
+mod compare;
 mod completions;
 mod diskinfo;
 mod lab;
@@ -28,6 +29,7 @@ pub enum Command {
     Classes(classes::Classes),
     Run(run::Run),
     Lab(lab::Lab),
+    Compare(compare::Compare),
     Ministat(ministat::Ministat),
     Report(report::Report),
     Completions(completions::Completions),
@@ -49,6 +51,7 @@ impl Command {
             Self::Classes(classes) => classes.run(),
             Self::Run(run) => run.run(),
             Self::Lab(lab) => lab.run(),
+            Self::Compare(compare) => compare.run(),
             Self::Ministat(ministat) => ministat.run(),
             Self::Report(report) => report.run(),
             Self::Completions(completions) => completions.run(),
