@@ -72,7 +72,7 @@ pub enum BenchError {
     /// A saved result is not one, or of another kind.
     #[error("reading a saved result: {0}")]
     Document(String),
-    /// Results that cannot be compared.
+    /// Results or targets that cannot be compared.
     #[error("{0}")]
     Compare(String),
     /// A command that is to be measured failed.

@@ -104,6 +104,22 @@ impl<S> Document<S> {
         blocks
     }
 
+    /// The same document for those who do not know what was measured.
+    pub(crate) fn without_subject(&self) -> Document<serde_json::Value> {
+        Document {
+            schema: self.schema,
+            program: self.program.clone(),
+            experiment: self.experiment.clone(),
+            host: self.host.clone(),
+            settings: self.settings.clone(),
+            target: self.target.clone(),
+            subject: serde_json::Value::Null,
+            processes: self.processes.clone(),
+            noise: self.noise,
+            figures: self.figures.clone(),
+        }
+    }
+
     /// Whether the observations are processes and not rounds.
     pub fn by_process(&self) -> bool {
         self.processes.len() >= PROCESSES_MIN

@@ -12,6 +12,8 @@
 //! | what drives a provider as fast as it goes? | [`load`] |
 //! | what does a layer cost? | [`layers`] |
 //! | how does it scale, and what buys what? | [`scaling`] |
+//! | is B faster than A? | [`ab`] |
+//! | what do saved results prove? | [`compare`] |
 //! | the program of 2002 | [`tst`] |
 //! | how does a result become a report? | [`report`] |
 //!
@@ -19,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ab;
 pub mod cached;
 pub mod compare;
 pub mod devices;

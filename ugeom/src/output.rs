@@ -58,6 +58,11 @@ pub fn warn(text: &str) {
     say(&format!("{} {text}", paint.alarm("ugeom: warning:")));
 }
 
+/// Says on stderr how something was understood.
+pub fn remark(text: &str) {
+    say(&format!("ugeom: {text}"));
+}
+
 fn say(text: &str) {
     // Without stderr there is nobody left to tell.
     let _ = writeln!(io::stderr(), "{text}");

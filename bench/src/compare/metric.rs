@@ -99,7 +99,11 @@ impl Metric {
     /// A value with its unit, for people.
     pub fn show(self, value: f64) -> String {
         match self {
-            Self::BytesPerSecond => format!("{:.4} MB/s", value / 1e6),
+            Self::BytesPerSecond => {
+                let mb = value / 1e6;
+                let decimals = if mb >= 1000.0 { 0 } else { 2 };
+                format!("{mb:.decimals$} MB/s")
+            }
             Self::TransactionsPerSecond => format!("{}/s", grouped(value.max(0.0).round() as u64)),
             _ => duration_human(value),
         }

@@ -16,6 +16,7 @@ mod tests;
 pub use judge::{Compared, Judged, Options, Row, Side, Source};
 pub use metric::Metric;
 pub use page::page;
+pub(crate) use page::{probability, with_unit};
 
 use crate::BenchError;
 use crate::json::{self, Document};
@@ -38,8 +39,9 @@ impl Loaded {
     /// whole round.
     pub fn read(name: &str, text: &str) -> Result<Self, BenchError> {
         let named = |problem: String| BenchError::Compare(format!("{name}: {problem}"));
-        let document =
-            Document::<Value>::from_json_of_any(text).map_err(|error| named(error.to_string()))?;
+        let document = json::experiment(text)
+            .and_then(|experiment| Document::<Value>::from_json(text, &experiment))
+            .map_err(|error| named(error.to_string()))?;
         if document.rounds() == 0 {
             return Err(named("it holds no whole round".to_owned()));
         }

@@ -1,6 +1,6 @@
 //! What a comparison has to say, as a page.
 
-use super::{Compared, Judged, Loaded, Row};
+use super::{Compared, Judged, Loaded, Metric, Row};
 use crate::report::{Axis, Cell, Column, Page, Rows, Table, Value};
 use ugeom_measure::Verdict;
 use ugeom_measure::units::duration_human;
@@ -153,17 +153,11 @@ fn table(compared: &Compared, judged: &Judged) -> Table {
     }
     columns.push(Column::text("verdict"));
     let mut table = Table::new("", columns);
-    let mean = |value: f64| {
-        let cell = Cell::text(metric.show(value));
-        let mut cell = cell.with_value(Value::Number(value));
-        cell.unit = Some(metric.unit().to_owned());
-        cell
-    };
     for row in &judged.rows {
         let mut cells = vec![
             Cell::text(label(compared, row)),
-            mean(row.base.sample.mean),
-            mean(row.changed.sample.mean),
+            with_unit(metric, row.base.sample.mean),
+            with_unit(metric, row.changed.sample.mean),
             probability(row.adjusted_p),
         ];
         if !compared.interleaved {
@@ -177,7 +171,15 @@ fn table(compared: &Compared, judged: &Judged) -> Table {
     table
 }
 
-fn probability(p: f64) -> Cell {
+/// A value of a metric, with its own unit in words and that of the metric behind it.
+pub(crate) fn with_unit(metric: Metric, value: f64) -> Cell {
+    let mut cell = Cell::text(metric.show(value)).with_value(Value::Number(value));
+    cell.unit = Some(metric.unit().to_owned());
+    cell
+}
+
+/// A p-value with three digits.
+pub(crate) fn probability(p: f64) -> Cell {
     if p < 0.001 {
         return Cell::text("<0.001").with_value(Value::Number(p));
     }

@@ -5,6 +5,7 @@
 use super::html::html;
 use super::page::Page;
 use crate::BenchError;
+use crate::ab;
 use crate::json::{self, Document};
 use crate::layers;
 use serde::Serialize;
@@ -20,15 +21,21 @@ struct Experiment {
 }
 
 /// All of them.
-const EXPERIMENTS: &[Experiment] = &[Experiment {
-    name: layers::EXPERIMENT,
-    page: |json| {
-        Ok(layers::page(&Document::from_json(
-            json,
-            layers::EXPERIMENT,
-        )?))
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment {
+        name: layers::EXPERIMENT,
+        page: |json| {
+            Ok(layers::page(&Document::from_json(
+                json,
+                layers::EXPERIMENT,
+            )?))
+        },
     },
-}];
+    Experiment {
+        name: ab::EXPERIMENT,
+        page: |json| Ok(ab::page(&Document::from_json(json, ab::EXPERIMENT)?)),
+    },
+];
 
 /// A result with its page.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,6 +11,7 @@ const COMMANDS: &[&str] = &[
     "part",
     "classes",
     "lab",
+    "ab",
     "compare",
     "ministat",
     "completions",

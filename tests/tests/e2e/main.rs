@@ -1,6 +1,7 @@
 //! The program as its users meet it: arguments in, text and exit codes out, beside the programs
 //! that they would use otherwise.
 
+mod ab;
 mod arguments;
 mod bad_input;
 mod compare;

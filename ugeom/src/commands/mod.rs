@@ -1,5 +1,6 @@
 //! The commands: one file each, with its flags, its help and its work.
 
+mod ab;
 mod classes;
 mod compare;
 mod completions;
@@ -29,6 +30,7 @@ pub enum Command {
     Classes(classes::Classes),
     Run(run::Run),
     Lab(lab::Lab),
+    Ab(ab::Ab),
     Compare(compare::Compare),
     Ministat(ministat::Ministat),
     Report(report::Report),
@@ -51,6 +53,7 @@ impl Command {
             Self::Classes(classes) => classes.run(),
             Self::Run(run) => run.run(),
             Self::Lab(lab) => lab.run(),
+            Self::Ab(ab) => ab.run(),
             Self::Compare(compare) => compare.run(),
             Self::Ministat(ministat) => ministat.run(),
             Self::Report(report) => report.run(),

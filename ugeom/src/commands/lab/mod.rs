@@ -4,7 +4,7 @@
 
 mod cached;
 mod layers;
-mod measuring;
+pub(super) mod measuring;
 mod scaling;
 mod tst;
 
@@ -58,7 +58,7 @@ enum Experiment {
     Tst(tst::Tst),
 }
 
-fn duration_ns(text: &str) -> Result<u64, String> {
+pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
     units::duration_ns(text).map_err(|error| match error.help() {
         Some(help) => format!("{error}; write {help}"),
         None => error.to_string(),

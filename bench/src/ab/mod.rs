@@ -1,0 +1,158 @@
+//! `ugeom ab`: is B faster than A? Two targets or two commands, run in the same rounds.
+//!
+//! | question | file |
+//! |---|---|
+//! | what is a side, a target or a command? | `side.rs` |
+//! | how is a target read? | `reading.rs` |
+//! | how is a command run? | `command.rs` |
+//! | what is the answer? | `answer.rs` |
+//! | how is it shown? | `page.rs` |
+//!
+//! A round runs A, B and A once more (the noise), in random order. Sides of another kind are a
+//! variant of [`Side`] and a way to make a cell of it.
+
+mod answer;
+mod command;
+mod page;
+mod reading;
+mod side;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, answer};
+pub use command::Printed;
+pub use page::page;
+pub use reading::Load;
+pub use side::Side;
+
+use crate::BenchError;
+use crate::figure::{Figure, Unit};
+use crate::harness::{self, Cell, Control, Meter, Settings};
+use crate::host::Host;
+use crate::json;
+use serde::{Deserialize, Serialize};
+use ugeom_measure::Noise;
+
+/// The name of the experiment in documents.
+pub const EXPERIMENT: &str = "ab";
+
+/// The names of the cells: both sides, and the first one again.
+pub const CELLS: [&str; 3] = ["A", "B", "A again"];
+
+/// The time that it takes where nothing is said, ns.
+pub const BUDGET_NS: u64 = 15_000_000_000;
+
+/// The most rounds where nothing is said.
+const ROUNDS_MAX: u64 = 200;
+
+/// A result.
+pub type Document = json::Document<Subject>;
+
+/// What to compare, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// What is what: A and B.
+    pub subject: Subject,
+    /// So many rounds, whatever time they take; else as many as precision or the budget allow.
+    pub rounds: Option<u64>,
+    /// How long it may take, ns.
+    pub budget_ns: u64,
+    /// The length of a run, ns.
+    pub run_ns: u64,
+    /// The seed of the order; one of the clock if none.
+    pub seed: Option<u64>,
+}
+
+/// What was compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The base.
+    pub a: Side,
+    /// What is compared with it.
+    pub b: Side,
+    /// How targets are read.
+    pub load: Load,
+    /// What commands print, where that is their result.
+    pub printed: Option<Printed>,
+    /// The confidence of the verdict.
+    pub confidence: f64,
+    /// The share within which both count as the same, and that a plan is made for.
+    pub same_within: f64,
+}
+
+impl Options {
+    fn settings(&self, host: &Host) -> Settings {
+        let seed = self.seed.unwrap_or(host.started_unix_s);
+        let plain = Settings {
+            seed,
+            run_ns: self.run_ns,
+            confidence: self.subject.confidence,
+            // The difference of two means that are known so well is known to half a tolerance.
+            precision: self.subject.same_within / 4.0,
+            rounds_max: ROUNDS_MAX,
+            budget_ns: Some(self.budget_ns),
+            ..Settings::default()
+        };
+        match self.rounds {
+            Some(rounds) => Settings {
+                rounds_min: rounds,
+                rounds_max: rounds,
+                precision: 0.0,
+                budget_ns: None,
+                ..plain
+            },
+            None => plain,
+        }
+    }
+}
+
+/// Measures both sides. What was measured before the user stopped it, or before one of them
+/// failed, is kept if there is a whole round.
+///
+/// # Errors
+/// A target that cannot be opened or is too small, a command that fails, before there is a round.
+pub fn run(
+    options: &Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, BenchError> {
+    let host = Host::now();
+    let settings = options.settings(&host);
+    let subject = &options.subject;
+    let cancelled = control.cancelled;
+    let sides = [&subject.a, &subject.b, &subject.a];
+    let mut cells: Vec<Cell<'_>> = Vec::new();
+    for (name, side) in CELLS.into_iter().zip(sides) {
+        cells.push(side.cell(name, subject, settings.run_ns, cancelled)?);
+    }
+    let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
+    if let Some(error) = error
+        && measured.rounds.is_empty()
+    {
+        return Err(error);
+    }
+    let mut document = Document::new(EXPERIMENT, host, settings, subject.clone(), measured);
+    compute(&mut document);
+    Ok(document)
+}
+
+/// Noise and figures.
+fn compute(document: &mut Document) {
+    let confidence = document.subject.confidence;
+    let blocks = document.blocks();
+    if let (Ok(first), Ok(second)) = (blocks.values(0), blocks.values(2)) {
+        document.noise = Noise::of(&first, &second, confidence).ok();
+    }
+    let compared = answer::compared(document);
+    for judged in compared.iter().flat_map(|compared| &compared.metrics) {
+        for row in &judged.rows {
+            let Some(ratio) = row.ratio else { continue };
+            let id = format!("ab.{}", judged.metric.id());
+            let what = format!("{} of B against A", judged.metric.what());
+            let mut figure = Figure::plain(&id, &what, Unit::Times, ratio);
+            figure.p_value = Some(row.difference.p_value);
+            figure.proven = Some(row.adjusted_p <= 1.0 - confidence);
+            document.figures.push(figure);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The result as a page.
+
+use super::answer::{answer, compared};
+use super::{CELLS, Document, Side};
+use crate::compare::{Metric, probability, with_unit};
+use crate::report::{Axis, Cell, Column, Page, Rows, Table, Value};
+use ugeom_measure::interval::student;
+
+/// The page of a result.
+pub fn page(document: &Document) -> Page {
+    let subject = &document.subject;
+    let (a, b) = (subject.a.text(), subject.b.text());
+    let mut page = Page::new(super::EXPERIMENT, &format!("ugeom ab '{a}' '{b}'"));
+    page.question = format!(
+        "Is B faster than A? A is the {}, B the {}. A round runs A, B and A once more in random \
+         order; what counts is how they differ within rounds.",
+        subject.a, subject.b
+    );
+    page.answer = answer(document).sentence;
+    page.head(document, &[]);
+    if matches!(subject.a, Side::Target(_)) || matches!(subject.b, Side::Target(_)) {
+        page.fact("load", subject.load.to_string());
+    }
+    page.heading("What was measured");
+    sides(document, &mut page);
+    verdicts(document, &mut page);
+    page
+}
+
+/// A line and a point with its interval for each cell.
+fn sides(document: &Document, page: &mut Page) {
+    let subject = &document.subject;
+    let blocks = document.blocks();
+    let columns = [
+        Column::text("side"),
+        Column::text("what"),
+        Column::number("one iteration takes", ""),
+        Column::number("median", ""),
+        Column::number("sd", ""),
+    ];
+    let mut table = Table::new("", columns);
+    let mut plot = Rows::points(
+        "Time of one iteration",
+        Axis::linear("time", "ns"),
+        ["mean"],
+    );
+    let texts = [
+        subject.a.text(),
+        subject.b.text(),
+        "the same, for the noise",
+    ];
+    for (cell, (name, what)) in CELLS.into_iter().zip(texts).enumerate() {
+        let Ok(summary) = blocks.summary(cell) else {
+            continue;
+        };
+        let mean = student(summary.moments(), subject.confidence).map(|effect| effect.interval);
+        let shown = |value: f64| with_unit(Metric::Time, value);
+        let mut time = shown(summary.mean);
+        if let Ok(mean) = &mean {
+            let ends = [mean.low, mean.high].map(|end| Metric::Time.show(end));
+            let text = format!("{} ({} to {})", time.text, ends[0], ends[1]);
+            time = time.shown_as(text).with_value(Value::Interval(*mean));
+        }
+        table.row([
+            Cell::text(name),
+            Cell::text(what),
+            time,
+            shown(summary.median),
+            shown(summary.sd),
+        ]);
+        plot.row(name, [mean.ok()]);
+    }
+    if !table.rows.is_empty() {
+        page.push(table);
+        page.push(plot);
+    }
+}
+
+/// B against A in every metric.
+fn verdicts(document: &Document, page: &mut Page) {
+    let Some(compared) = compared(document) else {
+        return;
+    };
+    let columns = [
+        Column::text("B against A"),
+        Column::number("A", ""),
+        Column::number("B", ""),
+        Column::number("p", ""),
+        Column::text("verdict"),
+    ];
+    let mut table = Table::new("", columns);
+    let mut notes = Vec::new();
+    for judged in &compared.metrics {
+        let metric = judged.metric;
+        for row in &judged.rows {
+            table.row([
+                Cell::text(metric.what()),
+                with_unit(metric, row.base.sample.mean),
+                with_unit(metric, row.changed.sample.mean),
+                probability(row.difference.p_value),
+                Cell::text(&row.words),
+            ]);
+            if let Some(rounds) = row.rounds.filter(|rounds| rounds.correlated) {
+                notes.push(format!(
+                    "{}: the differences of neighbouring rounds are correlated; {} rounds are \
+                     worth {:.1}, and were judged so.",
+                    metric.what(),
+                    rounds.n,
+                    rounds.n_effective
+                ));
+            }
+        }
+    }
+    page.heading("Verdicts");
+    page.push(table);
+    page.list(notes);
+}

@@ -1,0 +1,199 @@
+//! Reads a target: blocks of one size, one after the other or at random, so many at once.
+
+use crate::BenchError;
+use crate::harness::{Cell, RunResult, Work};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+use ugeom_classes::Target;
+use ugeom_machine::buffer::Buffer;
+use ugeom_machine::clock;
+use ugeom_measure::units::size_human;
+use ugeom_stack::{Channel, Delta, Opened, StackError};
+
+/// How targets are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// The size of a read, bytes.
+    pub size_bytes: u64,
+    /// At random places, and not one after the other.
+    pub random: bool,
+    /// How many reads are under way at once.
+    pub depth: u32,
+}
+
+impl Default for Load {
+    /// 4 KiB, one after the other, one at a time.
+    fn default() -> Self {
+        Self {
+            size_bytes: 4096,
+            random: false,
+            depth: 1,
+        }
+    }
+}
+
+/// `random reads of 4 KiB, 32 at once`.
+impl fmt::Display for Load {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = if self.random { "random" } else { "sequential" };
+        write!(out, "{order} reads of {}", size_human(self.size_bytes))?;
+        match self.depth {
+            1 => write!(out, ", one at a time"),
+            depth => write!(out, ", {depth} at once"),
+        }
+    }
+}
+
+/// No read takes longer than this, or it is lost.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Every cell reads the same places, so that random ones differ in nothing but the target.
+const SEED: u64 = 0x5eed;
+
+/// The cell that reads a target; an iteration is one read.
+///
+/// # Errors
+/// [`BenchError::Stack`] when the target cannot be opened for reading, [`BenchError::Compare`] when
+/// it is too small, or has other sectors.
+pub(super) fn cell(name: &str, target: &Target, load: &Load) -> Result<Cell<'static>, BenchError> {
+    let mut reader = Reader::new(name, target, *load)?;
+    Ok(Cell::new(name, move |iterations| {
+        let start_ns = clock::now_ns();
+        if reader.load.depth <= 1 {
+            reader.one_by_one(iterations)?;
+        } else {
+            reader.at_once(iterations)?;
+        }
+        let work = Work::of(iterations * reader.load.size_bytes, iterations);
+        Ok(RunResult::taking(clock::now_ns() - start_ns).doing(work))
+    }))
+}
+
+struct Reader {
+    cell: String,
+    load: Load,
+    channel: Channel,
+    opened: Opened,
+    buffers: Vec<Buffer>,
+    blocks: u64,
+    next: u64,
+    random: fastrand::Rng,
+}
+
+impl Reader {
+    fn new(cell: &str, target: &Target, load: Load) -> Result<Self, BenchError> {
+        let stack = &target.stack;
+        let tree = stack.tree();
+        let missing = || StackError::NoProvider {
+            name: target.name.clone(),
+            known: Vec::new(),
+        };
+        let view = tree.provider(&target.name).ok_or_else(missing)?;
+        let sector_bytes = u64::from(view.sectorsize_bytes).max(1);
+        let refused = |problem: String| BenchError::Compare(format!("{}: {problem}", target.name));
+        if load.size_bytes == 0 || !load.size_bytes.is_multiple_of(sector_bytes) {
+            return Err(refused(format!(
+                "reads of {} bytes are not made of its sectors of {sector_bytes}",
+                load.size_bytes
+            )));
+        }
+        let blocks = view.mediasize_bytes / load.size_bytes;
+        if blocks == 0 {
+            return Err(refused(format!(
+                "it holds {} bytes, too few for a read of {}",
+                view.mediasize_bytes, load.size_bytes
+            )));
+        }
+        let depth = load.depth.max(1) as usize;
+        let buffer = || Buffer::new(load.size_bytes as usize);
+        Ok(Self {
+            cell: cell.to_owned(),
+            load,
+            channel: stack.channel(depth)?,
+            opened: stack.open(target.top, Delta::READ)?,
+            buffers: (0..depth).map(|_| buffer()).collect(),
+            blocks,
+            next: 0,
+            random: fastrand::Rng::with_seed(SEED),
+        })
+    }
+
+    fn offset_bytes(&mut self) -> u64 {
+        let block = if self.load.random {
+            self.random.u64(0..self.blocks)
+        } else {
+            self.next = (self.next + 1) % self.blocks;
+            self.next
+        };
+        block * self.load.size_bytes
+    }
+
+    fn one_by_one(&mut self, count: u64) -> Result<(), BenchError> {
+        for _ in 0..count {
+            let offset_bytes = self.offset_bytes();
+            let buffer = &mut self.buffers[0];
+            let got = self.channel.read(&self.opened, offset_bytes, buffer);
+            let got = got.map_err(|source| BenchError::Io {
+                cell: self.cell.clone(),
+                source,
+            })?;
+            self.whole(offset_bytes, got as u64)?;
+        }
+        Ok(())
+    }
+
+    fn at_once(&mut self, count: u64) -> Result<(), BenchError> {
+        let (mut started, mut done) = (0, 0);
+        while done < count {
+            while started < count && !self.buffers.is_empty() {
+                let Some(draft) = self.channel.bio() else {
+                    break;
+                };
+                let offset_bytes = self.offset_bytes();
+                let Some(buffer) = self.buffers.pop() else {
+                    break;
+                };
+                let draft = draft.cookie(offset_bytes).read(offset_bytes, buffer);
+                self.channel.submit(&self.opened, draft);
+                started += 1;
+            }
+            if self.channel.wait(Some(PATIENCE)) == 0 {
+                return Err(BenchError::Thread {
+                    cell: self.cell.clone(),
+                    problem: "a read did not come back within a minute".to_owned(),
+                });
+            }
+            done += self.collect()?;
+        }
+        Ok(())
+    }
+
+    /// Takes what has come back; how many reads that were.
+    fn collect(&mut self) -> Result<u64, BenchError> {
+        let mut done = 0;
+        while let Some(mut finished) = self.channel.finished() {
+            if let Some(source) = self.channel.explain(&finished) {
+                let cell = self.cell.clone();
+                return Err(BenchError::Io { cell, source });
+            }
+            self.whole(finished.cookie(), finished.result().unwrap_or(0))?;
+            self.buffers.extend(finished.take_buffer());
+            self.channel.recycle(finished);
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    fn whole(&self, offset_bytes: u64, got_bytes: u64) -> Result<(), BenchError> {
+        if got_bytes == self.load.size_bytes {
+            return Ok(());
+        }
+        Err(BenchError::Short {
+            path: self.cell.clone(),
+            offset_bytes,
+            wanted_bytes: self.load.size_bytes,
+            got_bytes,
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! Whole experiments on targets and commands, and the sentences for known samples.
+
+use super::*;
+use crate::harness::Machine;
+use crate::json::Document as Json;
+use std::sync::atomic::AtomicBool;
+use ugeom_measure::Verdict;
+
+fn target(text: &str) -> Side {
+    Side::Target(text.to_owned())
+}
+
+fn command(text: &str) -> Side {
+    Side::Command(text.to_owned())
+}
+
+fn options(a: Side, b: Side) -> Options {
+    Options {
+        subject: Subject {
+            a,
+            b,
+            load: Load {
+                size_bytes: 512,
+                ..Load::default()
+            },
+            printed: None,
+            confidence: 0.95,
+            same_within: 0.01,
+        },
+        rounds: Some(5),
+        budget_ns: BUDGET_NS,
+        run_ns: 1_000_000,
+        seed: Some(4),
+    }
+}
+
+fn measured(options: &Options) -> Result<Document, BenchError> {
+    let cancelled = AtomicBool::new(false);
+    let mut control = Control {
+        progress: &mut |_| (),
+        cancelled: &cancelled,
+    };
+    run(options, &Machine, &mut control)
+}
+
+/// A result whose times in ns are given, round by round: A, B, A again.
+fn made_up(rounds: u64, ns: impl Fn(usize, u64) -> u64) -> Document {
+    let mut document = measured(&options(target("zero"), target("zero"))).unwrap();
+    let template = document.processes[0].rounds[0].clone();
+    let round = |number: u64| {
+        let mut round = template.clone();
+        for (cell, sample) in round.samples.iter_mut().enumerate() {
+            (sample.iterations, sample.wall_ns) = (1000, 1000 * ns(cell, number));
+        }
+        round
+    };
+    document.processes[0].rounds = (0..rounds).map(round).collect();
+    document
+}
+
+fn wobble(cell: usize, round: u64) -> u64 {
+    (round * 7 + cell as u64 * 3 + round * round) % 11
+}
+
+#[test]
+fn a_slow_target_is_slower_and_the_result_can_be_saved() {
+    let document = measured(&options(target("zero"), target("zero | nop:delay=20ms"))).unwrap();
+    assert_eq!(document.processes[0].cells, CELLS);
+    assert_eq!(document.rounds(), 5);
+    let answer = answer(&document);
+    assert!(
+        answer.sentence.contains(" slower than A: "),
+        "{}",
+        answer.sentence
+    );
+    let text = document.to_json().unwrap();
+    let saved = Json::<Subject>::from_json(&text, EXPERIMENT).unwrap();
+    assert_eq!(super::answer(&saved), answer);
+    let shown = page(&saved).to_text(100);
+    assert!(shown.contains(&answer.sentence[..20]), "{shown}");
+}
+
+#[test]
+fn reads_at_once_and_at_random_are_whole_and_counted() {
+    for (random, depth) in [(false, 1), (true, 1), (false, 8), (true, 8)] {
+        let mut options = options(target("md:1m"), target("md:1m | nop"));
+        options.subject.load = Load {
+            size_bytes: 4096,
+            random,
+            depth,
+        };
+        let document = measured(&options).unwrap();
+        for sample in &document.processes[0].rounds[4].samples {
+            assert_eq!(sample.work.transactions, sample.iterations);
+            assert_eq!(sample.work.bytes, 4096 * sample.iterations);
+        }
+    }
+}
+
+#[test]
+fn a_target_that_cannot_be_read_so_is_refused_by_name() {
+    let refused = |text: &str, size_bytes| {
+        let mut options = options(target("zero"), target(text));
+        options.subject.load.size_bytes = size_bytes;
+        measured(&options).unwrap_err().to_string()
+    };
+    assert!(refused("md:64k", 131_072).contains("it holds 65536 bytes"));
+    assert!(refused("md:1m,sectorsize=4k", 512).contains("its sectors of 4096"));
+    assert!(refused("/no/such/disk", 512).contains("/no/such/disk"));
+    assert!(refused("zero | nop:rfail=100%", 512).contains("B"));
+}
+
+#[test]
+fn what_was_measured_before_a_failure_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count");
+    let count = count.display();
+    // It fails from the tenth time on.
+    let failing = format!("echo >> {count}; test $(wc -l < {count}) -lt 10");
+    let mut options = options(command("true"), command(&failing));
+    options.run_ns = 1;
+    options.rounds = Some(20);
+    let document = measured(&options).unwrap();
+    let failure = document.processes[0].failure.as_ref().expect("a failure");
+    assert!(document.rounds() >= 3 && document.rounds() < 20);
+    assert!(failure.cell == "B" && failure.error.contains("exit status: 1"));
+    assert!(page(&document).to_text(100).contains("FAILED"));
+}
+
+#[test]
+fn commands_that_print_their_time_are_believed() {
+    let mut options = options(command("echo 2.5 ms"), command("echo 5.0 ms"));
+    options.subject.printed = Some(Printed::Ms);
+    let document = measured(&options).unwrap();
+    let blocks = document.blocks();
+    assert_eq!(blocks.values(1).unwrap(), [5e6; 5]);
+    assert_eq!(
+        answer(&document).sentence,
+        "B takes exactly 5 ms and A exactly 2.50 ms in each of 5 rounds: without any spread there \
+         is nothing to judge."
+    );
+}
+
+#[test]
+fn the_processor_time_of_commands_is_that_of_the_children() {
+    let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let document = measured(&options(command("sleep 0.05"), command(busy))).unwrap();
+    let cpu = |cell: usize| {
+        let samples = document.processes[0].rounds.iter();
+        let used = samples.map(|round| {
+            let sample = &round.samples[cell];
+            (sample.cpu.user_ns + sample.cpu.system_ns) / sample.iterations
+        });
+        used.min().unwrap()
+    };
+    assert!(cpu(1) > 2 * cpu(0), "{} {}", cpu(0), cpu(1));
+}
+
+#[test]
+fn the_sentence_says_faster_slower_same_or_what_it_would_take() {
+    let faster = made_up(20, |cell, round| match cell {
+        1 => 900 + wobble(1, round),
+        _ => 1000 + wobble(cell, round),
+    });
+    let said = answer(&faster);
+    assert!(said.sentence.starts_with("B is 10"), "{}", said.sentence);
+    assert!(
+        said.sentence
+            .contains(" faster than A: 904 ns against 1.01 us"),
+        "{}",
+        said.sentence
+    );
+    let same = made_up(20, |cell, round| 10_000 + wobble(cell, round));
+    let said = answer(&same);
+    assert!(
+        said.sentence
+            .starts_with("B and A are the same within 1 %: B takes 0.0")
+    );
+    assert!(matches!(said.verdict, Some(Verdict::SameWithin { .. })));
+    // Differences of up to a tenth: 1 % is far below what 20 rounds can show.
+    let open = made_up(20, |cell, round| 100 + wobble(cell, round));
+    let said = answer(&open);
+    assert!(
+        said.sentence
+            .starts_with("No difference is proven: B takes "),
+        "{}",
+        said.sentence
+    );
+    let needed = said.rounds_needed.unwrap();
+    assert!((50..5000).contains(&needed), "{needed}");
+    assert!(
+        said.sentence.contains("in 80 of 100 tries by"),
+        "{}",
+        said.sentence
+    );
+    let few = made_up(2, |cell, round| 100 + wobble(cell, round));
+    assert!(answer(&few).sentence.contains("2 rounds are too few"));
+}
+
+#[test]
+fn a_text_is_taken_for_what_exists() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("disk.img");
+    std::fs::write(&image, [0; 4096]).unwrap();
+    let image = image.display().to_string();
+    for text in ["md:64m", "zero", "md:1m | nop:delay=1ms", image.as_str()] {
+        assert_eq!(Side::guess(text), Some(target(text)), "{text}");
+    }
+    for text in [
+        "true",
+        "sleep 0.1",
+        "LC_ALL=C sort -n x",
+        "cat x | sort",
+        "/bin/sh -c true",
+    ] {
+        assert_eq!(Side::guess(text), Some(command(text)), "{text}");
+    }
+    for text in ["", "no-such-program", "/no/such/file", "md:1x | npo"] {
+        assert_eq!(Side::guess(text), None, "{text}");
+    }
+}

@@ -1,0 +1,150 @@
+//! `ugeom ab`: targets and commands against each other, the sentence, and what goes wrong.
+
+use crate::disks;
+use crate::run::{Ended, UGEOM, command, end, other, ugeom};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Stderr without what a debug build says before it measures.
+fn words(ended: &Ended) -> String {
+    let lines = ended.stderr.lines();
+    lines
+        .filter(|line| !line.contains("this is a debug build"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn a_slow_layer_is_slower_and_the_result_can_be_compared_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = disks::text(&folder.path().join("ab.json"));
+    let (a, b) = ("zero", "zero | nop:delay=20ms");
+    let measured = [
+        "--rounds", "5", "--run", "2ms", "--seed", "3", "--json", &file,
+    ];
+    let ended = ugeom(&[&["ab", a, b], &measured[..]].concat());
+    assert_eq!((ended.code, words(&ended).as_str()), (0, ""));
+    let text = ended.text();
+    for part in [
+        "B is ",
+        " slower than A",
+        "A/A: ",
+        "sequential reads of 4 KiB",
+        "a random order",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let json = std::fs::read_to_string(&file).expect("the samples");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["experiment"], "ab");
+    assert_eq!(json["subject"]["b"]["target"], b);
+    let rounds = json["processes"][0]["rounds"].as_array().expect("rounds");
+    assert_eq!(rounds.len(), 5);
+    // The saved result holds both sides in the same rounds.
+    let again = ugeom(&["compare", &file, "--metric", "time", "--json"]).quiet();
+    let again: Value = serde_json::from_str(&again).expect("JSON");
+    assert_eq!(again["interleaved"], true);
+    let words = again["metrics"][0]["rows"][0]["words"]
+        .as_str()
+        .expect("words");
+    assert!(words.starts_with("slower, "), "{words}");
+}
+
+#[test]
+fn commands_are_told_from_targets_and_that_is_said() {
+    let quick = ["--rounds", "3", "--run", "1ms"];
+    let ended = ugeom(&[&["ab", "sleep 0.001", "sleep 0.05"], &quick[..]].concat());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        words(&ended).starts_with("ugeom: A is taken for a command: sleep 0.001 (--command)"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.text().contains(" slower than A"), "{}", ended.text());
+    let said = ["--command", "--printed", "ms", "--json", "-"];
+    let sides = ["ab", "echo took 2 ms; :", "echo took 3 ms; :"];
+    let ended = ugeom(&[&sides, &said[..], &quick[..]].concat());
+    assert_eq!((ended.code, words(&ended).as_str()), (0, ""));
+    let json: Value = serde_json::from_str(&ended.text()).expect("JSON alone on stdout");
+    assert_eq!(json["subject"]["printed"], "ms");
+    let sample = &json["processes"][0]["rounds"][0]["samples"][1];
+    let ns = sample["wall_ns"]
+        .as_f64()
+        .zip(sample["iterations"].as_f64());
+    assert_eq!(ns.map(|(ns, iterations)| ns / iterations), Some(3e6));
+}
+
+#[test]
+fn ctrl_c_ends_it_early_and_keeps_whole_rounds() {
+    let sides = [
+        "ab",
+        "--command",
+        "sleep 0.01",
+        "sleep 0.01",
+        "--rounds",
+        "100000",
+    ];
+    let child = command(UGEOM, &sides).spawn().expect("it starts");
+    std::thread::sleep(Duration::from_secs(3));
+    other("kill", &["-INT", &child.id().to_string()]);
+    let ended = end(child);
+    // With three whole rounds there is a report; without one there is nothing to report.
+    assert!(matches!(ended.code, 0 | 1), "{ended:?}");
+    assert_eq!(
+        ended.code == 0,
+        ended.text().contains("stopped by you"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_is_named() {
+    let neither = ugeom(&["ab", "zero", "no-such-thing"]).failed(2);
+    assert!(
+        neither.contains("B is `no-such-thing`: no file or device class"),
+        "{neither}"
+    );
+    for wrong in [
+        &["ab"][..],
+        &["ab", "zero"],
+        &["ab", "zero", "zero", "--rounds", "2"],
+        &["ab", "zero", "zero", "--size", "0"],
+        &["ab", "zero", "zero", "--size", "4x"],
+        &["ab", "zero", "zero", "--size", "1g", "--depth", "4096"],
+        &["ab", "zero", "zero", "--depth", "0"],
+        &["ab", "zero", "zero", "--printed", "ms"],
+        &["ab", "zero", "zero", "--command", "--target"],
+        &["ab", "zero", "md:1x", "--target"],
+    ] {
+        let ended = ugeom(wrong);
+        assert_eq!(
+            (ended.code, ended.text().as_str()),
+            (2, ""),
+            "{wrong:?}: {}",
+            ended.stderr
+        );
+    }
+    for (side, size, problem) in [
+        (
+            "md:64k",
+            "128k",
+            "it holds 65536 bytes, too few for a read of 131072",
+        ),
+        (
+            "md:1m,sectorsize=4k",
+            "512",
+            "are not made of its sectors of 4096",
+        ),
+    ] {
+        let ended = ugeom(&["ab", "zero", side, "--size", size]);
+        assert_eq!((ended.code, ended.text().as_str()), (1, ""));
+        assert!(ended.stderr.contains(problem), "{}", ended.stderr);
+    }
+    let fails = ugeom(&["ab", "--command", "true", "echo broken >&2; exit 3"]);
+    assert_eq!(fails.code, 1);
+    assert!(
+        fails.stderr.contains("exit status: 3: broken"),
+        "{}",
+        fails.stderr
+    );
+}
