@@ -9,7 +9,7 @@ use crate::job::options;
 pub struct Report {
     /// `--output=FILE`: write the result there.
     pub output: Option<String>,
-    /// `--output-format=normal,json,json+,terse`.
+    /// `--output-format=normal,json,json+`.
     pub formats: Vec<String>,
     /// `--eta=auto|always|never`.
     pub eta: Option<String>,
@@ -152,10 +152,9 @@ impl Report {
                 self.status_interval_ns = Some(ns.max(100_000_000));
             }
             "eta" => self.eta = Some(one_of(&needed()?, &["auto", "always", "never"], &wrong)?),
-            "minimal" => self.formats = vec!["terse".to_owned()],
             "output-format" => {
                 for format in needed()?.split(',') {
-                    let known = ["normal", "json", "json+", "terse"];
+                    let known = ["normal", "json", "json+"];
                     self.formats.push(one_of(format, &known, &wrong)?);
                 }
             }

@@ -26,8 +26,9 @@ pub fn short(number: u64, length: usize, binary: bool, unit: &str) -> String {
         let whole = whole + u64::from(rest >= thousand / 2);
         return format!("{whole}{prefix}{unit}");
     }
-    // The fraction is rounded by itself: what rounds up to one is shown as zeroes, as by fio.
     let fraction = format!("{:.decimals$}", rest as f64 / thousand as f64);
+    // fio keeps the whole number where the fraction rounds up to one, and prints 13.98 as 13.0.
+    let whole = whole + u64::from(fraction.starts_with('1'));
     format!("{whole}.{}{prefix}{unit}", &fraction[2..])
 }
 
@@ -57,5 +58,10 @@ mod tests {
         assert_eq!(short(16_104_123, 6, false, ""), "16104k");
         assert_eq!(short(1452, 6, false, ""), "1452");
         assert_eq!(decimal(256_000, ""), "256k");
+    }
+
+    #[test]
+    fn a_fraction_that_rounds_up_to_one_is_carried() {
+        assert_eq!(binary(14_659_584, "B/s"), "14.0MiB/s");
     }
 }

@@ -13,6 +13,8 @@
 mod logs;
 mod pace;
 mod read_back;
+#[cfg(test)]
+mod tests;
 mod written;
 
 use std::io;
@@ -34,6 +36,10 @@ use written::Written;
 
 /// How long a worker sleeps at the most before it looks whether it should stop, ms.
 const NAP_MS: u64 = 200;
+
+/// How long before a request is due a worker does not sleep any more, ns: a little more than it
+/// takes to wake up.
+const SPIN_NS: u64 = 100_000;
 
 /// What a worker needs to know.
 pub struct Task<'a> {
@@ -283,12 +289,17 @@ impl<'a, D: Door> Worker<'a, D> {
         }
     }
 
+    /// Sleeps until shortly before the next request is due, and spins for the rest: what a sleep
+    /// takes too long would count as latency of the request.
     fn sleep_until_due(&mut self) {
         let Some(due) = self.not_before else {
             return;
         };
         let ns = clock::ticks_to_ns(due.saturating_sub(clock::ticks()));
-        std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000)));
+        match ns.checked_sub(SPIN_NS) {
+            Some(ns) => std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000))),
+            None => std::hint::spin_loop(),
+        }
     }
 
     /// Makes requests until enough are in flight, and hands them over.
