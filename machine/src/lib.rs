@@ -10,5 +10,6 @@ pub mod interrupt;
 pub mod lock;
 pub mod mailbox;
 pub mod mapping;
+pub mod prefetch;
 pub mod region;
 pub mod slab;

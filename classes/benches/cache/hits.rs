@@ -4,24 +4,75 @@ use super::rounds::{Work, measure};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use ugeom_classes::{Target, TargetOptions, open_target};
+use std::sync::Arc;
+use ugeom_classes::cache::Cache;
+use ugeom_classes::cache::index::hash::Hash;
+use ugeom_classes::cache::index::splay::Splay;
+use ugeom_classes::cache::index::{Found, Index};
+use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::mapping::Mapping;
-use ugeom_machine::slab::Slab;
-use ugeom_stack::{Channel, Delta, Opened};
+use ugeom_stack::{Channel, Delta, Geom, Opened, Plan, ProviderId, ProviderPlan, Stack};
 
 pub const BYTES: u64 = 1 << 30;
 
-/// A cache that holds all of a device of 1 GiB.
-pub fn warm(block: &str, index: &str) -> (Target, Channel, Opened) {
-    let text = format!("zero | nop:size=1g | cache:1g,block={block},index={index}");
-    let target = open_target(&text, &TargetOptions::default()).expect("a cache");
-    let opened = target.stack.open(target.top, Delta::READ).expect("opens");
-    let mut channel = target.stack.channel(1).expect("a channel");
-    let mut buffer = vec![0; 1 << 20];
-    for offset in (0..BYTES).step_by(1 << 20) {
-        channel.read(&opened, offset, &mut buffer).expect("reads");
+/// A cache that holds all of a device of 1 GiB, and a way into it.
+pub struct Warm<I: Index> {
+    pub stack: Stack,
+    pub top: ProviderId,
+    pub cache: Arc<Cache<I>>,
+}
+
+impl<I: Index> Warm<I> {
+    pub fn new(block_bytes: u32) -> Self {
+        let below = open_target("zero | nop:size=1g", &TargetOptions::default());
+        let below = below.expect("a device");
+        let buffers = (BYTES / u64::from(block_bytes)) as u32;
+        let cache = Cache::new(buffers, block_bytes, BYTES).expect("memory");
+        let cache: Arc<Cache<I>> = Arc::new(cache);
+        let provider = ProviderPlan {
+            name: "cache".into(),
+            mediasize_bytes: BYTES,
+            sectorsize_bytes: 512,
+            ..ProviderPlan::default()
+        };
+        let plan = Plan {
+            name: "cache".into(),
+            geom: Arc::clone(&cache) as Arc<dyn Geom>,
+            providers: vec![provider],
+        };
+        let made = below.stack.create("CACHE", plan, &[below.top]);
+        let warm = Self {
+            top: made.expect("a cache")[0],
+            stack: below.stack,
+            cache,
+        };
+        let (mut channel, opened) = warm.open();
+        let mut buffer = vec![0; 1 << 20];
+        for offset in (0..BYTES).step_by(1 << 20) {
+            channel.read(&opened, offset, &mut buffer).expect("reads");
+        }
+        warm
     }
-    (target, channel, opened)
+
+    pub fn open(&self) -> (Channel, Opened) {
+        let opened = self.stack.open(self.top, Delta::READ).expect("opens");
+        (self.stack.channel(1).expect("a channel"), opened)
+    }
+
+    /// The buffer of each block, and where in it the reads of `size` begin: what bare copies from
+    /// the same pages need.
+    pub fn pages(&self, size: usize, order: &[u32]) -> Vec<(u32, usize)> {
+        let store = self.cache.store();
+        let block_bytes = store.slab().block_bytes();
+        let page = |place: &u32| {
+            let offset = *place as usize * size;
+            match store.lookup((offset / block_bytes) as u64) {
+                Found::At(_, entry) => (entry.slot, offset % block_bytes),
+                _ => panic!("not resident"),
+            }
+        };
+        order.iter().map(page).collect()
+    }
 }
 
 /// A random order of all places, as the floors have it.
@@ -31,20 +82,24 @@ pub fn order(count: u64, seed: u64) -> Vec<u32> {
     places
 }
 
-pub fn reader<'a>(
-    (_target, mut channel, opened): (Target, Channel, Opened),
-    size: usize,
-    order: &'a [u32],
-) -> Work<'a> {
-    let mut buffer = vec![1; size];
-    let mut at = 0;
+pub fn reader<'a, I: Index>(warm: &Warm<I>, size: usize, order: &'a [u32]) -> Work<'a> {
+    let (mut channel, opened) = warm.open();
+    copies(size, order, move |place, into| {
+        channel
+            .read(&opened, place * into.len() as u64, into)
+            .expect("reads");
+    })
+}
+
+/// Work that copies from one page after the other.
+fn bare<'a, I: Index>(warm: &'a Warm<I>, size: usize, pages: &'a [(u32, usize)]) -> Work<'a> {
+    let (slab, mut buffer, mut at) = (warm.cache.store().slab(), vec![1; size], 0);
     Box::new(move |count| {
-        let _keep = &_target;
         for _ in 0..count {
-            let offset = u64::from(order[at]) * size as u64;
-            channel.read(&opened, offset, &mut buffer).expect("reads");
+            let (slot, within) = pages[at];
+            slab.copy_out(slot, within, &mut buffer);
             std::hint::black_box(&buffer);
-            at = (at + 1) % order.len();
+            at = (at + 1) % pages.len();
         }
     })
 }
@@ -78,23 +133,19 @@ fn file() -> File {
 pub fn run() {
     let file = file();
     let mapping = Mapping::of(&file, BYTES).expect("maps");
-    for (size, block) in [(4096_usize, "4k"), (4096, "16k"), (16384, "16k")] {
+    for (size, block_bytes) in [(4096_usize, 4096), (4096, 16384), (16384, 16384)] {
         let order = order(BYTES / size as u64, 3);
-        let large = Slab::new((BYTES / size as u64) as u32, size).expect("memory");
-        for place in 0..large.blocks() {
-            assert!(large.copy_in(place, 0, &vec![3; size]));
-        }
+        let (warm, splay) = (
+            Warm::<Hash>::new(block_bytes),
+            Warm::<Splay>::new(block_bytes),
+        );
+        let pages = warm.pages(size, &order);
         let bytes = size as u64;
         let measured = measure(
             vec![
-                ("cache, hash", reader(warm(block, "hash"), size, &order)),
-                ("cache, splay", reader(warm(block, "splay"), size, &order)),
-                (
-                    "memcpy, huge pages",
-                    copies(size, &order, |place, into| {
-                        large.copy_out(place as u32, 0, into)
-                    }),
-                ),
+                ("cache, hash", reader(&warm, size, &order)),
+                ("cache, splay", reader(&splay, size, &order)),
+                ("memcpy, the same pages", bare(&warm, size, &pages)),
                 (
                     "pread",
                     copies(size, &order, |place, into| {
@@ -110,14 +161,14 @@ pub fn run() {
             ],
             (128 << 20) / bytes,
         );
-        println!("\nrandom reads of {size} from blocks of {block}, all of 1 GiB resident");
+        println!("\nrandom reads of {size} from blocks of {block_bytes}, all of 1 GiB resident");
         measured.print();
         let (copy, pread) = if size == 4096 {
             ("at most 1.2", "at least 2.0")
         } else {
             ("at most 1.1", "at least 1.5")
         };
-        measured.ratio("cache, hash", "memcpy, huge pages", copy);
+        measured.ratio("cache, hash", "memcpy, the same pages", copy);
         measured.ratio("pread", "cache, hash", pread);
         measured.ratio("mmap and copy", "cache, hash", "at least 1.0");
         measured.ratio("cache, splay", "cache, hash", "none");

@@ -1,11 +1,12 @@
 //! Caches for values of any kind, with a value of 4 KiB a key: time of a hit, and hit ratios.
 //! `foyer` is not among them: it brings an async runtime, which this repository does without.
 
-use super::hits::{BYTES, order, reader, warm};
+use super::hits::{BYTES, Warm, order, reader};
 use super::policies::Policy;
 use super::ratios::{Ours, percent, traces};
 use super::rounds::{Work, measure};
 use std::sync::Arc;
+use ugeom_classes::cache::index::hash::Hash;
 
 const SIZE: usize = 4096;
 const ROOM: u64 = 10_000;
@@ -56,9 +57,10 @@ pub fn run() {
         quick.insert(key, value());
         moka.insert(key, value());
     }
+    let warm = Warm::<Hash>::new(SIZE as u32);
     let measured = measure(
         vec![
-            ("cache", reader(warm("4k", "hash"), SIZE, &order)),
+            ("cache", reader(&warm, SIZE, &order)),
             (
                 "quick_cache",
                 gets(&order, |key| quick.get(&key).expect("resident")),

@@ -1,11 +1,10 @@
 //! What a second thread brings: to the cache, and to bare copies.
 
-use super::hits::{BYTES, order};
+use super::hits::{BYTES, Warm, order};
 use super::rounds::{Work, measure};
 use std::thread;
-use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_classes::cache::index::hash::Hash;
 use ugeom_machine::slab::Slab;
-use ugeom_stack::{Channel, Delta, Opened};
 
 const SIZE: usize = 4096;
 /// The blocks of the hot set: 16 MiB, more than the cores' own caches.
@@ -23,9 +22,8 @@ fn together<'a>(mut works: Vec<Box<dyn FnMut(u64) + Send + 'a>>) -> Work<'a> {
     })
 }
 
-fn reads<'a>(target: &'a Target, order: &'a [u32]) -> Box<dyn FnMut(u64) + Send + 'a> {
-    let opened: Opened = target.stack.open(target.top, Delta::READ).expect("opens");
-    let mut channel: Channel = target.stack.channel(1).expect("a channel");
+fn reads<'a>(warm: &Warm<Hash>, order: &'a [u32]) -> Box<dyn FnMut(u64) + Send + 'a> {
+    let (mut channel, opened) = warm.open();
     let (mut buffer, mut at) = (vec![1; SIZE], 0);
     Box::new(move |count| {
         for _ in 0..count {
@@ -37,26 +35,21 @@ fn reads<'a>(target: &'a Target, order: &'a [u32]) -> Box<dyn FnMut(u64) + Send 
     })
 }
 
-fn copies<'a>(slab: &'a Slab, order: &'a [u32]) -> Box<dyn FnMut(u64) + Send + 'a> {
+fn copies<'a>(slab: &'a Slab, pages: &'a [(u32, usize)]) -> Box<dyn FnMut(u64) + Send + 'a> {
     let (mut buffer, mut at) = (vec![1; SIZE], 0);
     Box::new(move |count| {
         for _ in 0..count {
-            slab.copy_out(order[at], 0, &mut buffer);
+            slab.copy_out(pages[at].0, 0, &mut buffer);
             std::hint::black_box(&buffer);
-            at = (at + 1) % order.len();
+            at = (at + 1) % pages.len();
         }
     })
 }
 
 pub fn run() {
-    let text = "zero | nop:size=1g | cache:1g,block=4k";
-    let target = open_target(text, &TargetOptions::default()).expect("a cache");
-    let slab = Slab::new((BYTES / SIZE as u64) as u32, SIZE).expect("memory");
-    for block in 0..slab.blocks() {
-        assert!(slab.copy_in(block, 0, &[3; SIZE]));
-    }
+    let warm = Warm::<Hash>::new(SIZE as u32);
+    let slab = warm.cache.store().slab();
     let all = order(BYTES / SIZE as u64, 3);
-    reads(&target, &all)(all.len() as u64);
     let (left, right) = all.split_at(all.len() / 2);
     let hot = &all[..HOT];
     let turned: Vec<u32> = hot.iter().rev().copied().collect();
@@ -64,17 +57,21 @@ pub fn run() {
         ("disjoint", left, right),
         ("the same hot set", hot, &turned),
     ] {
+        let pages = [one, two].map(|order| warm.pages(SIZE, order));
         let measured = measure(
             vec![
-                ("cache, one thread", together(vec![reads(&target, one)])),
+                ("cache, one thread", together(vec![reads(&warm, one)])),
                 (
                     "cache, two threads",
-                    together(vec![reads(&target, one), reads(&target, two)]),
+                    together(vec![reads(&warm, one), reads(&warm, two)]),
                 ),
-                ("memcpy, one thread", together(vec![copies(&slab, one)])),
+                (
+                    "memcpy, one thread",
+                    together(vec![copies(slab, &pages[0])]),
+                ),
                 (
                     "memcpy, two threads",
-                    together(vec![copies(&slab, one), copies(&slab, two)]),
+                    together(vec![copies(slab, &pages[0]), copies(slab, &pages[1])]),
                 ),
             ],
             1 << 17,

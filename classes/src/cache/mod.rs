@@ -68,14 +68,23 @@ pub struct Cache<I: Index> {
 }
 
 impl<I: Index> Cache<I> {
-    fn new(settings: Settings, media_bytes: u64) -> io::Result<Self> {
+    /// A cache of so many blocks of `block_bytes`, a power of two, for a media of `media_bytes`.
+    ///
+    /// # Errors
+    /// What the system says about the memory.
+    pub fn new(buffers: u32, block_bytes: u32, media_bytes: u64) -> io::Result<Self> {
         Ok(Self {
-            store: Store::new(settings.buffers, settings.block_bytes as usize)?,
+            store: Store::new(buffers, block_bytes as usize)?,
             pending: PendingReads::default(),
-            block_bytes: settings.block_bytes,
-            shift: settings.block_bytes.trailing_zeros(),
+            block_bytes: u64::from(block_bytes),
+            shift: block_bytes.trailing_zeros(),
             media_bytes: AtomicU64::new(media_bytes),
         })
+    }
+
+    /// Its buffers, whose steps can be called one by one.
+    pub fn store(&self) -> &Store<I> {
+        &self.store
     }
 
     /// The block in which an offset lies, and where in it.
@@ -155,7 +164,7 @@ fn memory_bytes() -> u64 {
 }
 
 fn geom<I: Index>(settings: Settings, media_bytes: u64) -> Result<Arc<dyn Geom>, BuildError> {
-    let cache = Cache::<I>::new(settings, media_bytes);
+    let cache = Cache::<I>::new(settings.buffers, settings.block_bytes as u32, media_bytes);
     let cache = cache.map_err(|error| BuildError::System {
         class: "cache",
         operation: "mapping memory",

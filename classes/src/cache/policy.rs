@@ -13,6 +13,7 @@
 //! marks, so that hits need no lock.
 
 use std::collections::VecDeque;
+use ugeom_machine::prefetch::prefetch;
 
 /// The buffer's state, as far as the policy has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub trait Buffers {
     fn tenure(&self, slot: u32) -> Tenure;
     /// Leaves it with so many marks.
     fn set_marks(&mut self, slot: u32, marks: u8);
+    /// It may be asked about soon.
+    fn expect(&self, slot: u32);
     /// The block that it holds, spread ([`super::index::spread`]).
     fn fingerprint(&self, slot: u32) -> u64;
 }
@@ -67,6 +70,23 @@ impl S3Fifo {
             self.main.push_back(slot);
         } else {
             self.small.push_back(slot);
+        }
+    }
+
+    /// A block will come into a buffer soon: asks for the memory that will be looked at then.
+    pub fn expect(&self, fingerprint: u64) {
+        self.ghost.expect(fingerprint);
+    }
+
+    /// The same for the buffers that will be looked at next for a victim. They lie far apart, and
+    /// until somebody needs one they may have arrived.
+    pub fn expect_victims(&self, buffers: &impl Buffers) {
+        for slot in [self.small.front(), self.main.front()]
+            .into_iter()
+            .flatten()
+        {
+            buffers.expect(*slot);
+            self.ghost.expect(buffers.fingerprint(*slot));
         }
     }
 
@@ -162,11 +182,20 @@ impl Ghost {
         (epoch % u64::from(EPOCH_MASK)) as u32 + 1
     }
 
-    fn set(&mut self, fingerprint: u64) -> (&mut [u32], u32) {
-        // The lowest bits chose the shard; these come from the other end.
+    fn expect(&self, fingerprint: u64) {
+        prefetch(&self.places[self.first_of(fingerprint)]);
+    }
+
+    /// Where the set of a block begins. The lowest bits of the fingerprint chose the shard, so
+    /// higher ones are taken.
+    fn first_of(&self, fingerprint: u64) -> usize {
         let set = (fingerprint >> 10) & ((1 << self.set_bits) - 1);
+        set as usize * WAYS
+    }
+
+    fn set(&mut self, fingerprint: u64) -> (&mut [u32], u32) {
         let tag = (fingerprint >> (super::index::BLOCK_BITS - TAG_BITS)) as u32;
-        let from = set as usize * WAYS;
+        let from = self.first_of(fingerprint);
         (&mut self.places[from..from + WAYS], tag)
     }
 

@@ -174,7 +174,9 @@ impl<I: Index> Store<I> {
 
     /// Finds a buffer for a block that is not there, and enters it into the index as busy.
     pub fn getnewbuf(&self, block: u64) -> Buffer {
+        self.index.prefetch(block);
         let mut queues = self.lock(block);
+        queues.policy.expect(spread(block));
         if !matches!(self.index.find(block), Found::Absent) {
             return Buffer::Present;
         }
@@ -213,6 +215,7 @@ impl<I: Index> Store<I> {
             self.index.remove(block);
             self.lanes.add(Count::Evictions, 1);
         }
+        queues.policy.expect_victims(&View(self));
         Some(slot)
     }
 
@@ -373,6 +376,13 @@ impl<I: Index> Buffers for View<'_, I> {
 
     fn set_marks(&mut self, slot: u32, marks: u8) {
         self.0.marks[slot as usize].store(marks, Ordering::Relaxed);
+    }
+
+    fn expect(&self, slot: u32) {
+        let block = self.0.keys[slot as usize].load(Ordering::Relaxed);
+        if block != VACANT {
+            self.0.index.prefetch(block);
+        }
     }
 
     fn fingerprint(&self, slot: u32) -> u64 {

@@ -17,6 +17,7 @@
 use super::{BLOCK_BITS, Entry, Found, Index, spread};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use ugeom_machine::prefetch::prefetch;
 use ugeom_machine::slab::{Slab, Words};
 
 const ENTRIES: usize = 7;
@@ -154,8 +155,8 @@ impl Hash {
         let head = line.head.load(Ordering::Relaxed);
         line.head.store(head | CHANGING, Ordering::Relaxed);
         // Orders the odd version before every store that follows, also those to the buffer later
-        // on; and before a look at its leases, which a reader takes before he compares versions.
-        fence(Ordering::SeqCst);
+        // on.
+        fence(Ordering::Release);
         let result = with(line);
         let reach = line.head.load(Ordering::Relaxed) & REACH;
         let next = (head & !(CHANGING | REACH)).wrapping_add(VERSION) | reach;
@@ -290,6 +291,11 @@ impl Index for Hash {
         };
         let slot = self.entry(place.word).slot;
         self.change(u64::from(place.line), |_| slab.copy_in(slot, within, from))
+    }
+
+    #[inline]
+    fn prefetch(&self, block: u64) {
+        prefetch(self.line(self.target(block).home).head);
     }
 
     fn memory_bytes(&self) -> usize {

@@ -69,6 +69,9 @@ pub trait Index: Send + Sync + Sized + 'static {
     /// when the buffer is leased, and then nothing was done. Its shard is locked.
     fn write(&self, block: u64, slab: &Slab, within: usize, from: &[u8]) -> bool;
 
+    /// Asks the processor for what a look-up of the block will read.
+    fn prefetch(&self, block: u64);
+
     /// Memory that it takes, bytes.
     fn memory_bytes(&self) -> usize;
 }

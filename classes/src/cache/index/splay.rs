@@ -199,8 +199,8 @@ impl Splay {
         let of_slot = &self.versions[slot as usize];
         let version = of_slot.load(Ordering::Relaxed);
         of_slot.store(version | 1, Ordering::Relaxed);
-        // As in `hash`: before what follows, and before a look at the leases.
-        fence(Ordering::SeqCst);
+        // As in `hash`: before every store that follows.
+        fence(Ordering::Release);
         let result = with();
         of_slot.store((version | 1).wrapping_add(1), Ordering::Release);
         result
@@ -275,6 +275,9 @@ impl Index for Splay {
         let slot = tree.slots[node as usize];
         self.change(slot, || slab.copy_in(slot, within, from))
     }
+
+    /// Where it lies is only known on the way there.
+    fn prefetch(&self, _block: u64) {}
 
     fn memory_bytes(&self) -> usize {
         let nodes = |shard: &Shard| {
