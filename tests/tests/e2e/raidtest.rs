@@ -93,7 +93,8 @@ fn what_is_on_a_disk_is_not_overwritten_unasked() {
     let (_folder, disk) = disks::partitioned_image(4096, 63, 100);
     let image = disks::text(&disk);
     let (_other, _, file) = folder();
-    generate(&file, &["-w", "-s", "1m", "-n", "5"]);
+    // Only the first sector, where the table is.
+    generate(&file, &["-w", "-s", "512", "-n", "1"]);
     let before = std::fs::read(&disk).expect("the image");
     let ended = ugeom(&["raidtest", "test", "-d", &image, &file]);
     assert_eq!(ended.code, 1);

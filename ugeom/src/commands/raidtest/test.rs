@@ -29,7 +29,7 @@ workers are processes and the system's cache is passed by (as O_DIRECT in the or
 stack of layers they are threads that share the stack.
 
 With writes the device must carry nothing, and not be mounted, unless --destroy is given: what is \
-written is rubbish.";
+written are zeroes, or what was read last.";
 
 const EXAMPLES: &str = "\
 Examples:
