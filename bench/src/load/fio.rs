@@ -6,8 +6,8 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Requests of one run: about half a second, as fio tells times in milliseconds.
-const REQUESTS: u64 = 2_000_000;
+/// Requests of one run: some 0.4 s, of which fio tells milliseconds.
+const REQUESTS: u64 = 1_000_000;
 
 /// What fio keeps account of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
