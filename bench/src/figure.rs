@@ -20,6 +20,8 @@ pub enum Unit {
     Bytes,
     /// So many a second.
     PerSecond,
+    /// Bytes a second.
+    BytesPerSecond,
 }
 
 /// A figure with its 95 % interval.
@@ -174,6 +176,7 @@ pub fn value(value: f64, unit: Unit) -> String {
         Unit::Percent => percent(value),
         Unit::Bytes => ugeom_measure::units::size_human(value.max(0.0).round() as u64),
         Unit::PerSecond => per_second(value),
+        Unit::BytesPerSecond => rate(value),
     }
 }
 
@@ -190,6 +193,20 @@ fn per_second(value: f64) -> String {
         _ => 2,
     };
     format!("{scaled:.digits$}{prefix}/s")
+}
+
+/// Three digits that count, in the decimal units that rates of devices are published in.
+fn rate(bytes_per_second: f64) -> String {
+    let units = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")];
+    let fits = |unit: &&(f64, &str)| bytes_per_second >= 0.9995 * unit.0;
+    let (scale, unit) = units.iter().find(fits).copied().unwrap_or((1.0, "B/s"));
+    let value = bytes_per_second / scale;
+    let digits = if value < 9.995 {
+        2
+    } else {
+        usize::from(value < 99.95)
+    };
+    format!("{value:.digits$} {unit}")
 }
 
 /// A percentage with two digits that count, so that a small share does not become 0.
@@ -247,6 +264,18 @@ mod tests {
         let rates =
             [837_344.0, 23_456_789.0, 42.0].map(|it| figure(Unit::PerSecond, it).estimate());
         assert_eq!(rates, ["837 k/s", "23.5 M/s", "42.0 /s"]);
+        let rates = [56.0e6, 999.6e6, 7.459e6, 123e6, 12.0]
+            .map(|rate| figure(Unit::BytesPerSecond, rate).estimate());
+        assert_eq!(
+            rates,
+            [
+                "56.0 MB/s",
+                "1.00 GB/s",
+                "7.46 MB/s",
+                "123 MB/s",
+                "12.0 B/s"
+            ]
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! | how does it scale, and what buys what? | [`scaling`] |
 //! | is B faster than A? | [`ab`] |
 //! | what do saved results prove? | [`compare`] |
+//! | what limits a device? | [`sweep`] |
 //! | the program of 2002 | [`tst`] |
 //! | how does a result become a report? | [`report`] |
 //!
@@ -38,6 +39,7 @@ pub mod load;
 pub mod report;
 pub mod scaling;
 pub mod scratch;
+pub mod sweep;
 pub mod text;
 pub mod tst;
 pub mod work;

@@ -28,6 +28,13 @@ const WARM_UP_SHARE: u64 = 20;
 /// A trial run is long enough to be believed when it takes this share of a run.
 const TRIAL_SHARE: u64 = 10;
 
+/// No trial has to be longer to be believed, ns.
+const TRIAL_NS_MAX: u64 = 20_000_000;
+
+/// A trial that is this many times as long as it has to be is not believed at once: it would make
+/// all runs of its cell too short.
+const SURPRISING: u64 = 2;
+
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 40;
 
@@ -59,29 +66,12 @@ pub(super) fn plan(
             done: index as u64,
             total,
         });
-        let (cost, trial) = cost(cell, guess_ns / TRIAL_SHARE, meter)?;
+        let (cost, trial) = cost(cell, (guess_ns / TRIAL_SHARE).min(TRIAL_NS_MAX), meter)?;
         costs.push(cost);
         trials.push((index, trial));
     }
     let spent_ns = meter.now_ns().saturating_sub(started_ns);
-    let (mut calibrated, mut fixed_ns) = (0.0, 0.0);
-    for (cell, cost) in cells.iter().zip(&costs) {
-        // Once for the warm-up, once for the run.
-        fixed_ns += 2.0 * cost.around_ns;
-        let step_ns = cost.iteration_ns * cell.step as f64;
-        match cell.length {
-            // A run cannot be shorter than one step.
-            Length::Calibrated if step_ns > settings.run_ns as f64 => fixed_ns += 2.0 * step_ns,
-            Length::Calibrated => calibrated += 1.0,
-            Length::Exactly {
-                warm_up,
-                iterations,
-            } => {
-                fixed_ns += cost.iteration_ns * (warm_up + iterations) as f64;
-            }
-        }
-    }
-    let run_ns = fitting_run_ns(settings, calibrated, fixed_ns, spent_ns);
+    let run_ns = run_ns(cells, &costs, settings, spent_ns);
     let lengths = cells
         .iter()
         .zip(&costs)
@@ -90,6 +80,38 @@ pub(super) fn plan(
         lengths: lengths.collect(),
         run_ns,
     })
+}
+
+/// The length of the runs that are not fixed. Cells whose work ends earlier leave their time to the
+/// others, so the length grows until no more of them end within it.
+fn run_ns(cells: &[Cell<'_>], costs: &[Cost], settings: &Settings, spent_ns: u64) -> u64 {
+    let mut run_ns = 0;
+    loop {
+        let (mut calibrated, mut fixed_ns) = (0.0, 0.0);
+        for (cell, cost) in cells.iter().zip(costs) {
+            // Once for the warm-up, once for the run.
+            fixed_ns += 2.0 * cost.around_ns;
+            let step_ns = cost.iteration_ns * cell.step as f64;
+            let whole_ns = |iterations: u64| cost.iteration_ns * iterations as f64;
+            match cell.length {
+                Length::Exactly {
+                    warm_up,
+                    iterations,
+                } => fixed_ns += whole_ns(warm_up + iterations),
+                Length::AtMost(iterations) if whole_ns(iterations) <= run_ns as f64 => {
+                    fixed_ns += whole_ns(iterations + iterations / WARM_UP_SHARE);
+                }
+                // A run cannot be shorter than one step.
+                _ if step_ns > settings.run_ns as f64 => fixed_ns += 2.0 * step_ns,
+                _ => calibrated += 1.0,
+            }
+        }
+        let longer = fitting_run_ns(settings, calibrated, fixed_ns, spent_ns);
+        if longer <= run_ns {
+            return run_ns;
+        }
+        run_ns = longer;
+    }
 }
 
 /// The length of runs with which the fewest rounds fit into what is left of the budget.
@@ -120,13 +142,23 @@ fn cost(
     enough_ns: u64,
     meter: &dyn Meter,
 ) -> Result<(Cost, Sample), Box<Stopped>> {
+    let most = match cell.length {
+        Length::AtMost(most) => most.min(ITERATIONS_MAX),
+        _ => ITERATIONS_MAX,
+    };
     let mut iterations = cell.step;
+    let mut doubted = 0;
     loop {
         let before_ns = meter.now_ns();
         let trial = sample(cell, iterations, meter)?;
         let took_ns = trial.wall_ns;
         let passed_ns = meter.now_ns().saturating_sub(before_ns);
-        if took_ns >= enough_ns || iterations >= ITERATIONS_MAX {
+        // One that is much longer than expected may have been interrupted: once more, then.
+        if took_ns / SURPRISING > enough_ns && doubted != iterations {
+            doubted = iterations;
+            continue;
+        }
+        if took_ns >= enough_ns || iterations >= most {
             let cost = Cost {
                 iteration_ns: (took_ns as f64 / iterations as f64).max(1e-3),
                 around_ns: passed_ns.saturating_sub(took_ns) as f64,
@@ -136,7 +168,7 @@ fn cost(
         let missing = enough_ns as f64 / took_ns.max(1) as f64;
         // The first trials are cold; so do not trust them for more than a factor of 20.
         let grown = iterations as f64 * (missing * 1.2).clamp(2.0, 20.0);
-        iterations = in_steps(grown as u64, cell.step).min(in_steps(ITERATIONS_MAX, cell.step));
+        iterations = in_steps(grown as u64, cell.step).min(in_steps(most, cell.step));
     }
 }
 
@@ -149,8 +181,12 @@ fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
             warm_up,
             iterations,
         },
-        Length::Calibrated => {
-            let iterations = in_steps((run_ns as f64 / cost_ns) as u64, cell.step);
+        Length::Calibrated | Length::AtMost(_) => {
+            let most = match cell.length {
+                Length::AtMost(most) => most,
+                _ => u64::MAX,
+            };
+            let iterations = in_steps((run_ns as f64 / cost_ns).min(most as f64) as u64, cell.step);
             let warm_up = in_steps(iterations / WARM_UP_SHARE, cell.step);
             RunLength {
                 warm_up,

@@ -38,6 +38,8 @@ pub use stop::Precision;
 pub enum Length {
     /// As many as fill the time of a run.
     Calibrated,
+    /// As many as fill the time of a run, but no more than this: work that has an end.
+    AtMost(u64),
     /// A fixed number, after a fixed number that is not counted.
     Exactly {
         /// Iterations before the measured ones.
@@ -49,6 +51,9 @@ pub enum Length {
 
 /// The work of a cell: it does so many iterations and says how long they took together.
 pub type Run<'a> = Box<dyn FnMut(u64) -> Result<RunResult, BenchError> + 'a>;
+
+/// What a cell does before a run and outside of it.
+pub type Prepare<'a> = Box<dyn FnMut() -> Result<(), BenchError> + 'a>;
 
 /// One thing to measure.
 pub struct Cell<'a> {
@@ -62,6 +67,9 @@ pub struct Cell<'a> {
     pub step: u64,
     /// The device that the work ends at, if it has counters.
     pub device: Option<Arc<dyn Counters>>,
+    /// What is done right before each counted run, such as emptying a cache; no time, CPU time or
+    /// transfer of it is counted.
+    pub prepare: Option<Prepare<'a>>,
 }
 
 impl<'a> Cell<'a> {
@@ -77,7 +85,15 @@ impl<'a> Cell<'a> {
             length,
             step,
             device: None,
+            prepare: None,
         }
+    }
+
+    /// The same cell, prepared like this before each of its counted runs.
+    #[must_use]
+    pub fn preparing(mut self, prepare: impl FnMut() -> Result<(), BenchError> + 'a) -> Self {
+        self.prepare = Some(Box::new(prepare));
+        self
     }
 
     /// The same cell with the counters of this device beside each of its runs.

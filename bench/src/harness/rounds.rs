@@ -198,6 +198,13 @@ pub(super) fn sample(
     iterations: u64,
     meter: &dyn Meter,
 ) -> Result<Sample, Box<Stopped>> {
+    if let Some(prepare) = &mut cell.prepare {
+        let stopped = |error| Stopped {
+            cell: cell.name.clone(),
+            error,
+        };
+        prepare().map_err(|error| Box::new(stopped(error)))?;
+    }
     let device = |cell: &Cell<'_>| cell.device.as_ref().and_then(|device| device.read());
     let device_before = device(cell);
     let before = meter.read();

@@ -457,3 +457,52 @@ fn the_counters_of_the_device_belong_to_the_run() {
         assert_eq!(round.samples[1].device, None);
     }
 }
+
+#[test]
+fn work_that_has_an_end_leaves_its_time_to_the_others() {
+    let fake = Fake::default();
+    let mut cells = [
+        fake.cell(0, 1000, 0).with_length(Length::AtMost(500)),
+        fake.cell(1, 1000, 0).with_length(Length::AtMost(1 << 40)),
+        fake.cell(2, 1000, 0),
+    ];
+    let budget_ns = 1_000_000_000;
+    let settings = Settings {
+        budget_ns: Some(budget_ns),
+        run_ns: 10_000_000_000,
+        precision: 0.0,
+        ..settings()
+    };
+    let measured = fake.run(&mut cells, &settings);
+    let samples = &measured.rounds[0].samples;
+    assert_eq!(samples[0].iterations, 500, "all of its work");
+    assert_eq!(samples[1].iterations, samples[2].iterations);
+    let wall_ns = samples[1].wall_ns;
+    assert!(
+        wall_ns > budget_ns / 10 * 4 / 10,
+        "two share a tenth of it: {wall_ns}"
+    );
+    assert!(fake.now_ns() <= budget_ns * 11 / 10, "{}", fake.now_ns());
+    assert!(measured.shortened.any());
+}
+
+#[test]
+fn what_prepares_a_run_is_not_counted() {
+    let fake = Fake::default();
+    let prepared = Shared::new(0_u64);
+    let cell = fake.cell(0, 1000, 0).preparing(|| {
+        prepared.set(prepared.get() + 1);
+        fake.now_ns.set(fake.now_ns.get() + 1_000_000_000);
+        Ok(())
+    });
+    let mut cells = [cell];
+    let measured = fake.run(&mut cells, &settings());
+    let sample = &measured.rounds[0].samples[0];
+    assert!(sample.wall_ns < 100_000_000, "{sample:?}");
+    assert_eq!(sample.cpu.process_ns, sample.wall_ns);
+    let runs = fake.runs.borrow().len() as u64;
+    assert!(
+        prepared.get() > 10 && prepared.get() < runs,
+        "not before warm-ups"
+    );
+}

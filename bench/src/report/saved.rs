@@ -8,6 +8,7 @@ use crate::BenchError;
 use crate::ab;
 use crate::json::{self, Document};
 use crate::layers;
+use crate::sweep;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -34,6 +35,10 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: ab::EXPERIMENT,
         page: |json| Ok(ab::page(&Document::from_json(json, ab::EXPERIMENT)?)),
+    },
+    Experiment {
+        name: sweep::EXPERIMENT,
+        page: |json| Ok(sweep::page(&Document::from_json(json, sweep::EXPERIMENT)?)),
     },
 ];
 

@@ -161,6 +161,7 @@ pub(super) fn unit_symbol(unit: Unit) -> &'static str {
         Unit::Percent => "%",
         Unit::Bytes => "bytes",
         Unit::PerSecond => "/s",
+        Unit::BytesPerSecond => "bytes/s",
     }
 }
 

@@ -2,7 +2,7 @@
 //! are worth is tested where they are computed.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, other, ugeom};
+use crate::run::{UGEOM, command, end, other, run, ugeom};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -182,4 +182,112 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
     );
     let size = ugeom(&["lab", "cached", "--size", "many", &file]);
     assert_eq!(size.code, 2);
+}
+
+#[test]
+fn a_sweep_finds_the_limits_of_a_simulated_disk_and_saves_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = disks::text(&folder.path().join("sweep.json"));
+    let disk = "disk:4m,overhead=200us,rate=50m/s,data=0";
+    let ended = ugeom(&[
+        "lab", "sweep", "--bytes", "1m", "--min", "4k", "--max", "64k", "--budget", "1s", "--json",
+        &file, disk,
+    ]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    let report = ended.text();
+    for part in [
+        "ugeom lab sweep --min 4k --max 64k --bytes 1m 'disk:4m,overhead=200us,rate=50m/s,data=0'",
+        "THE ANSWER: stack: ",
+        "This disk is simulated with 5,000 transactions/s",
+        "KB/t",
+        "THEN",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let json = std::fs::read_to_string(&file).expect("the samples");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["experiment"], "sweep");
+    assert_eq!(
+        json["subject"]["parts"][0]["set"]["transaction_ns"],
+        200_000
+    );
+    let ids = json["figures"].to_string();
+    assert!(ids.contains("target.stack.transactions"), "{ids}");
+}
+
+#[test]
+fn a_sweep_prints_the_lines_of_dd_and_leaves_no_file_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sweep = |arguments: &[&str]| {
+        let mut command = command(UGEOM, arguments);
+        command.current_dir(folder.path());
+        run(command, b"")
+    };
+    let ended = sweep(&[
+        "lab", "sweep", "--format", "dd", "--bytes", "64k", "--budget", "1s",
+    ]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    let text = ended.text();
+    let count = |part: &str| text.matches(part).count();
+    assert!(count(" bytes transferred in ") >= 16, "{text}");
+    assert_eq!(count(" bytes transferred in "), count("# time dd if="));
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("the folder")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_target_that_fails_in_the_middle_keeps_what_a_sweep_measured() {
+    let failing = "md:1m | nop:count_until_fail=3000";
+    let ended = ugeom(&["lab", "sweep", "--bytes", "64k", "--budget", "1s", failing]);
+    assert_eq!(ended.code, 1);
+    let report = ended.text();
+    assert!(
+        report.contains("FAILED") && report.contains("MB/s"),
+        "{report}"
+    );
+    assert!(ended.stderr.contains(" failed: "), "{}", ended.stderr);
+}
+
+#[test]
+fn a_sweep_does_not_write_over_what_carries_something() {
+    let (_folder, path) = disks::partitioned_image(4096, 63, 100);
+    let before = std::fs::read(&path).expect("the image");
+    let disk = disks::text(&path);
+    let sweep = [
+        "lab", "sweep", "--write", "--bytes", "64k", "--budget", "1s", &disk,
+    ];
+    let refused = ugeom(&sweep);
+    assert_eq!(refused.code, 1);
+    assert!(
+        refused.stderr.contains("--destroy overwrites it"),
+        "{}",
+        refused.stderr
+    );
+    assert!(std::fs::read(&path).expect("the image") == before);
+    let done = ugeom(&[&sweep[..], &["--destroy"]].concat());
+    assert_eq!((done.code, done.stderr.as_str()), (0, expected_stderr()));
+    assert!(std::fs::read(&path).expect("the image") != before);
+}
+
+#[test]
+fn a_sweep_names_what_it_cannot_do() {
+    for (arguments, words) in [
+        (&["--min", "0"][..], "--min is 0"),
+        (
+            &["--min", "8k", "--max", "4k"],
+            "--min 8192 is more than --max 4096",
+        ),
+        (&["--max", "2g"], "the largest block"),
+        (&["/no/such/disk"], "/no/such/disk"),
+        (&["md:1x"], "column"),
+    ] {
+        let ended = ugeom(&[&["lab", "sweep"][..], arguments].concat());
+        assert!(
+            ended.code != 0 && ended.stderr.contains(words),
+            "{words}: {}",
+            ended.stderr
+        );
+    }
 }

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use ugeom_bench::BenchError;
-use ugeom_bench::harness::{Control, Phase, Progress};
+use ugeom_bench::harness::{Control, Measured, Phase, Progress};
 use ugeom_bench::json::Document;
 use ugeom_machine::interrupt;
 
@@ -30,7 +30,8 @@ pub fn measured<S>(
     let document = measure(&mut control);
     bar.clear();
     let document = document?;
-    if document.rounds() == 0 {
+    let something = |one: &Measured| !one.rounds.is_empty() || one.unfinished.is_some();
+    if !document.processes.iter().any(something) {
         bail!("it was stopped before anything was measured");
     }
     Ok(document)

@@ -6,6 +6,7 @@ mod cached;
 mod layers;
 pub(super) mod measuring;
 mod scaling;
+mod sweep;
 mod tst;
 
 use crate::output;
@@ -32,6 +33,7 @@ Examples:
   ugeom lab layers disk.img     the same for your own disk or image
   ugeom lab scaling             how many requests a second, and which knob buys what?
   ugeom lab cached              what does a cached read cost, and why?
+  ugeom lab sweep disk.img      what limits it: transactions or bandwidth?
   ugeom lab tst /dev/zero       the program of 2002";
 
 /// Measure: what does a layer cost on this machine?
@@ -55,6 +57,7 @@ enum Experiment {
     Layers(layers::Layers),
     Scaling(scaling::Scaling),
     Cached(cached::Cached),
+    Sweep(sweep::Sweep),
     Tst(tst::Tst),
 }
 
@@ -71,6 +74,7 @@ impl Lab {
             Some(Experiment::Layers(layers)) => layers.run(),
             Some(Experiment::Scaling(scaling)) => scaling.run(),
             Some(Experiment::Cached(cached)) => cached.run(),
+            Some(Experiment::Sweep(sweep)) => sweep.run(),
             Some(Experiment::Tst(tst)) => tst.run(),
             None => {
                 let options = Options {

@@ -1,0 +1,174 @@
+//! `ugeom lab sweep`: its flags, the safety of writing, and where its results go.
+
+use super::duration_ns;
+use super::measuring::{Saved, check_writable, measured, save};
+use crate::failure::Reported;
+use crate::opening;
+use crate::output;
+use crate::safety;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum, ValueHint};
+use std::path::PathBuf;
+use ugeom_bench::harness::Machine;
+use ugeom_bench::sweep::{self, Options};
+use ugeom_bench::text::WIDTH;
+use ugeom_classes::{TargetOptions, open_target};
+
+const LONG_ABOUT: &str = "\
+Moves the same bytes in blocks of 512 bytes to 512 KiB, doubling, past the system's cache and \
+through it in turns, and says what the limit is: the number of transactions, the bandwidth or the \
+processor, and from which block size on. Beside each step stands what the device itself did, as \
+iostat prints it, and so whether a cache answered, or blocks were merged or split.
+
+A TARGET is a file, a block device or any stack. It is only read, unless --write is given. \
+Without one a temporary file in the current folder is measured, and a simulated disk of 2004.
+
+To fit the budget, repetitions are left out first, then bytes; the report says what was.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom lab sweep                          a temporary file here, and the disk of 2004
+  ugeom lab sweep --full /dev/sda          all of 64 MiB in each block size
+  ugeom lab sweep --direct --random disk.img
+  ugeom lab sweep 'disk:64m,rate=200m/s'   a disk whose limits are known
+  ugeom lab sweep --format dd disk.img     the lines of dd and csh";
+
+/// What limits a device: transactions, bandwidth, or the processor?
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Sweep {
+    /// What to measure [default: a temporary file and a simulated disk]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
+    target: Option<String>,
+
+    /// The smallest block
+    #[arg(long, value_name = "SIZE", default_value = "512", value_parser = opening::size)]
+    min: u64,
+
+    /// The largest block
+    #[arg(long, value_name = "SIZE", default_value = "512k", value_parser = opening::size)]
+    max: u64,
+
+    /// How much is moved in each block size
+    #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = opening::size)]
+    bytes: u64,
+
+    /// Write instead of reading; what was there is lost
+    #[arg(long)]
+    write: bool,
+
+    /// Overwrite what carries a partition table or a file system, and images that are mounted
+    #[arg(long, requires = "write")]
+    destroy: bool,
+
+    /// Take blocks at random instead of one after the other
+    #[arg(long)]
+    random: bool,
+
+    /// Past the system's cache only
+    #[arg(long, group = "way")]
+    direct: bool,
+
+    /// Through the system's cache only
+    #[arg(long, group = "way")]
+    buffered: bool,
+
+    /// How to print it: the report, or the lines of dd and csh
+    #[arg(long, value_name = "FORMAT", default_value = "report")]
+    format: Format,
+
+    /// Save all samples and figures as JSON; `-` prints them instead of the report
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<PathBuf>,
+
+    /// How long it may take [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
+    budget: Option<u64>,
+
+    /// Move all bytes, and take the time that precision needs
+    #[arg(long, group = "time")]
+    full: bool,
+
+    /// The seed of the random order of runs [default: one of the clock, which is printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Report,
+    Dd,
+}
+
+/// The largest block that memory is taken for, bytes.
+const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+impl Sweep {
+    pub fn run(&self) -> Result<()> {
+        let options = self.options()?;
+        self.check_target()?;
+        check_writable(self.json.as_deref())?;
+        let document = measured(|control| sweep::run(&options, &Machine, control))?;
+        if save(self.json.as_deref(), &document)? == Saved::Quietly {
+            output::print(&match self.format {
+                Format::Report => sweep::page(&document).to_text(WIDTH),
+                Format::Dd => sweep::dd(&document),
+            })?;
+        }
+        let failed = document
+            .processes
+            .iter()
+            .find_map(|one| one.failure.as_ref());
+        if let Some(failure) = failed {
+            let what = format!("{} failed: {}", failure.cell, failure.error);
+            output::complain(&output::printable(&what));
+            return Err(Reported.into());
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> Result<Options> {
+        let sizes = [
+            ("--min", self.min),
+            ("--max", self.max),
+            ("--bytes", self.bytes),
+        ];
+        for (flag, size) in sizes {
+            if size == 0 {
+                bail!("{flag} is 0, but blocks of nothing move nothing");
+            }
+        }
+        if self.min > self.max {
+            bail!("--min {} is more than --max {}", self.min, self.max);
+        }
+        if self.max > BLOCK_BYTES_MAX {
+            bail!("--max {} is more than 1g, the largest block", self.max);
+        }
+        Ok(Options {
+            target: self.target.clone(),
+            min_bytes: self.min,
+            max_bytes: self.max,
+            bytes: self.bytes.max(self.min),
+            write: self.write,
+            random: self.random,
+            direct: !self.buffered,
+            buffered: !self.direct,
+            full: self.full,
+            seed: self.seed,
+            budget_ns: self.budget,
+        })
+    }
+
+    /// Nothing is written to what is mounted or carries something.
+    fn check_target(&self) -> Result<()> {
+        let Some(target) = self
+            .target
+            .as_deref()
+            .filter(|_| self.write && !self.destroy)
+        else {
+            return Ok(());
+        };
+        safety::refuse_mounted(target)?;
+        safety::refuse_content(&open_target(target, &TargetOptions::default())?)
+    }
+}
