@@ -5,10 +5,8 @@
 use super::html::html;
 use super::page::Page;
 use crate::BenchError;
-use crate::ab;
 use crate::json::{self, Document};
-use crate::layers;
-use crate::sweep;
+use crate::{ab, cached, layers, scaling, sweep};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -26,15 +24,30 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: layers::EXPERIMENT,
         page: |json| {
-            Ok(layers::page(&Document::from_json(
-                json,
-                layers::EXPERIMENT,
-            )?))
+            let document = Document::from_json(json, layers::EXPERIMENT)?;
+            Ok(layers::page(&document))
+        },
+    },
+    Experiment {
+        name: scaling::EXPERIMENT,
+        page: |json| {
+            let document = Document::from_json(json, scaling::EXPERIMENT)?;
+            Ok(scaling::report(&document))
+        },
+    },
+    Experiment {
+        name: cached::EXPERIMENT,
+        page: |json| {
+            let document = Document::from_json(json, cached::EXPERIMENT)?;
+            Ok(cached::page(&document))
         },
     },
     Experiment {
         name: ab::EXPERIMENT,
-        page: |json| Ok(ab::page(&Document::from_json(json, ab::EXPERIMENT)?)),
+        page: |json| {
+            let document = Document::from_json(json, ab::EXPERIMENT)?;
+            Ok(ab::page(&document))
+        },
     },
     Experiment {
         name: sweep::EXPERIMENT,

@@ -291,3 +291,16 @@ fn a_sweep_names_what_it_cannot_do() {
         );
     }
 }
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
+    let ended = ugeom(&["lab", "--report", "/nonexistent/report.html"]);
+    assert_eq!((ended.code, ended.text().as_str()), (1, ""));
+    assert!(
+        ended.stderr.contains("/nonexistent/report.html: "),
+        "{}",
+        ended.stderr
+    );
+    let both = ugeom(&["lab", "--report", "x.html", "--no-report"]);
+    assert_eq!(both.code, 2);
+}

@@ -2,6 +2,7 @@
 //! are their flags, one file an experiment, and in `measuring.rs` the progress, Ctrl-C and where
 //! the results go.
 
+mod all;
 mod cached;
 mod layers;
 pub(super) mod measuring;
@@ -9,11 +10,9 @@ mod scaling;
 mod sweep;
 mod tst;
 
-use crate::output;
 use anyhow::Result;
-use clap::{Args, Subcommand};
-use ugeom_bench::harness::Machine;
-use ugeom_bench::layers::{Options, report, run};
+use clap::{Args, Subcommand, ValueHint};
+use std::path::PathBuf;
 use ugeom_classes::spec::units;
 
 const LONG_ABOUT: &str = "\
@@ -21,14 +20,15 @@ Measures, and says what the figures mean: each result comes with its interval, i
 what cannot be concluded from it.
 
 Without an experiment every one that there is runs for 15 seconds, and says what was shortened \
-for that; with --full each takes the time that its precision needs. Ctrl-C ends a measurement \
-early and keeps what was measured.
+for that; with --full each takes the time that its precision needs. All reports together are \
+written to report.html, one file that needs nothing else. Ctrl-C ends a measurement early and keeps \
+what was measured.
 
 Measure on a quiet machine, with a release build.";
 
 const EXAMPLES: &str = "\
 Examples:
-  ugeom lab                     every experiment, 15 seconds each
+  ugeom lab                     every experiment, 15 seconds each; writes report.html
   ugeom lab layers              what does GEOM cost, and each layer of it?
   ugeom lab layers disk.img     the same for your own disk or image
   ugeom lab scaling             how many requests a second, and which knob buys what?
@@ -50,6 +50,15 @@ pub struct Lab {
     /// The seed of the random order of runs [default: one of the clock, which is printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+
+    /// Where the report of all experiments goes
+    #[arg(long, value_name = "FILE", default_value = "report.html",
+          value_hint = ValueHint::FilePath)]
+    report: PathBuf,
+
+    /// Write no report
+    #[arg(long, conflicts_with = "report")]
+    no_report: bool,
 }
 
 #[derive(Subcommand)]
@@ -76,15 +85,12 @@ impl Lab {
             Some(Experiment::Cached(cached)) => cached.run(),
             Some(Experiment::Sweep(sweep)) => sweep.run(),
             Some(Experiment::Tst(tst)) => tst.run(),
-            None => {
-                let options = Options {
-                    full: self.full,
-                    seed: self.seed,
-                    ..Options::default()
-                };
-                let document = measuring::measured(|control| run(&options, &Machine, control))?;
-                output::print(&report(&document, false))
+            None => all::All {
+                full: self.full,
+                seed: self.seed,
+                report: (!self.no_report).then_some(self.report.as_path()),
             }
+            .run(),
         }
     }
 }
