@@ -5,6 +5,7 @@
 //! | what is a side, a target or a command? | `side.rs` |
 //! | how is a target read? | `reading.rs` |
 //! | how is a command run? | `command.rs` |
+//! | how long are runs? | `level.rs` |
 //! | what is the answer? | `answer.rs` |
 //! | how is it shown? | `page.rs` |
 //!
@@ -13,6 +14,7 @@
 
 mod answer;
 mod command;
+mod level;
 mod page;
 mod reading;
 mod side;
@@ -44,6 +46,9 @@ pub const BUDGET_NS: u64 = 15_000_000_000;
 
 /// The most rounds where nothing is said.
 const ROUNDS_MAX: u64 = 200;
+
+/// No budget makes runs shorter than this, ns.
+const RUN_NS_MIN: u64 = 1_000_000;
 
 /// A result.
 pub type Document = json::Document<Subject>;
@@ -83,9 +88,15 @@ pub struct Subject {
 impl Options {
     fn settings(&self, host: &Host) -> Settings {
         let seed = self.seed.unwrap_or(host.started_unix_s);
+        // Ten rounds with their warm-up fit into the budget.
+        let share_ns = self.budget_ns / (2 * harness::ROUNDS_MIN * CELLS.len() as u64);
+        let run_ns = match self.rounds {
+            Some(_) => self.run_ns,
+            None => self.run_ns.min(share_ns.max(RUN_NS_MIN)),
+        };
         let plain = Settings {
             seed,
-            run_ns: self.run_ns,
+            run_ns,
             confidence: self.subject.confidence,
             // The difference of two means that are known so well is known to half a tolerance.
             precision: self.subject.same_within / 4.0,
@@ -125,6 +136,7 @@ pub fn run(
     for (name, side) in CELLS.into_iter().zip(sides) {
         cells.push(side.cell(name, subject, settings.run_ns, cancelled)?);
     }
+    level::level(&mut cells, settings.run_ns, control)?;
     let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
     if let Some(error) = error
         && measured.rounds.is_empty()
