@@ -21,8 +21,8 @@ what cannot be concluded from it.
 
 Without an experiment every one that there is runs for 15 seconds, and says what was shortened \
 for that; with --full each takes the time that its precision needs. All reports together are \
-written to report.html, one file that needs nothing else. Ctrl-C ends a measurement early and keeps \
-what was measured.
+written to report.html, one file that needs nothing else. Ctrl-C ends a measurement early and \
+keeps what was measured.
 
 Measure on a quiet machine, with a release build.";
 
