@@ -228,12 +228,19 @@ fn steps(page: &mut Page, document: &Document, rates: &Blocks, judgement: &Judge
     page.push(table);
 }
 
+/// A knob buys nothing when what it could buy at the most is less than this share.
+const NOTHING_SHARE: f64 = 0.05;
+
 /// What a knob that was taken away has bought.
 fn worth(step: &Step) -> &'static str {
+    let is_small = step
+        .ratio
+        .lies_within(1.0 - NOTHING_SHARE, 1.0 + NOTHING_SHARE);
     match (step.proven, step.ratio.estimate < 1.0) {
         (true, true) => "a loss, proven: the knob buys this",
         (true, false) => "a gain, proven: the knob costs here",
-        (false, _) => "no loss proven: the knob buys nothing here",
+        (false, _) if is_small => "no loss proven: the knob buys nothing here",
+        (false, _) => "no loss proven, too uncertain to say more",
     }
 }
 

@@ -146,6 +146,24 @@ fn the_report_says_what_each_knob_buys_and_what_is_not_here() {
 }
 
 #[test]
+fn what_is_uncertain_is_not_called_nothing() {
+    let random = std::cell::RefCell::new(fastrand::Rng::with_seed(5));
+    let document = made_up(|row, workers| {
+        let wild = if row == POOLS_AWAY {
+            random.borrow_mut().f64()
+        } else {
+            0.5
+        };
+        doubling(row, workers) * (0.5 + wild)
+    });
+    let text = report(&document).to_text(100);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected =
+        "Without the per-core pools, 2 workers: no loss proven, too uncertain to say more.";
+    assert!(words.contains(expected), "{text}");
+}
+
+#[test]
 fn a_document_is_read_as_it_was_saved() {
     let document = made_up(doubling);
     let text = document.to_json().unwrap();
