@@ -31,9 +31,10 @@ fn lookups<'a, I: Index>(store: &'a Store<I>, count: u64) -> Work<'a> {
             let Found::At(_, entry) = store.lookup(block) else {
                 panic!("block {block} is not there");
             };
-            // The slot is mixed in and out, so that the next look-up waits for this one.
-            let slot = u64::from(black_box(entry.slot));
-            let next = (block ^ slot).wrapping_mul(1) ^ slot;
+            // The slot is mixed in and out, so that the next look-up waits for this one. The
+            // compiler must not see that both cancel, or it leaves them out and look-ups overlap.
+            let slot = u64::from(entry.slot);
+            let next = black_box(block ^ slot) ^ slot;
             block = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) % count;
         }
         black_box(block);
