@@ -16,7 +16,7 @@
 //! | what do saved results prove? | [`compare`] |
 //! | what limits a device? | [`sweep`] |
 //! | the program of 2002 | [`tst`] |
-//! | how does a result become a report? | [`report`] |
+//! | how does a result become a report? | [`report`], `docs/reports.md` |
 //!
 //! Each experiment measures into a [`json::Document`] and makes its report from that alone.
 

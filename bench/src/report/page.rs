@@ -135,7 +135,7 @@ impl Page {
     }
 
     /// Adds, below a heading, what was to be reached and what was seen; nothing when no figure has
-    /// a goal.
+    /// a goal. Where there is a figure `by_cpu.ID` beside the figure ID, both are judged.
     pub fn goals(&mut self, figures: &[Figure]) {
         let columns = ["what", "goal", "seen", "verdict"].map(Column::text);
         let mut table = Table::new("", columns);
@@ -152,6 +152,16 @@ impl Page {
                 Cell::figure(figure),
                 Cell::text(reached),
             ]);
+            let by_cpu = format!("by_cpu.{}", figure.id);
+            let by_cpu = figures.iter().find(|figure| figure.id == by_cpu);
+            if let (Some(by_cpu), Some(goal)) = (by_cpu, figure.goal) {
+                table.row([
+                    Cell::text("by CPU time alone"),
+                    Cell::empty(),
+                    Cell::figure(by_cpu),
+                    Cell::text(goal.judge(&by_cpu.interval).word()),
+                ]);
+            }
         }
         if !table.rows.is_empty() {
             self.heading("Figures to reach");

@@ -6,6 +6,7 @@ use super::super::published;
 use super::super::subject::Document;
 use super::{command, meaning, question, rows};
 use crate::figure::{Figure, Unit, amount};
+use crate::head;
 use crate::report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Table, Value};
 use ugeom_measure::units::size_human;
 use ugeom_measure::{Blocks, Interval, Moments, interval};
@@ -34,7 +35,7 @@ pub fn page(document: &Document) -> Page {
     page.heading("What it means");
     page.list(meaning::findings(document));
     steps(&mut page, document);
-    page.goals(&document.figures);
+    page.goals(&judged_figures(document));
     piles(&mut page, document, &blocks);
     sizes(&mut page, document, &blocks);
     dispatch(&mut page, document);
@@ -129,10 +130,20 @@ fn reads(page: &mut Page, document: &Document, blocks: &Blocks) {
     page.push(table);
 }
 
-/// What GEOM and each layer cost.
+/// The figures that goals are held against: those by CPU time only where other work ran.
+fn judged_figures(document: &Document) -> Vec<Figure> {
+    let disturbed = head::is_disturbed(document);
+    let wanted = |figure: &&Figure| disturbed || !figure.id.starts_with("by_cpu.");
+    document.figures.iter().filter(wanted).cloned().collect()
+}
+
+/// What GEOM and each layer cost; by CPU time, too, where other work ran.
 fn steps(page: &mut Page, document: &Document) {
     let title = "What GEOM itself, one more layer and statistics add to a read";
-    let mut bars = Rows::bars(title, Axis::linear("added to a read", "ns"), [""]);
+    let by_cpu = head::is_disturbed(document);
+    let series = ["by the time that passed", "by CPU time"];
+    let series = series.into_iter().take(if by_cpu { 2 } else { 1 });
+    let mut bars = Rows::bars(title, Axis::linear("added to a read", "ns"), series);
     let wanted = |figure: &&Figure| {
         let id = figure.id.as_str();
         let unit = matches!(figure.unit, Unit::Ns | Unit::NsPerLayer);
@@ -143,7 +154,9 @@ fn steps(page: &mut Page, document: &Document) {
                 .any(|one| id.starts_with(one)))
     };
     for figure in document.figures.iter().filter(wanted) {
-        bars.row(&figure.what, [Some(figure.interval)]);
+        let by_cpu = document.figure(&format!("by_cpu.{}", figure.id));
+        let values = [Some(figure.interval), by_cpu.map(|figure| figure.interval)];
+        bars.row(&figure.what, values);
     }
     if !bars.rows.is_empty() {
         page.heading("What is added to a read");

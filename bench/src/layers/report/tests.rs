@@ -4,6 +4,7 @@ use super::*;
 use crate::harness::Ended;
 use crate::host::Host;
 use crate::layers::{compute, fixture};
+use crate::report::Block;
 use crate::text::WIDTH;
 
 fn computed(rounds: usize) -> Document {
@@ -139,6 +140,8 @@ fn a_busy_machine_is_doubted_and_cpu_time_stands_beside() {
         "{text}"
     );
     assert!(flat.contains("by CPU time alone") && flat.contains("Much from absolute times"));
+    let page = page(&document).to_text(WIDTH);
+    assert!(page.contains("by CPU time alone") && page.contains("by the time that passed"));
 }
 
 #[test]
@@ -175,4 +178,41 @@ fn a_long_chain_with_long_names_keeps_to_the_page() {
     );
     let rows = text.lines().filter(|line| line.contains(" Samples: "));
     assert!(rows.count() <= 8);
+}
+
+#[test]
+fn the_page_has_what_the_report_has_and_its_plots() {
+    let document = computed(12);
+    let page = page(&document);
+    assert_eq!(page.asked, "ugeom lab layers");
+    let (shown, told) = (flat(&page.to_text(WIDTH)), flat(&report(&document, true)));
+    assert!(told.contains(&page.question) && told.contains(&page.answer));
+    for line in meaning::findings(&document)
+        .iter()
+        .chain(&meaning::limits(&document))
+    {
+        assert!(
+            shown.contains(&flat(line)) && told.contains(&flat(line)),
+            "{line}"
+        );
+    }
+    for figure in document
+        .figures
+        .iter()
+        .filter(|figure| figure.goal.is_some())
+    {
+        assert!(shown.contains(&figure.amount()), "{}", figure.what);
+    }
+    assert!(!shown.contains("by CPU time alone"), "nothing else ran");
+    let plots = page.blocks.iter().filter_map(|block| match block {
+        Block::Plot(plot) => Some(plot.title()),
+        _ => None,
+    });
+    let expected = [
+        "The time of one read",
+        "What GEOM itself, one more layer and statistics add to a read",
+        "A read through so many layers",
+        "Reads of other sizes",
+    ];
+    assert_eq!(plots.collect::<Vec<_>>(), expected);
 }
