@@ -15,6 +15,7 @@
 //! | is B faster than A? | [`ab`] |
 //! | what do saved results prove? | [`compare`] |
 //! | what limits a device? | [`sweep`] |
+//! | can threads stand beside the kernel's asynchronous I/O? | [`engines`] |
 //! | the program of 2002 | [`tst`] |
 //! | how does a result become a report? | [`report`], `docs/reports.md` |
 //!
@@ -26,6 +27,7 @@ pub mod ab;
 pub mod cached;
 pub mod compare;
 pub mod devices;
+pub mod engines;
 mod error;
 pub mod figure;
 pub mod floor;

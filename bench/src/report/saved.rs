@@ -6,7 +6,7 @@ use super::html::html;
 use super::page::Page;
 use crate::BenchError;
 use crate::json::{self, Document};
-use crate::{ab, cached, layers, scaling, sweep};
+use crate::{ab, cached, engines, layers, scaling, sweep};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -52,6 +52,13 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment {
         name: sweep::EXPERIMENT,
         page: |json| Ok(sweep::page(&Document::from_json(json, sweep::EXPERIMENT)?)),
+    },
+    Experiment {
+        name: engines::EXPERIMENT,
+        page: |json| {
+            let document = Document::from_json(json, engines::EXPERIMENT)?;
+            Ok(engines::page(&document))
+        },
     },
 ];
 

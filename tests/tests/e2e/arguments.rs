@@ -20,7 +20,7 @@ const COMMANDS: &[&str] = &[
 #[test]
 fn every_command_has_help_with_examples_on_stdout() {
     let actions = ["create", "add", "delete", "recover", "show"].map(|action| ["part", action]);
-    let experiments = ["layers", "tst"].map(|experiment| ["lab", experiment]);
+    let experiments = ["layers", "engines", "tst"].map(|experiment| ["lab", experiment]);
     let commands = COMMANDS.iter().map(|name| vec![*name]);
     for mut name in commands
         .chain(actions.map(Vec::from))

@@ -127,6 +127,45 @@ fn the_program_of_2002_prints_one_figure() {
 }
 
 #[test]
+fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
+    let (_folder, path) = disks::empty_image(4 << 20);
+    let path = disks::text(&path);
+    let refused = ugeom(&["lab", "engines", &path]).failed(1);
+    assert!(
+        refused.contains("nothing was written, --destroy allows it"),
+        "{refused}"
+    );
+    let more = [
+        "--destroy",
+        "--size",
+        "2m",
+        "--depth",
+        "4,16",
+        "--budget",
+        "1s",
+    ];
+    let arguments: Vec<&str> = ["lab", "engines", path.as_str()]
+        .into_iter()
+        .chain(more)
+        .collect();
+    let ended = ugeom(&arguments);
+    if ended.stderr.contains("O_DIRECT") {
+        return ugeom_testkit::skip("engines_are_compared", &ended.stderr);
+    }
+    let report = ended.text();
+    for part in [
+        "THE ANSWER: The conclusion of 2007 is",
+        "PAIR BY PAIR",
+        "threads, 16",
+        "2007:",
+    ] {
+        assert!(report.contains(part), "{report}");
+    }
+    ugeom(&["lab", "engines", "--depth", "0"]).failed(2);
+    ugeom(&["lab", "engines", "--size", "4k"]).failed(2);
+}
+
+#[test]
 fn what_cannot_be_measured_is_named() {
     let (_folder, path) = disks::empty_image(511);
     let short = ugeom(&["lab", "tst", &disks::text(&path)]).failed(1);

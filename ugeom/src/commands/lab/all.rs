@@ -9,7 +9,7 @@ use ugeom_bench::harness::{Ended, Machine};
 use ugeom_bench::json::Document;
 use ugeom_bench::report::{Saved, write_html};
 use ugeom_bench::text::WIDTH;
-use ugeom_bench::{cached, layers, scaling, sweep};
+use ugeom_bench::{cached, engines, layers, scaling, sweep};
 
 /// The time that an experiment may take, ns, unless it may take what it needs.
 const BUDGET_NS: u64 = 15_000_000_000;
@@ -51,11 +51,12 @@ impl All<'_> {
     }
 
     fn experiments(&self, results: &mut Vec<Saved>) -> Result<()> {
-        let experiments: [(&str, &dyn Fn() -> Result<Done>); 4] = [
+        let experiments: [(&str, &dyn Fn() -> Result<Done>); 5] = [
             ("layers", &|| self.layers()),
             ("sweep", &|| self.sweep()),
             ("scaling", &|| self.scaling()),
             ("cached", &|| self.cached()),
+            ("engines", &|| self.engines()),
         ];
         for (name, experiment) in experiments {
             let done = experiment().with_context(|| format!("lab {name}"))?;
@@ -115,6 +116,17 @@ impl All<'_> {
         };
         let document = measured(|control| cached::run(&options, &Machine, control))?;
         done(&document, cached::page(&document).to_text(WIDTH))
+    }
+
+    fn engines(&self) -> Result<Done> {
+        let options = engines::Options {
+            full: self.full,
+            seed: self.seed,
+            budget_ns: self.budget_ns(),
+            ..engines::Options::default()
+        };
+        let document = measured(|control| engines::run(&options, &Machine, control))?;
+        done(&document, engines::page(&document).to_text(WIDTH))
     }
 }
 

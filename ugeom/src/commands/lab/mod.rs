@@ -4,6 +4,7 @@
 
 mod all;
 mod cached;
+mod engines;
 mod layers;
 pub(super) mod measuring;
 mod scaling;
@@ -34,6 +35,7 @@ Examples:
   ugeom lab scaling             how many requests a second, and which knob buys what?
   ugeom lab cached              what does a cached read cost, and why?
   ugeom lab sweep disk.img      what limits it: transactions or bandwidth?
+  ugeom lab engines             do threads keep up with the kernel's asynchronous I/O?
   ugeom lab tst /dev/zero       the program of 2002";
 
 /// Measure: what does a layer cost on this machine?
@@ -63,6 +65,7 @@ pub struct Lab {
 
 #[derive(Subcommand)]
 enum Experiment {
+    Engines(engines::Engines),
     Layers(layers::Layers),
     Scaling(scaling::Scaling),
     Cached(cached::Cached),
@@ -80,6 +83,7 @@ pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
 impl Lab {
     pub fn run(&self) -> Result<()> {
         match &self.experiment {
+            Some(Experiment::Engines(engines)) => engines.run(),
             Some(Experiment::Layers(layers)) => layers.run(),
             Some(Experiment::Scaling(scaling)) => scaling.run(),
             Some(Experiment::Cached(cached)) => cached.run(),

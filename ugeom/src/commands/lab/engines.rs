@@ -1,0 +1,103 @@
+//! `ugeom lab engines`: its flags, and where its results go.
+
+use super::duration_ns;
+use super::measuring::{Saved, check_writable, measured, save};
+use crate::output;
+use anyhow::{Result, bail};
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+use ugeom_bench::engines::{self, Options};
+use ugeom_bench::harness::Machine;
+use ugeom_bench::text::WIDTH;
+use ugeom_classes::spec::units;
+
+const ENGINES_ABOUT: &str = "\
+Repeats the comparison of 2007, in which a library of threads kept up with the kernel's \
+asynchronous I/O: random reads and writes of 4 KiB past the system's cache, 100, 1000 and 10,000 \
+at a time, by libaio, by io_uring, and by one thread a request, limited by size. Prints rates, \
+times (submitting, completing and their sum), CPU time and context switches a \
+request, the verdict pair by pair, and the published table.
+
+Without a TARGET a temporary file is written in full into the current folder, and removed \
+afterwards. A TARGET is written over, which has to be allowed with --destroy.";
+
+const ENGINES_EXAMPLES: &str = "\
+Examples:
+  ugeom lab engines                            a temporary file, 15 seconds
+  ugeom lab engines --full                     whole runs, as many as precision needs
+  ugeom lab engines --depth 32,100 --size 64m
+  ugeom lab engines --destroy /dev/sdX         a disk with nothing on it";
+
+/// Can blocking threads stand beside the kernel's asynchronous I/O?
+#[derive(Args)]
+#[command(long_about = ENGINES_ABOUT, after_help = ENGINES_EXAMPLES)]
+pub struct Engines {
+    /// The file or device to write over [default: a temporary file]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
+    target: Option<PathBuf>,
+
+    /// Write over TARGET, whatever it holds
+    #[arg(long, requires = "target")]
+    destroy: bool,
+
+    /// How many requests at a time
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = engines::DEPTHS,
+          value_parser = clap::value_parser!(u32).range(1..=32_768))]
+    depth: Vec<u32>,
+
+    /// The part of the file that is used
+    #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = size_bytes)]
+    size: u64,
+
+    /// Save all samples and figures as JSON; `-` prints them instead of the report
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<PathBuf>,
+
+    /// How long it may take [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
+    budget: Option<u64>,
+
+    /// Take the time that precision needs
+    #[arg(long, group = "time")]
+    full: bool,
+
+    /// The seed of the random order of runs [default: one of the clock, which is printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// The smallest part of a file that is worth measuring, bytes.
+const SIZE_BYTES_MIN: u64 = 1 << 20;
+
+fn size_bytes(text: &str) -> Result<u64, String> {
+    match units::size_bytes(text, 512) {
+        Ok(size) if size < SIZE_BYTES_MIN => Err("at least 1m is needed".to_owned()),
+        Ok(size) => Ok(size),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl Engines {
+    pub fn run(&self) -> Result<()> {
+        if let Some(target) = self.target.as_ref().filter(|_| !self.destroy) {
+            bail!(
+                "the job writes over {}; nothing was written, --destroy allows it",
+                target.display()
+            );
+        }
+        let options = Options {
+            target: self.target.clone(),
+            depths: self.depth.clone(),
+            size_bytes: self.size,
+            full: self.full,
+            seed: self.seed,
+            budget_ns: self.budget,
+        };
+        check_writable(self.json.as_deref())?;
+        let document = measured(|control| engines::run(&options, &Machine, control))?;
+        if save(self.json.as_deref(), &document)? == Saved::Printed {
+            return Ok(());
+        }
+        output::print(&engines::page(&document).to_text(WIDTH))
+    }
+}
