@@ -16,6 +16,7 @@
 //! | what do saved results prove? | [`compare`] |
 //! | what limits a device? | [`sweep`] |
 //! | can threads stand beside the kernel's asynchronous I/O? | [`engines`] |
+//! | what do devices and processors do meanwhile? | [`iostat`] |
 //! | the program of 2002 | [`tst`] |
 //! | how does a result become a report? | [`report`], `docs/reports.md` |
 //!
@@ -34,6 +35,7 @@ pub mod floor;
 pub mod harness;
 pub mod head;
 pub mod host;
+pub mod iostat;
 pub mod job;
 pub mod json;
 pub mod layers;

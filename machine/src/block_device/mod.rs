@@ -95,6 +95,12 @@ pub fn named(name: &str) -> Option<BlockDevice> {
     System::default().named(name)
 }
 
+/// All devices that the kernel knows, by their names.
+#[must_use]
+pub fn all() -> Vec<BlockDevice> {
+    System::default().all()
+}
+
 /// Where the system tells about itself.
 #[derive(Clone, Debug)]
 pub struct System {
@@ -138,6 +144,13 @@ impl System {
         let known = entries(&self.sys.join("block"));
         let device = known.into_iter().find(|device| *device == name)?;
         Some(self.device(device))
+    }
+
+    /// As [`all`].
+    #[must_use]
+    pub fn all(&self) -> Vec<BlockDevice> {
+        let names = entries(&self.sys.join("block"));
+        names.into_iter().map(|name| self.device(name)).collect()
     }
 
     fn device(&self, name: String) -> BlockDevice {

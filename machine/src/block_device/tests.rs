@@ -48,6 +48,11 @@ fn a_file_ends_at_the_disk_whose_partition_holds_it() {
         &format!("{}\n", own_number(&file)),
     );
     assert_eq!(fake.names(&file), ["sdb"]);
+    let all = fake.system.all();
+    assert_eq!(
+        all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
+        ["sda", "sdb"]
+    );
 }
 
 #[test]

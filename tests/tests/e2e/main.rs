@@ -9,6 +9,7 @@ mod diskinfo;
 mod disks;
 mod fio;
 mod fio_ratio;
+mod iostat;
 mod lab;
 mod ministat;
 mod mounted;

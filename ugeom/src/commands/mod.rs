@@ -5,6 +5,7 @@ mod classes;
 mod compare;
 mod completions;
 mod diskinfo;
+mod iostat;
 mod lab;
 mod ministat;
 mod part;
@@ -29,6 +30,7 @@ pub enum Command {
     Raidtest(raidtest::Raidtest),
     Classes(classes::Classes),
     Run(run::Run),
+    Iostat(iostat::Iostat),
     Lab(lab::Lab),
     Ab(ab::Ab),
     Compare(compare::Compare),
@@ -52,6 +54,7 @@ impl Command {
             Self::Raidtest(raidtest) => raidtest.run(),
             Self::Classes(classes) => classes.run(),
             Self::Run(run) => run.run(),
+            Self::Iostat(iostat) => iostat.run(),
             Self::Lab(lab) => lab.run(),
             Self::Ab(ab) => ab.run(),
             Self::Compare(compare) => compare.run(),
