@@ -159,10 +159,7 @@ pub fn bsd_head(devices: &[Device]) -> String {
         .map(|device| format!("{:>16.15} ", device.name));
     let names: String = names.collect();
     let columns = "  KB/t tps  MB/s ".repeat(devices.len());
-    format!(
-        "      tty{}            cpu\n tin tout{columns} us ni sy in id\n",
-        names.trim_end()
-    )
+    format!("      tty{names}            cpu\n tin tout{columns} us ni sy in id\n")
 }
 
 /// A line of figures in BSD's form. Linux does not count the characters of terminals: 0.
