@@ -1,0 +1,152 @@
+//! Handles of the C interface: names of contexts and requests that fit into a pointer.
+//!
+//! ```text
+//!   guasi_t       life of the place (48 bits) | place + 1 (12 bits) | 0000
+//!   guasi_req_t   generation (32 bits) | place + 1 (12 bits) | slot (20 bits)
+//! ```
+//!
+//! A context is found through a table of places. Each place counts who uses its context at the
+//! moment, so that `guasi_free` waits for calls in other threads, and each life of a place has a
+//! number, so that the handle of a freed context is recognised. Generations of requests are shifted
+//! by a number that differs from life to life, so that requests of a freed context are, too.
+
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use ugeom_guasi::{Context, RequestId};
+
+/// Contexts at a time.
+const PLACES: usize = (1 << PLACE_BITS) - 1;
+
+/// Slots that a request's handle can name.
+pub(crate) const SLOT_BITS: u32 = 20;
+const PLACE_BITS: u32 = 12;
+const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
+
+/// There is no context, or it is being freed: nobody may begin to use it.
+const CLOSED: u64 = 1 << 15;
+/// How many use it.
+const USERS: u64 = CLOSED - 1;
+const LIFE: u64 = 1 << 16;
+
+/// Apart from each other, so that contexts share no cache line.
+#[repr(align(128))]
+struct Place {
+    /// Life, closed, and the number of users.
+    state: AtomicU64,
+    context: AtomicPtr<Context>,
+}
+
+static TABLE: [Place; PLACES] = [const {
+    Place {
+        state: AtomicU64::new(CLOSED),
+        context: AtomicPtr::new(ptr::null_mut()),
+    }
+}; PLACES];
+
+/// Held while a place is filled or emptied.
+static CHANGES: Mutex<()> = Mutex::new(());
+
+/// A context that stays for as long as this.
+pub(crate) struct Guard {
+    place: &'static Place,
+    number: u64,
+    life: u64,
+}
+
+impl Guard {
+    pub(crate) fn context(&self) -> &Context {
+        // SAFETY: the place was open when we entered, so that it holds a context, which is freed
+        // only when nobody uses it; we do.
+        unsafe { &*self.place.context.load(Ordering::Acquire) }
+    }
+
+    /// The handle of a request of this context.
+    pub(crate) fn request(&self, id: RequestId) -> u64 {
+        let bits = id.to_bits();
+        let generation = ((bits >> 32) as u32).wrapping_add(shift(self.life));
+        let slot = bits & ((1 << SLOT_BITS) - 1);
+        u64::from(generation) << 32 | (self.number + 1) << SLOT_BITS | slot
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.place.state.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Puts a context into the table. Its handle; `None` when the table is full.
+pub(crate) fn insert(context: Context) -> Option<u64> {
+    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = |place: &Place| place.context.load(Ordering::Relaxed).is_null();
+    let number = TABLE.iter().position(free)?;
+    let place = &TABLE[number];
+    let context = Box::into_raw(Box::new(context));
+    place.context.store(context, Ordering::Release);
+    // The next life, open. Meanwhile users may come, find it closed, and go.
+    let before = place.state.fetch_add(LIFE - CLOSED, Ordering::AcqRel);
+    let life = before / LIFE + 1;
+    Some(life << 16 | (number as u64 + 1) << 4)
+}
+
+/// The context of a handle, unless it was freed or never was.
+pub(crate) fn context(handle: u64) -> Option<Guard> {
+    let number = (handle >> 4 & PLACE_MASK).checked_sub(1)?;
+    let guard = enter(number)?;
+    (handle & 15 == 0 && guard.life << 16 >> 16 == handle >> 16).then_some(guard)
+}
+
+/// The context of a request's handle, and the request's name in it.
+pub(crate) fn request(handle: u64) -> Option<(Guard, RequestId)> {
+    let guard = enter((handle >> SLOT_BITS & PLACE_MASK).checked_sub(1)?)?;
+    let generation = ((handle >> 32) as u32).wrapping_sub(shift(guard.life));
+    let slot = handle & ((1 << SLOT_BITS) - 1);
+    let id = RequestId::from_bits(u64::from(generation) << 32 | slot);
+    Some((guard, id))
+}
+
+fn enter(number: u64) -> Option<Guard> {
+    let place = TABLE.get(number as usize)?;
+    let before = place.state.fetch_add(1, Ordering::Acquire);
+    let life = before / LIFE;
+    let guard = Guard {
+        place,
+        number,
+        life,
+    };
+    (before & CLOSED == 0).then_some(guard)
+}
+
+/// Ends the context of a handle: lets nobody in any more, cancels what it does, waits for users
+/// that are left, and frees it. False when the handle names no context.
+pub(crate) fn remove(handle: u64) -> bool {
+    let Some(guard) = context(handle) else {
+        return false;
+    };
+    let place = guard.place;
+    if place.state.fetch_or(CLOSED, Ordering::AcqRel) & CLOSED != 0 {
+        // Another thread frees it.
+        return false;
+    }
+    guard.context().close();
+    // One user is this guard; others sleep no longer and are on their way.
+    while place.state.load(Ordering::Acquire) & USERS > 1 {
+        std::thread::yield_now();
+    }
+    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(guard);
+    let context = place.context.swap(ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: made by `Box::into_raw`; nobody uses it, nobody can begin to, and only the thread
+    // that closed the place comes here.
+    drop(unsafe { Box::from_raw(context) });
+    true
+}
+
+/// How far the generations of a context's requests are shifted.
+fn shift(life: u64) -> u32 {
+    // 2^32 divided by the golden ratio: neighbouring lives lie far apart.
+    (life as u32).wrapping_mul(0x9e37_79b9)
+}
