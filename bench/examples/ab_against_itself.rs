@@ -11,7 +11,7 @@
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use ugeom_bench::BenchError;
-use ugeom_bench::ab::{Load, Options, Side, Subject, answer, run};
+use ugeom_bench::ab::{Jobs, Load, Options, Side, Subject, answer, run};
 use ugeom_bench::harness::{Control, Machine};
 use ugeom_measure::Verdict;
 use ugeom_measure::distributions::incomplete_beta;
@@ -62,7 +62,7 @@ fn count(experiments: u64, target: &str, seed: u64) -> Result<u64, BenchError> {
             progress: &mut |_| (),
             cancelled: &cancelled,
         };
-        let document = run(&options, &Machine, &mut control)?;
+        let document = run(&options, &Jobs::none(), &Machine, &mut control)?;
         let answer = answer(&document);
         if matches!(answer.verdict, Some(Verdict::Proven { .. })) {
             different += 1;

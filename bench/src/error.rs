@@ -75,6 +75,9 @@ pub enum BenchError {
     /// Results or targets that cannot be compared.
     #[error("{0}")]
     Compare(String),
+    /// A job that is to be measured cannot be run, or failed.
+    #[error(transparent)]
+    Job(#[from] crate::job::JobError),
     /// A command that is to be measured failed.
     #[error("`{command}`: {problem}")]
     Command {

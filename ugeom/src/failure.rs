@@ -81,6 +81,7 @@ fn code(error: &anyhow::Error) -> u8 {
         cause.is::<Usage>()
             || cause.downcast_ref().is_some_and(is_spec)
             || matches!(cause.downcast_ref(), Some(BenchError::Target(e)) if is_spec(e))
+            || matches!(cause.downcast_ref(), Some(BenchError::Job(e)) if e.is_usage())
     };
     if error.chain().any(is_usage) {
         USAGE

@@ -1,9 +1,10 @@
-//! `ugeom ab`: is B faster than A? Two targets or two commands, run in the same rounds.
+//! `ugeom ab`: is B faster than A? Two targets, job files or commands, run in the same rounds.
 //!
 //! | question | file |
 //! |---|---|
-//! | what is a side, a target or a command? | `side.rs` |
+//! | what is a side, a target, a job file or a command? | `side.rs` |
 //! | how is a target read? | `reading.rs` |
+//! | how is a job file run? | `job.rs` |
 //! | how is a command run? | `command.rs` |
 //! | how long are runs? | `level.rs` |
 //! | what is the answer? | `answer.rs` |
@@ -14,6 +15,7 @@
 
 mod answer;
 mod command;
+mod job;
 mod level;
 mod page;
 mod reading;
@@ -23,6 +25,7 @@ mod tests;
 
 pub use answer::{Answer, answer};
 pub use command::Printed;
+pub use job::Jobs;
 pub use page::page;
 pub use reading::Load;
 pub use side::Side;
@@ -121,9 +124,11 @@ impl Options {
 /// failed, is kept if there is a whole round.
 ///
 /// # Errors
-/// A target that cannot be opened or is too small, a command that fails, before there is a round.
+/// A target that cannot be opened or is too small, a job or a command that fails, before there is
+/// a round.
 pub fn run(
     options: &Options,
+    jobs: &Jobs<'_>,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, BenchError> {
@@ -134,7 +139,7 @@ pub fn run(
     let sides = [&subject.a, &subject.b, &subject.a];
     let mut cells: Vec<Cell<'_>> = Vec::new();
     for (name, side) in CELLS.into_iter().zip(sides) {
-        cells.push(side.cell(name, subject, settings.run_ns, cancelled)?);
+        cells.push(side.cell(name, subject, settings.run_ns, jobs, cancelled)?);
     }
     level::level(&mut cells, settings.run_ns, control)?;
     let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);

@@ -21,6 +21,9 @@ pub fn page(document: &Document) -> Page {
     if matches!(subject.a, Side::Target(_)) || matches!(subject.b, Side::Target(_)) {
         page.fact("load", subject.load.to_string());
     }
+    if matches!(subject.a, Side::Job(_)) || matches!(subject.b, Side::Job(_)) {
+        page.fact("jobs", "an iteration is one request of the jobs");
+    }
     page.heading("What was measured");
     sides(document, &mut page);
     verdicts(document, &mut page);

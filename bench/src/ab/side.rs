@@ -1,7 +1,7 @@
 //! A side of the comparison: what it is, how to tell, and how it is measured.
 
 use super::command::Program;
-use super::{Subject, reading};
+use super::{Jobs, Subject, job, reading};
 use crate::BenchError;
 use crate::harness::Cell;
 use serde::{Deserialize, Serialize};
@@ -19,17 +19,23 @@ use ugeom_classes::{TargetOptions, open_target, registry};
 pub enum Side {
     /// A target of the stack language, which is read.
     Target(String),
+    /// The path of a job file of fio's, which is run.
+    Job(String),
     /// A command of the shell, which is run.
     Command(String),
 }
 
 impl Side {
-    /// What a text is most likely to be; none when it is neither.
+    /// What a text is most likely to be; none when it is nothing of that.
     ///
-    /// It is a target when it follows the stack language and its class, or the file that it names,
-    /// exists. It is a command when its first word is a program. A file that can be executed is
-    /// both, and taken for a command.
+    /// It is a job file when it names a file that ends in `.fio` or `.job`. It is a target when it
+    /// follows the stack language and its class, or the file that it names, exists. It is a command
+    /// when its first word is a program. A file that can be executed is both, and taken for a
+    /// command.
     pub fn guess(text: &str) -> Option<Self> {
+        if is_job_file(Path::new(text)) {
+            return Some(Self::Job(text.to_owned()));
+        }
         let command = first_word(text).is_some_and(is_program);
         match stands_on(text) {
             Some(Base::Class) => Some(Self::Target(text.to_owned())),
@@ -39,10 +45,10 @@ impl Side {
         }
     }
 
-    /// The text of either.
+    /// The text of whatever it is.
     pub fn text(&self) -> &str {
         match self {
-            Self::Target(text) | Self::Command(text) => text,
+            Self::Target(text) | Self::Job(text) | Self::Command(text) => text,
         }
     }
 
@@ -52,6 +58,7 @@ impl Side {
         name: &str,
         subject: &Subject,
         run_ns: u64,
+        jobs: &'a Jobs<'a>,
         cancelled: &'a AtomicBool,
     ) -> Result<Cell<'a>, BenchError> {
         match self {
@@ -60,6 +67,7 @@ impl Side {
                     .map_err(|error| BenchError::Target(Box::new(error)))?;
                 reading::cell(name, &target, &subject.load)
             }
+            Self::Job(path) => job::cell(name, path, jobs, cancelled),
             Self::Command(text) => {
                 Program::new(text, subject.printed, cancelled).cell(name, run_ns)
             }
@@ -67,14 +75,20 @@ impl Side {
     }
 }
 
-/// `target md:64m`, `command sleep 0.1`.
+/// `target md:64m`, `job file a.fio`, `command sleep 0.1`.
 impl fmt::Display for Side {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Target(text) => write!(out, "target {text}"),
+            Self::Job(path) => write!(out, "job file {path}"),
             Self::Command(text) => write!(out, "command {text}"),
         }
     }
+}
+
+fn is_job_file(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("fio" | "job")) && path.is_file()
 }
 
 /// What a target stands on.

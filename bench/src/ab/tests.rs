@@ -40,7 +40,7 @@ fn measured(options: &Options) -> Result<Document, BenchError> {
         progress: &mut |_| (),
         cancelled: &cancelled,
     };
-    run(options, &Machine, &mut control)
+    run(options, &Jobs::none(), &Machine, &mut control)
 }
 
 /// A result whose times in ns are given, round by round: A, B, A again.
@@ -203,6 +203,16 @@ fn a_text_is_taken_for_what_exists() {
     let image = folder.path().join("disk.img");
     std::fs::write(&image, [0; 4096]).unwrap();
     let image = image.display().to_string();
+    for name in ["a.fio", "b.job"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "[job]\n").unwrap();
+        let path = path.display().to_string();
+        assert_eq!(Side::guess(&path), Some(Side::Job(path.clone())), "{path}");
+        assert_eq!(
+            Side::guess(&format!("cat {path}")),
+            Some(command(&format!("cat {path}")))
+        );
+    }
     for text in ["md:64m", "zero", "md:1m | nop:delay=1ms", image.as_str()] {
         assert_eq!(Side::guess(text), Some(target(text)), "{text}");
     }
@@ -215,7 +225,13 @@ fn a_text_is_taken_for_what_exists() {
     ] {
         assert_eq!(Side::guess(text), Some(command(text)), "{text}");
     }
-    for text in ["", "no-such-program", "/no/such/file", "md:1x | npo"] {
+    for text in [
+        "",
+        "no-such-program",
+        "no-such.fio",
+        "/no/such/file",
+        "md:1x | npo",
+    ] {
         assert_eq!(Side::guess(text), None, "{text}");
     }
 }

@@ -144,7 +144,9 @@ fn cost(
 ) -> Result<(Cost, Sample), Box<Stopped>> {
     let most = match cell.length {
         Length::AtMost(most) => most.min(ITERATIONS_MAX),
-        _ => ITERATIONS_MAX,
+        // No trial needs to be longer than the run.
+        Length::Exactly { iterations, .. } => iterations.clamp(1, ITERATIONS_MAX),
+        Length::Calibrated => ITERATIONS_MAX,
     };
     let mut iterations = cell.step;
     let mut doubted = 0;

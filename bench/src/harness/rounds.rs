@@ -212,7 +212,7 @@ pub(super) fn sample(
     let cpu = meter.read().since(&before);
     let device_after = device(cell);
     Ok(Sample {
-        iterations,
+        iterations: result.counted.unwrap_or(iterations),
         wall_ns: result.ns_total,
         cpu,
         work: result.work,

@@ -12,6 +12,9 @@ pub struct RunResult {
     pub ns_total: u64,
     /// What was done in that time, for cells that count it.
     pub work: Work,
+    /// The iterations that there were, where the work itself has to find that out; else as many as
+    /// were asked for.
+    pub counted: Option<u64>,
 }
 
 impl RunResult {
@@ -20,7 +23,15 @@ impl RunResult {
         Self {
             ns_total,
             work: Work::default(),
+            counted: None,
         }
+    }
+
+    /// The same run, of so many iterations, whatever was asked for.
+    #[must_use]
+    pub fn counting(mut self, iterations: u64) -> Self {
+        self.counted = Some(iterations);
+        self
     }
 
     /// The same run, with what it did.

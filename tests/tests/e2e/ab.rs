@@ -1,4 +1,5 @@
-//! `ugeom ab`: targets and commands against each other, the sentence, and what goes wrong.
+//! `ugeom ab`: targets, job files and commands against each other, the sentence, and what goes
+//! wrong.
 
 use crate::disks;
 use crate::run::{Ended, UGEOM, command, end, other, ugeom};
@@ -72,6 +73,88 @@ fn commands_are_told_from_targets_and_that_is_said() {
         .as_f64()
         .zip(sample["iterations"].as_f64());
     assert_eq!(ns.map(|(ns, iterations)| ns / iterations), Some(3e6));
+}
+
+#[test]
+fn job_files_are_compared_by_the_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a job file");
+        disks::text(&path)
+    };
+    let a = file(
+        "a.fio",
+        "[reads]\nfilename=md:1m\nrw=randread\nbs=4k\nnumber_ios=40\n",
+    );
+    // Fewer requests, each of which takes longer.
+    let b = file(
+        "b.job",
+        "[reads]\nfilename=md:1m | nop:delay=5ms\nrw=randread\nbs=4k\nnumber_ios=10\n",
+    );
+    let few = ["--rounds", "3", "--json", "-"];
+    let ended = ugeom(&[&["ab", &a, &b], &few[..]].concat());
+    let said = words(&ended);
+    assert_eq!(ended.code, 0, "{said}");
+    for part in [
+        format!("ugeom: A is taken for a job file: {a} (--job)"),
+        format!("ugeom: B is taken for a job file: {b} (--job)"),
+    ] {
+        assert!(said.contains(&part), "{part}: {said}");
+    }
+    let json: Value = serde_json::from_str(&ended.text()).expect("JSON alone on stdout");
+    assert_eq!(json["subject"]["a"]["job"], *a);
+    assert_eq!(json["subject"]["b"]["job"], *b);
+    let samples = &json["processes"][0]["rounds"][0]["samples"];
+    for (cell, requests) in [(0, 40), (1, 10), (2, 40)] {
+        let sample = &samples[cell];
+        assert_eq!(sample["iterations"], requests, "{sample}");
+        assert_eq!(sample["work"]["transactions"], requests);
+        assert_eq!(sample["work"]["bytes"], 4096 * requests);
+    }
+    let wall_ns = samples[1]["wall_ns"].as_u64().expect("a time");
+    assert!(wall_ns >= 50_000_000, "ten delays of 5 ms: {wall_ns}");
+    let page = ugeom(&["ab", "--job", &a, &b, "--rounds", "3"]);
+    assert_eq!((page.code, words(&page).as_str()), (0, ""));
+    assert!(page.text().contains(" slower than A"), "{}", page.text());
+    let wrong = file("wrong.fio", "[reads]\nfilename=md:1m\nrw=randraed\n");
+    let told = ugeom(&["ab", &a, &wrong]).failed(2);
+    assert!(told.contains(&format!("{wrong}:3: ")), "{told}");
+    let missing = ugeom(&["ab", "--job", &a, "no-such.fio"]).failed(2);
+    assert!(missing.contains("no-such.fio"), "{missing}");
+    let mixed = ugeom(&["ab", &a, "true"]).failed(2);
+    assert!(mixed.contains("by the request"), "{mixed}");
+    ugeom(&["ab", &a, &b, "--printed", "ms"]).failed(2);
+}
+
+#[test]
+fn a_job_that_writes_spares_what_carries_something() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    let mut bytes = vec![0; 1 << 20];
+    bytes[510..512].copy_from_slice(&[0x55, 0xaa]);
+    bytes[446..462].copy_from_slice(&[0, 0, 2, 0, 0x83, 0, 9, 0, 1, 0, 0, 0, 9, 0, 0, 0]);
+    std::fs::write(&image, &bytes).expect("an image");
+    let job = folder.path().join("write.fio");
+    let text = format!(
+        "[writes]\nfilename={}\nrw=write\nbs=4k\nnumber_ios=4\n",
+        disks::text(&image)
+    );
+    std::fs::write(&job, text).expect("a job file");
+    let job = disks::text(&job);
+    let ab = ["ab", "--job", &job, &job, "--rounds", "3"];
+    let refused = ugeom(&ab).failed(1);
+    assert!(refused.contains("--destroy"), "{refused}");
+    assert!(
+        std::fs::read(&image).expect("the image") == bytes,
+        "it was written"
+    );
+    let ended = ugeom(&[&ab[..], &["--destroy"]].concat());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(
+        std::fs::read(&image).expect("the image") != bytes,
+        "it was not written"
+    );
 }
 
 #[test]

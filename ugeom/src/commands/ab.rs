@@ -4,23 +4,30 @@
 use super::compare::RulesArgs;
 use super::lab::duration_ns;
 use super::lab::measuring::{Saved, check_writable, measured, save};
+use super::run::{job_file, may_write};
 use crate::failure::{Reported, Usage};
 use crate::{opening, output};
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use ugeom_bench::ab::{self, BUDGET_NS, Load, Options, Printed, Side, Subject};
+use ugeom_bench::ab::{self, BUDGET_NS, Jobs, Load, Options, Printed, Side, Subject};
 use ugeom_bench::harness::{Machine, Settings};
+use ugeom_bench::job::Meaning;
 use ugeom_bench::text::WIDTH;
 
 const LONG_ABOUT: &str = "\
-Measures two targets, or two commands, in the same rounds, in random order, and says whether B is \
-faster than A, slower, the same within 1 %, or what it would take to know.
+Measures two targets, job files or commands, in the same rounds, in random order, and says \
+whether B is faster than A, slower, the same within 1 %, or what it would take to know.
 
 A target is read (--size, --random, --depth). A command is run by the shell, and the time that \
-passes is its result, or with --printed the last number that it prints. What is neither a device \
-class nor a file that exists is taken for a command if its first word is a program; so is a file \
-that can be executed. That is said; --target and --command settle it.
+passes is its result, or with --printed the last number that it prints. A job file is run as it \
+stands (ugeom run), and the time of one request is its result, so that jobs with a runtime= are \
+compared by their rate.
+
+A file that ends in .fio or .job is a job file. What is neither a device class nor a file that \
+exists is taken for a command if its first word is a program; so is a file that can be executed. \
+That is said; --target, --job and --command settle it.
 
 In each round A runs a second time: what both differ by is the noise. Ctrl-C ends it early and \
 keeps what was measured.";
@@ -29,6 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   ugeom ab md:64m 'md:64m | nop'                 what does a layer cost?
   ugeom ab --random --depth 32 old.img new.img   reads at random, 32 at once
+  ugeom ab before.fio after.fio                  two job files, as they stand
   ugeom ab 'sort a.txt' 'sort --parallel=1 a.txt'
   ugeom ab --rounds 30 --json ab.json './bench-old' './bench-new'
   ugeom ab --printed per-second './iops-old' './iops-new'";
@@ -37,7 +45,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Ab {
-    /// The base: a target, or a command in quotes
+    /// The base: a target, a job file, or a command in quotes
     #[arg(value_name = "A")]
     a: String,
 
@@ -64,6 +72,14 @@ pub struct Ab {
     /// Both are targets
     #[arg(long, group = "kind")]
     target: bool,
+
+    /// Both are job files
+    #[arg(long, group = "kind")]
+    job: bool,
+
+    /// Let job files write to what carries a partition table or a file system, or is mounted
+    #[arg(long)]
+    destroy: bool,
 
     /// The result of a command is the last number that it prints, in this unit
     #[arg(long, value_name = "UNIT")]
@@ -130,8 +146,9 @@ const BUFFERS_BYTES_MAX: u64 = 1 << 32;
 impl Ab {
     pub fn run(&self) -> Result<()> {
         let options = self.options()?;
+        let jobs = self.jobs(&options.subject)?;
         check_writable(self.json.as_deref())?;
-        let document = measured(|control| ab::run(&options, &Machine, control))?;
+        let document = measured(|control| ab::run(&options, &jobs, &Machine, control))?;
         if save(self.json.as_deref(), &document)? == Saved::Quietly {
             output::print(&ab::page(&document).to_text(WIDTH))?;
         }
@@ -150,9 +167,15 @@ impl Ab {
 
     fn options(&self) -> Result<Options> {
         let (a, b) = (self.side("A", &self.a)?, self.side("B", &self.b)?);
+        let is_command = |side: &Side| matches!(side, Side::Command(_));
         let has = |is: fn(&Side) -> bool| is(&a) || is(&b);
-        if self.printed.is_some() && has(|side| matches!(side, Side::Target(_))) {
-            let problem = "--printed is for commands: a target prints nothing";
+        if self.printed.is_some() && !(is_command(&a) && is_command(&b)) {
+            let problem = "--printed is for commands: nothing else prints";
+            return Err(Usage(problem.to_owned()).into());
+        }
+        if has(|side| matches!(side, Side::Job(_))) && has(is_command) {
+            let problem = "a job file is measured by the request, a command by the run: they \
+                           cannot be compared";
             return Err(Usage(problem.to_owned()).into());
         }
         let buffers_bytes = self.size.saturating_mul(self.depth.into());
@@ -192,20 +215,46 @@ impl Ab {
         if self.target {
             return Ok(Side::Target(text.to_owned()));
         }
+        if self.job {
+            return Ok(Side::Job(text.to_owned()));
+        }
         let Some(side) = Side::guess(text) else {
             let text = output::printable(text);
             let problem = format!(
-                "{name} is `{text}`: no file or device class, and no program; --target or \
-                 --command says what is meant"
+                "{name} is `{text}`: no file or device class, and no program; --target, --job \
+                 or --command says what is meant"
             );
             return Err(Usage(problem).into());
         };
-        if matches!(side, Side::Command(_)) {
-            let text = output::printable(text);
-            output::remark(&format!(
-                "{name} is taken for a command: {text} (--command)"
-            ));
-        }
+        let taken_for = match side {
+            Side::Target(_) => return Ok(side),
+            Side::Job(_) => ("a job file", "--job"),
+            Side::Command(_) => ("a command", "--command"),
+        };
+        let ((what, flag), text) = (taken_for, output::printable(text));
+        output::remark(&format!("{name} is taken for {what}: {text} ({flag})"));
         Ok(side)
+    }
+
+    /// The job files among the sides.
+    fn jobs(&self, subject: &Subject) -> Result<Jobs<'static>> {
+        let mut files = BTreeMap::new();
+        for side in [&subject.a, &subject.b] {
+            if let Side::Job(path) = side
+                && !files.contains_key(path)
+            {
+                files.insert(path.clone(), job_file(path)?);
+            }
+        }
+        let allowed: &dyn Fn(&Meaning) -> Result<(), String> = if self.destroy {
+            &|_| Ok(())
+        } else {
+            &may_write
+        };
+        Ok(Jobs {
+            files,
+            may_write: allowed,
+            note: &|text| output::remark(&output::printable(text)),
+        })
     }
 }

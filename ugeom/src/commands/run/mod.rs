@@ -14,6 +14,7 @@ use ugeom_bench::job::{
     output as text,
 };
 use watch::Terminal;
+pub use watch::may_write;
 
 const LONG_ABOUT: &str = "\
 Runs fio's jobs: job files, or the same settings as arguments. A target (--filename) is a file, a \
@@ -84,6 +85,23 @@ impl Run {
         }
         run_jobs(&read, &jobs)
     }
+}
+
+/// The jobs of one job file; settings without an effect are said.
+///
+/// # Errors
+/// What is wrong, with its file and line.
+pub fn job_file(path: &str) -> Result<Vec<Job>> {
+    let sections = job::language::parse_file(path, &mut Files, &Process).map_err(failed)?;
+    let Understood { jobs, warnings } = job::understand(&sections).map_err(failed)?;
+    if jobs.is_empty() {
+        let path = output::printable(path);
+        return Err(Usage(format!("{path}: there is no job in it")).into());
+    }
+    for warning in &warnings {
+        output::warn(&output::printable(warning));
+    }
+    Ok(jobs)
 }
 
 fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {

@@ -94,28 +94,34 @@ impl Watcher for Terminal {
         if self.destroy {
             return Ok(());
         }
-        let said = |error: anyhow::Error| error.to_string();
-        match target {
-            Meaning::Nothing => Ok(()),
-            Meaning::Stack(text) => {
-                safety::refuse_mounted(text).map_err(said)?;
-                refuse_content(text)
-            }
-            Meaning::Paths(paths) => {
-                paths
-                    .iter()
-                    .filter(|path| path.exists())
-                    .try_for_each(|path| {
-                        let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-                        let text = quoted(&path.display().to_string());
-                        safety::refuse_mounted(&text).map_err(said)?;
-                        // What is shorter than a sector carries nothing, and is no provider.
-                        if about.is_file() && about.len() < 512 {
-                            return Ok(());
-                        }
-                        refuse_content(&text)
-                    })
-            }
+        may_write(target)
+    }
+}
+
+/// Whether a target may be written that is not to be destroyed: why not, if it is mounted or
+/// carries something.
+pub fn may_write(target: &Meaning) -> Result<(), String> {
+    let said = |error: anyhow::Error| error.to_string();
+    match target {
+        Meaning::Nothing => Ok(()),
+        Meaning::Stack(text) => {
+            safety::refuse_mounted(text).map_err(said)?;
+            refuse_content(text)
+        }
+        Meaning::Paths(paths) => {
+            paths
+                .iter()
+                .filter(|path| path.exists())
+                .try_for_each(|path| {
+                    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+                    let text = quoted(&path.display().to_string());
+                    safety::refuse_mounted(&text).map_err(said)?;
+                    // What is shorter than a sector carries nothing, and is no provider.
+                    if about.is_file() && about.len() < 512 {
+                        return Ok(());
+                    }
+                    refuse_content(&text)
+                })
         }
     }
 }
