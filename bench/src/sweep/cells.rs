@@ -409,6 +409,31 @@ impl<'a> Matrix<'a> {
     }
 }
 
+/// One step of a sweep by itself: blocks of a file or block device, read past the system's cache
+/// one after the other, over and over the first `region_bytes`. It is what a sweep measures, so
+/// that other programs can be run beside it.
+///
+/// # Errors
+/// [`BenchError::Os`] when it cannot be opened or blocks of that size cannot be read so,
+/// [`BenchError::Short`] when it is shorter than a block.
+pub fn direct_reads<'a>(
+    name: &str,
+    path: &Path,
+    (block_bytes, region_bytes): (u64, u64),
+    cancelled: &'a AtomicBool,
+) -> Result<Cell<'a>, BenchError> {
+    let named = open_file(path, Way::Direct, false)?;
+    named.can_read(block_bytes)?;
+    let moving = Moving {
+        block_bytes,
+        write: false,
+        seed: 0,
+        cancelled,
+    };
+    let walk = Walk::new(region_bytes, block_bytes, None);
+    Ok(blocks::by_calls(name, named, walk, moving))
+}
+
 /// Whether the engine for files can have several operations under way.
 fn has_queue() -> bool {
     open_engine::<Buffer>(Choice::Auto, 1).is_ok_and(|(engine, _)| engine.name() != "sync")

@@ -22,7 +22,7 @@ use crate::host::{Host, TargetFacts};
 use crate::scratch::Scratch;
 use std::path::Path;
 
-pub use cells::is_path;
+pub use cells::{direct_reads, is_path};
 pub use dd::dd;
 pub use findings::{Findings, compute};
 pub use report::page;
