@@ -18,6 +18,7 @@
 //! | can threads stand beside the kernel's asynchronous I/O? | [`engines`] |
 //! | what do devices and processors do meanwhile? | [`iostat`] |
 //! | the program of 2002 | [`tst`] |
+//! | the measurements of diskinfo(8) | [`diskinfo`], `docs/diskinfo.md` |
 //! | how does a result become a report? | [`report`], `docs/reports.md` |
 //!
 //! Each experiment measures into a [`json::Document`] and makes its report from that alone.
@@ -28,6 +29,7 @@ pub mod ab;
 pub mod cached;
 pub mod compare;
 pub mod devices;
+pub mod diskinfo;
 pub mod engines;
 mod error;
 pub mod figure;

@@ -85,3 +85,149 @@ fn a_provider_without_a_serial_number_says_so() {
     let ended = ugeom(&["diskinfo", "-s", "md:1m"]);
     assert_eq!(ended.failed(1), "ugeom: md0: it has no identification\n");
 }
+
+/// Lines with each number replaced by `#`: what stays is the layout.
+fn shape(text: &str) -> Vec<String> {
+    let measured = |line: &&str| !line.contains('#');
+    let blank = |c: char| if c.is_ascii_digit() { '#' } else { c };
+    let lines = text.lines().filter(measured);
+    lines
+        .map(|line| {
+            let plain: String = line.chars().map(blank).collect();
+            let words: Vec<&str> = plain.split_whitespace().collect();
+            words.join(" ")
+        })
+        .collect()
+}
+
+#[test]
+fn overhead_seeks_and_transfers_are_printed_as_freebsd_prints_them() {
+    let ended = ugeom(&["diskinfo", "-ct", "md:4m"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let text = ended.text();
+    assert!(
+        text.starts_with("md0\n\t512         \t# sectorsize\n"),
+        "{text}"
+    );
+    let start = text.find("I/O command overhead:\n").expect("a heading");
+    let names: Vec<&str> = text[start..]
+        .lines()
+        .map(|line| line.split([':', '.']).next().unwrap_or(line).trim())
+        .map(|line| line.split("  ").next().unwrap_or(line))
+        .collect();
+    let seeks = "Full stroke,Half stroke,Quarter stroke,Short forward,Short backward,Seq outer,\
+                 Seq inner";
+    assert_eq!(names[4], "");
+    assert_eq!(names[5], "Seek times");
+    assert_eq!(names[6..13].join(","), seeks);
+    assert_eq!(
+        names[13..].join(","),
+        ",Transfer rates,outside,middle,inside,"
+    );
+    for count in [250, 500, 400, 2048] {
+        assert!(text.contains(&format!("\t{count:5} iter in ")), "{text}");
+    }
+    assert!(
+        text.contains("\toutside:         4096 kbytes in "),
+        "{text}"
+    );
+    assert!(text.contains("\ttime to read 20480 sectors "), "{text}");
+    assert!(
+        text.contains("\tcalculated command overhead\t\t\t= "),
+        "{text}"
+    );
+}
+
+#[test]
+fn measured_seeks_are_there_for_programs_and_contain_the_delay_of_a_layer() {
+    let json = ugeom(&["diskinfo", "-t", "--json", "md:2m | nop:delay=100us"]);
+    let json: serde_json::Value = serde_json::from_str(&json.text()).expect("JSON");
+    let seeks = json[0]["seeks"].as_array().expect("seeks");
+    let counts: Vec<u64> = seeks
+        .iter()
+        .filter_map(|s| s["requests"].as_u64())
+        .collect();
+    assert_eq!(counts, [250, 250, 500, 400, 400, 2048, 2048]);
+    for seek in seeks {
+        let request_ns = seek["request_ns"].as_f64().expect("a time");
+        assert!(request_ns >= 100_000.0, "no sooner than the layer answers");
+    }
+    assert_eq!(json[0]["transfers"][2]["name"], "inside");
+    assert_eq!(json[0]["transfers"][2]["bytes_each"], 1 << 20);
+    assert_eq!(json[0]["transfers"][2]["requests"], 2);
+    assert_eq!(json[0]["complete"], true);
+    assert_eq!(json[0]["command_overhead_ns"], serde_json::Value::Null);
+    assert_eq!(json[0]["mediasize_bytes"], 2 << 20);
+}
+
+#[test]
+fn random_reads_and_writes_are_printed_as_freebsd_prints_them() {
+    let (_folder, path) = disks::empty_image(1 << 20);
+    let target = format!("{}?direct=0", disks::text(&path));
+    let ended = ugeom(&["diskinfo", "-i", "--time=5ms", "--seed=1", &target]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let text = ended.text();
+    let labels: Vec<&str> = text
+        .lines()
+        .skip_while(|line| *line != "Asynchronous random reads:")
+        .skip(1)
+        .map(|line| line.split(':').next().unwrap_or(line))
+        .collect();
+    let sizes = "\tsectorsize,\t4 kbytes,\t32 kbytes,\t128 kbytes,\t1024 kbytes,";
+    assert_eq!(labels.join(","), sizes);
+    assert_eq!(text.matches(" ops in  ").count(), 5);
+    let untouched = std::fs::read(&path).expect("the image");
+    assert!(untouched.iter().all(|&byte| byte == 0), "only read");
+
+    let ended = ugeom(&["diskinfo", "-wS", "--time=1ns", "--seed=1", &target]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let lines = shape(&ended.text());
+    let start = lines
+        .iter()
+        .position(|line| line == "Synchronous random writes:");
+    let writes = &lines[start.expect("a heading") + 1..];
+    assert_eq!(writes.len(), 12, "512 bytes to a megabyte: {writes:?}");
+    let is_write = |line: &String| line.contains("usec/IO") && line.ends_with("Mbytes/s");
+    assert!(writes.iter().all(is_write), "{writes:?}");
+    let written = std::fs::read(&path).expect("the image");
+    assert_eq!(written.len(), 1 << 20, "as long as before");
+    assert!(written.iter().any(|&byte| byte != 0));
+}
+
+#[test]
+fn writing_takes_both_letters_and_an_empty_disk() {
+    for arguments in [["diskinfo", "-S", "md:1m"], ["diskinfo", "-w", "md:1m"]] {
+        let refused = ugeom(&arguments).failed(2);
+        assert!(refused.contains("required"), "{refused}");
+    }
+    let refused = ugeom(&["diskinfo", "--time=1s", "md:1m"]).failed(2);
+    assert!(
+        refused.contains("--time is for what is measured"),
+        "{refused}"
+    );
+    let (_folder, path) = disks::empty_image(4 << 20);
+    let image = disks::text(&path);
+    ugeom(&["part", "create", "-s", "gpt", &image]).quiet();
+    let before = std::fs::read(&path).expect("the image");
+    let target = format!("{image}?direct=0");
+    let refused = ugeom(&["diskinfo", "-wS", "--time=1ns", &target]).failed(1);
+    assert!(refused.contains("carries a GPT (at byte 512)"), "{refused}");
+    assert!(std::fs::read(&path).expect("the image") == before);
+    let options = ["diskinfo", "-wS", "--destroy", "--json", "--time=1ns"];
+    let json = ugeom(&[options.as_slice(), &[&target]].concat());
+    assert_eq!(json.code, 0, "{}", json.stderr);
+    let json: serde_json::Value = serde_json::from_str(&json.text()).expect("JSON");
+    assert_eq!(json[0]["random_writes"][0]["requests"], 250);
+    assert!(std::fs::read(&path).expect("the image") != before);
+}
+
+#[test]
+fn what_is_too_small_to_be_measured_names_the_size_it_takes() {
+    let refused = ugeom(&["diskinfo", "-t", "md:512k"]).failed(1);
+    assert!(
+        refused.contains("it has 524288 bytes, and this takes at least 1048576"),
+        "{refused}"
+    );
+    let refused = ugeom(&["diskinfo", "-t", "md:4m,sectorsize=4k"]).failed(1);
+    assert!(refused.contains("at least 8388608"), "{refused}");
+}

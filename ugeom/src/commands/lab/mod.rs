@@ -73,7 +73,7 @@ enum Experiment {
     Tst(tst::Tst),
 }
 
-pub(super) fn duration_ns(text: &str) -> Result<u64, String> {
+pub(in crate::commands) fn duration_ns(text: &str) -> Result<u64, String> {
     units::duration_ns(text).map_err(|error| match error.help() {
         Some(help) => format!("{error}; write {help}"),
         None => error.to_string(),

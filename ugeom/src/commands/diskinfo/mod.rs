@@ -1,30 +1,43 @@
-//! `ugeom diskinfo`: the lines of FreeBSD's diskinfo(8), one for each provider.
+//! `ugeom diskinfo`: the lines of FreeBSD's diskinfo(8), one for each provider, and its
+//! measurements.
 //!
 //! Source: `usr.sbin/diskinfo/diskinfo.c` of FreeBSD for the formats; the recorded listings of
 //! 2002, which had no stripes yet, for `--classic`.
+
+mod layout;
+mod measure;
 
 use crate::failure::{self, Reported};
 use crate::opening::{self, Open};
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use measure::MeasureArgs;
 use serde::Serialize;
 use std::fmt::Write;
 use ugeom_classes::TargetOptions;
 use ugeom_measure::units::diskinfo_size;
-use ugeom_stack::{AttributeValue, Channel, Delta, IoError, Opened, ProviderView};
+use ugeom_stack::{AttributeValue, Channel, Delta, IoError, Opened, ProviderView, Stack};
 
 const LONG_ABOUT: &str = "\
 Prints FreeBSD's diskinfo line for each provider of the targets, sorted by name: name, sector \
 size, media size, sectors, stripe size and stripe offset, and where the drive tells them \
 cylinders, heads and sectors, with tabs between. With an address (disk.img@s1) that provider \
-alone.";
+alone.
+
+With -c, -t, -i or -wS it measures instead, as diskinfo(8) does, past the system's cache: the \
+provider that the target means (its top layer, or the address), and prints -v before it. Ctrl-C \
+ends early; what was measured until then is printed.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom diskinfo disk.img           one line for each provider
   ugeom diskinfo -v zero            all there is to know, labelled
-  ugeom diskinfo disk.img@s1a | cut -f3  size of a partition in bytes";
+  ugeom diskinfo disk.img@s1a | cut -f3  size of a partition in bytes
+  ugeom diskinfo -c -t /dev/sda     command overhead, seek times, transfer rates
+  ugeom diskinfo -i 'disk:preset=ata2004'  random reads of a disk of 2004
+  ugeom diskinfo -wS scratch.img    synchronous random writes: its content is lost
+  ugeom diskinfo -t --json 'disk.img?direct=0'  for programs, through the system's cache";
 
 /// Print FreeBSD's diskinfo lines for the providers of targets
 #[derive(Args)]
@@ -57,6 +70,9 @@ pub struct Diskinfo {
     /// Look for nothing inside the targets: no class tastes by itself
     #[arg(long)]
     no_taste: bool,
+
+    #[command(flatten)]
+    measure: MeasureArgs,
 }
 
 /// What is known about a provider.
@@ -94,6 +110,10 @@ struct Firmware {
 
 impl Diskinfo {
     pub fn run(&self) -> Result<()> {
+        if self.measure.settings().any() {
+            return measure::run(self);
+        }
+        self.measure.refuse_alone()?;
         let mut infos = Vec::new();
         let mut failed = false;
         for target in &self.targets {
@@ -135,15 +155,11 @@ impl Diskinfo {
         let wanted = |provider: &&ProviderView| !addressed || provider.id == target.top;
         let mut providers: Vec<&ProviderView> = tree.providers().filter(wanted).collect();
         providers.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut channel = target.stack.channel(1)?;
         let mut infos = Vec::new();
         for provider in providers {
             let opened = target.stack.open(provider.id, Delta::READ)?;
-            let ask = Ask {
-                channel: &mut channel,
-                opened: &opened,
-            };
-            infos.push(Info::new(provider, ask.everything(provider)?));
+            let attributes = Attributes::of(&target.stack, provider, &opened)?;
+            infos.push(Info::new(provider, attributes));
         }
         Ok(infos)
     }
@@ -261,6 +277,17 @@ fn rotation(rate_rpm: Option<i64>) -> String {
         Some(1) => "0".to_owned(),
         Some(rate) if (0x0401..=0xfffe).contains(&rate) => rate.to_string(),
         Some(_) => "Invalid".to_owned(),
+    }
+}
+
+impl Attributes {
+    fn of(stack: &Stack, provider: &ProviderView, opened: &Opened) -> Result<Self> {
+        let mut channel = stack.channel(1)?;
+        let ask = Ask {
+            channel: &mut channel,
+            opened,
+        };
+        Ok(ask.everything(provider)?)
     }
 }
 

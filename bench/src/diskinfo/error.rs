@@ -1,0 +1,69 @@
+//! Why a provider cannot be measured, in plain words.
+
+use ugeom_stack::{IoError, StackError};
+
+/// The reason why a measurement of diskinfo could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskinfoError {
+    /// The media is too small for what is to be measured.
+    #[error(
+        "{provider} is too small to be measured: it has {media_bytes} bytes, and this takes at \
+         least {needed_bytes} (sectors of {sector_bytes} bytes)"
+    )]
+    TooSmall {
+        /// The provider.
+        provider: String,
+        /// Its size, bytes.
+        media_bytes: u64,
+        /// The size that is needed, bytes.
+        needed_bytes: u64,
+        /// Its sector size, bytes.
+        sector_bytes: u64,
+    },
+    /// Blocks of a megabyte are not whole sectors.
+    #[error(
+        "{provider} cannot be measured: 1048576 bytes are not a multiple of its sectors of \
+         {sector_bytes} bytes"
+    )]
+    SectorSize {
+        /// The provider.
+        provider: String,
+        /// Its sector size, bytes.
+        sector_bytes: u64,
+    },
+    /// A way into the stack could not be had.
+    #[error("opening a channel to measure: {0}")]
+    Stack(#[from] StackError),
+    /// A request failed.
+    #[error("measuring {step}: {source}")]
+    Io {
+        /// The step that it was part of.
+        step: String,
+        /// Which layer failed it, where and why.
+        source: IoError,
+    },
+    /// A request moved fewer bytes than it was asked for.
+    #[error(
+        "measuring {step}: a request for {wanted_bytes} bytes at offset {offset_bytes} ended \
+         after {got_bytes}"
+    )]
+    Short {
+        /// The step that it was part of.
+        step: String,
+        /// Where, bytes.
+        offset_bytes: u64,
+        /// How much was asked for, bytes.
+        wanted_bytes: u64,
+        /// How much was done, bytes.
+        got_bytes: u64,
+    },
+    /// Requests did not come home.
+    #[error("measuring {step}: {lost} requests did not come back within a minute")]
+    Lost {
+        /// The step that they were part of.
+        step: String,
+        /// How many.
+        lost: usize,
+    },
+}
