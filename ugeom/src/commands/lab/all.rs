@@ -2,6 +2,7 @@
 //! with all their reports.
 
 use super::measuring::measured;
+use crate::failure::Reported;
 use crate::output;
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -36,7 +37,7 @@ impl All<'_> {
     /// stops one, the others are not begun.
     ///
     /// # Errors
-    /// Why an experiment or the file failed. The reports of those before are printed.
+    /// Why the file failed. An experiment that fails is told, and the others go on.
     pub fn run(&self) -> Result<()> {
         if let Some(path) = self.report {
             super::measuring::check_writable(Some(path))?;
@@ -58,8 +59,17 @@ impl All<'_> {
             ("cached", &|| self.cached()),
             ("engines", &|| self.engines()),
         ];
+        let mut failed = false;
         for (name, experiment) in experiments {
-            let done = experiment().with_context(|| format!("lab {name}"))?;
+            let done = match experiment().with_context(|| format!("lab {name}")) {
+                Ok(done) => done,
+                // The others need not share the reason: a folder without O_DIRECT, say.
+                Err(error) => {
+                    output::complain(&output::printable(&format!("{error:#}")));
+                    failed = true;
+                    continue;
+                }
+            };
             if !results.is_empty() {
                 output::print(&format!("\n{}\n\n", "=".repeat(WIDTH)))?;
             }
@@ -69,7 +79,7 @@ impl All<'_> {
                 break;
             }
         }
-        Ok(())
+        if failed { Err(Reported.into()) } else { Ok(()) }
     }
 
     fn budget_ns(&self) -> Option<u64> {
