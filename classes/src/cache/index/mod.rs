@@ -2,7 +2,7 @@
 //! use; [`splay::Splay`] is the one that the measurement of 2006 blames, to compare with.
 //!
 //! Finding takes no lock of the caller's. Changing an index is done by one thread a shard at a
-//! time; the shards' locks ([`super::buffers`]) see to that. A reader learns whether the block
+//! time; the shards' locks ([`super::store`]) see to that. A reader learns whether the block
 //! changed while he copied from it by asking [`Index::unchanged`].
 
 pub mod hash;
