@@ -10,10 +10,7 @@ struct Library(tempfile::TempDir);
 impl Library {
     fn new() -> Library {
         let dir = tempfile::tempdir().unwrap();
-        let test = std::env::current_exe().unwrap();
-        // Cargo builds the library beside its tests.
-        let built = test.parent().unwrap().join("libguasi.so");
-        assert!(built.is_file(), "{} is not there", built.display());
+        let built = built();
         symlink(&built, dir.path().join("libguasi.so.0")).unwrap();
         symlink(&built, dir.path().join("libguasi.so")).unwrap();
         Library(dir)
@@ -49,6 +46,38 @@ impl Library {
         assert!(output.status.success(), "{}: {said}", output.status);
         String::from_utf8(output.stdout).unwrap()
     }
+}
+
+/// The library itself. Cargo does not build it for every way to run tests, so it is asked to: it
+/// has nothing to do where the library is there already.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.ancestors().nth(2).unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args([
+        "build",
+        "--quiet",
+        "--lib",
+        "--package",
+        env!("CARGO_PKG_NAME"),
+    ]);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let output = cargo
+        .arg("--target-dir")
+        .arg(profile.parent().unwrap())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let library = profile.join("libguasi.so");
+    assert!(
+        library.is_file(),
+        "{} is not there: {said}",
+        library.display()
+    );
+    library
 }
 
 #[test]
