@@ -132,7 +132,7 @@ pub fn run(
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, BenchError> {
-    let host = Host::now();
+    let host = Host::now().with_wakeups();
     let settings = options.settings(&host);
     let subject = &options.subject;
     let cancelled = control.cancelled;

@@ -106,7 +106,7 @@ pub fn run(
     control: &mut Control<'_>,
 ) -> Result<Document, BenchError> {
     let started_ns = meter.now_ns();
-    let host = Host::now();
+    let host = Host::now().with_wakeups();
     let seed = options.seed.unwrap_or(host.started_unix_s);
     let cancelled = control.cancelled;
     // Removed when this returns, whatever happens.
