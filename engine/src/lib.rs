@@ -1,5 +1,5 @@
-//! One trait for ways to run block I/O, and the engines behind it: io_uring, libaio, sync, seek,
-//! mmap, simulated.
+//! One trait for ways to run block I/O, and the engines behind it: io_uring, guasi, libaio,
+//! sync, seek, mmap, simulated.
 //!
 //! An engine takes an operation together with the memory that it reads into or writes from, owns
 //! that memory while the operation is in flight, and hands it back exactly once. A caller thus
@@ -17,11 +17,12 @@
 //! `table`, `progress` and `queue` are what all engines share: registered files, operations in
 //! flight without allocation, the way from an operation to system calls and back (splitting, short
 //! reads, retries, fall-backs), and the way from the backlog to the caller; `calls` are the system
-//! calls; `inline` is what engines without a queue of their own have in common; `uring`, `libaio`,
-//! `sync`, `mmap` and `simulated` are the engines.
+//! calls; `inline` is what engines without a queue of their own have in common; `uring`, `guasi`,
+//! `libaio`, `sync`, `mmap` and `simulated` are the engines.
 
 mod calls;
 mod files;
+mod guasi;
 mod inline;
 mod libaio;
 mod mmap;
@@ -34,11 +35,12 @@ mod sync;
 mod table;
 mod uring;
 
+pub use guasi::{GuasiEngine, GuasiOptions, Workers};
 pub use inline::InlineEngine;
 pub use libaio::LibaioEngine;
 pub use mmap::MmapEngine;
 pub use op::{Completion, Engine, Errno, FileId, Kind, Op, Ticket};
-pub use open::{Choice, EngineError, Opened, open_engine};
+pub use open::{Choice, EngineError, EngineOptions, Opened, open_engine, open_engine_with};
 pub use simulated::{Crash, Faults, SECTOR_BYTES, SimulatedEngine, Simulation};
 pub use sync::{SeekEngine, SyncEngine};
 pub use uring::UringEngine;

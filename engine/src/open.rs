@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use ugeom_machine::buffer::IoMemory;
 
+use crate::guasi::{GuasiEngine, GuasiOptions};
 use crate::libaio::LibaioEngine;
 use crate::mmap::MmapEngine;
 use crate::op::Engine;
@@ -22,6 +23,8 @@ pub enum Choice {
     Auto,
     /// The kernel's submission and completion rings.
     IoUring,
+    /// Blocking system calls in threads.
+    Guasi,
     /// The kernel's older asynchronous I/O, io_submit(2).
     Libaio,
     /// Blocking system calls, pread(2) and pwrite(2).
@@ -36,9 +39,10 @@ pub enum Choice {
 
 impl Choice {
     /// All choices, in the order in which they are to be listed.
-    pub const ALL: [Choice; 7] = [
+    pub const ALL: [Choice; 8] = [
         Choice::Auto,
         Choice::IoUring,
+        Choice::Guasi,
         Choice::Libaio,
         Choice::Sync,
         Choice::Seek,
@@ -51,6 +55,7 @@ impl Choice {
         match self {
             Choice::Auto => "auto",
             Choice::IoUring => "io_uring",
+            Choice::Guasi => "guasi",
             Choice::Libaio => "libaio",
             Choice::Sync => "sync",
             Choice::Seek => "seek",
@@ -109,6 +114,16 @@ fn names() -> String {
 /// An engine, and in plain words why it is this one: `NAME: REASON`.
 pub type Opened<M> = (Box<dyn Engine<M>>, String);
 
+/// What an engine is to be like, beyond which one it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// How many operations (1 to 32768) it hands on at a time; more may be submitted, and wait in
+    /// the engine.
+    pub depth: u32,
+    /// For `guasi`, also where `auto` comes to it.
+    pub guasi: GuasiOptions,
+}
+
 /// Opens an engine that hands at most `depth` operations (1 to 32768) to the kernel at a time;
 /// more may be submitted, and wait in the engine. Returns it with the reason for the choice.
 ///
@@ -118,9 +133,23 @@ pub fn open_engine<M: IoMemory + 'static>(
     choice: Choice,
     depth: u32,
 ) -> Result<Opened<M>, EngineError> {
+    let guasi = GuasiOptions::default();
+    open_engine_with(choice, EngineOptions { depth, guasi })
+}
+
+/// As [`open_engine`], with all options.
+///
+/// # Errors
+/// When an engine was asked for by name that the system refuses.
+pub fn open_engine_with<M: IoMemory + 'static>(
+    choice: Choice,
+    options: EngineOptions,
+) -> Result<Opened<M>, EngineError> {
+    let EngineOptions { depth, guasi } = options;
     let engine: Box<dyn Engine<M>> = match choice {
-        Choice::Auto => return Ok(open_best(depth)),
+        Choice::Auto => return Ok(open_best(options)),
         Choice::IoUring => Box::new(UringEngine::open(depth)?),
+        Choice::Guasi => Box::new(GuasiEngine::open(depth, guasi)?),
         Choice::Libaio => Box::new(LibaioEngine::open(depth)?),
         Choice::Sync => Box::new(SyncEngine::new()),
         Choice::Seek => Box::new(SeekEngine::new()),
@@ -131,14 +160,22 @@ pub fn open_engine<M: IoMemory + 'static>(
     Ok((engine, why))
 }
 
-/// What `auto` means here.
-fn open_best<M: IoMemory + 'static>(depth: u32) -> Opened<M> {
-    match UringEngine::open(depth) {
-        Ok(engine) => (
-            Box::new(engine),
-            "io_uring: the kernel allows it".to_owned(),
-        ),
-        Err(error) => (Box::new(SyncEngine::new()), format!("sync: {error}")),
+/// What `auto` means here: a ring of the kernel, else threads, else (where not even one can be
+/// started) no others than the caller's own.
+fn open_best<M: IoMemory + 'static>(options: EngineOptions) -> Opened<M> {
+    let no_ring = match UringEngine::open(options.depth) {
+        Ok(engine) => {
+            let why = "io_uring: the kernel allows it";
+            return (Box::new(engine), why.to_owned());
+        }
+        Err(error) => error,
+    };
+    match GuasiEngine::open(options.depth, options.guasi) {
+        Ok(engine) => (Box::new(engine), format!("guasi: {no_ring}")),
+        Err(error) => {
+            let why = format!("sync: {no_ring}; {error}");
+            (Box::new(SyncEngine::new()), why)
+        }
     }
 }
 

@@ -72,6 +72,7 @@ fn round(engine: &mut dyn Engine<Scatter>, op: Op, memories: &mut Vec<Scatter>) 
 fn a_warm_engine_does_not_allocate() {
     for choice in [
         Choice::IoUring,
+        Choice::Guasi,
         Choice::Libaio,
         Choice::Sync,
         Choice::Seek,

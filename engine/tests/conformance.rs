@@ -19,6 +19,11 @@ fn io_uring_conforms() {
 }
 
 #[test]
+fn guasi_conforms() {
+    conforms("guasi_conforms", Choice::Guasi);
+}
+
+#[test]
 fn libaio_conforms() {
     conforms("libaio_conforms", Choice::Libaio);
 }

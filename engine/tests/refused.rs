@@ -36,7 +36,7 @@ fn open_forbidden(test: &'static str, errno: libc::c_int) -> Option<(String, Str
             return None;
         }
         let (engine, why) = open_engine::<Buffer>(Choice::Auto, 8).unwrap();
-        assert_eq!(engine.name(), "sync");
+        assert_eq!(engine.name(), "guasi");
         let error = open_engine::<Buffer>(Choice::IoUring, 8).err().unwrap();
         Some((why, error.to_string()))
     })
@@ -45,19 +45,19 @@ fn open_forbidden(test: &'static str, errno: libc::c_int) -> Option<(String, Str
 }
 
 #[test]
-fn a_container_that_forbids_io_uring_gets_sync_and_the_reason() {
-    let test = "a_container_that_forbids_io_uring_gets_sync_and_the_reason";
+fn a_container_that_forbids_io_uring_gets_threads_and_the_reason() {
+    let test = "a_container_that_forbids_io_uring_gets_threads_and_the_reason";
     let Some((why, error)) = open_forbidden(test, libc::EPERM) else {
         return;
     };
-    assert!(why.starts_with("sync: io_uring cannot be used: "), "{why}");
+    assert!(why.starts_with("guasi: io_uring cannot be used: "), "{why}");
     assert!(why.contains("forbid"), "{why}");
-    assert_eq!(why, format!("sync: {error}"));
+    assert_eq!(why, format!("guasi: {error}"));
 }
 
 #[test]
-fn a_kernel_without_io_uring_gets_sync_and_the_reason() {
-    let test = "a_kernel_without_io_uring_gets_sync_and_the_reason";
+fn a_kernel_without_io_uring_gets_threads_and_the_reason() {
+    let test = "a_kernel_without_io_uring_gets_threads_and_the_reason";
     let Some((why, _)) = open_forbidden(test, libc::ENOSYS) else {
         return;
     };

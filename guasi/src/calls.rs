@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::work::Outcome;
 
+/// Discards a range of a block device: `_IO(0x12, 119)` of linux/fs.h.
+const BLKDISCARD: libc::Ioctl = 0x1277;
+
 /// A system call. Results and error numbers are those of section 2 of the manual.
 ///
 /// `timeout_ms` is how long a call on a socket waits until it can go on; a negative one is no
@@ -42,6 +45,31 @@ pub enum IoCall {
         len: usize,
         offset: i64,
     },
+    /// `preadv2(fd, vectors, count, offset, flags)`
+    ReadVectorsAt {
+        fd: RawFd,
+        vectors: *const libc::iovec,
+        count: i32,
+        offset: i64,
+        flags: i32,
+    },
+    /// `pwritev2(fd, vectors, count, offset, flags)`
+    WriteVectorsAt {
+        fd: RawFd,
+        vectors: *const libc::iovec,
+        count: i32,
+        offset: i64,
+        flags: i32,
+    },
+    /// `fallocate(fd, mode, offset, len)`
+    Allocate {
+        fd: RawFd,
+        mode: i32,
+        offset: i64,
+        len: i64,
+    },
+    /// `ioctl(fd, BLKDISCARD, { offset, len })`
+    DiscardBlocks { fd: RawFd, offset: u64, len: u64 },
     /// `fsync(fd)`
     Sync { fd: RawFd },
     /// `fdatasync(fd)`
@@ -119,6 +147,30 @@ pub(crate) unsafe fn perform(call: &IoCall) -> Outcome {
                 len,
                 offset,
             } => outcome(libc::pwrite64(fd, memory.cast(), len, offset)),
+            IoCall::ReadVectorsAt {
+                fd,
+                vectors,
+                count,
+                offset,
+                flags,
+            } => outcome(libc::preadv2(fd, vectors, count, offset, flags)),
+            IoCall::WriteVectorsAt {
+                fd,
+                vectors,
+                count,
+                offset,
+                flags,
+            } => outcome(libc::pwritev2(fd, vectors, count, offset, flags)),
+            IoCall::Allocate {
+                fd,
+                mode,
+                offset,
+                len,
+            } => outcome(libc::fallocate64(fd, mode, offset, len) as isize),
+            IoCall::DiscardBlocks { fd, offset, len } => {
+                let range = [offset, len];
+                outcome(libc::ioctl(fd, BLKDISCARD, range.as_ptr()) as isize)
+            }
             IoCall::Sync { fd } => outcome(libc::fsync(fd) as isize),
             IoCall::DataSync { fd } => outcome(libc::fdatasync(fd) as isize),
             IoCall::Open { path, flags, mode } => outcome(libc::open(path, flags, mode) as isize),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ugeom_classes::Target;
+use ugeom_engine::{EngineOptions, GuasiOptions};
 use ugeom_format::diskstats::{Stat, parse_stat};
 use ugeom_machine::cpu::Affinity;
 use ugeom_stack::Delta;
@@ -372,7 +373,13 @@ fn through_door(
             let choice = choice_of(&job.ioengine).map_err(|error| {
                 JobError::language(job.origin_of("ioengine"), error.to_string())
             })?;
-            let opened = EngineDoor::open(choice, slots, bytes, files).map_err(|error| {
+            let options = EngineOptions {
+                depth: slots,
+                guasi: GuasiOptions {
+                    workers: job.guasi_workers,
+                },
+            };
+            let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {
                 JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)
             })?;
             if job.ioengine == "auto" {

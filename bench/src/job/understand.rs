@@ -136,6 +136,10 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
             say("iodepth", &why);
         }
     }
+    if !matches!(job.ioengine.as_str(), "guasi" | "auto") {
+        let why = format!("{} has no workers", job.ioengine);
+        say("guasi_workers", &why);
+    }
     let is_mix = job.rw.does.iter().filter(|does| **does).count() > 1 && !job.rw.trim_then_write;
     if !is_mix {
         say("rwmixread", "the job does not mix reads and writes");

@@ -29,7 +29,7 @@ use start::Facts;
 use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
-use ugeom_engine::Choice;
+use ugeom_engine::{Choice, EngineOptions, GuasiOptions};
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Next, Plan, ProviderPlan, Request, ThreadState,
 };
@@ -49,8 +49,13 @@ pub const ENTRY: ClassEntry = ClassEntry {
         },
         OptionDoc {
             name: "engine",
-            value: "auto|io_uring|libaio|sync|seek|mmap|simulated",
-            about: "how I/O is done; auto takes io_uring where the kernel allows it [auto]",
+            value: "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated",
+            about: "how I/O is done; auto takes io_uring where the kernel allows it, else guasi [auto]",
+        },
+        OptionDoc {
+            name: "workers",
+            value: "MIN..MAX|MAX",
+            about: "threads of engine=guasi [1..256]",
         },
         OptionDoc {
             name: "direct",
@@ -90,6 +95,7 @@ pub struct FileGeom {
     file: Arc<File>,
     facts: Facts,
     engine: Choice,
+    options: EngineOptions,
     /// The engine's name and why it is this one.
     why: String,
     key: LocalKey,
@@ -101,7 +107,11 @@ impl Geom for FileGeom {
     }
 
     fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
-        let state = ThreadEngine::new(&self.file, self.engine, self.facts.align_bytes)?;
+        let state = ThreadEngine::new(
+            &self.file,
+            (self.engine, self.options),
+            self.facts.align_bytes,
+        )?;
         Ok(Box::new(state))
     }
 
@@ -124,6 +134,11 @@ impl Geom for FileGeom {
 fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Plan, BuildError> {
     let engines = Choice::ALL.map(|choice| (choice.name(), choice));
     let engine = options.take_choice(&engines, "engine")?.unwrap_or_default();
+    let guasi = take_guasi(&mut options, engine)?;
+    let engine_options = EngineOptions {
+        depth: ENGINE_DEPTH,
+        guasi,
+    };
     let direct = options.take_bool("direct")?.unwrap_or(context.direct());
     let shared = options.take_bool("shared")?.unwrap_or(false);
     let sectorsize = match options.take_size("sectorsize")? {
@@ -147,13 +162,35 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
         sectorsize,
     };
     let opened = open::open(&path, wanted)?;
-    let why = check_engine(engine, direct, &path)?;
-    plan(&path, opened, (engine, why), (fwsectors, fwheads))
+    let why = check_engine(engine, engine_options, direct, &path)?;
+    let chosen = (engine, engine_options, why);
+    plan(&path, opened, chosen, (fwsectors, fwheads))
+}
+
+/// What is said about the engine `guasi`, where it may be the one.
+fn take_guasi(options: &mut Options<'_>, engine: Choice) -> Result<GuasiOptions, BuildError> {
+    let mut guasi = GuasiOptions::default();
+    if let Some(text) = options.take_str("workers") {
+        match text.parse() {
+            Ok(workers) => guasi.workers = Some(workers),
+            Err(message) => return Err(options.invalid("workers", message).into()),
+        }
+        if !matches!(engine, Choice::Guasi | Choice::Auto) {
+            let message = "only engine=guasi has workers";
+            return Err(options.invalid("workers", message).into());
+        }
+    }
+    Ok(guasi)
 }
 
 /// An engine that cannot work here is an error now and not with the first request. Returns why it
 /// is this engine.
-fn check_engine(engine: Choice, direct: bool, path: &str) -> Result<String, BuildError> {
+fn check_engine(
+    engine: Choice,
+    options: EngineOptions,
+    direct: bool,
+    path: &str,
+) -> Result<String, BuildError> {
     let refused = |problem| BuildError::Refused {
         path: path.to_owned(),
         problem,
@@ -163,7 +200,11 @@ fn check_engine(engine: Choice, direct: bool, path: &str) -> Result<String, Buil
                        engine=mmap and direct=1 cannot both be had";
         return Err(refused(problem.to_owned()));
     }
-    let tried = ugeom_engine::open_engine::<ugeom_machine::buffer::Buffer>(engine, 1);
+    let options = EngineOptions {
+        depth: 1,
+        ..options
+    };
+    let tried = ugeom_engine::open_engine_with::<ugeom_machine::buffer::Buffer>(engine, options);
     tried.map(|(_, why)| why).map_err(|error| {
         let problem = format!("{error} (engine=auto takes what there is)");
         refused(problem)
@@ -173,7 +214,7 @@ fn check_engine(engine: Choice, direct: bool, path: &str) -> Result<String, Buil
 fn plan(
     path: &str,
     opened: Opened,
-    (engine, why): (Choice, String),
+    (engine, options, why): (Choice, EngineOptions, String),
     (fwsectors, fwheads): (u64, u64),
 ) -> Result<Plan, BuildError> {
     let name = opened.name.clone();
@@ -221,6 +262,7 @@ fn plan(
         file: Arc::new(opened.file),
         facts,
         engine,
+        options,
         why,
         key: LocalKey::new(),
     };

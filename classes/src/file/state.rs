@@ -1,12 +1,13 @@
 //! A thread's engine, and the bios that it works on.
 
-use super::ENGINE_DEPTH;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use ugeom_engine::{Choice, Completion, Engine, FileId, Kind, Op, Ticket, open_engine};
+use ugeom_engine::{
+    Choice, Completion, Engine, EngineOptions, FileId, Kind, Op, Ticket, open_engine_with,
+};
 use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, ThreadState};
 
 /// The I/O engine of one thread.
@@ -22,11 +23,15 @@ pub(super) struct ThreadEngine {
 }
 
 impl ThreadEngine {
-    pub(super) fn new(file: &Arc<File>, choice: Choice, align_bytes: usize) -> Result<Self, Errno> {
+    pub(super) fn new(
+        file: &Arc<File>,
+        (choice, options): (Choice, EngineOptions),
+        align_bytes: usize,
+    ) -> Result<Self, Errno> {
         // That it works here was checked when the geom was made; what fails now are limits.
-        let (mut engine, _) = open_engine(choice, ENGINE_DEPTH).map_err(|_| Errno::MFILE)?;
+        let (mut engine, _) = open_engine_with(choice, options).map_err(|_| Errno::MFILE)?;
         let file = engine.register(Arc::clone(file))?;
-        let tickets = HashMap::with_capacity(ENGINE_DEPTH as usize);
+        let tickets = HashMap::with_capacity(options.depth as usize);
         let (flushing, again) = (Vec::new(), Vec::new());
         Ok(Self {
             engine,

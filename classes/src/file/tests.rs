@@ -8,9 +8,10 @@ use tempfile::TempDir;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Delta, Errno, ExtentKind, Flags};
 
-const ENGINES: [&str; 7] = [
+const ENGINES: [&str; 8] = [
     "auto",
     "io_uring",
+    "guasi",
     "libaio",
     "sync",
     "seek",
@@ -266,6 +267,23 @@ fn holes_are_found() {
     assert!((65536..8 << 20).contains(&data), "{extents:?}");
     let few = channel.extents(&opened, 0, 8 << 20, 1).expect("one");
     assert_eq!(few.len(), 1);
+}
+
+#[test]
+fn a_number_of_workers_is_for_the_engine_that_has_them() {
+    let dir = TempDir::new().expect("a directory");
+    let path = image(&dir, "disk.img", &pattern(4096));
+    let options = TargetOptions::default();
+    for good in ["engine=guasi&workers=2..3", "workers=3", "engine=guasi"] {
+        open_target(&text(&path, good), &options).expect(good);
+    }
+    for (bad, reason) in [
+        ("engine=guasi&workers=4..3", "`4..3` is not MIN..MAX"),
+        ("engine=sync&workers=3", "only engine=guasi has workers"),
+    ] {
+        let refused = refusal(&text(&path, bad), &options);
+        assert!(refused.contains(reason), "{refused}");
+    }
 }
 
 #[test]

@@ -107,6 +107,9 @@ fn each_checks_the_blocks_that_the_other_wrote() {
         let wrote = run(&[&write[..], &verify].concat());
         assert_eq!(wrote.code, 0, "{}", wrote.stderr);
         other(&fio, &[&read[..], &verify].concat());
+        let threads = ["--ioengine=guasi", "--iodepth=16", "--guasi_workers=2..8"];
+        let read_by_threads = run(&[&read[..], &verify, &threads].concat());
+        assert_eq!(read_by_threads.code, 0, "{}", read_by_threads.stderr);
 
         other(&fio, &[&write[..], &verify, &["--do_verify=0"]].concat());
         let checked = run(&[&read[..], &verify].concat());

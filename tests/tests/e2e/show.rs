@@ -167,7 +167,7 @@ fn the_engine_of_a_file_is_named_with_the_reason() {
     let lines = shown.lines().filter(|line| line.contains("engine: "));
     let allowed = [
         "engine: io_uring: the kernel allows it",
-        "engine: sync: io_uring cannot",
+        "engine: guasi: io_uring cannot",
     ];
     let lines: Vec<_> = lines.collect();
     assert_eq!(lines.len(), 1, "{shown}");

@@ -5,7 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ugeom_engine::{Choice, Engine, EngineError, Errno, FileId, Op, open_engine};
+use ugeom_engine::{
+    Choice, Engine, EngineError, EngineOptions, Errno, FileId, Op, open_engine_with,
+};
 use ugeom_machine::buffer::Buffer;
 
 use super::{Door, Event, Kind, Request};
@@ -33,18 +35,18 @@ pub fn choice_of(name: &str) -> Result<Choice, EngineError> {
 }
 
 impl EngineDoor {
-    /// Opens the engine for so many requests at a time, and makes the files known to it. Answers
+    /// Opens the engine, with a slot for each request at a time, and makes the files known to it. Answers
     /// with the reason for the choice of the engine, too.
     ///
     /// # Errors
     /// What the engine, or a file, cannot be used for.
     pub fn open(
         choice: Choice,
-        slots: u32,
+        options: EngineOptions,
         bytes: usize,
         files: Vec<Arc<File>>,
     ) -> Result<(Self, String), Box<dyn std::error::Error + Send + Sync>> {
-        let (mut engine, why) = open_engine::<Memory>(choice, slots)?;
+        let (mut engine, why) = open_engine_with::<Memory>(choice, options)?;
         let files: Result<Vec<FileId>, Errno> = files
             .into_iter()
             .map(|file| engine.register(file))
@@ -52,7 +54,7 @@ impl EngineDoor {
         let door = Self {
             engine,
             files: files?,
-            buffers: (0..slots).map(|_| Buffer::new(bytes)).collect(),
+            buffers: (0..options.depth).map(|_| Buffer::new(bytes)).collect(),
         };
         Ok((door, why))
     }

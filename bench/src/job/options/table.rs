@@ -241,6 +241,16 @@ pub const OPTIONS: &[Entry] = &[
             Ok(())
         },
     ),
+    with(
+        "guasi_workers",
+        &[],
+        "MIN..MAX",
+        "threads of ioengine=guasi (MAX alone: 1..MAX); unless set 1..iodepth, at most 2000",
+        |job, text| {
+            job.guasi_workers = Some(text.parse()?);
+            Ok(())
+        },
+    ),
     switch(
         "direct",
         &[],
