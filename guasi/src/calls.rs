@@ -181,6 +181,19 @@ pub(crate) unsafe fn perform(call: &IoCall) -> Outcome {
                 mask,
                 memory,
             } => outcome(libc::statx(directory, path, flags, mask, memory) as isize),
+            _ => perform_on_socket(call),
+        }
+    }
+}
+
+/// Runs a call on a socket in this thread.
+///
+/// # Safety
+/// The promise of `Io::new`.
+unsafe fn perform_on_socket(call: &IoCall) -> Outcome {
+    // SAFETY: as in `perform`.
+    unsafe {
+        match *call {
             IoCall::Receive {
                 fd,
                 memory,
@@ -219,6 +232,7 @@ pub(crate) unsafe fn perform(call: &IoCall) -> Outcome {
                 0 => Outcome::done(0),
                 _ => connected_later(fd, errno(), timeout_ms),
             },
+            _ => Outcome::failed(libc::ENOSYS),
         }
     }
 }

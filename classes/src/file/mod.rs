@@ -50,7 +50,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
         OptionDoc {
             name: "engine",
             value: "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated",
-            about: "how I/O is done; auto takes io_uring where the kernel allows it, else guasi [auto]",
+            about: "how I/O is done; auto takes io_uring where it is allowed, else guasi [auto]",
         },
         OptionDoc {
             name: "workers",

@@ -35,8 +35,8 @@ pub fn choice_of(name: &str) -> Result<Choice, EngineError> {
 }
 
 impl EngineDoor {
-    /// Opens the engine, with a slot for each request at a time, and makes the files known to it. Answers
-    /// with the reason for the choice of the engine, too.
+    /// Opens the engine, with a slot for each request at a time, and makes the files known to it.
+    /// Answers with the reason for the choice of the engine, too.
     ///
     /// # Errors
     /// What the engine, or a file, cannot be used for.
