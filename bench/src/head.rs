@@ -2,7 +2,7 @@
 //! measured, what was shortened or failed, and what makes the figures doubtful.
 
 use crate::figure::{Unit, value};
-use crate::harness::Ended;
+use crate::harness::{Ended, NullFloor};
 use crate::json::Document;
 use crate::text::paragraph;
 use ugeom_measure::units::duration_human;
@@ -74,10 +74,15 @@ fn noise<S>(document: &Document<S>) -> String {
         None => "A/A: too few rounds to say".to_owned(),
     };
     let floor = |id: &str| document.figure(id).map(|figure| figure.estimate());
-    if let Some(cost) = floor("floor.loop") {
+    let rounds = document.processes.iter().flat_map(|one| &one.rounds);
+    let floors: Vec<NullFloor> = rounds.filter_map(|round| round.null_floor).collect();
+    let mean = NullFloor::mean(&floors);
+    let of_rounds = |part: fn(NullFloor) -> f64| mean.map(|mean| value(part(mean), Unit::Ns));
+    // Some experiments measure the floor among their cells, which is more exact.
+    if let Some(cost) = floor("floor.loop").or_else(|| of_rounds(|mean| mean.loop_ns)) {
         text.push_str(&format!("; an empty loop takes {cost} a turn"));
     }
-    if let Some(cost) = floor("floor.clock") {
+    if let Some(cost) = floor("floor.clock").or_else(|| of_rounds(|mean| mean.clock_ns)) {
         text.push_str(&format!(", reading the clock {cost}"));
     }
     text
@@ -233,6 +238,7 @@ mod tests {
         let round = Round {
             order: vec![0],
             samples: vec![sample],
+            null_floor: None,
         };
         let measured = Measured {
             cells: vec!["read".to_owned()],
@@ -273,6 +279,23 @@ mod tests {
         assert!(measured.contains("10 rounds of 1 cells"), "{measured}");
         assert!(measured.contains("ended by a failure"), "{measured}");
         assert!(measured.contains("left out: mmap"), "{measured}");
+    }
+
+    #[test]
+    fn the_null_floor_of_the_rounds_stands_beside_the_noise() {
+        let mut one = document(0, Ended::Precise);
+        for (round, loop_ns) in one.processes[0].rounds.iter_mut().zip([1.0, 3.0]) {
+            round.null_floor = Some(NullFloor {
+                loop_ns,
+                clock_ns: 20.0,
+            });
+        }
+        let entries = entries(&one, &[]);
+        let noise = said(&entries, "noise").unwrap();
+        assert!(
+            noise.ends_with("an empty loop takes 2 ns a turn, reading the clock 20 ns"),
+            "{noise}"
+        );
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub fn paragraph_within(width: usize, text: &str, indent: usize, hanging: usize)
     out
 }
 
+/// A last column with less room than this goes on a line of its own.
+const LAST_COLUMN_MIN: usize = 24;
+
 /// How a column of a table is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -43,7 +46,7 @@ pub enum Align {
 
 /// Rows with aligned columns, two blanks between them, indented by `indent`; the first row is the
 /// heading. A row may be shorter than the others. What does not fit into [`WIDTH`] goes on below,
-/// in the last column.
+/// in the last column, or under the whole row where that column has hardly any room.
 pub fn table(indent: usize, aligns: &[Align], rows: &[Vec<String>]) -> String {
     table_within(WIDTH, indent, aligns, rows)
 }
@@ -60,7 +63,13 @@ pub fn table_within(width: usize, indent: usize, aligns: &[Align], rows: &[Vec<S
         let mut line = " ".repeat(indent);
         for (column, cell) in row.iter().enumerate() {
             if column + 1 == row.len() && columns(&line) + columns(cell) > width {
-                let hanging = columns(&line);
+                let mut hanging = columns(&line);
+                if hanging + LAST_COLUMN_MIN > width {
+                    hanging = indent + 4;
+                    line.truncate(line.trim_end().len());
+                    line.push('\n');
+                    line.push_str(&" ".repeat(hanging));
+                }
                 line.push_str(paragraph_within(width, cell, hanging, hanging).trim());
                 continue;
             }
@@ -115,6 +124,17 @@ mod tests {
             "{text}"
         );
         assert!(lines[1].starts_with("         word"), "{text}");
+    }
+
+    #[test]
+    fn a_last_column_without_room_goes_under_its_row() {
+        let wide = |cell: &str| vec!["x".repeat(80), cell.to_owned()];
+        let rows = vec![wide("verdict"), wide(&"word ".repeat(10))];
+        let text = table(2, &[Align::Left; 2], &rows);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[0].ends_with("verdict"), "{text}");
+        assert!(lines[2].starts_with("      word word"), "{text}");
     }
 
     #[test]

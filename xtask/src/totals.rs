@@ -33,9 +33,16 @@ impl AddAssign for Totals {
 impl Totals {
     /// Sums every summary found in the output of a test run. A run that failed without a failed
     /// test (a build error, a harness that crashed) counts as one failure.
+    ///
+    /// cargo-nextest repeats what a failed test printed, with the summary of its own small run in
+    /// it; the summary of the whole has counted that test.
     pub fn of_run(lines: &[String], success: bool) -> Totals {
         let mut sum = Totals::default();
+        let of_nextest = lines.iter().any(|line| is_of_nextest(line.trim()));
         for line in lines {
+            if of_nextest && !is_of_nextest(line.trim()) {
+                continue;
+            }
             if let Some(totals) = summary(line) {
                 sum += totals;
             }
@@ -61,7 +68,7 @@ fn summary(line: &str) -> Option<Totals> {
     let line = line.trim();
     let counts = if let Some(rest) = line.strip_prefix("test result: ") {
         rest.split_once(". ")?.1
-    } else if line.starts_with("Summary [") {
+    } else if is_of_nextest(line) {
         line.split_once(" run: ")?.1
     } else {
         return None;
@@ -82,6 +89,10 @@ fn summary(line: &str) -> Option<Totals> {
         }
     }
     Some(totals)
+}
+
+fn is_of_nextest(line: &str) -> bool {
+    line.starts_with("Summary [")
 }
 
 fn without_parentheses(text: &str) -> String {
@@ -154,6 +165,13 @@ mod tests {
             ),
             (1, 0, 0)
         );
+    }
+
+    #[test]
+    fn what_a_failed_test_printed_is_not_counted_again() {
+        let text = "  stdout\n    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured\n\
+                         Summary [ 191.5s] 1143 tests run: 1142 passed, 1 failed, 1 skipped";
+        assert_eq!(of(text, false), (1142, 1, 1));
     }
 
     #[test]

@@ -114,6 +114,7 @@ fn document(memory: bool) -> Document {
         Round {
             order: (0..cells.len()).collect(),
             samples: cells.iter().map(&mut sample).collect(),
+            null_floor: None,
         }
     };
     let measured = Measured {

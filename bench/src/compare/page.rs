@@ -2,12 +2,17 @@
 
 use super::{Compared, Judged, Loaded, Metric, Row};
 use crate::report::{Axis, Cell, Column, Page, Rows, Table, Value};
+use crate::text::columns;
+use std::path::Path;
 use ugeom_measure::Verdict;
 use ugeom_measure::units::duration_human;
 use ugeom_measure::verdict::Direction;
 
 /// More comparisons than this are not plotted.
 const PLOTTED_MAX: usize = 40;
+
+/// The widest name above a column of figures: wider ones leave no room for the verdict.
+const HEADING_COLUMNS: usize = 16;
 
 /// What is in the differences beside what was changed.
 pub(super) fn confounded(results: &[Loaded]) -> Vec<String> {
@@ -133,13 +138,20 @@ fn label(compared: &Compared, row: &Row) -> String {
     row.changed.cell.clone()
 }
 
+/// The name of the base above its column: that of the file, where it is short enough.
+fn heading(name: &str) -> String {
+    let file = Path::new(name).file_name().and_then(|file| file.to_str());
+    let short = file.filter(|file| columns(file) <= HEADING_COLUMNS);
+    short.unwrap_or("base").to_owned()
+}
+
 fn table(compared: &Compared, judged: &Judged) -> Table {
     let metric = judged.metric;
     let (base, changed) = if compared.interleaved {
         let base = judged.rows.first().map_or("base", |row| &row.base.cell);
         (base.to_owned(), "it")
     } else {
-        (compared.sources[0].name.clone(), "changed")
+        (heading(&compared.sources[0].name), "changed")
     };
     let mut columns = vec![
         Column::text("cell"),

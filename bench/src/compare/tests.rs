@@ -17,6 +17,7 @@ fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u6
     let round = |round: u64| Round {
         order: (0..cells.len()).collect(),
         samples: (0..cells.len()).map(|cell| sample(cell, round)).collect(),
+        null_floor: None,
     };
     let measured = Measured {
         cells: cells.iter().map(|cell| (*cell).to_owned()).collect(),

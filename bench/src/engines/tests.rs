@@ -75,6 +75,7 @@ fn document(times_ns: &[(String, f64)]) -> Document {
                 ..Sample::default()
             })
             .collect(),
+        null_floor: None,
     };
     let measured = Measured {
         cells: cells.clone(),

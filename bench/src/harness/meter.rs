@@ -1,5 +1,6 @@
 //! Where the harness takes its time and its CPU times from: the machine, or a test's own clock.
 
+use super::NullFloor;
 use serde::{Deserialize, Serialize};
 use ugeom_machine::{clock, cpu};
 
@@ -139,6 +140,11 @@ pub trait Meter {
     fn core(&self) -> Option<u32> {
         None
     }
+
+    /// What measuring nothing takes now; none where time is not real.
+    fn null_floor(&self) -> Option<NullFloor> {
+        None
+    }
 }
 
 /// The times of this machine.
@@ -176,5 +182,9 @@ impl Meter for Machine {
 
     fn core(&self) -> Option<u32> {
         Some(cpu::current_core())
+    }
+
+    fn null_floor(&self) -> Option<NullFloor> {
+        Some(NullFloor::now())
     }
 }

@@ -8,11 +8,13 @@
 //!   cells together and in whole rounds, never because a difference looks significant;
 //! - to fit a time budget, first repetitions are left out, down to ten rounds, then runs are made
 //!   shorter; what was shortened is told;
+//! - each round begins with the null floor: an empty loop, and reading the clock;
 //! - around each run the CPU times, context switches and the counters of the device are read; what
 //!   was measured before a cell fails, or before the user stops, is kept.
 
 mod calibrate;
 pub mod device;
+mod floor;
 mod measured;
 mod meter;
 mod rounds;
@@ -27,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use device::{Counters, DeviceCounts};
+pub use floor::NullFloor;
 pub use measured::{Ended, Failure, Measured, Shortened};
 pub use meter::{CpuTimes, Machine, Meter, Reading};
 pub use rounds::{run, run_keeping};

@@ -113,6 +113,7 @@ impl Running {
             let total = planned_rounds(settings, &self.rounds, spent_ns, next_ns);
             let mut order: Vec<usize> = (0..cells.len()).collect();
             random.shuffle(&mut order);
+            let null_floor = meter.null_floor();
             let at = (self.rounds.len() as u64, total);
             let mut done = Vec::with_capacity(cells.len());
             let whole = one_round(cells, &plan.lengths, &order, meter, control, at, &mut done);
@@ -126,7 +127,11 @@ impl Running {
             }
             done.sort_by_key(|(index, _)| *index);
             let samples = done.into_iter().map(|(_, sample)| sample).collect();
-            self.rounds.push(Round { order, samples });
+            self.rounds.push(Round {
+                order,
+                samples,
+                null_floor,
+            });
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a run of a cell says of itself, and what the harness keeps of it.
 
+use super::NullFloor;
 use super::device::DeviceCounts;
 use super::meter::CpuTimes;
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,9 @@ pub struct Round {
     pub order: Vec<usize>,
     /// A sample for each cell, in the order of the cells.
     pub samples: Vec<Sample>,
+    /// What measuring nothing took when the round began; none where time was not real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub null_floor: Option<NullFloor>,
 }
 
 /// A round that was not finished, because the user stopped it or a cell failed. No comparison uses

@@ -85,6 +85,7 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
         Round {
             order: (0..cells.len()).collect(),
             samples,
+            null_floor: None,
         }
     };
     Measured {

@@ -24,6 +24,7 @@ fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
         Round {
             order: (0..names.len()).collect(),
             samples: names.iter().map(sample).collect(),
+            null_floor: None,
         }
     });
     let measured = Measured {

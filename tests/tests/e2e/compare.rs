@@ -23,7 +23,7 @@ fn saved_results_are_compared_and_said_to_be_of_different_times() {
     let text = ugeom(&["compare", &before, &after]).quiet();
     for part in [
         "confounded with time",
-        "time of one iteration",
+        "TIME OF ONE ITERATION",
         "p ranks",
         "direct/md0s1c",
     ] {
