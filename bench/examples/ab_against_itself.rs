@@ -51,6 +51,8 @@ fn count(experiments: u64, target: &str, seed: u64) -> Result<u64, BenchError> {
                 confidence: 1.0 - PROMISED,
                 // Small enough that nothing hides behind "the same": every proven one counts.
                 same_within: 1e-6,
+                set: Vec::new(),
+                set_b: Vec::new(),
             },
             rounds: Some(10),
             budget_ns: 0,

@@ -32,7 +32,10 @@ pub struct SetArgs {
 }
 
 /// A setting with its text, for whoever has to pass it on.
-fn setting(text: &str) -> Result<(String, spec::Settings), String> {
+///
+/// # Errors
+/// In words: there is no such key, or the value is none of its values.
+pub fn setting(text: &str) -> Result<(String, spec::Settings), String> {
     Ok((text.to_owned(), spec::Settings::parse(text)?))
 }
 

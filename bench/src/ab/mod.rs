@@ -36,6 +36,7 @@ use crate::harness::{self, Cell, Control, Meter, Settings};
 use crate::host::Host;
 use crate::json;
 use serde::{Deserialize, Serialize};
+use ugeom_classes::spec;
 use ugeom_measure::Noise;
 
 /// The name of the experiment in documents.
@@ -86,6 +87,34 @@ pub struct Subject {
     pub confidence: f64,
     /// The share within which both count as the same, and that a plan is made for.
     pub same_within: f64,
+    /// How the stacks of both sides work, each as `KEY=VALUE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// How that of B works, over what is said for both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_b: Vec<String>,
+}
+
+impl Subject {
+    /// How the stack of the side of that name works.
+    ///
+    /// # Errors
+    /// [`BenchError::Compare`] for a setting that there is not.
+    fn settings(&self, cell: &str) -> Result<spec::Settings, BenchError> {
+        let of_b = if cell == CELLS[1] {
+            &self.set_b[..]
+        } else {
+            &[]
+        };
+        let texts = self.set.iter().chain(of_b);
+        texts
+            .into_iter()
+            .try_fold(spec::Settings::default(), |below, text| {
+                let one = spec::Settings::parse(text)
+                    .map_err(|problem| BenchError::Compare(format!("{text}: {problem}")))?;
+                Ok(one.over(below))
+            })
+    }
 }
 
 impl Options {

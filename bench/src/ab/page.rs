@@ -10,7 +10,11 @@ use ugeom_measure::interval::student;
 pub fn page(document: &Document) -> Page {
     let subject = &document.subject;
     let (a, b) = (subject.a.text(), subject.b.text());
-    let mut page = Page::new(super::EXPERIMENT, &format!("ugeom ab '{a}' '{b}'"));
+    let flags = |flag: &str, set: &[String]| -> String {
+        set.iter().map(|one| format!(" {flag} {one}")).collect()
+    };
+    let set = flags("--set", &subject.set) + &flags("--set-b", &subject.set_b);
+    let mut page = Page::new(super::EXPERIMENT, &format!("ugeom ab{set} '{a}' '{b}'"));
     page.question = format!(
         "Is B faster than A? A is the {}, B the {}. A round runs A, B and A once more in random \
          order; what counts is how they differ within rounds.",
@@ -20,6 +24,11 @@ pub fn page(document: &Document) -> Page {
     page.head(document, &[]);
     if matches!(subject.a, Side::Target(_)) || matches!(subject.b, Side::Target(_)) {
         page.fact("load", subject.load.to_string());
+    }
+    for (word, set) in [("set", &subject.set), ("set for B", &subject.set_b)] {
+        if !set.is_empty() {
+            page.fact(word, set.join(", "));
+        }
     }
     if matches!(subject.a, Side::Job(_)) || matches!(subject.b, Side::Job(_)) {
         page.fact("jobs", "an iteration is one request of the jobs");

@@ -63,7 +63,11 @@ impl Side {
     ) -> Result<Cell<'a>, BenchError> {
         match self {
             Self::Target(text) => {
-                let target = open_target(text, &TargetOptions::default())
+                let options = TargetOptions {
+                    set: subject.settings(name)?,
+                    ..TargetOptions::default()
+                };
+                let target = open_target(text, &options)
                     .map_err(|error| BenchError::Target(Box::new(error)))?;
                 reading::cell(name, &target, &subject.load)
             }

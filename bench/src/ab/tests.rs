@@ -26,6 +26,8 @@ fn options(a: Side, b: Side) -> Options {
             printed: None,
             confidence: 0.95,
             same_within: 0.01,
+            set: Vec::new(),
+            set_b: Vec::new(),
         },
         rounds: Some(5),
         budget_ns: BUDGET_NS,
@@ -78,6 +80,31 @@ fn a_slow_target_is_slower_and_the_result_can_be_saved() {
     assert_eq!(super::answer(&saved), answer);
     let shown = page(&saved).to_text(100);
     assert!(shown.contains(&answer.sentence[..20]), "{shown}");
+}
+
+#[test]
+fn one_target_is_compared_with_itself_set_otherwise() {
+    let mut options = options(target("zero"), target("zero"));
+    options.subject.set = vec!["statistics=counts".to_owned()];
+    options.subject.set_b = vec!["dispatch=queued".to_owned(), "spin=0".to_owned()];
+    let document = measured(&options).unwrap();
+    let blocks = document.blocks();
+    let least = |cell| {
+        blocks
+            .values(cell)
+            .unwrap()
+            .into_iter()
+            .fold(f64::MAX, f64::min)
+    };
+    // Two hand-overs to threads that sleep take microseconds, a call some tens of nanoseconds.
+    assert!(least(1) > 2.0 * least(0), "{:?}", blocks.rounds());
+    let shown = page(&document).to_text(100);
+    let asked =
+        "ugeom ab --set statistics=counts --set-b dispatch=queued --set-b spin=0 'zero' 'zero'";
+    assert!(shown.contains(asked), "{shown}");
+    options.subject.set_b = vec!["dispatch=sideways".to_owned()];
+    let refused = measured(&options).unwrap_err().to_string();
+    assert!(refused.contains("dispatch=sideways: "), "{refused}");
 }
 
 #[test]

@@ -85,6 +85,32 @@ pub(super) fn of(subject: &Subject, part: &Part, found: &WayFindings) -> Vec<Str
     said
 }
 
+/// Which limits a sweep has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The smallest blocks are bound by the number of transactions.
+    pub transactions: bool,
+    /// The largest blocks are bound by the bandwidth.
+    pub bandwidth: bool,
+}
+
+/// Which limits were reached; none where the model does not describe what was measured.
+pub(super) fn seen(found: &WayFindings) -> Option<Seen> {
+    let fitted = found.limits.fitted()?;
+    if fitted.rms > POOR_RMS {
+        return None;
+    }
+    let share = |step: Option<&(u64, Sums)>| {
+        step.map_or(0.5, |(block, _)| {
+            fitted.limits.transaction_share(*block as f64)
+        })
+    };
+    Some(Seen {
+        transactions: share(found.steps.first()) >= 0.5,
+        bandwidth: share(found.steps.last()) <= 0.5,
+    })
+}
+
 /// The sentence about the limits alone.
 pub(super) fn limits(found: &WayFindings) -> String {
     let Some(fitted) = found.limits.fitted() else {
@@ -99,17 +125,11 @@ pub(super) fn limits(found: &WayFindings) -> String {
         value(fitted.rms * 100.0, Unit::Percent),
         value(fitted.worst() * 100.0, Unit::Percent),
     );
-    if fitted.rms > POOR_RMS {
+    let Some(seen) = seen(found) else {
         return format!("No verdict about limits: {residuals}, so that it does not describe this.");
-    }
-    let (first, last) = (found.steps.first(), found.steps.last());
-    let share = |step: Option<&(u64, Sums)>| {
-        step.map_or(0.5, |(block, _)| {
-            fitted.limits.transaction_share(*block as f64)
-        })
     };
     let mut said = Vec::new();
-    if share(first) >= 0.5 {
+    if seen.transactions {
         said.push(format!(
             "small blocks: at most {}",
             transaction_rate(&found.limits, fitted)
@@ -117,7 +137,7 @@ pub(super) fn limits(found: &WayFindings) -> String {
     } else {
         said.push("small blocks: no limit of transactions was reached".to_owned());
     }
-    if share(last) <= 0.5 {
+    if seen.bandwidth {
         said.push(format!(
             "large blocks: at most {}",
             bandwidth(&found.limits, fitted)
@@ -125,7 +145,7 @@ pub(super) fn limits(found: &WayFindings) -> String {
     } else {
         said.push("large blocks: the bandwidth was not reached".to_owned());
     }
-    if share(first) >= 0.5 && share(last) <= 0.5 {
+    if seen.transactions && seen.bandwidth {
         let knee = match &found.limits {
             Limited::Rounds(limits) => amount(&limits.knee, Unit::Bytes),
             _ => value(fitted.limits.knee(), Unit::Bytes),

@@ -237,7 +237,13 @@ fn rates(part: &Part, found: &WayFindings, bytes: bool) -> Curves {
     curves.push(measured);
     if let Some(fitted) = found.limits.fitted() {
         let limits = fitted.limits;
-        let mut model = Curve::fitted(&format!("model, p = {:.1}", limits.sharpness));
+        let seen = diagnosis::seen(found);
+        let doubt = if seen.is_some() {
+            ""
+        } else {
+            " (does not fit)"
+        };
+        let mut model = Curve::fitted(&format!("model{doubt}, p = {:.1}", limits.sharpness));
         let (first, last) = (found.steps.first(), found.steps.last());
         let ends = first
             .zip(last)
@@ -248,11 +254,19 @@ fn rates(part: &Part, found: &WayFindings, bytes: bool) -> Curves {
             at *= std::f64::consts::SQRT_2;
         }
         curves.push(model);
-        match bytes {
-            true => curves.level("bandwidth", limits.bandwidth() * 1e3),
-            false => curves.level("transactions", limits.transaction_rate() * 1e9),
+        // No line for a limit that was not reached, and none where nothing is said of limits.
+        match (seen, bytes) {
+            (Some(seen), true) if seen.bandwidth => {
+                curves.level("bandwidth", limits.bandwidth() * 1e3);
+            }
+            (Some(seen), false) if seen.transactions => {
+                curves.level("transactions", limits.transaction_rate() * 1e9);
+            }
+            _ => {}
         }
-        curves.upright("knee", limits.knee());
+        if seen.is_some_and(|seen| seen.transactions && seen.bandwidth) {
+            curves.upright("knee", limits.knee());
+        }
     }
     curves
 }

@@ -3,6 +3,7 @@
 use super::cells::Matrix;
 use super::*;
 use crate::harness::{Cell, CpuTimes, DeviceCounts, Length, Progress, Reading, RunResult, Work};
+use crate::report::{Saved, to_html};
 use std::cell::{Cell as Shared, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
@@ -151,6 +152,27 @@ fn the_report_names_both_limits_and_the_kind_of_the_first() {
     let again = Document::from_json(&document.to_json().unwrap(), EXPERIMENT).unwrap();
     assert_eq!(page(&again), page(&document));
     assert!(dd(&document).starts_with("# time dd if=simulated of=/dev/null bs=512 count="));
+}
+
+#[test]
+fn no_limit_is_drawn_where_none_is_claimed() {
+    let good = swept(parameters(68_601, 57_123_364), &Options::default());
+    let mut poor = good.clone();
+    // Every second size takes three times as long: no model of two limits describes that.
+    for round in &mut poor.processes[0].rounds {
+        for (index, sample) in round.samples.iter_mut().enumerate() {
+            if good.subject.cells[index].block_bytes.trailing_zeros() % 2 == 0 {
+                sample.wall_ns *= 3;
+            }
+        }
+    }
+    let drawn = |document: &Document| to_html(&[Saved::of(document).unwrap()]);
+    for line in ["bandwidth", "knee"] {
+        assert!(drawn(&good).contains(&format!(">{line}")), "{line}");
+        assert!(!drawn(&poor).contains(&format!(">{line}")), "{line}");
+    }
+    assert!(page(&poor).to_text(100).contains("No verdict about limits"));
+    assert!(drawn(&poor).contains("model (does not fit)"));
 }
 
 #[test]

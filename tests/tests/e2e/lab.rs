@@ -5,6 +5,7 @@ use crate::disks;
 use crate::run::{UGEOM, command, end, other, run, ugeom};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::process::Child;
 use std::time::Duration;
 
 /// What a debug build says before it measures.
@@ -113,6 +114,50 @@ fn ctrl_c_ends_it_early_and_keeps_what_was_measured() {
         ended.text().starts_with("ugeom lab layers: "),
         "{ended:?}"
     );
+}
+
+/// Waits until a program catches Ctrl-C, as the kernel tells it: the second bit of `SigCgt`
+/// (proc(5)) is SIGINT.
+fn wait_until_it_listens(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    for _ in 0..10_000 {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        if caught.is_some_and(|mask| mask & 0b10 != 0) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("it never listened to Ctrl-C");
+}
+
+#[test]
+fn ctrl_c_ends_every_measurement_in_order() {
+    let slow_disk = "disk:64m,preset=ata2004,data=0";
+    for (arguments, shown) in [
+        (
+            &["lab", "sweep", "--full", slow_disk][..],
+            "ugeom lab sweep",
+        ),
+        (&["ab", "--rounds", "1000000", "zero", "zero"], "ugeom ab "),
+        (&["diskinfo", "-c", "-t", "-i", slow_disk], "sectorsize"),
+        (&["iostat", "1"], "cpu"),
+        (&["lab", "scaling", "--full"], "ugeom lab scaling"),
+    ] {
+        let child = command(UGEOM, arguments).spawn().expect("it starts");
+        wait_until_it_listens(&child);
+        // Long enough for something to be measured by most of them, on most machines.
+        std::thread::sleep(Duration::from_millis(300));
+        other("kill", &["-INT", &child.id().to_string()]);
+        let ended = end(child);
+        // With something measured there is a report, without there is a reason.
+        match ended.code {
+            0 => assert!(ended.text().contains(shown), "{arguments:?}: {ended:?}"),
+            1 => assert!(!ended.stderr.is_empty(), "{arguments:?}: {ended:?}"),
+            _ => panic!("{arguments:?}: {ended:?}"),
+        }
+    }
 }
 
 #[test]

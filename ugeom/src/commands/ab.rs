@@ -6,7 +6,8 @@ use super::lab::duration_ns;
 use super::lab::measuring::{Saved, check_writable, measured, save};
 use super::run::{job_file, may_write};
 use crate::failure::{Reported, Usage};
-use crate::{opening, output};
+use crate::opening::{self, SetArgs};
+use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use ugeom_bench::ab::{self, BUDGET_NS, Jobs, Load, Options, Printed, Side, Subje
 use ugeom_bench::harness::{Machine, Settings};
 use ugeom_bench::job::Meaning;
 use ugeom_bench::text::WIDTH;
+use ugeom_classes::spec::Settings as Setting;
 
 const LONG_ABOUT: &str = "\
 Measures two targets, job files or commands, in the same rounds, in random order, and says \
@@ -35,6 +37,7 @@ keeps what was measured.";
 const EXAMPLES: &str = "\
 Examples:
   ugeom ab md:64m 'md:64m | nop'                 what does a layer cost?
+  ugeom ab --set-b dispatch=queued md:64m md:64m  what do threads between the layers cost?
   ugeom ab --random --depth 32 old.img new.img   reads at random, 32 at once
   ugeom ab before.fio after.fio                  two job files, as they stand
   ugeom ab 'sort a.txt' 'sort --parallel=1 a.txt'
@@ -97,6 +100,13 @@ pub struct Ab {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
+
+    #[command(flatten)]
+    set: SetArgs,
+
+    /// The same for B alone: two ways in which one target may work are compared
+    #[arg(long, value_name = "KEY=VALUE", value_parser = opening::setting)]
+    set_b: Vec<(String, Setting)>,
 
     #[command(flatten)]
     rules: RulesArgs,
@@ -178,6 +188,13 @@ impl Ab {
                            cannot be compared";
             return Err(Usage(problem.to_owned()).into());
         }
+        let is_set = self.set.texts().next().is_some();
+        let is_target = |side: &Side| matches!(side, Side::Target(_));
+        if (is_set && !is_target(&a)) || ((is_set || !self.set_b.is_empty()) && !is_target(&b)) {
+            let problem = "--set and --set-b say how the stack of a target works; commands and \
+                           job files say that themselves";
+            return Err(Usage(problem.to_owned()).into());
+        }
         let buffers_bytes = self.size.saturating_mul(self.depth.into());
         if self.size == 0 || self.size > SIZE_BYTES_MAX || buffers_bytes > BUFFERS_BYTES_MAX {
             let problem = format!(
@@ -199,6 +216,8 @@ impl Ab {
                 printed: self.printed.map(Printed::from),
                 confidence: rules.confidence,
                 same_within: rules.same_within,
+                set: self.set.texts().map(str::to_owned).collect(),
+                set_b: self.set_b.iter().map(|(text, _)| text.clone()).collect(),
             },
             rounds: self.rounds,
             budget_ns: self.budget.unwrap_or(BUDGET_NS),

@@ -64,12 +64,25 @@ impl System {
             if found.len() >= MOST_DEVICES || !found.insert(device.clone()) {
                 continue;
             }
-            let folder = self.sys.join("dev/block").join(&device);
+            let Some(folder) = self.folder_of(&device) else {
+                continue;
+            };
             let partitions = entries(&folder).filter(|entry| entry.join("partition").exists());
             let above = partitions.chain(entries(&folder.join("holders")));
             ahead.extend(above.filter_map(|entry| word(&entry.join("dev"))));
         }
         found
+    }
+
+    /// What sysfs tells about a device. Containers often see no `dev/block`; there the device is
+    /// looked for by its number.
+    fn folder_of(&self, device: &str) -> Option<PathBuf> {
+        let direct = self.sys.join("dev/block").join(device);
+        if direct.exists() {
+            return Some(direct);
+        }
+        let is_it = |folder: &PathBuf| word(&folder.join("dev")).as_deref() == Some(device);
+        entries(&self.sys.join("class/block")).find(is_it)
     }
 
     fn mount_of(&self, devices: &BTreeSet<String>) -> Option<String> {
@@ -197,6 +210,18 @@ mod tests {
         let place = fake.system.mount_of(&found);
         assert_eq!(place.as_deref(), Some("is mounted at /mnt/a b"));
         assert_eq!(fake.system.mount_of(&BTreeSet::from(["8:0".into()])), None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_device_is_found_by_its_number_where_the_shortcut_is_missing() -> io::Result<()> {
+        let fake = Fake::new()?;
+        fake.put("sys/class/block/sdb/dev", "8:16\n")?;
+        fake.put("sys/class/block/sda/dev", "8:0\n")?;
+        fake.put("sys/class/block/sda/sda3/partition", "3\n")?;
+        fake.put("sys/class/block/sda/sda3/dev", "8:3\n")?;
+        let found = fake.system.with_those_above(vec!["8:0".into()]);
+        assert_eq!(found, BTreeSet::from(["8:0".into(), "8:3".into()]));
         Ok(())
     }
 

@@ -170,6 +170,7 @@ fn one(
         taste: !diskinfo.no_taste,
         // The system's cache would answer instead of the device.
         direct: true,
+        set: diskinfo.set.settings(),
         ..TargetOptions::default()
     };
     let target = opening::open(text, &options)?.target;

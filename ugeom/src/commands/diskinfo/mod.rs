@@ -8,7 +8,7 @@ mod layout;
 mod measure;
 
 use crate::failure::{self, Reported};
-use crate::opening::{self, Open};
+use crate::opening::{self, Open, SetArgs};
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -70,6 +70,9 @@ pub struct Diskinfo {
     /// Look for nothing inside the targets: no class tastes by itself
     #[arg(long)]
     no_taste: bool,
+
+    #[command(flatten)]
+    set: SetArgs,
 
     #[command(flatten)]
     measure: MeasureArgs,
@@ -148,6 +151,7 @@ impl Diskinfo {
     fn look_at(&self, text: &str) -> Result<Vec<Info>> {
         let options = TargetOptions {
             taste: !self.no_taste,
+            set: self.set.settings(),
             ..TargetOptions::default()
         };
         let Open { target, addressed } = opening::open(text, &options)?;
