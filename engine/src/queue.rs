@@ -23,8 +23,8 @@ pub(crate) struct Queue<M> {
     pub table: Table<M>,
     /// To be handed on.
     backlog: List,
-    /// To be given to the caller.
-    ready: List,
+    /// To be given to the caller, in this order.
+    ready: Vec<u32>,
     /// Operations handed on and not yet absorbed.
     outside: usize,
     depth: usize,
@@ -48,7 +48,7 @@ impl<M: IoMemory> Queue<M> {
             files: Files::default(),
             table: Table::new(),
             backlog: List::new(),
-            ready: List::new(),
+            ready: Vec::new(),
             outside: 0,
             depth: depth as usize,
         }
@@ -140,7 +140,7 @@ impl<M: IoMemory> Queue<M> {
     /// Ends an operation that is in no list.
     pub fn finish(&mut self, index: u32, result: Result<u64, Errno>) {
         self.table.slot(index).place = Place::Ready(result);
-        self.table.push(&mut self.ready, index);
+        self.ready.push(index);
     }
 
     /// Appends an operation that is in no list to the backlog.
@@ -155,7 +155,9 @@ impl<M: IoMemory> Queue<M> {
         done: &mut dyn FnMut(Completion<M>),
         mut forget: impl FnMut(&Registered, u32),
     ) {
-        while let Some(index) = self.table.pop(&mut self.ready) {
+        // Taken out, so that its room is kept while the table is worked on.
+        let mut ready = mem::take(&mut self.ready);
+        for index in ready.drain(..) {
             let slot = self.table.slot(index);
             let (place, op, holds_file) = (slot.place, slot.op, slot.holds_file);
             if holds_file && let Some(file) = self.files.release(op.file) {
@@ -166,6 +168,7 @@ impl<M: IoMemory> Queue<M> {
                 done(Completion { memory, result });
             }
         }
+        self.ready = ready;
     }
 
     /// Notes the wish for an early end; what was not handed on ends here. Returns the operation if

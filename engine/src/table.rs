@@ -38,7 +38,8 @@ pub(crate) struct Slot<M> {
 /// All operations in flight of an engine.
 pub(crate) struct Table<M> {
     slots: Vec<Slot<M>>,
-    free: List,
+    /// The slots that are free; the one freed last is used first, while it is in the cache.
+    free: Vec<u32>,
     live: usize,
 }
 
@@ -56,10 +57,6 @@ impl List {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.head == NONE
-    }
-
     /// The slot at the front.
     pub fn front(&self) -> Option<u32> {
         (self.head != NONE).then_some(self.head)
@@ -70,7 +67,7 @@ impl<M> Table<M> {
     pub fn new() -> Table<M> {
         Table {
             slots: Vec::new(),
-            free: List::new(),
+            free: Vec::new(),
             live: 0,
         }
     }
@@ -83,10 +80,7 @@ impl<M> Table<M> {
     /// Takes an operation in. The slot is in no list.
     pub fn insert(&mut self, op: Op, memory: M) -> u32 {
         self.live += 1;
-        if let Some(index) = self.free.front() {
-            let mut free = std::mem::replace(&mut self.free, List::new());
-            self.unlink(&mut free, index);
-            self.free = free;
+        if let Some(index) = self.free.pop() {
             let slot = self.slot(index);
             slot.memory = Some(memory);
             slot.op = op;
@@ -113,15 +107,13 @@ impl<M> Table<M> {
         index
     }
 
-    /// Frees a slot that is in no list, and gives its memory back. The slot freed last is used
-    /// first, while it is in the cache.
+    /// Frees a slot that is in no list, and gives its memory back.
     pub fn remove(&mut self, index: u32) -> Option<M> {
         self.live -= 1;
-        self.slot(index).place = Place::Free;
-        let mut free = std::mem::replace(&mut self.free, List::new());
-        self.push_front(&mut free, index);
-        self.free = free;
-        self.slot(index).memory.take()
+        self.free.push(index);
+        let slot = self.slot(index);
+        slot.place = Place::Free;
+        slot.memory.take()
     }
 
     pub fn slot(&mut self, index: u32) -> &mut Slot<M> {
@@ -229,7 +221,7 @@ mod tests {
             [table.pop(&mut list), table.pop(&mut list)],
             [Some(1), Some(3)]
         );
-        assert!(list.is_empty());
+        assert_eq!(list.front(), None);
         assert_eq!(table.pop(&mut list), None);
     }
 

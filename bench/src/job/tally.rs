@@ -201,10 +201,10 @@ impl Live {
 
     /// Requests of a kind have been done; for the one worker.
     #[inline]
-    pub fn add(&self, kind: usize, bytes: u64) {
+    pub fn add(&self, kind: usize, requests: u64, bytes: u64) {
         let add = |counter: &AtomicU64, more| counter.store(counter.load(Relaxed) + more, Relaxed);
         add(&self.bytes[kind], bytes);
-        add(&self.requests[kind], 1);
+        add(&self.requests[kind], requests);
     }
 
     /// Bytes and requests of all kinds so far.

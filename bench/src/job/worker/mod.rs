@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!   fill:    place -> content -> door.submit      until `iodepth` are in flight
-//!            door.flush                           once for what came back together
+//!            door.flush                           once a batch
 //!   collect: door.reap -> latencies, counts       sleeping in door.wait when there is nothing
 //! ```
 //!
-//! The clock is read three times a round and not for each request: before a batch is made up, after
-//! it has been handed over, and when requests have come back. That is what makes a request cheap;
-//! it also means that requests of one batch share their stamps.
+//! The clock is not read for each request, but at the begin of a round, after each batch has been
+//! handed over, and when requests have come back. That is what makes a request cheap; it also means
+//! that requests of one batch share their stamps.
 
+mod account;
 mod logs;
 mod pace;
 mod read_back;
@@ -40,6 +41,9 @@ const NAP_MS: u64 = 200;
 /// How long before a request is due a worker does not sleep any more, ns: a little more than it
 /// takes to wake up.
 const SPIN_NS: u64 = 100_000;
+
+/// More requests are not held back to be handed over together, where the job says nothing.
+const BATCH_MAX: usize = 8;
 
 /// What a worker needs to know.
 pub struct Task<'a> {
@@ -311,7 +315,7 @@ impl<'a, D: Door> Worker<'a, D> {
             self.draining = false;
         }
         self.not_before = self.not_before.filter(|until| *until > now);
-        let batch = self.task.job.iodepth_batch as usize;
+        let mut now = now;
         while !self.finished && self.not_before.is_none() {
             let Some(&slot) = self.free.last() else {
                 self.draining = self.task.job.iodepth_low > 0;
@@ -322,11 +326,25 @@ impl<'a, D: Door> Worker<'a, D> {
             };
             self.free.pop();
             self.make(slot, request, due, now);
-            if batch > 0 && self.queued.len() >= batch {
-                self.hand_over();
+            if self.queued.len() >= self.batch() {
+                now = self.hand_over(now);
             }
         }
-        self.hand_over();
+        self.hand_over(now);
+    }
+
+    /// How many requests are handed over together: what the job says; else as many as are under way
+    /// already, so that a device that has run dry gets its next request at once, and the others
+    /// while it works.
+    #[inline]
+    fn batch(&self) -> usize {
+        match self.task.job.iodepth_batch {
+            0 => {
+                let under_way = self.in_flight() as usize - self.queued.len();
+                under_way.clamp(1, BATCH_MAX)
+            }
+            batch => batch as usize,
+        }
     }
 
     #[inline]
@@ -353,14 +371,15 @@ impl<'a, D: Door> Worker<'a, D> {
         self.queued.push(slot);
     }
 
+    /// Hands over what is queued, and answers with the time after it: the last that was read.
     #[inline]
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, now: u64) -> u64 {
         if self.queued.is_empty() {
-            return;
+            return now;
         }
         self.door.flush();
         let issued = if self.task.blocking {
-            0
+            now
         } else {
             clock::ticks()
         };
@@ -368,15 +387,12 @@ impl<'a, D: Door> Worker<'a, D> {
         let mut in_flight = self.in_flight() - count as u32;
         for slot in self.queued.drain(..) {
             let slot = &mut self.slots[slot as usize];
-            slot.issued = if self.task.blocking {
-                slot.begun
-            } else {
-                issued
-            };
+            slot.issued = issued;
             in_flight += 1;
             self.tally.depth(in_flight);
         }
         self.tally.submits[Tally::batch(count)] += 1;
+        issued
     }
 
     /// The next request and when it is due; `None` when there is none now.
@@ -486,119 +502,6 @@ impl<'a, D: Door> Worker<'a, D> {
         }
     }
 
-    /// Takes in what has ended; sleeps when nothing has, but not past the time of the next request.
-    fn collect(&mut self) {
-        let job = self.task.job;
-        let wanted = job.iodepth_batch_complete_min.clamp(1, self.in_flight()) as usize;
-        let mut events = std::mem::take(&mut self.events);
-        let mut timed_out = false;
-        loop {
-            self.door.reap(&mut events);
-            if events.len() >= wanted || timed_out {
-                break;
-            }
-            let nap_ns = match self.not_before {
-                Some(due) => clock::ticks_to_ns(due.saturating_sub(clock::ticks())),
-                None => NAP_MS * 1_000_000,
-            };
-            timed_out = self.not_before.is_some();
-            let nap = Duration::from_nanos(nap_ns.min(NAP_MS * 1_000_000));
-            if let Err(error) = self.door.wait(Some(nap)) {
-                self.give_up(&error);
-                break;
-            }
-        }
-        if !events.is_empty() {
-            self.tally.completes[Tally::batch(events.len())] += 1;
-            let now = clock::ticks();
-            for event in events.drain(..) {
-                self.account(event, now);
-            }
-        }
-        self.events = events;
-    }
-
-    /// The system does not answer any more: what is in flight will not be waited for.
-    #[cold]
-    fn give_up(&mut self, error: &io::Error) {
-        self.trouble.get_or_insert(Trouble {
-            errno: error.raw_os_error().unwrap_or(5),
-            message: format!("waiting for requests: {error}"),
-        });
-        self.finished = true;
-        self.free = (0..self.slots.len() as u32).collect();
-    }
-
-    #[inline]
-    fn account(&mut self, event: Event, now: u64) {
-        let slot = self.slots[event.slot as usize];
-        self.free.push(event.slot);
-        let bytes = match event.result {
-            Ok(bytes) => bytes,
-            Err(errno) => return self.failed(&slot.request, errno),
-        };
-        let kind = match slot.request.kind {
-            Kind::Read => READ,
-            Kind::Write => WRITE,
-            Kind::Trim => TRIM,
-            Kind::Sync => {
-                let ns = clock::ticks_to_ns(now.saturating_sub(slot.begun));
-                self.tally.syncs.record(ns);
-                return;
-            }
-        };
-        if bytes < u64::from(slot.request.length) {
-            self.tally.sides[kind].short += 1;
-            if bytes == 0 {
-                return self.failed(&slot.request, Errno::IO);
-            }
-        }
-        self.record(&slot, kind, bytes, now);
-        self.task.live.add(kind, bytes);
-        if self.task.job.verify != Verify::No {
-            self.remember(event.slot, kind, &slot);
-        }
-    }
-
-    #[inline]
-    fn record(&mut self, slot: &Slot, kind: usize, bytes: u64, now: u64) {
-        let side = &mut self.tally.sides[kind];
-        side.bytes += bytes;
-        side.requests += 1;
-        let clat_ns = clock::ticks_to_ns(now.saturating_sub(slot.issued));
-        let lat_ns = clock::ticks_to_ns(now.saturating_sub(slot.due));
-        side.clat.record(clat_ns);
-        side.lat.record(lat_ns);
-        let mut slat_ns = None;
-        if !self.task.blocking {
-            let ns = clock::ticks_to_ns(slot.issued.saturating_sub(slot.begun));
-            side.slat.record(ns);
-            slat_ns = Some(ns);
-        }
-        if self.counting
-            && let Some(logs) = &mut self.logs
-        {
-            let at_ns = clock::ticks_to_ns(now.saturating_sub(self.started));
-            let latencies = [slat_ns, Some(clat_ns), Some(lat_ns)];
-            logs.add(at_ns, kind, slot.request.length, latencies);
-        }
-    }
-
-    /// Keeps what was written in mind; checks what was read by a job that only reads.
-    fn remember(&mut self, index: u32, kind: usize, slot: &Slot) {
-        let place = Place {
-            file: slot.request.file,
-            offset: slot.request.offset,
-            length: slot.request.length,
-        };
-        match (kind, &mut self.written) {
-            (WRITE, Some(written)) => written.add(place, slot.number),
-            (TRIM, Some(written)) => written.forget(place),
-            (READ, _) if !self.task.job.rw.does[WRITE] => self.check(index, place, None),
-            _ => {}
-        }
-    }
-
     #[cold]
     fn failed(&mut self, request: &Request, errno: Errno) {
         self.finished = true;
@@ -628,7 +531,7 @@ impl<'a, D: Door> Worker<'a, D> {
             if let Some(slot) = self.free.pop() {
                 let now = clock::ticks();
                 self.make(slot, request, now, now);
-                self.hand_over();
+                self.hand_over(now);
             }
             while self.in_flight() > 0 {
                 self.collect();

@@ -50,7 +50,7 @@ impl<D: Door> Worker<'_, D> {
                 };
                 self.make(slot, request, now, now);
             }
-            self.hand_over();
+            self.hand_over(now);
             if self.in_flight() == 0 {
                 break;
             }

@@ -1,0 +1,172 @@
+//! What happens when requests come back: they are counted, remembered, and their slots are free.
+//!
+//! Requests that were handed over together and came back together took equally long, since clocks
+//! are read once for all of them; so they are counted with one step for the whole run of them.
+
+use std::io;
+use std::time::Duration;
+
+use ugeom_engine::Errno;
+use ugeom_machine::clock;
+
+use super::super::door::{Door, Event, Kind};
+use super::super::places::Place;
+use super::super::settings::{READ, TRIM, Verify, WRITE};
+use super::super::tally::Tally;
+use super::{NAP_MS, Slot, Trouble, Worker};
+
+/// Requests of one kind with the same stamps.
+#[derive(Default)]
+struct Alike {
+    kind: usize,
+    /// When they were due, begun, and handed over.
+    stamps: [u64; 3],
+    requests: u64,
+    bytes: u64,
+}
+
+/// slat, clat and lat of a request with these stamps that came back now.
+#[inline]
+fn latencies_ns([due, begun, issued]: [u64; 3], now: u64) -> [u64; 3] {
+    [
+        clock::ticks_to_ns(issued.saturating_sub(begun)),
+        clock::ticks_to_ns(now.saturating_sub(issued)),
+        clock::ticks_to_ns(now.saturating_sub(due)),
+    ]
+}
+
+impl<D: Door> Worker<'_, D> {
+    /// Takes in what has ended; sleeps when nothing has, but not past the time of the next request.
+    pub(super) fn collect(&mut self) {
+        let job = self.task.job;
+        let wanted = job.iodepth_batch_complete_min.clamp(1, self.in_flight()) as usize;
+        let mut events = std::mem::take(&mut self.events);
+        let mut timed_out = false;
+        loop {
+            self.door.reap(&mut events);
+            if events.len() >= wanted || timed_out {
+                break;
+            }
+            let nap_ns = match self.not_before {
+                Some(due) => clock::ticks_to_ns(due.saturating_sub(clock::ticks())),
+                None => NAP_MS * 1_000_000,
+            };
+            timed_out = self.not_before.is_some();
+            let nap = Duration::from_nanos(nap_ns.min(NAP_MS * 1_000_000));
+            if let Err(error) = self.door.wait(Some(nap)) {
+                self.give_up(&error);
+                break;
+            }
+        }
+        if !events.is_empty() {
+            self.tally.completes[Tally::batch(events.len())] += 1;
+            let now = clock::ticks();
+            let mut alike = Alike::default();
+            for event in events.drain(..) {
+                self.account(event, now, &mut alike);
+            }
+            self.record(&alike, now);
+        }
+        self.events = events;
+    }
+
+    /// The system does not answer any more: what is in flight will not be waited for.
+    #[cold]
+    fn give_up(&mut self, error: &io::Error) {
+        self.trouble.get_or_insert(Trouble {
+            errno: error.raw_os_error().unwrap_or(5),
+            message: format!("waiting for requests: {error}"),
+        });
+        self.finished = true;
+        self.free = (0..self.slots.len() as u32).collect();
+    }
+
+    #[inline]
+    fn account(&mut self, event: Event, now: u64, alike: &mut Alike) {
+        let slot = self.slots[event.slot as usize];
+        self.free.push(event.slot);
+        let bytes = match event.result {
+            Ok(bytes) => bytes,
+            Err(errno) => return self.failed(&slot.request, errno),
+        };
+        let kind = match slot.request.kind {
+            Kind::Read => READ,
+            Kind::Write => WRITE,
+            Kind::Trim => TRIM,
+            Kind::Sync => {
+                let ns = clock::ticks_to_ns(now.saturating_sub(slot.begun));
+                self.tally.syncs.record(ns);
+                return;
+            }
+        };
+        if bytes < u64::from(slot.request.length) {
+            self.tally.sides[kind].short += 1;
+            if bytes == 0 {
+                return self.failed(&slot.request, Errno::IO);
+            }
+        }
+        let stamps = [slot.due, slot.begun, slot.issued];
+        if (kind, stamps) != (alike.kind, alike.stamps) {
+            self.record(alike, now);
+            *alike = Alike {
+                kind,
+                stamps,
+                requests: 0,
+                bytes: 0,
+            };
+        }
+        alike.requests += 1;
+        alike.bytes += bytes;
+        if self.logs.is_some() {
+            self.log(&slot, kind, now);
+        }
+        if self.task.job.verify != Verify::No {
+            self.remember(event.slot, kind, &slot);
+        }
+    }
+
+    /// Counts requests that took equally long.
+    #[inline]
+    fn record(&mut self, alike: &Alike, now: u64) {
+        if alike.requests == 0 {
+            return;
+        }
+        let side = &mut self.tally.sides[alike.kind];
+        side.bytes += alike.bytes;
+        side.requests += alike.requests;
+        let [slat_ns, clat_ns, lat_ns] = latencies_ns(alike.stamps, now);
+        side.clat.record_many(clat_ns, alike.requests);
+        side.lat.record_many(lat_ns, alike.requests);
+        if !self.task.blocking {
+            side.slat.record_many(slat_ns, alike.requests);
+        }
+        self.task.live.add(alike.kind, alike.requests, alike.bytes);
+    }
+
+    fn log(&mut self, slot: &Slot, kind: usize, now: u64) {
+        if self.counting
+            && let Some(logs) = &mut self.logs
+        {
+            let at_ns = clock::ticks_to_ns(now.saturating_sub(self.started));
+            let [slat_ns, clat_ns, lat_ns] = latencies_ns([slot.due, slot.begun, slot.issued], now);
+            let slat_ns = (!self.task.blocking).then_some(slat_ns);
+            let latencies = [slat_ns, Some(clat_ns), Some(lat_ns)];
+            logs.add(at_ns, kind, slot.request.length, latencies);
+        }
+    }
+
+    /// Keeps what was written in mind; checks what was read by a job that only reads.
+    fn remember(&mut self, index: u32, kind: usize, slot: &Slot) {
+        let place = Place {
+            file: slot.request.file,
+            offset: slot.request.offset,
+            length: slot.request.length,
+        };
+        match (kind, &mut self.written) {
+            (WRITE, Some(written)) => written.add(place, slot.number),
+            (TRIM, Some(written)) => written.forget(place),
+            (READ, _) if !self.task.job.rw.does[WRITE] => self.check(index, place, None),
+            _ => {}
+        }
+    }
+}
