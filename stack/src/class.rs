@@ -7,7 +7,8 @@
 use crate::access::{Counts, Delta};
 use crate::bio::{BioId, Next, Request};
 use crate::cx::{Completions, Cx, LocalKey};
-use crate::error::Errno;
+use crate::error::{Errno, IoError};
+use crate::lower::Lower;
 use crate::taste::Taster;
 use std::any::Any;
 use std::os::fd::BorrowedFd;
@@ -127,8 +128,32 @@ pub trait Geom: Send + Sync + 'static {
         0
     }
 
+    /// True when it does I/O of its own beside the requests that pass it; then
+    /// [`Geom::attached`] shows it the way.
+    fn does_own_io(&self) -> bool {
+        false
+    }
+
+    /// It stands in its stack, with the way to the providers below it. Called once, before anybody
+    /// opens it, for geoms that do I/O of their own.
+    fn attached(&self, lower: Lower) {
+        let _ = lower;
+    }
+
+    /// The last writer of one of its providers is about to leave, or the geom is to be taken away:
+    /// brings to the media what was accepted for it, durably, and lets go of the channel that it
+    /// used. The consumers are still open as they were. Runs in the thread that closes; it may do
+    /// I/O and wait, but not for requests of that thread.
+    ///
+    /// # Errors
+    /// What could not be written. Closing goes on; the geom keeps what it still has, and says so.
+    fn settle(&self) -> Result<(), IoError> {
+        Ok(())
+    }
+
     /// Answers a change of the access counts of one of its providers with the changes that it
-    /// makes to those of its consumers.
+    /// makes to those of its consumers. It may be asked about a change that is not made in the
+    /// end, so asking has no effect.
     ///
     /// # Errors
     /// The errno that opening then fails with. Closing must not fail.

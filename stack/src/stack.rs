@@ -13,18 +13,18 @@ use crate::channel::Channel;
 use crate::class::{Class, Geom, Plan, TasteError};
 use crate::cx::Cx;
 use crate::devices::Devices;
-use crate::error::{Errno, StackError};
+use crate::error::{Errno, IoError, StackError};
 use crate::generations::Generations;
 use crate::home::Home;
+use crate::lower::Lower;
+use crate::opened::{Held, Opened};
 use crate::options::{Dispatch, Options, Pools, Registry};
 use crate::queue::Queues;
 use crate::snapshot::Snapshot;
 use crate::statistics::{self, CounterBlock, Statistics, Totals};
 use crate::strategy::Strategy;
 use crate::taste::Taster;
-use crate::topology::{
-    ConsumerId, Event, GeomId, GeomView, ProviderId, ProviderView, Topology, Tree,
-};
+use crate::topology::{ConsumerId, Event, GeomId, ProviderId, Topology, Tree};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -113,19 +113,30 @@ impl Stack {
         plan: Plan,
         lower: &[ProviderId],
     ) -> Result<Vec<ProviderId>, StackError> {
-        self.shared.change(|topology| {
-            let geom = topology.create(class, plan, lower)?;
-            Ok(topology.geom(geom)?.providers.clone())
-        })
+        let _control = lock(&self.shared.control);
+        let made = self.shared.make(class, plan, lower);
+        let providers = made.and_then(|geom| {
+            let of = |topology: &mut Topology| Ok(topology.geom(geom)?.providers.clone());
+            self.shared.topology.with(of)
+        });
+        self.shared.work_off_events();
+        providers
     }
 
     /// Takes a geom away. With `force` its providers are orphaned first and it withers when their
-    /// holders let go; without, it must not be in use.
+    /// holders let go; without, it must not be in use. What it and the geoms above it keep from
+    /// the media is written first ([`Geom::settle`]).
     ///
     /// # Errors
-    /// `Busy` or `NoGeom`.
+    /// `Busy` or `NoGeom`; `Io` when something could not be written, and then nothing has changed,
+    /// unless `force` is given.
     pub fn destroy(&self, geom: GeomId, force: bool) -> Result<(), StackError> {
-        self.shared.change(|topology| {
+        let _control = lock(&self.shared.control);
+        let settled = settle(&self.shared.topology.with(|t| t.with_those_above(geom)));
+        if !force {
+            settled.map_err(StackError::Io)?;
+        }
+        let destroyed = self.shared.touch(|topology| {
             let object = topology.geom(geom)?;
             let open = |id: &ProviderId| {
                 topology
@@ -139,7 +150,9 @@ impl Stack {
             topology.wither(geom, Errno::NXIO);
             topology.wash();
             Ok(())
-        })
+        });
+        self.shared.work_off_events();
+        destroyed
     }
 
     /// The provider of that name.
@@ -159,14 +172,8 @@ impl Stack {
             .shared
             .change(|topology| Shared::open(topology, provider, delta))?;
         let shared = Arc::clone(&self.shared);
-        Ok(Opened {
-            shared,
-            consumer,
-            entry,
-            provider,
-            delta,
-            tasting: false,
-        })
+        let held = Held::Open(delta);
+        Ok(Opened::new(shared, consumer, entry, provider, held))
     }
 
     /// Everything there is, to look at.
@@ -296,7 +303,48 @@ impl Stack {
     }
 }
 
+/// Lets geoms write what they keep from the media; the first error that there was.
+fn settle(geoms: &[Arc<dyn Geom>]) -> Result<(), IoError> {
+    let all: Vec<_> = geoms.iter().map(|geom| geom.settle()).collect();
+    all.into_iter().collect()
+}
+
 impl Shared {
+    /// Makes a geom, and shows it its way down. The control lock is held.
+    fn make(
+        &self,
+        class: &'static str,
+        plan: Plan,
+        lower: &[ProviderId],
+    ) -> Result<GeomId, StackError> {
+        let methods = Arc::clone(&plan.geom);
+        let geom = self.touch(|topology| topology.create(class, plan, lower))?;
+        if methods.does_own_io() {
+            let consumers = self.topology.with(|topology| topology.own_entries(geom));
+            methods.attached(Lower::new(Weak::clone(&self.this), consumers));
+        }
+        Ok(geom)
+    }
+
+    /// Gives up a handle. Before its last writer leaves, a geom writes what it keeps from the
+    /// media, while nobody can open anything.
+    pub(crate) fn give_up(&self, consumer: ConsumerId, held: Held) -> Result<(), IoError> {
+        let delta = match held {
+            Held::Open(delta) => delta,
+            Held::Tasting => {
+                self.touch(|topology| Self::close(topology, consumer, Delta::READ));
+                return Ok(());
+            }
+            Held::Own => return Ok(()),
+        };
+        let _control = lock(&self.control);
+        let leaving = |t: &mut Topology| t.losing_writers(consumer, delta.reversed());
+        let settled = settle(&self.topology.with(leaving));
+        self.touch(|topology| Self::close(topology, consumer, delta));
+        self.work_off_events();
+        settled
+    }
+
     /// Changes the topology and works off what follows.
     fn change<R>(
         &self,
@@ -392,15 +440,7 @@ impl Shared {
     ) -> Result<R, StackError> {
         let this = self.arc()?;
         let (consumer, entry) = self.touch(|t| Self::open(t, provider, Delta::READ))?;
-        let delta = Delta::READ;
-        let opened = Opened {
-            shared: this,
-            consumer,
-            entry,
-            provider,
-            delta,
-            tasting: true,
-        };
+        let opened = Opened::new(this, consumer, entry, provider, Held::Tasting);
         let mut channel = Channel::new(&opened.shared, 1, true)?;
         let view = self.topology.with(|topology| {
             let view = topology.provider_view(provider);
@@ -474,7 +514,7 @@ impl Shared {
     ) -> Result<Option<GeomId>, StackError> {
         match plan {
             Ok(None) => Ok(None),
-            Ok(Some(plan)) => self.touch(|t| t.create(class, plan, &[provider])).map(Some),
+            Ok(Some(plan)) => self.make(class, plan, &[provider]).map(Some),
             Err(error) => {
                 lock(&self.taste_errors).push(error);
                 Ok(None)
@@ -545,66 +585,4 @@ fn system(what: &'static str, error: &std::io::Error) -> StackError {
         .raw_os_error()
         .map_or(Errno::IO, Errno::from_raw_os_error);
     StackError::System { what, error }
-}
-
-/// A provider held open. Dropping it closes it; when it was the last writer, the classes taste the
-/// provider again before the drop returns.
-pub struct Opened {
-    shared: Arc<Shared>,
-    consumer: ConsumerId,
-    pub(crate) entry: u32,
-    provider: ProviderId,
-    delta: Delta,
-    tasting: bool,
-}
-
-impl Opened {
-    /// True when it is a handle of that stack.
-    #[inline(always)]
-    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
-        Arc::ptr_eq(&self.shared, shared)
-    }
-
-    /// Which provider it is.
-    #[must_use]
-    pub fn provider(&self) -> ProviderId {
-        self.provider
-    }
-
-    /// The consumer that stands for this handle.
-    #[must_use]
-    pub fn consumer(&self) -> ConsumerId {
-        self.consumer
-    }
-
-    /// The provider as it is now; `None` when it is gone.
-    #[must_use]
-    pub fn view(&self) -> Option<ProviderView> {
-        self.shared
-            .topology
-            .with(|topology| topology.provider_view(self.provider))
-    }
-
-    /// The geom that it belongs to.
-    pub(crate) fn geom(&self) -> GeomView {
-        self.shared
-            .topology
-            .with(|topology| topology.geom_of(self.provider))
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        let close = |topology: &mut Topology| {
-            Shared::close(topology, self.consumer, self.delta);
-            Ok(())
-        };
-        let closed = if self.tasting {
-            self.shared.touch(close)
-        } else {
-            self.shared.change(close)
-        };
-        // Closing has no way to fail; `close` always says Ok.
-        let _ = closed;
-    }
 }

@@ -6,7 +6,7 @@
 use crate::bio::AttributeValue;
 use crate::channel::Channel;
 use crate::error::IoError;
-use crate::stack::Opened;
+use crate::opened::Opened;
 use crate::topology::{GeomView, ProviderView};
 use std::cell::OnceCell;
 

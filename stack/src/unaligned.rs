@@ -20,7 +20,7 @@ pub use range_lock::{Claim, RangeLock, Share};
 use crate::bio::Command;
 use crate::channel::Channel;
 use crate::error::{Errno, IoError, StackError};
-use crate::stack::Opened;
+use crate::opened::Opened;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -153,6 +153,15 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Takes back what the layer below answered: the request goes on as if it had not been there.
+    /// For a geom that has another way.
+    pub fn disregard(&mut self) {
+        let body = self.body_mut();
+        body.error = 0;
+        body.completed = 0;
+        body.reason = None;
+    }
+
     /// The word that belongs to this geom for the duration of this bio.
     pub fn scratch(&mut self) -> &mut u64 {
         let body = self.body_mut();
@@ -402,6 +411,10 @@ impl FanOut<'_> {
     /// below `consumer`, into `memory`, which has nothing to do with the parent's data. It counts
     /// as a clone ([`crate::Geom::widest_fan_out`]); the memory is dropped when it is back.
     pub fn read_into(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
+        self.own(Command::Read, consumer, offset, memory);
+    }
+
+    fn own(&mut self, command: Command, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
         let Some(parent) = self.parent.as_mut() else {
             return;
         };
@@ -409,7 +422,7 @@ impl FanOut<'_> {
         let body = parent.body_mut();
         let mut child = new_clone(self.cx, parent_slot, body, consumer);
         let clone = child.body_mut();
-        clone.command = Command::Read;
+        clone.command = command;
         clone.flags = body.flags.for_own();
         clone.offset = offset;
         clone.length = memory.total_bytes();
@@ -420,6 +433,12 @@ impl FanOut<'_> {
         clone.payload = Payload::Memory(memory);
         body.children += 1;
         self.children.push(child);
+    }
+
+    /// Adds a WRITE of the geom's own: `memory`, at `offset` of the provider below `consumer`. As
+    /// [`FanOut::read_into`] otherwise.
+    pub fn write_from(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
+        self.own(Command::Write, consumer, offset, memory);
     }
 
     /// Sends the clones on their way. When all are back, the parent goes on: its error is the

@@ -3,7 +3,7 @@
 use super::Channel;
 use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Loan};
 use crate::error::{Errno, IoError};
-use crate::stack::Opened;
+use crate::opened::Opened;
 
 impl Channel {
     /// Reads into `into` at `offset`; fewer bytes at the end of the media only.

@@ -4,6 +4,7 @@ use super::{ConsumerId, Event, GeomId, GeomObject, ProviderId, ProviderObject, T
 use crate::access::Counts;
 use crate::class::{Geom, Plan, ProviderPlan};
 use crate::error::{Errno, StackError};
+use crate::lower::OwnEntry;
 use crate::statistics::Totals;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -98,16 +99,36 @@ impl Topology {
             providers: Vec::new(),
         };
         let geom = self.create("DEV", plan, &[provider])?;
-        let entry = self.free_entries.pop().unwrap_or_else(|| {
-            self.entries += 1;
-            self.entries - 1
-        });
+        let free = self.free_entries.pop();
+        let entry = free.unwrap_or_else(|| self.new_entry());
         let consumer = self.geom(geom)?.consumers.first().copied();
         let consumer = consumer.ok_or_else(|| StackError::Invalid("no consumer".into()))?;
         if let Some(object) = self.consumers.get_mut(&consumer) {
             object.entry = Some(entry);
         }
         Ok((consumer, entry))
+    }
+
+    pub(super) fn new_entry(&mut self) -> u32 {
+        self.entries += 1;
+        self.entries - 1
+    }
+
+    /// Where a geom submits requests of its own, consumer by consumer.
+    pub(crate) fn own_entries(&self, geom: GeomId) -> Vec<OwnEntry> {
+        let consumers = self
+            .geoms
+            .get(&geom)
+            .map_or(&[][..], |geom| &geom.consumers);
+        let own = |id: &ConsumerId| {
+            let consumer = self.consumers.get(id)?;
+            Some(OwnEntry {
+                consumer: *id,
+                entry: consumer.own_entry?,
+                provider: consumer.provider?,
+            })
+        };
+        consumers.iter().filter_map(own).collect()
     }
 
     /// How many entries snapshots must have room for.

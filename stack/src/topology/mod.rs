@@ -78,6 +78,9 @@ pub(crate) struct ConsumerObject {
     pub stat: u32,
     /// The opened handle it belongs to, for the consumers of `DEV` geoms.
     pub entry: Option<u32>,
+    /// Where its geom submits requests of its own, if it does. Never used again: the geom's thread
+    /// may know it for longer than the consumer lives, and must then reach nobody.
+    pub own_entry: Option<u32>,
 }
 
 /// What has to be done after a change.

@@ -1,9 +1,10 @@
 //! Changing access counts through the layers: all of it, or nothing.
 
-use super::{ConsumerId, Event, Topology};
+use super::{ConsumerId, Event, GeomObject, ProviderId, Topology};
 use crate::access::{self, Counts, Delta, Situation};
-use crate::class::AccessChange;
+use crate::class::{AccessChange, Geom};
 use crate::error::{Errno, StackError};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Topology {
@@ -51,21 +52,7 @@ impl Topology {
         };
         access::check(&situation, delta).map_err(|(errno, reason)| refused(errno, reason))?;
         let geom = self.geom(provider.geom)?;
-        let counts_of = |id: &ConsumerId| {
-            self.consumers
-                .get(id)
-                .map_or(Counts::default(), |c| c.counts)
-        };
-        let consumers: Vec<Counts> = geom.consumers.iter().map(counts_of).collect();
-        let providers: Vec<Counts> = geom
-            .providers
-            .iter()
-            .map(|id| {
-                self.providers
-                    .get(id)
-                    .map_or(Counts::default(), |p| p.counts)
-            })
-            .collect();
+        let (providers, consumers) = (self.provider_counts(geom), self.consumer_counts(geom));
         let methods = Arc::clone(&geom.methods);
         let below = geom.consumers.clone();
         let change = AccessChange {
@@ -92,6 +79,74 @@ impl Topology {
         self.add(consumer, delta);
         done.push((consumer, delta));
         Ok(())
+    }
+
+    /// The geoms with a provider whose last writer leaves when a consumer's counts change so, from
+    /// the top down. Nothing is changed.
+    pub(crate) fn losing_writers(&self, consumer: ConsumerId, delta: Delta) -> Vec<Arc<dyn Geom>> {
+        let mut changes = BTreeMap::new();
+        self.sum_writers(consumer, delta, &mut changes);
+        let lost = |(id, change): (&ProviderId, &i64)| {
+            let provider = self.providers.get(id)?;
+            let last = *change < 0 && i64::from(provider.counts.write) + change <= 0;
+            last.then_some(provider.geom)
+        };
+        let mut geoms: Vec<_> = changes.iter().filter_map(lost).collect();
+        geoms.sort_unstable();
+        geoms.dedup();
+        self.highest_first(geoms)
+    }
+
+    /// Adds up how the writers of each provider would change: a provider may be reached in several
+    /// ways.
+    fn sum_writers(
+        &self,
+        consumer: ConsumerId,
+        delta: Delta,
+        changes: &mut BTreeMap<ProviderId, i64>,
+    ) {
+        let provider = self.consumers.get(&consumer).and_then(|c| c.provider);
+        let Some((id, provider)) = provider.and_then(|id| Some((id, self.providers.get(&id)?)))
+        else {
+            return;
+        };
+        let Some(geom) = self.geoms.get(&provider.geom) else {
+            return;
+        };
+        if delta.write == 0 {
+            return;
+        }
+        *changes.entry(id).or_default() += i64::from(delta.write);
+        let (providers, consumers) = (self.provider_counts(geom), self.consumer_counts(geom));
+        let change = AccessChange {
+            port: provider.port,
+            delta,
+            providers: &providers,
+            consumers: &consumers,
+        };
+        let below = geom.methods.access(&change);
+        let below = below.unwrap_or_else(|_| vec![delta; geom.consumers.len()]);
+        for (id, delta) in geom.consumers.iter().zip(below) {
+            self.sum_writers(*id, delta, changes);
+        }
+    }
+
+    fn consumer_counts(&self, geom: &GeomObject) -> Vec<Counts> {
+        let counts = |id| {
+            self.consumers
+                .get(id)
+                .map_or(Counts::default(), |c| c.counts)
+        };
+        geom.consumers.iter().map(counts).collect()
+    }
+
+    fn provider_counts(&self, geom: &GeomObject) -> Vec<Counts> {
+        let counts = |id| {
+            self.providers
+                .get(id)
+                .map_or(Counts::default(), |p| p.counts)
+        };
+        geom.providers.iter().map(counts).collect()
     }
 
     fn add(&mut self, consumer: ConsumerId, delta: Delta) {

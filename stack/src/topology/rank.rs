@@ -4,7 +4,9 @@
 use super::{ConsumerId, ConsumerObject, GeomId, ProviderId, Topology};
 use crate::access::Counts;
 use crate::bio::slot::MAX_DEPTH;
+use crate::class::Geom;
 use crate::error::StackError;
+use std::sync::Arc;
 
 impl Topology {
     /// Makes a consumer of `geom` and attaches it to `provider`.
@@ -37,6 +39,8 @@ impl Topology {
                 limit: MAX_DEPTH,
             });
         }
+        let own_io = self.geom(geom)?.methods.does_own_io();
+        let own_entry = own_io.then(|| self.new_entry());
         let id = ConsumerId(self.next());
         let consumer = ConsumerObject {
             geom,
@@ -46,6 +50,7 @@ impl Topology {
             orphan: false,
             stat: self.take_stat(),
             entry: None,
+            own_entry,
         };
         self.consumers.insert(id, consumer);
         if let Some(object) = self.geoms.get_mut(&geom) {
@@ -113,6 +118,29 @@ impl Topology {
             .flatten()
             .filter_map(|id| Some(self.consumers.get(id)?.geom))
             .collect()
+    }
+
+    /// The methods of a geom and of all that stand on it, from the top down.
+    pub(crate) fn with_those_above(&self, geom: GeomId) -> Vec<Arc<dyn Geom>> {
+        let mut all = vec![geom];
+        let mut next = 0;
+        while let Some(geom) = all.get(next).copied() {
+            for above in self.geoms_above(geom) {
+                if !all.contains(&above) {
+                    all.push(above);
+                }
+            }
+            next += 1;
+        }
+        self.highest_first(all)
+    }
+
+    /// The methods of geoms, the highest first.
+    pub(super) fn highest_first(&self, geoms: Vec<GeomId>) -> Vec<Arc<dyn Geom>> {
+        let mut geoms: Vec<_> = geoms.iter().filter_map(|id| self.geoms.get(id)).collect();
+        geoms.sort_by_key(|geom| std::cmp::Reverse(geom.rank));
+        let methods = geoms.into_iter().map(|geom| Arc::clone(&geom.methods));
+        methods.collect()
     }
 
     /// Consumers on the longest way from `geom` down to the bottom.

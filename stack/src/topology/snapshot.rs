@@ -37,6 +37,7 @@ impl Topology {
             };
             if let Some(entry) = consumer
                 .entry
+                .or(consumer.own_entry)
                 .and_then(|entry| entries.get_mut(entry as usize))
             {
                 *entry = index as u32;

@@ -1,0 +1,101 @@
+//! [`Opened`]: a provider held open.
+
+use crate::access::Delta;
+use crate::error::IoError;
+use crate::stack::Shared;
+use crate::topology::{ConsumerId, GeomView, ProviderId, ProviderView};
+use std::sync::Arc;
+
+/// Why a handle is there, and what has to be given back with it.
+#[derive(Clone, Copy)]
+pub(crate) enum Held {
+    /// Somebody has opened it so.
+    Open(Delta),
+    /// Classes taste through it; opened for reading.
+    Tasting,
+    /// It is a geom's own consumer, whose counts follow those above.
+    Own,
+}
+
+/// A provider held open. Dropping it closes it; when it was the last writer, layers that keep
+/// something from the media write it, and the classes taste the provider again, before the drop
+/// returns. [`Opened::close`] does the same and says what could not be written.
+pub struct Opened {
+    pub(crate) shared: Arc<Shared>,
+    consumer: ConsumerId,
+    pub(crate) entry: u32,
+    provider: ProviderId,
+    held: Held,
+    closed: bool,
+}
+
+impl Opened {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        consumer: ConsumerId,
+        entry: u32,
+        provider: ProviderId,
+        held: Held,
+    ) -> Self {
+        Self {
+            shared,
+            consumer,
+            entry,
+            provider,
+            held,
+            closed: false,
+        }
+    }
+
+    /// True when it is a handle of that stack.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
+    }
+
+    /// Which provider it is.
+    #[must_use]
+    pub fn provider(&self) -> ProviderId {
+        self.provider
+    }
+
+    /// The consumer that stands for this handle.
+    #[must_use]
+    pub fn consumer(&self) -> ConsumerId {
+        self.consumer
+    }
+
+    /// The provider as it is now; `None` when it is gone.
+    #[must_use]
+    pub fn view(&self) -> Option<ProviderView> {
+        self.shared
+            .topology
+            .with(|topology| topology.provider_view(self.provider))
+    }
+
+    /// The geom that it belongs to.
+    pub(crate) fn geom(&self) -> GeomView {
+        self.shared
+            .topology
+            .with(|topology| topology.geom_of(self.provider))
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// What a layer has accepted before and could not write now; the first such error. It is
+    /// closed all the same.
+    pub fn close(mut self) -> Result<(), IoError> {
+        self.closed = true;
+        self.shared.give_up(self.consumer, self.held)
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if !self.closed {
+            // The layer that lost something has said so; a drop cannot.
+            let _ = self.shared.give_up(self.consumer, self.held);
+        }
+    }
+}
