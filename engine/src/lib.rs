@@ -18,7 +18,8 @@
 //! flight without allocation, the way from an operation to system calls and back (splitting, short
 //! reads, retries, fall-backs), and the way from the backlog to the caller; `calls` are the system
 //! calls; `inline` is what engines without a queue of their own have in common; `uring`, `guasi`,
-//! `libaio`, `sync`, `mmap` and `simulated` are the engines.
+//! `libaio`, `sync`, `mmap` and `simulated` are the engines. [`reactor`] is what a thread sleeps on
+//! that has engines, sockets, timers and mailboxes to wait for.
 
 mod calls;
 mod files;
@@ -30,6 +31,7 @@ mod op;
 mod open;
 mod progress;
 mod queue;
+pub mod reactor;
 mod simulated;
 mod sync;
 mod table;

@@ -99,3 +99,61 @@ fn what_a_delayed_request_leaves_with_an_engine_is_started_before_the_thread_sle
         Some(Ok(512))
     );
 }
+
+/// Keeps each request until another thread completes it.
+#[cfg(not(miri))]
+struct Elsewhere(std::sync::mpsc::Sender<Bio>);
+
+#[cfg(not(miri))]
+impl Geom for Elsewhere {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        let (bio, next) = request.park();
+        if let Err(std::sync::mpsc::SendError(bio)) = self.0.send(bio) {
+            bio.complete(Err(Errno::IO));
+        }
+        next
+    }
+}
+
+#[cfg(not(miri))]
+#[test]
+fn a_thread_that_sleeps_by_means_of_its_own_is_woken_by_a_post() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let stack = stack(Options::default());
+    let plan = plan("elsewhere", 4096, Arc::new(Elsewhere(sender)));
+    let provider = stack.create("ELSEWHERE", plan, &[]).expect("create")[0];
+    let opened = stack.open(provider, Delta::READ).expect("open");
+    let mut channel = stack.channel(1).expect("a channel");
+    let wake = channel.wake_fd().expect("a descriptor");
+    let worker = std::thread::spawn(move || {
+        for bio in receiver {
+            let length = bio.length();
+            bio.complete(Ok(length));
+        }
+    });
+    for _ in 0..100 {
+        let draft = channel.bio().expect("a bio").read(0, Buffer::new(512));
+        channel.submit(&opened, draft);
+        while channel.poll() == 0 {
+            channel.sleep(None, |engines, timeout| {
+                assert!(engines.is_empty(), "nothing is with an engine");
+                let poll_in = rustix::event::PollFlags::IN;
+                let mut fds = [rustix::event::PollFd::new(&wake, poll_in)];
+                let zero = rustix::event::Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 0,
+                };
+                let at_once = timeout.map(|_| &zero);
+                rustix::event::poll(&mut fds, at_once).expect("poll");
+                if !fds[0].revents().is_empty() {
+                    let _ = rustix::io::read(&wake, &mut [0; 8]);
+                }
+            });
+        }
+        let finished = channel.finished().expect("one");
+        assert_eq!(finished.result(), Ok(512));
+        channel.recycle(finished);
+    }
+    drop((channel, opened, stack));
+    worker.join().expect("the worker");
+}

@@ -34,6 +34,7 @@ use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::open::EngineError;
 use crate::queue::Queue;
 use entry::Target;
+pub(crate) use setup::poll_ring;
 
 /// Completions taken from the ring at a time.
 const BATCH: usize = 32;

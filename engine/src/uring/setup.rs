@@ -26,6 +26,24 @@ const REQUIRED: [(u8, &str); 7] = [
     (opcode::AsyncCancel::CODE, "cancel"),
 ];
 
+/// A ring for polls only, as the reactor waits with.
+pub(crate) fn poll_ring(entries: u32) -> Result<IoUring, EngineError> {
+    let ring = build(entries).map_err(refused)?;
+    let parameters = ring.params();
+    // Linux 5.13 has polls that stay; the nearest thing that a kernel says of itself is this.
+    if parameters.is_feature_ext_arg()
+        && parameters.is_feature_nodrop()
+        && parameters.is_feature_skip_cqe_on_success()
+    {
+        return Ok(ring);
+    }
+    Err(EngineError::Refused {
+        engine: "io_uring",
+        reason: "this kernel's io_uring is too old to wait with (Linux 5.17 has all)".into(),
+        source: io::ErrorKind::Unsupported.into(),
+    })
+}
+
 /// A ring that can do all that the engine needs, and whether it has a table of files.
 pub(super) fn ring(entries: u32) -> Result<(IoUring, bool), EngineError> {
     let ring = build(entries).map_err(refused)?;

@@ -184,22 +184,49 @@ impl<H: Handle> Mailbox<H> {
                 timeout.map(|t| t.saturating_sub(Duration::from_nanos(spin_ns)))
             }
         };
-        let empty = ptr::null_mut();
-        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-        if self
-            .head
-            .compare_exchange(empty, parked(), success, failure)
-            .is_err()
-        {
-            return Ok(());
+        match self.fall_asleep() {
+            Some(_asleep) => self.signal.wait(fds, timeout),
+            None => Ok(()),
         }
-        let waited = self.signal.wait(fds, timeout);
-        // Fails when there was a post, whose chain stays for `take`. Its poster may set the signal
-        // only now; the next park then returns at once, once.
-        let _ = self
+    }
+
+    /// Says that the owner is about to sleep on [`Mailbox::wake_fd`] by means of its own, with
+    /// which it waits for other things, too: from now on a post writes to that descriptor. `None`:
+    /// something waits to be taken, and it must not sleep. For the owner only.
+    ///
+    /// A post or a nudge that came before, or comes while the guard lives, makes the descriptor
+    /// readable. The guard does not read it: watch it for edges, each of which is a wake-up.
+    #[must_use]
+    pub fn fall_asleep(&self) -> Option<Asleep<'_, H>> {
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let empty = ptr::null_mut();
+        let told = self
             .head
-            .compare_exchange(parked(), empty, success, failure);
-        waited
+            .compare_exchange(empty, parked(), success, failure);
+        told.is_ok().then_some(Asleep { mailbox: self })
+    }
+
+    /// The descriptor (eventfd(2)) through which the sleeping owner is woken. It is the same for
+    /// the whole life of the mailbox.
+    #[cfg(not(any(loom, miri)))]
+    #[must_use]
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.signal.fd()
+    }
+}
+
+/// The owner of a mailbox sleeps; dropping this wakes it up.
+pub struct Asleep<'a, H: Handle> {
+    mailbox: &'a Mailbox<H>,
+}
+
+impl<H: Handle> Drop for Asleep<'_, H> {
+    fn drop(&mut self) {
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        // Fails when there was a post, whose chain stays for `take`. Its poster may set the signal
+        // only now; the next sleep then ends at once, once.
+        let head = &self.mailbox.head;
+        let _ = head.compare_exchange(parked(), ptr::null_mut(), success, failure);
     }
 }
 

@@ -27,6 +27,11 @@ mod kernel {
             Ok(Signal { fd })
         }
 
+        /// The descriptor that is readable once set.
+        pub fn fd(&self) -> BorrowedFd<'_> {
+            self.fd.as_fd()
+        }
+
         /// Wakes the waiter, or lets the next wait return at once.
         pub fn set(&self) {
             // It fails only with EAGAIN when the counter is full: then it is set already.

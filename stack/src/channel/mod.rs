@@ -16,6 +16,9 @@ use crate::park;
 use crate::snapshot::Snapshot;
 use crate::stack::Shared;
 use crate::statistics::{self, new_block};
+use std::os::fd::BorrowedFd;
+#[cfg(not(any(loom, miri)))]
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_machine::clock;
@@ -253,6 +256,31 @@ impl Channel {
             }
             park::park(&self.cx, deadline_ns);
         }
+    }
+
+    /// Sleeps, for a thread that has more to wait for than this channel: `with` gets the
+    /// descriptors of engines that have something in flight, and how long it may take at most
+    /// (nothing, when there is something to do already), and waits for these, for
+    /// [`Channel::wake_fd`], and for whatever else the thread waits for. [`Channel::poll`] then
+    /// looks what has come.
+    pub fn sleep(
+        &mut self,
+        timeout: Option<Duration>,
+        with: impl FnOnce(&[BorrowedFd<'_>], Option<Duration>),
+    ) {
+        let to_do = self.finished_count > 0 || !self.cx.ready.is_empty();
+        let timeout = if to_do { Some(Duration::ZERO) } else { timeout };
+        park::sleep(&self.cx, timeout, with);
+    }
+
+    /// A descriptor of its own for the eventfd by which other threads wake this channel's. Watch
+    /// it for edges: nobody reads it. It may outlive the channel.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    #[cfg(not(any(loom, miri)))]
+    pub fn wake_fd(&self) -> std::io::Result<OwnedFd> {
+        self.cx.home.mailbox.wake_fd().try_clone_to_owned()
     }
 
     /// Cancels a bio if that is still possible: one that waits comes home with ECANCELED; one
