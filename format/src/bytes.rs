@@ -41,6 +41,10 @@ pub(crate) fn u32_be(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(array(bytes, at))
 }
 
+pub(crate) fn u64_be(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(array(bytes, at))
+}
+
 /// Writes `value` at offset `at`.
 pub(crate) fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     if let Some(place) = bytes

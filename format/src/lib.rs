@@ -1,9 +1,9 @@
-//! On-disk layouts as pure functions between bytes and structs.
+//! On-disk layouts, and messages of protocols, as pure functions between bytes and structs.
 //!
 //! Every module holds one format: `mbr` and `ebr` (the PC partition table and
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
 //! (the Apple partition map); `diskstats` is a text of the kernel, `raidtest`
-//! the request files of that benchmark. Decoders take the bytes of whole
+//! the request files of that benchmark; `wire` holds protocols. Decoders take the bytes of whole
 //! sectors, or of the file, and answer with a struct or with an error
 //! that names the place, what was found and what was expected; they never
 //! panic and never allocate more than a bound that each module states.
@@ -23,5 +23,6 @@ pub mod mbr;
 mod media;
 pub mod plan;
 pub mod raidtest;
+pub mod wire;
 
 pub use media::{Media, SectorRead, SectorWrite};

@@ -7,7 +7,7 @@
 //! them too.
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, apm, bsd, diskstats, ebr, gpt, mbr, raidtest};
+use ugeom_format::{Media, apm, bsd, diskstats, ebr, gpt, mbr, raidtest, wire};
 
 /// Sector 0.
 pub fn mbr(data: &[u8]) {
@@ -62,6 +62,50 @@ pub fn raidtest(data: &[u8]) {
     let processes = 1 + usize::from(choice / 16);
     let shares = (0..processes).map(|index| raidtest::share(&requests, processes, index).len());
     assert_eq!(shares.sum::<usize>(), requests.len());
+}
+
+/// Each message of the protocol in turn. What is understood is written again as it was.
+pub fn nbd(data: &[u8]) {
+    use wire::nbd;
+    if let Ok(header) = nbd::OptionHeader::decode(data) {
+        assert_eq!(header.encode()[..], *data);
+    }
+    if let Ok(header) = nbd::OptionReplyHeader::decode(data) {
+        assert_eq!(header.encode()[..], *data);
+    }
+    if let Ok(greeting) = nbd::Greeting::decode(data) {
+        assert_eq!(greeting.encode()[..], *data);
+    }
+    if let Ok(request) = nbd::InfoRequest::decode(data) {
+        assert_eq!(request.encode(), data);
+    }
+    if let Ok(request) = nbd::MetaRequest::decode(data) {
+        assert_eq!(request.encode(), data);
+    }
+    if let Ok(listed) = nbd::Listed::decode(data) {
+        assert_eq!(listed.encode(), data);
+    }
+    if let Ok(context) = nbd::MetaContext::decode(data) {
+        assert_eq!(context.encode(), data);
+    }
+    match nbd::Info::decode(data) {
+        Ok(nbd::Info::Other(_)) | Err(_) => {}
+        Ok(info) => assert_eq!(info.encode(), data),
+    }
+    if let Some(Ok(request)) = data.first_chunk().map(nbd::Request::decode) {
+        assert_eq!(request.encode(), data[..nbd::REQUEST_BYTES]);
+    }
+    if let Some(Ok(reply)) = data.first_chunk().map(nbd::SimpleReply::decode) {
+        assert_eq!(reply.encode(), data[..nbd::SIMPLE_REPLY_BYTES]);
+    }
+    if let Some(Ok(header)) = data.first_chunk().map(nbd::ChunkHeader::decode) {
+        assert_eq!(header.encode(), data[..nbd::CHUNK_HEADER_BYTES]);
+    }
+    if let Ok((context, stretches)) = nbd::decode_block_status(data) {
+        assert_eq!(nbd::encode_block_status(context, &stretches), data);
+    }
+    let _ = nbd::ErrorChunk::decode(data);
+    let _ = nbd::export_name(data);
 }
 
 /// Eight bytes of place and length, then the records, used in turn.

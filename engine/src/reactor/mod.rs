@@ -132,7 +132,7 @@ pub(crate) struct Watched {
 
 /// The ways to wait.
 enum Back {
-    Ring(ring::Ring),
+    Ring(Box<ring::Ring>),
     Epoll(epoll::Epoll),
 }
 
@@ -166,10 +166,10 @@ impl Reactor {
     /// of.
     pub fn open(waiting: Waiting) -> Result<Reactor, EngineError> {
         let back = match waiting {
-            Waiting::IoUring => Back::Ring(ring::Ring::open()?),
+            Waiting::IoUring => Back::Ring(Box::new(ring::Ring::open()?)),
             Waiting::Epoll => Back::Epoll(epoll::Epoll::open()?),
             Waiting::Auto => match ring::Ring::open() {
-                Ok(ring) => Back::Ring(ring),
+                Ok(ring) => Back::Ring(Box::new(ring)),
                 Err(_) => Back::Epoll(epoll::Epoll::open()?),
             },
         };

@@ -1,0 +1,4 @@
+//! Messages of protocols, as pure functions between bytes and structs. Like the layouts of disks
+//! they are bounded and never panic; whoever sends and receives them does the input and output.
+
+pub mod nbd;

@@ -1,0 +1,183 @@
+//! The handshake: greeting, headers of options and of their replies, the answer to EXPORT_NAME.
+
+use super::{Error, expect, handshake_flag, hint};
+use crate::bytes::{put, put_u32_be, take, u16_be, u32_be, u64_be};
+
+/// `NBDMAGIC`.
+const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
+/// `IHAVEOPT`: newstyle, and before each option.
+const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
+/// The handshake of before 2011, which this program does not speak.
+const OLD_MAGIC: u64 = 0x4202_8186_1253;
+/// Before each reply to an option.
+const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
+
+/// The size of a [`Greeting`], bytes.
+pub const GREETING_BYTES: usize = 18;
+/// The size of the client's flags, a 32-bit number, bytes.
+pub const CLIENT_FLAGS_BYTES: usize = 4;
+/// The size of an [`OptionHeader`], bytes.
+pub const OPTION_HEADER_BYTES: usize = 16;
+/// The size of an [`OptionReplyHeader`], bytes.
+pub const OPTION_REPLY_HEADER_BYTES: usize = 20;
+/// Zeroes behind an [`ExportReply`] unless both sides can do without, bytes.
+const PADDING_BYTES: usize = 124;
+
+/// The server's first message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// See [`super::handshake_flag`].
+    pub flags: u16,
+}
+
+impl Greeting {
+    /// The message.
+    #[must_use]
+    pub fn encode(self) -> [u8; GREETING_BYTES] {
+        let mut bytes = [0; GREETING_BYTES];
+        put(&mut bytes, 0, &INIT_MAGIC.to_be_bytes());
+        put(&mut bytes, 8, &OPTION_MAGIC.to_be_bytes());
+        put(&mut bytes, 16, &self.flags.to_be_bytes());
+        bytes
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The peer is no NBD server, or one that speaks the old handshake only.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let what = "a server's greeting";
+        expect(what, bytes, GREETING_BYTES)?;
+        magic(what, bytes, INIT_MAGIC, "")?;
+        let found = u64_be(bytes, 8);
+        let hint = if found == OLD_MAGIC {
+            " (a server with the oldstyle handshake, which has no names)"
+        } else {
+            ""
+        };
+        magic(what, &bytes[8..], OPTION_MAGIC, hint)?;
+        let flags = u16_be(bytes, 16);
+        Ok(Self { flags })
+    }
+
+    /// Whether options may follow each other.
+    #[must_use]
+    pub fn is_fixed(self) -> bool {
+        self.flags & handshake_flag::FIXED_NEWSTYLE != 0
+    }
+}
+
+/// What stands before the data of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionHeader {
+    /// See [`super::option`].
+    pub option: u32,
+    /// The length of the data that follows, bytes. Any 32-bit number.
+    pub length: u32,
+}
+
+impl OptionHeader {
+    /// The header.
+    #[must_use]
+    pub fn encode(self) -> [u8; OPTION_HEADER_BYTES] {
+        let mut bytes = [0; OPTION_HEADER_BYTES];
+        put(&mut bytes, 0, &OPTION_MAGIC.to_be_bytes());
+        put_u32_be(&mut bytes, 8, self.option);
+        put_u32_be(&mut bytes, 12, self.length);
+        bytes
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The magic number is another, as of a client that speaks TLS or HTTP.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let what = "an option";
+        expect(what, bytes, OPTION_HEADER_BYTES)?;
+        magic(what, bytes, OPTION_MAGIC, hint(bytes))?;
+        Ok(Self {
+            option: u32_be(bytes, 8),
+            length: u32_be(bytes, 12),
+        })
+    }
+}
+
+/// What stands before the data of a reply to an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionReplyHeader {
+    /// The option that is answered.
+    pub option: u32,
+    /// See [`super::option_reply`].
+    pub reply: u32,
+    /// The length of the data that follows, bytes.
+    pub length: u32,
+}
+
+impl OptionReplyHeader {
+    /// The header.
+    #[must_use]
+    pub fn encode(self) -> [u8; OPTION_REPLY_HEADER_BYTES] {
+        let mut bytes = [0; OPTION_REPLY_HEADER_BYTES];
+        put(&mut bytes, 0, &REPLY_MAGIC.to_be_bytes());
+        put_u32_be(&mut bytes, 8, self.option);
+        put_u32_be(&mut bytes, 12, self.reply);
+        put_u32_be(&mut bytes, 16, self.length);
+        bytes
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The magic number is another.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let what = "a reply to an option";
+        expect(what, bytes, OPTION_REPLY_HEADER_BYTES)?;
+        magic(what, bytes, REPLY_MAGIC, "")?;
+        Ok(Self {
+            option: u32_be(bytes, 8),
+            reply: u32_be(bytes, 12),
+            length: u32_be(bytes, 16),
+        })
+    }
+
+    /// Whether the option was refused.
+    #[must_use]
+    pub fn is_error(self) -> bool {
+        self.reply & super::option_reply::ERROR != 0
+    }
+}
+
+/// The answer to EXPORT_NAME, which ends the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportReply {
+    /// The size of the export, bytes.
+    pub size_bytes: u64,
+    /// See [`super::export_flag`].
+    pub flags: u16,
+}
+
+impl ExportReply {
+    /// The message; `no_zeroes` when both sides have that flag.
+    #[must_use]
+    pub fn encode(self, no_zeroes: bool) -> Vec<u8> {
+        let mut bytes = self.size_bytes.to_be_bytes().to_vec();
+        bytes.extend(self.flags.to_be_bytes());
+        if !no_zeroes {
+            bytes.extend([0; PADDING_BYTES]);
+        }
+        bytes
+    }
+}
+
+fn magic(what: &'static str, bytes: &[u8], expected: u64, hint: &'static str) -> Result<(), Error> {
+    let found = u64::from_be_bytes(take(bytes, 0));
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Magic {
+        what,
+        found,
+        expected,
+        hint,
+    })
+}
