@@ -45,12 +45,19 @@ proptest! {
 
     #[test]
     fn a_message_of_nbd(bytes in disk(200)) {
-        targets::nbd(&bytes);
-        for magic in [&b"IHAVEOPT"[..], b"NBDMAGICIHAVEOPT", &[0, 3, 0xe8, 0x89, 4, 0x55, 0x65, 0xa9],
-            &[0x25, 0x60, 0x95, 0x13], &[0x67, 0x44, 0x66, 0x98], &[0x66, 0x8e, 0x33, 0xef]] {
+        targets::wire_nbd(&bytes);
+        let magics = [
+            &b"IHAVEOPT"[..],
+            b"NBDMAGICIHAVEOPT",
+            &[0, 3, 0xe8, 0x89, 4, 0x55, 0x65, 0xa9],
+            &[0x25, 0x60, 0x95, 0x13],
+            &[0x67, 0x44, 0x66, 0x98],
+            &[0x66, 0x8e, 0x33, 0xef],
+        ];
+        for magic in magics {
             for length in [12, 16, 18, 20, 200] {
                 let message = patched(bytes.clone(), &[(0, magic)]);
-                targets::nbd(&message[..message.len().min(length)]);
+                targets::wire_nbd(&message[..message.len().min(length)]);
             }
         }
     }

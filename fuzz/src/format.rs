@@ -65,7 +65,7 @@ pub fn raidtest(data: &[u8]) {
 }
 
 /// Each message of the protocol in turn. What is understood is written again as it was.
-pub fn nbd(data: &[u8]) {
+pub fn wire_nbd(data: &[u8]) {
     use wire::nbd;
     if let Ok(header) = nbd::OptionHeader::decode(data) {
         assert_eq!(header.encode()[..], *data);

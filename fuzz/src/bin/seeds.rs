@@ -73,8 +73,8 @@ fn main() -> io::Result<()> {
     let requests = [[0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0], [0; 16]].concat();
     write("raidtest", "two", &[&[9], &requests[..]].concat())?;
     let go = b"\0\0\0\x03md0\0\x01\0\x03";
-    write("nbd", "go", go)?;
-    write("nbd", "greeting", b"NBDMAGICIHAVEOPT\0\x03")?;
+    write("wire", "go", go)?;
+    write("wire", "greeting", b"NBDMAGICIHAVEOPT\0\x03")?;
     write("apm", "map", &map())?;
     write("diskstats", "linux-6", DISKSTATS)
 }

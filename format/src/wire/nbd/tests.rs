@@ -173,7 +173,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_message_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_a_message_or_an_error(
+        bytes in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
         let _ = Greeting::decode(&bytes);
         let _ = OptionHeader::decode(&bytes);
         let _ = OptionReplyHeader::decode(&bytes);

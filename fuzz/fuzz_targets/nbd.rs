@@ -1,4 +1,0 @@
-//! Fuzz target: see `nbd` in `src/format.rs`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::nbd(data));
