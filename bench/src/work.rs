@@ -206,6 +206,50 @@ fn whole_span(cell: &str, spans: Vec<Span>) -> Result<RunResult, BenchError> {
     Ok(RunResult::taking(last_ns.saturating_sub(first_ns)))
 }
 
+/// Computing by several threads that share nothing, each on a core of its own; they share the
+/// iterations. What it gains from another core is what the machine has to give.
+pub fn computing(name: &str, threads: u64) -> Cell<'static> {
+    let cell = name.to_owned();
+    let threads = threads.max(1);
+    let run = move |iterations: u64| {
+        let each = iterations / threads;
+        let start = Start::new(threads as usize, Cores::OneEach);
+        let together = |index: usize| {
+            let before = start.wait(index);
+            let start_ns = clock::now_ns();
+            let mut state = 0x9e37_79b9_7f4a_7c15 ^ index as u64;
+            for _ in 0..each {
+                // A chain in registers, about as long as a request.
+                for _ in 0..TURNS {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                }
+                black_box(state);
+            }
+            let end_ns = clock::now_ns();
+            // A thread that cannot be put back stays where it is: no figure is wrong for that.
+            let _ = before.map(|before| before.apply());
+            Ok((start_ns, end_ns))
+        };
+        let together = &together;
+        let spans = std::thread::scope(|scope| {
+            let others = 1..threads as usize;
+            let started: Vec<_> = others
+                .map(|index| scope.spawn(move || together(index)))
+                .collect();
+            let mut spans = vec![Ok(together(0))];
+            spans.extend(started.into_iter().map(std::thread::ScopedJoinHandle::join));
+            spans
+        });
+        whole_span(&cell, spans)
+    };
+    Cell::new(name, run).in_steps_of(threads)
+}
+
+/// Turns of an iteration of [`computing`].
+const TURNS: u32 = 16;
+
 /// No batch of requests takes longer than this, or something is lost.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(60);
 

@@ -6,7 +6,7 @@
 
 use super::knobs::{FINAL, Knob};
 use super::published::{RUNS, ministat};
-use super::subject::{AGAIN, Document, MIXED, Subject, TIMED, cell_name};
+use super::subject::{AGAIN, APART, Document, MIXED, Subject, TIMED, cell_name};
 use crate::figure::{Figure, Goal, Unit};
 use ugeom_measure::holm::holm;
 use ugeom_measure::interval::student_of;
@@ -172,6 +172,7 @@ fn compare(
 pub fn compute(document: &mut Document) {
     let rates = rates(document);
     let mut figures = goals(&rates, &document.subject);
+    figures.extend(why_not_linear(document, &rates));
     figures.extend(cell_rates(&rates));
     let judgement = judge(document);
     figures.extend(judgement.steps.iter().map(step_figure));
@@ -196,22 +197,49 @@ fn goals(rates: &Blocks, subject: &Subject) -> Vec<Figure> {
         let what = "one worker, every request timed";
         Figure::plain("timed", what, Unit::PerSecond, interval)
     }));
-    figures.extend(scaling(rates, subject.cores));
+    figures.extend(of_linear(rates, FINAL, subject.cores).map(|interval| {
+        let what = format!("{0} workers as a share of {0} times one", subject.cores);
+        let figure = Figure::plain("scaling", &what, Unit::Times, interval);
+        figure.with_goal(Goal::AtLeast(SCALING_GOAL))
+    }));
     figures
 }
 
 /// As many workers as cores against one, as a share of linear.
-fn scaling(rates: &Blocks, cores: u64) -> Option<Figure> {
-    let one = rates.position(&cell_name(FINAL, 1))?;
-    let all = rates.position(&cell_name(FINAL, cores))?;
+fn of_linear(rates: &Blocks, id: &str, cores: u64) -> Option<Interval> {
     if cores < 2 {
         return None;
     }
+    let one = rates.position(&cell_name(id, 1))?;
+    let all = rates.position(&cell_name(id, cores))?;
     let ratio = rates.typical_ratio(one, all, CONFIDENCE).ok()?;
-    let interval = ratio.interval.scaled(1.0 / cores as f64);
-    let what = format!("{cores} workers as a share of {cores} times one");
-    let figure = Figure::plain("scaling", &what, Unit::Times, interval);
-    Some(figure.with_goal(Goal::AtLeast(SCALING_GOAL)))
+    Some(ratio.interval.scaled(1.0 / cores as f64))
+}
+
+/// Where a share of linear is lost: to the machine, which gives as much to threads that share
+/// nothing; to waiting, when a request takes no more processor time with many workers; or to what
+/// the workers share.
+fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
+    let cores = document.subject.cores;
+    let machine = of_linear(rates, APART, cores).map(|interval| {
+        let what = format!("the same of {cores} threads that share nothing");
+        Figure::plain("scaling.machine", &what, Unit::Times, interval)
+    });
+    let cpu = document.cpu_blocks(|cpu| cpu.process_ns);
+    let position = |workers| cpu.position(&cell_name(FINAL, workers));
+    let by_cpu = position(1).zip(position(cores)).filter(|_| cores > 1);
+    let by_cpu = by_cpu.and_then(|(one, all)| {
+        // How much less of it a request takes with one worker.
+        let ratio = cpu.typical_ratio(all, one, CONFIDENCE).ok()?;
+        let what = format!("the same of {cores} workers by their processor time");
+        Some(Figure::plain(
+            "scaling.cpu",
+            &what,
+            Unit::Times,
+            ratio.interval,
+        ))
+    });
+    machine.into_iter().chain(by_cpu).collect()
 }
 
 fn cell_rates(rates: &Blocks) -> Vec<Figure> {

@@ -18,7 +18,7 @@ use crate::BenchError;
 use crate::harness::{self, Cell, Control, Meter, Settings};
 use crate::host::Host;
 use crate::load::{self, Job, Pattern, Request};
-use crate::work::Cores;
+use crate::work::{self, Cores};
 use knobs::Setting;
 use std::sync::Arc;
 use ugeom_classes::open_target;
@@ -153,6 +153,9 @@ fn matrix(
     if let Some((_, last)) = ladder.last() {
         let again = cell_name(subject::AGAIN, cores);
         cells.push(cell(&again, *last, cores, &reads)?);
+        for count in &judged {
+            cells.push(work::computing(&cell_name(subject::APART, *count), *count));
+        }
         let mixed = requests(seed, None)?;
         cells.push(cell(&cell_name(subject::MIXED, 1), *last, 1, &mixed)?);
         let name = cell_name(subject::TIMED, 1);

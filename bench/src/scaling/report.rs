@@ -4,7 +4,7 @@ use super::findings::{Against, Judgement, Step, judge, rate, rates};
 use super::knobs::{FINAL, Knob, POOLS_AWAY, REGISTRY_AWAY};
 use super::published::{JUDGED, Line, OVERALL, PROCESSES, ROWS, judged};
 use super::subject::Document;
-use crate::figure::{Unit, value};
+use crate::figure::{Figure, Unit, value};
 use crate::report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Table};
 use ugeom_measure::ministat::Difference;
 use ugeom_measure::{Blocks, Interval};
@@ -41,6 +41,7 @@ pub fn report(document: &Document) -> Page {
     steps(&mut page, document, &rates, &judgement);
     taken_away(&mut page, document, &judgement);
     page.goals(&document.figures);
+    page.list(shares(document));
     published(&mut page);
     limits(&mut page, document);
     page
@@ -74,6 +75,22 @@ fn answer(document: &Document, rates: &Blocks, judgement: &Judgement) -> String 
         ));
     }
     text + "."
+}
+
+/// What of the share of linear is the machine's, and what the workers'.
+fn shares(document: &Document) -> Option<String> {
+    let amount = |id: &str| document.figure(id).map(Figure::amount);
+    let (workers, machine) = (amount("scaling")?, amount("scaling.machine")?);
+    let by_cpu = amount("scaling.cpu").map_or(String::new(), |cpu| {
+        format!(
+            " By processor time, which leaves out waiting for a core, the workers reach {cpu}; \
+             what they share costs the rest."
+        )
+    });
+    Some(format!(
+        "Of linear the workers reach {workers}, threads that share nothing reach {machine} on this \
+         machine.{by_cpu}"
+    ))
 }
 
 /// The name of a column: workers that must share a core are said to.

@@ -41,5 +41,7 @@ pub fn cell_name(id: &str, workers: u64) -> String {
 pub const AGAIN: &str = "again";
 /// See [`AGAIN`].
 pub const MIXED: &str = "half writes";
+/// Threads that compute and share nothing: how well this machine itself divides work.
+pub const APART: &str = "sharing nothing";
 /// See [`AGAIN`].
 pub const TIMED: &str = "timed";

@@ -3,7 +3,7 @@
 use super::findings::Against;
 use super::knobs::{FINAL, POOLS_AWAY, REGISTRY_AWAY};
 use super::*;
-use crate::harness::{Ended, Machine, Measured, Progress, Round, Sample, Shortened};
+use crate::harness::{CpuTimes, Ended, Machine, Measured, Progress, Round, Sample, Shortened};
 use std::sync::atomic::AtomicBool;
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
@@ -11,13 +11,18 @@ fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
     let (cells, subject) = matrix(&Options::default(), 2, 7).unwrap();
     let names: Vec<String> = cells.iter().map(|cell| cell.name.clone()).collect();
     let mut random = fastrand::Rng::with_seed(1);
-    let rounds = (0..12).map(|_| {
+    let rounds = (0..12_u64).map(|round| {
         let sample = |name: &String| {
             let (row, workers) = name.rsplit_once('/').unwrap();
-            let rate = rate(row, workers.parse().unwrap());
+            let workers: u64 = workers.parse().unwrap();
+            let rate = rate(row, workers);
             Sample {
                 iterations: 1_000_000,
                 wall_ns: (1e15 / rate * (0.99 + 0.02 * random.f64())) as u64,
+                cpu: CpuTimes {
+                    process_ns: (1e15 / doubling(row, 1)) as u64 + round * 1000 * workers,
+                    ..CpuTimes::default()
+                },
                 ..Sample::default()
             }
         };
@@ -70,7 +75,7 @@ fn every_row_is_measured_in_every_column_and_each_knob_is_taken_away() {
     let (cells, subject) = matrix(&options, 2, 7).unwrap();
     assert_eq!(subject.workers, [1, 2, 3, 8]);
     let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
-    assert_eq!(names.len(), (5 + 2) * 4 + 6 * 2 + 3);
+    assert_eq!(names.len(), (5 + 2) * 4 + 6 * 2 + 3 + 2);
     for name in [
         "statistics on/8",
         "per-core pools/3",
@@ -121,6 +126,24 @@ fn goals_are_judged_with_as_many_workers_as_cores() {
     assert!(figure.interval.contains(0.75), "{figure:?}");
     assert_eq!(figure.reached().unwrap().word(), "MISSED");
     assert!(document.noise.is_some());
+}
+
+#[test]
+fn what_the_machine_does_not_give_is_told_from_what_workers_lose() {
+    let document = made_up(|row, workers| match (row, workers) {
+        ("sharing nothing", 2) => 0.9 * doubling(row, workers),
+        _ => doubling(row, workers),
+    });
+    let machine = document.figure("scaling.machine").unwrap();
+    assert!(machine.interval.contains(0.9), "{machine:?}");
+    let by_cpu = document.figure("scaling.cpu").unwrap();
+    // Twice the rate in the same time is the same time on a processor, with two of them.
+    assert!(by_cpu.interval.contains(1.0), "{by_cpu:?}");
+    let text = report(&document).to_text(100);
+    assert!(
+        text.contains("threads that share nothing reach 0.90 x"),
+        "{text}"
+    );
 }
 
 #[test]
