@@ -161,7 +161,11 @@ fn no_limit_is_drawn_where_none_is_claimed() {
     // Every second size takes three times as long: no model of two limits describes that.
     for round in &mut poor.processes[0].rounds {
         for (index, sample) in round.samples.iter_mut().enumerate() {
-            if good.subject.cells[index].block_bytes.trailing_zeros() % 2 == 0 {
+            if good.subject.cells[index]
+                .block_bytes
+                .trailing_zeros()
+                .is_multiple_of(2)
+            {
                 sample.wall_ns *= 3;
             }
         }
