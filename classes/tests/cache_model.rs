@@ -173,7 +173,9 @@ fn replaces_safely<I: Index>() {
                 let mut bytes = [0; 4096];
                 for _ in 0..30_000 {
                     let block = random.u64(0..BLOCKS);
-                    match store.read(block, |slot| store.copyout(slot, 0, &mut bytes)) {
+                    match store.read(block, 0, bytes.len(), |slot| {
+                        store.copyout(slot, 0, &mut bytes)
+                    }) {
                         Outcome::Hit => {
                             assert_eq!(bytes[..], block.to_le_bytes().repeat(512)[..]);
                         }
@@ -259,7 +261,7 @@ fn it_hits_at_least_as_often_as_lru() {
         let store: Store<Hash> = Store::new(ROOM as u32, 4096).expect("memory");
         let mut hits = 0;
         for block in &trace {
-            if store.read(*block, |_| ()) == Outcome::Hit {
+            if store.read(*block, 0, 0, |_| ()) == Outcome::Hit {
                 hits += 1;
             } else if let Buffer::New(slot) = store.getnewbuf(*block) {
                 store.publish(*block, slot);

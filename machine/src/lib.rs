@@ -4,6 +4,7 @@ pub mod allocations;
 pub mod block_device;
 pub mod buffer;
 pub mod clock;
+pub mod copy;
 pub mod cpu;
 pub mod direct;
 pub mod interrupt;

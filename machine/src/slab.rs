@@ -7,6 +7,7 @@
 //! and whether a copy was torn is for the owner to know, as with [`crate::region::Region`].
 
 use crate::buffer::{IoMemory, Segment};
+use crate::copy;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Slab {
         }
     }
 
-    /// Copies from a place in a block into `into`.
+    /// Copies from a place in a block into `into`, faster after [`Slab::expect`].
     ///
     /// # Panics
     /// When the range leaves the block.
@@ -95,6 +96,26 @@ impl Slab {
         // caller then gets any mixture of bytes. They are plain bytes, to which every value is
         // allowed, each is loaded once by this copy, and nothing in a block holds an address; the
         // caller throws them away when his version of the block says that it changed.
+        unsafe { copy::copy_asked(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Asks the processor for the beginning of a range of a block that will be copied out soon.
+    ///
+    /// # Panics
+    /// When the range leaves the block.
+    #[inline]
+    pub fn expect(&self, block: u32, within: usize, len: usize) {
+        copy::ask(self.at(block, within, len), len);
+    }
+
+    /// The same with nothing but memcpy(3): what copies are held against when they are measured.
+    ///
+    /// # Panics
+    /// When the range leaves the block.
+    #[inline]
+    pub fn copy_out_plain(&self, block: u32, within: usize, into: &mut [u8]) {
+        let from = self.at(block, within, into.len());
+        // SAFETY: as in `copy_out`.
         unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 

@@ -9,6 +9,7 @@ use ugeom_classes::cache::Cache;
 use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::index::splay::Splay;
 use ugeom_classes::cache::index::{Found, Index};
+use ugeom_classes::cache::store::Outcome;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::mapping::Mapping;
 use ugeom_stack::{Channel, Delta, Geom, Opened, Plan, ProviderId, ProviderPlan, Stack};
@@ -91,16 +92,34 @@ pub fn reader<'a, I: Index>(warm: &Warm<I>, size: usize, order: &'a [u32]) -> Wo
     })
 }
 
-/// Work that copies from one page after the other.
-fn bare<'a, I: Index>(warm: &'a Warm<I>, size: usize, pages: &'a [(u32, usize)]) -> Work<'a> {
-    let (slab, mut buffer, mut at) = (warm.cache.store().slab(), vec![1; size], 0);
+/// Work that copies from one page after the other with `copy`.
+fn bare<'a>(
+    size: usize,
+    pages: &'a [(u32, usize)],
+    copy: impl Fn(u32, usize, &mut [u8]) + 'a,
+) -> Work<'a> {
+    let (mut buffer, mut at) = (vec![1; size], 0);
     Box::new(move |count| {
         for _ in 0..count {
             let (slot, within) = pages[at];
-            slab.copy_out(slot, within, &mut buffer);
+            copy(slot, within, &mut buffer);
             std::hint::black_box(&buffer);
             at = (at + 1) % pages.len();
         }
+    })
+}
+
+/// Work that reads from the store, without requests: lookup, copyout, the version once more, marks.
+fn without_requests<'a, I: Index>(warm: &'a Warm<I>, size: usize, order: &'a [u32]) -> Work<'a> {
+    let store = warm.cache.store();
+    let block_bytes = store.slab().block_bytes() as u64;
+    copies(size, order, move |place, into| {
+        let offset = place * into.len() as u64;
+        let within = (offset % block_bytes) as usize;
+        let outcome = store.read(offset / block_bytes, within, into.len(), |slot| {
+            store.copyout(slot, within, into);
+        });
+        assert_eq!(outcome, Outcome::Hit);
     })
 }
 
@@ -141,11 +160,25 @@ pub fn run() {
         );
         let pages = warm.pages(size, &order);
         let bytes = size as u64;
+        let slab = warm.cache.store().slab();
         let measured = measure(
             vec![
                 ("cache, hash", reader(&warm, size, &order)),
                 ("cache, splay", reader(&splay, size, &order)),
-                ("memcpy, the same pages", bare(&warm, size, &pages)),
+                (
+                    "memcpy, the same pages",
+                    bare(size, &pages, |slot, within, into| {
+                        slab.copy_out_plain(slot, within, into)
+                    }),
+                ),
+                (
+                    "copyout, the same pages",
+                    bare(size, &pages, |slot, within, into| {
+                        slab.expect(slot, within, into.len());
+                        slab.copy_out(slot, within, into)
+                    }),
+                ),
+                ("without requests", without_requests(&warm, size, &order)),
                 (
                     "pread",
                     copies(size, &order, |place, into| {
@@ -172,5 +205,7 @@ pub fn run() {
         measured.ratio("pread", "cache, hash", pread);
         measured.ratio("mmap and copy", "cache, hash", "at least 1.0");
         measured.ratio("cache, splay", "cache, hash", "none");
+        measured.ratio("copyout, the same pages", "memcpy, the same pages", "none");
+        measured.ratio("cache, hash", "copyout, the same pages", "none");
     }
 }

@@ -15,7 +15,7 @@ pub struct Ours(Store<Hash>);
 
 impl Policy for Ours {
     fn access(&mut self, key: u64) -> bool {
-        if self.0.read(key, |_| ()) == Outcome::Hit {
+        if self.0.read(key, 0, 0, |_| ()) == Outcome::Hit {
             return true;
         }
         if let Buffer::New(slot) = self.0.getnewbuf(key) {

@@ -28,7 +28,7 @@ pub(super) fn start<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &m
     let (block, within) = cache.place(offset);
     if within + length <= cache.block_bytes {
         let store = &cache.store;
-        let outcome = store.read(block, |slot| {
+        let outcome = store.read(block, within as usize, length as usize, |slot| {
             request.fill(|at, piece| store.copyout(slot, (within + at) as usize, piece));
         });
         if outcome == Outcome::Hit {
@@ -89,7 +89,7 @@ fn go_on<I: Index>(
     while done_bytes < request.length() {
         let (block, within) = cache.place(request.offset() + done_bytes);
         let wanted = (cache.block_bytes - within).min(request.length() - done_bytes);
-        let outcome = store.read(block, |slot| {
+        let outcome = store.read(block, within as usize, wanted as usize, |slot| {
             fill(
                 &mut request,
                 done_bytes..done_bytes + wanted,

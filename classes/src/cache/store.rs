@@ -21,9 +21,11 @@ use super::counts::{Count, Lanes};
 use super::index::{Entry, Found, Index, spread};
 use super::policy::{Buffers, S3Fifo, Tenure};
 use super::writers::Writers;
+use std::hint::black_box;
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ugeom_machine::prefetch::prefetch;
 use ugeom_machine::slab::Slab;
 
 /// A shard has at least so many buffers, so that its queues mean something.
@@ -34,6 +36,13 @@ const SHARDS_MAX: u32 = 64;
 const VACANT: u64 = u64::MAX;
 /// The most marks that a buffer can have.
 const MARKS_MAX: u8 = 3;
+/// The key of a buffer that was never used.
+const NEVER: u64 = VACANT - 1;
+/// While at most one buffer in so many holds another block than that of its own number, reads
+/// guess that each does.
+const STRAYS_SHARE: u32 = 16;
+/// No buffer.
+const NO_GUESS: u32 = u32::MAX;
 /// How often a hit is tried again when the block changes meanwhile.
 const TRIES: usize = 8;
 
@@ -80,8 +89,10 @@ pub struct Store<I: Index> {
     /// gets lost between two of them is no loss, and a hit needs no locked instruction, which
     /// would wait until the bytes that it has just copied are stored.
     marks: Box<[AtomicU8]>,
-    /// Buffers that were never used begin here.
+    /// Buffers below this number may never have been used.
     fresh: AtomicU32,
+    /// How often a block came into another buffer than that of its own number.
+    strays: AtomicU32,
     /// What happened.
     pub lanes: Lanes,
     /// The writes below.
@@ -108,9 +119,10 @@ impl<I: Index> Store<I> {
             slab: Slab::new(buffers, block_bytes)?,
             index: I::new(buffers, shard_bits)?,
             shards: (0..shards).map(shard).collect(),
-            keys: (0..buffers).map(|_| AtomicU64::new(VACANT)).collect(),
+            keys: (0..buffers).map(|_| AtomicU64::new(NEVER)).collect(),
             marks: (0..buffers).map(|_| AtomicU8::new(0)).collect(),
-            fresh: AtomicU32::new(0),
+            fresh: AtomicU32::new(buffers),
+            strays: AtomicU32::new(0),
             lanes: Lanes::new(),
             writers: Writers::default(),
         })
@@ -140,19 +152,56 @@ impl<I: Index> Store<I> {
         self.slab.copy_out(slot, within, into);
     }
 
-    /// Reads a block: lookup, then `copy` from the buffer that it names, again if the block
-    /// changed meanwhile. Nothing is counted.
+    /// The buffer that probably holds a block, if it is there: that of its own number, as long as
+    /// the cache has room for all that is read.
     #[inline]
-    pub fn read(&self, block: u64, mut copy: impl FnMut(u32)) -> Outcome {
+    fn guess(&self, block: u64) -> u32 {
+        let buffers = self.slab.blocks();
+        let orderly = self.strays.load(Ordering::Relaxed) <= buffers / STRAYS_SHARE;
+        if orderly && block < u64::from(buffers) {
+            block as u32
+        } else {
+            NO_GUESS
+        }
+    }
+
+    /// Reads `length` bytes at `within` of a block: lookup, then `copy` from the buffer that it
+    /// names, again if the block changed meanwhile. Nothing is counted.
+    ///
+    /// A lookup waits for memory, and so does the copy. Where the buffer can be guessed, its memory
+    /// is asked for before the lookup, and the processor, which takes the guess for right until it
+    /// knows, begins to copy meanwhile.
+    #[inline]
+    pub fn read(
+        &self,
+        block: u64,
+        within: usize,
+        length: usize,
+        mut copy: impl FnMut(u32),
+    ) -> Outcome {
+        let guess = self.guess(block);
+        if guess != NO_GUESS {
+            self.index.prefetch(block);
+            self.slab.expect(guess, within, length);
+        }
         for _ in 0..TRIES {
             match self.lookup(block) {
                 Found::Absent => return Outcome::Absent,
                 Found::Changing => return Outcome::Busy,
                 Found::At(_, entry) if entry.busy => return Outcome::Busy,
                 Found::At(place, entry) => {
-                    copy(entry.slot);
+                    let slot = if entry.slot == guess {
+                        // Not what the index says, for which the processor would wait: the
+                        // compiler is not to know that both are the same.
+                        black_box(guess)
+                    } else {
+                        self.slab.expect(entry.slot, within, length);
+                        entry.slot
+                    };
+                    prefetch(&self.marks[slot as usize]);
+                    copy(slot);
                     if self.index.unchanged(place) {
-                        self.mark(block, entry.slot);
+                        self.mark(block, slot);
                         return Outcome::Hit;
                     }
                 }
@@ -180,7 +229,7 @@ impl<I: Index> Store<I> {
         if !matches!(self.index.find(block), Found::Absent) {
             return Buffer::Present;
         }
-        let Some(slot) = self.take(&mut queues) else {
+        let Some(slot) = self.take(&mut queues, block) else {
             return Buffer::Full;
         };
         if !self.index.insert(block, slot) {
@@ -195,19 +244,50 @@ impl<I: Index> Store<I> {
         Buffer::New(slot)
     }
 
-    /// A buffer that nobody needs, out of the queues.
-    fn take(&self, queues: &mut Queues) -> Option<u32> {
-        if let Some(slot) = queues.free.pop() {
+    /// A buffer for a block: one that was never used, or that nobody needs, out of the queues.
+    fn take(&self, queues: &mut Queues, block: u64) -> Option<u32> {
+        let unused = self.unused(block).or_else(|| queues.free.pop());
+        let slot = unused.or_else(|| self.evict(queues))?;
+        if u64::from(slot) != block {
+            // It only ever grows to where it is looked at.
+            let strays = self.strays.load(Ordering::Relaxed);
+            if strays <= self.slab.blocks() / STRAYS_SHARE {
+                self.strays.store(strays + 1, Ordering::Relaxed);
+            }
+        }
+        Some(slot)
+    }
+
+    /// A buffer that was never used: that of the block's own number, or the last one that is left,
+    /// so that the low numbers stay free for the blocks that have them.
+    fn unused(&self, block: u64) -> Option<u32> {
+        let take = |slot: u32| {
+            let key = &self.keys[slot as usize];
+            let taken = key.compare_exchange(NEVER, VACANT, Ordering::Relaxed, Ordering::Relaxed);
+            taken.is_ok().then_some(slot)
+        };
+        if self.fresh.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        if block < u64::from(self.slab.blocks())
+            && let Some(slot) = take(block as u32)
+        {
             return Some(slot);
         }
-        let buffers = self.slab.blocks();
-        let more = |fresh: u32| (fresh < buffers).then_some(fresh + 1);
-        let fresh = self
+        let less = |fresh: u32| fresh.checked_sub(1);
+        while let Ok(before) = self
             .fresh
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        if let Ok(slot) = fresh {
-            return Some(slot);
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, less)
+        {
+            if let Some(slot) = take(before - 1) {
+                return Some(slot);
+            }
         }
+        None
+    }
+
+    /// The buffer that the policy gives up, without its block.
+    fn evict(&self, queues: &mut Queues) -> Option<u32> {
         let slot = queues.policy.victim(&mut View(self))?;
         let key = &self.keys[slot as usize];
         let block = key.swap(VACANT, Ordering::Relaxed);
@@ -287,7 +367,7 @@ impl<I: Index> Store<I> {
         }
         for key in &self.keys {
             let block = key.load(Ordering::Relaxed);
-            if (first..=last).contains(&block) && block != VACANT {
+            if (first..=last).contains(&block) && block < NEVER {
                 with(block);
             }
         }
@@ -320,7 +400,7 @@ impl<I: Index> Store<I> {
                 }
             }
             Found::Absent if whole => {
-                let Some(slot) = self.take(&mut queues) else {
+                let Some(slot) = self.take(&mut queues, block) else {
                     return;
                 };
                 if self.slab.copy_in(slot, within, piece) && self.index.insert(block, slot) {

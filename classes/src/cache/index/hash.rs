@@ -121,18 +121,25 @@ impl Hash {
         let line = self.line(number);
         let head = line.head.load(Ordering::Acquire);
         let identity = self.identity();
+        // All entries are compared, without a branch for each: which of them it is cannot be
+        // predicted, and a wrong prediction costs more than all comparisons.
+        let mut equal = 0_u32;
         for (at, entry) in line.entries.iter().enumerate() {
             let word = entry.load(Ordering::Acquire);
-            if word & identity == wanted {
-                return Some(Place {
-                    line: number as u32,
-                    entry: at as u32,
-                    head,
-                    word,
-                });
-            }
+            equal |= u32::from(word & identity == wanted) << at;
         }
-        None
+        if equal == 0 {
+            return None;
+        }
+        let entry = equal.trailing_zeros();
+        // It may have changed since it was compared; the version tells.
+        let word = line.entries[entry as usize].load(Ordering::Acquire);
+        Some(Place {
+            line: number as u32,
+            entry,
+            head,
+            word,
+        })
     }
 
     /// Searches the home line, and its neighbours as far as its entries reach.
