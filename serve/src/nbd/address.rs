@@ -1,0 +1,289 @@
+//! Where a server listens: a Unix socket, or a TCP port.
+
+use super::error::ServeError;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The longest path of a Unix socket, bytes: what `sockaddr_un` has room for (unix(7)).
+const PATH_BYTES_MAX: usize = 107;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket of that path.
+    Unix(PathBuf),
+    /// A TCP port; 0 for one that is free.
+    Tcp {
+        /// A name or number of this machine.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = ServeError;
+
+    fn from_str(text: &str) -> Result<Self, ServeError> {
+        let wrong = |problem: &str| ServeError::Address {
+            address: text.to_owned(),
+            problem: problem.to_owned(),
+        };
+        if let Some(path) = text.strip_prefix("unix:") {
+            if path.is_empty() {
+                return Err(wrong("the path is missing"));
+            }
+            return Ok(Self::Unix(path.into()));
+        }
+        let Some(place) = text.strip_prefix("tcp:") else {
+            return Err(wrong("it is neither of a Unix socket nor of TCP"));
+        };
+        let Some((host, port)) = place.rsplit_once(':') else {
+            return Err(wrong("the port is missing"));
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if host.is_empty() {
+            return Err(wrong("the host is missing"));
+        }
+        let port = port
+            .parse()
+            .map_err(|_| wrong("a port is a number from 0 to 65535"))?;
+        let host = host.to_owned();
+        Ok(Self::Tcp { host, port })
+    }
+}
+
+/// A socket that is listened to. The file of a Unix socket is removed when it is dropped.
+pub(super) struct Listening {
+    pub socket: Socket,
+    /// How clients reach it.
+    pub uri: String,
+    remove: Option<PathBuf>,
+}
+
+/// The two kinds.
+pub(super) enum Socket {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(path) = &self.remove {
+            // Somebody else may have removed it already.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Address {
+    /// Listens.
+    pub(super) fn listen(&self) -> Result<Listening, ServeError> {
+        match self {
+            Self::Unix(path) => self.listen_unix(path),
+            Self::Tcp { host, port } => self.listen_tcp(host, *port),
+        }
+    }
+
+    fn failed(&self, problem: String, source: Option<io::Error>) -> ServeError {
+        ServeError::Listen {
+            address: self.to_string(),
+            problem,
+            source,
+        }
+    }
+
+    fn listen_unix(&self, path: &Path) -> Result<Listening, ServeError> {
+        let length = path.as_os_str().len();
+        if length > PATH_BYTES_MAX {
+            let problem = format!(
+                "the path has {length} bytes; a Unix socket's has at most {PATH_BYTES_MAX}"
+            );
+            return Err(self.failed(problem, None));
+        }
+        let listener = match UnixListener::bind(path) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                self.clear_stale(path)?;
+                UnixListener::bind(path)
+            }
+            bound => bound,
+        };
+        let listener = listener.map_err(|error| self.failed(error.to_string(), Some(error)))?;
+        self.unblocked(listener.set_nonblocking(true))?;
+        Ok(Listening {
+            socket: Socket::Unix(listener),
+            uri: format!("nbd+unix:///?socket={}", escaped(path)),
+            remove: Some(path.to_owned()),
+        })
+    }
+
+    /// Removes a socket that a server left behind which is gone. One that answers, and a file of
+    /// any other kind, is in use.
+    fn clear_stale(&self, path: &Path) -> Result<(), ServeError> {
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+        if !is_socket {
+            let problem = "a file is there already, and it is no socket".to_owned();
+            return Err(self.failed(problem, None));
+        }
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                let removed = fs::remove_file(path);
+                removed.map_err(|error| self.failed(error.to_string(), Some(error)))
+            }
+            _ => {
+                let problem = "the path is in use: another server listens to it".to_owned();
+                Err(self.failed(problem, None))
+            }
+        }
+    }
+
+    fn listen_tcp(&self, host: &str, port: u16) -> Result<Listening, ServeError> {
+        let found = (host, port).to_socket_addrs();
+        let found = found.map_err(|error| {
+            let problem = format!("the host is not known: {error}");
+            self.failed(problem, Some(error))
+        })?;
+        let found: Vec<_> = found.collect();
+        let listener = TcpListener::bind(&found[..]);
+        let listener = listener.map_err(|error| {
+            let problem = match error.kind() {
+                io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
+                io::ErrorKind::AddrNotAvailable => "the host is not this machine".to_owned(),
+                _ => error.to_string(),
+            };
+            self.failed(problem, Some(error))
+        })?;
+        self.unblocked(listener.set_nonblocking(true))?;
+        let local = listener.local_addr();
+        let port = local.map_or(port, |address| address.port());
+        let host = if host.contains(':') {
+            format!("[{host}]")
+        } else {
+            host.to_owned()
+        };
+        Ok(Listening {
+            socket: Socket::Tcp(listener),
+            uri: format!("nbd://{host}:{port}/"),
+            remove: None,
+        })
+    }
+
+    fn unblocked(&self, set: io::Result<()>) -> Result<(), ServeError> {
+        set.map_err(|error| self.failed(error.to_string(), Some(error)))
+    }
+}
+
+impl Socket {
+    /// A descriptor of its own for the listener, to be watched.
+    pub(super) fn watched(&self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Unix(listener) => listener.try_clone().map(OwnedFd::from),
+            Self::Tcp(listener) => listener.try_clone().map(OwnedFd::from),
+        }
+    }
+
+    /// Accepts a client without waiting: its socket, and who it is.
+    pub(super) fn accept(&self) -> io::Result<(OwnedFd, String)> {
+        match self {
+            Self::Unix(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok((stream.into(), "a local client".to_owned()))
+            }
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                // Small replies must not wait for company; without it they are only slower.
+                let _ = stream.set_nodelay(true);
+                Ok((stream.into(), peer.to_string()))
+            }
+        }
+    }
+}
+
+/// A path as a URI carries it (RFC 3986, 2.1).
+fn escaped(path: &Path) -> String {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+    let mut text = String::new();
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            text.push(byte.into());
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_written() {
+        for text in ["unix:/run/a b.sock", "tcp:localhost:10809", "tcp:[::1]:0"] {
+            let address: Address = text.parse().expect("an address");
+            assert_eq!(address.to_string(), text);
+        }
+        for text in [
+            "/run/x",
+            "unix:",
+            "tcp:host",
+            "tcp::1",
+            "tcp:h:x",
+            "tcp:h:65536",
+        ] {
+            let error = text.parse::<Address>().unwrap_err().to_string();
+            assert!(
+                error.contains(text) && error.contains("unix:PATH"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_socket_in_the_way_is_removed_only_when_nobody_answers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let address = Address::Unix(folder.path().join("a b"));
+        let first = address.listen().expect("a socket");
+        assert!(first.uri.ends_with("/a%20b"), "{}", first.uri);
+        let error = address.listen().err().expect("in use").to_string();
+        assert!(error.contains("another server"), "{error}");
+        // As after a crash: the file stays, and nobody listens.
+        let stale = folder.path().join("stale");
+        drop(UnixListener::bind(&stale).expect("a socket"));
+        assert!(stale.exists());
+        let listening = Address::Unix(stale.clone()).listen().expect("a socket");
+        drop(listening);
+        assert!(!stale.exists(), "it is removed at the end");
+        std::fs::write(&stale, "precious").expect("a file");
+        let error = Address::Unix(stale.clone())
+            .listen()
+            .err()
+            .expect("a file is there");
+        assert!(error.to_string().contains("no socket"), "{error}");
+        assert_eq!(std::fs::read(&stale).expect("the file"), b"precious");
+        let long = Address::Unix(folder.path().join("x".repeat(108)));
+        let error = long.listen().err().expect("too long").to_string();
+        assert!(error.contains("at most 107"), "{error}");
+    }
+}

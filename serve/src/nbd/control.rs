@@ -1,0 +1,391 @@
+//! The control thread: listeners, handshakes, time-outs; it opens and closes providers.
+
+use super::address::Listening;
+use super::error::ServeError;
+use super::exports::{Chosen, Exports};
+use super::handshake::{Handshake, Session, Step};
+use super::worker::{Admission, Order, Worker};
+use super::{Limits, Log, Settings};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
+use ugeom_machine::clock;
+
+/// Bytes of a handshake read at a time.
+const READ_BYTES: usize = 4096;
+
+/// Bytes of answers that may wait for a client that does not read them, beyond which it is left.
+const UNREAD_BYTES_MAX: usize = 1 << 20;
+
+/// How long nothing is accepted after the system had no descriptor for it.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What workers tell.
+pub(super) enum News {
+    /// A connection has ended; its provider is to be closed.
+    Ended { worker: usize, chosen: Chosen },
+}
+
+/// A client that shakes hands.
+struct Pending {
+    fd: Arc<OwnedFd>,
+    who: String,
+    handshake: Handshake,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    deadline: Timer,
+    /// What was agreed on, once the last answer is on its way.
+    session: Option<Box<Session>>,
+    /// Nothing more is read; it is left when the last answer is sent.
+    leaving: bool,
+}
+
+/// A worker as the control thread sees it.
+struct Hand {
+    orders: Sender<Order>,
+    waker: Waker,
+    thread: JoinHandle<()>,
+    connections: usize,
+}
+
+/// The control thread's own.
+pub(super) struct Control {
+    exports: Exports,
+    limits: Limits,
+    log: Log,
+    reactor: Reactor,
+    listeners: Vec<(Source, Listening)>,
+    stop: Source,
+    news: Receiver<News>,
+    pending: HashMap<Source, Pending>,
+    workers: Vec<Hand>,
+    accepting: bool,
+    pause: Option<Timer>,
+    stopping: bool,
+}
+
+impl Control {
+    /// Listens, and starts the workers. The waker stops the server.
+    pub fn new(
+        exports: Exports,
+        settings: &Settings,
+    ) -> Result<(Self, Waker, Vec<String>), ServeError> {
+        let waiting = |source| ServeError::System {
+            what: "making a reactor",
+            source,
+        };
+        let open = Reactor::open(Waiting::Auto);
+        let mut reactor = open.map_err(|error| waiting(std::io::Error::other(error)))?;
+        let mut listeners = Vec::new();
+        for address in &settings.addresses {
+            let listening = address.listen()?;
+            let fd = listening.socket.watched().map_err(waiting)?;
+            let source = reactor.register(Arc::new(fd), Interest::READ);
+            listeners.push((source.map_err(waiting)?, listening));
+        }
+        let (stop, stop_waker) = reactor.waker().map_err(waiting)?;
+        let (_, news_waker) = reactor.waker().map_err(waiting)?;
+        let (tell, news) = mpsc::channel();
+        let mut workers = Vec::new();
+        for number in 0..settings.threads.max(1) {
+            let (orders, inbox) = mpsc::channel();
+            let tell = tell.clone();
+            let (worker, waker) = Worker::new(
+                number,
+                exports.stack(),
+                settings,
+                inbox,
+                (tell, news_waker.clone()),
+            )?;
+            let thread = std::thread::Builder::new()
+                .name(format!("ugeom-nbd-{number}"))
+                .spawn(move || worker.run())
+                .map_err(|source| ServeError::system("starting a thread", source))?;
+            workers.push(Hand {
+                orders,
+                waker,
+                thread,
+                connections: 0,
+            });
+        }
+        let uris = listeners.iter().map(|(_, listening)| listening.uri.clone());
+        let uris = uris.collect();
+        let control = Self {
+            exports,
+            limits: settings.limits,
+            log: Arc::clone(&settings.log),
+            reactor,
+            listeners,
+            stop,
+            news,
+            pending: HashMap::new(),
+            workers,
+            accepting: true,
+            pause: None,
+            stopping: false,
+        };
+        Ok((control, stop_waker, uris))
+    }
+
+    /// Serves until the server is stopped and every connection has ended.
+    pub fn run(mut self) {
+        let mut events = Vec::new();
+        while !(self.stopping && self.connections() == 0) {
+            if let Err(error) = self.reactor.wait(&[], None, &mut events) {
+                (self.log)(&format!("nbd: waiting for clients failed: {error}"));
+                self.begin_stop();
+                // Workers end by themselves; what they say is only waited for.
+                std::thread::sleep(PAUSE);
+            }
+            for event in events.drain(..) {
+                match event {
+                    Event::Due(timer) => self.due(timer),
+                    Event::Ready { source, .. } if source == self.stop => self.begin_stop(),
+                    Event::Ready {
+                        source, readable, ..
+                    } => self.ready(source, readable),
+                }
+            }
+            self.hear();
+        }
+        for worker in self.workers.drain(..) {
+            drop(worker.orders);
+            worker.waker.wake();
+            if worker.thread.join().is_err() {
+                (self.log)("nbd: a worker has ended by a panic (a defect)");
+            }
+        }
+        self.hear();
+    }
+
+    fn connections(&self) -> usize {
+        self.workers.iter().map(|worker| worker.connections).sum()
+    }
+
+    /// Closes the providers of connections that have ended; classes may taste them again.
+    fn hear(&mut self) {
+        while let Ok(News::Ended { worker, chosen }) = self.news.try_recv() {
+            drop(chosen);
+            self.workers[worker].connections -= 1;
+        }
+        // A worker that is gone without a word has dropped its connections.
+        for worker in &mut self.workers {
+            if worker.thread.is_finished() {
+                worker.connections = 0;
+            }
+        }
+        self.accept_or_not();
+    }
+
+    /// Accepts only while there is room for a connection.
+    fn accept_or_not(&mut self) {
+        let taken = self.connections() + self.pending.len();
+        let room = taken < self.limits.connections && self.pause.is_none() && !self.stopping;
+        if room == self.accepting {
+            return;
+        }
+        self.accepting = room;
+        for (source, _) in &self.listeners {
+            let interest = Interest::of(room, false);
+            if let Err(error) = self.reactor.change(*source, interest) {
+                (self.log)(&format!("nbd: watching a listener failed: {error}"));
+            }
+        }
+    }
+
+    fn begin_stop(&mut self) {
+        self.stopping = true;
+        for (source, _) in self.listeners.drain(..) {
+            self.reactor.deregister(source);
+        }
+        for source in self.pending.keys().copied().collect::<Vec<_>>() {
+            self.leave(source, None);
+        }
+        for worker in &self.workers {
+            // One that is gone has nothing to drain.
+            let _ = worker.orders.send(Order::Drain);
+            worker.waker.wake();
+        }
+    }
+
+    fn due(&mut self, timer: Timer) {
+        if self.pause == Some(timer) {
+            self.pause = None;
+            return;
+        }
+        let late = self.pending.iter().find(|(_, it)| it.deadline == timer);
+        if let Some(source) = late.map(|(source, _)| *source) {
+            let seconds = self.limits.handshake.as_secs_f64();
+            self.leave(
+                source,
+                Some(format!("no end of its handshake within {seconds} s")),
+            );
+        }
+    }
+
+    fn ready(&mut self, source: Source, readable: bool) {
+        if let Some(at) = self.listeners.iter().position(|(it, _)| *it == source) {
+            return self.accept(at);
+        }
+        if readable {
+            self.read(source);
+        }
+        self.write(source);
+    }
+
+    fn accept(&mut self, at: usize) {
+        while self.connections() + self.pending.len() < self.limits.connections {
+            match self.listeners[at].1.socket.accept() {
+                Ok((fd, who)) => self.greet(Arc::new(fd), who),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if is_passing(&error) => {}
+                Err(error) => {
+                    (self.log)(&format!("nbd: accepting a client: {error}; trying again"));
+                    let until_ns = clock::now_ns() + PAUSE.as_nanos() as u64;
+                    self.pause = Some(self.reactor.timer_at(until_ns));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn greet(&mut self, fd: Arc<OwnedFd>, who: String) {
+        let source = match self.reactor.register(Arc::clone(&fd), Interest::READ) {
+            Ok(source) => source,
+            Err(error) => return (self.log)(&format!("nbd: watching {who}: {error}")),
+        };
+        let limit_ns = u64::try_from(self.limits.handshake.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = self
+            .reactor
+            .timer_at(clock::now_ns().saturating_add(limit_ns));
+        let (handshake, output) = Handshake::new();
+        let pending = Pending {
+            fd,
+            who,
+            handshake,
+            input: Vec::new(),
+            output,
+            deadline,
+            session: None,
+            leaving: false,
+        };
+        self.pending.insert(source, pending);
+        self.write(source);
+    }
+
+    fn read(&mut self, source: Source) {
+        let Some(pending) = self.pending.get_mut(&source) else {
+            return;
+        };
+        let mut bytes = [0; READ_BYTES];
+        match rustix::io::read(&pending.fd, &mut bytes) {
+            Ok(0) => return self.leave(source, None),
+            Ok(count) => pending.input.extend(&bytes[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Err(_) => return self.leave(source, None),
+        }
+        let Pending {
+            handshake,
+            input,
+            output,
+            ..
+        } = pending;
+        match handshake.advance(input, &self.exports, output) {
+            Step::More if output.len() > UNREAD_BYTES_MAX => {
+                self.leave(source, Some("it does not read its answers".to_owned()));
+            }
+            Step::More => {}
+            Step::Leave(Some(why)) => self.leave(source, Some(why)),
+            Step::Leave(None) => pending.leaving = true,
+            Step::Start(session) => pending.session = Some(session),
+        }
+    }
+
+    /// Sends what waits to be sent; a handshake that is over ends here.
+    fn write(&mut self, source: Source) {
+        let Some(pending) = self.pending.get_mut(&source) else {
+            return;
+        };
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        while !pending.output.is_empty() {
+            match rustix::net::send(&pending.fd, &pending.output, flags) {
+                Ok(sent) => drop(pending.output.drain(..sent)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => return self.leave(source, None),
+            }
+        }
+        if pending.output.is_empty() {
+            if pending.session.is_some() {
+                return self.hand_over(source);
+            }
+            if pending.leaving {
+                return self.leave(source, None);
+            }
+        }
+        let reads = pending.session.is_none() && !pending.leaving;
+        let interest = Interest::of(reads, !pending.output.is_empty());
+        if self.reactor.change(source, interest).is_err() {
+            self.leave(source, None);
+        }
+    }
+
+    /// The transmission phase begins, on the worker with the fewest connections.
+    fn hand_over(&mut self, source: Source) {
+        let Some(pending) = self.forget(source) else {
+            return;
+        };
+        let Some(session) = pending.session else {
+            return;
+        };
+        let least = self.workers.iter_mut().min_by_key(|it| it.connections);
+        let Some(worker) = least else {
+            return;
+        };
+        let admission = Admission {
+            fd: pending.fd,
+            who: pending.who,
+            session: *session,
+            early: pending.input,
+        };
+        if worker
+            .orders
+            .send(Order::Admit(Box::new(admission)))
+            .is_ok()
+        {
+            worker.connections += 1;
+            worker.waker.wake();
+        }
+    }
+
+    fn leave(&mut self, source: Source, why: Option<String>) {
+        if let Some(pending) = self.forget(source)
+            && let Some(why) = why
+        {
+            (self.log)(&format!("nbd: {} was sent away: {why}", pending.who));
+        }
+        self.accept_or_not();
+    }
+
+    fn forget(&mut self, source: Source) -> Option<Pending> {
+        let pending = self.pending.remove(&source)?;
+        self.reactor.cancel_timer(pending.deadline);
+        self.reactor.deregister(source);
+        Some(pending)
+    }
+}
+
+/// Errors of accept(2) that are about one client, who is gone.
+fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionAborted | ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,42 @@
+//! Why a server cannot be started.
+
+use std::io;
+
+/// Why a server cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// An address that is none.
+    #[error("`{address}` is no address: {problem}; write unix:PATH or tcp:HOST:PORT")]
+    Address {
+        /// What was written.
+        address: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// An address that cannot be listened to.
+    #[error("listening to {address}: {problem}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// Why not, in plain words.
+        problem: String,
+        /// What the system said, if it was asked.
+        #[source]
+        source: Option<io::Error>,
+    },
+    /// The system refused something that every server needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was wanted.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl ServeError {
+    pub(crate) fn system(what: &'static str, source: io::Error) -> Self {
+        Self::System { what, source }
+    }
+}

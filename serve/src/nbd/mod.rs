@@ -1,0 +1,170 @@
+//! The NBD server: each provider of a stack is an export by its name, the one on top the default.
+//!
+//! ```text
+//!   control thread                         worker threads, one a core
+//!     listeners, handshakes, time-outs       connections: requests in, replies out
+//!     opens the provider (access, spoil)     a channel of the stack, a reactor
+//!        |                                       ^          |
+//!        |  admission: socket, handle, session   |          |  the connection has ended:
+//!        +---------------------------------------+          |  its handle comes back
+//!        ^                                                  |
+//!        +---- closes the provider (taste again) <----------+
+//! ```
+//!
+//! Opening and closing may make classes taste, which does I/O, so they happen on the control
+//! thread; what workers do never waits. A worker reads all that a socket has with one call, gives
+//! every request to the stack, and sends what is finished with one call, replies and data of many
+//! requests together.
+//!
+//! **Limits push back.** A connection whose requests or bytes in flight reach their limit is not
+//! read from until some are answered; a server with as many connections as it may have accepts no
+//! more. Nothing is buffered beyond that, whatever a client does: one that never reads its replies,
+//! or falls silent in the middle of a message, is closed after a while, and holds up nobody else
+//! until then.
+//!
+//! **What clients see follows GEOM.** A provider is opened when its export is chosen: for reading,
+//! or with `writable` for reading and writing. Who is refused (a partition is in use, somebody
+//! holds the disk exclusively) gets the protocol's error at that moment, with GEOM's reason.
+//! Opening for writing spoils what was found on the provider, closing lets classes taste again, so
+//! exports come and go.
+//!
+//! The files: `address` where to listen; `exports` what there is; `handshake` the options, as a
+//! function from bytes to bytes; `control` and `worker` the threads; `connection` one client's
+//! requests; `operation` one request on its way through the stack, `span` its sectors, `reply` its
+//! answer; `output` replies that wait to be sent; `buffers` memory for data.
+
+mod address;
+mod buffers;
+mod connection;
+mod control;
+mod error;
+mod exports;
+mod handshake;
+mod operation;
+mod output;
+mod reply;
+mod span;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use address::Address;
+pub use error::ServeError;
+
+use control::Control;
+use exports::Exports;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use ugeom_engine::reactor::Waker;
+use ugeom_stack::Stack;
+
+/// Where lines for the log go.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a server grants at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time; more wait to be accepted.
+    pub connections: usize,
+    /// Requests in flight of one connection.
+    pub requests: usize,
+    /// Bytes in flight of one connection: data of requests, and replies that were not sent.
+    pub bytes_per_connection: usize,
+    /// Bytes in flight of all connections.
+    pub bytes: usize,
+    /// How long a handshake may take.
+    pub handshake: Duration,
+    /// How long a client may be silent in the middle of a message, or leave replies unread.
+    pub stall: Duration,
+    /// How long a client may ask for nothing. `None`: for ever.
+    pub idle: Option<Duration>,
+}
+
+impl Default for Limits {
+    /// What suits a machine of today: 1024 connections, 1024 requests and 64 MiB each, 256 MiB in
+    /// all, 10 s for a handshake, 30 s of silence, idle for ever.
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            requests: 1024,
+            bytes_per_connection: 64 << 20,
+            bytes: 256 << 20,
+            handshake: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            idle: None,
+        }
+    }
+}
+
+/// How to serve.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where to listen.
+    pub addresses: Vec<Address>,
+    /// Clients may write.
+    pub writable: bool,
+    /// Only the provider on top is an export, and not all that there are.
+    pub only_top: bool,
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// How long a worker looks out for more requests before it sleeps, which takes a core and saves
+    /// clients that wait for each answer the time of a wake-up.
+    pub spin: Duration,
+    /// What is granted at most.
+    pub limits: Limits,
+    /// Where lines for the log go.
+    pub log: Log,
+}
+
+/// A server that runs. Dropping it stops it, as [`Server::stop`] does.
+pub struct Server {
+    uris: Vec<String>,
+    waker: Waker,
+    control: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens, and serves the providers of `stack` from now on; `top` names the default export.
+    ///
+    /// # Errors
+    /// See [`ServeError`]; nothing is listened to then.
+    pub fn start(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, ServeError> {
+        let exports = Exports::new(stack, top, settings);
+        let (control, waker, uris) = Control::new(exports, settings)?;
+        let control = std::thread::Builder::new()
+            .name("ugeom-nbd".to_owned())
+            .spawn(move || control.run())
+            .map_err(|source| ServeError::system("starting a thread", source))?;
+        Ok(Self {
+            uris,
+            waker,
+            control: Some(control),
+        })
+    }
+
+    /// How clients reach the default export, one URI an address.
+    #[must_use]
+    pub fn uris(&self) -> &[String] {
+        &self.uris
+    }
+
+    /// Stops accepting, answers the requests that were read, flushes what was written, and ends.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(control) = self.control.take() {
+            self.waker.wake();
+            // A thread that panicked has said so; there is nothing left to stop.
+            let _ = control.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,214 @@
+//! Replies of one connection that wait to be sent, in the order in which they were finished, each
+//! with its data where the stack has put it.
+
+use super::buffers::Buffers;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+use ugeom_machine::buffer::Buffer;
+
+/// Slices handed to the kernel at a time: half of what it takes (UIO_MAXIOV).
+const SLICES_MAX: usize = 512;
+
+/// The longest head of a reply: a chunk's header and an offset, bytes.
+pub(super) const HEAD_BYTES_MAX: usize = 28;
+
+/// What follows the head of a reply.
+pub(super) enum Body {
+    Nothing,
+    /// A part of a buffer.
+    Data {
+        buffer: Buffer,
+        start: usize,
+        end: usize,
+    },
+    /// A few bytes, such as a block status.
+    Bytes(Vec<u8>),
+}
+
+impl Body {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Nothing => &[],
+            Self::Data { buffer, start, end } => &buffer[*start..*end],
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+/// A message, or a part of one.
+struct Message {
+    head: [u8; HEAD_BYTES_MAX],
+    head_bytes: u8,
+    body: Body,
+    /// Bytes of the connection's budget that are free once this is sent.
+    charge: usize,
+    /// It is the end of the reply to a request.
+    ends: bool,
+}
+
+/// The messages of one connection.
+#[derive(Default)]
+pub(super) struct Output {
+    waiting: VecDeque<Message>,
+    /// How much of the first message is sent already, bytes.
+    sent: usize,
+}
+
+/// What sending has come to.
+#[derive(Default)]
+pub(super) struct Sent {
+    /// Bytes of the budget that are free again.
+    pub released: usize,
+    /// Requests whose replies are sent.
+    pub ended: usize,
+    /// Anything was sent at all.
+    pub progress: bool,
+}
+
+impl Output {
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Appends a message: a head of at most [`HEAD_BYTES_MAX`] bytes, and what follows it.
+    #[inline]
+    pub fn push(&mut self, head: &[u8], body: Body, charge: usize, ends: bool) {
+        let mut message = Message {
+            head: [0; HEAD_BYTES_MAX],
+            head_bytes: head.len() as u8,
+            body,
+            charge,
+            ends,
+        };
+        message.head[..head.len()].copy_from_slice(head);
+        self.waiting.push_back(message);
+    }
+
+    /// Forgets everything, as if it had been sent.
+    pub fn clear(&mut self, buffers: &mut Buffers) -> Sent {
+        self.sent = 0;
+        let mut done = Sent::default();
+        while let Some(message) = self.waiting.pop_front() {
+            done.count(message, buffers);
+        }
+        done
+    }
+
+    /// Sends as much as the socket takes.
+    ///
+    /// # Errors
+    /// What the socket says, but for "not now".
+    pub fn send(&mut self, fd: BorrowedFd<'_>, buffers: &mut Buffers) -> Result<Sent, Errno> {
+        let mut done = Sent::default();
+        while !self.waiting.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let (count, wanted) = self.gather(&mut slices);
+            let mut nothing = SendAncillaryBuffer::default();
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match sendmsg(fd, &slices[..count], &mut nothing, flags) {
+                Ok(sent) => {
+                    done.progress |= sent > 0;
+                    self.advance(sent, buffers, &mut done);
+                    if sent < wanted {
+                        break;
+                    }
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Fills in slices; returns how many, and their sum.
+    fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> (usize, usize) {
+        let (mut count, mut sum, mut skip) = (0, 0, self.sent);
+        for message in &self.waiting {
+            if count + 2 > SLICES_MAX {
+                break;
+            }
+            let head = &message.head[..usize::from(message.head_bytes)];
+            for part in [head, message.body.bytes()] {
+                let rest = part.get(skip..).unwrap_or(&[]);
+                skip = skip.saturating_sub(part.len());
+                if !rest.is_empty() {
+                    slices[count] = IoSlice::new(rest);
+                    count += 1;
+                    sum += rest.len();
+                }
+            }
+        }
+        (count, sum)
+    }
+
+    /// Notes that so many bytes are sent.
+    fn advance(&mut self, sent: usize, buffers: &mut Buffers, done: &mut Sent) {
+        self.sent += sent;
+        while let Some(first) = self.waiting.front() {
+            let length = usize::from(first.head_bytes) + first.body.bytes().len();
+            if self.sent < length {
+                break;
+            }
+            self.sent -= length;
+            if let Some(message) = self.waiting.pop_front() {
+                done.count(message, buffers);
+            }
+        }
+    }
+}
+
+impl Sent {
+    fn count(&mut self, message: Message, buffers: &mut Buffers) {
+        self.released += message.charge;
+        self.ended += usize::from(message.ends);
+        if let Body::Data { buffer, .. } = message.body {
+            buffers.put(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn everything_arrives_in_order_however_little_the_socket_takes() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        ours.set_nonblocking(true).expect("it can");
+        let (mut output, mut buffers) = (Output::default(), Buffers::new());
+        let mut expected = Vec::new();
+        for number in 0..700_usize {
+            let head = [number as u8; 16];
+            let mut buffer = buffers.take(4096);
+            buffer.fill((number >> 3) as u8);
+            expected.extend(head);
+            expected.extend(&buffer[96..1096]);
+            let (start, end) = (96, 1096);
+            output.push(&head, Body::Data { buffer, start, end }, 10, false);
+            output.push(&[], Body::Bytes(vec![7; 3]), 1, true);
+            expected.extend([7; 3]);
+        }
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            theirs.read_to_end(&mut bytes).expect("bytes");
+            bytes
+        });
+        let (mut released, mut ended) = (0, 0);
+        while !output.is_empty() {
+            let sent = output.send(ours.as_fd(), &mut buffers).expect("sent");
+            released += sent.released;
+            ended += sent.ended;
+            std::thread::yield_now();
+        }
+        drop(ours);
+        assert_eq!((released, ended), (700 * 11, 700));
+        assert!(reader.join().expect("a reader") == expected);
+    }
+}
