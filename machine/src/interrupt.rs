@@ -1,9 +1,11 @@
-//! Ctrl-C as a flag: long work looks at it, ends early, and keeps what it has.
+//! Ctrl-C as a flag: long work looks at it, ends early, and keeps what it has. And the signals that
+//! ask a server to end, as a descriptor that a thread can wait on.
 
 use std::io;
 use std::mem;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -19,24 +21,71 @@ extern "C" fn note(_signal: libc::c_int) {
 /// # Errors
 /// What sigaction(2) fails with.
 pub fn catch() -> io::Result<&'static AtomicBool> {
-    let handler: extern "C" fn(libc::c_int) = note;
+    handle(libc::SIGINT, note)?;
+    Ok(&ASKED)
+}
+
+/// Lets `handler` run at the first `signal`; the second has its usual effect.
+fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: a sigaction of zeroes is a valid one: it blocks no other signal.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as libc::sighandler_t;
     action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
-    // SAFETY: the handler stores to an atomic and nothing else, which is safe at any point of any
-    // thread; the old action is not asked for.
-    let result = unsafe { libc::sigaction(libc::SIGINT, &raw const action, ptr::null_mut()) };
+    // SAFETY: the handlers of this file store to an atomic or write to a descriptor, which is safe
+    // at any point of any thread; the old action is not asked for.
+    let result = unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) };
     if result == 0 {
-        Ok(&ASKED)
+        Ok(())
     } else {
         Err(io::Error::last_os_error())
     }
 }
 
+/// The end of a pipe to which a signal that asks for the end writes; -1 while there is none.
+static TOLD: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn tell(signal: libc::c_int) {
+    let byte = signal as u8;
+    // SAFETY: write(2) is allowed in a handler (signal-safety(7)); the byte lives until it returns,
+    // and the descriptor is never closed. It can only fail where nobody reads any more.
+    unsafe { libc::write(TOLD.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
+}
+
+/// From now on SIGTERM, SIGINT and SIGHUP do not end the process but make the returned descriptor
+/// readable: its bytes are the numbers of the signals. The second signal of a kind ends the process
+/// as it always did. To be called once in a process.
+///
+/// # Errors
+/// What pipe(2) or sigaction(2) fails with.
+pub fn end_signals() -> io::Result<OwnedFd> {
+    let mut ends = [0; 2];
+    // SAFETY: the pointer is to room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made both descriptors for us.
+    let [reader, writer] = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    TOLD.store(writer.into_raw_fd(), Ordering::Relaxed);
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP] {
+        handle(signal, tell)?;
+    }
+    Ok(reader)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no signals")]
+    fn a_signal_that_asks_for_the_end_can_be_read() {
+        let reader = end_signals().unwrap();
+        // SAFETY: raise(3) has no requirements; the handler is the one above.
+        assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
+        let mut bytes = [0; 4];
+        assert_eq!(rustix::io::read(&reader, &mut bytes).unwrap(), 1);
+        assert_eq!(i32::from(bytes[0]), libc::SIGHUP);
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no signals")]

@@ -10,6 +10,7 @@ const COMMANDS: &[&str] = &[
     "write",
     "part",
     "classes",
+    "serve",
     "lab",
     "ab",
     "compare",

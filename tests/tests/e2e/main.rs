@@ -17,5 +17,6 @@ mod part;
 mod raidtest;
 mod report;
 mod run;
+mod serve;
 mod show;
 mod transfer;

@@ -13,6 +13,7 @@ mod raidtest;
 mod read;
 mod report;
 mod run;
+mod serve;
 mod show;
 mod write;
 
@@ -30,6 +31,7 @@ pub enum Command {
     Raidtest(raidtest::Raidtest),
     Classes(classes::Classes),
     Run(run::Run),
+    Serve(serve::Serve),
     Iostat(iostat::Iostat),
     Lab(lab::Lab),
     Ab(ab::Ab),
@@ -54,6 +56,7 @@ impl Command {
             Self::Raidtest(raidtest) => raidtest.run(),
             Self::Classes(classes) => classes.run(),
             Self::Run(run) => run.run(),
+            Self::Serve(serve) => serve.run(),
             Self::Iostat(iostat) => iostat.run(),
             Self::Lab(lab) => lab.run(),
             Self::Ab(ab) => ab.run(),

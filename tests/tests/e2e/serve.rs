@@ -1,0 +1,471 @@
+//! `ugeom serve --nbd` beside the programs that speak NBD: libnbd's, qemu's, nbdkit, fio.
+
+use crate::disks;
+use crate::run::{Ended, UGEOM, command, other, run, ugeom};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use tempfile::TempDir;
+use ugeom_testkit::program;
+
+/// A server that runs, with a folder for its socket and its image.
+struct Served {
+    child: Child,
+    uri: String,
+    folder: TempDir,
+}
+
+impl Served {
+    /// Serves an image of `folder`, or another target that `{}` stands in for.
+    fn start(folder: TempDir, target: &str, arguments: &[&str]) -> Self {
+        let socket = format!("unix:{}", folder.path().join("nbd").display());
+        let mut all = vec!["serve", target, "--nbd", &socket];
+        all.extend(arguments);
+        let mut serve = command(UGEOM, &all);
+        let mut child = serve.stderr(Stdio::null()).spawn().expect("a server");
+        let stdout = child.stdout.take().expect("stdout");
+        let mut uri = String::new();
+        BufReader::new(stdout).read_line(&mut uri).expect("a line");
+        assert!(uri.starts_with("nbd+unix:///?socket="), "{uri}");
+        let uri = uri.trim().to_owned();
+        Self { child, uri, folder }
+    }
+
+    /// The URI of another export than the default.
+    fn export(&self, name: &str) -> String {
+        self.uri.replacen("///", &format!("///{name}"), 1)
+    }
+
+    fn path(&self, name: &str) -> String {
+        disks::text(&self.folder.path().join(name))
+    }
+
+    fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
+        other("kill", &[signal, &self.child.id().to_string()]);
+        self.child.wait().expect("it ends")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Bytes like no others, without a stretch of zeroes.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..length).map(|_| random.u8(1..)).collect()
+}
+
+/// A sparse image of 8 MiB with data in three places; its folder and its path.
+fn sparse_image() -> (TempDir, PathBuf) {
+    use std::os::unix::fs::FileExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.img");
+    let file = std::fs::File::create(&path).expect("an image");
+    file.set_len(8 << 20).expect("its size");
+    for (seed, at, length) in [
+        (1, 0, 64 << 10),
+        (2, 1 << 20, 1 << 20),
+        (3, 8_000_000, 300_000),
+    ] {
+        file.write_all_at(&noise(seed, length), at).expect("data");
+    }
+    (folder, path)
+}
+
+fn nbdinfo(program: &Path, arguments: &[&str]) -> Value {
+    let text = other(program, &[arguments, &["--json"]].concat());
+    serde_json::from_slice(&text).expect("JSON")
+}
+
+#[test]
+fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
+    let test = "nbdinfo_lists_every_partition";
+    let (Some(info), Some(sfdisk)) = (program(test, "nbdinfo"), program(test, "sfdisk")) else {
+        return;
+    };
+    let (folder, path) = sparse_image();
+    let image = disks::text(&path);
+    let script = b"label: dos\n2048,4096,a5\n8192,1024,83\n";
+    assert_eq!(run(command(sfdisk, &["-q", &image]), script).code, 0);
+    let served = Served::start(folder, &image, &[]);
+    let list = nbdinfo(&info, &["--list", &served.uri]);
+    let exports = list["exports"].as_array().expect("a list");
+    let facts = |export: &Value| {
+        let name = export["export-name"].as_str().expect("a name").to_owned();
+        (name, export["export-size"].as_u64().expect("a size"))
+    };
+    let found: Vec<(String, u64)> = exports.iter().map(facts).collect();
+    let expected = [
+        ("disk.img".to_owned(), 8 << 20),
+        ("disk.imgs1".to_owned(), 4096 * 512),
+        ("disk.imgs2".to_owned(), 1024 * 512),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(list["structured"], true);
+    for export in exports {
+        assert_eq!(export["is_read_only"], true);
+        assert_eq!(export["can_multi_conn"], true);
+        assert_eq!(export["can_df"], true);
+        assert_eq!(export["block_size_minimum"], 1);
+        let contexts = export["contexts"].as_array().expect("contexts");
+        assert_eq!(contexts, &["base:allocation"]);
+    }
+    let one = nbdinfo(&info, &[&served.export("disk.imgs2")]);
+    assert_eq!(facts(&one["exports"][0]), expected[2]);
+    let ended = run(command(&info, &[&served.export("disk.imgs9")]), b"");
+    assert_ne!(ended.code, 0);
+    let words = "No such file or directory for export: disk.imgs9";
+    assert!(ended.stderr.contains(words), "{}", ended.stderr);
+}
+
+#[test]
+fn the_map_of_an_image_is_the_one_that_qemu_finds_in_the_file() {
+    let test = "the_map_of_an_image";
+    let (Some(info), Some(qemu)) = (program(test, "nbdinfo"), program(test, "qemu-img")) else {
+        return;
+    };
+    let (folder, path) = sparse_image();
+    let image = disks::text(&path);
+    let map = |what: &str| {
+        let text = other(&qemu, &["map", "-f", "raw", "--output=json", what]);
+        let map: Value = serde_json::from_slice(&text).expect("JSON");
+        let stretch = |it: &Value| {
+            let number = |key: &str| it[key].as_u64().expect("a number");
+            (number("start"), number("length"), it["data"].clone())
+        };
+        let all = map.as_array().expect("a map").iter().map(stretch);
+        all.collect::<Vec<_>>()
+    };
+    let truth = map(&image);
+    assert!(truth.len() > 3, "the file system has no holes: {truth:?}");
+    let served = Served::start(folder, &image, &[]);
+    assert_eq!(map(&served.uri), truth);
+    let told = nbdinfo(&info, &["--map", &served.uri]);
+    let told = told.as_array().expect("a map").iter().map(|it| {
+        let number = |key: &str| it[key].as_u64().expect("a number");
+        (
+            number("offset"),
+            number("length"),
+            Value::Bool(number("type") & 1 == 0),
+        )
+    });
+    assert_eq!(told.collect::<Vec<_>>(), truth);
+}
+
+#[test]
+fn nbdcopy_takes_an_image_out_and_brings_one_in() {
+    let Some(copy) = program("nbdcopy_takes_an_image_out", "nbdcopy") else {
+        return;
+    };
+    let (folder, path) = sparse_image();
+    let before = std::fs::read(&path).expect("the image");
+    let mut served = Served::start(folder, &disks::text(&path), &["--rw"]);
+    let out = served.path("out.img");
+    other(&copy, &[&served.uri, &out]);
+    assert!(std::fs::read(&out).expect("the copy") == before);
+    let other_data = noise(9, 8 << 20);
+    let source = served.path("in.img");
+    std::fs::write(&source, &other_data).expect("a source");
+    other(&copy, &["--flush", &source, &served.uri]);
+    assert!(std::fs::read(&path).expect("the image") == other_data);
+    // Holes of a source arrive as holes or zeroes, in whole pieces and small ones.
+    std::fs::write(&source, &before).expect("a source");
+    other(&copy, &["--flush", "--allocated", &source, &served.uri]);
+    assert!(std::fs::read(&path).expect("the image") == before);
+    assert!(served.signal("-TERM").success(), "a signal ends it well");
+}
+
+#[test]
+fn qemu_converts_compares_and_writes_where_it_likes() {
+    let test = "qemu_converts_compares_and_writes";
+    let (Some(qemu), Some(io)) = (program(test, "qemu-img"), program(test, "qemu-io")) else {
+        return;
+    };
+    let (folder, path) = sparse_image();
+    let image = disks::text(&path);
+    let served = Served::start(folder, &image, &["--rw", "--threads", "2"]);
+    let out = served.path("out.qcow2");
+    other(
+        &qemu,
+        &["convert", "-f", "raw", "-O", "qcow2", &served.uri, &out],
+    );
+    let compare = ["compare", "-f", "raw", "-F", "qcow2", &served.uri, &out];
+    other(&qemu, &compare);
+    let commands = [
+        "write -P 0x5a 1000 3000",
+        "read -P 0x5a 1000 3000",
+        "write -f -P 0xa5 511 2",
+        "read -P 0xa5 511 2",
+        "read -P 0x5a 1000 3000",
+        "write -z 1500 100000",
+        "read -P 0 1500 100000",
+        "read -P 0x5a 1000 500",
+        "write -z -u 2m 1m",
+        "discard 3m 1m",
+        "flush",
+    ];
+    for one in commands {
+        let ended = run(command(&io, &["-f", "raw", "-c", one, &served.uri]), b"");
+        let said = format!("{one}: {}{}", ended.text(), ended.stderr);
+        assert!(ended.code == 0 && !said.contains("failed"), "{said}");
+    }
+    let now = std::fs::read(&path).expect("the image");
+    assert_eq!(now[511..513], [0xa5; 2]);
+    assert!(now[1000..1500].iter().all(|&byte| byte == 0x5a));
+    assert!(now[1500..101_500].iter().all(|&byte| byte == 0));
+    other(
+        &qemu,
+        &[
+            "convert",
+            "-n",
+            "-f",
+            "qcow2",
+            "-O",
+            "raw",
+            &out,
+            &served.uri,
+        ],
+    );
+    other(&qemu, &compare);
+}
+
+#[test]
+fn fio_verifies_what_it_has_written() {
+    let Some(fio) = program("fio_verifies_what_it_has_written", "fio") else {
+        return;
+    };
+    let engines = other(&fio, &["--enghelp"]);
+    if !String::from_utf8_lossy(&engines).contains("nbd") {
+        return ugeom_testkit::skip("fio_verifies_what", "this fio has no engine nbd");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = disks::text(folder.path());
+    let served = Served::start(folder, "md:32m", &["--rw"]);
+    let uri = format!("--uri={}", served.uri);
+    let state = format!("--aux-path={state}");
+    let job = [
+        "--name=v",
+        "--ioengine=nbd",
+        &uri,
+        &state,
+        "--rw=randrw",
+        "--bsrange=512-64k",
+        "--bs_unaligned",
+        "--iodepth=32",
+        "--size=32m",
+        "--verify=crc32c",
+        "--verify_fatal=1",
+        "--output-format=json",
+    ];
+    let text = other(&fio, &job);
+    let text = String::from_utf8(text).expect("UTF-8");
+    let json = text.find('{').map_or("", |at| &text[at..]);
+    let json: Value = serde_json::from_str(json).expect("JSON");
+    let job = &json["jobs"][0];
+    assert_eq!(job["error"], 0);
+    assert!(job["write"]["total_ios"].as_u64() > Some(100), "{job}");
+}
+
+/// Runs a script with libnbd's Python module, or says that it is not there.
+fn python(test: &str, script: &str, arguments: &[&str]) -> Option<Ended> {
+    let python = program(test, "python3")?;
+    if run(command(&python, &["-c", "import nbd"]), b"").code != 0 {
+        ugeom_testkit::skip(test, "no Python module nbd: apt-get install python3-libnbd");
+        return None;
+    }
+    let arguments = [&["-c", script], arguments].concat();
+    Some(run(command(python, &arguments), b""))
+}
+
+#[test]
+fn a_client_that_keeps_no_rule_gets_the_errors_of_the_protocol() {
+    const SCRIPT: &str = r#"
+import errno, nbd, sys
+h = nbd.NBD()
+h.add_meta_context("base:allocation")
+h.set_strict_mode(0)
+h.connect_uri(sys.argv[1])
+size = h.get_size()
+def code(call):
+    try:
+        call()
+        return "OK"
+    except nbd.Error as error:
+        return error.errno or "none"
+print(code(lambda: h.pread(512, size)))
+print(code(lambda: h.pread(512, size - 511)))
+print(code(lambda: h.pread(1, 2**63 - 1)))
+print(code(lambda: h.pwrite(b"x" * 10, size - 5)))
+print(code(lambda: h.trim(512, size)))
+print(code(lambda: h.zero(4096, size - 4095)))
+print(code(lambda: h.pread(512, 0, nbd.CMD_FLAG_REQ_ONE)))
+print(code(lambda: h.flush(nbd.CMD_FLAG_DF)))
+print(code(lambda: h.zero(4096, 0, nbd.CMD_FLAG_FAST_ZERO)))
+print(code(lambda: h.cache(4096, 0)))
+h.pwrite(b"still here", 3)
+print(h.pread(10, 3) == b"still here")
+h.shutdown()
+"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(folder, "md:1m", &["--rw"]);
+    let test = "a_client_that_keeps_no_rule";
+    let Some(ended) = python(test, SCRIPT, &[&served.uri]) else {
+        return;
+    };
+    let expected = "EINVAL\nEINVAL\nEINVAL\nENOSPC\nENOSPC\nENOSPC\nEINVAL\nEINVAL\nOK\nOK\nTrue\n";
+    assert_eq!(
+        (ended.text().as_str(), ended.stderr.as_str()),
+        (expected, "")
+    );
+}
+
+#[test]
+fn a_killed_server_has_lost_nothing_that_a_flush_acknowledged() {
+    // Writes without end; says which blocks a FLUSH has covered.
+    const SCRIPT: &str = r#"
+import nbd, random, sys
+h = nbd.NBD()
+h.connect_uri(sys.argv[1])
+rng = random.Random(int(sys.argv[2]))
+pending = []
+number = 0
+while True:
+    number += 1
+    block = rng.randrange(2048)
+    h.pwrite(number.to_bytes(8, "big") * 512, block * 4096)
+    pending.append((block, number))
+    if len(pending) == 20:
+        h.flush()
+        for block, number in pending:
+            print(block, number)
+        sys.stdout.flush()
+        pending = []
+"#;
+    let test = "a_killed_server_has_lost_nothing";
+    for layer in ["", " | cache:size=1m"] {
+        for round in 0..3 {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("disk.img");
+            std::fs::write(&path, vec![0; 8 << 20]).expect("an image");
+            let target = format!("{}{layer}", path.display());
+            let mut served = Served::start(folder, &target, &["--rw"]);
+            let seed = round.to_string();
+            let uri = served.uri.clone();
+            let client = std::thread::spawn(move || python(test, SCRIPT, &[&uri, &seed]));
+            std::thread::sleep(std::time::Duration::from_millis(300 + 100 * round));
+            served.signal("-KILL");
+            let Some(ended) = client.join().expect("a client") else {
+                return;
+            };
+            let mut kept = std::collections::BTreeMap::new();
+            for line in ended.text().lines() {
+                let (block, number) = line.split_once(' ').expect("two numbers");
+                let numbers = (block.parse::<usize>(), number.parse::<u64>());
+                let (Ok(block), Ok(number)) = numbers else {
+                    panic!("{line}");
+                };
+                kept.insert(block, number);
+            }
+            let image = std::fs::read(&path).expect("the image");
+            for (block, number) in kept {
+                let at = block * 4096;
+                let found = u64::from_be_bytes(*image[at..].first_chunk().expect("8 bytes"));
+                // Something newer may lie there, which was not acknowledged yet.
+                assert!(
+                    found >= number,
+                    "block {block}: {found} instead of {number}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_command_gets_the_uri_and_its_failure_is_ours() {
+    let Some(_) = program("a_command_gets_the_uri", "nbdinfo") else {
+        return;
+    };
+    let ended = ugeom(&["serve", "md:3m", "--run", "nbdinfo --size \"$uri\""]);
+    assert_eq!(
+        (ended.code, ended.text().as_str()),
+        (0, "3145728\n"),
+        "{}",
+        ended.stderr
+    );
+    let ended = ugeom(&["serve", "md:3m", "--run", "exit 3"]);
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("`exit 3` failed"), "{}", ended.stderr);
+    let tcp = [
+        "serve",
+        "md:3m",
+        "--nbd",
+        "tcp:localhost:0",
+        "--run",
+        "nbdinfo --size \"$uri\"",
+    ];
+    let ended = ugeom(&tcp);
+    assert_eq!(
+        (ended.code, ended.text().as_str()),
+        (0, "3145728\n"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn nbdkit_passes_a_disk_on() {
+    let test = "nbdkit_passes_a_disk_on";
+    let (Some(nbdkit), Some(_)) = (program(test, "nbdkit"), program(test, "nbdcopy")) else {
+        return;
+    };
+    let (folder, path) = sparse_image();
+    let image = disks::text(&path);
+    let served = Served::start(folder, &image, &["--rw"]);
+    let (uri, out) = (format!("uri={}", served.uri), served.path("out.img"));
+    let copy = format!("nbdcopy \"$uri\" {out}");
+    let filters = [
+        "--filter=checkwrite",
+        "--filter=blocksize",
+        "nbd",
+        &uri,
+        "minblock=4096",
+    ];
+    other(
+        &nbdkit,
+        &[&["-U", "-"][..], &filters[1..], &["--run", &copy]].concat(),
+    );
+    assert!(std::fs::read(&out).expect("a copy") == std::fs::read(&path).expect("the image"));
+    // The filter fails whatever would change a byte: a copy of the same bytes does not.
+    let copy = format!("nbdcopy {out} \"$uri\"");
+    other(
+        &nbdkit,
+        &["-U", "-", filters[0], "nbd", &uri, "--run", &copy],
+    );
+}
+
+#[test]
+fn what_cannot_be_listened_to_is_said_in_plain_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let long = format!("unix:{}", folder.path().join("x".repeat(120)).display());
+    let error = ugeom(&["serve", "md:1m", "--nbd", &long]).failed(1);
+    assert!(error.contains("a Unix socket's has at most 107"), "{error}");
+    let error = ugeom(&["serve", "md:1m", "--nbd", "here"]).failed(2);
+    assert!(
+        error.contains("write unix:PATH or tcp:HOST:PORT"),
+        "{error}"
+    );
+    let error = ugeom(&["serve", "md:1m"]).failed(2);
+    assert!(error.contains("--nbd"), "{error}");
+    let served = Served::start(folder, "md:1m", &[]);
+    let again = format!("unix:{}", served.path("nbd"));
+    let error = ugeom(&["serve", "md:1m", "--nbd", &again]).failed(1);
+    assert!(error.contains("another server listens to it"), "{error}");
+    let error = ugeom(&["serve", "/no/such/disk", "--nbd", &again]).failed(1);
+    assert!(error.contains("/no/such/disk"), "{error}");
+}

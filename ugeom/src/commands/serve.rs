@@ -1,0 +1,276 @@
+//! `ugeom serve`: the providers of a target, to any program, over NBD.
+
+use crate::commands::lab::duration_ns;
+use crate::opening::{self, Open, TargetArgs};
+use crate::output;
+use crate::safety;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde::Serialize;
+use std::fs::File;
+use std::io::Read;
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use ugeom_machine::{cpu, interrupt};
+use ugeom_serve::nbd::{Address, Limits, Server, Settings};
+
+const LONG_ABOUT: &str = "\
+Serves every provider of a target over NBD, the network block device protocol: each is an export \
+by its name, and the one on top, or the one that is addressed, is the default. Programs that \
+speak NBD (qemu, nbdcopy, fio, the kernel's nbd-client) then use a partition inside an image, or \
+a stack of layers, like any other disk.
+
+The URI of each address is printed on stdout once clients can connect, and the server runs until \
+SIGTERM or Ctrl-C, which lets it answer what it has read, flush what was written, and end. With \
+--run a command is started instead, with the URI in $uri, and the server ends with it.
+
+Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
+writing while a partition of it is in use is refused, and what is on a disk is looked at again \
+when its last writer has left. Anybody who can reach the address can use it: there is no \
+encryption and no password. docs/serve.md has the details.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom serve disk.img --nbd unix:/tmp/u.sock       all partitions, read-only
+  ugeom serve disk.img@s1a --run 'nbdcopy $uri a.img'  copy one of them out
+  ugeom serve md:1g --nbd tcp:localhost:10809 --rw  a disk in memory, for this machine
+  ugeom serve 'disk.img | nop:delay=5ms' --run 'qemu-img bench -f raw $uri'   a slow disk";
+
+/// Serve the providers of a target to any program, over NBD
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Serve {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Where to listen: unix:PATH or tcp:HOST:PORT (port 0: one that is free); may be repeated
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "run")]
+    nbd: Vec<String>,
+
+    /// Let clients write; images are locked
+    #[arg(long)]
+    rw: bool,
+
+    /// Run a shell command with the URI in $uri, and end with it; without --nbd over a socket of
+    /// its own
+    #[arg(long, value_name = "COMMAND")]
+    run: Option<String>,
+
+    /// Threads that serve [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: Option<u16>,
+
+    /// How long a thread looks out for more requests before it sleeps: takes a core, and saves
+    /// clients that wait for each answer a wake-up
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = duration_ns)]
+    spin: u64,
+
+    /// Connections at a time; more wait
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    max_connections: usize,
+
+    /// Requests in flight of one connection
+    #[arg(long, value_name = "N", default_value_t = Limits::default().requests)]
+    max_requests: usize,
+
+    /// Bytes in flight of all connections; of one, a quarter of it
+    #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = opening::size)]
+    max_bytes: u64,
+
+    /// How long a handshake may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration_ns)]
+    handshake_timeout: u64,
+
+    /// How long a client may be silent in the middle of a message, or leave replies unread
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration_ns)]
+    stall_timeout: u64,
+
+    /// How long a client may ask for nothing [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
+    idle_timeout: Option<u64>,
+
+    /// Print what is served as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Served {
+    uris: Vec<String>,
+    writable: bool,
+    exports: Vec<Export>,
+}
+
+#[derive(Serialize)]
+struct Export {
+    name: String,
+    default: bool,
+    size_bytes: u64,
+}
+
+/// Why the server is to end.
+enum End {
+    Signal,
+    Command(std::io::Result<std::process::ExitStatus>),
+}
+
+impl Serve {
+    pub fn run(&self) -> Result<()> {
+        let mut addresses = Vec::new();
+        for text in &self.nbd {
+            let address = text.parse::<Address>();
+            addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
+        }
+        // Lives as long as the server: its socket lies in there.
+        let folder = own_folder(addresses.is_empty())?;
+        if let Some(folder) = &folder {
+            addresses.push(Address::Unix(folder.0.join("nbd")));
+        }
+        if self.rw {
+            safety::refuse_mounted(&self.target.target)?;
+        }
+        let open = if self.rw {
+            self.target.open_writable()?
+        } else {
+            self.target.open()?
+        };
+        let signals = interrupt::end_signals().context("listening for signals")?;
+        let settings = self.settings(addresses, open.addressed);
+        let server = Server::start(&open.target.stack, &open.target.name, &settings)?;
+        let (tell, ends) = mpsc::channel();
+        let told = tell.clone();
+        std::thread::spawn(move || {
+            // An end of the pipe would be a signal, too; and nobody listens once all is over.
+            let _ = File::from(signals).read(&mut [0; 1]);
+            let _ = told.send(End::Signal);
+        });
+        let Some(command) = &self.run else {
+            self.announce(&open, server.uris())?;
+            let _ = ends.recv();
+            server.stop();
+            return Ok(());
+        };
+        let uri = server.uris().first().map_or("", String::as_str);
+        let child = start(command, uri)?;
+        let ended = wait(child, &tell, &ends);
+        server.stop();
+        match ended {
+            End::Signal => Ok(()),
+            End::Command(status) => judge(command, status),
+        }
+    }
+
+    fn settings(&self, addresses: Vec<Address>, only_top: bool) -> Settings {
+        let cores = cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1));
+        let bytes = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
+        Settings {
+            addresses,
+            writable: self.rw,
+            only_top,
+            threads: self.threads.map_or(cores, usize::from),
+            spin: Duration::from_nanos(self.spin),
+            limits: Limits {
+                connections: self.max_connections.max(1),
+                requests: self.max_requests.max(1),
+                bytes_per_connection: (bytes / 4).max(1),
+                bytes: bytes.max(1),
+                handshake: Duration::from_nanos(self.handshake_timeout),
+                stall: Duration::from_nanos(self.stall_timeout),
+                idle: self.idle_timeout.map(Duration::from_nanos),
+            },
+            log: Arc::new(|line| output::remark(&output::printable(line))),
+        }
+    }
+
+    /// Says how clients reach what.
+    fn announce(&self, open: &Open, uris: &[String]) -> Result<()> {
+        let tree = open.target.stack.tree();
+        let top = &open.target.name;
+        let (mut first, mut others) = (Vec::new(), Vec::new());
+        for provider in tree.providers().filter(|it| it.error.is_none()) {
+            let default = provider.name == *top;
+            let list = if default { &mut first } else { &mut others };
+            list.push(Export {
+                name: provider.name.clone(),
+                default,
+                size_bytes: provider.mediasize_bytes,
+            });
+        }
+        if !open.addressed {
+            first.append(&mut others);
+        }
+        let served = Served {
+            uris: uris.to_vec(),
+            writable: self.rw,
+            exports: first,
+        };
+        if self.json {
+            return output::print_json(&served);
+        }
+        let names = served.exports.iter().map(|it| output::printable(&it.name));
+        let names: Vec<String> = names.collect();
+        let how = if self.rw { "read-write" } else { "read-only" };
+        output::remark(&format!("serving {} {how}", names.join(", ")));
+        let lines: String = uris.iter().map(|uri| format!("{uri}\n")).collect();
+        output::print(&lines)
+    }
+}
+
+/// A folder that goes when it is dropped.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is left, in the folder for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A folder that nobody else can enter, for the socket of `--run`.
+fn own_folder(wanted: bool) -> Result<Option<Folder>> {
+    use std::os::unix::fs::DirBuilderExt;
+    if !wanted {
+        return Ok(None);
+    }
+    let name = format!("ugeom-{}-{:08x}", std::process::id(), fastrand::u32(..));
+    let path = std::env::temp_dir().join(name);
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+    made.with_context(|| format!("making {}", path.display()))?;
+    Ok(Some(Folder(path)))
+}
+
+fn start(command: &str, uri: &str) -> Result<Child> {
+    let child = Command::new("/bin/sh")
+        .args(["-c", command])
+        .env("uri", uri)
+        .spawn();
+    child.with_context(|| format!("starting `{command}`"))
+}
+
+/// Waits for the end of the command, or for a signal, which it is sent, too.
+fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) -> End {
+    let pid = rustix::process::Pid::from_child(&child);
+    let tell = tell.clone();
+    let waiting = std::thread::spawn(move || {
+        // Nobody listens once a signal has come.
+        let _ = tell.send(End::Command(child.wait()));
+    });
+    let end = ends.recv().unwrap_or(End::Signal);
+    if matches!(end, End::Signal) {
+        // It may have ended by itself meanwhile.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    // The thread does nothing that could panic.
+    let _ = waiting.join();
+    end
+}
+
+fn judge(command: &str, status: std::io::Result<std::process::ExitStatus>) -> Result<()> {
+    let status = status.with_context(|| format!("waiting for `{command}`"))?;
+    if !status.success() {
+        bail!("`{command}` failed: {status}");
+    }
+    Ok(())
+}
