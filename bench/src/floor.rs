@@ -72,7 +72,7 @@ pub fn indirect_calls(name: &str, depth: usize) -> Cell<'static> {
 }
 
 /// A cell that does `work` over and over.
-fn repeated(name: &str, mut work: impl FnMut(u64) + 'static) -> Cell<'static> {
+pub(crate) fn repeated(name: &str, mut work: impl FnMut(u64) + 'static) -> Cell<'static> {
     Cell::new(name, move |iterations| {
         let start_ns = clock::now_ns();
         for iteration in 0..iterations {

@@ -1,11 +1,18 @@
-//! The cells: the job on each engine at each depth, and what an engine costs by itself.
+//! The cells of the job: each way at each depth, with each scheduler if that was asked for.
 
 use super::Options;
-use super::job::{Account, BLOCK_BYTES, Job, Memory, by_threads};
+use super::account::Account;
+use super::cost;
+use super::job::{BLOCK_BYTES, Job, Part};
+use super::plan::{self, Depth, Plan};
+use super::schedulers::Schedulers;
 use super::subject::{JobDetail, Subject};
+use super::threads::by_threads;
+use super::ways::Way;
 use crate::BenchError;
 use crate::devices::KernelDevice;
-use crate::harness::{Cell, Counters, Length, Settings};
+use crate::floor;
+use crate::harness::{Cell, Counters, Length, RunResult};
 use rustix::fs::{Mode, OFlags};
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,92 +20,289 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use ugeom_engine::{Choice, Engine, open_engine};
 
-/// The engines that are compared, and the plain threads.
-pub(super) const ENGINES: [&str; 3] = ["libaio", "io_uring", THREADS];
+/// Requests of the run that finds out how fast a way is, at least; and in a hurry, at most.
+const TRIAL_REQUESTS: u64 = 2000;
+const TRIAL_REQUESTS_SHORT: u64 = 1000;
 
-/// One thread for each request.
-pub(super) const THREADS: &str = "threads";
+/// The fewest blocks that are worth it: 256 KiB.
+const BLOCKS_MIN: u64 = 64;
 
-/// More threads are not started: their requests wait in the program and not in the kernel.
-const THREADS_MAX: u32 = 1000;
+/// The names of the cells that measure the bench itself.
+const LOOP: &str = "floor/loop";
+const CLOCK: &str = "floor/clock";
 
-/// A run on a fast device lasts so long at least where there is time, ns.
-const RUN_NS: u64 = 2_000_000_000;
-
-/// Requests of the run that finds out how fast the device is.
-const TRIAL_REQUESTS: u64 = 4096;
-
-/// Depths at which the cost of an engine is measured, and the part of the file for that, blocks.
-const COST_DEPTHS: [u32; 3] = [1, 100, 1000];
-const COST_BLOCKS: u64 = 256;
-
-/// The name of a cell of the job.
-pub(super) fn job_name(engine: &str, depth: u32) -> String {
-    format!("job/{engine} {depth}")
-}
-
-/// The name of a cell of the cost.
-pub(super) fn cost_name(engine: &str, depth: u32) -> String {
-    format!("cached/{engine} {depth}")
+/// The name of a cell of the job. `scheduler` is one that the device did not have before.
+pub(super) fn job_name(way: &str, depth: u32, scheduler: Option<&str>) -> String {
+    match scheduler {
+        None => format!("job/{way} {depth}"),
+        Some(scheduler) => format!("job/{way} {depth} with {scheduler}"),
+    }
 }
 
 /// The second measurement of libaio, for the noise.
 pub(super) fn again(depth: u32) -> String {
-    job_name("libaio", depth) + " again"
+    job_name(Way::Libaio.name(), depth, None) + " again"
+}
+
+/// What a run of a cell of the job does.
+type Work = Box<dyn FnMut(u64, &mut Account) -> Result<RunResult, BenchError>>;
+
+/// A way at a depth. Cells with different schedulers share it.
+struct Doing {
+    way: Way,
+    depth: u32,
+    work: Rc<RefCell<Work>>,
+}
+
+/// A cell of the job, and what its runs add up to.
+struct Noted {
+    cell: String,
+    way: Way,
+    depth: u32,
+    scheduler: Option<String>,
+    account: Rc<RefCell<Account>>,
 }
 
 /// All cells, and what they note.
 pub(super) struct Matrix {
     pub cells: Vec<Cell<'static>>,
-    device: Option<Arc<dyn Counters>>,
     /// Set while runs count.
     pub measuring: Rc<std::cell::Cell<bool>>,
-    notes: Vec<(String, &'static str, u32, Rc<RefCell<Account>>)>,
+    direct: Arc<File>,
+    cached: Arc<File>,
+    part: Part,
+    device: Option<Arc<dyn Counters>>,
+    doing: Vec<Doing>,
+    notes: Vec<Noted>,
     subject: Subject,
 }
 
 impl Matrix {
-    pub fn new(path: &Path, options: &Options, settings: &Settings) -> Result<Self, BenchError> {
+    /// Opens the target.
+    ///
+    /// # Errors
+    /// When that fails, or it is too small.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, BenchError> {
         let direct = Arc::new(open(path, OFlags::DIRECT)?);
         let cached = Arc::new(open(path, OFlags::empty())?);
         let length = rustix::fs::seek(&*cached, rustix::fs::SeekFrom::End(0))
             .map_err(|errno| BenchError::os(shown(path), "asking its size")(errno.into()))?;
-        let blocks = length.min(options.size_bytes) / BLOCK_BYTES;
-        if blocks < COST_BLOCKS {
-            let problem = format!("has {length} bytes, less than the {} needed", 1 << 20);
+        // What is read from the cache must stay there, so that the job leaves it alone.
+        let first = cost::BLOCKS;
+        let blocks = (length / BLOCK_BYTES).saturating_sub(first);
+        let blocks = blocks.min(options.size() / BLOCK_BYTES);
+        if blocks < BLOCKS_MIN {
+            let needed = (first + BLOCKS_MIN) * BLOCK_BYTES;
+            let problem = format!("has {length} bytes, less than the {needed} needed");
             let source = io::Error::new(io::ErrorKind::InvalidInput, problem);
             return Err(BenchError::os(shown(path), "asking its size")(source));
         }
-        let mut matrix = Self {
+        Ok(Self {
             cells: Vec::new(),
-            device: KernelDevice::below(path).map(|device| Arc::new(device) as Arc<dyn Counters>),
             measuring: Rc::default(),
+            direct,
+            cached,
+            part: Part { first, blocks },
+            device: KernelDevice::below(path).map(|device| Arc::new(device) as Arc<dyn Counters>),
+            doing: Vec::new(),
             notes: Vec::new(),
             subject: Subject {
                 target: options.target.as_ref().map(|path| shown(path)),
-                depths: options.depths.clone(),
+                depths: Vec::new(),
                 size_bytes: blocks * BLOCK_BYTES,
                 requests: Vec::new(),
+                schedulers: Vec::new(),
                 jobs: Vec::new(),
                 left_out: Vec::new(),
             },
+        })
+    }
+
+    /// Makes ready every way at every depth, as far as the system has it, and finds out how long a
+    /// request takes there.
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub fn try_ways(&mut self, options: &Options) -> Result<Vec<Depth>, BenchError> {
+        let mut tried: Vec<Depth> = Vec::new();
+        for &depth in &options.depths {
+            let mut request_ns = Vec::new();
+            for way in Way::ALL {
+                if !self.make_ready(way, depth)? {
+                    continue;
+                }
+                let short = options.budget_ns.is_some();
+                let count = match short {
+                    true => u64::from(depth).min(TRIAL_REQUESTS_SHORT),
+                    false => (2 * u64::from(depth)).max(TRIAL_REQUESTS),
+                };
+                // In a hurry, a greater depth is taken to be as fast as the one before.
+                let known = tried.last().and_then(|before| before.of(way));
+                let ns = match known {
+                    Some(known) if short && count < u64::from(depth) => known,
+                    _ => self.trial_ns(count)? / count as f64,
+                };
+                request_ns.push((way, ns));
+            }
+            tried.push(Depth { depth, request_ns });
+        }
+        Ok(tried)
+    }
+
+    /// How long the way that was made ready last takes for so many requests, ns.
+    fn trial_ns(&self, count: u64) -> Result<f64, BenchError> {
+        let Some(doing) = self.doing.last() else {
+            return Ok(0.0);
         };
-        let requests = matrix.requests(&direct, blocks, options, settings)?;
-        for (&depth, &count) in options.depths.iter().zip(&requests) {
-            for engine in ENGINES {
-                let name = job_name(engine, depth);
-                matrix.job(name, engine, depth, &direct, (blocks, count))?;
+        let mut work = doing.work.borrow_mut();
+        Ok(work(count, &mut Account::default())?.ns_total as f64)
+    }
+
+    /// Makes a way ready; false, and said, where the system does not have it, or where it would be
+    /// the same as at another depth.
+    fn make_ready(&mut self, way: Way, depth: u32) -> Result<bool, BenchError> {
+        let name = job_name(way.name(), depth, None);
+        let (file, part) = (Arc::clone(&self.direct), self.part);
+        let work: Work = if way == Way::Threads {
+            let threads = way.threads(depth);
+            if threads < depth {
+                let text = format!("{depth} requests at a time need more than {threads} threads");
+                self.subject.left_out.push(text);
+                return Ok(false);
+            }
+            let mut seed = 0;
+            Box::new(move |count, account| {
+                seed += 1;
+                by_threads(&name, &file, (threads, part, seed), count, account)
+            })
+        } else {
+            let engine = match way.open(depth) {
+                Ok(Some(engine)) => engine,
+                Ok(None) => return Ok(false),
+                Err(error) => {
+                    let text = format!("{} with {depth} requests at a time: {error}", way.name());
+                    self.subject.left_out.push(text);
+                    return Ok(false);
+                }
+            };
+            let mut job = Job::new(engine, &file, depth, part, 1)
+                .map_err(BenchError::os(&name, "giving the file to the engine"))?;
+            Box::new(move |count, account| {
+                let run = job.run(count, account);
+                run.map_err(|errno| BenchError::os(&name, "random reads and writes")(errno.into()))
+            })
+        };
+        let work = Rc::new(RefCell::new(work));
+        self.doing.push(Doing { way, depth, work });
+        Ok(true)
+    }
+
+    /// Adds the cells of the job. With schedulers, each is there once for each of them.
+    pub fn jobs(&mut self, plan: &Plan, schedulers: Option<&Rc<Schedulers>>) {
+        for &(depth, requests) in &plan.runs {
+            self.subject.depths.push(depth);
+            self.subject.requests.push(requests);
+        }
+        self.subject.left_out.extend_from_slice(&plan.left_out);
+        self.doing
+            .retain(|doing| plan.runs.iter().any(|run| run.0 == doing.depth));
+        let all = match schedulers {
+            Some(schedulers) => schedulers.all.iter().map(|one| Some(one.clone())).collect(),
+            None => vec![None],
+        };
+        for index in 0..self.doing.len() {
+            for (number, scheduler) in all.iter().enumerate() {
+                let others = scheduler.clone().filter(|_| number > 0);
+                let Doing { way, depth, .. } = self.doing[index];
+                let name = job_name(way.name(), depth, others.as_deref());
+                self.job(name, index, (plan, scheduler.clone()), schedulers);
             }
         }
-        if let (Some(&depth), Some(&count)) = (options.depths.first(), requests.first()) {
-            matrix.job(again(depth), "libaio", depth, &direct, (blocks, count))?;
+        if let Some(first) = self.doing.first() {
+            // libaio, at the first depth: see `Way::ALL`.
+            let name = again(first.depth);
+            let scheduler = all.first().cloned().flatten();
+            self.job(name, 0, (plan, scheduler), schedulers);
         }
-        for depth in COST_DEPTHS {
-            matrix.cost(depth, &cached, settings)?;
+        self.subject.schedulers = all.into_iter().flatten().collect();
+    }
+
+    fn job(
+        &mut self,
+        name: String,
+        index: usize,
+        (plan, scheduler): (&Plan, Option<String>),
+        schedulers: Option<&Rc<Schedulers>>,
+    ) {
+        let Doing { way, depth, work } = &self.doing[index];
+        let (way, depth, work) = (*way, *depth, Rc::clone(work));
+        let run = plan.runs.iter().find(|run| run.0 == depth);
+        let length = Length::Exactly {
+            warm_up: 0,
+            iterations: run.map_or(u64::from(depth), |run| run.1),
+        };
+        let account = Rc::new(RefCell::new(Account::default()));
+        let (noted, measuring) = (Rc::clone(&account), Rc::clone(&self.measuring));
+        let doing = Rc::clone(&work);
+        let mut cell = Cell::new(&name, move |count| {
+            let mut work = doing.borrow_mut();
+            // Trials do not count.
+            if measuring.get() {
+                work(count, &mut noted.borrow_mut())
+            } else {
+                work(count, &mut Account::default())
+            }
+        });
+        let set = schedulers.cloned().zip(scheduler.clone());
+        // The library's threads are there before the run, as the plain ones are.
+        let threads = match way {
+            Way::Workers => u64::from(way.threads(depth)),
+            Way::Libaio | Way::IoUring | Way::Threads => 0,
+        };
+        if set.is_some() || threads > 0 {
+            cell = cell.preparing(move || {
+                if let Some((schedulers, scheduler)) = &set {
+                    schedulers.set(scheduler)?;
+                }
+                if threads > 0 {
+                    (work.borrow_mut())(threads, &mut Account::default())?;
+                }
+                Ok(())
+            });
         }
-        Ok(matrix)
+        let mut cell = cell.with_length(length);
+        if let Some(device) = &self.device {
+            cell = cell.observing(Arc::clone(device));
+        }
+        self.cells.push(cell);
+        self.notes.push(Noted {
+            cell: name,
+            way,
+            depth,
+            scheduler,
+            account,
+        });
+    }
+
+    /// Adds the cells of what engines cost, and of what the bench costs.
+    ///
+    /// # Errors
+    /// When an engine cannot take the file.
+    pub fn costs(&mut self, seed: u64) -> Result<(), BenchError> {
+        let costs = cost::cells(&self.cached, seed, &mut self.subject.left_out)?;
+        self.cells.extend(costs);
+        self.cells.push(floor::empty_loop(LOOP));
+        self.cells.push(floor::clock_reading(CLOCK));
+        Ok(())
+    }
+
+    /// The plan for the job.
+    pub fn plan(&self, tried: &[Depth], budget_ns: Option<u64>) -> Plan {
+        match budget_ns {
+            None => plan::whole(tried, self.part.blocks),
+            Some(budget_ns) => plan::within(tried, self.part.blocks, budget_ns),
+        }
     }
 
     /// What was measured, once the cells have run.
@@ -110,13 +314,15 @@ impl Matrix {
             ..
         } = self;
         drop(cells);
-        for (cell, engine, depth, account) in notes {
-            let account = account.borrow();
+        for noted in notes {
+            let account = noted.account.borrow();
             let (reads, writes) = account.sides();
             subject.jobs.push(JobDetail {
-                cell,
-                engine: engine.to_owned(),
-                depth,
+                cell: noted.cell,
+                engine: noted.way.name().to_owned(),
+                depth: noted.depth,
+                threads: Some(noted.way.threads(noted.depth)).filter(|threads| *threads > 0),
+                scheduler: noted.scheduler,
                 reads,
                 writes,
                 steady_per_second: account.steady_per_second(),
@@ -125,161 +331,6 @@ impl Matrix {
             });
         }
         subject
-    }
-
-    /// How many requests a run has at each depth: the whole size, more where that is over at once,
-    /// fewer where the budget would not do for ten rounds; never fewer than there are at a time.
-    fn requests(
-        &mut self,
-        file: &Arc<File>,
-        blocks: u64,
-        options: &Options,
-        settings: &Settings,
-    ) -> Result<Vec<u64>, BenchError> {
-        let mut account = Account::default();
-        let trial = by_threads("trial", file, (16, blocks, 1), TRIAL_REQUESTS, &mut account)?;
-        let request_ns = (trial.ns_total / TRIAL_REQUESTS).max(1);
-        let whole = blocks.max(RUN_NS / request_ns);
-        let requests = match settings.budget_ns {
-            None => vec![whole; options.depths.len()],
-            Some(budget_ns) => {
-                // Half for the job; the rest is the cost of engines and the ends of runs.
-                let round_ns = budget_ns / 2 / settings.rounds_min;
-                shares(
-                    round_ns / (request_ns * ENGINES.len() as u64),
-                    &options.depths,
-                )
-            }
-        };
-        let requests: Vec<u64> = requests
-            .iter()
-            .zip(&options.depths)
-            .map(|(&fit, &depth)| fit.min(whole).max(u64::from(depth)))
-            .collect();
-        for (count, depth) in requests.iter().zip(&options.depths) {
-            if *count < blocks {
-                self.subject.left_out.push(format!(
-                    "a run with {depth} requests at a time has {count} instead of the {blocks} of \
-                     the whole size, to fit the time (--full measures all)"
-                ));
-            }
-        }
-        self.subject.requests.clone_from(&requests);
-        Ok(requests)
-    }
-
-    /// Adds a cell of the job, or says why it is left out.
-    fn job(
-        &mut self,
-        name: String,
-        engine: &'static str,
-        depth: u32,
-        file: &Arc<File>,
-        (blocks, requests): (u64, u64),
-    ) -> Result<(), BenchError> {
-        let account = Rc::new(RefCell::new(Account::default()));
-        let length = Length::Exactly {
-            warm_up: 0,
-            iterations: requests,
-        };
-        let noted = Rc::clone(&account);
-        let measuring = Rc::clone(&self.measuring);
-        let cell = if engine == THREADS {
-            let threads = depth.min(THREADS_MAX);
-            if threads < depth {
-                let text = format!("{depth} requests at a time are made by {threads} threads");
-                self.subject.left_out.push(text);
-            }
-            let (file, cell, mut seed) = (Arc::clone(file), name.clone(), 0);
-            Cell::new(&name, move |count| {
-                seed += 1;
-                let what = (threads, blocks, seed);
-                noting(&measuring, &noted, |account| {
-                    by_threads(&cell, &file, what, count, account)
-                })
-            })
-        } else {
-            let Some(opened) = self.open_engine(engine, depth) else {
-                return Ok(());
-            };
-            let cell = name.clone();
-            let mut job = Job::new(opened, file, depth, blocks, 1)
-                .map_err(BenchError::os(&name, "giving the file to the engine"))?;
-            Cell::new(&name, move |count| {
-                let run = noting(&measuring, &noted, |account| job.run(count, true, account));
-                run.map_err(|errno| BenchError::os(&cell, "random reads and writes")(errno.into()))
-            })
-        };
-        let cell = cell.with_length(length);
-        self.cells.push(match &self.device {
-            Some(device) => cell.observing(Arc::clone(device)),
-            None => cell,
-        });
-        self.notes.push((name, engine, depth, account));
-        Ok(())
-    }
-
-    /// Adds the cells of what engines cost: reads of what lies in the system's cache.
-    fn cost(
-        &mut self,
-        depth: u32,
-        file: &Arc<File>,
-        settings: &Settings,
-    ) -> Result<(), BenchError> {
-        for engine in ["sync", "libaio", "io_uring"] {
-            let Some(opened) = self.open_engine(engine, depth) else {
-                continue;
-            };
-            let name = cost_name(engine, depth);
-            let cell = name.clone();
-            let mut job = Job::new(opened, file, depth, COST_BLOCKS, settings.seed)
-                .map_err(BenchError::os(&name, "giving the file to the engine"))?;
-            self.cells.push(Cell::new(&name, move |count| {
-                let run = job.run(count, false, &mut Account::default());
-                run.map_err(|errno| BenchError::os(&cell, "cached reads")(errno.into()))
-            }));
-        }
-        Ok(())
-    }
-
-    fn open_engine(&mut self, engine: &str, depth: u32) -> Option<Box<dyn Engine<Memory>>> {
-        let choice = engine.parse::<Choice>().ok()?;
-        match open_engine(choice, depth) {
-            Ok((engine, _)) => Some(engine),
-            Err(error) => {
-                let text = format!("{engine} with {depth} requests at a time: {error}");
-                self.subject.left_out.push(text);
-                None
-            }
-        }
-    }
-}
-
-/// Shares out `all` requests: a depth gets at least as many as it has at a time, and the depths
-/// for which that is little share the rest.
-fn shares(all: u64, depths: &[u32]) -> Vec<u64> {
-    let mut deep_first: Vec<usize> = (0..depths.len()).collect();
-    deep_first.sort_by_key(|&at| std::cmp::Reverse(depths[at]));
-    let (mut left, mut others) = (all, depths.len() as u64);
-    let mut shares = vec![0; depths.len()];
-    for at in deep_first {
-        shares[at] = u64::from(depths[at]).max(left / others);
-        left = left.saturating_sub(shares[at]);
-        others -= 1;
-    }
-    shares
-}
-
-/// Does the work of a run, and notes it if it is a measured one: trials do not count.
-fn noting<T>(
-    measuring: &std::cell::Cell<bool>,
-    noted: &RefCell<Account>,
-    work: impl FnOnce(&mut Account) -> T,
-) -> T {
-    if measuring.get() {
-        work(&mut noted.borrow_mut())
-    } else {
-        work(&mut Account::default())
     }
 }
 
@@ -304,16 +355,4 @@ fn open(path: &Path, more: OFlags) -> Result<File, BenchError> {
     opened
         .map(File::from)
         .map_err(|errno| BenchError::os(shown(path), operation)(errno.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shares;
-
-    #[test]
-    fn a_depth_has_at_least_as_many_requests_as_it_has_at_a_time() {
-        assert_eq!(shares(30_000, &[100, 1000, 10_000]), [10_000; 3]);
-        assert_eq!(shares(14_000, &[100, 1000, 10_000]), [2000, 2000, 10_000]);
-        assert_eq!(shares(0, &[10_000, 1]), [10_000, 1]);
-    }
 }

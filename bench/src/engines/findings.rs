@@ -1,8 +1,11 @@
-//! The figures: each engine against libaio at each depth, and what an engine costs.
+//! The figures: each way against libaio at each depth, each scheduler against the one that was set,
+//! what an engine costs, and what it costs to make any call asynchronous.
 
-use super::cells::{ENGINES, again, cost_name, job_name};
+use super::cells::{again, job_name};
+use super::cost::{self, CACHED, CALLS, INLINE};
 use super::subject::Document;
-use crate::figure::{Figure, Unit};
+use super::ways::Way;
+use crate::figure::{Figure, Goal, Unit};
 use ugeom_measure::holm::holm;
 use ugeom_measure::{Blocks, Error, Noise, Ratio};
 
@@ -12,38 +15,75 @@ const CONFIDENCE: f64 = 0.95;
 /// fluctuated by.
 pub(super) const AGREE: f64 = 0.1;
 
+/// What a call through GUASI is to take, ns: the call, how many at a time, and the limit.
+const GOALS: [(&str, u32, f64); 3] = [
+    ("noop", 1, 1000.0),
+    ("noop", 100, 160.0),
+    (CACHED, 100, 330.0),
+];
+
 /// Computes noise and figures of a document from its samples.
 pub fn compute(document: &mut Document) {
     let blocks = document.blocks();
-    let depths = document.subject.depths.clone();
-    document.noise = depths.first().and_then(|&depth| {
+    let subject = &document.subject;
+    document.noise = subject.depths.first().and_then(|&depth| {
         let values = |name: String| blocks.values(blocks.position(&name)?).ok();
-        let (first, second) = (values(job_name("libaio", depth))?, values(again(depth))?);
+        let libaio = job_name(Way::Libaio.name(), depth, None);
+        let (first, second) = (values(libaio)?, values(again(depth))?);
         Noise::of(&first, &second, CONFIDENCE).ok()
     });
     let mut figures = Vec::new();
-    for &depth in &depths {
-        for engine in ENGINES.iter().filter(|engine| **engine != "libaio") {
-            figures.extend(against_libaio(&blocks, engine, depth));
+    for &depth in &subject.depths {
+        let others = Way::ALL.iter().filter(|way| **way != Way::Libaio);
+        figures.extend(others.filter_map(|way| against_libaio(&blocks, *way, depth)));
+    }
+    for scheduler in subject.schedulers.iter().skip(1) {
+        for &depth in &subject.depths {
+            let ways = Way::ALL.iter();
+            figures.extend(ways.filter_map(|way| with(&blocks, *way, depth, scheduler)));
         }
     }
     judge(&mut figures);
-    for depth in [1, 100, 1000] {
-        for engine in ["sync", "libaio", "io_uring"] {
-            figures.extend(cost(&blocks, engine, depth));
-        }
-    }
+    let measured = cost::all();
+    figures.extend(measured.iter().filter_map(|one| cost_of(&blocks, one)));
+    figures.extend(
+        measured
+            .iter()
+            .filter_map(|one| against_inline(&blocks, one)),
+    );
+    let floors = [
+        ("floor.loop", "an empty loop", "floor/loop"),
+        ("floor.clock", "reading the clock", "floor/clock"),
+    ];
+    let floors = floors.map(|(id, what, cell)| mean(&blocks, id, what, cell));
+    figures.extend(floors.into_iter().flatten());
     document.figures = figures;
 }
 
-/// How many times libaio's requests a second an engine makes.
-fn against_libaio(blocks: &Blocks, engine: &str, depth: u32) -> Option<Figure> {
-    let own = blocks.position(&job_name(engine, depth))?;
-    let libaio = blocks.position(&job_name("libaio", depth))?;
+/// How many times libaio's requests a second a way makes.
+fn against_libaio(blocks: &Blocks, way: Way, depth: u32) -> Option<Figure> {
+    let own = blocks.position(&job_name(way.name(), depth, None))?;
+    let libaio = blocks.position(&job_name(Way::Libaio.name(), depth, None))?;
     // Rates are the inverse of times, so that the time of libaio is the one above.
     let ratio = blocks.typical_ratio(own, libaio, CONFIDENCE);
-    let id = format!("iops.{engine}.{depth}");
-    let what = format!("requests a second of {engine} to those of libaio, {depth} at a time");
+    let name = way.name();
+    let id = format!("iops.{name}.{depth}");
+    let what = format!("{name} {depth}: requests/s to libaio's");
+    let figure = figure_of(&id, &what, ratio)?;
+    Some(match way.goal() {
+        Some(least) => figure.with_goal(Goal::AtLeast(least)),
+        None => figure,
+    })
+}
+
+/// How many times as many requests a second there are with another scheduler.
+fn with(blocks: &Blocks, way: Way, depth: u32, scheduler: &str) -> Option<Figure> {
+    let name = way.name();
+    let own = blocks.position(&job_name(name, depth, Some(scheduler)))?;
+    let before = blocks.position(&job_name(name, depth, None))?;
+    let ratio = blocks.typical_ratio(own, before, CONFIDENCE);
+    let id = format!("scheduler.{scheduler}.{name}.{depth}");
+    let what = format!("{name} {depth}: requests/s with {scheduler}");
     figure_of(&id, &what, ratio)
 }
 
@@ -67,16 +107,64 @@ fn judge(figures: &mut [Figure]) {
     }
 }
 
-/// The time of one cached read.
-fn cost(blocks: &Blocks, engine: &str, depth: u32) -> Option<Figure> {
-    let cell = blocks.position(&cost_name(engine, depth))?;
-    let mean = blocks.contrast(&[(cell, 1.0)], CONFIDENCE);
-    let id = format!("cached.{engine}.{depth}");
-    let what = format!("a cached 4 KiB read by {engine}, {depth} at a time");
-    // That a time is not zero is no finding.
-    let figure = Figure::of(&id, &what, Unit::Ns, mean)?;
-    Some(Figure {
+/// The id of the figure of a cell of costs.
+pub(super) fn cost_id(call: &str, way: &str, depth: u32) -> String {
+    match way {
+        INLINE => format!("{call}.{way}"),
+        _ => format!("{call}.{way}.{depth}"),
+    }
+}
+
+/// What is done in a cell of costs.
+pub(super) fn described(call: &str) -> &'static str {
+    let known = CALLS.iter().find(|known| known.name == call);
+    known.map_or("a cached 4 KiB read", |known| known.what)
+}
+
+fn cost_of(blocks: &Blocks, one: &cost::Measured) -> Option<Figure> {
+    let cost::Measured { call, way, depth } = one;
+    let id = cost_id(call, way, *depth);
+    let what = match way.as_str() {
+        INLINE => format!("inline: {}", described(call)),
+        way => format!("{way} {depth}: {}", described(call)),
+    };
+    let figure = mean(blocks, &id, &what, &one.cell())?;
+    let is_guasi = way == Way::Workers.name();
+    let goal = GOALS
+        .iter()
+        .find(|goal| (goal.0, goal.1) == (*call, *depth));
+    Some(match goal {
+        Some((.., limit)) if is_guasi => figure.with_goal(Goal::Under(*limit)),
+        _ => figure,
+    })
+}
+
+/// How many times the rate of inline calls a way makes.
+fn against_inline(blocks: &Blocks, one: &cost::Measured) -> Option<Figure> {
+    let cost::Measured { call, way, depth } = one;
+    if way == INLINE {
+        return None;
+    }
+    let own = blocks.position(&one.cell())?;
+    let inline = blocks.position(&cost::name(call, INLINE, *depth))?;
+    let ratio = blocks.typical_ratio(own, inline, CONFIDENCE);
+    let id = format!("any.{call}.{way}.{depth}");
+    let what = format!(
+        "{} a second through {way}, {depth} at a time, to inline",
+        described(call)
+    );
+    // That it is not the same is no finding.
+    figure_of(&id, &what, ratio).map(|figure| Figure {
         p_value: None,
         ..figure
+    })
+}
+
+fn mean(blocks: &Blocks, id: &str, what: &str, cell: &str) -> Option<Figure> {
+    let mean = blocks.contrast(&[(blocks.position(cell)?, 1.0)], CONFIDENCE);
+    // That a time is not zero is no finding.
+    Some(Figure {
+        p_value: None,
+        ..Figure::of(id, what, Unit::Ns, mean)?
     })
 }

@@ -2,37 +2,53 @@
 //! asynchronous I/O?
 //!
 //! The experiment of 2007 on today's machine: random reads and writes of 4 KiB past the system's
-//! cache, 100, 1000 and 10,000 at a time, by libaio, by io_uring, and by one thread a request;
-//! limited by size and not by time, interleaved, judged pair by pair. `docs/lab-engines.md` is the
-//! page for users.
+//! cache, 100, 1000 and 10,000 at a time, by libaio, by io_uring, by GUASI, and by one thread a
+//! request; limited by size and not by time, interleaved, judged pair by pair. Beside it, what an
+//! engine costs by itself, and what it costs to make any call asynchronous. `docs/lab-engines.md`
+//! is the page for users.
 
+mod account;
 mod cells;
+mod cost;
 mod findings;
 mod job;
+mod plan;
 pub mod published;
 mod report;
+mod schedulers;
 mod subject;
 #[cfg(test)]
 mod tests;
+mod threads;
+mod ways;
 
 use crate::BenchError;
 use crate::harness::{self, Control, Meter, Phase, Progress, Settings};
 use crate::host::{Host, TargetFacts};
 use crate::scratch::Scratch;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use schedulers::Schedulers;
 
 pub use findings::compute;
 pub use report::page;
 pub use subject::{Document, EXPERIMENT, JobDetail, Latency, Side, Subject};
 
-/// The time that it may take when nothing else is said, ns.
-pub const BUDGET_NS: u64 = 15_000_000_000;
-
 /// The size of 2007, bytes.
 pub const SIZE_BYTES: u64 = 256 << 20;
 
+/// The same where the time is limited, bytes: writing the file takes of that, too.
+pub const SIZE_BYTES_SHORT: u64 = 64 << 20;
+
 /// The depths of 2007.
 pub const DEPTHS: [u32; 3] = [100, 1000, 10_000];
+
+/// The most rounds: intervals hardly become narrower with more.
+const ROUNDS_MAX: u64 = 20;
+
+/// How precisely times are to be known, as a share.
+const PRECISION: f64 = 0.02;
 
 /// What the user asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +57,15 @@ pub struct Options {
     pub target: Option<PathBuf>,
     /// How many requests at a time.
     pub depths: Vec<u32>,
-    /// The part of the file that is used, bytes.
-    pub size_bytes: u64,
-    /// Whole runs, as many rounds as precision needs.
-    pub full: bool,
+    /// The part of the file that is used, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`]
+    /// with a budget.
+    pub size_bytes: Option<u64>,
+    /// Whether the job is repeated with every scheduler that the device can have.
+    pub schedulers: bool,
+    /// The time that it may take, ns; none for whole runs, as many as precision needs.
+    pub budget_ns: Option<u64>,
     /// The seed of the order of cells; none for one of the clock.
     pub seed: Option<u64>,
-    /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
-    pub budget_ns: Option<u64>,
 }
 
 impl Default for Options {
@@ -56,29 +73,40 @@ impl Default for Options {
         Self {
             target: None,
             depths: DEPTHS.to_vec(),
-            size_bytes: SIZE_BYTES,
-            full: false,
-            seed: None,
+            size_bytes: None,
+            schedulers: false,
             budget_ns: None,
+            seed: None,
         }
+    }
+}
+
+impl Options {
+    fn size(&self) -> u64 {
+        let usual = match self.budget_ns {
+            Some(_) => SIZE_BYTES_SHORT,
+            None => SIZE_BYTES,
+        };
+        self.size_bytes.unwrap_or(usual)
     }
 }
 
 /// Measures. A target is written over.
 ///
 /// # Errors
-/// When the file cannot be made or opened past the cache, or a cell fails.
+/// When the file cannot be made or opened past the cache, when its device has no schedulers to try
+/// or they may not be set, or when a cell fails.
 pub fn run(
     options: &Options,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, BenchError> {
     let started_ns = meter.now_ns();
-    let host = Host::now();
+    let host = Host::now().with_wakeups();
     let seed = options.seed.unwrap_or(host.started_unix_s);
     let scratch = match &options.target {
         None => {
-            let bytes = options.size_bytes;
+            let bytes = options.size() + cost::BLOCKS * job::BLOCK_BYTES;
             Some(Scratch::new(None, bytes, seed, control.cancelled)?)
         }
         Some(_) => None,
@@ -89,17 +117,32 @@ pub fn run(
         (None, None) => Path::new("."),
     };
     let target = TargetFacts::of(path);
-    let set_up_ns = meter.now_ns().saturating_sub(started_ns);
-    let budget_ns = options.budget_ns.unwrap_or(BUDGET_NS);
-    let settings = Settings {
+    let schedulers = match options.schedulers {
+        true => Some(Rc::new(Schedulers::below(path)?)),
+        false => None,
+    };
+    let mut matrix = cells::Matrix::open(path, options)?;
+    let tried = matrix.try_ways(options)?;
+    let left_ns = || {
+        let spent_ns = meter.now_ns().saturating_sub(started_ns);
+        Some(options.budget_ns?.saturating_sub(spent_ns))
+    };
+    let times = schedulers.as_ref().map_or(1, |all| all.all.len() as u64);
+    let plan = matrix.plan(&tried, left_ns().map(|ns| ns / times));
+    matrix.jobs(&plan, schedulers.as_ref());
+    matrix.costs(seed)?;
+    let mut settings = Settings {
         seed,
-        rounds_max: 20,
-        precision: 0.02,
-        budget_ns: (!options.full).then_some(budget_ns.saturating_sub(set_up_ns)),
+        rounds_max: ROUNDS_MAX,
+        precision: PRECISION,
+        budget_ns: left_ns(),
         ..Settings::default()
     };
-    let mut matrix = cells::Matrix::new(path, options, &settings)?;
-    let measuring = std::rc::Rc::clone(&matrix.measuring);
+    if let Some(budget_ns) = settings.budget_ns {
+        let run_ns = plan::calibrated_run_ns(budget_ns, matrix.cells.len() as u64);
+        settings.run_ns = run_ns.clamp(settings.run_ns_min, settings.run_ns);
+    }
+    let measuring = Rc::clone(&matrix.measuring);
     let mut progress = |progress: &Progress<'_>| {
         measuring.set(progress.phase == Phase::Measuring);
         (control.progress)(progress);
@@ -110,6 +153,8 @@ pub fn run(
     };
     let measured = harness::run(&mut matrix.cells, &settings, meter, &mut watched)?;
     let subject = matrix.subject();
+    // The device has its own scheduler again before anything is said.
+    drop(schedulers);
     let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
     document.target = target;
     compute(&mut document);

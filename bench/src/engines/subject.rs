@@ -20,6 +20,10 @@ pub struct Subject {
     pub size_bytes: u64,
     /// Requests of one run, for each depth.
     pub requests: Vec<u64>,
+    /// The device's schedulers that were tried, the one that it had first; empty when only that one
+    /// was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedulers: Vec<String>,
     /// What each cell of the job did, over all its runs.
     pub jobs: Vec<JobDetail>,
     /// What was left out or made smaller, and why, in plain words.
@@ -31,10 +35,16 @@ pub struct Subject {
 pub struct JobDetail {
     /// The name of the cell.
     pub cell: String,
-    /// Engine, or `threads`.
+    /// `libaio`, `io_uring`, `guasi-workers` or `threads`.
     pub engine: String,
     /// Requests at a time.
     pub depth: u32,
+    /// How many threads made the calls at the most; none where the kernel did without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The scheduler, when several were tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// The reads.
     pub reads: Side,
     /// The writes.

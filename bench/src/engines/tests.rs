@@ -1,6 +1,6 @@
 //! The job against a real file, the figures against samples of known ratio, and the report.
 
-use super::cells::{again, job_name};
+use super::cells::again;
 use super::published::{PUBLISHED, REQUESTS};
 use super::*;
 use crate::harness::{Ended, Machine, Measured, Round, Sample, Shortened};
@@ -15,7 +15,7 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
     let options = Options {
         target: Some(scratch.path().to_owned()),
         depths: vec![8, 32],
-        size_bytes: 2 << 20,
+        size_bytes: Some(2 << 20),
         seed: Some(1),
         budget_ns: Some(1),
         ..Options::default()
@@ -34,8 +34,13 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
     };
     let after = std::fs::read(scratch.path()).unwrap();
     assert_eq!(before.len(), after.len());
-    assert_ne!(before[..2 << 20], after[..2 << 20]);
-    assert_eq!(before[2 << 20..], after[2 << 20..], "past the size");
+    assert_eq!(
+        before[..1 << 20],
+        after[..1 << 20],
+        "what is read from the cache"
+    );
+    assert_ne!(before[1 << 20..3 << 20], after[1 << 20..3 << 20]);
+    assert_eq!(before[3 << 20..], after[3 << 20..], "past the size");
     for detail in &document.subject.jobs {
         let requests = detail.reads.requests + detail.writes.requests;
         let at = document
@@ -53,6 +58,8 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
     for heading in [
         "THE JOB",
         "PAIR BY PAIR",
+        "WHAT AN ENGINE COSTS BY ITSELF",
+        "ANY CALL",
         "CHECKS",
         "THEN",
         "Its conclusion",
@@ -96,6 +103,7 @@ fn document(times_ns: &[(String, f64)]) -> Document {
         depths: vec![100],
         size_bytes: SIZE_BYTES,
         requests: vec![1000],
+        schedulers: Vec::new(),
         jobs: Vec::new(),
         left_out: Vec::new(),
     };
@@ -111,10 +119,11 @@ fn document(times_ns: &[(String, f64)]) -> Document {
 }
 
 fn judged(threads_ns: f64) -> String {
+    let job_name = |way, depth| super::cells::job_name(way, depth, None);
     let cells = [
         (job_name("libaio", 100), 10_000.0),
         (job_name("io_uring", 100), 8_000.0),
-        (job_name("threads", 100), threads_ns),
+        (job_name("guasi-workers", 100), threads_ns),
         (again(100), 10_000.0),
     ];
     let document = document(&cells);

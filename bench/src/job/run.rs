@@ -377,6 +377,7 @@ fn through_door(
                 depth: slots,
                 guasi: GuasiOptions {
                     workers: job.guasi_workers,
+                    ..GuasiOptions::default()
                 },
             };
             let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {

@@ -305,7 +305,9 @@ fn region(
 pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
     let name = layout.path.display().to_string();
     let failed = |doing: &str, error: std::io::Error| {
-        JobError::caused(&job.name, format!("{doing} {name}"), error)
+        let (origin, bytes) = (job.origin_of("size"), layout.bytes);
+        let message = format!("{origin}{doing} {name}, {bytes} bytes");
+        JobError::caused(&job.name, message, error)
     };
     let file = OpenOptions::new()
         .write(true)

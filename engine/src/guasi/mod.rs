@@ -80,6 +80,9 @@ pub struct GuasiOptions {
     /// How many workers. Unless set: one, and up to as many as operations may be in flight, at
     /// most 2000.
     pub workers: Option<Workers>,
+    /// For how long who has nothing to do looks out before it sleeps; zero: not at all. Unless set:
+    /// [`ugeom_guasi::SPIN`].
+    pub spin: Option<Duration>,
 }
 
 impl GuasiOptions {
@@ -117,7 +120,10 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
         let depth = depth.clamp(1, DEPTH_MAX);
         let Workers { min, max } = options.workers(depth);
         // What was cancelled takes room until a worker comes by: twice as much as can be in use.
-        let settings = Settings::new().workers(min, max).requests(2 * depth);
+        let settings = Settings::new()
+            .workers(min, max)
+            .requests(2 * depth)
+            .spin(options.spin.unwrap_or(ugeom_guasi::SPIN));
         let context = settings.open().map_err(|error| refused(error, min))?;
         Ok(GuasiEngine {
             context,

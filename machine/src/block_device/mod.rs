@@ -54,6 +54,17 @@ impl BlockDevice {
         fs::read_to_string(self.folder.join("stat"))
     }
 
+    /// Chooses the scheduler of its queue: one of [`Queue::schedulers`].
+    ///
+    /// # Errors
+    /// What the kernel says: EINVAL for one that it does not have, EACCES to all but root.
+    pub fn set_scheduler(&self, name: &str) -> io::Result<()> {
+        let file = self.folder.join("queue/scheduler");
+        // Not made where there is none: that would only fail later.
+        let mut file = fs::File::options().write(true).open(file)?;
+        io::Write::write_all(&mut file, name.as_bytes())
+    }
+
     /// How the kernel serves it.
     #[must_use]
     pub fn queue(&self) -> Queue {

@@ -133,6 +133,10 @@ fn what_cannot_be_run_is_told_with_its_reason_and_the_right_exit_code() {
     std::fs::write(path("typo.fio"), "[a]\nrw=read\niodpeth=4\n").expect("a job file");
     std::fs::write(path("circle.fio"), "[a]\ninclude circle.fio\n").expect("a job file");
     let new = format!("--filename={}", path("new"));
+    std::fs::write(path("missing.fio"), "[a]\nrw=read\nbs=\n").expect("a job file");
+    let text = "[a]\nfilename=md:1m\nrw=read\nsize=2m\n";
+    std::fs::write(path("large.fio"), text).expect("a job file");
+    let (missing, large) = (path("missing.fio"), path("large.fio"));
     let typo = path("typo.fio");
     let circle = path("circle.fio");
     for (arguments, code, words) in [
@@ -141,8 +145,18 @@ fn what_cannot_be_run_is_told_with_its_reason_and_the_right_exit_code() {
             2,
             "typo.fio:3: there is no option `iodpeth`; did you mean `iodepth`?",
         ),
-        (vec![circle.as_str()], 2, "includes go in a circle"),
+        (
+            vec![circle.as_str()],
+            2,
+            "circle.fio:2: includes go in a circle",
+        ),
         (vec!["--name=a", "--bs="], 2, "bs needs a value"),
+        (vec![missing.as_str()], 2, "missing.fio:3: bs needs a value"),
+        (
+            vec![large.as_str()],
+            1,
+            "large.fio:4: offset 0 and size 2097152 reach past the end of md0",
+        ),
         (vec!["--name=a", "--rw=read", &new], 2, "size=SIZE"),
         (
             vec!["--name=a", "--filename=md:1m", "--size=2m"],
@@ -166,6 +180,66 @@ fn what_cannot_be_run_is_told_with_its_reason_and_the_right_exit_code() {
     }
 }
 
+/// A file system of 1 MiB, which is taken away at the end.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// None where this user may not mount.
+    fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().ok()?;
+        let path = folder.path().as_os_str();
+        let mut mount = std::process::Command::new("mount");
+        let mount = mount.args(["-t", "tmpfs", "-o", "size=1m", "ugeom-test"]);
+        let mounted = mount
+            .arg(path)
+            .output()
+            .is_ok_and(|out| out.status.success());
+        mounted.then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg(self.0.path())
+            .status();
+    }
+}
+
+#[test]
+fn a_target_that_fills_up_is_told_with_the_line_of_its_size() {
+    let Some(disk) = SmallDisk::new() else {
+        let why = "a small file system cannot be mounted (root can)";
+        return ugeom_testkit::skip("a_target_that_fills_up_is_told", why);
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let job = folder.path().join("full.fio").display().to_string();
+    let file = disk.0.path().join("f").display().to_string();
+    for (rw, more, words) in [
+        ("write", "", "reserving"),
+        (
+            "write",
+            "fallocate=none\n",
+            "writing 65536 bytes at offset 1048576",
+        ),
+        (
+            "write",
+            "fallocate=none\nioengine=io_uring\niodepth=4\n",
+            "writing 65536 bytes at offset",
+        ),
+        ("read", "fallocate=none\n", "writing"),
+    ] {
+        let text = format!("[w]\nfilename={file}\nrw={rw}\nbs=64k\nsize=4m\n{more}");
+        std::fs::write(&job, text).expect("a job file");
+        let ended = ugeom(&["run", &job]);
+        let _ = std::fs::remove_file(&file);
+        assert_eq!(ended.code, 1, "{more}: {}", ended.stderr);
+        for part in ["full.fio:5: ", words, &file, "No space left"] {
+            assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+        }
+    }
+}
+
 #[test]
 fn a_disk_with_a_table_is_not_written_to_without_destroy() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -186,6 +260,54 @@ fn a_disk_with_a_table_is_not_written_to_without_destroy() {
     );
     let done = ugeom(&[&write[..], &["--destroy"]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
+}
+
+/// The six command lines of 2007, with a smaller size: options, order and all.
+#[test]
+fn the_command_lines_of_2007_run_and_print_every_block() {
+    let folder = tempfile::tempdir_in(".").expect("a folder");
+    let file = format!("--filename={}", folder.path().join("f").display());
+    for depth in [100, 1000, 10_000] {
+        for engine in ["guasi", "libaio", "io_uring"] {
+            let line = format!(
+                "run --name=global --rw=randrw --size=8m --bs=4k --direct=1 --ioengine={engine} \
+                 --name=job1 --iodepth={depth} --thread {file}"
+            );
+            let ended = ugeom(&line.split_whitespace().collect::<Vec<_>>());
+            if ended.stderr.contains("cannot be used") || ended.stderr.contains("O_DIRECT") {
+                ugeom_testkit::skip("the_command_lines_of_2007", &ended.stderr);
+                continue;
+            }
+            assert_eq!(ended.code, 0, "{line}: {}", ended.stderr);
+            let text = ended.text();
+            let title = format!("ioengine={engine}, iodepth={depth}");
+            for block in [
+                &title,
+                "Starting 1 thread",
+                "job1: (groupid=0, jobs=1): err= 0: pid=",
+                "  read: IOPS=",
+                "  write: IOPS=",
+                "    slat (",
+                "    clat (",
+                "  cpu          : usr=",
+                "  IO depths    : 1=",
+                "     submit    : ",
+                "     issued rwts: total=",
+                "Run status group 0 (all jobs):",
+                "   READ: bw=",
+                "  WRITE: bw=",
+            ] {
+                assert!(text.contains(block), "{line}: {block}\n{text}");
+            }
+            let issued = text.split("total=").nth(1).expect("a total");
+            let counts: Vec<u64> = issued
+                .split(',')
+                .take(2)
+                .filter_map(|n| n.parse().ok())
+                .collect();
+            assert_eq!(counts.iter().sum::<u64>(), 2048, "{text}");
+        }
+    }
 }
 
 #[test]

@@ -202,12 +202,30 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
         "THE ANSWER: The conclusion of 2007 is",
         "PAIR BY PAIR",
         "threads, 16",
+        "guasi-workers, 16",
+        "ANY CALL",
         "2007:",
     ] {
         assert!(report.contains(part), "{report}");
     }
     ugeom(&["lab", "engines", "--depth", "0"]).failed(2);
     ugeom(&["lab", "engines", "--size", "4k"]).failed(2);
+}
+
+#[test]
+fn schedulers_that_there_are_none_of_are_refused_with_the_reason() {
+    // Files in memory have no device.
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else {
+        return ugeom_testkit::skip("schedulers_that_there_are_none_of", "there is no /dev/shm");
+    };
+    let path = folder.path().join("f");
+    std::fs::write(&path, vec![0; 4 << 20]).expect("a file");
+    let path = disks::text(&path);
+    let refused = ugeom(&["lab", "engines", "--schedulers", "--destroy", &path]).failed(1);
+    assert!(
+        refused.contains("on no block device that the kernel tells of"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -28,6 +28,7 @@ use ugeom_machine::cpu::Usage;
 
 use super::content::{Content, Label};
 use super::door::{Door, Event, Kind, Request};
+use super::error::Origin;
 use super::places::{Place, Places, Region};
 use super::settings::{Job, READ, TRIM, Verify, WRITE};
 use super::tally::{Live, Phase, Tally};
@@ -515,9 +516,14 @@ impl<'a, D: Door> Worker<'a, D> {
         };
         let Request { offset, length, .. } = request;
         let why = story.unwrap_or_else(|| io::Error::from(errno).to_string());
+        // What has no room is a matter of the size that was asked for.
+        let origin = match errno {
+            Errno::NOSPC | Errno::FBIG | Errno::DQUOT => self.task.job.origin_of("size"),
+            _ => &Origin::Default,
+        };
         self.trouble.get_or_insert(Trouble {
             errno: errno.raw_os_error(),
-            message: format!("{doing} {length} bytes at offset {offset} of {name}: {why}"),
+            message: format!("{origin}{doing} {length} bytes at offset {offset} of {name}: {why}"),
         });
     }
 

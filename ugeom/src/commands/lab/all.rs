@@ -130,7 +130,6 @@ impl All<'_> {
 
     fn engines(&self) -> Result<Done> {
         let options = engines::Options {
-            full: self.full,
             seed: self.seed,
             budget_ns: self.budget_ns(),
             ..engines::Options::default()

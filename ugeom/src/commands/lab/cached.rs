@@ -1,15 +1,13 @@
 //! `ugeom lab cached`: its flags, and where its results go.
 
 use super::duration_ns;
-use super::measuring::{Saved, check_writable, measured, save};
+use super::measuring::Results;
 use crate::opening::size;
-use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use ugeom_bench::cached::{self, Options};
-use ugeom_bench::harness::Machine;
-use ugeom_bench::text::WIDTH;
+use ugeom_bench::harness::{Control, Machine};
 
 const ABOUT: &str = "\
 Repeats the measurement of cached reads of 2006 on this machine: reading what is in memory \
@@ -38,17 +36,12 @@ pub struct Cached {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<u64>,
 
-    /// Save all samples and figures as JSON; `-` prints them instead of the report
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    json: Option<PathBuf>,
-
     /// How long it may take; less is measured then [default: as long as precision needs]
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     budget: Option<u64>,
 
-    /// The seed of the random order of runs [default: one of the clock, which is printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    results: Results,
 }
 
 impl Cached {
@@ -57,13 +50,9 @@ impl Cached {
             file: self.file.clone(),
             size_bytes: self.size,
             budget_ns: self.budget,
-            seed: self.seed,
+            seed: self.results.seed,
         };
-        check_writable(self.json.as_deref())?;
-        let document = measured(|control| cached::run(&options, &Machine, control))?;
-        if save(self.json.as_deref(), &document)? == Saved::Printed {
-            return Ok(());
-        }
-        output::print(&cached::page(&document).to_text(WIDTH))
+        let measure = |control: &mut Control<'_>| cached::run(&options, &Machine, control);
+        self.results.of(measure, cached::page)
     }
 }

@@ -1,31 +1,34 @@
 //! `ugeom lab engines`: its flags, and where its results go.
 
 use super::duration_ns;
-use super::measuring::{Saved, check_writable, measured, save};
-use crate::output;
+use super::measuring::Results;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use ugeom_bench::engines::{self, Options};
-use ugeom_bench::harness::Machine;
-use ugeom_bench::text::WIDTH;
+use ugeom_bench::harness::{Control, Machine};
 use ugeom_classes::spec::units;
 
 const ENGINES_ABOUT: &str = "\
-Repeats the comparison of 2007, in which a library of threads kept up with the kernel's \
+Repeats the comparison of 2007, in which a library of threads (GUASI) kept up with the kernel's \
 asynchronous I/O: random reads and writes of 4 KiB past the system's cache, 100, 1000 and 10,000 \
-at a time, by libaio, by io_uring, and by one thread a request, limited by size. Prints rates, \
-times (submitting, completing and their sum), CPU time and context switches a \
-request, the verdict pair by pair, and the published table.
+at a time, by libaio, by io_uring, by GUASI, and by one thread a request, limited by size. Prints \
+rates, times (submitting, completing and their sum), CPU time and context switches a request, the \
+verdict pair by pair, and the published table; then what an engine costs by itself, and what it \
+costs to make any call asynchronous.
 
 Without a TARGET a temporary file is written in full into the current folder, and removed \
-afterwards. A TARGET is written over, which has to be allowed with --destroy.";
+afterwards. A TARGET is written over, which has to be allowed with --destroy.
+
+--schedulers repeats the job with every I/O scheduler that the device can have, and puts back the \
+one that it had, also after Ctrl-C. It needs root.";
 
 const ENGINES_EXAMPLES: &str = "\
 Examples:
-  ugeom lab engines                            a temporary file, 15 seconds
-  ugeom lab engines --full                     whole runs, as many as precision needs
+  ugeom lab engines                            a temporary file, as precisely as it needs
+  ugeom lab engines --budget 15s               the short form, of 64 MiB
   ugeom lab engines --depth 32,100 --size 64m
+  ugeom lab engines --schedulers --depth 100   with every scheduler of the device
   ugeom lab engines --destroy /dev/sdX         a disk with nothing on it";
 
 /// Can blocking threads stand beside the kernel's asynchronous I/O?
@@ -45,25 +48,20 @@ pub struct Engines {
           value_parser = clap::value_parser!(u32).range(1..=32_768))]
     depth: Vec<u32>,
 
-    /// The part of the file that is used
-    #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = size_bytes)]
-    size: u64,
+    /// The part of the file that is used [default: 256m; 64m with --budget]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    size: Option<u64>,
 
-    /// Save all samples and figures as JSON; `-` prints them instead of the report
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    json: Option<PathBuf>,
+    /// Repeat the job with every I/O scheduler that the device can have
+    #[arg(long)]
+    schedulers: bool,
 
-    /// How long it may take [default: 15s]
-    #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
+    /// How long it may take; less is measured then [default: as long as precision needs]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     budget: Option<u64>,
 
-    /// Take the time that precision needs
-    #[arg(long, group = "time")]
-    full: bool,
-
-    /// The seed of the random order of runs [default: one of the clock, which is printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    results: Results,
 }
 
 /// The smallest part of a file that is worth measuring, bytes.
@@ -89,15 +87,11 @@ impl Engines {
             target: self.target.clone(),
             depths: self.depth.clone(),
             size_bytes: self.size,
-            full: self.full,
-            seed: self.seed,
+            schedulers: self.schedulers,
             budget_ns: self.budget,
+            seed: self.results.seed,
         };
-        check_writable(self.json.as_deref())?;
-        let document = measured(|control| engines::run(&options, &Machine, control))?;
-        if save(self.json.as_deref(), &document)? == Saved::Printed {
-            return Ok(());
-        }
-        output::print(&engines::page(&document).to_text(WIDTH))
+        let measure = |control: &mut Control<'_>| engines::run(&options, &Machine, control);
+        self.results.of(measure, engines::page)
     }
 }

@@ -2,16 +2,50 @@
 
 use crate::output;
 use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use ugeom_bench::BenchError;
 use ugeom_bench::harness::{Control, Measured, Phase, Progress};
 use ugeom_bench::json::Document;
+use ugeom_bench::report::Page;
+use ugeom_bench::text::WIDTH;
 use ugeom_machine::interrupt;
+
+/// The flags of an experiment that is measured in one go, and reported on.
+#[derive(Args)]
+pub struct Results {
+    /// Save all samples and figures as JSON; `-` prints them instead of the report
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    json: Option<PathBuf>,
+
+    /// The seed of the random order of runs [default: one of the clock, which is printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+impl Results {
+    /// Measures, saves what was measured, and prints the report of it.
+    ///
+    /// # Errors
+    /// Why it could not be measured, or not be saved.
+    pub fn of<S: Serialize + DeserializeOwned>(
+        &self,
+        measure: impl FnOnce(&mut Control<'_>) -> Result<Document<S>, BenchError>,
+        report: impl FnOnce(&Document<S>) -> Page,
+    ) -> Result<()> {
+        check_writable(self.json.as_deref())?;
+        let document = measured(measure)?;
+        if save(self.json.as_deref(), &document)? == Saved::Printed {
+            return Ok(());
+        }
+        output::print(&report(&document).to_text(WIDTH))
+    }
+}
 
 /// Measures while showing the progress and listening for Ctrl-C.
 pub fn measured<S>(

@@ -1,12 +1,10 @@
 //! `ugeom lab scaling`: how does the machinery scale, and which knob buys what?
 
 use super::duration_ns;
-use super::measuring::{Saved, check_writable, measured, save};
-use crate::output;
+use super::measuring::Results;
 use anyhow::Result;
-use clap::{Args, ValueHint};
-use std::path::PathBuf;
-use ugeom_bench::harness::Machine;
+use clap::Args;
+use ugeom_bench::harness::{Control, Machine};
 use ugeom_bench::scaling::{self, Options, WORKERS_MAX};
 
 const ABOUT: &str = "\
@@ -31,10 +29,6 @@ pub struct Scaling {
           value_parser = clap::value_parser!(u64).range(1..=WORKERS_MAX))]
     workers: Vec<u64>,
 
-    /// Save all samples and figures as JSON; `-` prints them instead of the report
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    json: Option<PathBuf>,
-
     /// How long it may take [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
     budget: Option<u64>,
@@ -43,27 +37,19 @@ pub struct Scaling {
     #[arg(long, group = "time")]
     full: bool,
 
-    /// The seed of the requests and of the order of runs [default: one of the clock]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    results: Results,
 }
-
-/// How wide the report is, characters.
-const WIDTH: usize = 100;
 
 impl Scaling {
     pub fn run(&self) -> Result<()> {
         let options = Options {
             workers: self.workers.clone(),
             full: self.full,
-            seed: self.seed,
+            seed: self.results.seed,
             budget_ns: self.budget,
         };
-        check_writable(self.json.as_deref())?;
-        let document = measured(|control| scaling::run(&options, &Machine, control))?;
-        if save(self.json.as_deref(), &document)? == Saved::Printed {
-            return Ok(());
-        }
-        output::print(&scaling::report(&document).to_text(WIDTH))
+        let measure = |control: &mut Control<'_>| scaling::run(&options, &Machine, control);
+        self.results.of(measure, scaling::report)
     }
 }
