@@ -45,4 +45,5 @@ pub use op::{Completion, Engine, Errno, FileId, Kind, Op, Ticket};
 pub use open::{Choice, EngineError, EngineOptions, Opened, open_engine, open_engine_with};
 pub use simulated::{Crash, Faults, SECTOR_BYTES, SimulatedEngine, Simulation};
 pub use sync::{SeekEngine, SyncEngine};
+pub use ugeom_guasi::Backend;
 pub use uring::UringEngine;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
+use ugeom_guasi::Backend;
 use ugeom_machine::buffer::IoMemory;
 
 use crate::guasi::{GuasiEngine, GuasiOptions};
@@ -149,7 +150,14 @@ pub fn open_engine_with<M: IoMemory + 'static>(
     let engine: Box<dyn Engine<M>> = match choice {
         Choice::Auto => return Ok(open_best(options)),
         Choice::IoUring => Box::new(UringEngine::open(depth)?),
-        Choice::Guasi => Box::new(GuasiEngine::open(depth, guasi)?),
+        Choice::Guasi => {
+            let engine = GuasiEngine::open(depth, guasi)?;
+            let why = match guasi.backend {
+                Backend::Workers => "guasi: asked for".to_owned(),
+                _ => format!("guasi: asked for; {}", engine.backend()),
+            };
+            return Ok((Box::new(engine), why));
+        }
         Choice::Libaio => Box::new(LibaioEngine::open(depth)?),
         Choice::Sync => Box::new(SyncEngine::new()),
         Choice::Seek => Box::new(SeekEngine::new()),

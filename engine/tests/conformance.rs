@@ -3,7 +3,10 @@
 mod common;
 
 use common::makers;
-use ugeom_engine::{Choice, Engine, Faults, Simulation, open_engine};
+use ugeom_engine::{
+    Backend, Choice, Engine, EngineOptions, Faults, GuasiOptions, Simulation, open_engine,
+    open_engine_with,
+};
 use ugeom_testkit::engine::{Memory, conform};
 
 /// Runs the suite on the engine of this name, if the system lets us use it.
@@ -21,6 +24,26 @@ fn io_uring_conforms() {
 #[test]
 fn guasi_conforms() {
     conforms("guasi_conforms", Choice::Guasi);
+}
+
+#[test]
+fn guasi_with_the_ring_conforms() {
+    let options = |depth, backend| EngineOptions {
+        depth,
+        guasi: GuasiOptions {
+            backend,
+            ..GuasiOptions::default()
+        },
+    };
+    if let Err(error) = open_engine_with::<Memory>(Choice::Guasi, options(1, Backend::Ring)) {
+        return ugeom_testkit::skip("guasi_with_the_ring_conforms", &error.to_string());
+    }
+    conform(&|depth| {
+        let opened = open_engine_with(Choice::Guasi, options(depth, Backend::Auto));
+        let (engine, why) = opened.unwrap();
+        assert_eq!(why, "guasi: asked for; ring: the kernel allows it");
+        engine
+    });
 }
 
 #[test]

@@ -19,8 +19,8 @@ use std::ptr;
 use std::time::Duration;
 
 use ugeom_guasi::{
-    CCall, CCleanup, CFunction, Cancel, Context, GuasiError, Info, PARAMS_MAX, PRIORITIES_MAX,
-    Settings, Status, Work,
+    Backend, CCall, CCleanup, CFunction, Cancel, Context, GuasiError, Info, PARAMS_MAX,
+    PRIORITIES_MAX, Settings, Status, Work,
 };
 
 /// `guasi_t`: a context.
@@ -83,17 +83,27 @@ fn bits(handle: *mut c_void) -> u64 {
 fn number(error: &GuasiError) -> i32 {
     match error {
         GuasiError::Setting { .. } | GuasiError::Priority { .. } => libc::EINVAL,
-        GuasiError::NoWorker(error) | GuasiError::System(error) => {
-            error.raw_os_error().unwrap_or(libc::EAGAIN)
-        }
+        GuasiError::NoWorker(error)
+        | GuasiError::System(error)
+        | GuasiError::NoRing { source: error, .. } => error.raw_os_error().unwrap_or(libc::EAGAIN),
         _ => libc::EAGAIN,
+    }
+}
+
+/// Who runs system calls: `GUASI_BACKEND`, so that programs built for the original can choose. `None`
+/// when it has no meaning.
+fn backend() -> Option<Backend> {
+    match std::env::var_os("GUASI_BACKEND") {
+        None => Some(Backend::Workers),
+        Some(name) => name.to_str()?.parse().ok(),
     }
 }
 
 /// `guasi_create`: a context with `min_threads` workers at least, at most `max_threads` (0: as many
 /// as needed) and priorities 0 to `max_priority` - 1.
 ///
-/// NULL and EINVAL for numbers out of range, EAGAIN or ENOMEM when the workers cannot be started,
+/// NULL and EINVAL for numbers out of range or another `GUASI_BACKEND` than `workers`, `ring` and
+/// `auto`, EAGAIN or ENOMEM when the workers cannot be started,
 /// ENFILE when there are 4,095 contexts.
 #[unsafe(no_mangle)]
 pub extern "C" fn guasi_create(
@@ -109,12 +119,16 @@ pub extern "C" fn guasi_create(
     let (Ok(min), Ok(max), Ok(priorities @ 1..=PRIORITIES_MAX)) = numbers else {
         return null(libc::EINVAL);
     };
+    let Some(backend) = backend() else {
+        return null(libc::EINVAL);
+    };
     // The original takes a minimum above the maximum for the maximum.
     let min = if max == 0 { min } else { min.min(max) };
     let settings = Settings::new()
         .workers(min, max)
         .priorities(priorities)
-        .requests(REQUESTS);
+        .requests(REQUESTS)
+        .backend(backend);
     match settings.open() {
         Err(error) => null(number(&error)),
         Ok(context) => match handles::insert(context) {

@@ -38,8 +38,13 @@ impl Library {
     }
 
     fn run(&self, program: &Path) -> String {
+        self.run_with(program, "workers")
+    }
+
+    fn run_with(&self, program: &Path, backend: &str) -> String {
         let output = Command::new(program)
             .env("LD_LIBRARY_PATH", self.0.path())
+            .env("GUASI_BACKEND", backend)
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -87,7 +92,9 @@ fn a_program_that_uses_all_functions_gets_what_the_manual_promises() {
     };
     let library = Library::new();
     let program = library.build(&gcc, &["-std=c99"], "everything.c");
-    assert_eq!(library.run(&program), "all as promised\n");
+    for backend in ["workers", "auto"] {
+        assert_eq!(library.run_with(&program, backend), "all as promised\n");
+    }
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 use crate::done::Take;
+use crate::parker::Parker;
 use crate::queue::{Entry, SLOT_BITS};
+use crate::ring::{Judge, Ring};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::slab::{BATCH, Slot};
@@ -33,6 +35,14 @@ pub enum GuasiError {
     /// No worker lives, and none can be started.
     #[error("no worker can be started")]
     NoWorker(#[source] io::Error),
+    /// A ring was asked for, and the kernel gives us none.
+    #[error("io_uring cannot be used: {reason}")]
+    NoRing {
+        /// What is missing or forbidden, in plain words.
+        reason: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The kernel's means for a context are not to be had.
     #[error("the context cannot be made")]
     System(#[source] io::Error),
@@ -130,7 +140,7 @@ pub struct Context {
 impl Context {
     pub(crate) fn open(settings: &Settings) -> Result<Context, GuasiError> {
         settings.check()?;
-        let shared = Arc::new(Shared::new(settings).map_err(GuasiError::System)?);
+        let shared = Arc::new(Shared::new(settings)?);
         let context = Context { shared };
         context.shared.start_min().map_err(GuasiError::NoWorker)?;
         Ok(context)
@@ -167,6 +177,8 @@ impl Context {
         self.check_priority(priority)?;
         let mut works = works.into_iter();
         let mut total = 0;
+        let mut uses_ring = false;
+        let mut judge = self.shared.ring.as_ref().map(Ring::judge);
         while works.len() > 0 {
             let mut slots = [0; BATCH];
             let want = works.len().min(BATCH);
@@ -174,33 +186,77 @@ impl Context {
                 .shared
                 .slab
                 .take(self.shared.done.links(), &mut slots[..want]);
-            if count == 0 {
-                break;
-            }
-            let mut entries = [Entry {
-                slot: 0,
-                generation: 0,
-            }; BATCH];
-            let mut filled = 0;
+            let mut entries = [Entry::default(); BATCH];
+            // Which of them are for the ring, a bit each.
+            let (mut filled, mut ringed) = (0, 0);
             for ((tag, work), slot) in works.by_ref().take(count).zip(&slots) {
+                ringed |= u64::from(is_for_ring(&mut judge, &work)) << filled;
                 entries[filled] = self.fill(*slot, priority, tag, work);
                 filled += 1;
             }
-            if !self.publish(priority, &entries[..filled], total == 0)? {
-                break;
-            }
-            for Entry { slot, generation } in &entries[..filled] {
+            let entries = &entries[..filled];
+            let published = self.publish_all(priority, entries, ringed, total == 0)?;
+            for Entry { slot, generation } in &entries[..published] {
                 submitted(RequestId {
                     slot: *slot,
                     generation: *generation,
                 });
             }
-            total += filled;
+            total += published;
+            uses_ring |= ringed != 0;
+            if count == 0 || published < filled {
+                break;
+            }
+        }
+        if uses_ring {
+            self.shared.drive();
         }
         match total {
             0 if works.len() > 0 => Err(self.full()),
             total => Ok(total),
         }
+    }
+
+    /// Queues filled slots, each with those who run it, in order. Returns how many; the others are
+    /// free again. `withdraw` as for `publish`.
+    fn publish_all(
+        &self,
+        priority: u32,
+        entries: &[Entry],
+        ringed: u64,
+        withdraw: bool,
+    ) -> Result<usize, GuasiError> {
+        let mut start = 0;
+        while start < entries.len() {
+            let is_ringed = |at: usize| ringed >> at & 1;
+            let differs = |&at: &usize| is_ringed(at) != is_ringed(start);
+            let end = (start..entries.len())
+                .find(differs)
+                .unwrap_or(entries.len());
+            let run = &entries[start..end];
+            let published = match &self.shared.ring {
+                Some(ring) if is_ringed(start) == 1 => {
+                    let was_idle = ring.push(priority, run);
+                    if was_idle == Some(true) {
+                        self.shared.done.stir();
+                    }
+                    Ok(was_idle.is_some())
+                }
+                _ => self.publish(priority, run, withdraw && start == 0),
+            };
+            if !matches!(published, Ok(true)) {
+                // An error has taken its run back already, and is told when it is the first.
+                let from = if published.is_err() { end } else { start };
+                self.take_back(&entries[from..]);
+                return if start == 0 {
+                    published.map(|_| 0)
+                } else {
+                    Ok(start)
+                };
+            }
+            start = end;
+        }
+        Ok(start)
     }
 
     fn check_priority(&self, priority: u32) -> Result<(), GuasiError> {
@@ -238,8 +294,9 @@ impl Context {
         Entry { slot, generation }
     }
 
-    /// Queues filled slots. False when the queue has no room: many that were cancelled are still in
-    /// it. `withdraw` when nobody can run them: else some of the batch runs already.
+    /// Queues filled slots for workers. False when the queue has no room: many that were cancelled
+    /// are still in it. When nobody can run them, and `withdraw`, they are taken back: else some of
+    /// the batch runs already.
     fn publish(
         &self,
         priority: u32,
@@ -247,7 +304,6 @@ impl Context {
         withdraw: bool,
     ) -> Result<bool, GuasiError> {
         if !self.shared.queues[priority as usize].push(entries) {
-            self.take_back(entries);
             return Ok(false);
         }
         match self.shared.notify() {
@@ -323,6 +379,7 @@ impl Context {
         let mut min = min.min(max);
         let mut deadline = None;
         let got = loop {
+            self.shared.drive();
             let priorities = shared.priorities();
             let take = shared.done.take(
                 priorities,
@@ -341,28 +398,47 @@ impl Context {
                 self.wait(priorities, min, seen, left);
             }
         };
-        if !shared.event.is_off() && got > 0 {
-            shared
-                .event
-                .lower(|| shared.done.has_any(shared.priorities()));
+        // The ring writes to the descriptor for all of its completions.
+        let has_ring = shared.ring.is_some();
+        if !shared.event.is_off() && (got > 0 || has_ring) {
+            shared.event.lower(has_ring, || shared.has_any());
         }
         got
     }
 
-    /// Waits until more has ended: by looking out first, then asleep.
+    /// Waits until more has ended: by looking out first, then asleep; in the ring while that has
+    /// requests.
     fn wait(&self, priorities: usize, min: usize, seen: usize, left: Option<Duration>) {
         let shared = &*self.shared;
+        let missing = min - seen;
+        if let Some(ring) = shared.ring.as_ref().filter(|ring| !ring.is_idle()) {
+            let sleeper = ring.lie_down(missing);
+            shared.done.sleep(shared.priorities(), 1, seen, |_, _| {
+                ring.sleep(sleeper, left)
+            });
+            return ring.wake_up();
+        }
         let left_ns = left.map_or(u64::MAX, |left| {
             u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)
         });
         let spin_ns = shared.spin_ns.min(left_ns);
         // Each look takes the line that workers push to away from them: the more is missing, the
         // less often it pays to look.
-        let pauses = (min - seen).min(32) as u32;
-        if spin_ns > 0 && shared.spin_until(spin_ns, pauses, || shared.done.has_new(priorities)) {
+        let pauses = missing.min(32) as u32;
+        let found = || {
+            let ring = shared.ring.as_ref();
+            shared.done.has_new(priorities) || ring.is_some_and(|ring| !ring.is_idle())
+        };
+        if spin_ns > 0 && shared.spin_until(spin_ns, pauses, found) {
             return;
         }
-        shared.done.sleep(shared.priorities(), min, seen, left);
+        let park = |sleepers: &Parker, count| {
+            // Whoever submits to the idle ring from here on wakes us.
+            if shared.ring.as_ref().is_none_or(Ring::is_idle) {
+                sleepers.wait(count, left);
+            }
+        };
+        shared.done.sleep(shared.priorities(), missing, seen, park);
     }
 
     /// Ends a request that waits, or asks for the end of one that runs. An interruption reaches
@@ -371,6 +447,7 @@ impl Context {
         if self.shared.slab.get(id.slot).is_none() {
             return Cancel::Unknown;
         }
+        self.shared.drive();
         match self.shared.cancel(id.slot, id.generation) {
             Withdrawal::Withdrawn => Cancel::Canceled,
             Withdrawal::Signal(_) | Withdrawal::Asked => Cancel::Interrupted,
@@ -382,6 +459,7 @@ impl Context {
     /// What is known about a request; `None` when there is no such one (any more).
     pub fn info(&self, id: RequestId) -> Option<Info> {
         let slot = self.shared.slab.get(id.slot)?;
+        self.shared.drive();
         let known =
             |word| state::generation(word) == id.generation && state::stage(word) != state::FREE;
         let word = slot.state.load();
@@ -404,10 +482,21 @@ impl Context {
     /// A descriptor that is readable while there is something to fetch, for epoll(7) and the like.
     ///
     /// # Errors
-    /// What eventfd(2) fails with.
+    /// What eventfd(2) fails with, or the ring's registration of it.
     pub fn event_fd(&self) -> io::Result<BorrowedFd<'_>> {
         let shared = &self.shared;
-        shared.event.fd(|| shared.done.has_any(shared.priorities()))
+        let tell = |fd| shared.ring.as_ref().map_or(Ok(()), |ring| ring.tell(fd));
+        shared.event.fd(|| shared.has_any(), tell)
+    }
+
+    /// Who runs system calls, and in plain words why: `ring: REASON` or `workers: REASON`.
+    pub fn backend(&self) -> &str {
+        &self.shared.why
+    }
+
+    /// Whether a ring of the kernel runs system calls.
+    pub fn has_ring(&self) -> bool {
+        self.shared.ring.is_some()
     }
 
     /// How many workers live now.
@@ -430,6 +519,15 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.shared.close();
+    }
+}
+
+/// Whether the ring runs it.
+#[inline]
+fn is_for_ring(judge: &mut Option<Judge<'_>>, work: &impl Work) -> bool {
+    match (work.io_call(), judge) {
+        (Some(call), Some(judge)) => judge.takes(call),
+        _ => false,
     }
 }
 

@@ -15,8 +15,6 @@
 //! that all of them are in one order for everybody.) While nobody sleeps, `missing` is 0 and nobody
 //! writes to its cache line.
 
-use std::time::Duration;
-
 use crate::parker::Parker;
 use crate::sync::{
     AtomicI64, AtomicU32, Mutex, MutexGuard, Ordering, Padded, fence, lock, zeroes_u32,
@@ -69,8 +67,9 @@ impl Done {
         }
     }
 
-    /// Adds a request that has ended, and wakes sleepers if it is the last that they miss.
-    pub(crate) fn push(&self, priority: usize, slot: u32) {
+    /// Adds a request that has ended, and wakes sleepers if it is the last that they miss. Returns
+    /// whether it was.
+    pub(crate) fn push(&self, priority: usize, slot: u32) -> bool {
         let stack = &self.stacks[priority];
         let mut newest = stack.load(Ordering::Relaxed);
         loop {
@@ -82,15 +81,17 @@ impl Done {
                 Err(now) => newest = now,
             }
         }
-        if self.is_awaited() && self.sleep.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let wakes = self.is_awaited() && self.sleep.missing.fetch_sub(1, Ordering::AcqRel) == 1;
+        if wakes {
             self.sleep.sleepers.wake_all();
         }
+        wakes
     }
 
     /// Whether a fetcher sleeps, after a push. Push and look here, and announcement and look in
     /// `announce`, are sequentially consistent: one of the two sides sees the other. The model
     /// checker takes such accesses for acquire and release only, and gets a fence.
-    fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         #[cfg(loom)]
         fence(Ordering::SeqCst);
         self.sleep.missing.load(Ordering::SeqCst) > 0
@@ -180,22 +181,23 @@ impl Done {
         self.has_new(priorities) || lock(&self.taken).count != 0
     }
 
-    /// Sleeps until there are `min` requests to fetch, of which the caller saw `seen` already, at
-    /// most for `timeout`. Returns at once when there are no longer as many as it saw, or more. It
-    /// may return for no reason.
+    /// Sleeps by `park` until there are `missing` requests to fetch more than the `seen` that the
+    /// caller saw. Returns at once when there are no longer as many as it saw, or more. It may
+    /// return for no reason. The push of the last one missed wakes those who sleep on the parker,
+    /// and tells whoever pushed.
     pub(crate) fn sleep(
         &self,
         priorities: usize,
-        min: usize,
+        missing: usize,
         seen: usize,
-        timeout: Option<Duration>,
+        park: impl FnOnce(&Parker, u32),
     ) {
         let count = self.sleep.sleepers.count();
-        self.announce(min.saturating_sub(seen) as i64);
+        self.announce(missing as i64);
         // Another fetcher may have moved requests from the stacks to the lists, or taken some,
         // since the caller looked: then the number that it announced is wrong.
         if !self.has_new(priorities) && lock(&self.taken).count == seen {
-            self.sleep.sleepers.wait(count, timeout);
+            park(&self.sleep.sleepers, count);
         }
         let mut fetchers = lock(&self.sleep.fetchers);
         *fetchers -= 1;
@@ -207,6 +209,14 @@ impl Done {
     /// Lets every sleeper return.
     pub(crate) fn wake_all(&self) {
         self.sleep.sleepers.wake_all();
+    }
+
+    /// Lets those who sleep look again: where results come from has changed.
+    #[cfg(not(loom))]
+    pub(crate) fn stir(&self) {
+        if self.is_awaited() {
+            self.sleep.sleepers.wake_all();
+        }
     }
 
     /// Says that a fetcher misses `missing` requests. The smallest number of all that sleep stands.

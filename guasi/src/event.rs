@@ -8,10 +8,10 @@
 //! ```
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 
-use crate::sync::{AtomicU32, Ordering, Padded, fence};
+use crate::sync::{AtomicU32, Mutex, Ordering, Padded, fence, lock};
 
 const OFF: u32 = 0;
 const QUIET: u32 = 1;
@@ -21,18 +21,27 @@ const RAISED: u32 = 2;
 pub(crate) struct Event {
     state: Padded<AtomicU32>,
     fd: OnceLock<OwnedFd>,
+    making: Mutex<()>,
 }
 
 impl Event {
-    /// The descriptor; `has_any` tells whether there is something to fetch already.
-    pub(crate) fn fd(&self, has_any: impl Fn() -> bool) -> io::Result<BorrowedFd<'_>> {
+    /// The descriptor; `has_any` tells whether there is something to fetch already, `made` hears of
+    /// it when it is new.
+    pub(crate) fn fd(
+        &self,
+        has_any: impl Fn() -> bool,
+        made: impl FnOnce(RawFd) -> io::Result<()>,
+    ) -> io::Result<BorrowedFd<'_>> {
+        let making = lock(&self.making);
         if self.fd.get().is_none() {
             let fd = eventfd()?;
+            made(fd.as_raw_fd())?;
             if self.fd.set(fd).is_ok() {
                 self.state.store(QUIET, Ordering::SeqCst);
                 self.raise_if(has_any);
             }
         }
+        drop(making);
         match self.fd.get() {
             Some(fd) => Ok(fd.as_fd()),
             None => Err(io::Error::from_raw_os_error(libc::EBADF)),
@@ -49,9 +58,9 @@ impl Event {
         }
     }
 
-    /// A fetcher has taken everything that it saw.
-    pub(crate) fn lower(&self, has_any: impl Fn() -> bool) {
-        if self.state.load(Ordering::Relaxed) != RAISED {
+    /// A fetcher has taken everything that it saw. `others` write to the descriptor as well.
+    pub(crate) fn lower(&self, others: bool, has_any: impl Fn() -> bool) {
+        if !others && self.state.load(Ordering::Relaxed) != RAISED {
             return;
         }
         if let Some(fd) = self.fd.get() {

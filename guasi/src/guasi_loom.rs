@@ -193,7 +193,9 @@ fn fetch(done: &Done, wanted: usize) -> Vec<u32> {
     loop {
         match done.take(1, (wanted, wanted), |slot| got.push(slot), |_| {}) {
             Take::Taken(_) => return got,
-            Take::Only(seen) => done.sleep(1, wanted, seen, None),
+            Take::Only(seen) => done.sleep(1, wanted - seen, seen, |sleepers, count| {
+                sleepers.wait(count, None);
+            }),
         }
     }
 }

@@ -26,12 +26,12 @@
 //!    |                       |                    |------ exchange ------>|<- takes all --|
 //! ```
 //!
-//! No lock is taken and no memory is allocated for a request. The files: `context` is the
+//! No memory is allocated for a request, and no lock is taken but one a batch. The files: `context` is the
 //! interface,
 //! `settings` makes one, `work` and `calls` are what can be run; `slab` holds the requests, `state`
 //! is the life of one, `queue` what waits, `done` what has ended, `roster` who sleeps and who is
-//! called; `shared` puts them together and is the worker; `interrupt` ends calls early; `event` is
-//! the descriptor for epoll. docs/guasi.md says what is promised and what it costs.
+//! called; `shared` puts them together and is the worker; `interrupt` ends calls early; `ring` runs
+//! system calls without workers; `event` is the descriptor for epoll. docs/guasi.md says what is promised and what it costs.
 
 #[cfg(not(loom))]
 mod calls;
@@ -44,6 +44,8 @@ mod event;
 mod interrupt;
 mod parker;
 mod queue;
+#[cfg(not(loom))]
+mod ring;
 mod roster;
 #[cfg(not(loom))]
 mod settings;
@@ -64,6 +66,8 @@ pub use calls::{IoCall, ready};
 #[cfg(not(loom))]
 pub use context::{Cancel, Context, GuasiError, Info, RequestId, Status};
 #[cfg(not(loom))]
-pub use settings::{IDLE, PRIORITIES_MAX, REQUESTS_MAX, SPIN, Settings};
+pub use settings::{
+    Backend, IDLE, PRIORITIES_MAX, REQUESTS_MAX, RING_DEPTH, RING_DEPTH_MAX, SPIN, Settings,
+};
 #[cfg(not(loom))]
 pub use work::{CCall, CCleanup, CFunction, Io, Outcome, PARAMS_MAX, Work};

@@ -23,7 +23,7 @@ use crate::sync::{AtomicU64, Ordering, Padded, zeroes_u64};
 pub(crate) const SLOT_BITS: u32 = 24;
 
 /// A request in the queue: its slot, and the generation that tells it from later users of the slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) slot: u32,
     pub(crate) generation: u32,

@@ -1,5 +1,6 @@
 //! What a context is to be like.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::context::{Context, GuasiError};
@@ -20,6 +21,51 @@ pub const IDLE: Duration = Duration::from_secs(15);
 /// virtual machine, so that waiting never costs more than twice what the better choice would have.
 pub const SPIN: Duration = Duration::from_micros(50);
 
+/// How many requests the kernel has at a time through a ring: many more than a disk works on at
+/// once, and few enough for priorities to mean something.
+pub const RING_DEPTH: u32 = 1024;
+
+/// The largest depth of a ring.
+pub const RING_DEPTH_MAX: u32 = 1 << 15;
+
+/// Who runs the calls that a ring of the kernel could run ([`IoCall`](crate::IoCall) lists them).
+/// Everything else is for workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// Workers.
+    #[default]
+    Workers,
+    /// An io_uring; there is no context without one.
+    Ring,
+    /// An io_uring where the kernel allows it, else workers.
+    Auto,
+}
+
+impl Backend {
+    /// All there are.
+    pub const ALL: [Backend; 3] = [Backend::Workers, Backend::Ring, Backend::Auto];
+
+    /// The name as the user writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Backend::Workers => "workers",
+            Backend::Ring => "ring",
+            Backend::Auto => "auto",
+        }
+    }
+}
+
+impl FromStr for Backend {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Backend, String> {
+        let found = Backend::ALL
+            .into_iter()
+            .find(|backend| backend.name() == text);
+        found.ok_or_else(|| format!("`{text}` is none of workers, ring and auto"))
+    }
+}
+
 /// Makes a [`Context`].
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -30,6 +76,8 @@ pub struct Settings {
     pub(crate) idle: Duration,
     pub(crate) spin: Duration,
     pub(crate) stack_bytes: usize,
+    pub(crate) backend: Backend,
+    pub(crate) ring_depth: u32,
 }
 
 impl Default for Settings {
@@ -42,6 +90,8 @@ impl Default for Settings {
             idle: IDLE,
             spin: SPIN,
             stack_bytes: 128 << 10,
+            backend: Backend::Workers,
+            ring_depth: RING_DEPTH,
         }
     }
 }
@@ -99,10 +149,25 @@ impl Settings {
         self
     }
 
+    /// Who runs system calls (workers unless set).
+    #[must_use]
+    pub fn backend(mut self, backend: Backend) -> Settings {
+        self.backend = backend;
+        self
+    }
+
+    /// How many requests the kernel has at a time through the ring, 1 to [`RING_DEPTH_MAX`]
+    /// ([`RING_DEPTH`] unless set). The others wait, and go by priority.
+    #[must_use]
+    pub fn ring_depth(mut self, depth: u32) -> Settings {
+        self.ring_depth = depth;
+        self
+    }
+
     /// Makes the context and starts its least number of workers.
     ///
     /// # Errors
-    /// Settings out of range, workers that cannot be started.
+    /// Settings out of range, workers that cannot be started, `Backend::Ring` without a ring.
     pub fn open(&self) -> Result<Context, GuasiError> {
         Context::open(self)
     }
@@ -124,6 +189,13 @@ impl Settings {
         }
         if self.requests == 0 || self.requests > REQUESTS_MAX {
             return wrong("the number of requests", self.requests, (1, REQUESTS_MAX));
+        }
+        if self.ring_depth == 0 || self.ring_depth > RING_DEPTH_MAX {
+            return wrong(
+                "the depth of the ring",
+                self.ring_depth,
+                (1, RING_DEPTH_MAX),
+            );
         }
         if self.workers_max > WORKERS_MAX || self.workers_min > self.workers_max {
             let limits = (0, self.workers_max.min(WORKERS_MAX));

@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use ugeom_machine::clock;
 
+use crate::context::GuasiError;
 use crate::done::Done;
 use crate::event::Event;
 use crate::interrupt;
 use crate::queue::{Entry, Queue};
+use crate::ring::Ring;
 use crate::roster::{Roster, Seat, Summoned, Woken};
-use crate::settings::Settings;
+use crate::settings::{Backend, Settings};
 use crate::slab::{Slab, Slot};
-use crate::state::Withdrawal;
+use crate::state::{self, Withdrawal};
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use crate::work::Outcome;
 
@@ -26,6 +28,9 @@ pub(crate) struct Shared {
     pub(crate) done: Done,
     pub(crate) roster: Roster,
     pub(crate) event: Event,
+    pub(crate) ring: Option<Ring>,
+    /// Who runs system calls, and why.
+    pub(crate) why: String,
     /// Priorities from here on were never used, and need not be looked at.
     pub(crate) priorities_used: AtomicU32,
     pub(crate) closing: AtomicBool,
@@ -52,7 +57,7 @@ struct Worker {
 }
 
 impl Shared {
-    pub(crate) fn new(settings: &Settings) -> io::Result<Shared> {
+    pub(crate) fn new(settings: &Settings) -> Result<Shared, GuasiError> {
         let slots = settings.requests.next_power_of_two() as usize;
         let cores = ugeom_machine::cpu::online_cores();
         let spin_ns = u64::try_from(settings.spin.as_nanos()).unwrap_or(u64::MAX);
@@ -60,7 +65,10 @@ impl Shared {
             // Calibrates the clock now rather than in the first wait.
             clock::ns_to_ticks(spin_ns);
         }
+        let (ring, why) = open_ring(settings, slots)?;
         Ok(Shared {
+            ring,
+            why,
             slab: Slab::new(slots),
             queues: (0..settings.priorities)
                 .map(|_| Queue::new(slots))
@@ -77,7 +85,7 @@ impl Shared {
             // One core: whoever looks out keeps the other from working.
             spin_ns: if cores > 1 { spin_ns } else { 0 },
             stack_bytes: settings.stack_bytes,
-            signal: interrupt::signal()?,
+            signal: interrupt::signal().map_err(GuasiError::System)?,
         })
     }
 
@@ -258,14 +266,32 @@ impl Shared {
         if !slot.state.end(entry.generation, worker) {
             slot.state.end_asked(entry.generation, interrupt::settle);
         }
-        self.finished(slot, entry.slot);
+        self.finished_here(slot, entry.slot);
     }
 
-    /// Hands a request that has ended to the fetchers.
-    pub(crate) fn finished(&self, slot: &Slot, index: u32) {
+    /// Hands a request that has ended to the fetchers. Returns whether one of them, who may sleep
+    /// in the ring, is to be woken.
+    pub(crate) fn finished(&self, slot: &Slot, index: u32) -> bool {
         let priority = slot.priority.load(Ordering::Relaxed);
-        self.done.push(priority as usize, index);
+        let wakes = self.done.push(priority as usize, index);
         self.event.raise();
+        wakes
+    }
+
+    /// The same, for who does not hold the ring.
+    #[inline]
+    fn finished_here(&self, slot: &Slot, index: u32) {
+        if self.finished(slot, index)
+            && let Some(ring) = &self.ring
+        {
+            ring.nudge();
+        }
+    }
+
+    /// Whether there is something to fetch.
+    pub(crate) fn has_any(&self) -> bool {
+        let completed = || self.ring.as_ref().is_some_and(Ring::has_completions);
+        self.done.has_any(self.priorities()) || completed()
     }
 
     /// Ends a request that waits, or asks for the end of one that runs.
@@ -276,7 +302,14 @@ impl Shared {
             Withdrawal::Withdrawn => {
                 self.discard(slot);
                 slot.store(Outcome::failed(libc::ECANCELED));
-                self.finished(slot, index);
+                self.finished_here(slot, index);
+            }
+            Withdrawal::Signal(state::RING) => {
+                // The ring's cancellation names the request: it needs no protection from the next.
+                slot.state.sent();
+                if let Some(ring) = &self.ring {
+                    ring.interrupt(index, generation);
+                }
             }
             Withdrawal::Signal(worker) => {
                 let workers = lock(&self.workers);
@@ -311,13 +344,17 @@ impl Shared {
     }
 
     /// Cancels everything, and waits until every worker has left.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close(self: &Arc<Shared>) {
         self.closing.store(true, Ordering::SeqCst);
         for index in 0..self.slab.used() {
             let generation = crate::state::generation(self.slab.slot(index).state.load());
             self.cancel(index, generation);
         }
         self.done.wake_all();
+        if let Some(ring) = &self.ring {
+            ring.nudge();
+        }
+        self.drain_ring();
         self.roster.wake_all();
         let mut workers = lock(&self.workers);
         let table = workers.table.iter_mut().flatten();
@@ -325,6 +362,23 @@ impl Shared {
         threads.append(&mut workers.left);
         drop(workers);
         join_all(threads);
+    }
+}
+
+/// The ring that is asked for, if it can be had, and the reason.
+fn open_ring(settings: &Settings, slots: usize) -> Result<(Option<Ring>, String), GuasiError> {
+    if settings.backend == Backend::Workers {
+        return Ok((None, "workers: asked for".to_owned()));
+    }
+    match Ring::new(settings.priorities, slots, settings.ring_depth) {
+        Ok(ring) if settings.backend == Backend::Ring => {
+            Ok((Some(ring), "ring: asked for".to_owned()))
+        }
+        Ok(ring) => Ok((Some(ring), "ring: the kernel allows it".to_owned())),
+        Err((reason, source)) if settings.backend == Backend::Ring => {
+            Err(GuasiError::NoRing { reason, source })
+        }
+        Err((reason, _)) => Ok((None, format!("workers: io_uring cannot be used: {reason}"))),
     }
 }
 

@@ -8,6 +8,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicUsize};
 
+use crate::calls::IoCall;
 use crate::state::State;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Padded};
 use crate::work::{PAYLOAD_WORDS, Table};
@@ -34,6 +35,17 @@ pub(crate) struct Payload {
 }
 
 const _: () = assert!(size_of::<Slot>() == 192);
+
+impl Slot {
+    /// The call that lies in the payload.
+    ///
+    /// # Safety
+    /// The request is active with whoever asks, and was made of an `Io`.
+    pub(crate) unsafe fn call(&self) -> &IoCall {
+        // SAFETY: by contract nobody writes to the payload, and it holds a call.
+        unsafe { &*(&raw const (*self.payload.get()).words).cast::<IoCall>() }
+    }
+}
 
 // SAFETY: the payload is reached by whoever the state says: the submitter before PENDING, the
 // worker while ACTIVE, the canceller after CANCELED. What is put into it is Send (see `Work`).

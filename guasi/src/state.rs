@@ -39,6 +39,10 @@ pub(crate) const ASKED: u64 = 1 << 5;
 const WORKER_SHIFT: u32 = 8;
 const WORKER_MASK: u64 = (1 << 24) - 1;
 
+/// The worker that is none: the request is with the ring.
+#[cfg(not(loom))]
+pub(crate) const RING: u32 = WORKER_MASK as u32;
+
 #[derive(Default)]
 pub(crate) struct State(AtomicU64);
 
@@ -149,6 +153,23 @@ impl State {
     pub(crate) fn sent(&self) {
         // From SENDING to ASKED in one step. Release: the signal was sent before.
         self.0.fetch_xor(SENDING | ASKED, Ordering::Release);
+    }
+
+    /// Whether an early end was asked for.
+    #[cfg(not(loom))]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.load() & (SENDING | ASKED) != 0
+    }
+
+    /// A worker gives the request back, to be begun once more; false when its end was asked for.
+    #[cfg(not(loom))]
+    pub(crate) fn hand_back(&self, generation: u32, worker: u32) -> bool {
+        let active = ACTIVE | u64::from(worker) << WORKER_SHIFT;
+        self.exchange(
+            word(generation, active),
+            word(generation, PENDING),
+            Ordering::AcqRel,
+        )
     }
 
     /// The owner has it now.

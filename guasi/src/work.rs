@@ -49,10 +49,16 @@ pub trait Work: sealed::Write {}
 impl<W: sealed::Write> Work for W {}
 
 pub(crate) mod sealed {
-    use super::Payload;
+    use super::{IoCall, Payload};
 
     /// Writing oneself into a slot.
     pub trait Write {
+        /// The call, for what a ring may run as well.
+        #[doc(hidden)]
+        fn io_call(&self) -> Option<&IoCall> {
+            None
+        }
+
         /// The private word that goes to the function.
         #[doc(hidden)]
         fn private(&self) -> usize {
@@ -195,6 +201,10 @@ static IO_TABLE: Table = Table {
 const _: () = assert!(size_of::<IoCall>() <= PAYLOAD_WORDS * 8 && align_of::<IoCall>() <= 8);
 
 impl Write for Io {
+    fn io_call(&self) -> Option<&IoCall> {
+        Some(&self.call)
+    }
+
     fn private(&self) -> usize {
         self.private
     }

@@ -14,3 +14,4 @@ pub mod mapping;
 pub mod prefetch;
 pub mod region;
 pub mod slab;
+pub mod uring;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ugeom_classes::Target;
-use ugeom_engine::{EngineOptions, GuasiOptions};
+use ugeom_engine::EngineOptions;
 use ugeom_format::diskstats::{Stat, parse_stat};
 use ugeom_machine::cpu::Affinity;
 use ugeom_stack::Delta;
@@ -375,10 +375,7 @@ fn through_door(
             })?;
             let options = EngineOptions {
                 depth: slots,
-                guasi: GuasiOptions {
-                    workers: job.guasi_workers,
-                    ..GuasiOptions::default()
-                },
+                guasi: job.guasi,
             };
             let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {
                 JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)

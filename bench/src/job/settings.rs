@@ -1,6 +1,6 @@
 //! What a job is, once its text has been understood. The defaults are fio's.
 
-use ugeom_engine::Workers;
+use ugeom_engine::GuasiOptions;
 
 use super::error::Origin;
 use super::value::Amount;
@@ -167,8 +167,8 @@ pub struct Job {
     pub loops: u64,
 
     pub ioengine: String,
-    /// How many workers `guasi` has.
-    pub guasi_workers: Option<Workers>,
+    /// How `guasi` makes its calls.
+    pub guasi: GuasiOptions,
     pub direct: bool,
     pub iodepth: u32,
     pub iodepth_low: u32,

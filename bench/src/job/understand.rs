@@ -137,8 +137,9 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
         }
     }
     if !matches!(job.ioengine.as_str(), "guasi" | "auto") {
-        let why = format!("{} has no workers", job.ioengine);
+        let why = format!("{} is not guasi", job.ioengine);
         say("guasi_workers", &why);
+        say("guasi_backend", &why);
     }
     let is_mix = job.rw.does.iter().filter(|does| **does).count() > 1 && !job.rw.trim_then_write;
     if !is_mix {

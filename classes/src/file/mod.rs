@@ -58,6 +58,11 @@ pub const ENTRY: ClassEntry = ClassEntry {
             about: "threads of engine=guasi [1..256]",
         },
         OptionDoc {
+            name: "backend",
+            value: "workers|ring|auto",
+            about: "who makes the calls of engine=guasi: threads, or io_uring [workers]",
+        },
+        OptionDoc {
             name: "direct",
             value: "0|1",
             about: "past the system's cache (O_DIRECT) [as the command says, else 0]",
@@ -170,14 +175,18 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
 /// What is said about the engine `guasi`, where it may be the one.
 fn take_guasi(options: &mut Options<'_>, engine: Choice) -> Result<GuasiOptions, BuildError> {
     let mut guasi = GuasiOptions::default();
-    if let Some(text) = options.take_str("workers") {
-        match text.parse() {
-            Ok(workers) => guasi.workers = Some(workers),
-            Err(message) => return Err(options.invalid("workers", message).into()),
-        }
+    for key in ["workers", "backend"] {
+        let Some(text) = options.take_str(key) else {
+            continue;
+        };
+        let read = match key {
+            "workers" => text.parse().map(|workers| guasi.workers = Some(workers)),
+            _ => text.parse().map(|backend| guasi.backend = backend),
+        };
+        read.map_err(|message| options.invalid(key, message))?;
         if !matches!(engine, Choice::Guasi | Choice::Auto) {
-            let message = "only engine=guasi has workers";
-            return Err(options.invalid("workers", message).into());
+            let message = format!("{key} is for engine=guasi");
+            return Err(options.invalid(key, message).into());
         }
     }
     Ok(guasi)

@@ -270,16 +270,26 @@ fn holes_are_found() {
 }
 
 #[test]
-fn a_number_of_workers_is_for_the_engine_that_has_them() {
+fn workers_and_backend_are_for_the_engine_that_has_them() {
     let dir = TempDir::new().expect("a directory");
     let path = image(&dir, "disk.img", &pattern(4096));
     let options = TargetOptions::default();
-    for good in ["engine=guasi&workers=2..3", "workers=3", "engine=guasi"] {
+    for good in [
+        "engine=guasi&workers=2..3",
+        "workers=3",
+        "engine=guasi&backend=auto",
+        "backend=workers",
+    ] {
         open_target(&text(&path, good), &options).expect(good);
     }
     for (bad, reason) in [
         ("engine=guasi&workers=4..3", "`4..3` is not MIN..MAX"),
-        ("engine=sync&workers=3", "only engine=guasi has workers"),
+        ("engine=sync&workers=3", "workers is for engine=guasi"),
+        ("engine=mmap&backend=ring", "backend is for engine=guasi"),
+        (
+            "engine=guasi&backend=rings",
+            "`rings` is none of workers, ring and auto",
+        ),
     ] {
         let refused = refusal(&text(&path, bad), &options);
         assert!(refused.contains(reason), "{refused}");

@@ -1,5 +1,5 @@
 //! The engine `guasi`: each step of an operation is a blocking system call that a thread of a pool
-//! makes (crate `guasi`).
+//! makes (crate `guasi`); or the kernel through a ring, with `backend=ring` or `auto`.
 //!
 //! ```text
 //!   submit --> backlog --> staged --submit_batch--> workers --collect--> ready --> reap
@@ -19,7 +19,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ugeom_guasi::{Context, GuasiError, Info, Io, IoCall, RequestId, Settings, Status};
+use ugeom_guasi::{
+    Backend, Context, GuasiError, Info, Io, IoCall, RING_DEPTH, RequestId, Settings, Status,
+};
 use ugeom_machine::buffer::IoMemory;
 
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
@@ -83,6 +85,8 @@ pub struct GuasiOptions {
     /// For how long who has nothing to do looks out before it sleeps; zero: not at all. Unless set:
     /// [`ugeom_guasi::SPIN`].
     pub spin: Option<Duration>,
+    /// Who makes the calls that a ring of the kernel could make: workers unless set.
+    pub backend: Backend,
 }
 
 impl GuasiOptions {
@@ -122,6 +126,8 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
         // What was cancelled takes room until a worker comes by: twice as much as can be in use.
         let settings = Settings::new()
             .workers(min, max)
+            .backend(options.backend)
+            .ring_depth(depth.min(RING_DEPTH))
             .requests(2 * depth)
             .spin(options.spin.unwrap_or(ugeom_guasi::SPIN));
         let context = settings.open().map_err(|error| refused(error, min))?;
@@ -131,6 +137,11 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
             staged: Vec::with_capacity(depth as usize),
             requests: Vec::new(),
         })
+    }
+
+    /// Who makes the calls, and why: `ring: REASON` or `workers: REASON`.
+    pub fn backend(&self) -> &str {
+        self.context.backend()
     }
 
     /// Stages operations from the backlog while there is room.
@@ -284,7 +295,9 @@ fn refused(error: GuasiError, workers: u32) -> EngineError {
         other => other.to_string(),
     };
     let source = match error {
-        GuasiError::NoWorker(source) | GuasiError::System(source) => source,
+        GuasiError::NoWorker(source)
+        | GuasiError::System(source)
+        | GuasiError::NoRing { source, .. } => source,
         _ => io::ErrorKind::InvalidInput.into(),
     };
     EngineError::Refused {

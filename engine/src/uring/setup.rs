@@ -1,8 +1,7 @@
-//! Making a ring, and saying in plain words why it cannot be had.
+//! Making a ring.
 //!
-//! Sources: io_uring_setup(2), io_uring_register(2), the sysctl kernel.io_uring_disabled.
+//! Sources: io_uring_setup(2), io_uring_register(2).
 
-use std::fs;
 use std::io;
 
 use io_uring::{IoUring, Probe, opcode};
@@ -89,47 +88,9 @@ fn build(entries: u32) -> io::Result<IoUring> {
 }
 
 fn refused(source: io::Error) -> EngineError {
-    let reason = match source.raw_os_error() {
-        Some(libc::ENOSYS) => "this kernel has no io_uring, or a seccomp filter hides it".into(),
-        Some(libc::EPERM | libc::EACCES) => {
-            let sysctl = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-            match sysctl.as_deref().map(str::trim) {
-                Ok(level @ ("1" | "2")) => {
-                    format!("the system forbids it (sysctl kernel.io_uring_disabled = {level})")
-                }
-                _ => "it is forbidden here, as by a container's seccomp filter".into(),
-            }
-        }
-        Some(libc::ENOMEM) => {
-            "no memory for the rings (on old kernels: raise the limit of locked memory)".into()
-        }
-        Some(libc::EMFILE | libc::ENFILE) => "too many open files".into(),
-        _ => format!("io_uring_setup: {source}"),
-    };
     EngineError::Refused {
         engine: "io_uring",
-        reason,
+        reason: ugeom_machine::uring::why_refused(&source),
         source,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_refusal_has_its_own_explanation() {
-        let reasons = [
-            libc::ENOSYS,
-            libc::EPERM,
-            libc::ENOMEM,
-            libc::EMFILE,
-            libc::EFAULT,
-        ]
-        .map(|code| refused(io::Error::from_raw_os_error(code)).to_string());
-        for (i, reason) in reasons.iter().enumerate() {
-            assert!(reason.starts_with("io_uring cannot be used: "), "{reason}");
-            assert!(reasons[..i].iter().all(|other| other != reason), "{reason}");
-        }
     }
 }

@@ -247,7 +247,17 @@ pub const OPTIONS: &[Entry] = &[
         "MIN..MAX",
         "threads of ioengine=guasi (MAX alone: 1..MAX); unless set 1..iodepth, at most 2000",
         |job, text| {
-            job.guasi_workers = Some(text.parse()?);
+            job.guasi.workers = Some(text.parse()?);
+            Ok(())
+        },
+    ),
+    with(
+        "guasi_backend",
+        &[],
+        "BACKEND",
+        "who makes the calls of ioengine=guasi: workers, ring (io_uring), auto",
+        |job, text| {
+            job.guasi.backend = text.parse()?;
             Ok(())
         },
     ),

@@ -60,6 +60,7 @@ fn each_error_names_file_line_and_reason() {
         ("[a]\niodepth=0\n", "jobs.fio:2: ", "not within 1 to 32768"),
         ("[a]\nioengine=aio\n", "jobs.fio:2: ", "`aio` is none of"),
         ("[a]\nguasi_workers=9..8\n", "jobs.fio:2: ", "`9..8` is not"),
+        ("[a]\nguasi_backend=x\n", "jobs.fio:2: ", "`x` is none of"),
         ("[global]\nbs=4k\n", "jobs.fio:1: ", "there is no job"),
         ("[a]\nsteadystate=iops\n", "jobs.fio:2: ", "CRITERION:LIMIT"),
         ("[a]\nrandom_distribution=zipf:1\n", "jobs.fio:2: ", "theta"),

@@ -117,13 +117,14 @@ fn options_of_the_program_are_no_settings_of_a_job() {
 #[test]
 fn settings_without_effect_are_said() {
     let text = "[a]\nrw=randread\nioengine=psync\niodepth=8\nfsync=1\nrwmixread=10\n\
-                guasi_workers=4\n";
+                guasi_workers=4\nguasi_backend=ring\n";
     let warnings = of_file(text).unwrap().warnings.join("\n");
     for expected in [
         "jobs.fio:4: iodepth has no effect: psync",
         "jobs.fio:5: fsync has no effect",
         "jobs.fio:6: rwmixread has no effect",
-        "jobs.fio:7: guasi_workers has no effect: psync has no workers",
+        "jobs.fio:7: guasi_workers has no effect: psync is not guasi",
+        "jobs.fio:8: guasi_backend has no effect",
     ] {
         assert!(
             warnings.contains(expected),

@@ -1,0 +1,253 @@
+//! Turning a call into an entry of the submission ring.
+
+use std::os::fd::RawFd;
+
+use io_uring::{Probe, opcode, squeue, types};
+
+use crate::calls::IoCall;
+
+/// The offset that means the file's own position, as read(2) and write(2) use it.
+const AT_POSITION: u64 = u64::MAX;
+
+/// The number of the operation that a call needs; `None` for one that has none.
+pub(super) fn operation(call: &IoCall) -> Option<u8> {
+    Some(match call {
+        IoCall::Nothing => opcode::Nop::CODE,
+        IoCall::Read { .. } | IoCall::ReadAt { .. } => opcode::Read::CODE,
+        IoCall::Write { .. } | IoCall::WriteAt { .. } => opcode::Write::CODE,
+        IoCall::ReadVectorsAt { .. } => opcode::Readv::CODE,
+        IoCall::WriteVectorsAt { .. } => opcode::Writev::CODE,
+        IoCall::Allocate { .. } => opcode::Fallocate::CODE,
+        IoCall::Sync { .. } | IoCall::DataSync { .. } => opcode::Fsync::CODE,
+        IoCall::Open { .. } => opcode::OpenAt::CODE,
+        IoCall::Statx { .. } => opcode::Statx::CODE,
+        IoCall::Receive { .. } => opcode::Recv::CODE,
+        IoCall::Send { .. } => opcode::Send::CODE,
+        IoCall::Accept { .. } => opcode::Accept::CODE,
+        IoCall::Connect { .. } => opcode::Connect::CODE,
+        IoCall::DiscardBlocks { .. } => return None,
+    })
+}
+
+/// Decides which calls of a batch the ring can run as a worker would.
+pub(crate) struct Judge<'a> {
+    known: &'a Probe,
+    /// The last file that was looked at, and how, and whether it is one for the ring.
+    seen: Option<(RawFd, Use, bool)>,
+}
+
+/// What a call wants of its file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    AtOffset,
+    AtPosition,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(known: &'a Probe) -> Judge<'a> {
+        Judge { known, seen: None }
+    }
+
+    /// Whether the ring takes the call.
+    #[inline]
+    pub(crate) fn takes(&mut self, call: &IoCall) -> bool {
+        let known = |code| self.known.is_supported(code);
+        operation(call).is_some_and(known) && fits(call) && self.is_file_for_ring(call)
+    }
+
+    /// The ring ignores the offset of what has no position, where pread(2) fails with ESPIPE; and
+    /// it waits for data where read(2) of a non-blocking file fails with EAGAIN. A system call for
+    /// each file in a row.
+    fn is_file_for_ring(&mut self, call: &IoCall) -> bool {
+        let (fd, used) = match *call {
+            IoCall::ReadAt { fd, .. }
+            | IoCall::WriteAt { fd, .. }
+            | IoCall::ReadVectorsAt { fd, .. }
+            | IoCall::WriteVectorsAt { fd, .. } => (fd, Use::AtOffset),
+            IoCall::Read { fd, .. } | IoCall::Write { fd, .. } => (fd, Use::AtPosition),
+            _ => return true,
+        };
+        if let Some((file, how, verdict)) = self.seen
+            && (file, how) == (fd, used)
+        {
+            return verdict;
+        }
+        // SAFETY: both calls only ask; a descriptor that is not open is answered with EBADF.
+        let verdict = unsafe {
+            match used {
+                Use::AtOffset => libc::lseek64(fd, 0, libc::SEEK_CUR) >= 0,
+                Use::AtPosition => libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0,
+            }
+        };
+        self.seen = Some((fd, used, verdict));
+        verdict
+    }
+}
+
+/// Whether an entry can say it: lengths in 32 bits, no limit of time, which would be a second
+/// entry, and no negative offset, which would mean the file's own position.
+fn fits(call: &IoCall) -> bool {
+    let length = match *call {
+        IoCall::Read { len, .. }
+        | IoCall::ReadAt { len, .. }
+        | IoCall::Write { len, .. }
+        | IoCall::WriteAt { len, .. }
+        | IoCall::Receive { len, .. }
+        | IoCall::Send { len, .. } => len,
+        _ => 0,
+    };
+    let offset = match *call {
+        IoCall::ReadAt { offset, .. }
+        | IoCall::WriteAt { offset, .. }
+        | IoCall::ReadVectorsAt { offset, .. }
+        | IoCall::WriteVectorsAt { offset, .. }
+        | IoCall::Allocate { offset, .. } => offset,
+        _ => 0,
+    };
+    let is_timed = timeout_ms(call).is_some_and(|ms| ms >= 0);
+    !is_timed && offset >= 0 && u32::try_from(length).is_ok()
+}
+
+/// How long a call on a socket may wait.
+fn timeout_ms(call: &IoCall) -> Option<i64> {
+    match *call {
+        IoCall::Receive { timeout_ms, .. }
+        | IoCall::Send { timeout_ms, .. }
+        | IoCall::Accept { timeout_ms, .. }
+        | IoCall::Connect { timeout_ms, .. } => Some(timeout_ms),
+        _ => None,
+    }
+}
+
+/// Whether the call waits until a socket is ready, whatever the socket's own mode.
+pub(super) fn waits_for_socket(call: &IoCall) -> bool {
+    timeout_ms(call).is_some()
+}
+
+/// The entry for a call on a file.
+pub(super) fn entry(call: &IoCall) -> squeue::Entry {
+    let fd = types::Fd;
+    match *call {
+        IoCall::Read {
+            fd: file,
+            memory,
+            len,
+        } => opcode::Read::new(fd(file), memory, len as u32)
+            .offset(AT_POSITION)
+            .build(),
+        // From a thread of the kernel: a pipe without readers sends SIGPIPE to whoever writes,
+        // and that must not be the submitter.
+        IoCall::Write {
+            fd: file,
+            memory,
+            len,
+        } => {
+            let write = opcode::Write::new(fd(file), memory, len as u32).offset(AT_POSITION);
+            write.build().flags(squeue::Flags::ASYNC)
+        }
+        IoCall::ReadAt {
+            fd: file,
+            memory,
+            len,
+            offset,
+        } => opcode::Read::new(fd(file), memory, len as u32)
+            .offset(offset as u64)
+            .build(),
+        IoCall::WriteAt {
+            fd: file,
+            memory,
+            len,
+            offset,
+        } => opcode::Write::new(fd(file), memory, len as u32)
+            .offset(offset as u64)
+            .build(),
+        IoCall::ReadVectorsAt {
+            fd: file,
+            vectors,
+            count,
+            offset,
+            flags,
+        } => {
+            let read = opcode::Readv::new(fd(file), vectors, count as u32);
+            read.offset(offset as u64).rw_flags(flags).build()
+        }
+        IoCall::WriteVectorsAt {
+            fd: file,
+            vectors,
+            count,
+            offset,
+            flags,
+        } => {
+            let write = opcode::Writev::new(fd(file), vectors, count as u32);
+            write.offset(offset as u64).rw_flags(flags).build()
+        }
+        IoCall::Allocate {
+            fd: file,
+            mode,
+            offset,
+            len,
+        } => {
+            let allocate = opcode::Fallocate::new(fd(file), len as u64);
+            allocate.offset(offset as u64).mode(mode).build()
+        }
+        IoCall::Sync { fd: file } => opcode::Fsync::new(fd(file)).build(),
+        IoCall::DataSync { fd: file } => opcode::Fsync::new(fd(file))
+            .flags(types::FsyncFlags::DATASYNC)
+            .build(),
+        IoCall::Open { path, flags, mode } => opcode::OpenAt::new(fd(libc::AT_FDCWD), path)
+            .flags(flags)
+            .mode(mode)
+            .build(),
+        IoCall::Statx {
+            directory,
+            path,
+            flags,
+            mask,
+            memory,
+        } => {
+            let statx = opcode::Statx::new(fd(directory), path, memory.cast());
+            statx.flags(flags).mask(mask).build()
+        }
+        _ => socket_entry(call),
+    }
+}
+
+/// The entry for a call on a socket, or for one that does nothing.
+fn socket_entry(call: &IoCall) -> squeue::Entry {
+    let fd = types::Fd;
+    // A worker waits until the socket is ready before it asks, so that this flag says nothing.
+    let waiting = |flags: i32| flags & !libc::MSG_DONTWAIT;
+    match *call {
+        IoCall::Receive {
+            fd: file,
+            memory,
+            len,
+            flags,
+            ..
+        } => opcode::Recv::new(fd(file), memory, len as u32)
+            .flags(waiting(flags))
+            .build(),
+        IoCall::Send {
+            fd: file,
+            memory,
+            len,
+            flags,
+            ..
+        } => opcode::Send::new(fd(file), memory, len as u32)
+            .flags(waiting(flags))
+            .build(),
+        IoCall::Accept {
+            fd: file,
+            address,
+            address_len,
+            ..
+        } => opcode::Accept::new(fd(file), address, address_len).build(),
+        IoCall::Connect {
+            fd: file,
+            address,
+            address_len,
+            ..
+        } => opcode::Connect::new(fd(file), address, address_len).build(),
+        _ => opcode::Nop::new().build(),
+    }
+}

@@ -1,0 +1,403 @@
+//! The other way to run a call: the kernel runs it, through an io_uring, and no worker is needed.
+//!
+//! ```text
+//!  submit            queue of the priority        io_uring              stack of the priority
+//!    |------ exchange ------>|   refill: begin       |                          |
+//!    |                       |---(at most depth)---->| one io_uring_enter       |
+//!    |                                               |  for the batch           |
+//!    |                            reap: end          |                          |
+//!    |                                  <------------|----- push -------------->|<- fetch
+//! ```
+//!
+//! Calls wait in queues of their own, one a priority, until the kernel has fewer than `depth`: so
+//! the priority decides, and what is cancelled while it waits never runs. Nobody but those who use
+//! the context moves them on (`Shared::drive`): whoever submits, fetches, cancels or asks.
+//!
+//! **The lock.** Both rings of an io_uring are for one thread at a time. One lock a batch is what
+//! that costs; nobody sleeps with it, and those who wait for completions do so without it.
+//!
+//! **Who sleeps here, and who wakes them.** A fetcher sleeps in io_uring_enter(2) while the ring
+//! has requests, else where the fetchers of workers' results sleep. In the ring it counts for
+//! workers as one who misses a single request, so that each result of a worker, and each that
+//! another thread reaped, wakes it: by as many no-ops as completions it waits for (`nudge`).
+//!
+//! **Where the kernel is not like a worker.** A request whose submitter's thread ends is cancelled
+//! by the kernel, one that finds a non-blocking socket not ready may fail at once: such requests go
+//! to the workers after all, and are run there.
+
+mod entry;
+mod setup;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
+
+use crate::queue::{Entry, Queue};
+use crate::shared::Shared;
+use crate::slab::Slot;
+use crate::state::RING;
+use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, Padded, lock};
+use crate::work::Outcome;
+pub(crate) use entry::Judge;
+
+/// Marks the completions of entries that are no requests. No slot has this number.
+const NO_REQUEST: u64 = u64::MAX;
+
+/// The most completions that a fetcher sleeps for at a time.
+const SLEEP_MAX: u32 = 128;
+
+/// How often a batch is offered again at once while the kernel has no resources for it.
+const OFFERS_MAX: u32 = 100;
+
+/// How soon it is offered again by a fetcher that would else sleep.
+const OFFER_AGAIN: Duration = Duration::from_millis(1);
+
+pub(crate) struct Ring {
+    ring: IoUring,
+    known: Probe,
+    /// What waits, by priority.
+    queues: Box<[Queue]>,
+    depth: u32,
+    /// Requests in the queues and in the kernel.
+    outstanding: Padded<AtomicU32>,
+    kernel: Padded<Mutex<Kernel>>,
+}
+
+/// What whoever holds both rings knows.
+#[derive(Default)]
+struct Kernel {
+    /// Requests that the kernel has.
+    in_flight: u32,
+    /// Fetchers that sleep in the kernel or are about to, and for how many completions at most.
+    sleepers: u32,
+    awaited: u32,
+    /// The kernel did not take all entries.
+    is_stuck: bool,
+}
+
+impl Ring {
+    pub(crate) fn new(priorities: u32, slots: usize, depth: u32) -> Result<Ring, setup::Refusal> {
+        let (ring, known) = setup::ring(depth)?;
+        Ok(Ring {
+            ring,
+            known,
+            queues: (0..priorities).map(|_| Queue::new(slots)).collect(),
+            depth,
+            outstanding: Padded(AtomicU32::new(0)),
+            kernel: Padded(Mutex::default()),
+        })
+    }
+
+    /// Decides for a batch which calls this ring can run as a worker would.
+    pub(crate) fn judge(&self) -> Judge<'_> {
+        Judge::new(&self.known)
+    }
+
+    /// Queues requests, all or (without room) none. Returns whether the ring was idle before.
+    pub(crate) fn push(&self, priority: u32, entries: &[Entry]) -> Option<bool> {
+        let count = entries.len() as u32;
+        // First, so that nobody who reaps them counts below zero. SeqCst: see `is_idle`.
+        let before = self.outstanding.fetch_add(count, Ordering::SeqCst);
+        if self.queues[priority as usize].push(entries) {
+            Some(before == 0)
+        } else {
+            self.outstanding.fetch_sub(count, Ordering::SeqCst);
+            None
+        }
+    }
+
+    /// Whether neither the queues nor the kernel have a request. A fetcher that finds it so after
+    /// it announced that it sleeps is seen by whoever submits next.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outstanding.load(Ordering::SeqCst) == 0
+    }
+
+    /// The next request that waits and may run.
+    fn pop(&self, priorities: usize) -> Option<Entry> {
+        self.queues[..priorities].iter().find_map(Queue::pop)
+    }
+
+    /// The submission ring, for who holds the lock.
+    fn submission(&self, _kernel: &mut Kernel) -> squeue::SubmissionQueue<'_> {
+        // SAFETY: the lock's holder is the only one, and lets go of it before the lock.
+        unsafe { self.ring.submission_shared() }
+    }
+
+    /// The completion ring, for who holds the lock.
+    fn completion(&self, _kernel: &mut Kernel) -> cqueue::CompletionQueue<'_> {
+        // SAFETY: as in `submission`.
+        unsafe { self.ring.completion_shared() }
+    }
+
+    /// Hands the entries of the submission ring to the kernel.
+    fn enter(&self, kernel: &mut Kernel) {
+        for _ in 0..OFFERS_MAX {
+            let submission = self.submission(kernel);
+            let nothing = submission.is_empty() && !submission.cq_overflow();
+            drop(submission);
+            kernel.is_stuck = !nothing;
+            if nothing {
+                return;
+            }
+            match self.ring.submit() {
+                Ok(_) => {}
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EINTR) => {}
+                    // No resources now, or the completion ring has to be emptied first.
+                    Some(libc::EAGAIN) => std::thread::yield_now(),
+                    _ => return,
+                },
+            }
+        }
+    }
+
+    /// Puts an entry that is no request on the submission ring, which is emptied for it if need
+    /// be; false if the kernel takes none.
+    fn push_other(&self, kernel: &mut Kernel, entry: &squeue::Entry) -> bool {
+        if self.submission(kernel).is_full() {
+            self.enter(kernel);
+        }
+        // SAFETY: the entry points to no memory.
+        unsafe { self.submission(kernel).push(entry) }.is_ok()
+    }
+
+    /// Wakes the fetchers that sleep in the kernel.
+    #[cold]
+    pub(crate) fn nudge(&self) {
+        let mut kernel = lock(&self.kernel);
+        if kernel.sleepers == 0 {
+            return;
+        }
+        for _ in 0..kernel.awaited {
+            let nop = opcode::Nop::new().build().user_data(NO_REQUEST);
+            self.push_other(&mut kernel, &nop);
+        }
+        self.enter(&mut kernel);
+    }
+
+    /// Asks the kernel to end a request early, wherever it is. It ends that one or none: its name
+    /// carries its generation.
+    pub(crate) fn interrupt(&self, slot: u32, generation: u32) {
+        let mut kernel = lock(&self.kernel);
+        let name = name(Entry { slot, generation });
+        let cancel = opcode::AsyncCancel::new(name).build().user_data(NO_REQUEST);
+        if self.push_other(&mut kernel, &cancel) {
+            self.enter(&mut kernel);
+        }
+    }
+
+    /// A fetcher that misses `missing` results is about to sleep. Returns for how many completions
+    /// it may, and whether only for a moment. `wake_up` follows.
+    pub(crate) fn lie_down(&self, missing: usize) -> (usize, bool) {
+        let mut kernel = lock(&self.kernel);
+        let waiting = self
+            .outstanding
+            .load(Ordering::SeqCst)
+            .saturating_sub(kernel.in_flight);
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        let mut count = missing.min(kernel.in_flight).min(SLEEP_MAX);
+        if waiting > 0 {
+            // Somebody has to hand on what waits long before the kernel runs dry.
+            count = count.min(kernel.in_flight / 8);
+        }
+        let count = count.max(1);
+        kernel.sleepers += 1;
+        kernel.awaited = kernel.awaited.max(count);
+        (count as usize, kernel.is_stuck)
+    }
+
+    /// Sleeps until there are as many completions more than were taken, or until the time is over.
+    pub(crate) fn sleep(&self, (count, is_stuck): (usize, bool), timeout: Option<Duration>) {
+        let soon = |timeout: Duration| timeout.min(OFFER_AGAIN);
+        let timeout = match is_stuck {
+            true => Some(timeout.map_or(OFFER_AGAIN, soon)),
+            false => timeout,
+        };
+        let timespec = timeout.map(types::Timespec::from);
+        let mut arguments = types::SubmitArgs::new();
+        if let Some(timespec) = &timespec {
+            arguments = arguments.timespec(timespec);
+        }
+        // The time is over, a signal, entries that the kernel does not take: the caller looks.
+        let _ = self.ring.submitter().submit_with_args(count, &arguments);
+    }
+
+    pub(crate) fn wake_up(&self) {
+        let mut kernel = lock(&self.kernel);
+        kernel.sleepers -= 1;
+        if kernel.sleepers == 0 {
+            kernel.awaited = 0;
+        }
+    }
+
+    /// Whether the kernel has completed something that nobody has taken.
+    pub(crate) fn has_completions(&self) -> bool {
+        !self.is_idle() && !self.completion(&mut lock(&self.kernel)).is_empty()
+    }
+
+    /// Lets the kernel count completions on an eventfd.
+    pub(crate) fn tell(&self, eventfd: i32) -> io::Result<()> {
+        self.ring.submitter().register_eventfd(eventfd)
+    }
+}
+
+/// What the kernel hands back with a completion.
+fn name(entry: Entry) -> u64 {
+    u64::from(entry.generation) << 32 | u64::from(entry.slot)
+}
+
+impl Shared {
+    /// Moves the ring's requests on: takes what has ended, and hands on what waits.
+    #[inline]
+    pub(crate) fn drive(self: &Arc<Shared>) {
+        if let Some(ring) = &self.ring
+            && !ring.is_idle()
+        {
+            self.drive_ring(ring);
+        }
+    }
+
+    fn drive_ring(self: &Arc<Shared>, ring: &Ring) {
+        let priorities = self.priorities();
+        // Without memory until there is one, which is rare.
+        let mut returned = Vec::new();
+        let mut kernel = lock(&ring.kernel);
+        let mut woke = self.reap(ring, &mut kernel, &mut returned);
+        while self.refill(ring, &mut kernel, priorities) {
+            ring.enter(&mut kernel);
+            let is_full = kernel.in_flight == ring.depth;
+            if !is_full && ring.queues[..priorities].iter().all(Queue::is_empty) {
+                break;
+            }
+            // Calls that ended at once have made room.
+            woke |= self.reap(ring, &mut kernel, &mut returned);
+        }
+        ring.enter(&mut kernel);
+        drop(kernel);
+        for entry in returned {
+            woke |= self.hand_to_workers(entry);
+        }
+        if woke {
+            ring.nudge();
+        }
+    }
+
+    /// Puts what waits on the submission ring. False when there was nothing, or no room.
+    fn refill(&self, ring: &Ring, kernel: &mut MutexGuard<'_, Kernel>, priorities: usize) -> bool {
+        let mut submission = ring.submission(kernel);
+        let mut any = false;
+        while kernel.in_flight < ring.depth && !submission.is_full() {
+            let Some(entry) = ring.pop(priorities) else {
+                break;
+            };
+            let slot = self.slab.slot(entry.slot);
+            if !slot.state.begin(entry.generation, RING) {
+                // It was withdrawn.
+                ring.outstanding.fetch_sub(1, Ordering::SeqCst);
+                continue;
+            }
+            // SAFETY: the request is active here, and was queued for its call.
+            let entry = entry::entry(unsafe { slot.call() }).user_data(name(entry));
+            // SAFETY: memory, paths and addresses are valid until the request has ended (the
+            // promise of `Io::new`), which is when the kernel has completed it. There is room.
+            let pushed = unsafe { submission.push(&entry) };
+            debug_assert!(pushed.is_ok());
+            kernel.in_flight += 1;
+            any = true;
+        }
+        any
+    }
+
+    /// Takes what the kernel has completed. Requests that workers are to run are added to
+    /// `returned`. Returns whether a sleeper was called.
+    fn reap(
+        &self,
+        ring: &Ring,
+        kernel: &mut MutexGuard<'_, Kernel>,
+        returned: &mut Vec<Entry>,
+    ) -> bool {
+        let (mut woke, mut count) = (false, 0);
+        for completion in ring.completion(kernel) {
+            let name = completion.user_data();
+            if name == NO_REQUEST {
+                continue;
+            }
+            let entry = Entry {
+                slot: name as u32,
+                generation: (name >> 32) as u32,
+            };
+            count += 1;
+            let slot = self.slab.slot(entry.slot);
+            match self.outcome(slot, completion.result()) {
+                Some(outcome) => woke |= self.end_in_ring(slot, entry, outcome),
+                None => returned.push(entry),
+            }
+        }
+        kernel.in_flight -= count;
+        if count > 0 {
+            ring.outstanding.fetch_sub(count, Ordering::SeqCst);
+        }
+        woke
+    }
+
+    /// How a request ended that the kernel completed with `result`; `None` when it is for workers.
+    #[inline]
+    fn outcome(&self, slot: &Slot, result: i32) -> Option<Outcome> {
+        if result >= 0 {
+            return Some(Outcome::done(result as isize));
+        }
+        let error = -result;
+        let asked = slot.state.is_asked() || self.closing.load(Ordering::Acquire);
+        match error {
+            libc::ECANCELED | libc::EINTR if asked => Some(Outcome::failed(libc::EINTR)),
+            // The submitter's thread has ended.
+            libc::ECANCELED | libc::EINTR | libc::EFAULT => None,
+            libc::EAGAIN | libc::EINPROGRESS | libc::EALREADY => {
+                // SAFETY: the request is active here, and was queued for its call.
+                let waits = entry::waits_for_socket(unsafe { slot.call() });
+                (!waits).then(|| Outcome::failed(error))
+            }
+            error => Some(Outcome::failed(error)),
+        }
+    }
+
+    fn end_in_ring(&self, slot: &Slot, entry: Entry, outcome: Outcome) -> bool {
+        slot.store(outcome);
+        if !slot.state.end(entry.generation, RING) {
+            slot.state.end_asked(entry.generation, || {});
+        }
+        self.finished(slot, entry.slot)
+    }
+
+    /// Gives a request that the kernel did not run to the workers. Returns whether a sleeper was
+    /// called.
+    #[cold]
+    fn hand_to_workers(self: &Arc<Shared>, entry: Entry) -> bool {
+        let slot = self.slab.slot(entry.slot);
+        if !slot.state.hand_back(entry.generation, RING) {
+            return self.end_in_ring(slot, entry, Outcome::failed(libc::EINTR));
+        }
+        let priority = slot.priority.load(Ordering::Relaxed);
+        let queued = self.queues[priority as usize].push(&[entry]);
+        // No room, or nobody who would come by: it ends here, unless somebody took it meanwhile.
+        let served = queued && self.notify().is_ok();
+        !served
+            && slot.state.begin(entry.generation, RING)
+            && self.end_in_ring(slot, entry, Outcome::failed(libc::EAGAIN))
+    }
+
+    /// Waits until the kernel has none of our requests any more: it uses their memory until then.
+    pub(crate) fn drain_ring(self: &Arc<Shared>) {
+        let Some(ring) = &self.ring else { return };
+        loop {
+            self.drive_ring(ring);
+            if lock(&ring.kernel).in_flight == 0 {
+                return;
+            }
+            ring.sleep((1, false), Some(OFFER_AGAIN));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Making a ring that several threads may use.
+//!
+//! Sources: io_uring_setup(2), io_uring_register(2).
+
+use std::io;
+
+use io_uring::{IoUring, Probe, opcode};
+use ugeom_machine::uring::why_refused;
+
+/// Most entries of the submission ring; a longer batch is handed over in parts.
+const ENTRIES_MAX: u32 = 1024;
+
+/// What a ring is no use without.
+const REQUIRED: [(u8, &str); 2] = [
+    (opcode::AsyncCancel::CODE, "cancel"),
+    (opcode::Nop::CODE, "no-op"),
+];
+
+/// Why there is no ring: in plain words, and what the kernel said.
+pub(super) type Refusal = (String, io::Error);
+
+/// A ring for `depth` requests at a time, and which operations it knows.
+///
+/// Completions interrupt whoever submitted (no `IORING_SETUP_COOP_TASKRUN`): another thread may be
+/// the one that waits for them.
+pub(super) fn ring(depth: u32) -> Result<(IoUring, Probe), Refusal> {
+    let entries = depth.min(ENTRIES_MAX).next_power_of_two();
+    let ring = build(entries, depth).map_err(|error| (why_refused(&error), error))?;
+    let params = ring.params();
+    let stable = params.is_feature_nodrop() && params.is_feature_submit_stable();
+    if !stable || !params.is_feature_ext_arg() || !params.is_feature_rw_cur_pos() {
+        return Err(too_old("wait with a timeout"));
+    }
+    let mut probe = Probe::new();
+    if ring.submitter().register_probe(&mut probe).is_err() {
+        return Err(too_old("list of operations"));
+    }
+    if let Some((_, name)) = REQUIRED.iter().find(|(code, _)| !probe.is_supported(*code)) {
+        return Err(too_old(name));
+    }
+    Ok((ring, probe))
+}
+
+fn too_old(what: &str) -> Refusal {
+    let reason = format!("this kernel's io_uring is too old (no {what}; Linux 5.11 has all)");
+    (reason, io::ErrorKind::Unsupported.into())
+}
+
+/// One bad entry is not to hold up the rest of its batch (Linux 5.18); older kernels do without.
+fn build(entries: u32, depth: u32) -> io::Result<IoUring> {
+    let mut builder = IoUring::builder();
+    builder
+        .dontfork()
+        .setup_cqsize(2 * depth.next_power_of_two());
+    match builder.clone().setup_submit_all().build(entries) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder.build(entries),
+        other => other,
+    }
+}

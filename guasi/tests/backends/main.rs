@@ -1,0 +1,192 @@
+//! What a context promises about system calls, whoever runs them: each test runs with workers and
+//! with the ring (where the kernel allows one), and compares both with the manual.
+
+mod requests;
+mod sockets;
+mod together;
+
+use std::io::{PipeReader, PipeWriter, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ugeom_guasi::{Backend, Cancel, Context, Info, Io, IoCall, Outcome, RequestId, Settings};
+use ugeom_guasi::{GuasiError, Status};
+
+/// How many calls run at a time in [`narrow`] contexts.
+const ONE: u32 = 1;
+
+fn settings(backend: Backend) -> Settings {
+    Settings::new().priorities(4).backend(backend)
+}
+
+/// One call at a time: one worker, or a ring of depth one.
+fn narrow(backend: Backend) -> Context {
+    settings(backend)
+        .workers(0, ONE)
+        .ring_depth(ONE)
+        .open()
+        .unwrap()
+}
+
+fn wide(backend: Backend) -> Context {
+    settings(backend).open().unwrap()
+}
+
+/// Runs a test with each backend that can be had here.
+fn each(test: &str, check: impl Fn(Backend)) {
+    check(Backend::Workers);
+    match settings(Backend::Ring).open() {
+        Ok(_) => check(Backend::Ring),
+        Err(error @ GuasiError::NoRing { .. }) => ugeom_testkit::skip(test, &error.to_string()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Defines tests that take a backend.
+macro_rules! backends {
+    ($($module:ident :: $name:ident)*) => {
+        $(#[test] fn $name() { each(stringify!($name), $module::$name); })*
+    };
+}
+
+backends! {
+    requests::calls_answer_as_the_manual_says
+    requests::a_long_batch_comes_back_whole_and_right
+    requests::what_waits_runs_by_priority_and_then_in_order
+    requests::results_come_back_by_priority
+    requests::what_waits_is_cancelled_and_never_runs
+    requests::what_runs_is_interrupted_with_eintr
+    requests::an_interruption_ends_its_request_alone
+    requests::a_request_tells_its_status_until_it_is_released
+    requests::a_fetch_waits_for_as_many_as_it_wants_and_no_longer_than_it_may
+    requests::the_descriptor_is_readable_while_there_is_something_to_fetch
+    together::a_context_closes_with_requests_waiting_and_running
+    together::functions_and_calls_go_side_by_side
+    together::a_fetcher_hears_of_what_others_submit_and_fetch
+    together::a_request_outlives_the_thread_that_submitted_it
+    sockets::sockets_wait_until_they_are_ready
+    sockets::a_socket_that_does_not_block_is_waited_for
+    sockets::the_time_of_a_socket_call_runs_out
+    sockets::a_pipe_without_readers_is_epipe_and_no_signal
+    sockets::closing_a_descriptor_in_flight_harms_nobody
+}
+
+/// A read of one byte; `memory` outlives the request.
+fn read(fd: i32, memory: *mut u8, len: usize) -> Io {
+    // SAFETY: the memory of each test outlives its requests.
+    unsafe { Io::new(IoCall::Read { fd, memory, len }) }
+}
+
+fn write(fd: i32, data: &'static [u8]) -> Io {
+    let (memory, len) = (data.as_ptr(), data.len());
+    // SAFETY: the data is static.
+    unsafe { Io::new(IoCall::Write { fd, memory, len }) }
+}
+
+fn io(call: IoCall) -> Io {
+    // SAFETY: each test keeps what its calls name until they have ended.
+    unsafe { Io::new(call) }
+}
+
+fn fetch(context: &Context, count: usize) -> Vec<Info> {
+    let mut all = Vec::new();
+    let limit = Some(Duration::from_secs(60));
+    context.fetch(count, usize::MAX, limit, |info| all.push(info));
+    assert!(all.len() >= count, "{} of {count} came back", all.len());
+    all
+}
+
+fn end(info: &Info) -> (isize, i32) {
+    (info.result, info.error)
+}
+
+/// Submits one call and waits for its end.
+fn call(context: &Context, call: IoCall) -> (isize, i32) {
+    context.submit(0, 0, io(call)).unwrap();
+    end(&fetch(context, 1)[0])
+}
+
+fn status(context: &Context, id: RequestId) -> Status {
+    context.info(id).unwrap().status
+}
+
+/// Waits for what other threads or the kernel do, however long this machine takes.
+fn until(mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "it did not happen"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A context in which one call runs, and waits for a byte of the pipe.
+struct Blocked {
+    context: Context,
+    writer: PipeWriter,
+    id: RequestId,
+    _reader: PipeReader,
+    _byte: Box<u8>,
+}
+
+fn blocked(backend: Backend) -> Blocked {
+    let context = narrow(backend);
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut byte = Box::new(0);
+    let id = context
+        .submit(0, 99, read(reader.as_raw_fd(), &raw mut *byte, 1))
+        .unwrap();
+    until(|| status(&context, id) == Status::Active);
+    Blocked {
+        context,
+        writer,
+        id,
+        _reader: reader,
+        _byte: byte,
+    }
+}
+
+#[test]
+fn the_backend_and_the_reason_are_told() {
+    let context = settings(Backend::Workers).open().unwrap();
+    assert_eq!(
+        (context.backend(), context.has_ring()),
+        ("workers: asked for", false)
+    );
+    let context = settings(Backend::Auto).open().unwrap();
+    let expected = if context.has_ring() {
+        "ring: the kernel allows it"
+    } else {
+        "workers: io_uring cannot be used: "
+    };
+    assert!(
+        context.backend().starts_with(expected),
+        "{}",
+        context.backend()
+    );
+    for backend in Backend::ALL {
+        assert_eq!(backend.name().parse(), Ok(backend));
+    }
+    assert!("uring".parse::<Backend>().unwrap_err().contains("`uring`"));
+    let error = settings(Backend::Auto).ring_depth(0).open().err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "the depth of the ring is 0; it can be 1 to 32768"
+    );
+}
+
+#[test]
+fn a_ring_alone_needs_no_worker() {
+    let Ok(context) = settings(Backend::Ring).open() else {
+        return ugeom_testkit::skip("a_ring_alone_needs_no_worker", "no io_uring here");
+    };
+    let works = (0..1000).map(|tag| (tag, io(IoCall::Nothing)));
+    context.submit_batch(0, works, |_| ()).unwrap();
+    assert_eq!(context.collect(1000, 1000, None, |_| ()), 1000);
+    assert_eq!(context.workers(), 0);
+}

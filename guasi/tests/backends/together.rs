@@ -1,0 +1,101 @@
+//! Requests of several threads and kinds, and the end of a context.
+
+use super::*;
+
+pub fn a_context_closes_with_requests_waiting_and_running(backend: Backend) {
+    for depth in [1, 8] {
+        let context = settings(backend)
+            .workers(0, depth)
+            .ring_depth(depth)
+            .open()
+            .unwrap();
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let mut bytes = [0u8; 20];
+        let memory = bytes.as_mut_ptr();
+        for at in 0..20 {
+            let read = read(reader.as_raw_fd(), memory.wrapping_add(at), 1);
+            context.submit(at as u32 % 4, at, read).unwrap();
+        }
+        drop(context);
+    }
+}
+
+pub fn functions_and_calls_go_side_by_side(backend: Backend) {
+    let context = settings(backend).workers(0, 3).open().unwrap();
+    for round in 0..200 {
+        for tag in 0..10 {
+            context
+                .submit(tag as u32 % 4, tag, io(IoCall::Nothing))
+                .unwrap();
+            context
+                .submit(tag as u32 % 4, 10 + tag, || Outcome::done(0))
+                .unwrap();
+        }
+        let mut sum = 0;
+        assert_eq!(context.collect(20, 20, None, |info| sum += info.tag), 20);
+        assert_eq!(sum, (0..20).sum(), "round {round}");
+    }
+}
+
+/// Fetchers sleep in the ring or elsewhere; whatever comes, and whoever took it out of the
+/// kernel, they are woken.
+pub fn a_fetcher_hears_of_what_others_submit_and_fetch(backend: Backend) {
+    const EACH: usize = 2_000;
+    let context = Arc::new(
+        settings(backend)
+            .workers(0, 3)
+            .ring_depth(16)
+            .open()
+            .unwrap(),
+    );
+    let fetched = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let context = &context;
+            scope.spawn(move || {
+                for tag in 0..EACH {
+                    let submitted = match (tag + thread) % 3 {
+                        0 => context.submit(0, tag, || Outcome::done(0)),
+                        1 => context.submit(1, tag, io(IoCall::Nothing)),
+                        _ => context.submit(2, tag, io(IoCall::Sync { fd: -1 })),
+                    };
+                    submitted.unwrap();
+                }
+            });
+        }
+        for wants in [1, 3] {
+            let (context, fetched) = (&context, &fetched);
+            scope.spawn(move || {
+                use std::sync::atomic::Ordering::SeqCst;
+                while fetched.load(SeqCst) < 2 * EACH {
+                    // A limit: the other one may take the last.
+                    let limit = Some(Duration::from_millis(200));
+                    let got = context.collect(wants, 16, limit, |_| ());
+                    fetched.fetch_add(got, SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(fetched.into_inner(), 2 * EACH);
+}
+
+pub fn a_request_outlives_the_thread_that_submitted_it(backend: Backend) {
+    let context = Arc::new(wide(backend));
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let mut bytes = [0u8; 4];
+    let memory = bytes.as_mut_ptr().expose_provenance();
+    for at in 0..4 {
+        let (context, fd) = (Arc::clone(&context), reader.as_raw_fd());
+        let submit = move || {
+            let memory = std::ptr::with_exposed_provenance_mut(memory + at);
+            context.submit(0, at, read(fd, memory, 1)).unwrap()
+        };
+        std::thread::spawn(submit).join().unwrap();
+    }
+    writer.write_all(b"abcd").unwrap();
+    for info in fetch(&context, 4) {
+        assert_eq!(end(&info), (1, 0));
+    }
+    bytes.sort_unstable();
+    assert_eq!(&bytes, b"abcd");
+}
