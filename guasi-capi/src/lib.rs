@@ -90,8 +90,8 @@ fn number(error: &GuasiError) -> i32 {
     }
 }
 
-/// Who runs system calls: `GUASI_BACKEND`, so that programs built for the original can choose. `None`
-/// when it has no meaning.
+/// Who runs system calls: `GUASI_BACKEND`, so that programs built for the original can choose.
+/// `None` when it has no meaning.
 fn backend() -> Option<Backend> {
     match std::env::var_os("GUASI_BACKEND") {
         None => Some(Backend::Workers),

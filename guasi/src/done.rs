@@ -92,7 +92,7 @@ impl Done {
     /// `announce`, are sequentially consistent: one of the two sides sees the other. The model
     /// checker takes such accesses for acquire and release only, and gets a fence.
     pub(crate) fn is_awaited(&self) -> bool {
-        #[cfg(loom)]
+        #[cfg(all(loom, test))]
         fence(Ordering::SeqCst);
         self.sleep.missing.load(Ordering::SeqCst) > 0
     }
@@ -212,7 +212,7 @@ impl Done {
     }
 
     /// Lets those who sleep look again: where results come from has changed.
-    #[cfg(not(loom))]
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn stir(&self) {
         if self.is_awaited() {
             self.sleep.sleepers.wake_all();

@@ -26,48 +26,48 @@
 //!    |                       |                    |------ exchange ------>|<- takes all --|
 //! ```
 //!
-//! No memory is allocated for a request, and no lock is taken but one a batch. The files: `context` is the
-//! interface,
-//! `settings` makes one, `work` and `calls` are what can be run; `slab` holds the requests, `state`
-//! is the life of one, `queue` what waits, `done` what has ended, `roster` who sleeps and who is
-//! called; `shared` puts them together and is the worker; `interrupt` ends calls early; `ring` runs
-//! system calls without workers; `event` is the descriptor for epoll. docs/guasi.md says what is promised and what it costs.
+//! No memory is allocated for a request, and no lock is taken but one a batch. The files:
+//! `context` is the interface, `settings` makes one, `work` and `calls` are what can be run; `slab`
+//! holds the requests, `state` is the life of one, `queue` what waits, `done` what has ended,
+//! `roster` who sleeps and who is called; `shared` puts them together and is the worker;
+//! `interrupt` ends calls early; `ring` runs system calls without workers; `event` is the
+//! descriptor for epoll. docs/guasi.md says what is promised and what it costs.
 
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod calls;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod context;
 mod done;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod event;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod interrupt;
 mod parker;
 mod queue;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod ring;
 mod roster;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod settings;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod shared;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod slab;
 mod state;
 mod sync;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod work;
 
 #[cfg(all(test, loom))]
 mod guasi_loom;
 
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub use calls::{IoCall, ready};
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub use context::{Cancel, Context, GuasiError, Info, RequestId, Status};
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub use settings::{
     Backend, IDLE, PRIORITIES_MAX, REQUESTS_MAX, RING_DEPTH, RING_DEPTH_MAX, SPIN, Settings,
 };
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub use work::{CCall, CCleanup, CFunction, Io, Outcome, PARAMS_MAX, Work};

@@ -1,12 +1,12 @@
 //! A place where threads sleep until a word changes: a futex; in a model check, a lock and a
 //! condition variable.
 
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 pub(crate) use model::Parker;
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub(crate) use system::Parker;
 
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 mod system {
     use std::ptr;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,7 +60,7 @@ mod system {
     }
 }
 
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 mod model {
     use loom::sync::{Condvar, Mutex};
     use std::time::Duration;

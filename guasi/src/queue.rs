@@ -113,7 +113,7 @@ impl Queue {
     }
 
     /// The entry that will be taken next, for a look ahead; it may be gone at once.
-    #[cfg(not(loom))]
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn peek(&self) -> Option<Entry> {
         let head = self.head.load(Ordering::Relaxed);
         let cell = self.cell(head).load(Ordering::Relaxed);

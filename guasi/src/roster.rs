@@ -244,7 +244,7 @@ impl Roster {
     }
 
     /// How many workers sleep.
-    #[cfg(not(loom))]
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn idle(&self) -> u32 {
         self.idle_count.load(Ordering::Relaxed)
     }

@@ -40,7 +40,7 @@ const WORKER_SHIFT: u32 = 8;
 const WORKER_MASK: u64 = (1 << 24) - 1;
 
 /// The worker that is none: the request is with the ring.
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub(crate) const RING: u32 = WORKER_MASK as u32;
 
 #[derive(Default)]
@@ -74,7 +74,7 @@ fn word(generation: u32, low: u64) -> u64 {
 }
 
 impl State {
-    #[cfg(loom)]
+    #[cfg(all(loom, test))]
     pub(crate) fn new() -> State {
         State(AtomicU64::new(0))
     }
@@ -156,13 +156,13 @@ impl State {
     }
 
     /// Whether an early end was asked for.
-    #[cfg(not(loom))]
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn is_asked(&self) -> bool {
         self.load() & (SENDING | ASKED) != 0
     }
 
     /// A worker gives the request back, to be begun once more; false when its end was asked for.
-    #[cfg(not(loom))]
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn hand_back(&self, generation: u32, worker: u32) -> bool {
         let active = ACTIVE | u64::from(worker) << WORKER_SHIFT;
         self.exchange(
@@ -187,7 +187,7 @@ impl State {
     }
 
     /// The owner fetches and releases in one: it holds the request alone, ended, as `word`.
-    #[cfg(not(loom))]
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn recycle(&self, now: u64) {
         let next = word(generation(now).wrapping_add(1), FREE);
         self.0.store(next, Ordering::Release);
@@ -210,9 +210,9 @@ impl State {
 
 /// Another thread is between two instructions; it may have lost its processor there.
 fn relax() {
-    #[cfg(loom)]
+    #[cfg(all(loom, test))]
     loom::thread::yield_now();
-    #[cfg(not(loom))]
+    #[cfg(not(all(loom, test)))]
     std::thread::yield_now();
 }
 

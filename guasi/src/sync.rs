@@ -1,12 +1,12 @@
 //! What threads share: atomics and locks of the standard library, or those of the model checker.
 
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 
 use std::ops::Deref;
@@ -32,25 +32,25 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// `count` zeroes. The pages of a large array come into being when they are first touched.
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub(crate) fn zeroes_u32(count: usize) -> Box<[AtomicU32]> {
     // SAFETY: an atomic of zero bytes is the number zero.
     unsafe { Box::<[AtomicU32]>::new_zeroed_slice(count).assume_init() }
 }
 
 /// `count` zeroes. The pages of a large array come into being when they are first touched.
-#[cfg(not(loom))]
+#[cfg(not(all(loom, test)))]
 pub(crate) fn zeroes_u64(count: usize) -> Box<[AtomicU64]> {
     // SAFETY: an atomic of zero bytes is the number zero.
     unsafe { Box::<[AtomicU64]>::new_zeroed_slice(count).assume_init() }
 }
 
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 pub(crate) fn zeroes_u32(count: usize) -> Box<[AtomicU32]> {
     (0..count).map(|_| AtomicU32::new(0)).collect()
 }
 
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 pub(crate) fn zeroes_u64(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod fuzz;
+mod install;
 mod instructions;
 mod miri;
 mod packages;
@@ -33,6 +34,9 @@ usage: cargo xtask COMMAND
   thread-sanitizer      the tests of guasi under ThreadSanitizer (nightly with rust-src)
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
+  install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
+                        builds and installs the program (with manual pages and completions) and
+                        the C library (headers, pkg-config, guasi(3)); both unless one is named
   completions [DIR]     completions for bash, zsh and fish (target/completions unless given)
 ";
 
@@ -73,6 +77,7 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
             Ok(seconds) => fuzz::run(seconds),
             Err(_) => bail!("fuzz: {seconds:?} is not a number of seconds"),
         },
+        ["install", words @ ..] => install::run(words),
         ["man"] => pages::run(Pages::Man, None),
         ["man", dir] => pages::run(Pages::Man, Some(dir)),
         ["completions"] => pages::run(Pages::Completions, None),

@@ -124,7 +124,7 @@ pub(super) fn waits_for_socket(call: &IoCall) -> bool {
     timeout_ms(call).is_some()
 }
 
-/// The entry for a call on a file.
+/// The entry for a call.
 pub(super) fn entry(call: &IoCall) -> squeue::Entry {
     let fd = types::Fd;
     match *call {
@@ -190,6 +190,14 @@ pub(super) fn entry(call: &IoCall) -> squeue::Entry {
             let allocate = opcode::Fallocate::new(fd(file), len as u64);
             allocate.offset(offset as u64).mode(mode).build()
         }
+        _ => file_entry(call),
+    }
+}
+
+/// The entry for a call that transfers nothing.
+fn file_entry(call: &IoCall) -> squeue::Entry {
+    let fd = types::Fd;
+    match *call {
         IoCall::Sync { fd: file } => opcode::Fsync::new(fd(file)).build(),
         IoCall::DataSync { fd: file } => opcode::Fsync::new(fd(file))
             .flags(types::FsyncFlags::DATASYNC)

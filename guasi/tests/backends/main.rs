@@ -54,6 +54,7 @@ macro_rules! backends {
 
 backends! {
     requests::calls_answer_as_the_manual_says
+    requests::calls_without_data_answer_as_the_manual_says
     requests::a_long_batch_comes_back_whole_and_right
     requests::what_waits_runs_by_priority_and_then_in_order
     requests::results_come_back_by_priority

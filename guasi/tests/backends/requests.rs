@@ -63,6 +63,26 @@ pub fn calls_answer_as_the_manual_says(backend: Backend) {
         offset: 0,
     };
     assert_eq!(call(&context, nowhere), (-1, libc::EFAULT));
+}
+
+pub fn calls_without_data_answer_as_the_manual_says(backend: Backend) {
+    let context = wide(backend);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f\0");
+    std::fs::write(folder.path().join("f"), b"some").unwrap();
+    let path = path.to_str().unwrap().as_ptr().cast();
+    let open = |flags| IoCall::Open {
+        path,
+        flags,
+        mode: 0o600,
+    };
+    assert_eq!(
+        call(&context, open(libc::O_CREAT | libc::O_EXCL)),
+        (-1, libc::EEXIST)
+    );
+    let (fd, error) = call(&context, open(libc::O_RDWR));
+    assert!(fd >= 0 && error == 0, "{fd} {error}");
+    let fd = fd as i32;
     assert_eq!(call(&context, IoCall::Sync { fd }), (0, 0));
     assert_eq!(call(&context, IoCall::DataSync { fd }), (0, 0));
     assert_eq!(
@@ -92,11 +112,12 @@ pub fn calls_answer_as_the_manual_says(backend: Backend) {
     assert_eq!(facts.stx_size, 99);
     assert_eq!(call(&context, missing), (-1, libc::ENOENT));
     assert_eq!(call(&context, IoCall::Sync { fd: -1 }), (-1, libc::EBADF));
+    let mut memory = [0u8; 8];
     let (reader, _writer) = std::io::pipe().unwrap();
     let fd = reader.as_raw_fd();
     let on_pipe = IoCall::ReadAt {
         fd,
-        memory: room,
+        memory: memory.as_mut_ptr(),
         len: 8,
         offset: 0,
     };
