@@ -260,6 +260,7 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Benc
             max: WORKERS,
         }),
         spin: Some(waiting_of(&measured.way).spin()),
+        ..GuasiOptions::default()
     };
     let depth = measured.depth;
     let engine = match open_engine_with(choice, EngineOptions { depth, guasi }) {
