@@ -23,7 +23,58 @@ pub struct Answer {
 }
 
 /// A against B in every metric that the samples hold; none with too few rounds.
+///
+/// A difference counts as proven when it is one from A and from A's repeat as well: what only one of
+/// two equal cells shows, such as where its memory happens to lie, is no property of B.
 pub(super) fn compared(document: &Document) -> Option<Compared> {
+    let mut compared = against(document, CELLS[0])?;
+    let repeat = against(document, CELLS[2]);
+    for judged in &mut compared.metrics {
+        let again = repeat
+            .as_ref()
+            .and_then(|repeat| repeat.metric(judged.metric));
+        for row in &mut judged.rows {
+            if let Some(again) = again.and_then(|again| again.rows.first()) {
+                withdraw(row, again);
+            }
+        }
+    }
+    Some(compared)
+}
+
+/// Takes back what the repeat does not confirm.
+fn withdraw(row: &mut Row, again: &Row) {
+    let direction = |verdict: &Verdict| match verdict {
+        Verdict::Proven { direction, .. } => Some(*direction),
+        Verdict::SameWithin { proven, .. } => *proven,
+        Verdict::NoDifferenceProven { .. } => None,
+    };
+    row.adjusted_p = row.adjusted_p.max(again.adjusted_p);
+    let Some(claimed) = direction(&row.verdict) else {
+        return;
+    };
+    if direction(&again.verdict) == Some(claimed) {
+        return;
+    }
+    if let Verdict::SameWithin { proven, .. } = &mut row.verdict {
+        *proven = None;
+    } else {
+        let smallest = row
+            .difference
+            .estimate()
+            .abs()
+            .max(again.difference.estimate().abs());
+        let base = row.base.sample.mean.abs();
+        row.verdict = Verdict::NoDifferenceProven {
+            smallest,
+            smallest_percent: (base > 0.0).then(|| smallest * 100.0 / base),
+        };
+    }
+    row.words = row.verdict.to_string();
+}
+
+/// B against one of the cells of A.
+fn against(document: &Document, base: &str) -> Option<Compared> {
     let subject = &document.subject;
     let metrics = if subject.printed.is_some() {
         // What was printed is not what the processor did.
@@ -34,7 +85,7 @@ pub(super) fn compared(document: &Document) -> Option<Compared> {
     let options = Options {
         confidence: subject.confidence,
         same_within: subject.same_within,
-        base: Some(CELLS[0].to_owned()),
+        base: Some(base.to_owned()),
         cells: vec![CELLS[1].to_owned()],
         metrics,
     };

@@ -225,6 +225,29 @@ fn the_sentence_says_faster_slower_same_or_what_it_would_take() {
 }
 
 #[test]
+fn what_only_one_of_two_equal_cells_shows_is_no_difference() {
+    // B is a tenth faster than A, and no faster than A once more.
+    let lucky = made_up(20, |cell, round| match cell {
+        0 => 1000 + wobble(0, round),
+        _ => 900 + wobble(cell, round),
+    });
+    let said = answer(&lucky);
+    assert!(
+        matches!(said.verdict, Some(Verdict::NoDifferenceProven { .. })),
+        "{said:?}"
+    );
+    assert!(
+        said.sentence
+            .starts_with("No difference is proven: B takes 10"),
+        "{}",
+        said.sentence
+    );
+    let mut document = lucky;
+    compute(&mut document);
+    assert_eq!(document.figure("ab.time").unwrap().proven, Some(false));
+}
+
+#[test]
 fn a_text_is_taken_for_what_exists() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("disk.img");
