@@ -24,8 +24,8 @@ pub struct Answer {
 
 /// A against B in every metric that the samples hold; none with too few rounds.
 ///
-/// A difference counts as proven when it is one from A and from A's repeat as well: what only one of
-/// two equal cells shows, such as where its memory happens to lie, is no property of B.
+/// A difference counts as proven when it is one from A and from A's repeat as well: what only one
+/// of two equal cells shows, such as where its memory happens to lie, is no property of B.
 pub(super) fn compared(document: &Document) -> Option<Compared> {
     let mut compared = against(document, CELLS[0])?;
     let repeat = against(document, CELLS[2]);
