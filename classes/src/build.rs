@@ -24,6 +24,12 @@ impl<'a> BuildContext<'a> {
         self.options.writable
     }
 
+    /// Another process keeps the target for this one: it is neither locked nor opened exclusively.
+    #[must_use]
+    pub fn unlocked(&self) -> bool {
+        self.options.unlocked
+    }
+
     /// The user asked that files are opened past the system's cache (`O_DIRECT`).
     #[must_use]
     pub fn direct(&self) -> bool {

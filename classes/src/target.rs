@@ -49,6 +49,9 @@ pub struct TargetOptions {
     pub set: spec::Settings,
     /// Files are opened past the system's cache.
     pub direct: bool,
+    /// Files are not locked, and devices not opened exclusively: another process, which holds the
+    /// target open, does that for this one.
+    pub unlocked: bool,
 }
 
 impl Default for TargetOptions {
@@ -63,6 +66,7 @@ impl Default for TargetOptions {
             pools: Pools::PerCore,
             set: spec::Settings::default(),
             direct: false,
+            unlocked: false,
         }
     }
 }

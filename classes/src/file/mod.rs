@@ -164,6 +164,7 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
         writable: context.writable(),
         direct,
         shared,
+        unlocked: context.unlocked(),
         sectorsize,
     };
     let opened = open::open(&path, wanted)?;

@@ -14,6 +14,7 @@ pub(super) struct Wanted {
     pub writable: bool,
     pub direct: bool,
     pub shared: bool,
+    pub unlocked: bool,
     pub sectorsize: Option<u32>,
 }
 
@@ -36,9 +37,9 @@ const SECTORSIZE: u32 = 512;
 pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
     let kind = kind_of(path)?;
     let block_device = kind == FileType::BlockDevice;
-    let exclusive = block_device && !wanted.shared;
+    let exclusive = block_device && !wanted.shared && !wanted.unlocked;
     let file = open_file(path, wanted, exclusive)?;
-    if wanted.writable && !block_device {
+    if wanted.writable && !block_device && !wanted.unlocked {
         lock_image(path, &file)?;
     }
     let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;

@@ -1,7 +1,7 @@
 //! `ugeom raidtest`: files, output and refusals of raidtest(8).
 
 use crate::disks;
-use crate::run::ugeom;
+use crate::run::{UGEOM, command, end, ugeom};
 use serde_json::Value;
 use std::path::Path;
 
@@ -86,6 +86,31 @@ fn writes_change_the_image_and_nothing_else() {
         after[512 << 10..].iter().all(|byte| *byte == 7),
         "only where the file says"
     );
+    assert_eq!(ended.stderr, "", "two processes write to one image");
+    let all = ["raidtest", "test", "--json", "-d", &image, "-n", "2", &file];
+    let json: Value = serde_json::from_str(&ugeom(&all).quiet()).expect("JSON");
+    assert_eq!(
+        (&json["are_processes"], &json["writes"]),
+        (&true.into(), &5.into())
+    );
+}
+
+#[test]
+fn what_somebody_else_writes_to_is_refused() {
+    let (_folder, image, file) = folder();
+    generate(&file, &["-w", "-s", "512k", "-n", "5"]);
+    // A job that holds the image open for writing until it is told to end.
+    let mut holder = command(UGEOM, &["write", &image]);
+    let mut child = holder.spawn().expect("it starts");
+    let stdin = child.stdin.take().expect("a pipe");
+    let refused = (0..1000).find_map(|_| {
+        let ended = ugeom(&["raidtest", "test", "-d", &image, "-n", "2", &file]);
+        (ended.code == 1).then_some(ended.stderr)
+    });
+    drop(stdin);
+    end(child);
+    let refused = refused.expect("the lock is found");
+    assert!(refused.contains("it is locked"), "{refused}");
 }
 
 #[test]

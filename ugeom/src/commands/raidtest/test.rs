@@ -116,11 +116,8 @@ impl Test {
         }
         let are_processes = is_path(&self.device);
         let wall_ns = match are_processes {
-            true => {
-                // Each process locks what it writes to; this one must not hold the lock.
-                drop(target);
-                self.run_processes(totals.writes > 0)?
-            }
+            // The target stays open, and so locked, in this process for all of them.
+            true => self.run_processes()?,
             false => self.run_threads(&target, requests.iter().copied())?,
         };
         self.print_result(requests.len(), &totals, are_processes, wall_ns)
@@ -150,6 +147,7 @@ impl Test {
             writable: totals.writes > 0,
             taste: false,
             direct: is_path(&self.device),
+            unlocked: self.share.is_some(),
             set: self.set.settings(),
             ..TargetOptions::default()
         };
@@ -173,11 +171,7 @@ impl Test {
 
     /// Starts the processes, lets them begin together, and waits for all. Returns the time from
     /// the first start to the last end, ns.
-    fn run_processes(&self, writes: bool) -> Result<u64> {
-        if writes && self.processes > 1 {
-            // An image that is open for writing is locked, so there can be one writer only.
-            return self.run_writing_threads();
-        }
+    fn run_processes(&self) -> Result<u64> {
         let program = std::env::current_exe().context("finding this program")?;
         let mut workers = Workers(Vec::new());
         for index in 0..self.processes {
@@ -200,15 +194,6 @@ impl Test {
         let first_ns = spans.iter().map(|span| span.start_ns).min().unwrap_or(0);
         let last_ns = spans.iter().map(|span| span.end_ns).max().unwrap_or(0);
         Ok(last_ns.saturating_sub(first_ns))
-    }
-
-    fn run_writing_threads(&self) -> Result<u64> {
-        output::warn(
-            "the device is locked while it is written: workers are threads, not processes",
-        );
-        let requests = self.requests()?;
-        let target = self.open(&Totals::of(&requests))?;
-        self.run_threads(&target, requests.into_iter())
     }
 
     fn command(&self, program: &Path, index: u32) -> Command {
