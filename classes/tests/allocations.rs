@@ -32,8 +32,11 @@ const TARGETS: &[(&str, u64)] = &[
     ("md:1m | nop:rfail=1%,error=ENOSPC", READS),
     ("md:1m | nop:delay=50us", SLOW_READS),
     ("md:1m | delayed:depth=32,delay=1us", SLOW_READS),
-    ("md:1m | cache:2m", READS),
-    ("md:1m | cache:2m,index=splay | nop:hook=1", READS),
+    ("md:1m | cache:2m,readahead=off", READS),
+    (
+        "md:1m | cache:2m,index=splay,readahead=off | nop:hook=1",
+        READS,
+    ),
     ("disk:1m,overhead=20us,rate=10g/s,queue=8", SLOW_READS),
 ];
 

@@ -108,7 +108,7 @@ fn hits(
     let size_bytes = subject.size_bytes;
     for (index, block_bytes) in extent.caches() {
         let text = format!(
-            "{} | cache:size={},block={block_bytes},index={index}",
+            "{} | cache:size={},block={block_bytes},index={index},readahead=off",
             quoted(path),
             cache_bytes(size_bytes, block_bytes)
         );
@@ -244,7 +244,8 @@ fn recycled(
     let mut targets = vec![("md".to_owned(), opened(&format!("md:{media_bytes}"), true)?)];
     for (index, block_bytes) in extent.caches() {
         let text = format!(
-            "md:{media_bytes} | cache:size={cache_bytes},block={block_bytes},index={index}"
+            "md:{media_bytes} | \
+             cache:size={cache_bytes},block={block_bytes},index={index},readahead=off"
         );
         targets.push((names::class(index, block_bytes), opened(&text, true)?));
     }

@@ -44,6 +44,12 @@ counts! {
     Evictions evictions,
     /// Times that a request waited for a block that another one reads.
     Waits waits,
+    /// Blocks that were read ahead.
+    ReadAhead readahead,
+    /// Blocks that were read ahead, and then used.
+    ReadAheadUsed readahead_used,
+    /// Blocks that were read ahead, and made room for others or were dropped before they were used.
+    ReadAheadWasted readahead_wasted,
     /// Blocks dropped because what they held is not valid any more.
     Drops drops,
 }

@@ -17,6 +17,7 @@
 //! the buffers. GEOM's counterpart is `gcache(8)`; the steps have the names of FreeBSD's buffer
 //! cache: lookup (`gbincore`), `getnewbuf`, `copyout`.
 
+pub mod ahead;
 pub mod counts;
 pub mod index;
 mod options;
@@ -32,6 +33,7 @@ pub mod writers;
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, Role};
 use crate::spec::Options;
+use ahead::ReadAhead;
 use index::Index;
 use index::hash::Hash;
 use index::splay::Splay;
@@ -42,7 +44,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan, ProviderView, Request,
+    AccessChange, Cx, Delta, Errno, Geom, IoError, Lower, Next, Plan, ProviderPlan, ProviderView,
+    Request,
 };
 
 /// The registry's line.
@@ -65,6 +68,8 @@ pub struct Cache<I: Index> {
     /// log2 of the block size.
     shift: u32,
     media_bytes: AtomicU64,
+    /// What a cache that reads ahead has beyond the others.
+    ahead: Option<ReadAhead>,
 }
 
 impl<I: Index> Cache<I> {
@@ -79,7 +84,31 @@ impl<I: Index> Cache<I> {
             block_bytes: u64::from(block_bytes),
             shift: block_bytes.trailing_zeros(),
             media_bytes: AtomicU64::new(media_bytes),
+            ahead: None,
         })
+    }
+
+    /// The same, which reads up to so many blocks ahead of sequential readers, and at most a
+    /// quarter of what it has room for. With less than one block it stays as it is.
+    #[must_use]
+    pub fn reading_ahead(mut self, most: u64) -> Self {
+        let most = most.min(u64::from(self.store.slab().blocks()) / 4);
+        if most > 0 {
+            let desk = Arc::new(ahead::Desk::new(most));
+            self.ahead = Some(ReadAhead::new(&desk));
+            self.store.ahead = Some(desk);
+        }
+        self
+    }
+
+    /// Starts the thread that reads ahead, if it does that.
+    ///
+    /// # Errors
+    /// What the system says about a thread.
+    pub fn begin_reading_ahead(self: &Arc<Self>) -> io::Result<()> {
+        self.ahead
+            .as_ref()
+            .map_or(Ok(()), |ahead| ahead.begin(self))
     }
 
     /// Its buffers, whose steps can be called one by one.
@@ -98,6 +127,12 @@ impl<I: Index> Cache<I> {
         let start = block << self.shift;
         let media_bytes = self.media_bytes.load(Ordering::Relaxed);
         media_bytes.saturating_sub(start).min(self.block_bytes)
+    }
+
+    /// How many blocks the media has; the last one may be short.
+    fn media_blocks(&self) -> u64 {
+        let media_bytes = self.media_bytes.load(Ordering::Relaxed);
+        media_bytes.div_ceil(self.block_bytes)
     }
 
     /// The first and the last block that a request touches.
@@ -128,6 +163,23 @@ impl<I: Index> Geom for Cache<I> {
 
     fn widest_fan_out(&self) -> usize {
         1
+    }
+
+    fn does_own_io(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    fn attached(&self, lower: Lower) {
+        if let Some(ahead) = &self.ahead {
+            ahead.attached(lower);
+        }
+    }
+
+    fn settle(&self) -> Result<(), IoError> {
+        if let Some(ahead) = &self.ahead {
+            ahead.settle();
+        }
+        Ok(())
     }
 
     /// While it is open, nobody else may write below: the cache would not learn of it.
@@ -164,13 +216,19 @@ fn memory_bytes() -> u64 {
 }
 
 fn geom<I: Index>(settings: Settings, media_bytes: u64) -> Result<Arc<dyn Geom>, BuildError> {
+    let failed = |operation| {
+        move |error| BuildError::System {
+            class: "cache",
+            operation,
+            error,
+        }
+    };
     let cache = Cache::<I>::new(settings.buffers, settings.block_bytes as u32, media_bytes);
-    let cache = cache.map_err(|error| BuildError::System {
-        class: "cache",
-        operation: "mapping memory",
-        error,
-    })?;
-    Ok(Arc::new(cache))
+    let cache = cache.map_err(failed("mapping memory"))?;
+    let cache = Arc::new(cache.reading_ahead(settings.ahead_blocks));
+    let begun = cache.begin_reading_ahead();
+    begun.map_err(failed("starting a thread"))?;
+    Ok(cache)
 }
 
 fn build(

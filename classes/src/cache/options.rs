@@ -2,7 +2,7 @@
 
 use super::index::{Index, hash::Hash, splay::Splay};
 use crate::registry::OptionDoc;
-use crate::spec::{Options, SpecError};
+use crate::spec::{Options, SpecError, units};
 use ugeom_stack::ProviderView;
 
 /// The options for the registry.
@@ -18,6 +18,11 @@ pub(super) const DOCS: &[OptionDoc] = &[
         "hash|splay",
         "how a block is found; splay is there to compare [hash]",
     ),
+    doc(
+        "readahead",
+        "SIZE|off",
+        "the most that is read ahead of a sequential reader [512k]",
+    ),
 ];
 
 const fn doc(name: &'static str, value: &'static str, about: &'static str) -> OptionDoc {
@@ -25,6 +30,7 @@ const fn doc(name: &'static str, value: &'static str, about: &'static str) -> Op
 }
 
 const SIZE_BYTES: u64 = 64 << 20;
+const AHEAD_BYTES: u64 = 512 << 10;
 const BLOCK_BYTES: u64 = 16 << 10;
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
 const BLOCK_BYTES_MAX: u64 = 64 << 10;
@@ -44,6 +50,8 @@ pub(super) struct Settings {
     pub buffers: u32,
     pub block_bytes: u64,
     pub index: Kind,
+    /// The longest window of read-ahead, blocks; 0 for none.
+    pub ahead_blocks: u64,
 }
 
 impl Settings {
@@ -74,12 +82,23 @@ impl Settings {
         }
         let kinds = [(Hash::NAME, Kind::Hash), (Splay::NAME, Kind::Splay)];
         let index = options.take_choice(&kinds, "index")?.unwrap_or(Kind::Hash);
+        let ahead_blocks = ahead(&mut options)? / block_bytes;
         options.finish()?;
         Ok(Self {
             buffers: buffers as u32,
             block_bytes,
             index,
+            ahead_blocks,
         })
+    }
+}
+
+fn ahead(options: &mut Options<'_>) -> Result<u64, SpecError> {
+    match options.take_str("readahead") {
+        None => Ok(AHEAD_BYTES),
+        Some("off") => Ok(0),
+        Some(text) => units::size_bytes(text, units::SECTOR_BYTES)
+            .map_err(|error| options.invalid("readahead", error.to_string())),
     }
 }
 

@@ -43,12 +43,20 @@ pub struct S3Fifo {
     small: VecDeque<u32>,
     main: VecDeque<u32>,
     ghost: Ghost,
-    /// The part of all buffers that the small queue may keep, in 1/1024.
+    /// The part of all buffers that the small queue may keep, in 1/65536.
     small_share: usize,
 }
 
-/// A tenth, as the paper has it.
-const SMALL_SHARE: usize = 102;
+/// The whole, of which the small queue has a share.
+const WHOLE: usize = 1 << 16;
+/// A tenth, as the paper has it: where it begins, and the most.
+const SMALL_SHARE: usize = WHOLE / 10;
+/// A hundredth, as W-TinyLFU has it: the least.
+const SMALL_SHARE_MIN: usize = WHOLE / 100;
+/// How much a block that comes back too late, and is not taken, takes from the share.
+const SHARE_DOWN: usize = 8;
+/// How much a block that is used again in the small queue adds to it.
+const SHARE_UP: usize = 32;
 /// Marks with which a block moves from the small queue to the main one.
 const PROMOTED_FROM: u8 = 1;
 
@@ -65,11 +73,34 @@ impl S3Fifo {
     }
 
     /// A block has come into a buffer.
-    pub fn insert(&mut self, slot: u32, fingerprint: u64) {
-        if self.ghost.take(fingerprint) {
+    ///
+    /// One that was here lately may enter the main queue, if that has a block to give up: one that
+    /// was not used since the queue looked at it. Otherwise all that is there is used as often as
+    /// the newcomer, as in a loop over more than fits, and to exchange one for the other helps
+    /// nobody.
+    pub fn insert(&mut self, slot: u32, fingerprint: u64, buffers: &mut impl Buffers) {
+        if self.ghost.take(fingerprint) && self.admits(buffers) {
             self.main.push_back(slot);
         } else {
             self.small.push_back(slot);
+        }
+    }
+
+    /// The block of the main queue that would leave next is asked for a mark. It gives one up when
+    /// it has some, so that a set which was used once does not stay for ever; and the main queue
+    /// grows at the cost of the small one, which has kept nothing for long enough.
+    fn admits(&mut self, buffers: &mut impl Buffers) -> bool {
+        let Some(first) = self.main.front().copied() else {
+            return true;
+        };
+        match buffers.tenure(first) {
+            Tenure::Marked(marks) if marks > 0 => {
+                buffers.set_marks(first, marks - 1);
+                self.main.rotate_left(1);
+                self.small_share = (self.small_share - SHARE_DOWN).max(SMALL_SHARE_MIN);
+                self.small_is_full()
+            }
+            _ => true,
         }
     }
 
@@ -96,9 +127,7 @@ impl S3Fifo {
         let mut patience = 5 * (self.small.len() + self.main.len());
         while patience > 0 {
             patience -= 1;
-            let resident = self.small.len() + self.main.len();
-            let from_small = self.small.len() * 1024 > resident * self.small_share;
-            let taken = if from_small || self.main.is_empty() {
+            let taken = if self.small_is_full() || self.main.is_empty() {
                 self.try_small(buffers)
             } else {
                 self.try_main(buffers)
@@ -110,6 +139,11 @@ impl S3Fifo {
         None
     }
 
+    fn small_is_full(&self) -> bool {
+        let resident = self.small.len() + self.main.len();
+        self.small.len() > resident * self.small_share / WHOLE
+    }
+
     fn try_small(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
         let slot = self.small.pop_front()?;
         match buffers.tenure(slot) {
@@ -118,6 +152,7 @@ impl S3Fifo {
             Tenure::Marked(marks) if marks >= PROMOTED_FROM => {
                 buffers.set_marks(slot, 0);
                 self.main.push_back(slot);
+                self.small_share = (self.small_share + SHARE_UP).min(SMALL_SHARE);
             }
             Tenure::Marked(_) => {
                 self.ghost.put(buffers.fingerprint(slot));

@@ -168,6 +168,9 @@ fn read_blocks<'a, I: Index>(
         return Ok(read_past(cache, request, cx, done_bytes, wanted));
     };
     store.lanes.add(Count::Misses, pending.slots.len() as u64);
+    if let Some(ahead) = &store.ahead {
+        ahead.missed(first, (end - 1) / cache.block_bytes);
+    }
     pending.done_bytes = done_bytes;
     pending.first = first;
     pending.past_bytes = 0;

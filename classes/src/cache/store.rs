@@ -17,6 +17,7 @@
 //! A shard has the blocks whose spread number ends in its number, a part of the index, and queues
 //! of its own. Buffers are shared out as they are first needed and stay with their shard.
 
+use super::ahead::Desk;
 use super::counts::{Count, Lanes};
 use super::index::{Entry, Found, Index, spread};
 use super::policy::{Buffers, S3Fifo, Tenure};
@@ -36,6 +37,8 @@ const SHARDS_MAX: u32 = 64;
 const VACANT: u64 = u64::MAX;
 /// The most marks that a buffer can have.
 const MARKS_MAX: u8 = 3;
+/// Stands for no mark: the block was read ahead, and not used since.
+const AHEAD: u8 = 0x80;
 /// The key of a buffer that was never used.
 const NEVER: u64 = VACANT - 1;
 /// While at most one buffer in so many holds another block than that of its own number, reads
@@ -93,6 +96,8 @@ pub struct Store<I: Index> {
     fresh: AtomicU32,
     /// How often a block came into another buffer than that of its own number.
     strays: AtomicU32,
+    /// Who reads ahead, if anybody does.
+    pub(super) ahead: Option<Arc<Desk>>,
     /// What happened.
     pub lanes: Lanes,
     /// The writes below.
@@ -123,6 +128,7 @@ impl<I: Index> Store<I> {
             marks: (0..buffers).map(|_| AtomicU8::new(0)).collect(),
             fresh: AtomicU32::new(buffers),
             strays: AtomicU32::new(0),
+            ahead: None,
             lanes: Lanes::new(),
             writers: Writers::default(),
         })
@@ -215,8 +221,32 @@ impl<I: Index> Store<I> {
         if self.lanes.is_new_use(block) {
             let marks = &self.marks[slot as usize];
             let now = marks.load(Ordering::Relaxed);
-            if now < MARKS_MAX {
+            if now == AHEAD {
+                self.first_use(block, slot);
+            } else if now < MARKS_MAX {
                 marks.store(now + 1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A block that was read ahead is used: that is what it was there for, and no more than a
+    /// block has been used that was read when somebody missed it.
+    #[cold]
+    fn first_use(&self, block: u64, slot: u32) {
+        if self.marks[slot as usize].swap(0, Ordering::Relaxed) == AHEAD {
+            self.lanes.add(Count::ReadAheadUsed, 1);
+            if let Some(ahead) = &self.ahead {
+                ahead.used(block);
+            }
+        }
+    }
+
+    /// A buffer loses its block.
+    fn forget_marks(&self, slot: u32) {
+        if self.marks[slot as usize].swap(0, Ordering::Relaxed) == AHEAD {
+            self.lanes.add(Count::ReadAheadWasted, 1);
+            if let Some(ahead) = &self.ahead {
+                ahead.wasted();
             }
         }
     }
@@ -293,6 +323,7 @@ impl<I: Index> Store<I> {
         let block = key.swap(VACANT, Ordering::Relaxed);
         if block != VACANT {
             self.index.remove(block);
+            self.forget_marks(slot);
             self.lanes.add(Count::Evictions, 1);
         }
         queues.policy.expect_victims(&View(self));
@@ -313,6 +344,15 @@ impl<I: Index> Store<I> {
 
     /// A busy block has arrived in its buffer: from now on it is found.
     pub fn publish(&self, block: u64, slot: u32) {
+        self.publish_with(block, slot, 0);
+    }
+
+    /// The same for a block that nobody has asked for yet.
+    pub fn publish_ahead(&self, block: u64, slot: u32) {
+        self.publish_with(block, slot, AHEAD);
+    }
+
+    fn publish_with(&self, block: u64, slot: u32, marks: u8) {
         let mut queues = self.lock(block);
         match self.index.find(block) {
             Found::At(_, entry) if !entry.stale => {
@@ -320,9 +360,9 @@ impl<I: Index> Store<I> {
                     busy: false,
                     ..entry
                 };
-                self.marks[slot as usize].store(0, Ordering::Relaxed);
+                self.marks[slot as usize].store(marks, Ordering::Relaxed);
                 self.index.update(block, ready);
-                queues.policy.insert(slot, spread(block));
+                queues.policy.insert(slot, spread(block), &mut View(self));
             }
             _ => self.give_up(&mut queues, block, slot),
         }
@@ -353,6 +393,7 @@ impl<I: Index> Store<I> {
                 self.index.remove(block);
                 // The buffer stays in its queue, and is taken when its turn comes.
                 self.keys[entry.slot as usize].store(VACANT, Ordering::Relaxed);
+                self.forget_marks(entry.slot);
                 self.lanes.add(Count::Drops, 1);
             }
             Found::Absent | Found::Changing => {}
@@ -416,7 +457,7 @@ impl<I: Index> Store<I> {
                         },
                     );
                     self.marks[slot as usize].store(0, Ordering::Relaxed);
-                    queues.policy.insert(slot, spread(block));
+                    queues.policy.insert(slot, spread(block), &mut View(self));
                 } else {
                     queues.free.push(slot);
                 }
@@ -451,7 +492,7 @@ impl<I: Index> Buffers for View<'_, I> {
         if block == VACANT {
             return Tenure::Vacant;
         }
-        Tenure::Marked(self.0.marks[slot as usize].load(Ordering::Relaxed))
+        Tenure::Marked(self.0.marks[slot as usize].load(Ordering::Relaxed) & !AHEAD)
     }
 
     fn set_marks(&mut self, slot: u32, marks: u8) {

@@ -57,6 +57,7 @@ fn options_are_checked() {
             "no whole number of md0.nop's sectors",
         ),
         ("md:1m | cache:index=tree", "index cannot be"),
+        ("md:1m | cache:readahead=much", "readahead"),
         ("md:1m | cache:sise=1m", "did you mean `size`"),
     ] {
         let error = open_target(target, &TargetOptions::default()).err();
@@ -68,7 +69,8 @@ fn options_are_checked() {
 #[test]
 fn what_was_read_once_is_not_read_again() {
     for index in ["hash", "splay"] {
-        let (target, mut channel, opened) = open(&format!("md:1m | cache:1m,index={index}"));
+        let (target, mut channel, opened) =
+            open(&format!("md:1m | cache:1m,index={index},readahead=off"));
         let mut bytes = vec![0; 4096];
         for _ in 0..3 {
             for offset in (0..1 << 20).step_by(4096) {
