@@ -141,6 +141,8 @@ pub fn run(
     if let Some(budget_ns) = settings.budget_ns {
         let run_ns = plan::calibrated_run_ns(budget_ns, matrix.cells.len() as u64);
         settings.run_ns = run_ns.clamp(settings.run_ns_min, settings.run_ns);
+        // The plan has shared out the time already.
+        settings.run_ns_min = settings.run_ns;
     }
     let measuring = Rc::clone(&matrix.measuring);
     let mut progress = |progress: &Progress<'_>| {
