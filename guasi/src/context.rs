@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
+use ugeom_machine::clock;
 
 use crate::done::Take;
 use crate::parker::Parker;
@@ -377,7 +378,7 @@ impl Context {
     ) -> usize {
         let shared = &*self.shared;
         let mut min = min.min(max);
-        let mut deadline = None;
+        let (mut deadline, mut began) = (None, None);
         let got = loop {
             self.shared.drive();
             let priorities = shared.priorities();
@@ -395,7 +396,7 @@ impl Context {
             if left == Some(Duration::ZERO) || shared.closing.load(Ordering::Acquire) {
                 min = 0;
             } else {
-                self.wait(priorities, min, seen, left);
+                self.wait(priorities, (min, seen), left, &mut began);
             }
         };
         // The ring writes to the descriptor for all of its completions.
@@ -406,9 +407,16 @@ impl Context {
         got
     }
 
-    /// Waits until more has ended: by looking out first, then asleep; in the ring while that has
-    /// requests.
-    fn wait(&self, priorities: usize, min: usize, seen: usize, left: Option<Duration>) {
+    /// Waits until more has ended: by looking out first, in all for the time that is set, then
+    /// asleep; in the ring while that has requests. `began` is when the fetch began to wait,
+    /// and what it saw then.
+    fn wait(
+        &self,
+        priorities: usize,
+        (min, seen): (usize, usize),
+        left: Option<Duration>,
+        began: &mut Option<(u64, usize)>,
+    ) {
         let shared = &*self.shared;
         let missing = min - seen;
         if let Some(ring) = shared.ring.as_ref().filter(|ring| !ring.is_idle()) {
@@ -425,11 +433,17 @@ impl Context {
         // Each look takes the line that workers push to away from them: the more is missing, the
         // less often it pays to look.
         let pauses = missing.min(32) as u32;
-        let found = || {
-            let ring = shared.ring.as_ref();
-            shared.done.has_new(priorities) || ring.is_some_and(|ring| !ring.is_idle())
-        };
-        if spin_ns > 0 && shared.spin_until(spin_ns, pauses, found) {
+        let found = || shared.done.has_new(priorities);
+        let (start, seen_first) = *began.get_or_insert_with(|| (clock::ticks(), seen));
+        // Looking out keeps a core from a worker, where there are as many workers: not for long when
+        // results come so slowly that the rest will take longer than it may.
+        let spent = clock::ticks().wrapping_sub(start);
+        let rest =
+            spent.saturating_mul(missing as u64) / seen.saturating_sub(seen_first).max(1) as u64;
+        let is_slow = spent >= clock::ns_to_ticks(shared.spin_ns / 10)
+            && seen > seen_first
+            && rest > clock::ns_to_ticks(shared.spin_ns / 2);
+        if spin_ns > 0 && !is_slow && shared.spin_until(start, spin_ns, pauses, found) {
             return;
         }
         let park = |sleepers: &Parker, count| {

@@ -200,7 +200,8 @@ impl Shared {
             }
             if self.spin_ns > 0 && (searching || self.roster.try_search()) {
                 searching = true;
-                if self.spin_until(self.spin_ns, 1, || self.has_work()) {
+                let start = clock::ticks();
+                if self.spin_until(start, self.spin_ns, 1, || self.has_work()) {
                     continue;
                 }
             }
@@ -229,10 +230,15 @@ impl Shared {
         workers.left.extend(entry.and_then(|worker| worker.thread));
     }
 
-    /// Looks out for up to `max_ns`, with `pauses` short pauses between two looks. Returns whether
-    /// `found` became true.
-    pub(crate) fn spin_until(&self, max_ns: u64, pauses: u32, found: impl Fn() -> bool) -> bool {
-        let start = clock::ticks();
+    /// Looks out until `max_ns` after `start` (a reading of the clock in ticks), with `pauses` short
+    /// pauses between two looks. Returns whether `found` became true.
+    pub(crate) fn spin_until(
+        &self,
+        start: u64,
+        max_ns: u64,
+        pauses: u32,
+        found: impl Fn() -> bool,
+    ) -> bool {
         let limit = clock::ns_to_ticks(max_ns);
         loop {
             if found() {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
-use ugeom_guasi::{Context, Info, Io, IoCall, Outcome, Settings};
+use ugeom_guasi::{Backend, Context, Info, Io, IoCall, Outcome, Settings};
 use ugeom_machine::cpu::{Usage, process_cpu_ns};
 
 use crate::pool::Pool;
@@ -140,6 +140,18 @@ fn guasi(settings: Settings, depth: u64) -> Result<Body, Box<dyn Error>> {
     }))
 }
 
+/// No-ops that a ring runs.
+fn ring_no_ops(settings: Settings, depth: u64) -> Result<Body, Box<dyn Error>> {
+    let context = settings.open()?;
+    Ok(Box::new(move || {
+        keep_in_flight(&context, depth, 0, |context, room| {
+            // SAFETY: the call names no memory.
+            let works = (0..room as usize).map(|tag| (tag, unsafe { Io::new(IoCall::Nothing) }));
+            Ok(context.submit_batch(0, works, |_| {})?)
+        })
+    }))
+}
+
 fn guasi_reads(settings: Settings, depth: u64) -> Result<Body, Box<dyn Error>> {
     let context = settings.open()?;
     let mut pages = Pages::new()?;
@@ -178,49 +190,45 @@ fn alone(settings: Settings) -> Result<Body, Box<dyn Error>> {
     }))
 }
 
+/// What no-ops and reads are compared with.
+const POOL_NO_OP: &str = "no-op, plain pool, depth 100";
+const POOL_READ: &str = "pread, plain pool, depth 100";
+
 /// All cells, bases first.
 pub fn all() -> Result<Vec<Cell>, Box<dyn Error>> {
     let two = || Settings::new().workers(2, 2);
+    let parked = || two().spin(Duration::ZERO);
     let mut cells = Vec::new();
     let mut add = |name, base, body| cells.push(Cell { name, base, body });
-    add(
-        "no-op, plain pool, depth 100",
-        None,
-        pool(100, |pool| pool.submit(|_| 1, 0)),
-    );
-    add(
-        "no-op, depth 100",
-        Some("no-op, plain pool, depth 100"),
-        guasi(two(), 100)?,
-    );
-    add(
-        "no-op, depth 1000",
-        Some("no-op, plain pool, depth 100"),
-        guasi(two(), 1000)?,
-    );
-    add(
-        "pread, plain pool, depth 100",
-        None,
-        pool(100, pool_read()?),
-    );
+    add(POOL_NO_OP, None, pool(100, |pool| pool.submit(|_| 1, 0)));
+    add("no-op, depth 100", Some(POOL_NO_OP), guasi(two(), 100)?);
+    add("no-op, depth 1000", Some(POOL_NO_OP), guasi(two(), 1000)?);
+    add(POOL_READ, None, pool(100, pool_read()?));
     add(
         "pread, depth 100",
-        Some("pread, plain pool, depth 100"),
+        Some(POOL_READ),
         guasi_reads(two(), 100)?,
     );
     add(
-        "pread, inline",
-        Some("pread, plain pool, depth 100"),
-        inline()?,
-    );
-    let parked = two().spin(Duration::ZERO);
-    add(
         "pread, depth 100, no spinning",
-        Some("pread, plain pool, depth 100"),
-        guasi_reads(parked.clone(), 100)?,
+        Some(POOL_READ),
+        guasi_reads(parked(), 100)?,
     );
+    add("pread, inline", Some(POOL_READ), inline()?);
     add("no-op, depth 1", None, alone(two())?);
-    add("no-op, depth 1, no spinning", None, alone(parked)?);
+    add("no-op, depth 1, no spinning", None, alone(parked())?);
+    let ring = || Settings::new().backend(Backend::Ring);
+    match ring().open() {
+        Err(error) => eprintln!("without the ring: {error}"),
+        Ok(_) => {
+            let no_ops = ring_no_ops(ring(), 100)?;
+            add("no-op, ring, depth 100", Some(POOL_NO_OP), no_ops);
+            add("no-op, ring, depth 1", None, ring_no_ops(ring(), 1)?);
+            let reads = guasi_reads(ring(), 100)?;
+            add("pread, ring, depth 100", Some(POOL_READ), reads);
+            add("pread, ring, depth 1", None, guasi_reads(ring(), 1)?);
+        }
+    }
     Ok(cells)
 }
 
