@@ -435,8 +435,8 @@ impl Context {
         let pauses = missing.min(32) as u32;
         let found = || shared.done.has_new(priorities);
         let (start, seen_first) = *began.get_or_insert_with(|| (clock::ticks(), seen));
-        // Looking out keeps a core from a worker, where there are as many workers: not for long when
-        // results come so slowly that the rest will take longer than it may.
+        // Looking out keeps a core from a worker, where there are as many workers: not for long
+        // when results come so slowly that the rest will take longer than it may.
         let spent = clock::ticks().wrapping_sub(start);
         let rest =
             spent.saturating_mul(missing as u64) / seen.saturating_sub(seen_first).max(1) as u64;

@@ -230,8 +230,8 @@ impl Shared {
         workers.left.extend(entry.and_then(|worker| worker.thread));
     }
 
-    /// Looks out until `max_ns` after `start` (a reading of the clock in ticks), with `pauses` short
-    /// pauses between two looks. Returns whether `found` became true.
+    /// Looks out until `max_ns` after `start` (a reading of the clock in ticks), with `pauses`
+    /// short pauses between two looks. Returns whether `found` became true.
     pub(crate) fn spin_until(
         &self,
         start: u64,
