@@ -1,8 +1,9 @@
 //! A real block device, a file system mounted from it, and what ugeom may do to them.
 
 use crate::disks;
-use crate::run::{command, other, run, ugeom, ugeom_with};
+use crate::run::{UGEOM, command, end, other, run, ugeom, ugeom_with};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A loop device over an image with a file system; gone when dropped, with what is mounted there.
 struct Loop {
@@ -107,4 +108,48 @@ fn what_is_mounted_is_not_written_to() {
     );
     let shared = ugeom(&["show", &format!("{}?shared=1", disk.device)]).quiet();
     assert!(shared.contains("  block device"), "{shared}");
+}
+
+#[test]
+fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
+    let test = "every_scheduler_is_tried_and_the_first_is_put_back";
+    let Some(disk) = Loop::new(test) else { return };
+    let name = disk.device.trim_start_matches("/dev/");
+    let path = format!("/sys/block/{name}/queue/scheduler");
+    let scheduler = || std::fs::read_to_string(&path).unwrap_or_default();
+    let before = scheduler();
+    let writable = std::fs::File::options().write(true).open(&path).is_ok();
+    if !writable || before.split_whitespace().count() < 2 {
+        let reason = format!("{path} ({}) cannot be changed here", before.trim());
+        return ugeom_testkit::skip(test, &reason);
+    }
+    let lab = [
+        "lab",
+        "engines",
+        "--schedulers",
+        "--depth",
+        "4",
+        "--size",
+        "2m",
+    ];
+    let whole = [&lab[..], &["--budget", "1s", "--destroy", &disk.device]].concat();
+    let report = ugeom(&whole).text();
+    for one in before.split_whitespace() {
+        assert!(
+            report.contains(one.trim_matches(['[', ']'])),
+            "{one}: {report}"
+        );
+    }
+    assert_eq!(scheduler(), before);
+
+    let endless = [&lab[..], &["--destroy", &disk.device]].concat();
+    let mut child = command(UGEOM, &endless).spawn().expect("it starts");
+    // Until another one is set, or it has ended, which would be wrong.
+    while scheduler() == before && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    other("kill", &["-INT", &child.id().to_string()]);
+    let ended = end(child);
+    assert!(matches!(ended.code, 0 | 1), "{ended:?}");
+    assert_eq!(scheduler(), before);
 }
