@@ -239,7 +239,29 @@ fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
             ratio.interval,
         ))
     });
-    machine.into_iter().chain(by_cpu).collect()
+    let beside = beside_machine(rates, cores).map(|interval| {
+        let what = format!("{cores} workers beside {cores} threads that share nothing");
+        Figure::plain("scaling.beside", &what, Unit::Times, interval)
+    });
+    [machine, beside, by_cpu].into_iter().flatten().collect()
+}
+
+/// What workers gain from more cores, as a share of what threads that share nothing gain.
+fn beside_machine(rates: &Blocks, cores: u64) -> Option<Interval> {
+    if cores < 2 {
+        return None;
+    }
+    let gain = |id: &str| {
+        let values = |workers| rates.values(rates.position(&cell_name(id, workers))?).ok();
+        let pairs = values(cores)?.into_iter().zip(values(1)?);
+        Some(pairs.map(|(all, one)| all / one).collect::<Vec<f64>>())
+    };
+    let mut gains = Blocks::new(["machine", "workers"]);
+    for (machine, workers) in gain(APART)?.into_iter().zip(gain(FINAL)?) {
+        gains.push_round(vec![machine, workers]).ok()?;
+    }
+    let ratio = gains.typical_ratio(0, 1, CONFIDENCE).ok()?;
+    Some(ratio.interval)
 }
 
 fn cell_rates(rates: &Blocks) -> Vec<Figure> {

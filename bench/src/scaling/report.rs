@@ -87,9 +87,12 @@ fn shares(document: &Document) -> Option<String> {
              what they share costs the rest."
         )
     });
+    let beside = amount("scaling.beside").map_or(String::new(), |beside| {
+        format!(": the workers gain {beside} of what these gain")
+    });
     Some(format!(
         "Of linear the workers reach {workers}, threads that share nothing reach {machine} on this \
-         machine.{by_cpu}"
+         machine{beside}.{by_cpu}"
     ))
 }
 

@@ -139,6 +139,11 @@ fn what_the_machine_does_not_give_is_told_from_what_workers_lose() {
         (machine.interval.estimate - 0.9).abs() < 0.01,
         "{machine:?}"
     );
+    let beside = document.figure("scaling.beside").unwrap();
+    assert!(
+        (beside.interval.estimate - 1.0 / 0.9).abs() < 0.02,
+        "{beside:?}"
+    );
     let by_cpu = document.figure("scaling.cpu").unwrap();
     // Twice the rate in the same time is the same time on a processor, with two of them.
     assert!((by_cpu.interval.estimate - 1.0).abs() < 0.01, "{by_cpu:?}");
