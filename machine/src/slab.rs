@@ -27,6 +27,8 @@ pub struct Slab {
     mapped_bytes: usize,
     block_bytes: usize,
     states: Box<[AtomicU32]>,
+    /// Leases that live.
+    leases: AtomicU32,
 }
 
 // SAFETY: the slab owns its mapping, which does not belong to a thread.
@@ -54,6 +56,7 @@ impl Slab {
             mapped_bytes,
             block_bytes,
             states: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+            leases: AtomicU32::new(0),
         }))
     }
 
@@ -188,6 +191,12 @@ impl Slab {
         Some(fill)
     }
 
+    /// How many leases live.
+    #[must_use]
+    pub fn leases(&self) -> u32 {
+        self.leases.load(Ordering::Relaxed)
+    }
+
     /// Leases a range of a block to a reader: it keeps its bytes until the lease is dropped.
     /// `None` while somebody fills it.
     ///
@@ -203,6 +212,7 @@ impl Slab {
         let state = &self.states[block as usize];
         let taken = state.try_update(Ordering::Acquire, Ordering::Relaxed, free);
         taken.ok()?;
+        self.leases.fetch_add(1, Ordering::Relaxed);
         Some(Lease {
             slab: Arc::clone(self),
             block,
@@ -275,6 +285,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.slab.states[self.block as usize].fetch_sub(1, Ordering::Release);
+        self.slab.leases.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

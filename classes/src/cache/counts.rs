@@ -50,6 +50,8 @@ counts! {
     ReadAheadUsed readahead_used,
     /// Blocks that were read ahead, and made room for others or were dropped before they were used.
     ReadAheadWasted readahead_wasted,
+    /// Hits that were lent to their reader in place of a copy.
+    Leases leases,
     /// Blocks dropped because what they held is not valid any more.
     Drops drops,
 }

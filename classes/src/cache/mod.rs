@@ -20,6 +20,8 @@
 pub mod ahead;
 pub mod counts;
 pub mod index;
+#[cfg(test)]
+mod lease_tests;
 mod options;
 mod pending;
 pub mod policy;

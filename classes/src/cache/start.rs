@@ -28,6 +28,13 @@ pub(super) fn start<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &m
     let (block, within) = cache.place(offset);
     if within + length <= cache.block_bytes {
         let store = &cache.store;
+        if request.may_lend()
+            && let Some(lease) = store.lease(block, within as usize, length as usize)
+        {
+            store.lanes.add(Count::Hits, 1);
+            store.lanes.add(Count::Leases, 1);
+            return request.lend(lease);
+        }
         let outcome = store.read(block, within as usize, length as usize, |slot| {
             request.fill(|at, piece| store.copyout(slot, (within + at) as usize, piece));
         });

@@ -27,7 +27,7 @@ use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_machine::prefetch::prefetch;
-use ugeom_machine::slab::Slab;
+use ugeom_machine::slab::{Lease, Slab};
 
 /// A shard has at least so many buffers, so that its queues mean something.
 const SHARD_BUFFERS: u32 = 1024;
@@ -44,6 +44,8 @@ const NEVER: u64 = VACANT - 1;
 /// While at most one buffer in so many holds another block than that of its own number, reads
 /// guess that each does.
 const STRAYS_SHARE: u32 = 16;
+/// One buffer in so many may be lent to readers at the same time.
+const LEASED_SHARE: u32 = 8;
 /// No buffer.
 const NO_GUESS: u32 = u32::MAX;
 /// How often a hit is tried again when the block changes meanwhile.
@@ -216,6 +218,29 @@ impl<I: Index> Store<I> {
         Outcome::Busy
     }
 
+    /// Lends a piece of a block that is there, and cannot be replaced or overwritten until it is
+    /// given back: a write then drops the block, and the next reader gets another buffer. `None`
+    /// when it is not there, somebody changes it, or as much is lent as may be.
+    pub fn lease(&self, block: u64, within: usize, length: usize) -> Option<Lease> {
+        if self.slab.leases() >= (self.slab.blocks() / LEASED_SHARE).max(1) {
+            return None;
+        }
+        let Found::At(place, entry) = self.lookup(block) else {
+            return None;
+        };
+        if entry.busy {
+            return None;
+        }
+        let lease = self.slab.lease(entry.slot, within, length)?;
+        // From here on nobody fills the buffer. That it was not filled before with another block
+        // is what the version says.
+        if !self.index.unchanged(place) {
+            return None;
+        }
+        self.mark(block, entry.slot);
+        Some(lease)
+    }
+
     #[inline]
     fn mark(&self, block: u64, slot: u32) {
         if self.lanes.is_new_use(block) {
@@ -276,7 +301,7 @@ impl<I: Index> Store<I> {
 
     /// A buffer for a block: one that was never used, or that nobody needs, out of the queues.
     fn take(&self, queues: &mut Queues, block: u64) -> Option<u32> {
-        let unused = self.unused(block).or_else(|| queues.free.pop());
+        let unused = self.unused(block).or_else(|| self.free(queues));
         let slot = unused.or_else(|| self.evict(queues))?;
         if u64::from(slot) != block {
             // It only ever grows to where it is looked at.
@@ -286,6 +311,13 @@ impl<I: Index> Store<I> {
             }
         }
         Some(slot)
+    }
+
+    /// A buffer that holds nothing, and that nobody leases.
+    fn free(&self, queues: &mut Queues) -> Option<u32> {
+        let free = |slot: &u32| !self.slab.is_held(*slot);
+        let at = queues.free.iter().rposition(free)?;
+        Some(queues.free.swap_remove(at))
     }
 
     /// A buffer that was never used: that of the block's own number, or the last one that is left,

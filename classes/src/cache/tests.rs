@@ -3,7 +3,7 @@
 use crate::{Target, TargetOptions, open_target};
 use ugeom_stack::{Channel, Delta, Opened};
 
-fn open(text: &str) -> (Target, Channel, Opened) {
+pub(super) fn open(text: &str) -> (Target, Channel, Opened) {
     let options = TargetOptions {
         writable: true,
         taste: false,
@@ -17,7 +17,7 @@ fn open(text: &str) -> (Target, Channel, Opened) {
 }
 
 /// A figure of the cache's geom.
-fn fact(target: &Target, key: &str) -> u64 {
+pub(super) fn fact(target: &Target, key: &str) -> u64 {
     let tree = target.stack.tree();
     let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
     let config = &geom.expect("a cache").config;

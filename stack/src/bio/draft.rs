@@ -7,6 +7,7 @@ use super::{BioId, Command, Flags};
 use crate::error::Errno;
 use std::mem;
 use ugeom_machine::buffer::{Buffer, IoMemory, Segment};
+use ugeom_machine::slab::Lease;
 
 /// A bio that has not been submitted.
 pub struct Draft {
@@ -48,6 +49,15 @@ impl Draft {
     pub fn read(mut self, offset: u64, buffer: Buffer) -> Self {
         self.set(Command::Read, offset, buffer.len() as u64);
         self.carry_buffer(buffer);
+        self
+    }
+
+    /// The same, where a layer may lend memory of its own in place of filling the buffer. It is
+    /// then taken with [`Finished::take_lease`]; [`Finished::each`] shows what there is.
+    pub fn read_or_lease(mut self, offset: u64, buffer: Buffer) -> Self {
+        self.set(Command::Read, offset, buffer.len() as u64);
+        let segment = buffer.segments().first().copied().unwrap_or(NOTHING);
+        self.carry(segment, Payload::Lendable { buffer, lent: None });
         self
     }
 
@@ -257,7 +267,7 @@ impl Finished {
     pub fn take_buffer(&mut self) -> Option<Buffer> {
         let body = self.bio.body_mut();
         match mem::take(&mut body.payload) {
-            Payload::Buffer(buffer) => {
+            Payload::Buffer(buffer) | Payload::Lendable { buffer, .. } => {
                 body.segment = NOTHING;
                 Some(buffer)
             }
@@ -272,7 +282,19 @@ impl Finished {
     #[must_use]
     pub fn buffer(&self) -> Option<&Buffer> {
         match &self.bio.body().payload {
-            Payload::Buffer(buffer) => Some(buffer),
+            Payload::Buffer(buffer) | Payload::Lendable { buffer, lent: None } => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// Takes the memory that a layer has lent for a READ that went well, which
+    /// [`Draft::read_or_lease`] allows; `None` when the data is in the buffer. The bytes stay as
+    /// they are until the lease is dropped, which may be after the stack has gone. Layers keep
+    /// something back for others while it lives, so it is not for keeping.
+    pub fn take_lease(&mut self) -> Option<Lease> {
+        let failed = self.result().is_err();
+        match &mut self.bio.body_mut().payload {
+            Payload::Lendable { lent, .. } => lent.take().filter(|_| !failed),
             _ => None,
         }
     }
@@ -307,6 +329,9 @@ impl Finished {
         let body = self.bio.body_mut();
         if body.asked != 0 {
             body.length = std::mem::take(&mut body.asked);
+        }
+        if let Payload::Lendable { lent, .. } = &mut body.payload {
+            *lent = None;
         }
         Draft { bio: self.bio }
     }

@@ -50,6 +50,11 @@ pub(crate) enum Payload {
     Buffer(ugeom_machine::buffer::Buffer),
     /// Several segments of memory that a parent bio owns.
     Shared(Box<[ugeom_machine::buffer::Segment]>),
+    /// A page-aligned buffer of a READ, in place of which a layer may lend memory of its own.
+    Lendable {
+        buffer: ugeom_machine::buffer::Buffer,
+        lent: Option<ugeom_machine::slab::Lease>,
+    },
     /// A GETATTR: the name, and the answer once there is one.
     Attribute {
         name: Box<str>,

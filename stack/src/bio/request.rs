@@ -13,6 +13,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use ugeom_machine::buffer::{IoMemory, Segment};
 use ugeom_machine::mailbox::Fifo;
+use ugeom_machine::slab::Lease;
 
 /// What becomes of a request. Only the methods of [`Request`] make one.
 ///
@@ -160,6 +161,30 @@ impl<'a> Request<'a> {
         body.error = 0;
         body.completed = 0;
         body.reason = None;
+        if let Payload::Lendable { lent, .. } = &mut body.payload {
+            *lent = None;
+        }
+    }
+
+    /// True when the caller of a READ takes memory that a layer lends him, in place of a copy
+    /// ([`Request::lend`]).
+    #[inline]
+    #[must_use]
+    pub fn may_lend(&self) -> bool {
+        matches!(self.body().payload, Payload::Lendable { .. })
+    }
+
+    /// Finished in full: the caller of a READ gets these bytes, which are all that he asked for,
+    /// to look at and to give back by dropping them. The lease is dropped when the caller takes
+    /// none, or another number of bytes; then this fails with EINVAL.
+    pub fn lend(mut self, lease: Lease) -> Next {
+        let body = self.body_mut();
+        let fits = body.command == Command::Read && lease.bytes().len() as u64 == body.length;
+        match &mut body.payload {
+            Payload::Lendable { lent, .. } if fits => *lent = Some(lease),
+            _ => return self.fail(Errno::INVAL, "a layer lent what was not asked for"),
+        }
+        self.done_in_full()
     }
 
     /// The word that belongs to this geom for the duration of this bio.
@@ -190,6 +215,10 @@ impl<'a> Request<'a> {
         if body.command != Command::Read {
             return;
         }
+        if self.may_lend() {
+            self.take_back();
+        }
+        let body = self.body();
         let mut at = 0;
         for segment in body.segments() {
             let length = (body.length - at).min(segment.len as u64) as usize;
@@ -205,11 +234,25 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// What is filled now counts, not what was lent before.
+    #[cold]
+    fn take_back(&mut self) {
+        if let Payload::Lendable { lent, .. } = &mut self.body_mut().payload {
+            *lent = None;
+        }
+    }
+
     /// Shows the data of a WRITE (or of a READ that has been filled), piece by piece:
     /// `with(at, piece)`.
     #[inline]
     pub fn each(&self, mut with: impl FnMut(u64, &[u8])) {
         let body = self.body();
+        if let Payload::Lendable {
+            lent: Some(lease), ..
+        } = &body.payload
+        {
+            return with(0, lease.bytes());
+        }
         let mut at = 0;
         for segment in body.segments() {
             let length = (body.length - at).min(segment.len as u64) as usize;
