@@ -11,6 +11,7 @@ pub mod delayed;
 pub mod disk;
 pub mod file;
 pub mod md;
+pub mod nbd;
 pub mod nop;
 pub mod part;
 pub mod registry;

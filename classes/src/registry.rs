@@ -84,6 +84,7 @@ static REGISTRY: &[ClassEntry] = &[
     crate::md::ENTRY,
     crate::zero::ENTRY,
     crate::disk::ENTRY,
+    crate::nbd::ENTRY,
     crate::nop::ENTRY,
     crate::cache::ENTRY,
     crate::delayed::ENTRY,

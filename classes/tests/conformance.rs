@@ -80,6 +80,7 @@ const ROWS: &[Row] = &[
     row("file", "IMAGE?engine=mmap", Promises::DISK),
     row("file", "IMAGE?engine=simulated", Promises::DISK),
     row("file", "IMAGE | nop:hook=1", Promises::DISK),
+    row("nbd", "nbd+unix:///?socket=SERVER", Promises::DISK),
     row("mbr", "md:1m", Promises::DISK),
     row("ebr", "md:1m", Promises::DISK),
     row("bsd", "md:1m", Promises::DISK),
@@ -116,6 +117,33 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// nbdkit, with a disk in memory.
+struct Server(std::process::Child);
+
+impl Server {
+    fn start(folder: &std::path::Path) -> Server {
+        let socket = folder.join("socket");
+        let mut nbdkit = std::process::Command::new("nbdkit");
+        let nbdkit = nbdkit.arg("-f").arg("-U").arg(&socket);
+        // Written once it listens.
+        let ready = folder.join("pid");
+        let nbdkit = nbdkit.arg("-P").arg(&ready).args(["memory", "size=1M"]);
+        let server = Server(nbdkit.spawn().expect("nbdkit"));
+        while !ready.exists() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        server
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn open(row: &Row, options: Options) -> Device {
     let target = row.target;
     let is_table = registry::find(row.class).is_some_and(|entry| entry.role == Role::Table);
@@ -133,6 +161,10 @@ fn open(row: &Row, options: Options) -> Device {
     let image = dir.path().join("image");
     std::fs::write(&image, vec![0; 1 << 20]).expect("an image");
     let text = target.replace("IMAGE", &image.display().to_string());
+    // `SERVER` stands for the socket of a new disk of zeroes that somebody else serves.
+    let server = text.contains("SERVER").then(|| Server::start(dir.path()));
+    let socket = dir.path().join("socket").display().to_string();
+    let text = text.replace("SERVER", &socket);
     let opened = open_target(&text, &options);
     let opened = opened.unwrap_or_else(|error| panic!("{target}: {error}"));
     let mut provider = opened.top;
@@ -147,7 +179,7 @@ fn open(row: &Row, options: Options) -> Device {
     Device {
         stack: opened.stack,
         provider,
-        keep: Box::new(dir),
+        keep: Box::new((server, dir)),
     }
 }
 
@@ -194,6 +226,13 @@ fn nop_conforms() {
 #[test]
 fn file_conforms() {
     conforms("file");
+}
+
+#[test]
+fn nbd_conforms() {
+    if ugeom_testkit::program("nbd_conforms", "nbdkit").is_some() {
+        conforms("nbd");
+    }
 }
 
 #[test]

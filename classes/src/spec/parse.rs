@@ -131,8 +131,17 @@ impl Parser<'_> {
         ))
     }
 
-    /// bottom = class layer | path | stack of a file.
+    /// bottom = URI | class layer | path | stack of a file.
     fn bottom(&self, body: Piece<'_>) -> Result<Bottom, SpecError> {
+        if let Some(class) = self.scheme(body) {
+            let span = body
+                .split_once(':')
+                .map_or(body, |(scheme, _)| scheme)
+                .span();
+            return self
+                .path(Spanned::new(class, span), body, body)
+                .map(Bottom::Layer);
+        }
         if let Some((head, rest)) = body.split_once(':')
             && let Some(class) = name_of(head)
         {
@@ -166,6 +175,15 @@ impl Parser<'_> {
         }
         let class = Spanned::new(FILE_CLASS.to_owned(), body.span());
         self.path(class, body, body).map(Bottom::Layer)
+    }
+
+    /// The class of a URI, when `body` is one: what stands before `://`, up to a `+`.
+    fn scheme(&self, body: Piece<'_>) -> Option<String> {
+        let (scheme, rest) = body.split_once(':')?;
+        let name = scheme.plain_text()?;
+        let class = name.split('+').next().unwrap_or_default();
+        let is_uri = rest.text().starts_with("//");
+        (is_uri && self.is_class(class)).then(|| class.to_owned())
     }
 
     /// stack of a file = path ending in ".toml" "#" name.

@@ -15,6 +15,7 @@ use ugeom_format::wire::nbd::{
 };
 use ugeom_stack::Delta;
 
+mod client;
 mod hostile;
 mod limits;
 mod requests;

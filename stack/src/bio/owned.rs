@@ -1,6 +1,7 @@
 //! [`Bio`]: the owned handle, eight bytes. It cannot be completed twice, because completing takes
 //! it; one that is dropped completes with EIO and is counted as a defect.
 
+use super::payload::Extent;
 use super::request::Request;
 use super::slot::{Body, Slot, Stage};
 use super::{Command, Flags};
@@ -129,6 +130,21 @@ impl Bio {
     #[must_use]
     pub fn length(&self) -> u64 {
         self.body().length
+    }
+
+    /// Lends the memory of a READ, piece by piece, to be filled, as [`Request::fill`] does.
+    pub fn fill(&mut self, with: impl FnMut(u64, &mut [u8])) {
+        self.request().fill(with);
+    }
+
+    /// Shows the data of a WRITE, piece by piece, as [`Request::each`] does.
+    pub fn each(&mut self, with: impl FnMut(u64, &[u8])) {
+        self.request().each(with);
+    }
+
+    /// Adds a stretch to the answer of an EXTENTS, as [`Request::add_extent`] does.
+    pub fn add_extent(&mut self, extent: Extent) -> bool {
+        self.request().add_extent(extent)
     }
 
     /// Finishes it with a number of bytes done, or with an error, from any thread.

@@ -22,12 +22,12 @@ fn first_cells(section: &str) -> Vec<String> {
 
 #[test]
 fn targets_in_the_tables_are_read() {
-    for (section, count) in [("## Layers\n", 7), ("## Paths\n", 5), ("## Addresses", 5)] {
+    for (section, count) in [("## Layers\n", 7), ("## Paths\n", 6), ("## Addresses", 5)] {
         let texts = first_cells(section);
         assert_eq!(texts.len(), count, "{section}");
         for text in texts {
             let read = parse(&text, CLASSES).unwrap_or_else(|error| panic!("{error}"));
-            let is_path = read.layers[0].class.value == "file";
+            let is_path = ["file", "nbd"].contains(&read.layers[0].class.value.as_str());
             let has_address =
                 read.provider.is_some() || read.layers.iter().any(|it| it.on.is_some());
             assert_eq!(section == "## Paths\n", is_path && !has_address, "{text}");

@@ -268,3 +268,27 @@ fn an_address_finds_a_full_name_before_the_end_of_a_name() {
     assert_eq!(find("s2", &names), None);
     assert_eq!(find("a", &names), None);
 }
+
+#[test]
+fn a_uri_is_a_layer_of_its_class() {
+    for (text, uri, options) in [
+        ("nbd://host/disk", "nbd://host/disk", 0),
+        ("nbd://[::1]:7/a?timeout=5s", "nbd://[::1]:7/a", 1),
+        ("nbd+unix:///a?socket=/x&retry=1s", "nbd+unix:///a", 2),
+    ] {
+        let target = parse(text, CLASSES).unwrap();
+        let layer = &target.layers[0];
+        assert_eq!(
+            (layer.class.value.as_str(), layer.positional.len()),
+            ("nbd", 1)
+        );
+        assert_eq!(
+            (layer.positional[0].value.as_str(), layer.options.len()),
+            (uri, options)
+        );
+    }
+    let target = parse("nbd:\"nbd://h/x\",timeout=5s | nop", CLASSES).unwrap();
+    assert_eq!(target.layers[0].positional[0].value, "nbd://h/x");
+    // What is no class is no URI: nothing else may follow a class's colon.
+    assert!(parse("http://host/disk", CLASSES).is_err());
+}

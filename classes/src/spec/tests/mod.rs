@@ -12,7 +12,7 @@ use super::{Address, Layer, Opt, Origin, Span, Spanned, SpecError, Target};
 
 /// The classes that the examples know; `file` is known without being named.
 pub const CLASSES: &[&str] = &[
-    "md", "zero", "nop", "disk", "mbr", "ebr", "bsd", "gpt", "apm",
+    "md", "nbd", "zero", "nop", "disk", "mbr", "ebr", "bsd", "gpt", "apm",
 ];
 
 fn spanned(text: &str) -> Spanned<String> {

@@ -1,0 +1,151 @@
+//! Where a server is, and how a connection to it begins.
+
+use super::shake::{Facts, Shake};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+use ugeom_machine::clock;
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Unix(PathBuf),
+    Tcp { host: String, port: u16 },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+impl Place {
+    /// Begins to connect, without waiting; once the socket is writable, [`connected`] says whether
+    /// it has worked. Asking for the address of a name may take its time. `attempt` counts up, so
+    /// that each address of a host gets its turn.
+    ///
+    /// # Errors
+    /// Why that cannot work, in plain words.
+    pub fn begin(&self, attempt: usize) -> Result<OwnedFd, String> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let open = |family| rustix::net::socket_with(family, SocketType::STREAM, flags, None);
+        match self {
+            Self::Unix(path) => {
+                let address = SocketAddrUnix::new(path.as_path());
+                let address = address.map_err(|_| "the path of the socket is too long")?;
+                let fd = open(AddressFamily::UNIX).map_err(|errno| errno.to_string())?;
+                started(rustix::net::connect(&fd, &address))?;
+                Ok(fd)
+            }
+            Self::Tcp { host, port } => {
+                let found = (host.as_str(), *port).to_socket_addrs();
+                let found: Vec<SocketAddr> = found
+                    .map_err(|error| format!("the host is not known: {error}"))?
+                    .collect();
+                let address = found.get(attempt % found.len().max(1));
+                let address = address.ok_or("the host has no address")?;
+                let family = if address.is_ipv4() {
+                    AddressFamily::INET
+                } else {
+                    AddressFamily::INET6
+                };
+                let fd = open(family).map_err(|errno| errno.to_string())?;
+                // Without it small requests are only slower.
+                let _ = sockopt::set_tcp_nodelay(&fd, true);
+                started(rustix::net::connect(&fd, address))?;
+                Ok(fd)
+            }
+        }
+    }
+}
+
+fn started(result: Result<(), Errno>) -> Result<(), String> {
+    match result {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.to_string()),
+    }
+}
+
+/// Whether a socket that has become writable is connected.
+///
+/// # Errors
+/// Why not.
+pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
+    match sockopt::socket_error(fd) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(errno)) | Err(errno) => Err(errno.to_string()),
+    }
+}
+
+/// Asks a server about an export, and leaves again.
+///
+/// # Errors
+/// Why it cannot be had, in plain words.
+pub(super) fn ask(place: &Place, export: &str, timeout: Duration) -> Result<Facts, String> {
+    let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+    let deadline_ns = clock::now_ns().saturating_add(limit_ns);
+    // A name may have several addresses; a few of them are tried.
+    let mut last = String::new();
+    for attempt in 0..4 {
+        let connected = place.begin(attempt).and_then(|fd| {
+            wait(&fd, PollFlags::OUT, deadline_ns)?;
+            connected(&fd)?;
+            Ok(fd)
+        });
+        match connected {
+            Ok(fd) => return shake(&fd, export, deadline_ns),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn shake(fd: &OwnedFd, export: &str, deadline_ns: u64) -> Result<Facts, String> {
+    let mut shake = Shake::new(export);
+    let (mut input, mut out) = (Vec::new(), Vec::new());
+    loop {
+        if let Some(facts) = shake.advance(&mut input, &mut out)? {
+            return Ok(facts);
+        }
+        while !out.is_empty() {
+            match rustix::net::send(fd, &out, rustix::net::SendFlags::NOSIGNAL) {
+                Ok(sent) => drop(out.drain(..sent)),
+                Err(Errno::AGAIN | Errno::INTR) => wait(fd, PollFlags::OUT, deadline_ns)?,
+                Err(errno) => return Err(errno.to_string()),
+            }
+        }
+        wait(fd, PollFlags::IN, deadline_ns)?;
+        let mut bytes = [0; 4096];
+        match rustix::io::read(fd, &mut bytes) {
+            Ok(0) => return Err("the server has closed the connection".to_owned()),
+            Ok(count) => input.extend(&bytes[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => return Err(errno.to_string()),
+        }
+    }
+}
+
+fn wait(fd: &OwnedFd, what: PollFlags, deadline_ns: u64) -> Result<(), String> {
+    loop {
+        let left_ns = deadline_ns.saturating_sub(clock::now_ns());
+        let left = Timespec {
+            tv_sec: i64::try_from(left_ns / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (left_ns % 1_000_000_000) as i64,
+        };
+        match poll(&mut [PollFd::new(fd, what)], Some(&left)) {
+            Ok(0) => return Err("the server does not answer".to_owned()),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.to_string()),
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! A link to the server: a connection as long as there is one, requests that wait for it or for
+//! their replies, and the way back when it breaks.
+//!
+//! ```text
+//!   submit --> queue --> out (bytes) --> socket --> replies.rs --> finished
+//!                ^                                     |
+//!                +---- next part, or all again when the connection is made anew
+//!
+//!   Down --(again_ns)--> Connecting --> Shaking --> Up
+//!     ^----------------------+-------------+--------+   broken, silent for too long
+//! ```
+//!
+//! Nothing here waits. The descriptor to sleep on is that of a reactor with the socket and with a
+//! timer in it, which ticks only while requests are under way.
+
+use super::Remote;
+use super::connect::connected;
+use super::replies::Replies;
+use super::shake::{Facts, Shake};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::collections::VecDeque;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Waiting};
+use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
+use ugeom_machine::clock;
+use ugeom_stack::{Bio, Command, Flags};
+
+/// Bytes that may wait to be sent before no more requests are added to them.
+const OUT_BYTES_MAX: usize = 4 << 20;
+
+/// The longest part of a request without data, bytes: lengths have 32 bits.
+const PART_BYTES_MAX: u64 = 1 << 30;
+
+/// How long to wait before connecting again.
+const PAUSE_NS: u64 = 100_000_000;
+
+/// What a request comes to: the bytes done, or an error with a reason.
+pub(super) type Outcome = Result<u64, (Errno, &'static str)>;
+
+/// A request on its way.
+pub(super) struct Flight {
+    pub bio: Bio,
+    /// Tells the lives of a slot apart in cookies.
+    pub serial: u32,
+    /// The order in which requests were made.
+    number: u64,
+    submitted_ns: u64,
+    /// Bytes of the request that are done.
+    pub done: u64,
+    /// Bytes that the server was asked for now.
+    pub part: u64,
+    /// Bytes of these that have come.
+    pub got: u64,
+    pub failure: Option<(Errno, &'static str)>,
+    /// It is written, and waits for the FLUSH that makes it durable.
+    pub flushing: bool,
+}
+
+/// Where a link is on its way to the server.
+enum Stage {
+    Down { again_ns: u64 },
+    Connecting,
+    Shaking { shake: Box<Shake>, input: Vec<u8> },
+    Up,
+}
+
+/// A link.
+pub(super) struct Link {
+    pub remote: Arc<Remote>,
+    reactor: Reactor,
+    timer: Arc<OwnedFd>,
+    ticks: bool,
+    next_tick_ns: u64,
+    stage: Stage,
+    socket: Option<(Arc<OwnedFd>, Source)>,
+    out: Vec<u8>,
+    sent: usize,
+    pub flights: Vec<Option<Flight>>,
+    free: Vec<u32>,
+    live: usize,
+    made: u64,
+    /// Flights whose next part is to be sent.
+    pub queue: VecDeque<u32>,
+    pub replies: Replies,
+    pub finished: Vec<(Bio, Outcome)>,
+    /// Since when there is no connection, or since when it is being made.
+    lost_ns: u64,
+    /// When the server was heard last.
+    pub heard_ns: u64,
+    pub now_ns: u64,
+    attempts: usize,
+}
+
+impl Link {
+    /// A link that connects with its first request.
+    pub fn new(remote: &Arc<Remote>) -> Result<Self, Errno> {
+        let reactor = Reactor::open(Waiting::Epoll).map_err(|_| Errno::MFILE)?;
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = Arc::new(timerfd_create(TimerfdClockId::Monotonic, flags)?);
+        let mut link = Self {
+            remote: Arc::clone(remote),
+            reactor,
+            timer: Arc::clone(&timer),
+            ticks: false,
+            next_tick_ns: 0,
+            stage: Stage::Down { again_ns: 0 },
+            socket: None,
+            out: Vec::new(),
+            sent: 0,
+            flights: Vec::new(),
+            free: Vec::new(),
+            live: 0,
+            made: 0,
+            queue: VecDeque::new(),
+            replies: Replies::new(),
+            finished: Vec::new(),
+            lost_ns: 0,
+            heard_ns: 0,
+            now_ns: clock::now_ns(),
+            attempts: 0,
+        };
+        let watched = link.reactor.register(timer, Interest::READ);
+        watched.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
+        Ok(link)
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.live
+    }
+
+    /// Readable when [`Link::poll`] has something to do.
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.reactor.wait_fd()
+    }
+
+    /// Takes a request over; it is sent with the next poll.
+    pub fn submit(&mut self, bio: Bio) {
+        if self.live == 0 {
+            self.now_ns = clock::now_ns();
+            self.heard_ns = self.now_ns;
+            self.lost_ns = self.now_ns;
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            (self.flights.len() - 1) as u32
+        });
+        self.made += 1;
+        self.live += 1;
+        self.flights[index as usize] = Some(Flight {
+            bio,
+            serial: self.made as u32,
+            number: self.made,
+            submitted_ns: self.now_ns,
+            done: 0,
+            part: 0,
+            got: 0,
+            failure: None,
+            flushing: false,
+        });
+        self.queue.push_back(index);
+    }
+
+    /// Moves everything that can be moved, and hands out what has ended.
+    pub fn poll(&mut self, done: &mut dyn FnMut(Bio, Outcome)) {
+        self.now_ns = clock::now_ns();
+        if self.live > 0 && !self.ticks {
+            self.set_timer(true);
+        }
+        if self.ticks && self.now_ns >= self.next_tick_ns {
+            self.tick();
+        }
+        if self.live > 0
+            && let Err(why) = self.advance()
+        {
+            self.lose(why);
+        }
+        for (bio, outcome) in self.finished.drain(..) {
+            done(bio, outcome);
+        }
+    }
+
+    /// One flight has ended.
+    pub fn finish(&mut self, index: u32, outcome: Outcome) {
+        if let Some(flight) = self.flights[index as usize].take() {
+            self.finished.push((flight.bio, outcome));
+            self.free.push(index);
+            self.live -= 1;
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), &'static str> {
+        if let Stage::Down { again_ns } = self.stage {
+            if self.now_ns < again_ns {
+                return Ok(());
+            }
+            self.connect()?;
+        }
+        if !matches!(self.stage, Stage::Up) {
+            self.establish()?;
+        }
+        if matches!(self.stage, Stage::Up) {
+            self.pump()?;
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self) -> Result<(), &'static str> {
+        self.attempts += 1;
+        let fd = self.remote.place.begin(self.attempts);
+        let fd = Arc::new(fd.map_err(|_| "the server cannot be connected to")?);
+        let source = self.reactor.register(Arc::clone(&fd), Interest::WRITE);
+        let source = source.map_err(|_| "the connection cannot be watched")?;
+        self.socket = Some((fd, source));
+        self.heard_ns = self.now_ns;
+        self.stage = Stage::Connecting;
+        Ok(())
+    }
+
+    /// Connecting and the handshake, as far as they go now.
+    fn establish(&mut self) -> Result<(), &'static str> {
+        let mut events = Vec::new();
+        let asked = self.reactor.wait(&[], Some(Duration::ZERO), &mut events);
+        asked.map_err(|_| "the connection cannot be watched")?;
+        let Some((fd, source)) = self.socket.clone() else {
+            return Err("there is no connection");
+        };
+        let ready =
+            |event: &Event| matches!(event, Event::Ready { source: it, .. } if *it == source);
+        if !events.iter().any(ready) {
+            return Ok(());
+        }
+        if matches!(self.stage, Stage::Connecting) {
+            connected(&fd).map_err(|_| "the server cannot be connected to")?;
+            let shake = Box::new(Shake::new(&self.remote.export));
+            let input = Vec::new();
+            self.stage = Stage::Shaking { shake, input };
+            return self.watch(Interest::READ);
+        }
+        let Stage::Shaking { shake, input } = &mut self.stage else {
+            return Ok(());
+        };
+        let mut bytes = [0; 4096];
+        match rustix::io::read(&fd, &mut bytes) {
+            Ok(0) => return Err("the server has left during the handshake"),
+            Ok(count) => input.extend(&bytes[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => return Err("the connection broke during the handshake"),
+        }
+        let facts = shake.advance(input, &mut self.out);
+        match facts.map_err(|_| "the server refuses the export, or speaks something else")? {
+            Some(facts) => self.come_up(&facts),
+            None => self.send(&fd),
+        }
+    }
+
+    fn come_up(&mut self, facts: &Facts) -> Result<(), &'static str> {
+        let known = &self.remote.facts;
+        let read_only = |facts: &Facts| facts.flags & export_flag::READ_ONLY != 0;
+        if facts.size_bytes != known.size_bytes || read_only(facts) != read_only(known) {
+            return Err("the export has another size now, or may not be written any more");
+        }
+        self.stage = Stage::Up;
+        self.heard_ns = self.now_ns;
+        self.attempts = 0;
+        Ok(())
+    }
+
+    fn watch(&mut self, interest: Interest) -> Result<(), &'static str> {
+        let Some((_, source)) = self.socket else {
+            return Ok(());
+        };
+        let changed = self.reactor.change(source, interest);
+        changed.map_err(|_| "the connection cannot be watched")
+    }
+
+    /// Sends what is queued and takes what has come, as long as there is any of both.
+    fn pump(&mut self) -> Result<(), &'static str> {
+        let Some((fd, _)) = self.socket.clone() else {
+            return Err("there is no connection");
+        };
+        loop {
+            self.fill_out();
+            self.send(&fd)?;
+            let more = self.receive(&fd)?;
+            let can_send = self.out.is_empty() && !self.queue.is_empty();
+            if !more && !can_send {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes the next parts of queued requests into the bytes to be sent.
+    fn fill_out(&mut self) {
+        while self.out.len() < OUT_BYTES_MAX {
+            let Some(index) = self.queue.pop_front() else {
+                return;
+            };
+            let remote = &self.remote;
+            let Some(flight) = self.flights[index as usize].as_mut() else {
+                continue;
+            };
+            let request = request(remote, index, flight);
+            self.out.extend(request.encode());
+            if request.command == command::WRITE {
+                let (from, until) = (flight.done, flight.done + flight.part);
+                let out = &mut self.out;
+                flight.bio.each(|at, piece| {
+                    let start = from.saturating_sub(at).min(piece.len() as u64) as usize;
+                    let end = until.saturating_sub(at).min(piece.len() as u64) as usize;
+                    out.extend(&piece[start..end]);
+                });
+            }
+        }
+    }
+
+    fn send(&mut self, fd: &OwnedFd) -> Result<(), &'static str> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        while self.sent < self.out.len() {
+            match rustix::net::send(fd, &self.out[self.sent..], flags) {
+                Ok(count) => self.sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return self.watch(Interest::BOTH),
+                Err(_) => return Err("the connection broke"),
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        self.watch(Interest::READ)
+    }
+
+    /// The connection is gone: all that was asked over it will be asked again.
+    fn lose(&mut self, why: &'static str) {
+        if let Some((_, source)) = self.socket.take() {
+            self.reactor.deregister(source);
+        }
+        if matches!(self.stage, Stage::Up) {
+            self.lost_ns = self.now_ns;
+        }
+        self.stage = Stage::Down {
+            again_ns: self.now_ns + PAUSE_NS,
+        };
+        self.out = Vec::new();
+        self.sent = 0;
+        self.replies = Replies::new();
+        let mut again: Vec<(u64, u32)> = Vec::new();
+        for (index, flight) in self.flights.iter_mut().enumerate() {
+            if let Some(flight) = flight {
+                flight.got = 0;
+                flight.failure = None;
+                again.push((flight.number, index as u32));
+            }
+        }
+        again.sort_unstable();
+        self.queue = again.into_iter().map(|(_, index)| index).collect();
+        self.give_up(why);
+    }
+
+    /// Fails the requests that have waited long enough for a server that is gone.
+    fn give_up(&mut self, why: &'static str) {
+        let limit = self.remote.retry.as_nanos();
+        for index in std::mem::take(&mut self.queue) {
+            let Some(flight) = &self.flights[index as usize] else {
+                continue;
+            };
+            let since_ns = self.lost_ns.max(flight.submitted_ns);
+            if u128::from(self.now_ns.saturating_sub(since_ns)) >= limit {
+                self.finish(index, Err((Errno::IO, why)));
+            } else {
+                self.queue.push_back(index);
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        // The number of ticks does not matter; without any there is nothing to read.
+        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+        self.next_tick_ns = self.now_ns + self.period().as_nanos() as u64;
+        if self.live == 0 {
+            return self.set_timer(false);
+        }
+        let silent_ns = u128::from(self.now_ns.saturating_sub(self.heard_ns));
+        match self.stage {
+            Stage::Down { .. } => self.give_up("the server is gone"),
+            _ if silent_ns > self.remote.timeout.as_nanos() => {
+                self.lose("the server does not answer");
+            }
+            _ => {}
+        }
+    }
+
+    fn period(&self) -> Duration {
+        let shortest = self.remote.timeout.min(self.remote.retry) / 4;
+        shortest.clamp(Duration::from_millis(10), Duration::from_millis(100))
+    }
+
+    fn set_timer(&mut self, runs: bool) {
+        let period = if runs { self.period() } else { Duration::ZERO };
+        let time = Timespec {
+            tv_sec: period.as_secs() as i64,
+            tv_nsec: period.subsec_nanos().into(),
+        };
+        let ticks = Itimerspec {
+            it_interval: time,
+            it_value: time,
+        };
+        // It fails only for values that make no time.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &ticks);
+        self.ticks = runs;
+        self.next_tick_ns = self.now_ns + period.as_nanos() as u64;
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let (Stage::Up, Some((fd, _))) = (&self.stage, &self.socket) {
+            let leave = Request {
+                flags: 0,
+                command: command::DISC,
+                cookie: 0,
+                offset_bytes: 0,
+                length_bytes: 0,
+            };
+            // The server sees the end of the connection in any case.
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let _ = rustix::net::send(fd, &leave.encode(), flags);
+        }
+    }
+}
+
+/// The next request to the server for a flight.
+fn request(remote: &Remote, index: u32, flight: &mut Flight) -> Request {
+    let bio = &flight.bio;
+    let durable = bio.flags().contains(Flags::FUA);
+    let left = bio.length() - flight.done;
+    let sector = u64::from(remote.sector_bytes);
+    let longest = u64::from(remote.facts.maximum_bytes).max(sector);
+    let (command, limit) = match bio.command() {
+        _ if flight.flushing => (command::FLUSH, 0),
+        Command::Read | Command::GetAttr => (command::READ, longest - longest % sector),
+        Command::Write => (command::WRITE, longest - longest % sector),
+        Command::Delete => (command::TRIM, PART_BYTES_MAX),
+        Command::Zero => (command::WRITE_ZEROES, PART_BYTES_MAX),
+        Command::Flush => (command::FLUSH, 0),
+        Command::Extents => (command::BLOCK_STATUS, PART_BYTES_MAX),
+    };
+    let writes = matches!(command, command::WRITE | command::WRITE_ZEROES);
+    let fua = writes && durable && remote.has(export_flag::SEND_FUA);
+    let part = left.min(limit);
+    let offset_bytes = if command == command::FLUSH {
+        0
+    } else {
+        bio.offset() + flight.done
+    };
+    flight.part = part;
+    flight.got = 0;
+    Request {
+        flags: if fua { command_flag::FUA } else { 0 },
+        command,
+        cookie: u64::from(flight.serial) << 32 | u64::from(index),
+        offset_bytes,
+        length_bytes: part as u32,
+    }
+}

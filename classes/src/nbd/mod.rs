@@ -1,0 +1,243 @@
+//! `nbd`: a disk that another machine or program serves over NBD, as the bottom of a stack (what
+//! GEOM has `ggate(8)` for).
+//!
+//! ```text
+//!        caller                              its thread sleeps on the link's descriptor
+//!          | READ 4096 at 512                                ^
+//!        nbd0                start: park the bio, queue it   |
+//!          |                 poll:  send all that is queued, take all replies
+//!     link (one a thread where the server allows it, else one with a thread of its own)
+//!          |
+//!     socket to the server
+//! ```
+//!
+//! A server that says `CAN_MULTI_CONN` gets a connection from each thread that uses the provider;
+//! no request changes threads then. For any other server there is one connection, which a thread of
+//! its own looks after: requests travel to it, and home again, through mailboxes.
+//!
+//! When a connection breaks, or the server is silent for too long, it is made again, and requests
+//! that were not answered are sent once more, in the order in which they were made: reads, and
+//! writes of the same data to the same place, may be done twice. `docs/classes/nbd.md` says what
+//! that can and cannot promise.
+
+mod connect;
+mod link;
+mod replies;
+mod service;
+mod shake;
+mod start;
+mod state;
+#[cfg(test)]
+mod tests;
+mod uri;
+
+use crate::build::{BuildContext, BuildError};
+use crate::registry::{Build, ClassEntry, OptionDoc, Role};
+use crate::spec::Options;
+use connect::Place;
+use service::Service;
+use shake::Facts;
+use state::ThreadLink;
+use std::sync::Arc;
+use std::time::Duration;
+use ugeom_format::wire::nbd::export_flag;
+use ugeom_stack::{
+    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Next, Plan, ProviderPlan, Request, ThreadState,
+};
+
+/// The registry's line.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "nbd",
+    class: "NBD",
+    about: "a disk that another program or machine serves over NBD",
+    role: Role::Bottom,
+    positional: &["uri"],
+    options: &[
+        OptionDoc {
+            name: "uri",
+            value: "URI",
+            about: "nbd://HOST[:PORT]/EXPORT, or nbd+unix:///EXPORT with socket=PATH",
+        },
+        OptionDoc {
+            name: "socket",
+            value: "PATH",
+            about: "the server's socket, for nbd+unix",
+        },
+        OptionDoc {
+            name: "sectorsize",
+            value: "SIZE",
+            about: "size of a sector, a power of two from 512 to 1m [512, or as the server says]",
+        },
+        OptionDoc {
+            name: "timeout",
+            value: "TIME",
+            about: "silence of a server that owes answers, before it is connected to anew [30s]",
+        },
+        OptionDoc {
+            name: "retry",
+            value: "TIME",
+            about: "how long requests wait for a server that is gone before they fail [1m]",
+        },
+        OptionDoc {
+            name: "name",
+            value: "NAME",
+            about: "name of the provider [nbd0, nbd1, ...]",
+        },
+    ],
+    build: Build::Bottom(build),
+    taste: None,
+};
+
+/// Where the export is, and what is known of it.
+pub(super) struct Remote {
+    place: Place,
+    export: String,
+    facts: Facts,
+    sector_bytes: u32,
+    /// Silence of a server that owes answers.
+    timeout: Duration,
+    /// Absence of a server.
+    retry: Duration,
+}
+
+impl Remote {
+    fn has(&self, flag: u16) -> bool {
+        self.facts.flags & flag != 0
+    }
+}
+
+/// The geom of a remote disk.
+pub struct NbdGeom {
+    remote: Arc<Remote>,
+    writable: bool,
+    key: LocalKey,
+    /// For servers that allow one connection only.
+    service: Option<Service>,
+}
+
+impl Geom for NbdGeom {
+    fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        start::start(self, request, cx)
+    }
+
+    fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
+        Ok(Box::new(ThreadLink::new(&self.remote)?))
+    }
+
+    fn local_key(&self) -> Option<LocalKey> {
+        Some(self.key)
+    }
+
+    fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
+        if change.delta.write > 0 && !self.writable {
+            return Err(Errno::ROFS);
+        }
+        Ok(Vec::new())
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        let connections = if self.service.is_some() {
+            "one: the server promises nothing for more"
+        } else {
+            "one a thread"
+        };
+        vec![("connections".into(), connections.into())]
+    }
+}
+
+fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Plan, BuildError> {
+    let text = options.take_str("uri").unwrap_or("").to_owned();
+    if text.is_empty() {
+        return Err(options.missing("uri").into());
+    }
+    let socket = options.take_str("socket").map(str::to_owned);
+    let (place, export) = match uri::parse(&text, socket.as_deref()) {
+        Ok(parsed) => parsed,
+        Err(problem) => return Err(options.invalid("uri", problem).into()),
+    };
+    let wanted = options.take_size("sectorsize")?;
+    if wanted.is_some_and(|size| !size.is_power_of_two() || !(512..=1 << 20).contains(&size)) {
+        let message = "a sector size is a power of two from 512 to 1m";
+        return Err(options.invalid("sectorsize", message).into());
+    }
+    let time =
+        |ns: Option<u64>, usual: u64| Duration::from_nanos(ns.unwrap_or(usual * 1_000_000_000));
+    let timeout = time(options.take_duration_ns("timeout")?, 30);
+    let retry = time(options.take_duration_ns("retry")?, 60);
+    let name = match options.take_str("name") {
+        Some(name) => name.to_owned(),
+        None => context.next_name("nbd"),
+    };
+    options.finish()?;
+    let refused = |problem: String| BuildError::Refused {
+        path: format!("{place}, export `{export}`"),
+        problem,
+    };
+    let facts = connect::ask(&place, &export, timeout).map_err(refused)?;
+    let sectorsize = wanted.unwrap_or(512).max(u64::from(facts.minimum_bytes));
+    if !sectorsize.is_power_of_two() || facts.size_bytes < sectorsize {
+        let (size, minimum) = (facts.size_bytes, facts.minimum_bytes);
+        let problem = format!("{size} bytes in blocks of {minimum} make no sector of {sectorsize}");
+        return Err(refused(problem));
+    }
+    let remote = Arc::new(Remote {
+        place,
+        export,
+        facts,
+        sector_bytes: sectorsize as u32,
+        timeout,
+        retry,
+    });
+    plan(name, remote, sectorsize, context.writable())
+}
+
+fn plan(
+    name: String,
+    remote: Arc<Remote>,
+    sectorsize: u64,
+    writable: bool,
+) -> Result<Plan, BuildError> {
+    let writable = writable && !remote.has(export_flag::READ_ONLY);
+    let service = if remote.has(export_flag::CAN_MULTI_CONN) {
+        None
+    } else {
+        let started = Service::start(&remote);
+        Some(started.map_err(|error| BuildError::System {
+            class: "nbd",
+            operation: "starting a thread",
+            error,
+        })?)
+    };
+    let access = if writable { "read-write" } else { "read-only" };
+    let mut config = vec![
+        ("server".into(), remote.place.to_string()),
+        ("export".into(), remote.export.clone()),
+        ("access".into(), access.into()),
+    ];
+    if !remote.facts.description.is_empty() {
+        config.push(("description".into(), remote.facts.description.clone()));
+    }
+    let provider = ProviderPlan {
+        name: name.clone(),
+        mediasize_bytes: remote.facts.size_bytes / sectorsize * sectorsize,
+        sectorsize_bytes: sectorsize as u32,
+        stripesize_bytes: if u64::from(remote.facts.preferred_bytes) > sectorsize {
+            remote.facts.preferred_bytes.into()
+        } else {
+            0
+        },
+        config,
+        ..ProviderPlan::default()
+    };
+    let key = LocalKey::new();
+    Ok(Plan {
+        name,
+        geom: Arc::new(NbdGeom {
+            remote,
+            writable,
+            key,
+            service,
+        }),
+        providers: vec![provider],
+    })
+}

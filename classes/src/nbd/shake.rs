@@ -1,0 +1,210 @@
+//! The client's side of the handshake: bytes in, bytes out, and at its end what the server has told
+//! of the export.
+//!
+//! ```text
+//!   greeting -> flags, STRUCTURED_REPLY -> SET_META_CONTEXT -> GO -> facts
+//! ```
+//! What a server does not have is done without; only GO must be answered well.
+
+use ugeom_format::wire::nbd::{
+    BASE_ALLOCATION, GREETING_BYTES, Greeting, Info, InfoRequest, MetaContext, MetaRequest,
+    OPTION_BYTES_MAX, OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReplyHeader,
+    PAYLOAD_BYTES_MAX, handshake_flag, info, option, option_reply,
+};
+
+/// What a server tells of an export.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub size_bytes: u64,
+    pub flags: u16,
+    /// Offsets and lengths are multiples of it.
+    pub minimum_bytes: u32,
+    pub preferred_bytes: u32,
+    /// The longest READ and WRITE.
+    pub maximum_bytes: u32,
+    pub description: String,
+    /// Replies to READ may come in chunks.
+    pub structured: bool,
+    /// The number of `base:allocation`, if BLOCK_STATUS may be asked.
+    pub allocation: Option<u32>,
+}
+
+enum Stage {
+    Greeting,
+    /// Waits for the replies to this option.
+    Asked(u32),
+}
+
+/// One handshake.
+pub(super) struct Shake {
+    export: String,
+    stage: Stage,
+    facts: Facts,
+}
+
+impl Shake {
+    pub fn new(export: &str) -> Self {
+        let facts = Facts {
+            minimum_bytes: 1,
+            preferred_bytes: 4096,
+            maximum_bytes: PAYLOAD_BYTES_MAX,
+            ..Facts::default()
+        };
+        Self {
+            export: export.to_owned(),
+            stage: Stage::Greeting,
+            facts,
+        }
+    }
+
+    /// Goes on with what has come; what was used is taken from `input`, what is to be sent is
+    /// appended to `out`. `Some` at the end.
+    ///
+    /// # Errors
+    /// What the server has refused, or did wrong, in plain words.
+    pub fn advance(
+        &mut self,
+        input: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Facts>, String> {
+        loop {
+            let (used, done) = match self.stage {
+                Stage::Greeting => match input.get(..GREETING_BYTES) {
+                    Some(greeting) => (GREETING_BYTES, self.greeted(greeting, out)?),
+                    None => return Ok(None),
+                },
+                Stage::Asked(asked) => {
+                    let Some(header) = input.get(..OPTION_REPLY_HEADER_BYTES) else {
+                        return Ok(None);
+                    };
+                    let header = OptionReplyHeader::decode(header).map_err(|e| e.to_string())?;
+                    if header.length > OPTION_BYTES_MAX {
+                        return Err(format!("a reply of {} bytes to an option", header.length));
+                    }
+                    let end = OPTION_REPLY_HEADER_BYTES + header.length as usize;
+                    let Some(data) = input.get(OPTION_REPLY_HEADER_BYTES..end) else {
+                        return Ok(None);
+                    };
+                    if header.option != asked {
+                        let other = header.option;
+                        return Err(format!(
+                            "a reply to option {other}, where {asked} was asked"
+                        ));
+                    }
+                    (end, self.replied(header, data, out)?)
+                }
+            };
+            input.drain(..used);
+            if done {
+                return Ok(Some(std::mem::take(&mut self.facts)));
+            }
+        }
+    }
+
+    fn greeted(&mut self, greeting: &[u8], out: &mut Vec<u8>) -> Result<bool, String> {
+        let greeting = Greeting::decode(greeting).map_err(|error| error.to_string())?;
+        if !greeting.is_fixed() {
+            return Err("the server has no fixed newstyle handshake".to_owned());
+        }
+        let both = greeting.flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
+        out.extend(u32::from(both).to_be_bytes());
+        self.ask(option::STRUCTURED_REPLY, &[], out);
+        Ok(false)
+    }
+
+    fn ask(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
+        let header = OptionHeader {
+            option,
+            length: data.len() as u32,
+        };
+        out.extend(header.encode());
+        out.extend(data);
+        self.stage = Stage::Asked(option);
+    }
+
+    fn go(&mut self, out: &mut Vec<u8>) {
+        let request = InfoRequest {
+            name: self.export.clone(),
+            wanted: vec![info::BLOCK_SIZE, info::DESCRIPTION],
+        };
+        self.ask(option::GO, &request.encode(), out);
+    }
+
+    /// True when the handshake is over.
+    fn replied(
+        &mut self,
+        header: OptionReplyHeader,
+        data: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<bool, String> {
+        match (header.option, header.reply) {
+            (option::STRUCTURED_REPLY, option_reply::ACK) => {
+                self.facts.structured = true;
+                let request = MetaRequest {
+                    name: self.export.clone(),
+                    queries: vec![BASE_ALLOCATION.to_owned()],
+                };
+                self.ask(option::SET_META_CONTEXT, &request.encode(), out);
+            }
+            (option::SET_META_CONTEXT, option_reply::META_CONTEXT) => {
+                let context = MetaContext::decode(data).map_err(|error| error.to_string())?;
+                if context.name == BASE_ALLOCATION {
+                    self.facts.allocation = Some(context.id);
+                }
+            }
+            (option::GO, option_reply::INFO) => {
+                self.learn(Info::decode(data).map_err(|error| error.to_string())?)?;
+            }
+            (option::GO, option_reply::ACK) => return Ok(true),
+            (option::GO, _) if header.is_error() => return Err(refusal(header.reply, data)),
+            // Everything else is done without.
+            (option::SET_META_CONTEXT, option_reply::ACK) => self.go(out),
+            (option::STRUCTURED_REPLY | option::SET_META_CONTEXT, _) if header.is_error() => {
+                self.go(out);
+            }
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn learn(&mut self, info: Info) -> Result<(), String> {
+        match info {
+            Info::Export { size_bytes, flags } => {
+                self.facts.size_bytes = size_bytes;
+                self.facts.flags = flags;
+            }
+            Info::BlockSize {
+                minimum_bytes,
+                preferred_bytes,
+                maximum_bytes,
+            } => {
+                if minimum_bytes == 0 || maximum_bytes < minimum_bytes {
+                    let sizes = format!("{minimum_bytes} to {maximum_bytes}");
+                    return Err(format!("the server wants blocks of {sizes} bytes"));
+                }
+                self.facts.minimum_bytes = minimum_bytes;
+                self.facts.preferred_bytes = preferred_bytes;
+                self.facts.maximum_bytes = maximum_bytes.min(PAYLOAD_BYTES_MAX);
+            }
+            Info::Description(text) => self.facts.description = text,
+            Info::Name(_) | Info::Other(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The server's own words, or what its number means.
+fn refusal(reply: u32, data: &[u8]) -> String {
+    let meaning = match reply {
+        option_reply::ERR_UNKNOWN => "it has no such export",
+        option_reply::ERR_POLICY => "its rules forbid it",
+        option_reply::ERR_UNSUP => "it cannot do that (no GO: it is too old)",
+        option_reply::ERR_SHUTDOWN => "it is shutting down",
+        _ => "it gives no reason",
+    };
+    let text = String::from_utf8_lossy(data);
+    if text.is_empty() {
+        return format!("the server refuses: {meaning}");
+    }
+    format!("the server refuses: {}", text.escape_debug())
+}

@@ -1,0 +1,406 @@
+//! Disks that other programs serve, and servers that are gone, silent or mad.
+
+use crate::{Target, TargetOptions, open_target};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use ugeom_format::wire::nbd::{
+    ExportReply, Greeting, Info, OptionHeader, OptionReplyHeader, Request, SimpleReply, command,
+    export_flag, option, option_reply,
+};
+use ugeom_machine::buffer::Buffer;
+use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened};
+use ugeom_testkit::program;
+
+/// A server of another program's; it ends with the test.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a server that writes the file `pid` once it listens, and waits for that. Trying to
+/// connect would do as well, but nbdkit 1.32 ends when a client leaves before it is greeted.
+fn start(program: &Path, arguments: &[&str], folder: &TempDir) -> Server {
+    let mut command = Process::new(program);
+    command
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let ready = folder.path().join("pid");
+    // One from before would not be waited for.
+    let _ = std::fs::remove_file(&ready);
+    let server = Server(command.spawn().expect("a server"));
+    while std::fs::read(&ready).is_ok_and(|pid| pid.is_empty()) || !ready.exists() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    server
+}
+
+fn nbdkit(test: &str, folder: &TempDir, plugin: &[&str]) -> Option<Server> {
+    let nbdkit = program(test, "nbdkit")?;
+    let socket = folder.path().join("s");
+    let path = socket.display().to_string();
+    let ready = folder.path().join("pid").display().to_string();
+    let arguments = [&["-f", "-P", &ready, "-U", &path], plugin].concat();
+    Some(start(&nbdkit, &arguments, folder))
+}
+
+fn target_of(folder: &TempDir, export: &str, more: &str) -> String {
+    let socket = folder.path().join("s");
+    format!("nbd+unix:///{export}?socket={}{more}", socket.display())
+}
+
+fn open(text: &str) -> Target {
+    let options = TargetOptions {
+        writable: true,
+        taste: false,
+        ..TargetOptions::default()
+    };
+    open_target(text, &options).expect("a target")
+}
+
+fn opened(target: &Target) -> (Opened, Channel) {
+    let opened = target
+        .stack
+        .open(target.top, Delta::READ_WRITE)
+        .expect("open");
+    (opened, target.stack.channel(64).expect("a channel"))
+}
+
+/// Requests of many kinds, against a plain copy; then many at a time.
+fn behaves_as_a_disk(target: &Target, size: usize, zeroes: bool) {
+    let (opened, mut channel) = opened(target);
+    assert_eq!(opened.view().expect("there").mediasize_bytes, size as u64);
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut copy = vec![0_u8; size];
+    for round in 0..200 {
+        let longest = [1, 16, 300, 3000][random.usize(0..4)];
+        let length = 512 * random.usize(1..=longest);
+        let offset = 512 * random.usize(0..=(size - length) / 512);
+        let range = offset..offset + length;
+        match random.u8(0..5) {
+            0 | 1 => {
+                copy[range.clone()].fill_with(|| random.u8(..));
+                let written = channel.write(&opened, offset as u64, &copy[range]);
+                assert_eq!(written.expect("written"), length);
+            }
+            2 if zeroes => {
+                copy[range].fill(0);
+                let zeroed = channel.discard(&opened, Command::Zero, offset as u64, length as u64);
+                assert_eq!(zeroed.expect("zeroed"), length);
+            }
+            3 => channel.flush(&opened).expect("flushed"),
+            _ => {
+                let mut bytes = vec![0xEE; length];
+                let read = channel.read(&opened, offset as u64, &mut bytes);
+                assert_eq!(read.expect("read"), length);
+                assert!(bytes == copy[range], "round {round}: {length} at {offset}");
+            }
+        }
+    }
+    let durable = channel.bio().expect("a bio");
+    let buffer = Buffer::from_slice(&[5; 4096]);
+    channel.submit(&opened, durable.write(0, buffer).flags(Flags::FUA));
+    copy[..4096].fill(5);
+    let mut left = 1;
+    for number in 0..60 {
+        let draft = channel.bio().expect("a bio");
+        let (offset, buffer) = (number * 8192, Buffer::new(4096));
+        channel.submit(&opened, draft.read(offset, buffer));
+        left += 1;
+    }
+    while left > 0 {
+        channel.wait(None);
+        while let Some(mut finished) = channel.finished() {
+            assert_eq!(finished.result(), Ok(4096));
+            let at = finished.offset() as usize;
+            let buffer = finished.take_buffer().expect("a buffer");
+            assert!(at == 0 || buffer[..] == copy[at..at + 4096], "at {at}");
+            left -= 1;
+        }
+    }
+    let mut all = vec![0; size];
+    channel.read(&opened, 0, &mut all).expect("read");
+    assert!(all == copy);
+}
+
+#[test]
+fn what_nbdkit_serves_is_a_disk() {
+    let test = "what_nbdkit_serves_is_a_disk";
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(_server) = nbdkit(test, &folder, &["memory", "size=8M"]) else {
+        return;
+    };
+    let target = open(&target_of(&folder, "", ""));
+    behaves_as_a_disk(&target, 8 << 20, true);
+    assert_eq!(target.name, "nbd0");
+    let (opened, mut channel) = opened(&target);
+    let deletes = channel.attribute(&opened, "GEOM::candelete");
+    assert_eq!(deletes.expect("asked").expect("known").to_string(), "1");
+    channel
+        .discard(&opened, Command::Delete, 0, 8 << 20)
+        .expect("deleted");
+    channel
+        .write(&opened, 1 << 20, &[1; 32 << 10])
+        .expect("written");
+    let found = channel.extents(&opened, 0, 8 << 20, 100).expect("found");
+    let found: Vec<_> = found.iter().map(|it| (it.length_bytes, it.kind)).collect();
+    let expected = [
+        (1 << 20, ExtentKind::Hole),
+        (32 << 10, ExtentKind::Data),
+        ((7 << 20) - (32 << 10), ExtentKind::Hole),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn what_qemu_serves_is_a_disk_over_one_connection() {
+    let test = "what_qemu_serves_is_a_disk";
+    let Some(qemu) = program(test, "qemu-nbd") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (image, socket) = (folder.path().join("image"), folder.path().join("s"));
+    std::fs::write(&image, vec![0; 4 << 20]).expect("an image");
+    let (image, path) = (image.display().to_string(), socket.display().to_string());
+    // Without this option qemu says that connections are not coherent.
+    let ready = format!("--pid-file={}", folder.path().join("pid").display());
+    let arguments = [
+        "-t", "-e", "3", "-f", "raw", "-x", "disk", "-k", &path, &ready, &image,
+    ];
+    let _server = start(&qemu, &arguments, &folder);
+    let target = open(&target_of(&folder, "disk", ""));
+    behaves_as_a_disk(&target, 4 << 20, true);
+    let read_only = TargetOptions::default();
+    let missing = open_target(&target_of(&folder, "other", ""), &read_only);
+    let error = missing.err().expect("no such export").to_string();
+    assert!(
+        error.contains("export `other`: the server refuses"),
+        "{error}"
+    );
+    let target = open_target(&target_of(&folder, "disk", ""), &read_only).expect("a target");
+    let refused = target.stack.open(target.top, Delta::READ_WRITE);
+    assert_eq!(refused.err().expect("read-only").errno(), Errno::ROFS);
+}
+
+#[test]
+fn threads_have_connections_of_their_own_where_they_may() {
+    let test = "threads_have_connections";
+    let folder = tempfile::tempdir().expect("a folder");
+    for plugin in [
+        &["memory", "size=4M"][..],
+        &[
+            "--filter=multi-conn",
+            "memory",
+            "size=4M",
+            "multi-conn-mode=disable",
+        ],
+    ] {
+        let Some(server) = nbdkit(test, &folder, plugin) else {
+            return;
+        };
+        let target = open(&target_of(&folder, "", ""));
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let target = &target;
+                scope.spawn(move || {
+                    let (opened, mut channel) = opened(target);
+                    for round in 0..100_u64 {
+                        let at = (thread << 20) + round * 4096;
+                        let data = [(thread * 50 + round % 50) as u8; 4096];
+                        channel.write(&opened, at, &data).expect("written");
+                        let mut read = [0; 4096];
+                        channel.read(&opened, at, &mut read).expect("read");
+                        assert!(read == data);
+                    }
+                });
+            }
+        });
+        drop((target, server));
+        std::fs::remove_file(folder.path().join("s")).expect("the socket");
+    }
+}
+
+#[test]
+fn requests_outlive_the_server() {
+    let test = "requests_outlive_the_server";
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("image");
+    std::fs::write(&image, vec![3; 1 << 20]).expect("an image");
+    let plugin = ["file", &image.display().to_string()];
+    let Some(server) = nbdkit(test, &folder, &plugin) else {
+        return;
+    };
+    let target = open(&target_of(&folder, "", "&timeout=10s"));
+    let (opened, mut channel) = opened(&target);
+    let mut bytes = [0; 512];
+    channel.read(&opened, 0, &mut bytes).expect("read");
+    drop(server);
+    std::fs::remove_file(folder.path().join("s")).expect("the socket");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            // Asked while there is no server.
+            let written = channel.write(&opened, 4096, &[9; 4096]);
+            written.expect("written, later");
+            channel.read(&opened, 4096, &mut bytes).expect("read");
+            assert_eq!(bytes, [9; 512]);
+        });
+        std::thread::sleep(Duration::from_millis(150));
+        let server = nbdkit(test, &folder, &plugin);
+        waiting.join().expect("it was answered");
+        drop(server);
+    });
+}
+
+#[test]
+fn requests_fail_when_the_server_stays_away() {
+    let test = "requests_fail_when_the_server";
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(server) = nbdkit(test, &folder, &["memory", "size=1M"]) else {
+        return;
+    };
+    let target = open(&target_of(&folder, "", "&retry=200ms"));
+    let (opened, mut channel) = opened(&target);
+    channel.read(&opened, 0, &mut [0; 512]).expect("read");
+    drop(server);
+    let error = channel
+        .read(&opened, 0, &mut [0; 512])
+        .expect_err("no server");
+    assert_eq!(error.errno, Errno::IO);
+    assert!(error.to_string().contains("of nbd0: the server"), "{error}");
+}
+
+#[test]
+fn what_is_no_server_is_refused_with_a_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refusal = |more: &str| {
+        let text = target_of(&folder, "x", more);
+        let error = open_target(&text, &TargetOptions::default()).err();
+        error.expect("refused").to_string()
+    };
+    assert!(refusal("").contains("No such file"), "{}", refusal(""));
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    let error = refusal("&timeout=50ms");
+    assert!(error.contains("does not answer"), "{error}");
+    let mad = std::thread::spawn(move || {
+        // The one before is still in the queue.
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            let _ = stream.read(&mut [0; 1]);
+        }
+    });
+    let error = refusal("");
+    assert!(error.contains("a server's greeting begins with"), "{error}");
+    mad.join().expect("it ends");
+    for text in ["nbd://", "nbd+unix:///x", "nbd:nothing", "nbds://h/x"] {
+        assert!(
+            open_target(text, &TargetOptions::default()).is_err(),
+            "{text}"
+        );
+    }
+}
+
+/// Shakes hands as a server that has only GO, and hands the connection to `then`.
+fn serve_once(listener: &UnixListener, then: impl FnOnce(UnixStream)) {
+    let (mut stream, _) = listener.accept().expect("a client");
+    stream
+        .write_all(&Greeting { flags: 3 }.encode())
+        .expect("a greeting");
+    stream.read_exact(&mut [0; 4]).expect("flags");
+    loop {
+        let mut header = [0; 16];
+        if stream.read_exact(&mut header).is_err() {
+            return;
+        }
+        let header = OptionHeader::decode(&header).expect("an option");
+        let mut data = vec![0; header.length as usize];
+        stream.read_exact(&mut data).expect("its data");
+        let mut reply = |reply: u32, data: &[u8]| {
+            let head = OptionReplyHeader {
+                option: header.option,
+                reply,
+                length: data.len() as u32,
+            };
+            let message = [&head.encode()[..], data].concat();
+            stream.write_all(&message).expect("a reply");
+        };
+        if header.option != option::GO {
+            reply(option_reply::ERR_UNSUP, b"");
+            continue;
+        }
+        let ExportReply { size_bytes, flags } = ExportReply {
+            size_bytes: 1 << 20,
+            flags: export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN,
+        };
+        reply(
+            option_reply::INFO,
+            &Info::Export { size_bytes, flags }.encode(),
+        );
+        reply(option_reply::ACK, b"");
+        return then(stream);
+    }
+}
+
+fn next_request(stream: &mut UnixStream) -> Option<Request> {
+    let mut bytes = [0; 28];
+    stream.read_exact(&mut bytes).ok()?;
+    Some(Request::decode(&bytes).expect("a request"))
+}
+
+#[test]
+fn nonsense_ends_a_connection_and_requests_are_asked_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+    let server = std::thread::spawn(move || {
+        serve_once(&listener, drop);
+        let nonsense: [&dyn Fn(Request) -> Vec<u8>; 4] = [
+            &|_| vec![0x5A; 64],
+            &|request| {
+                let (error, cookie) = (0, request.cookie + 1);
+                SimpleReply { error, cookie }.encode().to_vec()
+            },
+            &|_| Vec::new(),
+            &|request| {
+                let (error, cookie) = (108, request.cookie);
+                SimpleReply { error, cookie }.encode().to_vec()
+            },
+        ];
+        for answer in nonsense {
+            serve_once(&listener, |mut stream| {
+                let request = next_request(&mut stream).expect("a request");
+                assert_eq!(
+                    (request.command, request.offset_bytes),
+                    (command::READ, 4096)
+                );
+                let _ = stream.write_all(&answer(request));
+            });
+        }
+        serve_once(&listener, |mut stream| {
+            while let Some(request) = next_request(&mut stream) {
+                if request.command == command::DISC {
+                    return;
+                }
+                let (error, cookie) = (0, request.cookie);
+                let head = SimpleReply { error, cookie }.encode();
+                let data = vec![6; request.length_bytes as usize];
+                let _ = stream.write_all(&[&head[..], &data].concat());
+            }
+        });
+    });
+    let target = open(&target_of(&folder, "", ""));
+    let (opened, mut channel) = opened(&target);
+    let mut bytes = [0; 1024];
+    channel.read(&opened, 4096, &mut bytes).expect("in the end");
+    assert_eq!(bytes, [6; 1024]);
+    drop((opened, channel, target));
+    server.join().expect("the server");
+}
