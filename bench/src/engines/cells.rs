@@ -258,7 +258,7 @@ impl Matrix {
         // The library's threads are there before the run, as the plain ones are.
         let threads = match way {
             Way::Workers => u64::from(way.threads(depth)),
-            Way::Libaio | Way::IoUring | Way::Threads => 0,
+            Way::Libaio | Way::IoUring | Way::Ring | Way::Threads => 0,
         };
         if set.is_some() || threads > 0 {
             cell = cell.preparing(move || {

@@ -11,11 +11,13 @@ use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_engine::{Choice, Completion, Engine, EngineOptions, Errno, FileId, GuasiOptions};
 use ugeom_engine::{Kind, Op, Workers, open_engine_with};
-use ugeom_guasi::{Context, GuasiError, Outcome, SPIN, Settings};
+use ugeom_guasi::{Backend, Context, GuasiError, Outcome, SPIN, Settings};
+use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 
 /// The numbers of calls at a time.
@@ -149,6 +151,10 @@ pub(super) fn all() -> Vec<Measured> {
     for way in &waiting {
         add(CACHED, way, &DEPTHS);
     }
+    // A ring has no use for functions: those are for workers, whatever the backend.
+    for waiting in Waiting::BOTH {
+        add(CACHED, &waiting.of(Way::Ring.name()), &DEPTHS);
+    }
     for call in &CALLS[1..] {
         add(call.name, INLINE, &[1]);
         add(call.name, guasi, &DEPTHS);
@@ -183,11 +189,17 @@ pub(super) fn cells(
 type Made = Result<Cell<'static>, String>;
 
 fn waiting_of(way: &str) -> Waiting {
-    let is_parked = way == Waiting::Parked.of(Way::Workers.name());
-    if is_parked {
-        Waiting::Parked
-    } else {
-        Waiting::Spinning
+    let parked = [Way::Workers, Way::Ring].map(|guasi| Waiting::Parked.of(guasi.name()));
+    match parked.iter().any(|one| one == way) {
+        true => Waiting::Parked,
+        false => Waiting::Spinning,
+    }
+}
+
+fn backend_of(way: &str) -> Backend {
+    match way.starts_with(Way::Ring.name()) {
+        true => Backend::Ring,
+        false => Backend::Workers,
     }
 }
 
@@ -249,7 +261,7 @@ fn through(
 fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, BenchError> {
     let name = measured.cell();
     let choice = match measured.way.as_str() {
-        INLINE => Choice::Sync,
+        INLINE => return Ok(Ok(read_inline(name, file, seed))),
         way if way == Way::Libaio.name() => Choice::Libaio,
         way if way == Way::IoUring.name() => Choice::IoUring,
         _ => Choice::Guasi,
@@ -260,7 +272,7 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Benc
             max: WORKERS,
         }),
         spin: Some(waiting_of(&measured.way).spin()),
-        ..GuasiOptions::default()
+        backend: backend_of(&measured.way),
     };
     let depth = measured.depth;
     let engine = match open_engine_with(choice, EngineOptions { depth, guasi }) {
@@ -275,6 +287,23 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Benc
         run.map_err(|errno| BenchError::os(&cell, "cached reads")(errno.into()))
     });
     Ok(Ok(made.in_steps_of(u64::from(depth))))
+}
+
+/// The same reads, one pread(2) after the other.
+fn read_inline(name: String, file: &Arc<File>, seed: u64) -> Cell<'static> {
+    let (file, mut random) = (Arc::clone(file), fastrand::Rng::with_seed(seed));
+    let mut buffer = Buffer::new(BLOCK_BYTES as usize);
+    let cell = name.clone();
+    Cell::new(name, move |count| {
+        let begin_ns = clock::now_ns();
+        for _ in 0..count {
+            let offset = random.u64(..BLOCKS) * BLOCK_BYTES;
+            file.read_exact_at(&mut buffer, offset)
+                .map_err(BenchError::os(&cell, "cached reads"))?;
+        }
+        let wall_ns = clock::now_ns() - begin_ns;
+        Ok(RunResult::taking(wall_ns).doing(Work::of(count * BLOCK_BYTES, count)))
+    })
 }
 
 /// Reads of one block, with nothing noted of each.

@@ -118,7 +118,7 @@ mod tests {
     fn depths(request_ns: f64) -> Vec<Depth> {
         let depth = |depth| Depth {
             depth,
-            request_ns: Way::ALL.map(|way| (way, request_ns)).to_vec(),
+            request_ns: Way::ALL[..4].iter().map(|way| (*way, request_ns)).collect(),
         };
         [100, 1000, 10_000].map(depth).to_vec()
     }

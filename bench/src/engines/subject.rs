@@ -35,7 +35,7 @@ pub struct Subject {
 pub struct JobDetail {
     /// The name of the cell.
     pub cell: String,
-    /// `libaio`, `io_uring`, `guasi-workers` or `threads`.
+    /// `libaio`, `io_uring`, `guasi-workers`, `guasi-ring` or `threads`.
     pub engine: String,
     /// Requests at a time.
     pub depth: u32,

@@ -4,6 +4,7 @@ use super::job::Memory;
 use ugeom_engine::{
     Choice, Engine, EngineError, EngineOptions, GuasiOptions, Workers, open_engine_with,
 };
+use ugeom_guasi::Backend;
 
 /// GUASI's workers in 2007: fio started it with at least 32 of them, and as many as requests at a
 /// time, but no more than 2000.
@@ -21,13 +22,21 @@ pub(super) enum Way {
     IoUring,
     /// GUASI's threads.
     Workers,
+    /// GUASI's ring.
+    Ring,
     /// A thread for each request, without any library.
     Threads,
 }
 
 impl Way {
     /// All, in the order of reports. The first is what the others are compared with.
-    pub const ALL: [Self; 4] = [Self::Libaio, Self::IoUring, Self::Workers, Self::Threads];
+    pub const ALL: [Self; 5] = [
+        Self::Libaio,
+        Self::IoUring,
+        Self::Workers,
+        Self::Ring,
+        Self::Threads,
+    ];
 
     /// The name in cells, figures and reports.
     pub fn name(self) -> &'static str {
@@ -35,6 +44,7 @@ impl Way {
             Self::Libaio => "libaio",
             Self::IoUring => "io_uring",
             Self::Workers => "guasi-workers",
+            Self::Ring => "guasi-ring",
             Self::Threads => "threads",
         }
     }
@@ -44,6 +54,7 @@ impl Way {
     pub fn goal(self) -> Option<f64> {
         match self {
             Self::Workers => Some(0.9),
+            Self::Ring => Some(1.0),
             Self::Libaio | Self::IoUring | Self::Threads => None,
         }
     }
@@ -53,7 +64,7 @@ impl Way {
         match self {
             Self::Workers => depth.clamp(WORKERS.0, WORKERS.1),
             Self::Threads => depth.min(THREADS_MAX),
-            Self::Libaio | Self::IoUring => 0,
+            Self::Libaio | Self::IoUring | Self::Ring => 0,
         }
     }
 
@@ -62,18 +73,24 @@ impl Way {
     /// # Errors
     /// Why the system has no such engine.
     pub fn open(self, depth: u32) -> Result<Option<Box<dyn Engine<Memory>>>, EngineError> {
-        let choice = match self {
-            Self::Libaio => Choice::Libaio,
-            Self::IoUring => Choice::IoUring,
-            Self::Workers => Choice::Guasi,
+        let (choice, backend) = match self {
+            Self::Libaio => (Choice::Libaio, Backend::Workers),
+            Self::IoUring => (Choice::IoUring, Backend::Workers),
+            Self::Workers => (Choice::Guasi, Backend::Workers),
+            Self::Ring => (Choice::Guasi, Backend::Ring),
             Self::Threads => return Ok(None),
         };
-        let workers = Workers {
-            min: WORKERS.0,
-            max: self.threads(depth).max(WORKERS.0),
+        // The ring is on its own: what it leaves to workers is not in this job.
+        let workers = match self {
+            Self::Ring => None,
+            _ => Some(Workers {
+                min: WORKERS.0,
+                max: self.threads(depth).max(WORKERS.0),
+            }),
         };
         let guasi = GuasiOptions {
-            workers: Some(workers),
+            workers,
+            backend,
             ..GuasiOptions::default()
         };
         let opened = open_engine_with(choice, EngineOptions { depth, guasi })?;

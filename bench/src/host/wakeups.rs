@@ -8,8 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, Thread};
 use std::time::Duration;
 use ugeom_machine::{clock, cpu};
@@ -130,15 +130,23 @@ fn trips(asking: usize, answering: usize, waiting: Waiting) -> Option<Trips> {
     let turn = Arc::new(Turn(AtomicU64::new(0)));
     // A thread of its own, so that the caller's place is not touched.
     let asker = thread::spawn(move || {
-        cpu::pin(&[asking]).ok()?;
         let own = thread::current();
         let theirs = Arc::clone(&turn);
-        let answerer = thread::spawn(move || answer(&theirs, &own, answering, waiting));
+        // Both are in their places before one of them spins: under a real-time scheduler a thread
+        // that spins never lets another one of the same core begin.
+        let (ready, is_ready) = mpsc::channel();
+        let answerer = thread::spawn(move || answer(&theirs, &own, answering, waiting, &ready));
+        let placed = is_ready.recv().unwrap_or(false) && cpu::pin(&[asking]).is_ok();
+        if !placed {
+            turn.give(END, answerer.thread(), Waiting::Parked);
+            answerer.join().ok();
+            return None;
+        }
         let times = ask(&turn, answerer.thread(), waiting);
         turn.give(END, answerer.thread(), waiting);
         answerer.thread().unpark();
-        let pinned = answerer.join().ok()?;
-        pinned.then_some(times)
+        answerer.join().ok()?;
+        Some(times)
     });
     let times = asker.join().ok()??;
     Some(Trips {
@@ -166,14 +174,15 @@ fn ask(turn: &Turn, answerer: &Thread, waiting: Waiting) -> Histogram {
     times
 }
 
-/// Answers until the end; whether it could be put on its core.
-fn answer(turn: &Turn, asker: &Thread, core: usize, waiting: Waiting) -> bool {
-    let pinned = cpu::pin(&[core]).is_ok();
+/// Says whether it could be put on its core, and answers until the end.
+fn answer(turn: &Turn, asker: &Thread, core: usize, waiting: Waiting, ready: &mpsc::Sender<bool>) {
+    // The asker waits for it, so that it cannot be gone.
+    let _ = ready.send(cpu::pin(&[core]).is_ok());
     let mut next = 1;
     loop {
         turn.wait(next, waiting);
         if turn.0.load(Ordering::Acquire) == END {
-            return pinned;
+            return;
         }
         turn.give(next + 1, asker, waiting);
         next += 2;

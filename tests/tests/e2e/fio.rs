@@ -86,6 +86,58 @@ fn the_json_has_the_keys_and_types_of_fio() {
     }
 }
 
+/// A field with its numbers made one: what two programs that measure cannot differ in.
+fn shape(field: &str) -> String {
+    let mut shape = String::new();
+    for letter in field.chars() {
+        let letter = if letter.is_ascii_digit() { '9' } else { letter };
+        if letter != '9' || !shape.ends_with('9') {
+            shape.push(letter);
+        }
+    }
+    shape
+}
+
+#[test]
+fn the_terse_line_has_the_fields_of_fio() {
+    let Some(fio) = ugeom_testkit::program("the_terse_line_has_the_fields_of_fio", "fio") else {
+        return;
+    };
+    let folder = tempfile::tempdir_in(".").expect("a folder");
+    let file = format!("--filename={}", folder.path().join("f").display());
+    for job in [
+        "--name=a --rw=read --bs=4k --size=2m",
+        "--name=a --rw=randrw --bs=4k --size=2m --ioengine=io_uring --iodepth=8 --description=x",
+        "--name=a --rw=write --bs=4k --size=1m --percentile_list=50:99 \
+         --name=b --rw=read --size=1m",
+    ] {
+        // Before the first name: for all jobs.
+        let mut arguments: Vec<&str> = vec![&file, "--output-format=terse"];
+        arguments.extend(job.split_whitespace());
+        let theirs = String::from_utf8(other(&fio, &arguments)).expect("UTF-8");
+        let ours = ugeom(&[&["run"], &arguments[..]].concat());
+        assert_eq!(ours.code, 0, "{}", ours.stderr);
+        // fio puts notes before its lines.
+        let lines = theirs.lines().filter(|line| line.starts_with("3;fio"));
+        let (ours, theirs) = (ours.text(), lines.collect::<Vec<_>>());
+        let ours: Vec<&str> = ours
+            .lines()
+            .filter(|line| line.starts_with("3;fio"))
+            .collect();
+        assert_eq!(ours.len(), theirs.len(), "{ours:?} {theirs:?}");
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            let fields = |line: &str| line.split(';').map(shape).collect::<Vec<_>>();
+            assert_eq!(fields(ours), fields(theirs), "{ours}\n{theirs}");
+            let named = |line: &str, at: usize| line.split(';').nth(at).map(ToOwned::to_owned);
+            // The version, the program, the name, the group, the error; KiB that were read.
+            let whole: &[usize] = if job.contains("randrw") { &[] } else { &[5] };
+            for at in [0, 1, 2, 3, 4].iter().chain(whole) {
+                assert_eq!(named(ours, *at), named(theirs, *at), "field {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn each_checks_the_blocks_that_the_other_wrote() {
     let Some(fio) = ugeom_testkit::program("each_checks_the_blocks_that_the_other_wrote", "fio")

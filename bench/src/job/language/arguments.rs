@@ -142,6 +142,7 @@ impl Report {
         };
         match name {
             "help" => self.help = true,
+            "minimal" => self.formats = vec!["terse".to_owned()],
             "destroy" => self.destroy = true,
             "parse-only" => self.parse_only = true,
             "cmdhelp" => self.describe = Some(value.unwrap_or("all").to_owned()),
@@ -154,7 +155,7 @@ impl Report {
             "eta" => self.eta = Some(one_of(&needed()?, &["auto", "always", "never"], &wrong)?),
             "output-format" => {
                 for format in needed()?.split(',') {
-                    let known = ["normal", "json", "json+"];
+                    let known = ["normal", "json", "json+", "terse"];
                     self.formats.push(one_of(format, &known, &wrong)?);
                 }
             }

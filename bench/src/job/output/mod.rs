@@ -1,15 +1,17 @@
-//! What came out, as fio prints it: text for people, JSON for programs.
+//! What came out, as fio prints it: text for people, JSON and terse lines for programs.
 
 mod json;
 mod lines;
 mod normal;
 mod number;
+mod terse;
 #[cfg(test)]
 mod tests;
 
 pub use json::json;
 pub use lines::{progress_line, started, title};
 pub use normal::normal;
+pub use terse::terse;
 
 /// The version of fio whose output this is.
 pub const FIO_VERSION: &str = "fio-3.33";

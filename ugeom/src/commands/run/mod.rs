@@ -24,7 +24,8 @@ text or as JSON.
 Options of jobs are fio's (--cmdhelp lists them, --cmdhelp=NAME describes one). Besides there are:
 
   --output=FILE            write the result there
-  --output-format=FORMAT   normal, json or json+; several with commas
+  --output-format=FORMAT   normal, json, json+ or terse; several with commas
+  --minimal                the same as --output-format=terse
   --eta=WHEN               draw a line of progress: auto, always, never
   --status-interval=TIME   print that line each TIME, for logs
   --section=NAME           only these jobs of a job file
@@ -168,6 +169,7 @@ fn written(outcome: &Outcome, formats: &[String]) -> Result<String> {
         match format.as_str() {
             "json" => result.push_str(&text::json(outcome, false)?),
             "json+" => result.push_str(&text::json(outcome, true)?),
+            "terse" => result.push_str(&text::terse(outcome)),
             _ => result.push_str(&text::normal(outcome)),
         }
     }
