@@ -37,6 +37,7 @@ const TARGETS: &[(&str, u64)] = &[
         "md:1m | cache:2m,index=splay,readahead=off | nop:hook=1",
         READS,
     ),
+    ("md:1m | cache:2m,readahead=off,write=back", READS),
     ("disk:1m,overhead=20us,rate=10g/s,queue=8", SLOW_READS),
 ];
 

@@ -92,6 +92,21 @@ const ROWS: &[Row] = &[
     row("cache", "md:333s | cache:64k,block=64k", Promises::DISK),
     row(
         "cache",
+        "md:1m | cache:64k,block=4k,write=back",
+        Promises::DISK,
+    ),
+    row(
+        "cache",
+        "md:333s | cache:64k,block=64k,write=back,index=splay",
+        Promises::DISK,
+    ),
+    row(
+        "cache",
+        "IMAGE?engine=auto | cache:96k,write=back,dirty=100%",
+        Promises::DISK,
+    ),
+    row(
+        "cache",
         "md:16k | delayed:seed=3,delay=1us | cache:8k,block=4k",
         Promises::DISK,
     ),

@@ -23,6 +23,7 @@ pub(crate) struct OwnEntry {
 
 /// A geom's own way down. It does not keep the stack alive; channels and handles that it gives out
 /// do, so a geom lets go of them when it is told to settle.
+#[derive(Clone)]
 pub struct Lower {
     shared: Weak<Shared>,
     consumers: Vec<OwnEntry>,

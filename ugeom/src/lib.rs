@@ -7,6 +7,7 @@
 //! | how is anything printed? | `output.rs` |
 //! | how is a target opened? | `opening.rs` |
 //! | may it be written to? | `safety.rs` |
+//! | how do layers say what no request can? | `warnings.rs` |
 //! | how do bytes get from a provider to stdout, and from stdin to a provider? | `transfer/` |
 //!
 //! Results go to stdout, everything else to stderr. Exit code 0: done; 1: the work failed;
@@ -20,6 +21,7 @@ mod output;
 mod progress;
 mod safety;
 mod transfer;
+mod warnings;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::process::ExitCode;
@@ -79,6 +81,7 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return failure::of_arguments(&error),
     };
+    warnings::print();
     match arguments.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),

@@ -52,6 +52,14 @@ counts! {
     ReadAheadWasted readahead_wasted,
     /// Hits that were lent to their reader in place of a copy.
     Leases leases,
+    /// WRITE requests that were done when they were in memory.
+    Writes writes,
+    /// Blocks that were read because a WRITE changes a part of them.
+    Fills fills,
+    /// Writes that the flusher made below.
+    WritesBelow writes_below,
+    /// Those of them that failed.
+    WriteErrors write_errors,
     /// Blocks dropped because what they held is not valid any more.
     Drops drops,
 }

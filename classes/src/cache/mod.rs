@@ -14,8 +14,9 @@
 //!
 //! READ: lookup, copyout, done, without a lock. What is not there is read below a block at a time,
 //! by whoever asked first; others wait for it. WRITE goes below and, when it is done there, into
-//! the buffers. GEOM's counterpart is `gcache(8)`; the steps have the names of FreeBSD's buffer
-//! cache: lookup (`gbincore`), `getnewbuf`, `copyout`.
+//! the buffers; or into the buffers, and below later ([`writeback`]). GEOM's counterpart is
+//! `gcache(8)`; the steps have the names of FreeBSD's buffer cache: lookup (`gbincore`),
+//! `getnewbuf`, `copyout`.
 
 pub mod ahead;
 pub mod counts;
@@ -30,6 +31,7 @@ mod state;
 pub mod store;
 #[cfg(test)]
 mod tests;
+pub mod writeback;
 pub mod writers;
 
 use crate::build::{BuildContext, BuildError};
@@ -39,16 +41,18 @@ use ahead::ReadAhead;
 use index::Index;
 use index::hash::Hash;
 use index::splay::Splay;
-use options::{Kind, Settings};
+use options::{Kind, Settings, Writing};
 use pending::PendingReads;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, IoError, Lower, Next, Plan, ProviderPlan, ProviderView,
-    Request,
+    AccessChange, BioId, Cx, Delta, Errno, Geom, IoError, Lower, Next, Plan, ProviderPlan,
+    ProviderView, Request,
 };
+use writeback::WriteBack;
+use writeback::dirty::Dirty;
 
 /// The registry's line.
 pub const ENTRY: ClassEntry = ClassEntry {
@@ -72,6 +76,23 @@ pub struct Cache<I: Index> {
     media_bytes: AtomicU64,
     /// What a cache that reads ahead has beyond the others.
     ahead: Option<ReadAhead>,
+    /// What a cache that writes back has beyond the others.
+    back: Option<WriteBack>,
+}
+
+/// How a cache writes back.
+#[derive(Clone, Debug)]
+pub struct BackOptions {
+    /// How many buffers may be dirty.
+    pub limit: u32,
+    /// How long nobody writes before the flusher begins, ns.
+    pub idle_ns: u64,
+    /// How long something is dirty at the most when writes never pause, ns.
+    pub age_ns: u64,
+    /// The sector size of the provider below, bytes.
+    pub sector_bytes: u32,
+    /// What its messages begin with.
+    pub name: String,
 }
 
 impl<I: Index> Cache<I> {
@@ -87,6 +108,7 @@ impl<I: Index> Cache<I> {
             shift: block_bytes.trailing_zeros(),
             media_bytes: AtomicU64::new(media_bytes),
             ahead: None,
+            back: None,
         })
     }
 
@@ -113,6 +135,26 @@ impl<I: Index> Cache<I> {
             .map_or(Ok(()), |ahead| ahead.begin(self))
     }
 
+    /// The same, which writes back: a WRITE is done when it is in memory.
+    #[must_use]
+    pub fn writing_back(mut self, options: &BackOptions) -> Self {
+        let buffers = self.store.slab().blocks();
+        let limit = options.limit.clamp(1, buffers) as usize;
+        let sector_bytes = u64::from(options.sector_bytes);
+        let dirty = Dirty::new(buffers, limit, self.block_bytes, sector_bytes);
+        self.store.write_back(dirty);
+        self.back = Some(WriteBack::new(&self.store.dirty, options));
+        self
+    }
+
+    /// Starts the thread that writes, if it writes back.
+    ///
+    /// # Errors
+    /// What the system says about a thread.
+    pub fn begin_writing_back(self: &Arc<Self>) -> io::Result<()> {
+        self.back.as_ref().map_or(Ok(()), |back| back.begin(self))
+    }
+
     /// Its buffers, whose steps can be called one by one.
     pub fn store(&self) -> &Store<I> {
         &self.store
@@ -135,6 +177,14 @@ impl<I: Index> Cache<I> {
     fn media_blocks(&self) -> u64 {
         let media_bytes = self.media_bytes.load(Ordering::Relaxed);
         media_bytes.div_ceil(self.block_bytes)
+    }
+
+    /// How it writes, as the option says it.
+    fn writing(&self) -> &'static str {
+        match self.back {
+            None => options::THROUGH,
+            Some(_) => options::BACK,
+        }
     }
 
     /// The first and the last block that a request touches.
@@ -164,14 +214,24 @@ impl<I: Index> Geom for Cache<I> {
     }
 
     fn widest_fan_out(&self) -> usize {
-        1
+        // The blocks at both ends of a DELETE.
+        1 + usize::from(self.back.is_some())
+    }
+
+    fn cancel(&self, id: BioId) {
+        if let Some(back) = &self.back {
+            back.cancel(id);
+        }
     }
 
     fn does_own_io(&self) -> bool {
-        self.ahead.is_some()
+        self.ahead.is_some() || self.back.is_some()
     }
 
     fn attached(&self, lower: Lower) {
+        if let Some(back) = &self.back {
+            back.attached(lower.clone());
+        }
         if let Some(ahead) = &self.ahead {
             ahead.attached(lower);
         }
@@ -181,7 +241,7 @@ impl<I: Index> Geom for Cache<I> {
         if let Some(ahead) = &self.ahead {
             ahead.settle();
         }
-        Ok(())
+        self.back.as_ref().map_or(Ok(()), WriteBack::settle)
     }
 
     /// While it is open, nobody else may write below: the cache would not learn of it.
@@ -190,6 +250,10 @@ impl<I: Index> Geom for Cache<I> {
     }
 
     fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        if let Some(back) = &self.back {
+            let before = self.media_bytes.load(Ordering::Relaxed);
+            return Some(vec![(back.resized(self, before, mediasize_bytes), None)]);
+        }
         let before = self.media_bytes.swap(mediasize_bytes, Ordering::Relaxed);
         // From the block in which the shorter media ends: it holds too much, or too little.
         let (first, _) = self.place(before.min(mediasize_bytes));
@@ -204,9 +268,25 @@ impl<I: Index> Geom for Cache<I> {
             ("size".into(), size_bytes.to_string()),
             ("block".into(), self.block_bytes.to_string()),
             ("index".into(), I::NAME.to_owned()),
+            ("write".into(), self.writing().to_owned()),
         ];
+        if let Some(back) = &self.back {
+            let dirty = &self.store.dirty;
+            let limit_bytes = dirty.limit() as u64 * self.block_bytes;
+            facts.push(("dirty_limit".into(), limit_bytes.to_string()));
+            facts.push(("dirty".into(), dirty.bytes().to_string()));
+            facts.extend(back.facts());
+        }
         facts.extend(self.store.lanes.totals().facts());
         facts
+    }
+}
+
+impl<I: Index> Drop for Cache<I> {
+    fn drop(&mut self) {
+        if let Some(back) = &mut self.back {
+            back.end(self.store.left_over());
+        }
     }
 }
 
@@ -217,7 +297,11 @@ fn memory_bytes() -> u64 {
     total.saturating_mul(unit.max(1))
 }
 
-fn geom<I: Index>(settings: Settings, media_bytes: u64) -> Result<Arc<dyn Geom>, BuildError> {
+fn geom<I: Index>(
+    settings: Settings,
+    below: &ProviderView,
+    name: &str,
+) -> Result<Arc<dyn Geom>, BuildError> {
     let failed = |operation| {
         move |error| BuildError::System {
             class: "cache",
@@ -225,10 +309,27 @@ fn geom<I: Index>(settings: Settings, media_bytes: u64) -> Result<Arc<dyn Geom>,
             error,
         }
     };
-    let cache = Cache::<I>::new(settings.buffers, settings.block_bytes as u32, media_bytes);
-    let cache = cache.map_err(failed("mapping memory"))?;
-    let cache = Arc::new(cache.reading_ahead(settings.ahead_blocks));
+    let (block_bytes, media_bytes) = (settings.block_bytes as u32, below.mediasize_bytes);
+    let cache = Cache::<I>::new(settings.buffers, block_bytes, media_bytes);
+    let mut cache = cache.map_err(failed("mapping memory"))?;
+    cache = cache.reading_ahead(settings.ahead_blocks);
+    if let Writing::Back {
+        limit,
+        idle_ns,
+        age_ns,
+    } = settings.writing
+    {
+        cache = cache.writing_back(&BackOptions {
+            limit,
+            idle_ns,
+            age_ns,
+            sector_bytes: below.sectorsize_bytes,
+            name: name.to_owned(),
+        });
+    }
+    let cache = Arc::new(cache);
     let begun = cache.begin_reading_ahead();
+    let begun = begun.and_then(|()| cache.begin_writing_back());
     begun.map_err(failed("starting a thread"))?;
     Ok(cache)
 }
@@ -239,11 +340,11 @@ fn build(
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
     let settings = Settings::read(options, below, memory_bytes())?;
-    let geom = match settings.index {
-        Kind::Hash => geom::<Hash>(settings, below.mediasize_bytes)?,
-        Kind::Splay => geom::<Splay>(settings, below.mediasize_bytes)?,
-    };
     let name = format!("{}.cache", below.name);
+    let geom = match settings.index {
+        Kind::Hash => geom::<Hash>(settings, below, &name)?,
+        Kind::Splay => geom::<Splay>(settings, below, &name)?,
+    };
     let provider = ProviderPlan {
         name: name.clone(),
         mediasize_bytes: below.mediasize_bytes,

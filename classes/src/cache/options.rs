@@ -23,12 +23,42 @@ pub(super) const DOCS: &[OptionDoc] = &[
         "SIZE|off",
         "the most that is read ahead of a sequential reader [512k]",
     ),
+    doc(
+        "write",
+        "through|back",
+        "when a write is done: below, or in memory, to be written later [through]",
+    ),
+    doc(
+        "dirty",
+        "SIZE|PERCENT",
+        "with write=back, memory for what is not below yet [50%]",
+    ),
+    doc(
+        "idle",
+        "TIME",
+        "with write=back, how long nobody writes before it gets below [100ms]",
+    ),
+    doc(
+        "age",
+        "TIME",
+        "with write=back, after how long it gets below at the latest [5s]",
+    ),
 ];
+
+/// The names of the ways to write.
+pub(super) const THROUGH: &str = "through";
+pub(super) const BACK: &str = "back";
 
 const fn doc(name: &'static str, value: &'static str, about: &'static str) -> OptionDoc {
     OptionDoc { name, value, about }
 }
 
+/// The part of the buffers that may be dirty when nothing is said.
+const DIRTY_SHARE: f64 = 0.5;
+/// How long the flusher leaves things alone after the last write, ns.
+const IDLE_NS: u64 = 100_000_000;
+/// How long something is dirty at the most when writes never pause, ns.
+const AGE_NS: u64 = 5_000_000_000;
 const SIZE_BYTES: u64 = 64 << 20;
 const AHEAD_BYTES: u64 = 512 << 10;
 const BLOCK_BYTES: u64 = 16 << 10;
@@ -44,6 +74,21 @@ pub(super) enum Kind {
     Splay,
 }
 
+/// When a write is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// When it is done below.
+    Through,
+    /// When it is in memory.
+    Back {
+        /// How many buffers may be dirty.
+        limit: u32,
+        /// How long nobody writes before the flusher begins, and how long it waits at the most, ns.
+        idle_ns: u64,
+        age_ns: u64,
+    },
+}
+
 /// What the options say.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
@@ -52,6 +97,7 @@ pub(super) struct Settings {
     pub index: Kind,
     /// The longest window of read-ahead, blocks; 0 for none.
     pub ahead_blocks: u64,
+    pub writing: Writing,
 }
 
 impl Settings {
@@ -83,12 +129,14 @@ impl Settings {
         let kinds = [(Hash::NAME, Kind::Hash), (Splay::NAME, Kind::Splay)];
         let index = options.take_choice(&kinds, "index")?.unwrap_or(Kind::Hash);
         let ahead_blocks = ahead(&mut options)? / block_bytes;
+        let writing = writing(&mut options, buffers as u32, block_bytes)?;
         options.finish()?;
         Ok(Self {
             buffers: buffers as u32,
             block_bytes,
             index,
             ahead_blocks,
+            writing,
         })
     }
 }
@@ -100,6 +148,50 @@ fn ahead(options: &mut Options<'_>) -> Result<u64, SpecError> {
         Some(text) => units::size_bytes(text, units::SECTOR_BYTES)
             .map_err(|error| options.invalid("readahead", error.to_string())),
     }
+}
+
+fn writing(
+    options: &mut Options<'_>,
+    buffers: u32,
+    block_bytes: u64,
+) -> Result<Writing, SpecError> {
+    let backs = options.take_choice(&[(THROUGH, false), (BACK, true)], "write")?;
+    let dirty = options.take_str("dirty");
+    let idle_ns = options.take_duration_ns("idle")?;
+    let age_ns = options.take_duration_ns("age")?;
+    if !backs.unwrap_or(false) {
+        let given = [
+            ("dirty", dirty.is_some()),
+            ("idle", idle_ns.is_some()),
+            ("age", age_ns.is_some()),
+        ];
+        return match given.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(Writing::Through),
+            Some((key, _)) => Err(options.invalid(key, format!("{key} goes with write=back"))),
+        };
+    }
+    let share = |share: f64| (share * f64::from(buffers)) as u64;
+    let limit = match dirty {
+        None => share(DIRTY_SHARE).max(1),
+        Some(text) if text.ends_with('%') => {
+            share(options.take_probability("dirty")?.unwrap_or(DIRTY_SHARE))
+        }
+        Some(_) => options.take_size("dirty")?.unwrap_or(0) / block_bytes,
+    };
+    let problem = if limit == 0 {
+        format!("there must be room for one dirty block of {block_bytes} bytes")
+    } else if limit > u64::from(buffers) {
+        let size_bytes = u64::from(buffers) * block_bytes;
+        format!("the whole cache has {size_bytes} bytes")
+    } else {
+        let limit = limit as u32;
+        return Ok(Writing::Back {
+            limit,
+            idle_ns: idle_ns.unwrap_or(IDLE_NS),
+            age_ns: age_ns.unwrap_or(AGE_NS),
+        });
+    };
+    Err(options.invalid("dirty", problem))
 }
 
 fn block_size(options: &mut Options<'_>, below: &ProviderView) -> Result<u64, SpecError> {

@@ -38,6 +38,17 @@ pub trait Buffers {
     fn fingerprint(&self, slot: u32) -> u64;
 }
 
+/// What became of the first buffer of a queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tried {
+    /// It is the one to use.
+    Taken(u32),
+    /// It cannot be taken now.
+    Held,
+    /// It has another chance.
+    Later,
+}
+
 /// The queues of one shard.
 pub struct S3Fifo {
     small: VecDeque<u32>,
@@ -125,15 +136,23 @@ impl S3Fifo {
     pub fn victim(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
         // Each buffer of the main queue gives up its marks, at most three, before one is taken.
         let mut patience = 5 * (self.small.len() + self.main.len());
+        // When all of one queue is held, the other has to do.
+        let (mut held_small, mut held_main) = (0, 0);
         while patience > 0 {
             patience -= 1;
-            let taken = if self.small_is_full() || self.main.is_empty() {
-                self.try_small(buffers)
+            let none_small = held_small >= self.small.len();
+            let none_main = held_main >= self.main.len();
+            let tried = if (self.small_is_full() && !none_small) || none_main {
+                let tried = self.try_small(buffers);
+                held_small += usize::from(tried == Tried::Held);
+                tried
             } else {
-                self.try_main(buffers)
+                let tried = self.try_main(buffers);
+                held_main += usize::from(tried == Tried::Held);
+                tried
             };
-            if taken.is_some() {
-                return taken;
+            if let Tried::Taken(slot) = tried {
+                return Some(slot);
             }
         }
         None
@@ -144,35 +163,45 @@ impl S3Fifo {
         self.small.len() > resident * self.small_share / WHOLE
     }
 
-    fn try_small(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
-        let slot = self.small.pop_front()?;
+    fn try_small(&mut self, buffers: &mut impl Buffers) -> Tried {
+        let Some(slot) = self.small.pop_front() else {
+            return Tried::Held;
+        };
         match buffers.tenure(slot) {
-            Tenure::Vacant => return Some(slot),
-            Tenure::Held => self.small.push_back(slot),
+            Tenure::Vacant => Tried::Taken(slot),
+            Tenure::Held => {
+                self.small.push_back(slot);
+                Tried::Held
+            }
             Tenure::Marked(marks) if marks >= PROMOTED_FROM => {
                 buffers.set_marks(slot, 0);
                 self.main.push_back(slot);
                 self.small_share = (self.small_share + SHARE_UP).min(SMALL_SHARE);
+                Tried::Later
             }
             Tenure::Marked(_) => {
                 self.ghost.put(buffers.fingerprint(slot));
-                return Some(slot);
+                Tried::Taken(slot)
             }
         }
-        None
     }
 
-    fn try_main(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
-        let slot = self.main.pop_front()?;
+    fn try_main(&mut self, buffers: &mut impl Buffers) -> Tried {
+        let Some(slot) = self.main.pop_front() else {
+            return Tried::Held;
+        };
         match buffers.tenure(slot) {
-            Tenure::Vacant | Tenure::Marked(0) => return Some(slot),
-            Tenure::Held => self.main.push_back(slot),
+            Tenure::Vacant | Tenure::Marked(0) => Tried::Taken(slot),
+            Tenure::Held => {
+                self.main.push_back(slot);
+                Tried::Held
+            }
             Tenure::Marked(marks) => {
                 buffers.set_marks(slot, marks - 1);
                 self.main.push_back(slot);
+                Tried::Later
             }
         }
-        None
     }
 
     /// Memory that it takes, bytes.

@@ -5,24 +5,33 @@ use super::counts::Count;
 use super::index::Index;
 use super::state::Progress;
 use super::store::{Buffer, Outcome};
+use super::writeback;
 use std::ops::Range;
 use ugeom_stack::{Command, Cx, Next, Request};
 
 /// How often a read waits for a block that somebody else reads before it goes past the cache: the
 /// other one's thread may have other things to do than to collect it. With the pauses below it is
 /// some 50 ms.
-const WAITS_MAX: u32 = 60;
+pub(super) const WAITS_MAX: u32 = 60;
 /// The longest of these pauses, ns; the first takes a thousandth, each further one is twice as
 /// long.
 const PAUSE_NS_MAX: u64 = 1 << 20;
 /// The most that is read below at once for one request, bytes.
 const RUN_BYTES_MAX: u64 = 256 << 10;
 
+/// How long a request pauses which has done so `times` before, ns.
+pub(super) fn pause_ns(times: u32) -> u64 {
+    (1024 << times.min(10)).min(PAUSE_NS_MAX)
+}
+
 /// A request that is new here.
 #[inline]
 pub(super) fn start<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx) -> Next {
     if request.command() != Command::Read {
-        return other(cache, request);
+        return match &cache.back {
+            None => other(cache, request),
+            Some(back) => writeback::start(cache, back, request, cx),
+        };
     }
     let (offset, length) = (request.offset(), request.length());
     let (block, within) = cache.place(offset);
@@ -64,8 +73,12 @@ fn other<I: Index>(cache: &Cache<I>, mut request: Request<'_>) -> Next {
 
 /// A request that comes back from below.
 pub(super) fn done<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx) -> Next {
-    let progress = Progress::of(std::mem::take(request.scratch()));
-    match progress {
+    if let Some(back) = &cache.back
+        && request.command() != Command::Read
+    {
+        return writeback::done(cache, back, request, cx);
+    }
+    match Progress::of(std::mem::take(request.scratch())) {
         Progress::Reading(number) => arrived(cache, request, cx, number),
         Progress::Writing(number) => {
             written(cache, &request, number);
@@ -77,6 +90,11 @@ pub(super) fn done<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mu
 
 /// A read whose pause is over.
 pub(super) fn resume<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    if let Some(back) = &cache.back
+        && request.command() != Command::Read
+    {
+        return writeback::resume(cache, back, request, cx);
+    }
     match Progress::of(std::mem::take(request.scratch())) {
         Progress::Waiting { done_bytes, times } => go_on(cache, request, cx, done_bytes, times),
         _ => request.finish(),
@@ -123,9 +141,23 @@ fn go_on<I: Index>(
                     times: waited + 1,
                 }
                 .word();
-                return request.delay((1024 << waited.min(10)).min(PAUSE_NS_MAX));
+                return request.delay(pause_ns(waited));
             }
-            Outcome::Busy => return read_past(cache, request, cx, done_bytes, wanted),
+            Outcome::Busy => {
+                // Perhaps it is there, and always being written when this looks at it.
+                let there = store.read_locked(block, |slot| {
+                    let range = done_bytes..done_bytes + wanted;
+                    fill(&mut request, range, |at, piece| {
+                        store.copyout(slot, (within + at) as usize, piece);
+                    });
+                });
+                if !there {
+                    return read_past(cache, request, cx, done_bytes, wanted);
+                }
+                store.lanes.add(Count::Hits, 1);
+                done_bytes += wanted;
+                waited = 0;
+            }
         }
     }
     request.done_in_full()

@@ -21,6 +21,7 @@ use super::ahead::Desk;
 use super::counts::{Count, Lanes};
 use super::index::{Entry, Found, Index, spread};
 use super::policy::{Buffers, S3Fifo, Tenure};
+use super::writeback::dirty::Dirty;
 use super::writers::Writers;
 use std::hint::black_box;
 use std::io;
@@ -34,7 +35,7 @@ const SHARD_BUFFERS: u32 = 1024;
 /// Shards, at most.
 const SHARDS_MAX: u32 = 64;
 /// The key of a buffer that holds no block.
-const VACANT: u64 = u64::MAX;
+pub(super) const VACANT: u64 = u64::MAX;
 /// The most marks that a buffer can have.
 const MARKS_MAX: u8 = 3;
 /// Stands for no mark: the block was read ahead, and not used since.
@@ -73,9 +74,10 @@ pub enum Buffer {
     Full,
 }
 
-struct Queues {
+/// What a shard's lock guards.
+pub(super) struct Queues {
     policy: S3Fifo,
-    free: Vec<u32>,
+    pub free: Vec<u32>,
 }
 
 #[repr(align(128))]
@@ -86,10 +88,10 @@ struct Shard {
 /// The buffers of one cache.
 pub struct Store<I: Index> {
     slab: Arc<Slab>,
-    index: I,
+    pub(super) index: I,
     shards: Box<[Shard]>,
     /// The block in each buffer.
-    keys: Box<[AtomicU64]>,
+    pub(super) keys: Box<[AtomicU64]>,
     /// How often each buffer was used since the policy looked. Readers load and store: a mark that
     /// gets lost between two of them is no loss, and a hit needs no locked instruction, which
     /// would wait until the bytes that it has just copied are stored.
@@ -104,6 +106,8 @@ pub struct Store<I: Index> {
     pub lanes: Lanes,
     /// The writes below.
     pub writers: Writers,
+    /// What is not below yet.
+    pub dirty: Arc<Dirty>,
 }
 
 impl<I: Index> Store<I> {
@@ -133,7 +137,13 @@ impl<I: Index> Store<I> {
             ahead: None,
             lanes: Lanes::new(),
             writers: Writers::default(),
+            dirty: Arc::new(Dirty::none()),
         })
+    }
+
+    /// From now on it keeps what is written until it is written below.
+    pub(super) fn write_back(&mut self, dirty: Dirty) {
+        self.dirty = Arc::new(dirty);
     }
 
     /// The memory of the blocks.
@@ -141,7 +151,7 @@ impl<I: Index> Store<I> {
         &self.slab
     }
 
-    fn lock(&self, block: u64) -> MutexGuard<'_, Queues> {
+    pub(super) fn lock(&self, block: u64) -> MutexGuard<'_, Queues> {
         let shard = spread(block) as usize & (self.shards.len() - 1);
         // A panic in here would be a defect; the queues are whole between any two calls.
         let queues = self.shards[shard].queues.lock();
@@ -242,7 +252,7 @@ impl<I: Index> Store<I> {
     }
 
     #[inline]
-    fn mark(&self, block: u64, slot: u32) {
+    pub(super) fn mark(&self, block: u64, slot: u32) {
         if self.lanes.is_new_use(block) {
             let marks = &self.marks[slot as usize];
             let now = marks.load(Ordering::Relaxed);
@@ -300,7 +310,7 @@ impl<I: Index> Store<I> {
     }
 
     /// A buffer for a block: one that was never used, or that nobody needs, out of the queues.
-    fn take(&self, queues: &mut Queues, block: u64) -> Option<u32> {
+    pub(super) fn take(&self, queues: &mut Queues, block: u64) -> Option<u32> {
         let unused = self.unused(block).or_else(|| self.free(queues));
         let slot = unused.or_else(|| self.evict(queues))?;
         if u64::from(slot) != block {
@@ -362,7 +372,7 @@ impl<I: Index> Store<I> {
         Some(slot)
     }
 
-    fn flag_stale(&self, block: u64) {
+    pub(super) fn flag_stale(&self, block: u64) {
         if let Found::At(_, entry) = self.index.find(block)
             && entry.busy
         {
@@ -418,7 +428,7 @@ impl<I: Index> Store<I> {
         self.drop_locked(block);
     }
 
-    fn drop_locked(&self, block: u64) {
+    pub(super) fn drop_locked(&self, block: u64) {
         match self.index.find(block) {
             Found::At(_, entry) if entry.busy => self.flag_stale(block),
             Found::At(_, entry) => {
@@ -433,7 +443,7 @@ impl<I: Index> Store<I> {
     }
 
     /// Does something to each block of a range that may be cached.
-    fn each_cached(&self, first: u64, last: u64, mut with: impl FnMut(u64)) {
+    pub(super) fn each_cached(&self, first: u64, last: u64, mut with: impl FnMut(u64)) {
         if last.saturating_sub(first) < u64::from(self.slab.blocks()) {
             (first..=last).for_each(with);
             return;
@@ -473,30 +483,35 @@ impl<I: Index> Store<I> {
                 }
             }
             Found::Absent if whole => {
-                let Some(slot) = self.take(&mut queues, block) else {
-                    return;
-                };
-                if self.slab.copy_in(slot, within, piece) && self.index.insert(block, slot) {
-                    self.keys[slot as usize].store(block, Ordering::Relaxed);
-                    let Found::At(_, entry) = self.index.find(block) else {
-                        return;
-                    };
-                    self.index.update(
-                        block,
-                        Entry {
-                            busy: false,
-                            ..entry
-                        },
-                    );
-                    self.marks[slot as usize].store(0, Ordering::Relaxed);
-                    queues.policy.insert(slot, spread(block), &mut View(self));
-                } else {
-                    queues.free.push(slot);
-                }
+                self.bring(&mut queues, block, piece);
             }
             Found::At(..) => self.flag_stale(block),
             Found::Absent | Found::Changing => {}
         }
+    }
+
+    /// Brings a whole block that is not there into a buffer: which; `None` when none can be had.
+    pub(super) fn bring(&self, queues: &mut Queues, block: u64, bytes: &[u8]) -> Option<u32> {
+        let slot = self.take(queues, block)?;
+        if self.slab.copy_in(slot, 0, bytes) && self.index.insert(block, slot) {
+            self.enter(queues, block, slot);
+            return Some(slot);
+        }
+        queues.free.push(slot);
+        None
+    }
+
+    /// A block that was just entered into the index, and whose buffer is filled, can be found.
+    pub(super) fn enter(&self, queues: &mut Queues, block: u64, slot: u32) {
+        self.keys[slot as usize].store(block, Ordering::Relaxed);
+        self.marks[slot as usize].store(0, Ordering::Relaxed);
+        let ready = Entry {
+            slot,
+            busy: false,
+            stale: false,
+        };
+        self.index.update(block, ready);
+        queues.policy.insert(slot, spread(block), &mut View(self));
     }
 
     /// Memory beyond the blocks, bytes.
@@ -517,7 +532,7 @@ struct View<'a, I: Index>(&'a Store<I>);
 
 impl<I: Index> Buffers for View<'_, I> {
     fn tenure(&self, slot: u32) -> Tenure {
-        if self.0.slab.is_held(slot) {
+        if self.0.slab.is_held(slot) || self.0.dirty.holds(slot) {
             return Tenure::Held;
         }
         let block = self.0.keys[slot as usize].load(Ordering::Relaxed);

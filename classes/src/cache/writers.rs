@@ -13,12 +13,16 @@ pub struct Write {
     pub last: u64,
     /// Another write touches one of them.
     pub contested: bool,
+    /// It only brings below what the cache holds.
+    pub cleans: bool,
 }
 
 /// The writes that are under way, by number.
 #[derive(Default)]
 pub struct Writers {
     count: AtomicUsize,
+    /// Those of them that change what the media is to hold.
+    changes: AtomicUsize,
     writes: Mutex<Vec<Option<Write>>>,
 }
 
@@ -39,19 +43,43 @@ impl Writers {
                 contested = true;
             }
         }
-        let write = Some(Write {
+        let write = Write {
             first,
             last,
             contested,
-        });
+            cleans: false,
+        };
+        self.add(&mut writes, write)
+    }
+
+    /// A write begins, unless another one touches one of its blocks: then it has to wait.
+    pub fn try_enter(&self, first: u64, last: u64, cleans: bool) -> Option<usize> {
+        let mut writes = self.lock();
+        let mut others = writes.iter().flatten();
+        if others.any(|other| other.first <= last && first <= other.last) {
+            return None;
+        }
+        let write = Write {
+            first,
+            last,
+            contested: false,
+            cleans,
+        };
+        Some(self.add(&mut writes, write))
+    }
+
+    fn add(&self, writes: &mut Vec<Option<Write>>, write: Write) -> usize {
         self.count.fetch_add(1, Ordering::SeqCst);
+        if !write.cleans {
+            self.changes.fetch_add(1, Ordering::SeqCst);
+        }
         match writes.iter().position(Option::is_none) {
             Some(free) => {
-                writes[free] = write;
+                writes[free] = Some(write);
                 free
             }
             None => {
-                writes.push(write);
+                writes.push(Some(write));
                 writes.len() - 1
             }
         }
@@ -65,9 +93,12 @@ impl Writers {
     /// A write has ended.
     pub fn leave(&self, number: usize) {
         if let Some(place) = self.lock().get_mut(number)
-            && place.take().is_some()
+            && let Some(write) = place.take()
         {
             self.count.fetch_sub(1, Ordering::SeqCst);
+            if !write.cleans {
+                self.changes.fetch_sub(1, Ordering::SeqCst);
+            }
         }
     }
 
@@ -79,5 +110,15 @@ impl Writers {
         let writes = self.lock();
         let mut writes = writes.iter().flatten();
         writes.any(|write| write.first <= block && block <= write.last)
+    }
+
+    /// True when a write that changes the block is under way.
+    pub fn is_changing(&self, block: u64) -> bool {
+        if self.changes.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let writes = self.lock();
+        let mut changes = writes.iter().flatten().filter(|write| !write.cleans);
+        changes.any(|write| write.first <= block && block <= write.last)
     }
 }

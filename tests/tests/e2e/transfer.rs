@@ -175,3 +175,31 @@ fn a_file_system_made_inside_a_partition_is_read_whole_and_not_overwritten() {
     ugeom_with(&["write", &part, "--destroy"], &[0; 4096]).quiet();
     assert_eq!(read(&part, 0, 2048), [0; 2048]);
 }
+
+#[test]
+fn a_cache_that_writes_back_has_written_when_the_program_ends() {
+    let (_folder, path, mut content) = disks::random_image(3 * MIB, 7);
+    let target = format!("{} | cache:1m,write=back", disks::text(&path));
+    write(&target, 1000, &vec![7; MIB]);
+    content[1000..1000 + MIB].fill(7);
+    assert!(std::fs::read(&path).expect("the image") == content);
+}
+
+#[test]
+fn what_a_cache_cannot_write_is_said_and_is_no_success() {
+    let target = "md:1m | nop:wfail=100% | cache:1m,write=back";
+    let ended = ugeom_with(&["write", target], &[7; 65536]);
+    assert_eq!(ended.code, 1);
+    for words in [
+        "ugeom: md0.nop.cache: 65536 bytes from offset 0 on could not be written",
+        "nop was told to fail it",
+        "what the cache holds could not be written below; it is kept",
+        "ugeom: md0.nop.cache: 65536 bytes that were to be written from offset 0 on are lost",
+    ] {
+        assert!(
+            ended.stderr.contains(words),
+            "{words:?} in {:?}",
+            ended.stderr
+        );
+    }
+}

@@ -1,0 +1,307 @@
+//! The blocks of a cache that writes back: written here, taken by the flusher, written past it,
+//! deleted. Each step is made under the lock of the block's shard, and leaves block and word
+//! agreeing: what is dirty is the latest, and the media has the latest of what is not.
+
+use crate::cache::index::{Entry, Found, Index};
+use crate::cache::store::{Queues, Store, VACANT};
+use std::sync::atomic::Ordering;
+
+/// What became of a piece that was to be written into a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is there, and dirty.
+    Done,
+    /// The block is not there, and the piece is only a part of it.
+    Absent,
+    /// Somebody reads it from below.
+    Busy,
+    /// A change of it is under way below.
+    Changing,
+    /// As many buffers are dirty as may be.
+    Full,
+    /// No buffer can be had.
+    NoBuffer,
+    /// The media has become shorter, and ends before it.
+    PastEnd,
+}
+
+/// What was lost when the media became shorter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Bytes.
+    pub bytes: u64,
+    /// Where the first of them was to be written.
+    pub first_offset: Option<u64>,
+}
+
+impl Lost {
+    pub(super) fn add(&mut self, offset: u64, bytes: u64) {
+        if bytes > 0 {
+            self.bytes += bytes;
+            let first = self.first_offset.get_or_insert(offset);
+            *first = offset.min(*first);
+        }
+    }
+}
+
+impl<I: Index> Store<I> {
+    /// Writes a piece into a block, and not below. `held` says how much of the block the media
+    /// has, bytes.
+    pub fn put(&self, block: u64, within: usize, piece: &[u8], held: impl Fn() -> u64) -> Put {
+        let mut queues = self.lock(block);
+        let held = held() as usize;
+        if within + piece.len() > held {
+            return Put::PastEnd;
+        }
+        if self.writers.is_changing(block) {
+            return Put::Changing;
+        }
+        let parts = self.dirty.touched(within, piece.len());
+        match self.index.find(block) {
+            Found::Changing => Put::Busy,
+            Found::At(_, entry) if entry.busy => Put::Busy,
+            Found::At(_, entry) => {
+                let clean = self.dirty.word(entry.slot).is_clean();
+                if clean && !self.dirty.reserve() {
+                    return Put::Full;
+                }
+                let Some(slot) = self.change(&mut queues, block, entry.slot, within, piece) else {
+                    if clean {
+                        self.dirty.unreserve();
+                    }
+                    return Put::NoBuffer;
+                };
+                self.dirty.word(slot).add(parts);
+                self.mark(block, slot);
+                Put::Done
+            }
+            Found::Absent if piece.len() < held => Put::Absent,
+            Found::Absent if !self.dirty.reserve() => Put::Full,
+            Found::Absent => match self.bring(&mut queues, block, piece) {
+                Some(slot) => {
+                    self.dirty.word(slot).add(parts);
+                    Put::Done
+                }
+                None => {
+                    self.dirty.unreserve();
+                    Put::NoBuffer
+                }
+            },
+        }
+    }
+
+    /// Changes the bytes of a block that is there. When its buffer is leased, the readers keep it
+    /// as it is, and the block moves to another: which. `None` when no buffer can be had.
+    fn change(
+        &self,
+        queues: &mut Queues,
+        block: u64,
+        slot: u32,
+        within: usize,
+        piece: &[u8],
+    ) -> Option<u32> {
+        if self.index.write(block, self.slab(), within, piece) {
+            return Some(slot);
+        }
+        let other = self.take(queues, block)?;
+        let mut bytes = vec![0; self.slab().block_bytes()];
+        self.copyout(slot, 0, &mut bytes);
+        bytes[within..within + piece.len()].copy_from_slice(piece);
+        let copied = self.slab().copy_in(other, 0, &bytes);
+        if !copied {
+            queues.free.push(other);
+            return None;
+        }
+        self.index.remove(block);
+        self.keys[slot as usize].store(VACANT, Ordering::Relaxed);
+        // Where the entry was, there is room for it now.
+        let entered = self.index.insert(block, other);
+        debug_assert!(entered, "an entry was just taken out");
+        self.enter(queues, block, other);
+        self.dirty.moved(slot, other);
+        Some(other)
+    }
+
+    /// The entry of a block, when it is not being read.
+    fn ready(&self, block: u64) -> Option<Entry> {
+        match self.index.find(block) {
+            Found::At(_, entry) if !entry.busy => Some(entry),
+            _ => None,
+        }
+    }
+
+    /// The buffer that a block is being read into.
+    pub(super) fn buffer_of_read(&self, block: u64) -> Option<u32> {
+        let _queues = self.lock(block);
+        match self.index.find(block) {
+            Found::At(_, entry) if entry.busy => Some(entry.slot),
+            _ => None,
+        }
+    }
+
+    /// Reads a block under its lock, so that no writer can be in the way for ever; false when it
+    /// is not there, or being read.
+    pub(in crate::cache) fn read_locked(&self, block: u64, copy: impl FnOnce(u32)) -> bool {
+        let _queues = self.lock(block);
+        let entry = self.ready(block);
+        if let Some(entry) = entry {
+            copy(entry.slot);
+        }
+        entry.is_some()
+    }
+
+    /// The numbers of all blocks that are dirty or being cleaned, in order.
+    pub(super) fn dirty_blocks(&self, into: &mut Vec<u64>) {
+        into.clear();
+        self.dirty.each(|slot| {
+            let block = self.keys[slot as usize].load(Ordering::Relaxed);
+            if block != VACANT {
+                into.push(block);
+            }
+        });
+        into.sort_unstable();
+        into.dedup();
+    }
+
+    /// Takes what is dirty of a block to be written below: `with` gets the buffer and the parts
+    /// and copies them. The block's range is entered among the writers.
+    pub(super) fn begin_cleaning(&self, block: u64, with: impl FnOnce(u32, u64)) {
+        let _queues = self.lock(block);
+        let Some(entry) = self.ready(block) else {
+            return;
+        };
+        let word = self.dirty.word(entry.slot);
+        if word.parts() != 0 {
+            with(entry.slot, word.begin_cleaning());
+        }
+    }
+
+    /// It is below, but for the parts that failed; false when the block is gone.
+    pub(super) fn end_cleaning(&self, block: u64, failed: u64) -> bool {
+        let _queues = self.lock(block);
+        let Some(entry) = self.ready(block) else {
+            return false;
+        };
+        let word = self.dirty.word(entry.slot);
+        if word.is_cleaning() {
+            word.end_cleaning(failed);
+        }
+        true
+    }
+
+    /// A piece has been written below, past the flusher; false when the block could not be made
+    /// to agree now, and has to be asked again.
+    pub(super) fn wrote_below(&self, block: u64, within: usize, piece: &[u8], held: u64) -> bool {
+        let held = held as usize;
+        let mut queues = self.lock(block);
+        match self.index.find(block) {
+            Found::At(_, entry) if entry.busy => self.flag_stale(block),
+            Found::At(_, entry) if self.dirty.word(entry.slot).is_clean() => {
+                if !self.index.write(block, self.slab(), within, piece) {
+                    self.drop_locked(block);
+                }
+            }
+            Found::At(_, entry) => {
+                let Some(slot) = self.change(&mut queues, block, entry.slot, within, piece) else {
+                    return false;
+                };
+                let covered = self.dirty.covered(within, piece.len(), held);
+                self.dirty.word(slot).remove(covered);
+            }
+            Found::Absent if piece.len() >= held => {
+                self.bring(&mut queues, block, piece);
+            }
+            Found::Absent | Found::Changing => {}
+        }
+        true
+    }
+
+    /// Nobody knows what the media holds in a range: a change of it has failed. What is clean is
+    /// read again. A block with something dirty in it stays, and the range is written with it, so
+    /// that the media holds what is read here.
+    pub(super) fn is_uncertain(&self, block: u64, within: usize, length: usize) {
+        let _queues = self.lock(block);
+        match self.ready(block) {
+            Some(entry) if !self.dirty.word(entry.slot).is_clean() => {
+                let parts = self.dirty.touched(within, length);
+                self.dirty.word(entry.slot).add(parts);
+            }
+            _ => self.drop_locked(block),
+        }
+    }
+
+    /// A range is deleted below: its blocks are dropped, with what is dirty of them.
+    pub(super) fn forget_range(&self, first: u64, last: u64) {
+        self.each_cached(first, last, |block| {
+            let _queues = self.lock(block);
+            self.forget(block);
+        });
+    }
+
+    /// Drops a block and what is dirty of it, or what is being read of it. It is locked.
+    fn forget(&self, block: u64) {
+        if let Some(entry) = self.ready(block) {
+            self.dirty.word(entry.slot).clear();
+        }
+        self.drop_locked(block);
+    }
+
+    /// The media has become shorter: what lies behind its end is dropped. `held` says how much of
+    /// a block is left, bytes.
+    pub(super) fn cut(&self, first: u64, held: impl Fn(u64) -> u64) -> Lost {
+        let block_bytes = self.slab().block_bytes();
+        let mut lost = Lost::default();
+        self.each_cached(first, VACANT - 1, |block| {
+            let _queues = self.lock(block);
+            let held = held(block) as usize;
+            let Some(entry) = self.ready(block) else {
+                self.drop_locked(block);
+                return;
+            };
+            let word = self.dirty.word(entry.slot);
+            let kept: u64 = match held {
+                0 => 0,
+                held => self.dirty.touched(0, held),
+            };
+            let gone = word.parts() & !kept;
+            let offset = block * block_bytes as u64;
+            let stretches = self.dirty.stretches(gone, block_bytes);
+            for (at, length) in stretches {
+                lost.add(offset + at as u64, length as u64);
+            }
+            if held == 0 {
+                self.forget(block);
+            } else {
+                word.remove(gone);
+                if word.is_clean() {
+                    self.drop_locked(block);
+                }
+            }
+        });
+        lost
+    }
+
+    /// True when something of a block is not below yet.
+    pub(super) fn is_dirty(&self, block: u64) -> bool {
+        let _queues = self.lock(block);
+        let entry = self.ready(block);
+        entry.is_some_and(|entry| !self.dirty.word(entry.slot).is_clean())
+    }
+
+    /// What is not below yet, and now never will be.
+    pub(in crate::cache) fn left_over(&self) -> Lost {
+        let mut lost = Lost::default();
+        let block_bytes = self.slab().block_bytes();
+        self.dirty.each(|slot| {
+            let block = self.keys[slot as usize].load(Ordering::Relaxed);
+            let parts = self.dirty.word(slot).parts();
+            if block != VACANT {
+                for (at, length) in self.dirty.stretches(parts, block_bytes) {
+                    let offset = block * block_bytes as u64 + at as u64;
+                    lost.add(offset, length as u64);
+                }
+            }
+        });
+        lost
+    }
+}

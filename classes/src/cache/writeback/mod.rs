@@ -1,0 +1,136 @@
+//! Writing back: a WRITE is done when it is in memory, and gets below later.
+//!
+//! ```text
+//!   WRITE ----> put: into the block, dirty                    READ: as ever, of the block
+//!     |  not there, and only a part of it: read it first (fill)
+//!     |  too much is dirty: wait at the desk
+//!     |
+//!   WRITE with FUA, DELETE, ZERO --> alone on their blocks --> below --> the blocks agree
+//!   ORDERED, FLUSH, EXTENTS -------> wait until all that is dirty is below --> go on
+//!
+//!   flusher (a thread): dirty blocks, sorted, in runs, through the cache's own consumer
+//! ```
+//!
+//! The rules that keep it right:
+//! - What a block here holds is the latest; of what is not dirty, the media has the latest, too.
+//! - A block that is dirty, or on its way below, stays.
+//! - What is under way below has its blocks for itself ([`super::writers`]): the flusher's writes,
+//!   writes past it, and deletions never overlap, so none can land after a later one.
+//! - While somebody else than the flusher changes a block below, nobody writes into it here.
+
+pub mod blocks;
+mod desk;
+pub mod dirty;
+mod flusher;
+mod report;
+mod start;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(super) use start::{done, resume, start};
+
+use super::index::Index;
+use super::{BackOptions, Cache};
+use blocks::Lost;
+use desk::Desk;
+use flusher::Flusher;
+use report::Report;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use ugeom_stack::{BioId, IoError, Lower};
+
+/// What a cache that writes back has beyond the others.
+pub(super) struct WriteBack {
+    desk: Arc<Desk>,
+    report: Arc<Report>,
+    lower: Arc<OnceLock<Lower>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl WriteBack {
+    /// For a cache with this account of what is dirty.
+    pub fn new(dirty: &Arc<dirty::Dirty>, options: &BackOptions) -> Self {
+        Self {
+            desk: Arc::new(Desk::new(dirty, options)),
+            report: Arc::new(Report::new(&options.name)),
+            lower: Arc::default(),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// Starts the flusher. It holds no more than a weak reference to the cache while it waits.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn begin<I: Index>(&self, cache: &Arc<Cache<I>>) -> io::Result<()> {
+        let flusher = Flusher::new(
+            Arc::clone(&self.desk),
+            Arc::clone(&self.report),
+            Arc::clone(&self.lower),
+            Arc::downgrade(cache),
+        );
+        let thread = thread::Builder::new().name("cache".into());
+        let thread = thread.spawn(move || flusher.run())?;
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// The way to the provider below.
+    pub fn attached(&self, lower: Lower) {
+        // A geom is attached once.
+        let _ = self.lower.set(lower);
+    }
+
+    /// Brings everything below, and flushes.
+    pub fn settle(&self) -> Result<(), IoError> {
+        match self.desk.is_used() {
+            true => self.desk.settle(),
+            false => Ok(()),
+        }
+    }
+
+    pub fn cancel(&self, id: BioId) {
+        self.desk.cancel(id);
+    }
+
+    /// The media below has become shorter or longer, and has `now` bytes. Returns how many the
+    /// cache then shows.
+    pub fn resized<I: Index>(&self, cache: &Cache<I>, before: u64, now: u64) -> u64 {
+        let (end_block, within) = cache.place(before.min(now));
+        if now > before && within > 0 && cache.store.is_dirty(end_block) {
+            // Its buffer lacks what the media has gained, and cannot be read again before what is
+            // dirty of it is below.
+            return before;
+        }
+        cache.media_bytes.store(now, Ordering::Relaxed);
+        let lost = cache.store.cut(end_block, |block| match now < before {
+            true => cache.held_bytes(block),
+            false => 0,
+        });
+        self.report.lost_all(lost, "the media has become shorter");
+        now
+    }
+
+    /// The cache goes: ends the thread, and says what never got below.
+    pub fn end(&mut self, left_over: Lost) {
+        self.desk.stop();
+        let thread = self
+            .thread
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // It has nothing to say when it ends.
+            let _ = thread.join();
+        }
+        self.report.lost_all(left_over, "the cache is taken away");
+    }
+
+    pub fn facts(&self) -> Vec<(String, String)> {
+        self.report.facts()
+    }
+}

@@ -1,0 +1,95 @@
+//! What could not be written: remembered for `show` and confxml, and said once, as a
+//! warning, which the program prints.
+
+use super::blocks::Lost;
+use super::flusher::Failure;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[derive(Default)]
+struct State {
+    /// Where the cache stands, as messages name it.
+    name: String,
+    /// What the last pass could not write.
+    unwritten: Option<(u64, u64)>,
+    lost: Lost,
+}
+
+/// The report.
+#[derive(Default)]
+pub(super) struct Report {
+    state: Mutex<State>,
+}
+
+impl Report {
+    pub fn new(name: &str) -> Self {
+        let state = State {
+            name: name.to_owned(),
+            ..State::default()
+        };
+        Self {
+            state: Mutex::new(state),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is locked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A pass has ended. The first failure of a row is said; what follows is the same again.
+    pub fn pass(&self, failure: Option<&Failure>) {
+        let mut state = self.lock();
+        let before = state.unwritten.is_some();
+        state.unwritten = failure.map(|failure| (failure.first_offset, failure.bytes));
+        if let Some(Failure {
+            error,
+            first_offset,
+            bytes,
+        }) = failure
+            && !before
+        {
+            let name = &state.name;
+            log::warn!(
+                "{name}: {bytes} bytes from offset {first_offset} on could not be written: \
+                 {error}; they are kept, and tried again"
+            );
+        }
+    }
+
+    /// Bytes that will never be written.
+    pub fn lost(&self, offset: u64, bytes: u64) {
+        let mut lost = Lost::default();
+        lost.add(offset, bytes);
+        self.lost_all(lost, "the media ends before them");
+    }
+
+    /// The same, for several places.
+    pub fn lost_all(&self, lost: Lost, why: &str) {
+        let Some(first) = lost.first_offset else {
+            return;
+        };
+        let mut state = self.lock();
+        state.lost.add(first, lost.bytes);
+        let (name, bytes) = (&state.name, lost.bytes);
+        log::warn!(
+            "{name}: {bytes} bytes that were to be written from offset {first} on are lost: {why}"
+        );
+    }
+
+    /// For `show` and confxml.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let state = self.lock();
+        let (unwritten_at, unwritten) = state.unwritten.unwrap_or_default();
+        let mut facts = vec![
+            ("unwritten".to_owned(), unwritten.to_string()),
+            ("lost".to_owned(), state.lost.bytes.to_string()),
+        ];
+        if state.unwritten.is_some() {
+            facts.push(("unwritten_at".into(), unwritten_at.to_string()));
+        }
+        if let Some(first) = state.lost.first_offset {
+            facts.push(("lost_at".into(), first.to_string()));
+        }
+        facts
+    }
+}

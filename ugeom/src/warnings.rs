@@ -1,0 +1,29 @@
+//! What layers have to say while they work, and which is no error of any one request: on stderr, a
+//! line each.
+
+use log::{LevelFilter, Log, Metadata, Record};
+
+struct Stderr;
+
+impl Log for Stderr {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("ugeom")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            eprintln!("ugeom: {}", record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// From now on warnings are printed.
+pub fn print() {
+    static STDERR: Stderr = Stderr;
+    // Somebody else's logger, in a test say, stays.
+    if log::set_logger(&STDERR).is_ok() {
+        log::set_max_level(LevelFilter::Warn);
+    }
+}
