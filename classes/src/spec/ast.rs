@@ -169,7 +169,10 @@ impl fmt::Display for Layer {
         f.write_str(&self.class.value)?;
         let mut before = ':';
         for value in &self.positional {
-            write!(f, "{before}{}", quoted_unless(&value.value, is_value_char))?;
+            // Behind the class's colon, two slashes would make a URI of it.
+            let uri = before == ':' && value.value.starts_with("//");
+            let plain = |c| !uri && is_value_char(c);
+            write!(f, "{before}{}", quoted_unless(&value.value, plain))?;
             before = ',';
         }
         for option in &self.options {

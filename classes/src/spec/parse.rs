@@ -182,7 +182,7 @@ impl Parser<'_> {
         let (scheme, rest) = body.split_once(':')?;
         let name = scheme.plain_text()?;
         let class = name.split('+').next().unwrap_or_default();
-        let is_uri = rest.text().starts_with("//");
+        let is_uri = rest.text().starts_with("//") && rest.find(|c| c == '/') == Some(0);
         (is_uri && self.is_class(class)).then(|| class.to_owned())
     }
 

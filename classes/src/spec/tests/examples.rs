@@ -289,6 +289,9 @@ fn a_uri_is_a_layer_of_its_class() {
     }
     let target = parse("nbd:\"nbd://h/x\",timeout=5s | nop", CLASSES).unwrap();
     assert_eq!(target.layers[0].positional[0].value, "nbd://h/x");
+    let quoted = parse("md:\"//x\"", CLASSES).unwrap();
+    assert_eq!(quoted.layers[0].positional[0].value, "//x");
+    assert_eq!(quoted.to_string(), "md:\"//x\"");
     // What is no class is no URI: nothing else may follow a class's colon.
     assert!(parse("http://host/disk", CLASSES).is_err());
 }
