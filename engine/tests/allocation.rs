@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::sync::Arc;
 
-use ugeom_engine::{Choice, Engine, Kind, Op, open_engine};
+use ugeom_engine::{
+    Choice, Engine, EngineOptions, GuasiOptions, Kind, Op, Workers, open_engine_with,
+};
 use ugeom_machine::buffer::{Buffer, Scatter};
 
 thread_local! {
@@ -78,7 +80,16 @@ fn a_warm_engine_does_not_allocate() {
         Choice::Seek,
         Choice::Mmap,
     ] {
-        let (mut engine, _) = match open_engine::<Scatter>(choice, 16) {
+        // A worker that starts because all others are busy takes memory; these are all there.
+        let workers = Some(Workers { min: 2, max: 2 });
+        let options = EngineOptions {
+            depth: 16,
+            guasi: GuasiOptions {
+                workers,
+                ..GuasiOptions::default()
+            },
+        };
+        let (mut engine, _) = match open_engine_with::<Scatter>(choice, options) {
             Ok(opened) => opened,
             Err(error) => {
                 ugeom_testkit::skip("a_warm_engine_does_not_allocate", &error.to_string());

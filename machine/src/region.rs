@@ -7,7 +7,7 @@
 
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 mod pages;
 
@@ -25,6 +25,9 @@ pub struct Region {
     base: NonNull<u8>,
     len: u64,
     written: Bitmap,
+    /// How many calls are giving memory back: between the marks and the pages, a granule without
+    /// a mark still holds what was written.
+    giving_back: AtomicUsize,
 }
 
 // SAFETY: the region owns its mappings, which do not belong to a thread.
@@ -48,7 +51,12 @@ impl Region {
         }
         let written = Bitmap::new(len.div_ceil(GRANULE_BYTES))?;
         let base = pages::map(len)?;
-        Ok(Region { base, len, written })
+        Ok(Region {
+            base,
+            len,
+            written,
+            giving_back: AtomicUsize::new(0),
+        })
     }
 
     /// Length in bytes.
@@ -136,7 +144,9 @@ impl Region {
         let mut done = 0;
         while done < len {
             let (extent, written) = self.extent_within(offset + done, len - done);
-            if written {
+            // The mark was looked at before: who sees it cleared sees this counted, or the pages
+            // gone.
+            if written || self.giving_back.load(Ordering::SeqCst) > 0 {
                 self.set(offset + done, extent, 0);
             }
             done += extent;
@@ -259,13 +269,16 @@ impl Region {
 
     /// Clears the marks first: a reader then sees zeroes, before and after the pages have gone.
     fn give_back(&self, from: u64, to: u64) -> io::Result<()> {
+        self.giving_back.fetch_add(1, Ordering::SeqCst);
         self.written.clear(from, to);
         let start = from * GRANULE_BYTES;
         let bytes = (to * GRANULE_BYTES).min(self.len) - start;
         // SAFETY: whole pages of the mapping, which ends with the page of the region's last byte;
         // no reference points into them. For races see `copy_out`.
         let given_back = unsafe { pages::discard(self.at(start), bytes as usize) };
-        given_back.inspect_err(|_| self.set(start, bytes, 0))
+        let outcome = given_back.inspect_err(|_| self.set(start, bytes, 0));
+        self.giving_back.fetch_sub(1, Ordering::SeqCst);
+        outcome
     }
 }
 
@@ -309,7 +322,7 @@ impl Bitmap {
 
     #[inline]
     fn get(&self, bit: u64) -> bool {
-        self.word(bit).load(Ordering::Relaxed) & (1 << (bit % 64)) != 0
+        self.word(bit).load(Ordering::Acquire) & (1 << (bit % 64)) != 0
     }
 
     #[cold]
@@ -333,7 +346,7 @@ impl Bitmap {
             let mask = (u64::MAX >> (64 - (stop - from))) << (from % 64);
             let word = self.word(from);
             if word.load(Ordering::Relaxed) & mask != 0 {
-                word.fetch_and(!mask, Ordering::Relaxed);
+                word.fetch_and(!mask, Ordering::SeqCst);
             }
             from = stop;
         }
@@ -346,7 +359,7 @@ impl Bitmap {
                 from = (from / CHUNK_GRANULES + 1) * CHUNK_GRANULES;
                 continue;
             }
-            let word = self.word(from).load(Ordering::Relaxed);
+            let word = self.word(from).load(Ordering::Acquire);
             let found = (if value { word } else { !word }) >> (from % 64);
             if found != 0 {
                 return to.min(from + u64::from(found.trailing_zeros()));

@@ -143,8 +143,11 @@ mod tests {
     fn missing_programs_are_gathered_by_package() {
         let missing = missing_with(|program| !program.starts_with("qemu"));
         assert_eq!(missing.len(), 1);
-        assert_eq!(missing["qemu-utils"], ["qemu-img", "qemu-io"]);
+        assert_eq!(missing["qemu-utils"], ["qemu-img", "qemu-io", "qemu-nbd"]);
         assert!(missing_with(|_| true).is_empty());
-        assert_eq!(listed(&missing), "qemu-img, qemu-io (package qemu-utils)");
+        assert_eq!(
+            listed(&missing),
+            "qemu-img, qemu-io, qemu-nbd (package qemu-utils)"
+        );
     }
 }

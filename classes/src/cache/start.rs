@@ -282,16 +282,14 @@ fn arrived<I: Index>(
 fn written<I: Index>(cache: &Cache<I>, request: &Request<'_>, number: usize) {
     let store = &cache.store;
     let (first, last) = cache.blocks_of(request);
-    let contested = store
-        .writers
-        .get(number)
-        .is_none_or(|write| write.contested);
-    let keeps = request.command() == Command::Write && request.result().is_ok() && !contested;
-    if keeps {
+    let is_written = request.command() == Command::Write && request.result().is_ok();
+    if is_written && store.writers.keep(number) {
         let offset = request.offset();
         request.each(|at, piece| overwrite(cache, offset + at, piece));
     } else {
-        // What the media holds now is not known here.
+        // What the media holds now is not known here. An older write that is being copied must not
+        // come after this one has ended.
+        store.writers.wait_for_keepers(number);
         store.drop_range(first, last);
     }
     store.writers.leave(number);

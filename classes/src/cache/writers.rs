@@ -15,6 +15,8 @@ pub struct Write {
     pub contested: bool,
     /// It only brings below what the cache holds.
     pub cleans: bool,
+    /// It is done below, and on its way into the buffers.
+    pub keeping: bool,
 }
 
 /// The writes that are under way, by number.
@@ -48,6 +50,7 @@ impl Writers {
             last,
             contested,
             cleans: false,
+            keeping: false,
         };
         self.add(&mut writes, write)
     }
@@ -64,6 +67,7 @@ impl Writers {
             last,
             contested: false,
             cleans,
+            keeping: false,
         };
         Some(self.add(&mut writes, write))
     }
@@ -85,9 +89,35 @@ impl Writers {
         }
     }
 
-    /// How it stands with a write that is under way.
-    pub fn get(&self, number: usize) -> Option<Write> {
-        self.lock().get(number).copied().flatten()
+    /// A write is done below: whether it may go into the buffers. It may not when another one
+    /// touched one of its blocks meanwhile: nobody knows which of them the media holds.
+    pub fn keep(&self, number: usize) -> bool {
+        let mut writes = self.lock();
+        let write = writes.get_mut(number).and_then(Option::as_mut);
+        let Some(write) = write.filter(|write| !write.contested) else {
+            return false;
+        };
+        write.keeping = true;
+        true
+    }
+
+    /// Waits until none of the others that touch a block of this write is on its way into the
+    /// buffers: it began before this one, and what it brings is older. That is the time of a copy,
+    /// which takes no lock that the caller could hold.
+    pub fn wait_for_keepers(&self, number: usize) {
+        while self.has_keeper(number) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn has_keeper(&self, number: usize) -> bool {
+        let writes = self.lock();
+        let Some(own) = writes.get(number).copied().flatten() else {
+            return false;
+        };
+        // It is contested, or it asks for nobody, so that it is none of them itself.
+        let mut keepers = writes.iter().flatten().filter(|other| other.keeping);
+        keepers.any(|other| other.first <= own.last && own.first <= other.last)
     }
 
     /// A write has ended.
@@ -120,5 +150,47 @@ impl Writers {
         let writes = self.lock();
         let mut changes = writes.iter().flatten().filter(|write| !write.cleans);
         changes.any(|write| write.first <= block && block <= write.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn of_two_writes_to_a_block_neither_is_kept() {
+        let writers = Writers::default();
+        let (one, two) = (writers.enter(0, 3), writers.enter(3, 5));
+        assert!(!writers.keep(one) && !writers.keep(two));
+        writers.leave(one);
+        assert!(!writers.keep(two), "they met, whoever ended first");
+        writers.leave(two);
+        let alone = writers.enter(3, 3);
+        assert!(writers.keep(alone));
+    }
+
+    #[test]
+    fn a_write_that_began_later_ends_after_the_copy_of_the_one_before() {
+        let writers = Writers::default();
+        let first = writers.enter(0, 3);
+        assert!(writers.keep(first));
+        let later = writers.enter(2, 2);
+        let elsewhere = writers.enter(4, 4);
+        assert!(
+            !writers.keep(later),
+            "the first one is not done with its buffers"
+        );
+        writers.wait_for_keepers(elsewhere);
+        let copied = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                writers.wait_for_keepers(later);
+                assert!(copied.load(Ordering::SeqCst), "it waited");
+            });
+            std::thread::yield_now();
+            copied.store(true, Ordering::SeqCst);
+            writers.leave(first);
+        });
     }
 }

@@ -120,6 +120,7 @@ fn threads_on_the_same_sectors_see_what_they_may() {
         "md:61s | cache:64k,block=16k,index=splay,write=back,idle=1ms",
         "md:61s | delayed:seed=1,depth=2,delay=20us | cache:16k,block=4k,write=back",
         "md:61s | cache:16k,block=4k",
+        "md:61s",
     ] {
         assert!(shared::agrees(text, 1_500, 5) > 10_000);
     }
@@ -156,6 +157,8 @@ fn long_shared() {
         "md:61s | cache:32k,block=16k,index=splay,write=back,dirty=100%,idle=1ms",
         "md:61s | cache:64k,block=64k,write=back,age=0ms",
         "md:61s | cache:16k,block=4k",
+        "md:61s | cache:16k,block=4k,readahead=off",
+        "md:61s",
     ];
     let rounds = (millions() / (THREADS * texts.len() * 2_000)).max(1);
     for text in texts {
