@@ -116,14 +116,14 @@ fn a_warm_engine_does_not_allocate() {
             offset: 0,
             length: 1024,
         };
-        // Each place of the table has a read in pieces once: a flush has none, and what is cancelled
-        // in time may have none.
+        // Each place of the table has a read in pieces once: a flush has none, and what is
+        // cancelled in time may have none.
         round(&mut *engine, op, &mut memories, Work::Reads);
         for _ in 0..100 {
             round(&mut *engine, op, &mut memories, Work::Everything);
         }
-        // A list may still grow when more ends at once than ever before. An engine that takes memory
-        // for its operations does so each time.
+        // A list may still grow when more ends at once than ever before. An engine that takes
+        // memory for its operations does so each time.
         let steady = (0..5).any(|_| {
             let before = COUNT.get();
             for _ in 0..50 {
