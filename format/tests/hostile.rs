@@ -117,7 +117,8 @@ proptest! {
             (header + 72, &[table % 24, 0, 0, 0, 0, 0, 0, 0, count % 16, 0, 0, 0, 128, 0, 0, 0]),
         ]);
         targets::gpt(&plausible);
-        targets::plan(&[&[2, first, last, table, count], &plausible[1..]].concat());
+        let disk = plausible.get(1..).unwrap_or_default();
+        targets::plan(&[&[2, first, last, table, count], disk].concat());
     }
 
     #[test]
