@@ -7,6 +7,7 @@ pub mod clock;
 pub mod copy;
 pub mod cpu;
 pub mod direct;
+pub mod fuse;
 pub mod interrupt;
 pub mod lock;
 pub mod mailbox;

@@ -1,8 +1,13 @@
 //! The providers of a stack as devices that any program can open, without root and without a kernel
-//! module: over [`nbd`].
+//! module: over [`nbd`], and as files of a mount by [`fuse`].
 //!
 //! A server takes a stack that stands, and whatever stands on top of it: a path, one layer or a
-//! stack of six are the same to it. It knows no class.
+//! stack of six are the same to it. It knows no class. Both kinds of server may stand on one stack;
+//! they share the locks of its [`ranges`].
 #![forbid(unsafe_code)]
 
+mod buffers;
+pub mod fuse;
 pub mod nbd;
+pub mod ranges;
+mod span;

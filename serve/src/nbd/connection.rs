@@ -1,11 +1,12 @@
 //! One client's connection: from bytes to requests, and replies to the socket.
 
+use super::Limits;
 use super::exports::Chosen;
 use super::handshake::Session;
 use super::output::{Body, Output};
-use super::span::Span;
 use super::worker::Worker;
-use super::{Limits, buffers::Buffers};
+use crate::buffers::Buffers;
+use crate::span::Span;
 use rustix::io::Errno;
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};

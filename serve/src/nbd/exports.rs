@@ -1,8 +1,8 @@
 //! What there is to serve: the providers of the stack as they are at the moment of the question.
 
 use super::Settings;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::ranges::Ranges;
+use std::sync::Arc;
 use ugeom_format::wire::nbd::{PAYLOAD_BYTES_MAX, export_flag, option_reply};
 use ugeom_stack::{Delta, Opened, ProviderId, ProviderView, RangeLock, Stack, StackError};
 
@@ -15,8 +15,7 @@ pub(super) struct Exports {
     top: String,
     only_top: bool,
     writable: bool,
-    /// Who may change which bytes of a provider: one lock for all its users.
-    ranges: Mutex<HashMap<ProviderId, Arc<RangeLock>>>,
+    ranges: Ranges,
 }
 
 /// A provider as a client sees it.
@@ -82,7 +81,7 @@ impl Exports {
             top: top.to_owned(),
             only_top: settings.only_top,
             writable: settings.writable,
-            ranges: Mutex::default(),
+            ranges: settings.ranges.clone(),
         }
     }
 
@@ -136,10 +135,7 @@ impl Exports {
             },
             message: error.to_string(),
         })?;
-        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
-        // Locks of providers that nobody uses are let go of.
-        ranges.retain(|_, lock| Arc::strong_count(lock) > 1);
-        let ranges = Arc::clone(ranges.entry(export.id).or_default());
+        let ranges = self.ranges.of(export.id);
         Ok(Chosen {
             export,
             opened,

@@ -30,11 +30,10 @@
 //!
 //! The files: `address` where to listen; `exports` what there is; `handshake` the options, as a
 //! function from bytes to bytes; `control` and `worker` the threads; `connection` one client's
-//! requests; `operation` one request on its way through the stack, `span` its sectors, `reply` its
-//! answer; `output` replies that wait to be sent; `buffers` memory for data.
+//! requests; `operation` one request on its way through the stack, `reply` its
+//! answer; `output` replies that wait to be sent.
 
 mod address;
-mod buffers;
 mod connection;
 mod control;
 mod error;
@@ -43,7 +42,6 @@ mod handshake;
 mod operation;
 mod output;
 mod reply;
-mod span;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -51,6 +49,7 @@ mod worker;
 pub use address::Address;
 pub use error::ServeError;
 
+use crate::ranges::Ranges;
 use control::Control;
 use exports::Exports;
 use std::sync::Arc;
@@ -113,6 +112,8 @@ pub struct Settings {
     pub spin: Duration,
     /// What is granted at most.
     pub limits: Limits,
+    /// Locks that servers of the same stack share.
+    pub ranges: Ranges,
     /// Where lines for the log go.
     pub log: Log,
 }

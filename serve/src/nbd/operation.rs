@@ -14,8 +14,8 @@
 //! part of the same sector (see [`ugeom_stack::RangeLock`]).
 
 use super::reply::statuses;
-use super::span::{PIECE_BYTES, Span, whole_sectors};
 use super::worker::Worker;
+use crate::span::{PIECE_BYTES, Span, whole_sectors};
 use std::ops::Range;
 use ugeom_format::wire::nbd::{Request, Status, command, command_flag, error};
 use ugeom_machine::buffer::Buffer;

@@ -1,7 +1,7 @@
 //! Replies of one connection that wait to be sent, in the order in which they were finished, each
 //! with its data where the stack has put it.
 
-use super::buffers::Buffers;
+use crate::buffers::Buffers;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::collections::VecDeque;

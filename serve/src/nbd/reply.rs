@@ -4,8 +4,8 @@ use super::connection::cost;
 use super::handshake::ALLOCATION_ID;
 use super::operation::{Kind, Task};
 use super::output::{Body, HEAD_BYTES_MAX, Output};
-use super::span::Span;
 use super::worker::Worker;
+use crate::span::Span;
 use ugeom_format::wire::nbd::{
     CHUNK_HEADER_BYTES, ChunkHeader, HOLE_BYTES, Hole, Request, SimpleReply, Status, chunk,
     command, command_flag, encode_block_status, state,

@@ -46,6 +46,7 @@ fn serve(target: &str, change: impl FnOnce(&mut Settings)) -> Running {
         threads: 2,
         spin: Duration::ZERO,
         limits: Limits::default(),
+        ranges: Ranges::default(),
         log: Arc::new(move |line| lines.lock().expect("the log").push(line.to_owned())),
     };
     change(&mut settings);

@@ -8,7 +8,6 @@
 //!   resume: connections that were held back go on when there is room again
 //! ```
 
-use super::buffers::Buffers;
 use super::connection::Connection;
 use super::control::News;
 use super::error::ServeError;
@@ -16,6 +15,7 @@ use super::exports::Chosen;
 use super::handshake::Session;
 use super::operation::Operation;
 use super::{Limits, Log, Settings};
+use crate::buffers::Buffers;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

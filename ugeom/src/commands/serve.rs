@@ -1,4 +1,6 @@
-//! `ugeom serve`: the providers of a target, to any program, over NBD.
+//! `ugeom serve`: the providers of a target, to any program, over NBD and as files.
+
+mod files;
 
 use crate::commands::lab::duration_ns;
 use crate::opening::{self, Open, TargetArgs};
@@ -15,16 +17,19 @@ use std::sync::mpsc;
 use std::time::Duration;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::nbd::{Address, Limits, Server, Settings};
+use ugeom_serve::ranges::Ranges;
 
 const LONG_ABOUT: &str = "\
 Serves every provider of a target over NBD, the network block device protocol: each is an export \
 by its name, and the one on top, or the one that is addressed, is the default. Programs that \
 speak NBD (qemu, nbdcopy, fio, the kernel's nbd-client) then use a partition inside an image, or \
-a stack of layers, like any other disk.
+a stack of layers, like any other disk. With --fuse each provider is a file of a mount, for \
+programs that know files only.
 
-The URI of each address is printed on stdout once clients can connect, and the server runs until \
-SIGTERM or Ctrl-C, which lets it answer what it has read, flush what was written, and end. With \
---run a command is started instead, with the URI in $uri, and the server ends with it.
+The URI of each address, and the directory of --fuse, is printed on stdout once clients can use \
+it, and the server runs until SIGTERM or Ctrl-C, which lets it answer what it has read, flush what \
+was written, and end. With --run a command is started instead, with the URI in $uri and the \
+directory in $mnt, and the server ends with it.
 
 Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
 writing while a partition of it is in use is refused, and what is on a disk is looked at again \
@@ -36,9 +41,10 @@ Examples:
   ugeom serve disk.img --nbd unix:/tmp/u.sock       all partitions, read-only
   ugeom serve disk.img@s1a --run 'nbdcopy $uri a.img'  copy one of them out
   ugeom serve md:1g --nbd tcp:localhost:10809 --rw  a disk in memory, for this machine
+  ugeom serve disk.img --fuse /mnt/geom             all partitions, as files
   ugeom serve 'disk.img | nop:delay=5ms' --run 'qemu-img bench -f raw $uri'   a slow disk";
 
-/// Serve the providers of a target to any program, over NBD
+/// Serve the providers of a target to any program, over NBD and as files
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Serve {
@@ -46,15 +52,18 @@ pub struct Serve {
     target: TargetArgs,
 
     /// Where to listen: unix:PATH or tcp:HOST:PORT (port 0: one that is free); may be repeated
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "run")]
+    #[arg(long, value_name = "ADDRESS", required_unless_present_any = ["run", "fuse"])]
     nbd: Vec<String>,
+
+    #[command(flatten)]
+    files: files::FilesArgs,
 
     /// Let clients write; images are locked
     #[arg(long)]
     rw: bool,
 
-    /// Run a shell command with the URI in $uri, and end with it; without --nbd over a socket of
-    /// its own
+    /// Run a shell command with the URI in $uri and the directory in $mnt, and end with it; without
+    /// --nbd and --fuse over a socket of its own
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
 
@@ -99,6 +108,8 @@ pub struct Serve {
 #[derive(Serialize)]
 struct Served {
     uris: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
     writable: bool,
     exports: Vec<Export>,
 }
@@ -113,6 +124,8 @@ struct Export {
 /// Why the server is to end.
 enum End {
     Signal,
+    /// The mount is gone, and nothing else is served.
+    Unmounted,
     Command(std::io::Result<std::process::ExitStatus>),
 }
 
@@ -124,7 +137,7 @@ impl Serve {
             addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
         }
         // Lives as long as the server: its socket lies in there.
-        let folder = own_folder(addresses.is_empty())?;
+        let folder = own_folder(addresses.is_empty() && !self.files.wanted())?;
         if let Some(folder) = &folder {
             addresses.push(Address::Unix(folder.0.join("nbd")));
         }
@@ -137,9 +150,8 @@ impl Serve {
             self.target.open()?
         };
         let signals = interrupt::end_signals().context("listening for signals")?;
-        let settings = self.settings(addresses, open.addressed);
-        let server = Server::start(&open.target.stack, &open.target.name, &settings)?;
         let (tell, ends) = mpsc::channel();
+        let servers = self.start(&open, addresses, &tell)?;
         let told = tell.clone();
         std::thread::spawn(move || {
             // An end of the pipe would be a signal, too; and nobody listens once all is over.
@@ -147,29 +159,59 @@ impl Serve {
             let _ = told.send(End::Signal);
         });
         let Some(command) = &self.run else {
-            self.announce(&open, server.uris())?;
+            self.announce(&open, &servers)?;
             let _ = ends.recv();
-            server.stop();
+            servers.stop();
             return Ok(());
         };
-        let uri = server.uris().first().map_or("", String::as_str);
-        let child = start(command, uri)?;
+        let child = start(command, &servers)?;
         let ended = wait(child, &tell, &ends);
-        server.stop();
+        servers.stop();
         match ended {
-            End::Signal => Ok(()),
+            End::Signal | End::Unmounted => Ok(()),
             End::Command(status) => judge(command, status),
         }
     }
 
-    fn settings(&self, addresses: Vec<Address>, only_top: bool) -> Settings {
-        let cores = cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1));
+    /// Starts what was asked for.
+    fn start(
+        &self,
+        open: &Open,
+        addresses: Vec<Address>,
+        tell: &mpsc::Sender<End>,
+    ) -> Result<Servers> {
+        let (stack, name) = (&open.target.stack, &open.target.name);
+        let ranges = Ranges::default();
+        let alone = addresses.is_empty();
+        let nbd = if alone {
+            None
+        } else {
+            let settings = self.settings(addresses, open.addressed, ranges.clone());
+            Some(Server::start(stack, name, &settings)?)
+        };
+        let tell = tell.clone();
+        let ended = move || {
+            output::remark("fuse: somebody has taken the mount away");
+            if alone {
+                // Nobody listens once all is over.
+                let _ = tell.send(End::Unmounted);
+            }
+        };
+        let settings = self.files.settings(self.rw, open.addressed, ranges, ended);
+        let files = settings.map(|it| ugeom_serve::fuse::Server::start(stack, name, &it));
+        Ok(Servers {
+            nbd,
+            files: files.transpose()?,
+        })
+    }
+
+    fn settings(&self, addresses: Vec<Address>, only_top: bool, ranges: Ranges) -> Settings {
         let bytes = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
         Settings {
             addresses,
             writable: self.rw,
             only_top,
-            threads: self.threads.map_or(cores, usize::from),
+            threads: self.threads.map_or_else(cores, usize::from),
             spin: Duration::from_nanos(self.spin),
             limits: Limits {
                 connections: self.max_connections.max(1),
@@ -180,12 +222,13 @@ impl Serve {
                 stall: Duration::from_nanos(self.stall_timeout),
                 idle: self.idle_timeout.map(Duration::from_nanos),
             },
+            ranges,
             log: Arc::new(|line| output::remark(&output::printable(line))),
         }
     }
 
     /// Says how clients reach what.
-    fn announce(&self, open: &Open, uris: &[String]) -> Result<()> {
+    fn announce(&self, open: &Open, servers: &Servers) -> Result<()> {
         let tree = open.target.stack.tree();
         let top = &open.target.name;
         let (mut first, mut others) = (Vec::new(), Vec::new());
@@ -202,7 +245,8 @@ impl Serve {
             first.append(&mut others);
         }
         let served = Served {
-            uris: uris.to_vec(),
+            uris: servers.uris().to_vec(),
+            directory: servers.directory(),
             writable: self.rw,
             exports: first,
         };
@@ -213,9 +257,43 @@ impl Serve {
         let names: Vec<String> = names.collect();
         let how = if self.rw { "read-write" } else { "read-only" };
         output::remark(&format!("serving {} {how}", names.join(", ")));
-        let lines: String = uris.iter().map(|uri| format!("{uri}\n")).collect();
+        let directory = served.directory.map(|it| output::printable(&it));
+        let lines = served.uris.into_iter().chain(directory);
+        let lines: String = lines.map(|line| format!("{line}\n")).collect();
         output::print(&lines)
     }
+}
+
+/// The servers that run.
+struct Servers {
+    nbd: Option<Server>,
+    files: Option<ugeom_serve::fuse::Server>,
+}
+
+impl Servers {
+    fn uris(&self) -> &[String] {
+        self.nbd.as_ref().map_or(&[], Server::uris)
+    }
+
+    /// The directory that is mounted on.
+    fn directory(&self) -> Option<String> {
+        let files = self.files.as_ref()?;
+        Some(files.directory().display().to_string())
+    }
+
+    fn stop(self) {
+        if let Some(files) = self.files {
+            files.stop();
+        }
+        if let Some(nbd) = self.nbd {
+            nbd.stop();
+        }
+    }
+}
+
+/// The cores that this process may use.
+fn cores() -> usize {
+    cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1))
 }
 
 /// A folder that goes when it is dropped.
@@ -241,10 +319,11 @@ fn own_folder(wanted: bool) -> Result<Option<Folder>> {
     Ok(Some(Folder(path)))
 }
 
-fn start(command: &str, uri: &str) -> Result<Child> {
+fn start(command: &str, servers: &Servers) -> Result<Child> {
     let child = Command::new("/bin/sh")
         .args(["-c", command])
-        .env("uri", uri)
+        .env("uri", servers.uris().first().map_or("", String::as_str))
+        .env("mnt", servers.directory().unwrap_or_default())
         .spawn();
     child.with_context(|| format!("starting `{command}`"))
 }
@@ -258,7 +337,7 @@ fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) 
         let _ = tell.send(End::Command(child.wait()));
     });
     let end = ends.recv().unwrap_or(End::Signal);
-    if matches!(end, End::Signal) {
+    if !matches!(end, End::Command(_)) {
         // It may have ended by itself meanwhile.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }

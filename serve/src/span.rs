@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 /// The longest piece of a request, bytes, or one sector if that is more.
-pub(super) const PIECE_BYTES: u64 = 1 << 20;
+pub(crate) const PIECE_BYTES: u64 = 1 << 20;
 
 /// A range of bytes, and the whole sectors that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// Where the range begins, bytes.
     pub offset: u64,
     /// Its length, bytes.
@@ -59,7 +59,7 @@ impl Span {
 }
 
 /// The whole sectors inside a range, if there are any.
-pub(super) fn whole_sectors(range: &Range<u64>, sector: u64) -> Option<Range<u64>> {
+pub(crate) fn whole_sectors(range: &Range<u64>, sector: u64) -> Option<Range<u64>> {
     let inner = range.start.next_multiple_of(sector)..range.end - range.end % sector;
     (!inner.is_empty()).then_some(inner)
 }

@@ -10,7 +10,7 @@ const SIZES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 3 <<
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// A thread's buffers that nobody uses.
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     free: [Vec<Buffer>; SIZES.len()],
     kept_bytes: usize,
 }

@@ -1,0 +1,261 @@
+//! The desk: threads for what a worker must not wait for.
+//!
+//! One of them opens and closes providers, which may make classes taste, with I/O; it also answers
+//! what is asked about files while something is being closed, so that whoever has closed a disk
+//! and then looks for its partitions sees them. The others do what takes several steps and is
+//! rare: writes to parts of sectors, or to a range that somebody else has claimed; holes and
+//! zeroes; looking for data. They have channels of their own, and wait as long as it takes.
+
+use super::Shared;
+use super::error::FuseError;
+use super::handles::{Handle, Tables};
+use super::link::{Answer, Ticket};
+use rustix::io::Errno;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use ugeom_format::wire::fuse::{
+    Fallocate, Lseek, OpenReply, SetAttributes, Transfer, open_flag, written_reply,
+};
+use ugeom_machine::buffer::Buffer;
+use ugeom_stack::{Channel, Delta, Unaligned};
+
+/// Threads for what takes several steps.
+const HELPERS: usize = 4;
+
+/// What a file is opened with: past the page cache, with writes side by side, and without a
+/// message at each close of a descriptor.
+const OPENED: u32 = open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES | open_flag::NOFLUSH;
+
+/// What the opening thread is asked.
+pub(super) enum Errand {
+    Open { node: u64, flags: u32 },
+    Release(u64),
+    LookUp(Vec<u8>),
+    Attributes(u64),
+    SetAttributes(u64, SetAttributes),
+    List(u64, Transfer),
+    FileSystem,
+}
+
+/// What a helper is asked.
+pub(super) enum Chore {
+    /// Writes the first bytes of the buffer.
+    Write {
+        offset: u64,
+        length: usize,
+        buffer: Buffer,
+    },
+    Fallocate(Fallocate),
+    Lseek(Lseek),
+}
+
+/// Something to do, and where the answer goes.
+struct Job<T> {
+    what: T,
+    ticket: Ticket,
+    to: Arc<dyn Answer>,
+}
+
+type ChoreJob = Job<(Arc<Handle>, Chore)>;
+
+/// How work gets to the desk.
+#[derive(Clone)]
+pub(super) struct Desk {
+    errands: Sender<Job<Errand>>,
+    chores: Sender<ChoreJob>,
+}
+
+impl Desk {
+    pub fn ask(&self, what: Errand, ticket: Ticket, to: &Arc<dyn Answer>) {
+        let to = Arc::clone(to);
+        if let Err(lost) = self.errands.send(Job { what, ticket, to }) {
+            // The thread is gone, by a panic: a defect, which has been reported as such.
+            lost.0.to.answer(lost.0.ticket, None, Err(Errno::IO));
+        }
+    }
+
+    pub fn help(&self, handle: &Arc<Handle>, chore: Chore, ticket: Ticket, to: &Arc<dyn Answer>) {
+        let (what, to) = ((Arc::clone(handle), chore), Arc::clone(to));
+        if let Err(lost) = self.chores.send(Job { what, ticket, to }) {
+            let Job { what, ticket, to } = lost.0;
+            to.answer(ticket, memory_of(what.1), Err(Errno::IO));
+        }
+    }
+}
+
+/// The memory that comes with a chore, which goes back with the answer.
+fn memory_of(chore: Chore) -> Option<Buffer> {
+    match chore {
+        Chore::Write { buffer, .. } => Some(buffer),
+        Chore::Fallocate(_) | Chore::Lseek(_) => None,
+    }
+}
+
+/// Starts the desk's threads. They end when the last [`Desk`] is gone; the opener then closes what
+/// is still open.
+pub(super) fn start(
+    shared: &Arc<Shared>,
+    tables: Tables,
+) -> Result<(Desk, Vec<JoinHandle<()>>), FuseError> {
+    let (errands, errand_list) = channel();
+    let (chores, chore_list) = channel();
+    let chore_list = Arc::new(Mutex::new(chore_list));
+    let starting = |source| FuseError::system("starting a thread", source);
+    let mut threads = Vec::new();
+    let opener = Opener {
+        channel: new_channel(shared)?,
+        shared: Arc::clone(shared),
+        tables,
+    };
+    let thread = std::thread::Builder::new().name("ugeom-fuse-desk".to_owned());
+    threads.push(
+        thread
+            .spawn(move || opener.run(&errand_list))
+            .map_err(starting)?,
+    );
+    for number in 0..HELPERS {
+        let helper = Helper {
+            channel: new_channel(shared)?,
+        };
+        let list = Arc::clone(&chore_list);
+        let thread = std::thread::Builder::new().name(format!("ugeom-fuse-help{number}"));
+        threads.push(thread.spawn(move || helper.run(&list)).map_err(starting)?);
+    }
+    Ok((Desk { errands, chores }, threads))
+}
+
+fn new_channel(shared: &Shared) -> Result<Channel, FuseError> {
+    let channel = shared.files.stack.channel(1);
+    let other = |error: ugeom_stack::StackError| std::io::Error::other(error.to_string());
+    channel.map_err(|error| FuseError::system("making a channel", other(error)))
+}
+
+struct Opener {
+    shared: Arc<Shared>,
+    tables: Tables,
+    channel: Channel,
+}
+
+impl Opener {
+    fn run(mut self, errands: &Receiver<Job<Errand>>) {
+        while let Ok(Job { what, ticket, to }) = errands.recv() {
+            let files = &self.shared.files;
+            let answer = match what {
+                Errand::Open { node, flags } => self.open(node, flags),
+                Errand::Release(number) => {
+                    if let Some(handle) = self.tables.remove(number) {
+                        self.close(handle);
+                    }
+                    self.shared.closing.fetch_sub(1, Ordering::AcqRel);
+                    Ok(Vec::new())
+                }
+                Errand::LookUp(name) => files.look_up(&name),
+                Errand::Attributes(node) => files.attributes(node),
+                Errand::SetAttributes(node, set) => files.set_attributes(node, &set),
+                Errand::List(node, from) => files.list(node, &from),
+                Errand::FileSystem => Ok(files.file_system()),
+            };
+            to.answer(ticket, None, answer);
+        }
+        for handle in self.tables.remove_all() {
+            self.close(handle);
+        }
+    }
+
+    fn open(&mut self, node: u64, flags: u32) -> Result<Vec<u8>, Errno> {
+        let files = &self.shared.files;
+        let view = files.provider(node)?;
+        let writes = flags & ACCESS_MODE != 0;
+        if writes && !files.writable {
+            return Err(Errno::ROFS);
+        }
+        // Who writes a part of a sector has to read the rest.
+        let delta = if writes {
+            Delta::READ_WRITE
+        } else {
+            Delta::READ
+        };
+        let opened = files.stack.open(view.id, delta).map_err(|error| {
+            self.shared
+                .say(&format!("{} cannot be opened: {error}", view.name));
+            error.errno()
+        })?;
+        let handle = Arc::new(Handle {
+            opened,
+            size_bytes: super::files::size_of(&view),
+            sector_bytes: u64::from(view.sectorsize_bytes.max(1)),
+            writable: writes,
+            ranges: files.ranges.of(view.id),
+            dirty: false.into(),
+            name: view.name,
+        });
+        let handle = self.tables.add(&handle);
+        let reply = OpenReply {
+            handle,
+            flags: OPENED,
+        };
+        Ok(reply.encode())
+    }
+
+    /// Makes durable what was written through a handle, and closes the provider.
+    fn close(&mut self, handle: Arc<Handle>) {
+        if handle.dirty.swap(false, Ordering::AcqRel)
+            && let Err(error) = self.channel.flush(&handle.opened)
+        {
+            self.shared.say(&format!("{}: {error}", handle.name));
+        }
+        let name = handle.name.clone();
+        if let Some(handle) = Arc::into_inner(handle)
+            && let Err(error) = handle.opened.close()
+        {
+            self.shared.say(&format!("closing {name}: {error}"));
+        }
+    }
+}
+
+/// The part of open(2)'s flags that says whether one reads or writes; 0 is reading.
+const ACCESS_MODE: u32 = 3;
+
+struct Helper {
+    channel: Channel,
+}
+
+impl Helper {
+    fn run(mut self, chores: &Mutex<Receiver<ChoreJob>>) {
+        loop {
+            let next = chores.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(Job { what, ticket, to }) = next else {
+                return;
+            };
+            let (handle, mut chore) = what;
+            let answer = self.work(&handle, &mut chore);
+            drop(handle);
+            to.answer(ticket, memory_of(chore), answer);
+        }
+    }
+
+    fn work(&mut self, handle: &Handle, chore: &mut Chore) -> Result<Vec<u8>, Errno> {
+        let mut unaligned =
+            Unaligned::new(&handle.opened, &handle.ranges).map_err(|_| Errno::NXIO)?;
+        match chore {
+            Chore::Write {
+                offset,
+                length,
+                buffer,
+            } => {
+                let bytes = &buffer[..*length];
+                let channel = &mut self.channel;
+                let written = unaligned.write(channel, &handle.opened, *offset, bytes);
+                let written = written.map_err(|error| error.errno)?;
+                Ok(written_reply(written as u32).to_vec())
+            }
+            Chore::Fallocate(what) => {
+                super::holes::fallocate(&mut self.channel, &mut unaligned, handle, what)?;
+                Ok(Vec::new())
+            }
+            Chore::Lseek(what) => super::holes::seek(&mut self.channel, handle, what),
+        }
+    }
+}

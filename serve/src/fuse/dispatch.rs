@@ -1,0 +1,366 @@
+//! The dispatcher: what is done with each request. Both transports have the same one, a thread
+//! each.
+//!
+//! ```text
+//!   READ, WRITE, FSYNC        a bio on the thread's own channel; the answer when it is home
+//!   WRITE to parts of sectors,
+//!   FALLOCATE, LSEEK          the desk's helpers
+//!   OPEN, RELEASE             the desk's opener
+//!   all else                  at once; by the opener while it is closing something
+//! ```
+
+use super::Shared;
+use super::desk::{Chore, Desk, Errand};
+use super::handles::{Handle, Mine, Table, look};
+use super::link::{Answer, Link, Reply, Ticket};
+use crate::span::Span;
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use ugeom_format::wire::fuse::{OpenReply, Request, Transfer, written_reply};
+use ugeom_machine::buffer::Buffer;
+use ugeom_stack::{Channel, Claim, Command, Finished, Share};
+
+/// Requests that a thread has in the stack at a time.
+pub(super) const DEPTH: usize = 64;
+
+/// The longest READ and WRITE, bytes.
+pub(super) const TRANSFER_BYTES_MAX: u32 = 1 << 20;
+
+/// Lines about failed requests that a server says at most; the rest are counted by the kernel's
+/// clients anyhow.
+const COMPLAINTS_MAX: usize = 100;
+
+/// A request that is in the stack.
+struct Operation {
+    ticket: Ticket,
+    /// The part of the sectors that was asked for, bytes.
+    skip: usize,
+    length: usize,
+    claim: Option<Claim>,
+}
+
+/// A thread's dispatcher.
+pub(super) struct Dispatcher {
+    pub shared: Arc<Shared>,
+    pub channel: Channel,
+    table: Mine,
+    desk: Desk,
+    /// The way by which the desk answers.
+    to: Arc<dyn Answer>,
+    operations: Vec<Operation>,
+    unused: Vec<u32>,
+}
+
+impl Dispatcher {
+    pub fn new(
+        shared: &Arc<Shared>,
+        channel: Channel,
+        table: Mine,
+        desk: &Desk,
+        to: Arc<dyn Answer>,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            channel,
+            table,
+            desk: desk.clone(),
+            to,
+            operations: Vec::new(),
+            unused: Vec::new(),
+        }
+    }
+
+    /// True while another request may be taken.
+    pub fn has_room(&self) -> bool {
+        self.channel.in_flight() < DEPTH
+    }
+
+    /// Does what is asked. `data` is memory that holds the data of a WRITE; what is not needed of
+    /// it goes back with the answer. False when the mount is over.
+    #[inline]
+    pub fn take(
+        &mut self,
+        link: &mut impl Link,
+        ticket: Ticket,
+        node: u64,
+        request: Request<'_>,
+        data: Option<Buffer>,
+    ) {
+        match request {
+            Request::Read(transfer) => self.read(link, ticket, &transfer),
+            Request::Write(transfer) => match data {
+                Some(data) => self.write(link, ticket, &transfer, data),
+                None => link.answer(ticket, None, Err(Errno::IO)),
+            },
+            Request::Sync(handle) => self.sync(link, ticket, handle),
+            Request::Fallocate(what) => {
+                self.help(link, ticket, what.handle, true, Chore::Fallocate(what));
+            }
+            Request::Lseek(what) => {
+                self.help(link, ticket, what.handle, false, Chore::Lseek(what));
+            }
+            Request::Open(flags) => self.ask(ticket, Errand::Open { node, flags }),
+            Request::Release(handle) => {
+                // From now on questions about files wait until it is closed.
+                self.shared.closing.fetch_add(1, Ordering::AcqRel);
+                self.ask(ticket, Errand::Release(handle));
+            }
+            other => self.look(link, ticket, node, other),
+        }
+    }
+
+    fn ask(&self, ticket: Ticket, errand: Errand) {
+        self.desk.ask(errand, ticket, &self.to);
+    }
+
+    /// Questions about files, and what needs no answer or has always the same.
+    fn look(&mut self, link: &mut impl Link, ticket: Ticket, node: u64, request: Request<'_>) {
+        let later = self.shared.closing.load(Ordering::Acquire) > 0;
+        let files = &self.shared.files;
+        let answer = match request {
+            Request::Lookup(name) if later => {
+                return self.ask(ticket, Errand::LookUp(name.to_vec()));
+            }
+            Request::GetAttributes if later => return self.ask(ticket, Errand::Attributes(node)),
+            Request::SetAttributes(set) if later => {
+                return self.ask(ticket, Errand::SetAttributes(node, set));
+            }
+            Request::ReadDirectory(from) if later => {
+                return self.ask(ticket, Errand::List(node, from));
+            }
+            Request::FileSystem if later => return self.ask(ticket, Errand::FileSystem),
+            Request::Lookup(name) => files.look_up(name),
+            Request::GetAttributes => files.attributes(node),
+            Request::SetAttributes(set) => files.set_attributes(node, &set),
+            Request::ReadDirectory(from) => files.list(node, &from),
+            Request::FileSystem => Ok(files.file_system()),
+            Request::OpenDirectory => Ok(OpenReply {
+                handle: 0,
+                flags: 0,
+            }
+            .encode()),
+            Request::ReleaseDirectory | Request::Flush(_) | Request::Destroy => Ok(Vec::new()),
+            Request::Interrupt(_) | Request::Silent => return,
+            Request::Change => Err(Errno::PERM),
+            _ => Err(Errno::NOSYS),
+        };
+        link.answer(
+            ticket,
+            None,
+            answer.as_deref().map(Reply::Bytes).map_err(|e| *e),
+        );
+    }
+
+    fn read(&mut self, link: &mut impl Link, ticket: Ticket, transfer: &Transfer) {
+        let table = look(&self.table);
+        let handle = match known(&table, transfer, false) {
+            Ok(handle) => handle,
+            Err(errno) => return link.answer(ticket, None, Err(errno)),
+        };
+        let range = inside(handle, transfer);
+        if range.is_empty() {
+            return link.answer(ticket, None, Ok(Reply::Bytes(&[])));
+        }
+        let span = Span::new(&range, handle.sector_bytes);
+        let memory = link.memory(ticket, span.sectors);
+        let Some(draft) = self.channel.bio() else {
+            return link.answer(ticket, Some(memory), Err(Errno::NOMEM));
+        };
+        let operation = Operation {
+            ticket,
+            skip: span.skip,
+            length: span.length,
+            claim: None,
+        };
+        let number = keep(&mut self.operations, &mut self.unused, operation);
+        let draft = draft.read(span.start(), memory).length(span.sectors as u64);
+        self.channel.submit(&handle.opened, draft.cookie(number));
+    }
+
+    fn write(&mut self, link: &mut impl Link, ticket: Ticket, transfer: &Transfer, data: Buffer) {
+        let table = look(&self.table);
+        let handle = match known(&table, transfer, true) {
+            Ok(handle) => handle,
+            Err(errno) => return link.answer(ticket, Some(data), Err(errno)),
+        };
+        let range = inside(handle, transfer);
+        if range.is_empty() {
+            let reply = if transfer.length_bytes == 0 {
+                Ok(Reply::Bytes(&[0; 8]))
+            } else {
+                Err(Errno::NOSPC)
+            };
+            return link.answer(ticket, Some(data), reply);
+        }
+        handle.dirty.store(true, Ordering::Release);
+        let span = Span::new(&range, handle.sector_bytes);
+        let claim = span
+            .is_whole()
+            .then(|| handle.ranges.claim(range.clone(), Share::Shared))
+            .filter(Claim::is_granted);
+        let Some(claim) = claim else {
+            let chore = Chore::Write {
+                offset: range.start,
+                length: span.length,
+                buffer: data,
+            };
+            return self.desk.help(handle, chore, ticket, &self.to);
+        };
+        let Some(draft) = self.channel.bio() else {
+            return link.answer(ticket, Some(data), Err(Errno::NOMEM));
+        };
+        let operation = Operation {
+            ticket,
+            skip: 0,
+            length: span.length,
+            claim: Some(claim),
+        };
+        let number = keep(&mut self.operations, &mut self.unused, operation);
+        let draft = draft.write(range.start, data).length(span.length as u64);
+        self.channel.submit(&handle.opened, draft.cookie(number));
+    }
+
+    fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64) {
+        let table = look(&self.table);
+        let Some(handle) = table.get(number) else {
+            return link.answer(ticket, None, Err(Errno::BADF));
+        };
+        if !handle.writable {
+            return link.answer(ticket, None, Ok(Reply::Bytes(&[])));
+        }
+        let Some(draft) = self.channel.bio() else {
+            return link.answer(ticket, None, Err(Errno::NOMEM));
+        };
+        handle.dirty.store(false, Ordering::Release);
+        let operation = Operation {
+            ticket,
+            skip: 0,
+            length: 0,
+            claim: None,
+        };
+        let number = keep(&mut self.operations, &mut self.unused, operation);
+        self.channel
+            .submit(&handle.opened, draft.flush().cookie(number));
+    }
+
+    fn help(
+        &mut self,
+        link: &mut impl Link,
+        ticket: Ticket,
+        number: u64,
+        writes: bool,
+        chore: Chore,
+    ) {
+        let table = look(&self.table);
+        match table.get(number) {
+            None => link.answer(ticket, None, Err(Errno::BADF)),
+            Some(handle) if writes && !handle.writable => {
+                link.answer(ticket, None, Err(Errno::BADF));
+            }
+            Some(handle) => {
+                if writes {
+                    handle.dirty.store(true, Ordering::Release);
+                }
+                self.desk.help(handle, chore, ticket, &self.to);
+            }
+        }
+    }
+
+    /// Answers what the stack has finished.
+    #[inline]
+    pub fn collect(&mut self, link: &mut impl Link) {
+        loop {
+            while let Some(finished) = self.channel.finished() {
+                self.completed(link, finished);
+            }
+            if self.channel.in_flight() == 0 || self.channel.poll() == 0 {
+                return;
+            }
+        }
+    }
+
+    fn completed(&mut self, link: &mut impl Link, mut finished: Finished) {
+        let number = finished.cookie() as u32;
+        let operation = &mut self.operations[number as usize];
+        operation.claim = None;
+        let (ticket, skip, length) = (operation.ticket, operation.skip, operation.length);
+        self.unused.push(number);
+        let reply = match finished.result() {
+            Ok(bytes) if finished.command() == Command::Read => {
+                let there = (bytes as usize).saturating_sub(skip).min(length);
+                Ok(Reply::Data {
+                    skip,
+                    length: there,
+                })
+            }
+            Ok(_) if finished.command() == Command::Flush => Ok(Reply::Bytes(&[])),
+            Ok(bytes) => Err(bytes),
+            Err(errno) => {
+                self.complain(&finished);
+                let memory = finished.take_buffer();
+                self.channel.recycle(finished);
+                return link.answer(ticket, memory, Err(errno));
+            }
+        };
+        let memory = finished.take_buffer();
+        self.channel.recycle(finished);
+        match reply {
+            Ok(reply) => link.answer(ticket, memory, Ok(reply)),
+            Err(written) => {
+                let reply = written_reply(written as u32);
+                link.answer(ticket, memory, Ok(Reply::Bytes(&reply)));
+            }
+        }
+    }
+
+    #[cold]
+    fn complain(&self, finished: &Finished) {
+        if self.shared.complaints.fetch_add(1, Ordering::Relaxed) < COMPLAINTS_MAX
+            && let Some(error) = self.channel.explain(finished)
+        {
+            self.shared.say(&error.to_string());
+        }
+    }
+}
+
+/// The handle of a request, if it is open for that.
+#[inline]
+fn known<'a>(
+    table: &'a Table,
+    transfer: &Transfer,
+    writes: bool,
+) -> Result<&'a Arc<Handle>, Errno> {
+    let handle = table.get(transfer.handle).ok_or(Errno::BADF)?;
+    if transfer.length_bytes > TRANSFER_BYTES_MAX {
+        return Err(Errno::INVAL);
+    }
+    if writes && !handle.writable {
+        return Err(Errno::BADF);
+    }
+    Ok(handle)
+}
+
+/// The part of a request that lies inside the file.
+#[inline]
+fn inside(handle: &Handle, transfer: &Transfer) -> std::ops::Range<u64> {
+    let start = transfer.offset.min(handle.size_bytes);
+    let end = transfer.offset.saturating_add(transfer.length_bytes.into());
+    start..end.min(handle.size_bytes)
+}
+
+/// Keeps an operation until its bio is home; the number goes with the bio.
+#[inline]
+fn keep(operations: &mut Vec<Operation>, unused: &mut Vec<u32>, operation: Operation) -> u64 {
+    let number = match unused.pop() {
+        Some(number) => {
+            operations[number as usize] = operation;
+            number
+        }
+        None => {
+            operations.push(operation);
+            (operations.len() - 1) as u32
+        }
+    };
+    u64::from(number)
+}

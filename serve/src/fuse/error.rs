@@ -1,0 +1,47 @@
+//! Why files cannot be served.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why files cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FuseError {
+    /// A directory that cannot be mounted on.
+    #[error("{}: {problem}", directory.display())]
+    Place {
+        /// The directory.
+        directory: PathBuf,
+        /// What is wrong with it, in plain words.
+        problem: String,
+    },
+    /// The mount failed.
+    #[error("mounting {}: {problem}", directory.display())]
+    Mount {
+        /// The directory.
+        directory: PathBuf,
+        /// Why, in plain words.
+        problem: String,
+        /// What the system said, if it was asked.
+        #[source]
+        source: Option<io::Error>,
+    },
+    /// A transport that was asked for by name cannot be had.
+    #[error("FUSE over io_uring cannot be had: {0}")]
+    Transport(String),
+    /// The system refused something that every server needs.
+    #[error("{what}: {source}")]
+    System {
+        /// What was wanted.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl FuseError {
+    pub(crate) fn system(what: &'static str, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
+        Self::System { what, source }
+    }
+}

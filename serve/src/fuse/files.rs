@@ -1,0 +1,260 @@
+//! The directory: a file for each provider, and what is known of it. All of it is asked of the
+//! stack at the moment of the question, since providers come and go.
+
+use super::Settings;
+use crate::ranges::Ranges;
+use rustix::io::Errno;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use ugeom_format::wire::fuse::{
+    Attributes, Entry, FileKind, FileSystem, NAME_BYTES_MAX, Names, ROOT, SetAttributes, Transfer,
+    attributes_reply, set_flag,
+};
+use ugeom_stack::{ProviderView, Stack, Tree};
+
+/// What is best read and written at a time, bytes.
+const BLOCK_BYTES: u32 = 4096;
+
+/// The files of a mount.
+pub(super) struct Files {
+    pub stack: Stack,
+    pub writable: bool,
+    pub ranges: Ranges,
+    top: String,
+    only_top: bool,
+    nodes: Mutex<Nodes>,
+    uid: u32,
+    gid: u32,
+    /// When the server was started: the times of all files.
+    time: (u64, u32),
+}
+
+/// The numbers of providers, by their names. A number is used once, and stays a name's even while
+/// there is no provider of that name.
+#[derive(Default)]
+struct Nodes {
+    by_name: HashMap<String, u64>,
+    names: Vec<String>,
+}
+
+impl Nodes {
+    /// The number of a name.
+    fn of(&mut self, name: &str) -> u64 {
+        if let Some(&node) = self.by_name.get(name) {
+            return node;
+        }
+        self.names.push(name.to_owned());
+        let node = ROOT + self.names.len() as u64;
+        self.by_name.insert(name.to_owned(), node);
+        node
+    }
+
+    fn name(&self, node: u64) -> Option<&str> {
+        let index = usize::try_from(node.checked_sub(ROOT + 1)?).ok()?;
+        self.names.get(index).map(String::as_str)
+    }
+}
+
+/// The size of a provider as a file: whole sectors.
+pub(super) fn size_of(view: &ProviderView) -> u64 {
+    let sector = u64::from(view.sectorsize_bytes.max(1));
+    view.mediasize_bytes - view.mediasize_bytes % sector
+}
+
+/// The name of a provider's file, as sysfs writes names that hold a slash; `None` for a name that
+/// no file can have.
+pub(super) fn file_name(provider: &str) -> Option<Cow<'_, str>> {
+    let fits = !provider.is_empty()
+        && provider.len() <= NAME_BYTES_MAX
+        && !provider.contains('\0')
+        && provider != "."
+        && provider != "..";
+    fits.then(|| {
+        if provider.contains('/') {
+            Cow::Owned(provider.replace('/', "!"))
+        } else {
+            Cow::Borrowed(provider)
+        }
+    })
+}
+
+impl Files {
+    pub fn new(stack: &Stack, top: &str, settings: &Settings) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default();
+        Self {
+            stack: stack.clone(),
+            writable: settings.writable,
+            ranges: settings.ranges.clone(),
+            top: top.to_owned(),
+            only_top: settings.only_top,
+            nodes: Mutex::default(),
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            time: (now.as_secs(), now.subsec_nanos()),
+        }
+    }
+
+    fn shown<'a>(&'a self, tree: &'a Tree) -> impl Iterator<Item = &'a ProviderView> {
+        tree.providers().filter(|view| {
+            view.error.is_none()
+                && (!self.only_top || view.name == self.top)
+                && file_name(&view.name).is_some()
+        })
+    }
+
+    fn node_of(&self, name: &str) -> u64 {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.of(name)
+    }
+
+    /// The provider of a node, as it is now.
+    pub fn provider(&self, node: u64) -> Result<ProviderView, Errno> {
+        let name = {
+            let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+            nodes.name(node).ok_or(Errno::STALE)?.to_owned()
+        };
+        let tree = self.stack.tree();
+        let mut shown = self.shown(&tree);
+        shown
+            .find(|view| view.name == name)
+            .cloned()
+            .ok_or(Errno::STALE)
+    }
+
+    fn of_root(&self) -> Attributes {
+        Attributes {
+            node: ROOT,
+            kind: FileKind::Directory,
+            permissions: 0o555,
+            size_bytes: 0,
+            time: self.time,
+            uid: self.uid,
+            gid: self.gid,
+            block_bytes: BLOCK_BYTES,
+        }
+    }
+
+    fn of_provider(&self, view: &ProviderView) -> Attributes {
+        Attributes {
+            node: self.node_of(&view.name),
+            kind: FileKind::File,
+            permissions: if self.writable { 0o600 } else { 0o400 },
+            size_bytes: size_of(view),
+            block_bytes: BLOCK_BYTES.max(view.sectorsize_bytes),
+            ..self.of_root()
+        }
+    }
+
+    /// LOOKUP.
+    pub fn look_up(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
+        let tree = self.stack.tree();
+        let mut shown = self.shown(&tree);
+        let found =
+            shown.find(|view| file_name(&view.name).is_some_and(|file| file.as_bytes() == name));
+        let view = found.ok_or(Errno::NOENT)?;
+        Ok(Entry(self.of_provider(view)).encode())
+    }
+
+    /// GETATTR.
+    pub fn attributes(&self, node: u64) -> Result<Vec<u8>, Errno> {
+        let attributes = if node == ROOT {
+            self.of_root()
+        } else {
+            self.of_provider(&self.provider(node)?)
+        };
+        Ok(attributes_reply(&attributes))
+    }
+
+    /// SETATTR. A provider's size is what it is: to shorten it to nothing, as open(2) does with
+    /// O_TRUNC, is taken and does nothing, as with a device; so is the size that it has.
+    pub fn set_attributes(&self, node: u64, set: &SetAttributes) -> Result<Vec<u8>, Errno> {
+        if set.which & (set_flag::MODE | set_flag::UID | set_flag::GID) != 0 || node == ROOT {
+            return Err(Errno::PERM);
+        }
+        let size = size_of(&self.provider(node)?);
+        if set.which & set_flag::SIZE != 0 && set.size_bytes != 0 && set.size_bytes != size {
+            return Err(Errno::INVAL);
+        }
+        self.attributes(node)
+    }
+
+    /// READDIR: in the order of the nodes, so that a listing that goes on after a change neither
+    /// repeats nor skips what stayed.
+    pub fn list(&self, node: u64, from: &Transfer) -> Result<Vec<u8>, Errno> {
+        if node != ROOT {
+            return Err(Errno::NOTDIR);
+        }
+        let mut names = Names::new(from.length_bytes);
+        let dots: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];
+        for (next, name) in dots {
+            if from.offset < next && !names.push(ROOT, next, FileKind::Directory, name) {
+                return Ok(names.encode());
+            }
+        }
+        let tree = self.stack.tree();
+        let mut files: Vec<(u64, Cow<'_, str>)> = self
+            .shown(&tree)
+            .filter_map(|view| Some((self.node_of(&view.name), file_name(&view.name)?)))
+            .collect();
+        files.sort_unstable();
+        for (node, name) in files {
+            // The first file's node is one behind the root's.
+            let next = node + 1;
+            if from.offset < next && !names.push(node, next, FileKind::File, name.as_bytes()) {
+                break;
+            }
+        }
+        Ok(names.encode())
+    }
+
+    /// STATFS: the size of the largest provider, all of it in use.
+    pub fn file_system(&self) -> Vec<u8> {
+        let tree = self.stack.tree();
+        let largest_bytes = self.shown(&tree).map(size_of).max().unwrap_or(0);
+        let reply = FileSystem {
+            blocks: largest_bytes / u64::from(BLOCK_BYTES),
+            block_bytes: BLOCK_BYTES,
+            files: self.shown(&tree).count() as u64,
+        };
+        reply.encode()
+    }
+
+    /// The names of all files, the one on top first.
+    pub fn names(&self) -> Vec<String> {
+        let tree = self.stack.tree();
+        let named = |view: &ProviderView| file_name(&view.name).map(Cow::into_owned);
+        let (top, others): (Vec<_>, Vec<_>) =
+            self.shown(&tree).partition(|view| view.name == self.top);
+        top.into_iter().chain(others).filter_map(named).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_stay_with_their_names() {
+        let mut nodes = Nodes::default();
+        assert_eq!((nodes.of("md0"), nodes.of("md0s1")), (2, 3));
+        assert_eq!(nodes.of("md0"), 2);
+        assert_eq!(nodes.name(3), Some("md0s1"));
+        assert_eq!(
+            (nodes.name(1), nodes.name(4), nodes.name(0)),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn names_that_no_file_can_have_are_no_files() {
+        assert_eq!(file_name("a/b").as_deref(), Some("a!b"));
+        assert_eq!(file_name("disk.imgs1a").as_deref(), Some("disk.imgs1a"));
+        for bad in ["", ".", "..", "a\0b"] {
+            assert!(file_name(bad).is_none());
+        }
+        assert!(file_name(&"x".repeat(256)).is_none());
+    }
+}

@@ -1,0 +1,41 @@
+//! What the dispatcher needs of a transport: memory for the data of a request, and a way to answer.
+
+use rustix::io::Errno;
+use ugeom_machine::buffer::Buffer;
+
+/// Which request is answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ticket {
+    /// The kernel's word.
+    pub unique: u64,
+    /// Where the transport keeps the request, if it does.
+    pub entry: u32,
+}
+
+/// What is answered when all went well.
+pub(super) enum Reply<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// This part of the memory that comes with the answer.
+    Data {
+        /// Bytes that are left out at its start.
+        skip: usize,
+        /// How many follow.
+        length: usize,
+    },
+}
+
+/// A transport, as its own thread uses it.
+pub(super) trait Link {
+    /// Memory of at least `length` bytes to read data into.
+    fn memory(&mut self, ticket: Ticket, length: usize) -> Buffer;
+
+    /// Answers, and gives back memory that was taken or came with the request.
+    fn answer(&mut self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Reply<'_>, Errno>);
+}
+
+/// The way by which any thread answers.
+pub(super) trait Answer: Send + Sync {
+    /// As [`Link::answer`].
+    fn answer(&self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Vec<u8>, Errno>);
+}

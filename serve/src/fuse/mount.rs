@@ -1,0 +1,300 @@
+//! The mount point: looked at before it is used, mounted by the system call or through
+//! `fusermount3`, and taken away again.
+
+use super::error::FuseError;
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use std::ffi::CString;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use ugeom_machine::fuse;
+
+/// The program that mounts for those who are not root (fusermount3(1)).
+const HELPER: &str = "fusermount3";
+
+/// A directory that is mounted on.
+pub(super) struct Mount {
+    directory: PathBuf,
+    /// By the system call, and not by the program.
+    by_call: bool,
+    mounted: bool,
+}
+
+/// How a mount was taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// Nobody used it.
+    Now,
+    /// Somebody uses it still: no new user finds it.
+    InUse,
+    /// It was gone before.
+    Before,
+}
+
+/// Looks whether a directory can be mounted on, and gives its full path.
+pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
+    let problem = |problem: &str| FuseError::Place {
+        directory: directory.to_owned(),
+        problem: problem.to_owned(),
+    };
+    let shown = directory.display();
+    let found = match std::fs::metadata(directory) {
+        Ok(found) => found,
+        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            return Err(problem(&format!(
+                "the server of what is mounted here is gone; take it away with \
+                 `{HELPER} -u {shown}`, or as root with `umount {shown}`"
+            )));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(problem("there is no such directory; make it first"));
+        }
+        Err(error) => return Err(problem(&format!("it cannot be used: {error}"))),
+    };
+    if !found.is_dir() {
+        return Err(problem("it is not a directory"));
+    }
+    let path = directory.canonicalize();
+    let path = path.map_err(|error| problem(&format!("it cannot be used: {error}")))?;
+    if let Some(kind) = mounted_on(&path) {
+        return Err(problem(&format!(
+            "a file system ({kind}) is mounted here already"
+        )));
+    }
+    let entries = std::fs::read_dir(&path);
+    let mut entries = entries.map_err(|error| problem(&format!("it cannot be listed: {error}")))?;
+    if entries.next().is_some() {
+        return Err(problem(
+            "it is not empty; what is in it could not be seen any more",
+        ));
+    }
+    Ok(path)
+}
+
+/// The type of what is mounted on a path, by proc(5).
+fn mounted_on(path: &Path) -> Option<String> {
+    let text = std::fs::read("/proc/self/mountinfo").ok()?;
+    text.split(|&byte| byte == b'\n').find_map(|line| {
+        let mut words = line.split(|&byte| byte == b' ');
+        let place = unescape(words.nth(4)?);
+        if place != path.as_os_str().as_bytes() {
+            return None;
+        }
+        let kind = words.skip_while(|word| *word != b"-").nth(1)?;
+        Some(String::from_utf8_lossy(kind).into_owned())
+    })
+}
+
+/// Blanks and the like stand in mountinfo as a backslash and three octal digits.
+fn unescape(word: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits = after.get(..3).and_then(|it| std::str::from_utf8(it).ok());
+        let value = digits.and_then(|it| u8::from_str_radix(it, 8).ok());
+        match value {
+            Some(value) if byte == b'\\' => {
+                bytes.push(value);
+                rest = &after[3..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+impl Mount {
+    /// Mounts on a directory that was checked, and gives the descriptor that stands for it.
+    pub fn new(directory: PathBuf, writable: bool) -> Result<(Self, OwnedFd), FuseError> {
+        let called = if rustix::process::geteuid().is_root() {
+            by_call(&directory, writable)
+        } else {
+            Err(Errno::PERM.into())
+        };
+        let (by_call, device) = match called {
+            Ok(device) => (true, device),
+            // Root of a container may lack the right, too; the helper has it or says what is wrong.
+            Err(error) if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => {
+                (false, by_helper(&directory, writable)?)
+            }
+            Err(error) => {
+                let problem = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                    Some(Errno::NOENT | Errno::NODEV) => {
+                        "this kernel has no FUSE (`modprobe fuse`)"
+                    }
+                    _ => "the system refuses it",
+                };
+                return Err(FuseError::Mount {
+                    directory,
+                    problem: problem.to_owned(),
+                    source: Some(error),
+                });
+            }
+        };
+        let mounted = true;
+        let mount = Self {
+            directory,
+            by_call,
+            mounted,
+        };
+        Ok((mount, device))
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Takes the mount away, at once if nobody uses it.
+    pub fn take_away(&mut self) -> Gone {
+        if !std::mem::replace(&mut self.mounted, false) {
+            return Gone::Before;
+        }
+        let lazily = || {
+            if self.by_call {
+                rustix::mount::unmount(&self.directory, UnmountFlags::DETACH).is_ok()
+            } else {
+                self.unmount_by_helper(&["-u", "-z"])
+            }
+        };
+        let now = if self.by_call {
+            rustix::mount::unmount(&self.directory, UnmountFlags::NOFOLLOW).is_ok()
+        } else {
+            self.unmount_by_helper(&["-u"])
+        };
+        if now {
+            return Gone::Now;
+        }
+        if lazily() { Gone::InUse } else { Gone::Before }
+    }
+
+    fn unmount_by_helper(&self, how: &[&str]) -> bool {
+        let mut command = Command::new(HELPER);
+        command.args(how).arg("--").arg(&self.directory);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        // What it says against a busy mount is no news: the next attempt is a lazy one.
+        command.stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        self.take_away();
+    }
+}
+
+/// mount(2).
+fn by_call(directory: &Path, writable: bool) -> io::Result<OwnedFd> {
+    let device = fuse::open(false)?;
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let options = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        device.as_raw_fd(),
+        uid.as_raw(),
+        gid.as_raw()
+    );
+    let options = CString::new(options)?;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
+    flags.set(MountFlags::RDONLY, !writable);
+    rustix::mount::mount(
+        "ugeom",
+        directory,
+        "fuse.ugeom",
+        flags,
+        Some(options.as_c_str()),
+    )?;
+    Ok(device)
+}
+
+/// fusermount3(1), which sends the descriptor back through the socket that it finds as its input.
+fn by_helper(directory: &Path, writable: bool) -> Result<OwnedFd, FuseError> {
+    let system = |source: Errno| FuseError::system("making a socket for fusermount3", source);
+    let (ours, theirs) = rustix::net::socketpair(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(system)?;
+    let mode = if writable { "rw" } else { "ro" };
+    let options = format!("{mode},nosuid,nodev,fsname=ugeom,subtype=ugeom,default_permissions");
+    let failed = |problem: String, source: Option<io::Error>| FuseError::Mount {
+        directory: directory.to_owned(),
+        problem,
+        source,
+    };
+    let mut command = Command::new(HELPER);
+    command.args(["-o", &options, "--"]).arg(directory);
+    command.env("_FUSE_COMMFD", "0").stdin(Stdio::from(theirs));
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().map_err(|error| {
+        let problem = format!("{HELPER} is needed when one is not root, and cannot be started");
+        failed(problem, Some(error))
+    })?;
+    // The command keeps the other end of the socket open until it is dropped.
+    drop(command);
+    let device = receive(&ours);
+    let output = child.wait_with_output();
+    let said = output.map(|it| String::from_utf8_lossy(&it.stderr).trim().to_owned());
+    match device {
+        Ok(Some(device)) => Ok(device),
+        Ok(None) => Err(failed(said.unwrap_or_default(), None)),
+        Err(error) => Err(failed(format!("{HELPER} sent nothing"), Some(error.into()))),
+    }
+}
+
+/// The descriptor that a socket brings; `None` when the other side has closed without one.
+fn receive(socket: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    loop {
+        let mut pieces = [IoSliceMut::new(&mut byte)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        match rustix::net::recvmsg(socket, &mut pieces, &mut control, flags) {
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+            Ok(_) => break,
+        }
+    }
+    let mut descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    Ok(descriptors.find_map(|mut it| it.next()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_of_mountinfo_are_read() {
+        assert_eq!(unescape(b"/mnt/a\\040b\\134c"), b"/mnt/a b\\c");
+        assert_eq!(unescape(b"\\04"), b"\\04");
+        assert_eq!(unescape(b"x\\"), b"x\\");
+    }
+
+    #[test]
+    fn what_cannot_be_mounted_on_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let told = |path: &Path| check(path).map(drop).unwrap_err().to_string();
+        assert!(told(&folder.path().join("none")).contains("no such directory"));
+        let file = folder.path().join("file");
+        std::fs::write(&file, b"x").expect("a file");
+        assert!(told(&file).contains("not a directory"));
+        assert!(told(folder.path()).contains("not empty"));
+        assert!(told(Path::new("/proc")).contains("mounted here already"));
+        std::fs::remove_file(&file).expect("no file");
+        assert!(check(folder.path()).is_ok());
+    }
+}

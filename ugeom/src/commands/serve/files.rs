@@ -1,0 +1,47 @@
+//! The options of `ugeom serve` that are about files.
+
+use crate::output;
+use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
+use ugeom_serve::fuse::Settings;
+use ugeom_serve::ranges::Ranges;
+
+#[derive(Args)]
+pub struct FilesArgs {
+    /// Mount here, with a file for each provider: an empty directory
+    #[arg(long, value_name = "DIR")]
+    fuse: Option<PathBuf>,
+
+    /// Threads that serve files over the classic channel [default: one a core, at least 2]
+    #[arg(long, value_name = "N", requires = "fuse", value_parser = clap::value_parser!(u16).range(1..=256))]
+    fuse_threads: Option<u16>,
+}
+
+impl FilesArgs {
+    /// Whether files are to be served.
+    pub fn wanted(&self) -> bool {
+        self.fuse.is_some()
+    }
+
+    /// How to serve files, if that is asked for.
+    pub fn settings(
+        &self,
+        writable: bool,
+        only_top: bool,
+        ranges: Ranges,
+        ended: impl Fn() + Send + Sync + 'static,
+    ) -> Option<Settings> {
+        Some(Settings {
+            directory: self.fuse.clone()?,
+            writable,
+            only_top,
+            threads: self
+                .fuse_threads
+                .map_or_else(|| super::cores().max(2), usize::from),
+            ranges,
+            log: Arc::new(|line| output::remark(&output::printable(line))),
+            ended: Arc::new(ended),
+        })
+    }
+}
