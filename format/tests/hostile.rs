@@ -63,6 +63,16 @@ proptest! {
     }
 
     #[test]
+    fn a_message_of_fuse(bytes in disk(400), opcode in 0_u32..55) {
+        targets::wire_fuse(&bytes);
+        for length in [40, 41, 48, 80, 128, 168, 400] {
+            let head = [(length as u32).to_ne_bytes(), opcode.to_ne_bytes()].concat();
+            let message = patched(bytes.clone(), &[(0, &head)]);
+            targets::wire_fuse(&message[..message.len().min(length)]);
+        }
+    }
+
+    #[test]
     fn a_chain_of_extended_boot_records(bytes in disk(8 + 6 * 512)) {
         let mut bytes = bytes;
         for record in 0..6 {

@@ -108,6 +108,50 @@ pub fn wire_nbd(data: &[u8]) {
     let _ = nbd::export_name(data);
 }
 
+/// A message of FUSE, and a request in the two places of a ring. What is understood is written
+/// again, and read as the same.
+pub fn wire_fuse(data: &[u8]) {
+    use wire::fuse;
+    let again = |code, request: fuse::Request<'_>| {
+        let Some((opcode, argument, rest)) = request.encode() else {
+            return;
+        };
+        assert_eq!(opcode, code);
+        let read = fuse::Request::decode(opcode, &argument, &rest);
+        assert_eq!(read, Ok(request));
+    };
+    if let Ok((header, request)) = fuse::InHeader::message(data) {
+        assert_eq!(header.length_bytes as usize, data.len());
+        again(header.opcode, request);
+    }
+    if let Some((place, payload)) = data.split_first_chunk::<{ fuse::ring::PLACE_BYTES }>() {
+        if let Ok((header, request)) = fuse::ring::request(place, payload) {
+            again(header.opcode, request);
+        }
+        let mut place = *place;
+        let commit = fuse::ring::commit_number(&place);
+        fuse::ring::put_reply(&mut place, commit, 0, payload.len() as u32);
+        assert_eq!(fuse::ring::commit_number(&place), commit);
+    }
+    if let Ok(reply) = fuse::InitReply::decode(data) {
+        assert_eq!(fuse::InitReply::decode(&reply.encode()), Ok(reply));
+    }
+    if let Ok(header) = fuse::OutHeader::decode(data) {
+        assert_eq!(header.encode(), data[..fuse::OUT_HEADER_BYTES]);
+    }
+    // A listing never has more bytes than it may.
+    let Some((&limit, names)) = data.split_first() else {
+        return;
+    };
+    let mut listing = fuse::Names::new(limit.into());
+    for (at, name) in names.split(|&byte| byte == 0).enumerate() {
+        if !listing.push(at as u64, at as u64 + 1, fuse::FileKind::File, name) {
+            break;
+        }
+    }
+    assert!(listing.encode().len() <= usize::from(limit));
+}
+
 /// Eight bytes of place and length, then the records, used in turn.
 pub fn ebr(data: &[u8]) {
     let Some((place, records)) = data.split_first_chunk::<8>() else {

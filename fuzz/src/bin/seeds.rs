@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_bench::harness::{Control, Machine};
 use ugeom_bench::layers;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
+use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
 
 /// Jobs that use each kind of value, and a file that they include.
@@ -75,8 +76,21 @@ fn main() -> io::Result<()> {
     let go = b"\0\0\0\x03md0\0\x01\0\x03";
     write("wire", "go", go)?;
     write("wire", "greeting", b"NBDMAGICIHAVEOPT\0\x03")?;
+    write("wire_fuse", "lookup", &lookup())?;
     write("apm", "map", &map())?;
     write("diskstats", "linux-6", DISKSTATS)
+}
+
+/// A kernel's question for a file, as a message of FUSE.
+fn lookup() -> Vec<u8> {
+    let header = InHeader {
+        length_bytes: 44,
+        opcode: opcode::LOOKUP,
+        unique: 2,
+        node: ROOT,
+        ..InHeader::default()
+    };
+    [&header.encode()[..], b"md0\0"].concat()
 }
 
 /// A result that was measured in a second.

@@ -124,7 +124,11 @@ impl Attributes {
             put32(bytes, at, self.time.1);
         }
         put32(bytes, 60, self.kind.mode() | (self.permissions & 0o7777));
-        let links = if self.kind == FileKind::Directory { 2 } else { 1 };
+        let links = if self.kind == FileKind::Directory {
+            2
+        } else {
+            1
+        };
         put32(bytes, 64, links);
         put32(bytes, 68, self.uid);
         put32(bytes, 72, self.gid);

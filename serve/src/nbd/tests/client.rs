@@ -92,6 +92,7 @@ fn requests_wait_for_a_server_that_is_started_again() {
             threads: 1,
             spin: Duration::ZERO,
             limits: Limits::default(),
+            ranges: crate::ranges::Ranges::default(),
             log: Arc::new(move |line| lines.lock().expect("the log").push(line.to_owned())),
         };
         Server::start(&disk, "md0", &settings).expect("a server")
