@@ -14,7 +14,8 @@ pub struct FilesArgs {
     fuse: Option<PathBuf>,
 
     /// Threads that serve files over the classic channel [default: one a core, at least 2]
-    #[arg(long, value_name = "N", requires = "fuse", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", requires = "fuse")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     fuse_threads: Option<u16>,
 }
 
