@@ -1,5 +1,6 @@
 //! The providers of a stack as devices that any program can open, without root and without a kernel
-//! module: over [`nbd`], and as files of a mount by [`fuse`].
+//! module: over [`nbd`], and as files of a mount by [`fuse`]. Whoever started a server looks at it
+//! through [`control`].
 //!
 //! A server takes a stack that stands, and whatever stands on top of it: a path, one layer or a
 //! stack of six are the same to it. It knows no class. Both kinds of server may stand on one stack;
@@ -7,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod buffers;
+pub mod control;
 pub mod fuse;
 pub mod nbd;
 pub mod ranges;

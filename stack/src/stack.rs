@@ -39,11 +39,13 @@ impl Geom for Handle {
 
 /// What the handles, channels and threads of a stack share.
 pub(crate) struct Shared {
+    /// How the stack was made; what is counted now says `statistics`.
     options: Options,
+    pub(crate) statistics: Mutex<Statistics>,
     this: Weak<Self>,
     control: Mutex<()>,
     pub(crate) topology: Generations<Topology, Snapshot>,
-    registry: Mutex<statistics::Registry>,
+    pub(crate) registry: Mutex<statistics::Registry>,
     /// The references of the locked registry; empty for the lock-free one.
     devices: Arc<Devices>,
     /// The one pool of all channels, when they share it.
@@ -55,7 +57,7 @@ pub(crate) struct Shared {
     queues: OnceLock<Queues>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic elsewhere leaves the topology whole: it is changed in steps that do not panic.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -82,6 +84,7 @@ impl Stack {
         };
         let shared = Arc::new_cyclic(|this| Shared {
             options,
+            statistics: Mutex::new(options.statistics),
             this: Weak::clone(this),
             control: Mutex::new(()),
             topology: Generations::new(Topology::default()),
@@ -287,7 +290,10 @@ impl Stack {
     /// How the stack works.
     #[must_use]
     pub fn options(&self) -> Options {
-        self.shared.options
+        Options {
+            statistics: *lock(&self.shared.statistics),
+            ..self.shared.options
+        }
     }
 
     /// Bios that layers dropped instead of completing; anything but 0 is a defect of a class.
@@ -357,7 +363,7 @@ impl Shared {
     }
 
     /// Changes the topology and makes the current snapshot old.
-    fn touch<R>(&self, with: impl FnOnce(&mut Topology) -> R) -> R {
+    pub(crate) fn touch<R>(&self, with: impl FnOnce(&mut Topology) -> R) -> R {
         self.topology.change(|topology| {
             let result = with(topology);
             self.fold_gone(topology);
@@ -539,12 +545,15 @@ impl Shared {
         if waiting && let Ok(_control) = self.control.try_lock() {
             self.work_off_events();
         }
-        let strategy = Strategy::of(&self.options);
+        let options = Options {
+            statistics: *lock(&self.statistics),
+            ..self.options
+        };
         let draw = |topology: &Topology, generation| {
             if self.options.registry == Registry::Locked {
                 self.devices.reserve(topology.entry_count());
             }
-            topology.snapshot(generation, strategy, &self.devices)
+            topology.snapshot(generation, Strategy::of(&options), &self.devices)
         };
         self.topology.newest(draw)
     }
@@ -570,7 +579,7 @@ impl Shared {
     }
 
     pub(crate) fn grow_statistics(&self, block: &mut Arc<CounterBlock>, edges: usize) {
-        if self.options.statistics != Statistics::Off && block.len() < edges {
+        if *lock(&self.statistics) != Statistics::Off && block.len() < edges {
             lock(&self.registry).grow(block, edges);
         }
     }

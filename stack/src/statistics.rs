@@ -67,11 +67,14 @@ pub(crate) struct EdgeCounters {
     time: OnceLock<Box<EdgeTime>>,
 }
 
-/// The sampled times of one consumer on one thread.
+/// The sampled times of one consumer on one thread. A kind of request that never came by takes no
+/// memory, and nothing to look at.
+#[derive(Default)]
 struct EdgeTime {
-    read: AtomicHistogram,
-    write: AtomicHistogram,
-    other: AtomicHistogram,
+    read: OnceLock<AtomicHistogram>,
+    write: OnceLock<AtomicHistogram>,
+    delete: OnceLock<AtomicHistogram>,
+    other: OnceLock<AtomicHistogram>,
     exclusive_ns: AtomicU64,
     busy_ns: AtomicU64,
 }
@@ -164,7 +167,7 @@ pub(crate) fn timed(cx: &Cx, edge: &Edge, body: &mut Body, top: usize) {
     let span = clock::ticks().saturating_sub(hop.started_ticks);
     let below = std::mem::replace(&mut body.below_ticks, span) + body.children_ticks;
     body.children_ticks = 0;
-    let time = counters.time.get_or_init(EdgeTime::new);
+    let time = counters.time.get_or_init(Box::default);
     let span_ns = clock::ticks_to_ns(span);
     time.of(body.command).record(span_ns);
     bump(
@@ -217,21 +220,40 @@ pub(crate) fn choose(cx: &mut Cx, one_in: u32, body: &mut Body) {
 }
 
 impl EdgeTime {
-    fn new() -> Box<Self> {
-        Box::new(Self {
-            read: AtomicHistogram::new(),
-            write: AtomicHistogram::new(),
-            other: AtomicHistogram::new(),
-            exclusive_ns: AtomicU64::new(0),
-            busy_ns: AtomicU64::new(0),
-        })
-    }
-
     fn of(&self, command: Command) -> &AtomicHistogram {
-        match command {
+        let kind = match command {
             Command::Read => &self.read,
             Command::Write => &self.write,
+            Command::Delete => &self.delete,
             _ => &self.other,
+        };
+        kind.get_or_init(AtomicHistogram::new)
+    }
+
+    fn clear(&self) {
+        for kind in [&self.read, &self.write, &self.delete, &self.other] {
+            if let Some(kind) = kind.get() {
+                kind.clear();
+            }
+        }
+        self.exclusive_ns.store(0, Ordering::Relaxed);
+        self.busy_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds these times to `total`.
+    fn add_to(&self, total: &mut TimeTotals) {
+        total.exclusive_ns += self.exclusive_ns.load(Ordering::Relaxed);
+        total.busy_ns += self.busy_ns.load(Ordering::Relaxed);
+        let kinds = [
+            (&self.read, &mut total.read),
+            (&self.write, &mut total.write),
+            (&self.delete, &mut total.delete),
+            (&self.other, &mut total.other),
+        ];
+        for (kind, sum) in kinds {
+            if let Some(kind) = kind.get() {
+                sum.merge(&kind.snapshot());
+            }
         }
     }
 }
@@ -250,6 +272,9 @@ impl EdgeCounters {
         for counter in counters.chain([&self.entered, &self.left, &self.errors]) {
             counter.store(0, Ordering::Relaxed);
         }
+        if let Some(time) = self.time.get() {
+            time.clear();
+        }
     }
 
     /// Adds these figures to `total`.
@@ -265,12 +290,7 @@ impl EdgeCounters {
             *sum += count.load(Ordering::Relaxed);
         }
         if let Some(time) = self.time.get() {
-            let timed = total.time.get_or_insert_with(Box::default);
-            timed.exclusive_ns += time.exclusive_ns.load(Ordering::Relaxed);
-            timed.busy_ns += time.busy_ns.load(Ordering::Relaxed);
-            timed.read.merge(&time.read.snapshot());
-            timed.write.merge(&time.write.snapshot());
-            timed.other.merge(&time.other.snapshot());
+            time.add_to(total.time.get_or_insert_with(Box::default));
         }
     }
 }
@@ -290,13 +310,16 @@ pub struct Totals {
     pub time: Option<Box<TimeTotals>>,
 }
 
-/// Sampled times. Multiply sums by `Statistics::Time::one_in` for an estimate of the whole.
+/// Sampled times. Multiply sums by the number of requests to one that was sampled
+/// (`Statistics::Time::one_in`, while that stays the same) for an estimate of the whole.
 #[derive(Clone, Debug, Default)]
 pub struct TimeTotals {
     /// How long reads took from entering to leaving the provider, ns.
     pub read: Histogram,
     /// The same for writes.
     pub write: Histogram,
+    /// The same for DELETE.
+    pub delete: Histogram,
     /// The same for all other commands.
     pub other: Histogram,
     /// Sum of the time that the provider's geom took by itself: the span of each sampled request
@@ -337,6 +360,7 @@ impl Totals {
             let sum = self.time.get_or_insert_with(Box::default);
             sum.read.merge(&time.read);
             sum.write.merge(&time.write);
+            sum.delete.merge(&time.delete);
             sum.other.merge(&time.other);
             sum.exclusive_ns += time.exclusive_ns;
             sum.busy_ns += time.busy_ns;
@@ -373,8 +397,8 @@ impl Registry {
     /// Ends the life of a place: its sums, and whether the place may be used again.
     pub(crate) fn retire(&mut self, stat: u32) -> (Totals, bool) {
         let totals = self.totals(stat);
-        // Somebody may still count there, or times stand there that cannot be cleared.
-        let reusable = totals.in_flight() == 0 && totals.time.is_none();
+        // Else somebody still counts there.
+        let reusable = totals.in_flight() == 0;
         if reusable {
             let index = stat as usize;
             for counters in self.blocks.iter().filter_map(|block| block.get(index)) {

@@ -11,6 +11,7 @@ use ugeom_bench::layers;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
+use ugeom_serve::control::{Answer, Figures, Layer, Spread, Times};
 
 /// Jobs that use each kind of value, and a file that they include.
 const JOBS: &str = "[global]
@@ -78,6 +79,8 @@ fn main() -> io::Result<()> {
     write("wire", "greeting", b"NBDMAGICIHAVEOPT\0\x03")?;
     write("wire_fuse", "lookup", &lookup())?;
     write("apm", "map", &map())?;
+    write("control", "question", FIGURES_WANTED)?;
+    write("control", "answer", figures().as_bytes())?;
     write("diskstats", "linux-6", DISKSTATS)
 }
 
@@ -106,6 +109,31 @@ fn layers() -> io::Result<String> {
     layers::run(&options, &Machine, &mut control)
         .and_then(|document| document.to_json())
         .map_err(io::Error::other)
+}
+
+const FIGURES_WANTED: &[u8] = br#"{"ask":"figures","consumers":true}"#;
+
+/// An answer with two layers.
+fn figures() -> String {
+    let layer = |id: u64, below: Vec<u64>| Layer {
+        id,
+        below,
+        name: format!("md{id}"),
+        times: Times {
+            read: Spread {
+                samples: 3,
+                sum_ns: 900,
+                buckets: vec![(256, 2), (384, 1)],
+            },
+            ..Times::default()
+        },
+        ..Layer::default()
+    };
+    let figures = Figures {
+        providers: vec![layer(1, Vec::new()), layer(2, vec![1])],
+        ..Figures::default()
+    };
+    Answer::Figures(Box::new(figures)).line()
 }
 
 /// A loop device and a disk, as Linux 6 and Linux 2.6 list them.

@@ -68,6 +68,17 @@ impl AtomicHistogram {
         self.max.fetch_max(value, Relaxed);
     }
 
+    /// Forgets everything, for a writer that begins anew. Values that are recorded meanwhile may or
+    /// may not stay.
+    pub fn clear(&self) {
+        for count in self.counts.iter() {
+            count.store(0, Relaxed);
+        }
+        self.sum.store(0, Relaxed);
+        self.min.store(u64::MAX, Relaxed);
+        self.max.store(0, Relaxed);
+    }
+
     /// What has been counted so far. Number and percentiles come from one pass over the buckets;
     /// the mean may be off by the few values that were recorded during that pass, but it always
     /// lies where the buckets allow.
@@ -136,6 +147,8 @@ mod tests {
         }
         assert_eq!(atomic.snapshot(), plain);
         assert_eq!(shared.snapshot(), plain);
+        shared.clear();
+        assert_eq!(shared.snapshot(), Histogram::new());
     }
 
     #[test]

@@ -170,7 +170,7 @@ fn count(word: &str) -> Result<u64> {
 }
 
 /// Waits; false when somebody asked to stop.
-fn wait(interval: Duration, stop: &AtomicBool) -> bool {
+pub(super) fn wait(interval: Duration, stop: &AtomicBool) -> bool {
     let end_ns = clock::now_ns() + u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
     loop {
         let left_ns = end_ns.saturating_sub(clock::now_ns());

@@ -1,0 +1,187 @@
+//! The other end: asking a server, and finding those that run.
+
+use super::message::{ANSWER_BYTES_MAX, Answer, Figures, PROTOCOL, Question, ServerFacts};
+use super::{ControlError, place};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A server answers in well under a second; one that is stopped (SIGSTOP) never does.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection to a server.
+pub struct Client {
+    path: PathBuf,
+    stream: BufReader<UnixStream>,
+    facts: ServerFacts,
+}
+
+/// A server that was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its control socket.
+    pub path: PathBuf,
+    /// Who it is; or why it did not say.
+    pub facts: Result<ServerFacts, String>,
+}
+
+impl Client {
+    /// Connects to the server at `path`.
+    ///
+    /// # Errors
+    /// `Nobody`, `Forbidden`, `Refused`, `Gone`; `Message` when it is no server of ours.
+    pub fn connect(path: &Path) -> Result<Self, ControlError> {
+        let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ControlError::Nobody {
+                path: path.to_owned(),
+            },
+            io::ErrorKind::PermissionDenied => ControlError::Forbidden {
+                path: path.to_owned(),
+            },
+            _ => ControlError::Place {
+                path: path.to_owned(),
+                problem: error.to_string(),
+            },
+        })?;
+        let limits = stream
+            .set_read_timeout(Some(PATIENCE))
+            .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+        limits.map_err(|source| ControlError::System {
+            what: "setting a time-out",
+            source,
+        })?;
+        let mut client = Self {
+            path: path.to_owned(),
+            stream: BufReader::new(stream),
+            facts: ServerFacts {
+                protocol: PROTOCOL,
+                version: String::new(),
+                pid: 0,
+                target: String::new(),
+            },
+        };
+        match client.ask(&Question::Server {})? {
+            Answer::Server(facts) if facts.protocol == PROTOCOL => client.facts = facts,
+            Answer::Server(facts) => {
+                let reason = format!(
+                    "it speaks version {} of the protocol, this program speaks {PROTOCOL}",
+                    facts.protocol
+                );
+                return Err(client.refused(reason));
+            }
+            _ => return Err(client.off_the_point()),
+        }
+        Ok(client)
+    }
+
+    /// Who the server is.
+    #[must_use]
+    pub fn facts(&self) -> &ServerFacts {
+        &self.facts
+    }
+
+    /// What each layer has done.
+    ///
+    /// # Errors
+    /// `Gone`: the server has ended; `Refused`, `Message`.
+    pub fn figures(&mut self, consumers: bool) -> Result<Figures, ControlError> {
+        match self.ask(&Question::Figures { consumers })? {
+            Answer::Figures(figures) => Ok(*figures),
+            _ => Err(self.off_the_point()),
+        }
+    }
+
+    fn ask(&mut self, question: &Question) -> Result<Answer, ControlError> {
+        // A server that refuses says so and closes before it has read the question: look first.
+        let sent = self.stream.get_mut().write_all(question.line().as_bytes());
+        let mut line = Vec::new();
+        let limit = ANSWER_BYTES_MAX as u64;
+        let read = self
+            .stream
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut line);
+        if let (true, Err(error)) = (line.is_empty(), sent.and(read.map(|_| ()))) {
+            return Err(self.gone(&error));
+        }
+        if line.last() != Some(&b'\n') {
+            return Err(ControlError::Gone {
+                path: self.path.clone(),
+                why: match line.len() {
+                    0 => String::new(),
+                    length => format!(": its answer broke off after {length} bytes"),
+                },
+            });
+        }
+        match Answer::parse(&line)? {
+            Answer::Error(reason) => Err(self.refused(reason)),
+            answer => Ok(answer),
+        }
+    }
+
+    fn gone(&self, error: &io::Error) -> ControlError {
+        let why = match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                format!(": it has not answered for {} s", PATIENCE.as_secs())
+            }
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => String::new(),
+            _ => format!(": {error}"),
+        };
+        ControlError::Gone {
+            path: self.path.clone(),
+            why,
+        }
+    }
+
+    fn refused(&self, reason: String) -> ControlError {
+        ControlError::Refused {
+            path: self.path.clone(),
+            reason,
+        }
+    }
+
+    fn off_the_point(&self) -> ControlError {
+        ControlError::Message {
+            what: "an answer",
+            problem: format!(
+                "what {} says is not what was asked for",
+                self.path.display()
+            ),
+        }
+    }
+}
+
+/// The servers of this user whose sockets lie where they do unless somebody says otherwise. Sockets
+/// that nobody answers any more are removed.
+#[must_use]
+pub fn running() -> Vec<Found> {
+    let mut found = Vec::new();
+    for folder in place::folders() {
+        // What lies where others can put things is not to be trusted.
+        if place::is_private(&folder).is_err() {
+            continue;
+        }
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|end| end == "sock"));
+        paths.sort();
+        for path in paths {
+            match Client::connect(&path) {
+                Ok(client) => found.push(Found {
+                    path,
+                    facts: Ok(client.facts),
+                }),
+                Err(ControlError::Nobody { .. }) => {
+                    // Of a server that was killed. Somebody else may have tidied up already.
+                    let _ = std::fs::remove_file(&path);
+                }
+                Err(error) => found.push(Found {
+                    path,
+                    facts: Err(error.to_string()),
+                }),
+            }
+        }
+    }
+    found
+}

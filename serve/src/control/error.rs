@@ -1,0 +1,62 @@
+//! What can go wrong between a server and those who look at it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error of the control socket.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// A line is not one that this side understands.
+    #[error("{what} that cannot be understood: {problem}")]
+    Message {
+        /// Whose line: `a question`, `an answer`.
+        what: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The socket cannot be made.
+    #[error("the control socket {}: {problem}", path.display())]
+    Place {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// Nobody listens there.
+    #[error("no server listens to {}", path.display())]
+    Nobody {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The socket is somebody else's.
+    #[error("{} belongs to another user: only who started a server, or root, may look at it",
+        path.display())]
+    Forbidden {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The server has ended, or talks no more.
+    #[error("the server at {} has gone{why}", path.display())]
+    Gone {
+        /// The socket.
+        path: PathBuf,
+        /// How that was noticed; empty, or with a colon before it.
+        why: String,
+    },
+    /// The server refuses.
+    #[error("the server at {} refuses: {reason}", path.display())]
+    Refused {
+        /// The socket.
+        path: PathBuf,
+        /// Why, in its own words.
+        reason: String,
+    },
+    /// The system refuses something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,149 @@
+//! Where control sockets lie, and how one is made that nobody else can open.
+
+use super::ControlError;
+use rustix::fs::{AtFlags, CWD, Mode};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// How many clients may wait to be accepted.
+const BACKLOG: i32 = 16;
+
+/// The folders in which servers put their sockets unless they are told where, the first that can be
+/// used: of the user's session, or one below `/tmp` that nobody else can enter.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let session = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
+    let session = session.map(|dir| PathBuf::from(dir).join("ugeom"));
+    let user = rustix::process::geteuid().as_raw();
+    let shared = PathBuf::from(format!("/tmp/ugeom-{user}"));
+    session.into_iter().chain([shared]).collect()
+}
+
+/// Where the socket of this process lies unless somebody says otherwise; its folder is made.
+///
+/// # Errors
+/// `Place`: neither folder can be made, or they are not safe.
+pub fn default_path() -> Result<PathBuf, ControlError> {
+    let mut result = None;
+    for folder in folders() {
+        match make_private(&folder) {
+            Ok(()) => return Ok(folder.join(format!("{}.sock", std::process::id()))),
+            Err(problem) => {
+                result.get_or_insert(ControlError::Place {
+                    path: folder,
+                    problem,
+                });
+            }
+        }
+    }
+    Err(result.unwrap_or(ControlError::Place {
+        path: PathBuf::new(),
+        problem: "there is no folder for it".to_owned(),
+    }))
+}
+
+/// Makes a folder that only we can enter, or finds that it is one.
+fn make_private(folder: &Path) -> Result<(), String> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error.to_string());
+        }
+        _ => {}
+    }
+    is_private(folder)
+}
+
+/// Whoever could put something into the folder could pretend to be a server.
+pub(super) fn is_private(folder: &Path) -> Result<(), String> {
+    let facts = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
+    let own = facts.uid() == rustix::process::geteuid().as_raw();
+    if !facts.is_dir() || !own || facts.mode() & 0o077 != 0 {
+        return Err("it is no folder that only we can enter".to_owned());
+    }
+    Ok(())
+}
+
+/// A socket that is listened to. Its file is removed when it is dropped.
+pub(super) struct Listening {
+    pub fd: OwnedFd,
+    path: PathBuf,
+    /// Device and number of the file that is ours.
+    file: (u64, u64),
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Somebody may have put another one there.
+        if file_of(&self.path) == Some(self.file) {
+            // It may have been removed meanwhile.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    let facts = fs::symlink_metadata(path).ok()?;
+    Some((facts.dev(), facts.ino()))
+}
+
+/// Listens to `path`, which only we and root can connect to.
+///
+/// The socket is made under another name, gets its mode before anybody could connect, and is moved
+/// to its place when it listens: whoever finds it there can use it.
+pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
+    let wrong = |problem: String| ControlError::Place {
+        path: path.to_owned(),
+        problem,
+    };
+    let system = |errno: Errno| wrong(errno.to_string());
+    refuse_what_is_there(path).map_err(wrong)?;
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let hidden = format!(".{}.new", name.unwrap_or_default());
+    let made = path.with_file_name(hidden);
+    // Left behind by a server that was killed in this very moment, if it is there at all.
+    let _ = fs::remove_file(&made);
+    let address = SocketAddrUnix::new(&made)
+        .map_err(|_| wrong("the path is too long for a Unix socket".to_owned()))?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+    let fd = fd.map_err(system)?;
+    rustix::net::bind(&fd, &address).map_err(system)?;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let done = rustix::fs::chmodat(CWD, &made, mode, AtFlags::empty())
+        .and_then(|()| rustix::net::listen(&fd, BACKLOG))
+        .and_then(|()| rustix::fs::rename(&made, path));
+    if let Err(errno) = done {
+        // It is of no use to anybody.
+        let _ = fs::remove_file(&made);
+        return Err(system(errno));
+    }
+    Ok(Listening {
+        fd,
+        file: file_of(path).unwrap_or_default(),
+        path: path.to_owned(),
+    })
+}
+
+/// A socket that somebody answers, and a file of any other kind, stay where they are.
+fn refuse_what_is_there(path: &Path) -> Result<(), String> {
+    let Ok(facts) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !facts.file_type().is_socket() {
+        return Err("a file is there already, and it is no socket".to_owned());
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        _ => Err("the path is in use: another server listens to it".to_owned()),
+    }
+}
+
+/// Whether a process of the user `peer` may look at a server of the user `own`.
+pub(super) fn may_look(peer: u32, own: u32) -> bool {
+    peer == own || peer == 0
+}

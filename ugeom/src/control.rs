@@ -1,0 +1,54 @@
+//! How a command that serves lets others of the same user look at it: its control socket.
+
+use crate::failure::Usage;
+use crate::output;
+use anyhow::Result;
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+use std::sync::Arc;
+use ugeom_serve::control::{Control, ControlSettings, default_path};
+use ugeom_stack::Stack;
+
+/// Where the control socket lies.
+#[derive(Args)]
+pub struct ControlArgs {
+    /// The socket through which `ugeom stat` watches this server, or `none` [default: one below
+    /// $XDG_RUNTIME_DIR/ugeom or /tmp/ugeom-UID, where `ugeom stat` finds it by itself]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    control: Option<PathBuf>,
+}
+
+impl ControlArgs {
+    /// Lets others look at a stack until the result is dropped. Without a good place for the socket
+    /// there is none, and a warning; a place that was asked for has to do.
+    ///
+    /// # Errors
+    /// There can be no socket where it was asked for.
+    pub fn start(&self, stack: &Stack, target: &str) -> Result<Option<Control>> {
+        let settings = |path| ControlSettings {
+            path,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            target: target.to_owned(),
+            log: Arc::new(|line| output::remark(&output::printable(line))),
+        };
+        match &self.control {
+            Some(path) if path.as_os_str() == "none" => Ok(None),
+            Some(path) if path.as_os_str().is_empty() => {
+                Err(Usage("--control needs a path, or `none`".to_owned()).into())
+            }
+            Some(path) => Ok(Some(Control::start(stack, &settings(path.clone()))?)),
+            None => {
+                let started =
+                    default_path().and_then(|path| Control::start(stack, &settings(path)));
+                Ok(started.map_or_else(
+                    |error| {
+                        let text = output::printable(&error.to_string());
+                        output::warn(&format!("ugeom stat cannot watch this server: {text}"));
+                        None
+                    },
+                    Some,
+                ))
+            }
+        }
+    }
+}
