@@ -8,6 +8,7 @@
 //! | how is a target opened? | `opening.rs` |
 //! | may it be written to? | `safety.rs` |
 //! | how do layers say what no request can? | `warnings.rs` |
+//! | how do others look at what it serves? | `control.rs` |
 //! | how do bytes get from a provider to stdout, and from stdin to a provider? | `transfer/` |
 //!
 //! Results go to stdout, everything else to stderr. Exit code 0: done; 1: the work failed;
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod control;
 mod failure;
 mod opening;
 mod output;

@@ -9,20 +9,21 @@
 //!   {"ask":"tea"}                          {"error":"..."}
 //! ```
 //!
-//! **Looking does not slow the data path.** A thread of its own answers. Figures are summed up from
-//! what the threads that move requests have counted; these are neither asked nor stopped. Times are
-//! only taken while somebody looks: with the first question for figures the server begins to time
-//! one request in N, and stops when the last who asked has left. N follows the load, so that some
-//! thousand requests a second are timed and no more.
+//! **Looking does not slow the data path.** A thread of its own answers. Figures are summed up
+//! from what the threads that move requests have counted; these are neither asked nor stopped.
+//! Times are only taken while somebody looks: with the first question for figures the server begins
+//! to time one request in N, and stops when the last who asked has left. N follows the load, so
+//! that some thousand requests a second are timed and no more.
 //!
-//! **Limits.** A question has at most [`QUESTION_BYTES_MAX`] bytes, 16 clients are served at a time,
-//! each question is read when the answer before it is sent, and there are at most 50 looks a second,
-//! whoever asks how often. A client that does not read its answers, or falls silent in the middle of
-//! a question, is left after ten seconds. Other users cannot connect, and whoever got the socket all
-//! the same is told so and left (root may look).
+//! **Limits.** A question has at most [`QUESTION_BYTES_MAX`] bytes, 16 clients are served at a
+//! time, each question is read when the answer before it is sent, and there are at most 50 looks a
+//! second, whoever asks how often. A client that does not read its answers, or falls silent in the
+//! middle of a question, is left after ten seconds. Other users cannot connect, and whoever got the
+//! socket all the same is told so and left (root may look).
 //!
-//! The files: `message` what is said, `figures` from a look at the stack to a message, `place` where
-//! sockets lie, `server` the thread that answers, `client` the other end.
+//! The files: `message` what is said, `figures` from a look at the stack to a message, `place`
+//! where sockets lie, `server` the thread that answers, `watch` what it counts and how often it
+//! looks, `client` the other end.
 
 mod client;
 mod error;
@@ -32,6 +33,7 @@ mod place;
 mod server;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use client::{Client, Found, running};
 pub use error::ControlError;

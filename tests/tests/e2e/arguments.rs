@@ -11,6 +11,7 @@ const COMMANDS: &[&str] = &[
     "part",
     "classes",
     "serve",
+    "stat",
     "lab",
     "ab",
     "compare",

@@ -19,4 +19,5 @@ mod report;
 mod run;
 mod serve;
 mod show;
+mod stat;
 mod transfer;

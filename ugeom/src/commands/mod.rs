@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod serve;
 mod show;
+mod stat;
 mod write;
 
 use anyhow::Result;
@@ -32,6 +33,7 @@ pub enum Command {
     Classes(classes::Classes),
     Run(run::Run),
     Serve(serve::Serve),
+    Stat(stat::Stat),
     Iostat(iostat::Iostat),
     Lab(lab::Lab),
     Ab(ab::Ab),
@@ -57,6 +59,7 @@ impl Command {
             Self::Classes(classes) => classes.run(),
             Self::Run(run) => run.run(),
             Self::Serve(serve) => serve.run(),
+            Self::Stat(stat) => stat.run(),
             Self::Iostat(iostat) => iostat.run(),
             Self::Lab(lab) => lab.run(),
             Self::Ab(ab) => ab.run(),

@@ -3,6 +3,7 @@
 mod files;
 
 use crate::commands::lab::duration_ns;
+use crate::control::ControlArgs;
 use crate::opening::{self, Open, TargetArgs};
 use crate::output;
 use crate::safety;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 use ugeom_machine::{cpu, interrupt};
+use ugeom_serve::control::Control;
 use ugeom_serve::nbd::{Address, Limits, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
@@ -100,6 +102,9 @@ pub struct Serve {
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     idle_timeout: Option<u64>,
 
+    #[command(flatten)]
+    control: ControlArgs,
+
     /// Print what is served as JSON
     #[arg(long)]
     json: bool,
@@ -110,6 +115,8 @@ struct Served {
     uris: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
+    /// The control socket, if there is one.
+    control: Option<String>,
     writable: bool,
     exports: Vec<Export>,
 }
@@ -152,6 +159,8 @@ impl Serve {
         let signals = interrupt::end_signals().context("listening for signals")?;
         let (tell, ends) = mpsc::channel();
         let servers = self.start(&open, addresses, &tell)?;
+        let (stack, target) = (&open.target.stack, &self.target.target);
+        let control = self.control.start(stack, target)?;
         let told = tell.clone();
         std::thread::spawn(move || {
             // An end of the pipe would be a signal, too; and nobody listens once all is over.
@@ -159,7 +168,7 @@ impl Serve {
             let _ = told.send(End::Signal);
         });
         let Some(command) = &self.run else {
-            self.announce(&open, &servers)?;
+            self.announce(&open, &servers, control.as_ref())?;
             let _ = ends.recv();
             servers.stop();
             return Ok(());
@@ -228,7 +237,7 @@ impl Serve {
     }
 
     /// Says how clients reach what.
-    fn announce(&self, open: &Open, servers: &Servers) -> Result<()> {
+    fn announce(&self, open: &Open, servers: &Servers, control: Option<&Control>) -> Result<()> {
         let tree = open.target.stack.tree();
         let top = &open.target.name;
         let (mut first, mut others) = (Vec::new(), Vec::new());
@@ -247,6 +256,7 @@ impl Serve {
         let served = Served {
             uris: servers.uris().to_vec(),
             directory: servers.directory(),
+            control: control.map(|control| control.path().display().to_string()),
             writable: self.rw,
             exports: first,
         };

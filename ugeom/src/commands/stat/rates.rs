@@ -26,7 +26,7 @@ pub struct Rate {
 pub struct Row {
     /// The provider's number; a consumer's own.
     pub id: u64,
-    /// Its name; `GEOM -> PROVIDER` for a consumer.
+    /// Its name; `CLASS GEOM -> PROVIDER` for a consumer, `DEV -> PROVIDER` for an opened handle.
     pub name: String,
     /// The class of its geom.
     pub class: String,
@@ -110,13 +110,17 @@ impl Interval {
 
 /// Each provider with its depth: below first, then what stands on it.
 fn in_tree_order(layers: &[Layer]) -> Vec<(usize, &Layer)> {
-    let is_root =
-        |layer: &&Layer| !layer.below.iter().any(|id| layers.iter().any(|it| it.id == *id));
+    let is_root = |layer: &&Layer| {
+        !layer
+            .below
+            .iter()
+            .any(|id| layers.iter().any(|it| it.id == *id))
+    };
     let mut order: Vec<(usize, &Layer)> = Vec::with_capacity(layers.len());
     let mut seen = std::collections::HashSet::new();
     let roots = layers.iter().filter(is_root);
     let mut waiting: Vec<(usize, &Layer)> = roots.rev().map(|layer| (0, layer)).collect();
-    // What stands on itself would have no root, and a hostile server could say so: it is shown last.
+    // What stands on itself has no root, and a hostile server could say so: it is shown last.
     let mut rest = layers.iter();
     loop {
         while let Some((depth, layer)) = waiting.pop() {
@@ -162,7 +166,11 @@ fn of_consumer(
     let before = before.unwrap_or(&zero);
     Row {
         id: after.id,
-        name: format!("{} -> {provider}", after.geom),
+        name: match after.class.as_str() {
+            // Its geom is named after the provider.
+            "DEV" => format!("DEV -> {provider}"),
+            class => format!("{class} {} -> {provider}", after.geom),
+        },
         class: after.class.clone(),
         consumer: true,
         depth: depth + 1,
@@ -305,7 +313,9 @@ impl Bars {
         };
         let mut coarse = std::collections::BTreeMap::<u32, u64>::new();
         for (low, count) in &fine {
-            *coarse.entry(low.checked_ilog2().map_or(0, |bit| bit + 1)).or_default() += count;
+            *coarse
+                .entry(low.checked_ilog2().map_or(0, |bit| bit + 1))
+                .or_default() += count;
         }
         let ends = coarse.keys().next().zip(coarse.keys().next_back());
         let bars = ends.map_or_else(Vec::new, |(first, last)| {

@@ -73,7 +73,10 @@ fn rates_are_those_of_the_interval() {
     let interval = Interval::between(&before, &after);
     assert_eq!(interval.seconds, 2.0);
     let row = &interval.rows[0];
-    assert_eq!((row.in_flight, row.per_s, row.errors_per_s), (3, 112.5, 2.0));
+    assert_eq!(
+        (row.in_flight, row.per_s, row.errors_per_s),
+        (3, 112.5, 2.0)
+    );
     let read = Rate {
         per_s: 100.0,
         kib_per_s: 400.0,
@@ -108,12 +111,18 @@ fn nothing_in_no_time_is_nothing() {
     let (_, after) = two_seconds();
     let interval = Interval::between(&after, &after);
     let row = &interval.rows[0];
-    assert_eq!((row.per_s, row.read, row.write), (0.0, Rate::default(), Rate::default()));
+    assert_eq!(
+        (row.per_s, row.read, row.write),
+        (0.0, Rate::default(), Rate::default())
+    );
     assert_eq!((row.exclusive_ns, row.samples), (None, 0));
     // Three requests are in flight and none ends: it is busy all the time.
     assert_eq!(row.busy_percent, Some(100.0));
     let idle = look(1, vec![layer(1, "a", &[])]);
-    assert_eq!(Interval::between(&idle, &idle).rows[0].busy_percent, Some(0.0));
+    assert_eq!(
+        Interval::between(&idle, &idle).rows[0].busy_percent,
+        Some(0.0)
+    );
 }
 
 #[test]
@@ -148,13 +157,15 @@ fn rows_stand_in_the_order_of_the_tree() {
         layer(6, "bs1", &[2]),
     ];
     let mut figures = look(1, layers);
-    figures.consumers.push(Consumer {
-        id: 9,
-        geom: "x".to_owned(),
-        class: "DEV".to_owned(),
-        provider: 4,
-        ..Consumer::default()
-    });
+    for (id, class) in [(9, "NOP"), (10, "DEV")] {
+        figures.consumers.push(Consumer {
+            id,
+            geom: "x".to_owned(),
+            class: class.to_owned(),
+            provider: 4,
+            ..Consumer::default()
+        });
+    }
     let interval = Interval::between(&figures, &figures);
     let order: Vec<(usize, &str)> = interval
         .rows
@@ -166,7 +177,8 @@ fn rows_stand_in_the_order_of_the_tree() {
         (1, "mirror"),
         (2, "top"),
         (1, "as1"),
-        (2, "x -> as1"),
+        (2, "NOP x -> as1"),
+        (2, "DEV -> as1"),
         (0, "b"),
         (1, "bs1"),
     ];
@@ -192,8 +204,10 @@ fn bars_are_powers_of_two_without_what_was_there_before() {
         sum_ns: 0,
         buckets: buckets.to_vec(),
     };
-    let mut before = Times::default();
-    before.read = spread(&[(100, 5), (4096, 7)]);
+    let before = Times {
+        read: spread(&[(100, 5), (4096, 7)]),
+        ..Times::default()
+    };
     let mut after = before.clone();
     after.read = spread(&[(0, 1), (100, 15), (120, 10), (4096, 7)]);
     after.write = spread(&[(1024, 70), (1040, 4)]);

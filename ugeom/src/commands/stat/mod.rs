@@ -1,0 +1,313 @@
+//! `ugeom stat`: what each layer of a server does and costs, while it works.
+
+mod keys;
+mod rates;
+mod terminal;
+mod text;
+mod view;
+mod watch;
+
+use super::iostat::wait;
+use crate::failure::Usage;
+use crate::output;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
+use rates::Interval;
+use regex_lite::Regex;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+use text::Columns;
+use ugeom_classes::spec::units;
+use ugeom_machine::interrupt;
+use ugeom_serve::control::{Client, Found, running};
+
+const LONG_ABOUT: &str = "\
+Shows what every provider of a server (ugeom serve) does, in the columns of FreeBSD's gstat, and \
+what gstat cannot: excl ns, the time that a request spends in this layer and not below it.
+
+The server is found by itself where only one of this user runs. On a terminal the view is drawn \
+anew each interval: q ends it, ? lists the keys. With -b, or when stdout or stdin is no terminal, \
+one report is printed.
+
+The server counts all requests and takes the time of some, only while somebody looks, so that \
+looking costs next to nothing; how many, and what a look costs, stands in the second line. An \
+exclusive time below five readings of the clock is marked with ~: it says more of the clock than \
+of the layer. docs/stat.md has the columns, the keys and the formulas.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom stat                       watch the server that runs
+  ugeom stat -f 's1|s2' -I 250ms   only these partitions, four times a second
+  ugeom stat -b -a                 what is busy, once
+  ugeom stat -C -n 60 > stat.csv   a minute, for a spreadsheet
+  ugeom stat --json -b | jq '.rows[] | {name, exclusive_ns}'";
+
+/// Watch what each layer of a server does and costs, as gstat does
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Stat {
+    /// The server's control socket [default: that of the only server that runs]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    socket: Option<PathBuf>,
+
+    /// Only providers that did something
+    #[arg(short = 'a')]
+    active: bool,
+
+    /// Print one report and end
+    #[arg(short = 'b')]
+    batch: bool,
+
+    /// Print reports until Ctrl-C
+    #[arg(short = 'B', conflicts_with = "batch")]
+    endless: bool,
+
+    /// Print CSV until Ctrl-C, or once with -b
+    #[arg(short = 'C', conflicts_with = "json")]
+    csv: bool,
+
+    /// Show consumers, too: layers, and the connections of clients (DEV)
+    #[arg(short = 'c')]
+    consumers: bool,
+
+    /// Show DELETE, too
+    #[arg(short = 'd')]
+    deletes: bool,
+
+    /// Only names that this regular expression matches
+    #[arg(short = 'f', value_name = "REGEX", value_parser = regex)]
+    filter: Option<Regex>,
+
+    /// How long to watch for a report: 500ms, 2s; as with gstat, a bare number is microseconds
+    #[arg(short = 'I', value_name = "INTERVAL", default_value = "1s", value_parser = interval)]
+    interval: Duration,
+
+    /// Show FLUSH and all other requests, too
+    #[arg(short = 'o')]
+    others: bool,
+
+    /// Only providers at the bottom, which stand on no other
+    #[arg(short = 'p')]
+    physical: bool,
+
+    /// Show the size of a request, too
+    #[arg(short = 's')]
+    sizes: bool,
+
+    /// End after so many reports
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Print each report as a line of JSON, until Ctrl-C, or once with -b
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shorter intervals would be looks at the same picture.
+const INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+/// Longer intervals are a mistake: a day.
+const INTERVAL_MAX: Duration = Duration::from_secs(86_400);
+
+/// Reads an interval: with a unit, or in microseconds.
+fn interval(text: &str) -> Result<Duration, String> {
+    let bare = text.parse::<u64>().ok();
+    let ns = match bare {
+        Some(us) => us.saturating_mul(1000),
+        None => units::duration_ns(text).map_err(|error| error.to_string())?,
+    };
+    let interval = Duration::from_nanos(ns);
+    if (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        return Ok(interval);
+    }
+    let hint = match bare {
+        Some(number) => format!("; {number} without a unit is microseconds, {number}s is seconds"),
+        None => String::new(),
+    };
+    Err(format!("an interval is from 50ms to 24h{hint}"))
+}
+
+fn regex(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| error.to_string())
+}
+
+/// Which rows are shown.
+#[derive(Clone, Default)]
+struct Shown {
+    active: bool,
+    physical: bool,
+    filter: Option<Regex>,
+}
+
+impl Shown {
+    fn has(&self, row: &rates::Row) -> bool {
+        let active = row.per_s > 0.0 || row.in_flight > 0;
+        (active || !self.active)
+            && (row.rank == 1 || !self.physical)
+            && self.filter.as_ref().is_none_or(|it| it.is_match(&row.name))
+    }
+}
+
+impl Stat {
+    pub fn run(&self) -> Result<()> {
+        let path = match &self.socket {
+            Some(path) => path.clone(),
+            None => the_only(running())?,
+        };
+        let client = Client::connect(&path)?;
+        let printing = self.batch || self.endless || self.csv || self.json;
+        let person = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+        if printing || !person {
+            self.print(client)
+        } else {
+            view::run(self, client)
+        }
+    }
+
+    fn columns(&self) -> Columns {
+        Columns {
+            deletes: self.deletes,
+            others: self.others,
+            sizes: self.sizes,
+        }
+    }
+
+    fn shown(&self) -> Shown {
+        Shown {
+            active: self.active,
+            physical: self.physical,
+            filter: self.filter.clone(),
+        }
+    }
+
+    /// How many reports; none: until Ctrl-C.
+    fn reports(&self) -> Option<u64> {
+        let endless = (self.endless || self.csv || self.json) && !self.batch;
+        self.count.or(if endless { None } else { Some(1) })
+    }
+
+    fn print(&self, mut client: Client) -> Result<()> {
+        let stop = interrupt::catch().context("listening for Ctrl-C")?;
+        let mut before = client.figures(self.consumers)?;
+        if !before.timing.counts {
+            output::warn(COUNTS_NOTHING);
+        }
+        if self.csv {
+            output::print(&self.columns().csv_heading())?;
+        }
+        let mut done = 0;
+        while self.reports().is_none_or(|count| done < count) && wait(self.interval, stop) {
+            let after = client.figures(self.consumers)?;
+            self.report(Interval::between(&before, &after))?;
+            before = after;
+            done += 1;
+        }
+        Ok(())
+    }
+
+    fn report(&self, mut interval: Interval) -> Result<()> {
+        let shown = self.shown();
+        interval.rows.retain(|row| shown.has(row));
+        let columns = self.columns();
+        if self.json {
+            return output::print(&format!("{}\n", serde_json::to_string(&interval)?));
+        }
+        if self.csv {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let at = now.map_or(0.0, |now| now.as_secs_f64());
+            let rows = interval.rows.iter();
+            let lines: String = rows
+                .map(|row| columns.csv_row(&interval, row, at))
+                .collect();
+            return output::print(&lines);
+        }
+        let [first, second] = text::remarks(&interval, self.interval.as_secs_f64());
+        let rows = interval.rows.iter();
+        let rows: String = rows
+            .map(|row| columns.row(&interval, row, false) + "\n")
+            .collect();
+        output::print(&format!("{first}  {second}\n{}\n{rows}", columns.heading()))
+    }
+}
+
+/// Why there are no figures.
+const COUNTS_NOTHING: &str = "the server counts nothing: it was started with --set statistics=off";
+
+/// The server, when only one runs.
+fn the_only(found: Vec<Found>) -> Result<PathBuf> {
+    let names = |found: &[Found]| {
+        let lines = found.iter().map(|found| {
+            let path = found.path.display();
+            let who = match &found.facts {
+                Ok(facts) => format!("{} (process {})", facts.target, facts.pid),
+                Err(why) => why.clone(),
+            };
+            format!("\n  --socket {path}   {}", output::printable(&who))
+        });
+        lines.collect::<String>()
+    };
+    let (good, bad): (Vec<Found>, Vec<Found>) =
+        found.into_iter().partition(|found| found.facts.is_ok());
+    match &good[..] {
+        [one] => Ok(one.path.clone()),
+        [] if bad.is_empty() => bail!(
+            "no server of this user runs; start one with `ugeom serve`, or name its control \
+             socket with --socket"
+        ),
+        [] => bail!("no server answers:{}", names(&bad)),
+        several => Err(Usage(format!(
+            "{} servers run, choose one:{}",
+            several.len(),
+            names(several)
+        ))
+        .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ugeom_serve::control::ServerFacts;
+
+    #[test]
+    fn intervals_have_a_unit_or_are_microseconds_as_with_gstat() {
+        assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(interval("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(interval("500000"), Ok(Duration::from_millis(500)));
+        let error = interval("1").unwrap_err();
+        assert!(error.contains("1s is seconds"), "{error}");
+        for wrong in ["10ms", "2d", "x", "", "-1s", "99999999999999999999"] {
+            assert!(interval(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn one_server_is_taken_and_several_are_named() {
+        let found = |pid: u32| Found {
+            path: format!("/run/{pid}.sock").into(),
+            facts: Ok(ServerFacts {
+                protocol: 1,
+                version: String::new(),
+                pid,
+                target: format!("md:{pid}m"),
+            }),
+        };
+        let silent = Found {
+            path: "/run/9.sock".into(),
+            facts: Err("it has gone".to_owned()),
+        };
+        let path = the_only(vec![silent.clone(), found(7)]).unwrap();
+        assert_eq!(path, PathBuf::from("/run/7.sock"));
+        let error = the_only(vec![found(7), found(8)]).unwrap_err().to_string();
+        assert!(error.starts_with("2 servers run"), "{error}");
+        assert!(
+            error.contains("--socket /run/8.sock   md:8m (process 8)"),
+            "{error}"
+        );
+        let error = the_only(vec![silent]).unwrap_err().to_string();
+        assert!(error.contains("/run/9.sock   it has gone"), "{error}");
+        let error = the_only(Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("ugeom serve"), "{error}");
+    }
+}
