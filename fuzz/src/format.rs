@@ -104,6 +104,9 @@ pub fn wire_nbd(data: &[u8]) {
     if let Ok((context, stretches)) = nbd::decode_block_status(data) {
         assert_eq!(nbd::encode_block_status(context, &stretches), data);
     }
+    if let Ok(reply) = nbd::ExportReply::decode(data) {
+        assert!(data.starts_with(&reply.encode(true)));
+    }
     let _ = nbd::ErrorChunk::decode(data);
     let _ = nbd::export_name(data);
 }

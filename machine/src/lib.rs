@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod lock;
 pub mod mailbox;
 pub mod mapping;
+pub mod patience;
 pub mod prefetch;
 pub mod region;
 pub mod slab;

@@ -233,6 +233,12 @@ pub trait ThreadState: Send + Any {
         None
     }
 
+    /// How long a thread that has nothing else to do should poll again and again before it sleeps,
+    /// ns: where answers come sooner than a thread is woken.
+    fn look_out_ns(&self) -> u64 {
+        0
+    }
+
     /// Gives a bio that it holds back as cancelled, if it can.
     fn cancel(&mut self, id: BioId) {
         let _ = id;

@@ -30,6 +30,7 @@ use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Waiting};
 use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
 use ugeom_machine::clock;
+use ugeom_machine::patience::Patience;
 use ugeom_stack::{Bio, Command, Flags};
 
 /// Bytes that may wait to be sent before no more requests are added to them.
@@ -37,6 +38,9 @@ const OUT_BYTES_MAX: usize = 4 << 20;
 
 /// The longest part of a request without data, bytes: lengths have 32 bits.
 const PART_BYTES_MAX: u64 = 1 << 30;
+
+/// How long to look out for replies before sleeping, when they have lately come sooner, ns.
+const LOOK_OUT_NS: u64 = 50_000;
 
 /// How long to wait before connecting again.
 const PAUSE_NS: u64 = 100_000_000;
@@ -61,6 +65,8 @@ pub(super) struct Flight {
     pub failure: Option<(Errno, &'static str)>,
     /// It is written, and waits for the FLUSH that makes it durable.
     pub flushing: bool,
+    /// How many writes the FLUSH covers that was sent for it.
+    pub covers: u64,
 }
 
 /// Where a link is on its way to the server.
@@ -96,6 +102,11 @@ pub(super) struct Link {
     pub heard_ns: u64,
     pub now_ns: u64,
     attempts: usize,
+    /// Something was received since that was asked last.
+    pub received: bool,
+    patience: Patience,
+    /// How many losses of unflushed writes this link has told of.
+    told_losses: u64,
 }
 
 impl Link {
@@ -125,6 +136,9 @@ impl Link {
             heard_ns: 0,
             now_ns: clock::now_ns(),
             attempts: 0,
+            received: false,
+            patience: Patience::new(LOOK_OUT_NS),
+            told_losses: remote.durability.losses(),
         };
         let watched = link.reactor.register(timer, Interest::READ);
         watched.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
@@ -163,6 +177,7 @@ impl Link {
             got: 0,
             failure: None,
             flushing: false,
+            covers: 0,
         });
         self.queue.push_back(index);
     }
@@ -181,9 +196,30 @@ impl Link {
         {
             self.lose(why);
         }
+        if std::mem::take(&mut self.received) {
+            self.patience.came(self.now_ns);
+        } else {
+            self.patience.nothing(self.now_ns);
+        }
         for (bio, outcome) in self.finished.drain(..) {
             done(bio, outcome);
         }
+    }
+
+    /// How long to poll before sleeping, ns.
+    pub fn look_out_ns(&self) -> u64 {
+        if self.live > 0 && matches!(self.stage, Stage::Up) {
+            self.patience.look_out_ns()
+        } else {
+            0
+        }
+    }
+
+    /// True once after each time that writes may have been lost which no FLUSH had covered: the
+    /// next FLUSH has to say so.
+    pub fn tell_loss(&mut self) -> bool {
+        let losses = self.remote.durability.losses();
+        std::mem::replace(&mut self.told_losses, losses) != losses
     }
 
     /// One flight has ended.
@@ -345,6 +381,7 @@ impl Link {
         }
         if matches!(self.stage, Stage::Up) {
             self.lost_ns = self.now_ns;
+            self.remote.durability.connection_lost();
         }
         self.stage = Stage::Down {
             again_ns: self.now_ns + PAUSE_NS,
@@ -353,10 +390,26 @@ impl Link {
         self.sent = 0;
         self.replies = Replies::new();
         let mut again: Vec<(u64, u32)> = Vec::new();
+        // A part of the extents that were asked for is an answer, too.
+        let answered = |flight: &Flight| flight.bio.command() == Command::Extents && flight.got > 0;
+        let known: Vec<(u32, u64)> = (0..)
+            .zip(&self.flights)
+            .filter_map(|(index, flight)| Some((index, flight.as_ref()?)))
+            .filter(|(_, flight)| answered(flight))
+            .map(|(index, flight)| (index, flight.got))
+            .collect();
+        for (index, got) in known {
+            self.finish(index, Ok(got));
+        }
         for (index, flight) in self.flights.iter_mut().enumerate() {
             if let Some(flight) = flight {
                 flight.got = 0;
                 flight.failure = None;
+                if flight.flushing {
+                    // What was written is not durable yet, and the server may have forgotten it.
+                    flight.flushing = false;
+                    flight.done = 0;
+                }
                 again.push((flight.number, index as u32));
             }
         }
@@ -457,6 +510,7 @@ fn request(remote: &Remote, index: u32, flight: &mut Flight) -> Request {
     let fua = writes && durable && remote.has(export_flag::SEND_FUA);
     let part = left.min(limit);
     let offset_bytes = if command == command::FLUSH {
+        flight.covers = remote.durability.covers();
         0
     } else {
         bio.offset() + flight.done

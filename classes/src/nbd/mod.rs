@@ -21,6 +21,7 @@
 //! that can and cannot promise.
 
 mod connect;
+mod durability;
 mod link;
 mod replies;
 mod service;
@@ -35,6 +36,7 @@ use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, OptionDoc, Role};
 use crate::spec::Options;
 use connect::Place;
+use durability::Durability;
 use service::Service;
 use shake::Facts;
 use state::ThreadLink;
@@ -98,6 +100,7 @@ pub(super) struct Remote {
     timeout: Duration,
     /// Absence of a server.
     retry: Duration,
+    durability: Durability,
 }
 
 impl Remote {
@@ -187,6 +190,7 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
         sector_bytes: sectorsize as u32,
         timeout,
         retry,
+        durability: Durability::default(),
     });
     plan(name, remote, sectorsize, context.writable())
 }

@@ -95,6 +95,7 @@ impl Link {
             Err(_) => return Err("the connection broke"),
         };
         self.heard_ns = self.now_ns;
+        self.received = true;
         if direct.is_some() {
             self.advance_data(count as u64);
         } else {
@@ -291,13 +292,26 @@ impl Link {
             return self.finish(index, Ok(covered));
         }
         flight.done += flight.part;
+        let durable = flight.bio.flags().contains(Flags::FUA);
+        let writes = matches!(command, Command::Write | Command::Zero);
+        if flight.flushing || command == Command::Flush {
+            self.remote.durability.flushed(flight.covers);
+            if command == Command::Flush && self.tell_loss() {
+                let why = "the connection broke before, and writes that no FLUSH had covered may \
+                           be lost";
+                return self.finish(index, Err((Errno::IO, why)));
+            }
+            return self.finish(index, Ok(length));
+        }
+        let kept = durable && writes && !needs_flush;
+        if can_flush && (writes || command == Command::Delete) && !kept {
+            self.remote.durability.wrote();
+        }
         if flight.done < length {
             self.queue.push_back(index);
             return;
         }
-        let durable = flight.bio.flags().contains(Flags::FUA);
-        let writes = matches!(command, Command::Write | Command::Zero);
-        if writes && durable && needs_flush && can_flush && !flight.flushing {
+        if writes && durable && needs_flush && can_flush {
             flight.flushing = true;
             self.queue.push_back(index);
             return;
@@ -369,7 +383,7 @@ fn receive_into(
 /// sector that holds any data is data.
 fn take_status(flight: &mut Flight, data: &[u8], sector: u64) -> Result<(), &'static str> {
     let (_, stretches) = decode_block_status(data).map_err(|_| NONSENSE)?;
-    if flight.bio.command() != Command::Extents {
+    if flight.bio.command() != Command::Extents || flight.got > 0 {
         return Err(NONSENSE);
     }
     let (mut at, mut told) = (0_u64, 0_u64);

@@ -4,11 +4,12 @@
 //! ```text
 //!   greeting -> flags, STRUCTURED_REPLY -> SET_META_CONTEXT -> GO -> facts
 //! ```
-//! What a server does not have is done without; only GO must be answered well.
+//! What a server does not have is done without: in place of GO, old ones have EXPORT_NAME, which
+//! tells size and flags, and answers a name that does not exist by leaving.
 
 use ugeom_format::wire::nbd::{
-    BASE_ALLOCATION, GREETING_BYTES, Greeting, Info, InfoRequest, MetaContext, MetaRequest,
-    OPTION_BYTES_MAX, OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReplyHeader,
+    BASE_ALLOCATION, ExportReply, GREETING_BYTES, Greeting, Info, InfoRequest, MetaContext,
+    MetaRequest, OPTION_BYTES_MAX, OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReplyHeader,
     PAYLOAD_BYTES_MAX, handshake_flag, info, option, option_reply,
 };
 
@@ -33,12 +34,15 @@ enum Stage {
     Greeting,
     /// Waits for the replies to this option.
     Asked(u32),
+    /// Waits for what an old server tells of the export.
+    Named,
 }
 
 /// One handshake.
 pub(super) struct Shake {
     export: String,
     stage: Stage,
+    no_zeroes: bool,
     facts: Facts,
 }
 
@@ -53,6 +57,7 @@ impl Shake {
         Self {
             export: export.to_owned(),
             stage: Stage::Greeting,
+            no_zeroes: false,
             facts,
         }
     }
@@ -93,6 +98,16 @@ impl Shake {
                     }
                     (end, self.replied(header, data, out)?)
                 }
+                Stage::Named => {
+                    let length = ExportReply::length_bytes(self.no_zeroes);
+                    let Some(reply) = input.get(..length) else {
+                        return Ok(None);
+                    };
+                    let reply = ExportReply::decode(reply).map_err(|error| error.to_string())?;
+                    self.facts.size_bytes = reply.size_bytes;
+                    self.facts.flags = reply.flags;
+                    (length, true)
+                }
             };
             input.drain(..used);
             if done {
@@ -107,6 +122,7 @@ impl Shake {
             return Err("the server has no fixed newstyle handshake".to_owned());
         }
         let both = greeting.flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
+        self.no_zeroes = both & handshake_flag::NO_ZEROES != 0;
         out.extend(u32::from(both).to_be_bytes());
         self.ask(option::STRUCTURED_REPLY, &[], out);
         Ok(false)
@@ -156,6 +172,11 @@ impl Shake {
                 self.learn(Info::decode(data).map_err(|error| error.to_string())?)?;
             }
             (option::GO, option_reply::ACK) => return Ok(true),
+            (option::GO, option_reply::ERR_UNSUP) => {
+                let name = self.export.clone();
+                self.ask(option::EXPORT_NAME, name.as_bytes(), out);
+                self.stage = Stage::Named;
+            }
             (option::GO, _) if header.is_error() => return Err(refusal(header.reply, data)),
             // Everything else is done without.
             (option::SET_META_CONTEXT, option_reply::ACK) => self.go(out),
@@ -198,7 +219,6 @@ fn refusal(reply: u32, data: &[u8]) -> String {
     let meaning = match reply {
         option_reply::ERR_UNKNOWN => "it has no such export",
         option_reply::ERR_POLICY => "its rules forbid it",
-        option_reply::ERR_UNSUP => "it cannot do that (no GO: it is too old)",
         option_reply::ERR_SHUTDOWN => "it is shutting down",
         _ => "it gives no reason",
     };

@@ -36,6 +36,10 @@ impl ThreadState for ThreadLink {
         self.0.in_flight()
     }
 
+    fn look_out_ns(&self) -> u64 {
+        self.0.look_out_ns()
+    }
+
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.0.wait_fd())
     }

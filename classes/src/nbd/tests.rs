@@ -1,5 +1,7 @@
 //! Disks that other programs serve, and servers that are gone, silent or mad.
 
+mod loss;
+
 use crate::{Target, TargetOptions, open_target};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -311,6 +313,12 @@ fn what_is_no_server_is_refused_with_a_reason() {
 
 /// Shakes hands as a server that has only GO, and hands the connection to `then`.
 fn serve_once(listener: &UnixListener, then: impl FnOnce(UnixStream)) {
+    let flags = export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN;
+    serve_once_with(listener, flags, then);
+}
+
+/// The same with these flags of the export.
+fn serve_once_with(listener: &UnixListener, flags: u16, then: impl FnOnce(UnixStream)) {
     let (mut stream, _) = listener.accept().expect("a client");
     stream
         .write_all(&Greeting { flags: 3 }.encode())
@@ -337,10 +345,7 @@ fn serve_once(listener: &UnixListener, then: impl FnOnce(UnixStream)) {
             reply(option_reply::ERR_UNSUP, b"");
             continue;
         }
-        let ExportReply { size_bytes, flags } = ExportReply {
-            size_bytes: 1 << 20,
-            flags: export_flag::HAS_FLAGS | export_flag::CAN_MULTI_CONN,
-        };
+        let size_bytes = 1 << 20;
         reply(
             option_reply::INFO,
             &Info::Export { size_bytes, flags }.encode(),

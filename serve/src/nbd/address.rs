@@ -190,6 +190,9 @@ impl Address {
     }
 }
 
+/// Room for replies in a Unix socket, bytes; the system's limit may be less.
+const SEND_BYTES: usize = 4 << 20;
+
 impl Socket {
     /// A descriptor of its own for the listener, to be watched.
     pub(super) fn watched(&self) -> io::Result<OwnedFd> {
@@ -205,6 +208,8 @@ impl Socket {
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
+                // Many replies are sent at once; with less room it only takes more calls.
+                let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BYTES);
                 Ok((stream.into(), "a local client".to_owned()))
             }
             Self::Tcp(listener) => {

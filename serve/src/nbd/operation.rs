@@ -105,10 +105,9 @@ impl Worker {
         let start = request.offset_bytes;
         let range = start..start + u64::from(request.length_bytes);
         let (fast, stays) = (command_flag::FAST_ZERO, command_flag::NO_HOLE);
-        match request.command {
-            command::WRITE | command::TRIM | command::WRITE_ZEROES => connection.dirty = true,
-            command::FLUSH => connection.dirty = false,
-            _ => {}
+        if request.command == command::FLUSH {
+            // What ends after this is not covered by it: see `answer`.
+            connection.dirty = false;
         }
         let number = self.new_operation(index, request, false);
         match request.command {
@@ -251,7 +250,7 @@ impl Worker {
         };
         let ranges = &connection.chosen.ranges;
         let claim = ranges.claim(task.span.sector_range(), share);
-        let granted = claim.is_granted();
+        let granted = claim.is_granted_or_wakes(&self.own_waker);
         task.claim = Some(claim);
         if granted {
             self.use_claim(number, at);
@@ -260,7 +259,8 @@ impl Worker {
         }
     }
 
-    /// Goes on with the tasks whose claims have been granted.
+    /// Goes on with the tasks whose claims have been granted; the others wake this thread when they
+    /// are.
     pub fn go_on_with_claims(&mut self) {
         for (number, at) in std::mem::take(&mut self.claiming) {
             let task = &self.operations[number as usize].tasks[at as usize];

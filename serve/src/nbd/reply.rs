@@ -24,9 +24,12 @@ impl Worker {
         self.touched.push(index);
         if let Some(connection) = self.connections[index].as_mut() {
             connection.operations -= 1;
-            if failure.is_some() && request.command == command::FLUSH && !silent {
-                connection.dirty = true;
-            }
+            let writes = matches!(
+                request.command,
+                command::WRITE | command::TRIM | command::WRITE_ZEROES
+            );
+            let not_flushed = failure.is_some() && request.command == command::FLUSH && !silent;
+            connection.dirty |= writes || not_flushed;
             if silent {
                 if let Some((_, why)) = &failure {
                     (self.log)(&format!(

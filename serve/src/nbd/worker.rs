@@ -23,6 +23,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
 use ugeom_machine::clock;
+use ugeom_machine::patience::Patience;
 use ugeom_stack::{Channel, Stack};
 
 /// Requests that a worker has in the stack at a time; more wait.
@@ -31,8 +32,11 @@ const CHANNEL_DEPTH: usize = 512;
 /// Bytes read from a socket at a time, beside the data of a WRITE that is on its way.
 const SCRATCH_BYTES: usize = 64 << 10;
 
-/// How long a claim on a range waits before it is asked again whether it is granted.
-const CLAIM_WAIT: Duration = Duration::from_micros(100);
+/// How long to wait when waiting has failed.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// How often in a row one connection is read without looking who else has sent something.
+const TURNS_OF_ONE: u32 = 8;
 
 /// A connection that has shaken hands.
 pub(super) struct Admission {
@@ -53,6 +57,26 @@ pub(super) enum Order {
 
 /// A bio that could not be had yet: of which operation, task and part.
 pub(super) type Starved = (u32, u32, u8);
+
+/// Wakes a worker because a claim on a range is granted.
+struct Granted(Waker);
+
+impl std::task::Wake for Granted {
+    fn wake(self: Arc<Self>) {
+        self.0.wake();
+    }
+}
+
+/// What a worker does next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Moves what has just come.
+    Go,
+    /// Looks at everything that it waits for.
+    Look,
+    /// Waits for it.
+    Sleep,
+}
 
 /// A worker's own.
 pub(super) struct Worker {
@@ -81,7 +105,12 @@ pub(super) struct Worker {
     pub now_ns: u64,
     orders: Receiver<Order>,
     news: (Sender<News>, Waker),
-    spin_ns: u64,
+    /// Woken when a claim is granted.
+    pub own_waker: std::task::Waker,
+    patience: Patience,
+    /// The connection that was read last, which is likely to send again.
+    hot: usize,
+    hot_turns: u32,
     tick: Option<Timer>,
     draining: bool,
 }
@@ -126,7 +155,10 @@ impl Worker {
             now_ns: clock::now_ns(),
             orders,
             news,
-            spin_ns: u64::try_from(settings.spin.as_nanos()).unwrap_or(u64::MAX),
+            own_waker: Arc::new(Granted(waker.clone())).into(),
+            patience: Patience::new(u64::try_from(settings.spin.as_nanos()).unwrap_or(u64::MAX)),
+            hot: 0,
+            hot_turns: 0,
             tick: None,
             draining: false,
         };
@@ -137,16 +169,20 @@ impl Worker {
     /// gone.
     pub fn run(mut self) {
         let mut events = Vec::new();
-        let mut busy_ns = 0;
         loop {
             if !self.take_orders() || (self.draining && self.sources.is_empty()) {
                 break;
             }
-            let spins = self.now_ns.saturating_sub(busy_ns) < self.spin_ns;
-            self.sleep(spins, &mut events);
+            let next = self.look_out();
+            if next == Next::Go {
+                self.turn();
+                continue;
+            }
+            let timeout = (next == Next::Look).then_some(Duration::ZERO);
+            self.sleep(timeout, &mut events);
             self.now_ns = clock::now_ns();
             if !events.is_empty() {
-                busy_ns = self.now_ns;
+                self.patience.came(self.now_ns);
             }
             for event in events.drain(..) {
                 match event {
@@ -158,6 +194,7 @@ impl Worker {
                     } => {
                         if let Some(&index) = self.sources.get(&source) {
                             if readable {
+                                self.hot = index;
                                 self.read(index);
                             }
                             if writable {
@@ -185,14 +222,35 @@ impl Worker {
         }
     }
 
-    fn sleep(&mut self, spins: bool, events: &mut Vec<Event>) {
-        let timeout = if spins {
-            Some(Duration::ZERO)
-        } else if self.claiming.is_empty() {
-            None
-        } else {
-            Some(CLAIM_WAIT)
-        };
+    /// Looks out for more, if that has lately come sooner than a thread is woken: from the
+    /// connection that was read last, and from the stack.
+    fn look_out(&mut self) -> Next {
+        let began_ns = clock::now_ns();
+        self.patience.nothing(began_ns);
+        let longest_ns = self.patience.look_out_ns();
+        if longest_ns == 0 {
+            return Next::Sleep;
+        }
+        if self.hot_turns >= TURNS_OF_ONE {
+            self.hot_turns = 0;
+            return Next::Look;
+        }
+        loop {
+            self.now_ns = clock::now_ns();
+            if self.read(self.hot) || self.channel.poll() > 0 {
+                self.patience.came(self.now_ns);
+                self.hot_turns += 1;
+                return Next::Go;
+            }
+            if self.now_ns.saturating_sub(began_ns) >= longest_ns {
+                return Next::Sleep;
+            }
+            // Who else wants this core, perhaps the client, gets it.
+            std::thread::yield_now();
+        }
+    }
+
+    fn sleep(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) {
         let Self {
             channel, reactor, ..
         } = self;
@@ -202,7 +260,7 @@ impl Worker {
         });
         if let Some(error) = failed {
             (self.log)(&format!("nbd: waiting for requests failed: {error}"));
-            std::thread::sleep(CLAIM_WAIT);
+            std::thread::sleep(PAUSE);
         }
     }
 

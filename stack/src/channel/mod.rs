@@ -254,8 +254,31 @@ impl Channel {
             if deadline_ns.is_some_and(|deadline| clock::now_ns() >= deadline) {
                 return 0;
             }
+            if self.look_out(deadline_ns) {
+                return self.finished_count;
+            }
             park::park(&self.cx, deadline_ns);
         }
+    }
+
+    /// Polls for as long as a geom's state finds that worth while. True when one more finished bio
+    /// can be taken.
+    fn look_out(&mut self, deadline_ns: Option<u64>) -> bool {
+        let longest_ns = self.cx.look_out_ns();
+        if longest_ns == 0 {
+            return false;
+        }
+        let before = self.finished_count;
+        let until_ns = clock::now_ns().saturating_add(longest_ns);
+        let until_ns = deadline_ns.map_or(until_ns, |deadline| deadline.min(until_ns));
+        while clock::now_ns() < until_ns {
+            // Who else wants this core, perhaps the one that is waited for, gets it.
+            std::thread::yield_now();
+            if self.poll() > before {
+                return true;
+            }
+        }
+        false
     }
 
     /// Sleeps, for a thread that has more to wait for than this channel: `with` gets the

@@ -133,7 +133,7 @@ impl Channel {
             }
             let before = self.finished_count;
             self.poll();
-            if self.finished_count == before {
+            if self.finished_count == before && !self.look_out(None) {
                 crate::park::park(&self.cx, None);
             }
         }

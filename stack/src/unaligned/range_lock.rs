@@ -10,11 +10,13 @@
 //! nobody is overtaken by those he waits for, and since everybody waits for older claims only, no
 //! circle of waiters can form as long as nobody holds one claim while waiting for another.
 //!
-//! A claim can be waited for, or asked now and then: a server that must not block does the latter.
+//! A claim can be waited for, or it wakes somebody when it is granted: a server that must not block
+//! does the latter.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
+use std::task::Waker;
 use sync::{Condvar, Mutex, MutexGuard};
 
 #[cfg(all(test, loom))]
@@ -61,6 +63,8 @@ struct Entry {
     share: Share,
     /// How many older claims are in its way.
     in_the_way: usize,
+    /// Who wants to know when none is any more.
+    waker: Option<Waker>,
 }
 
 impl Entry {
@@ -94,6 +98,7 @@ impl RangeLock {
             range,
             share,
             in_the_way,
+            waker: None,
         });
         drop(queue);
         Claim {
@@ -119,8 +124,9 @@ impl Queue {
         entry.is_none_or(|entry| entry.in_the_way == 0)
     }
 
-    /// Takes a claim out. True when another one is granted by that.
-    fn remove(&mut self, ticket: u64) -> bool {
+    /// Takes a claim out. True when another one is granted by that; those who are to be woken then
+    /// are appended to `wakers`.
+    fn remove(&mut self, ticket: u64, wakers: &mut Vec<Waker>) -> bool {
         let place = self.place(ticket);
         let Some(gone) = self.claims.remove(place) else {
             return false;
@@ -129,7 +135,10 @@ impl Queue {
         for entry in self.claims.range_mut(place..) {
             if entry.conflicts_with(&gone.range, gone.share) {
                 entry.in_the_way -= 1;
-                grants |= entry.in_the_way == 0;
+                if entry.in_the_way == 0 {
+                    grants = true;
+                    wakers.extend(entry.waker.take());
+                }
             }
         }
         grants
@@ -149,6 +158,21 @@ impl Claim {
         self.lock.queue().is_granted(self.ticket)
     }
 
+    /// True once the range may be used; else `waker` is woken, once, when it may be, by whoever
+    /// gives the last range up that is in the way.
+    #[must_use]
+    pub fn is_granted_or_wakes(&self, waker: &Waker) -> bool {
+        let mut queue = self.lock.queue();
+        if queue.is_granted(self.ticket) {
+            return true;
+        }
+        let place = queue.place(self.ticket);
+        if let Some(entry) = queue.claims.get_mut(place) {
+            entry.waker = Some(waker.clone());
+        }
+        false
+    }
+
     /// Waits until the range may be used.
     pub fn wait(&self) {
         let mut queue = self.lock.queue();
@@ -161,8 +185,12 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.lock.queue().remove(self.ticket) {
+        let mut wakers = Vec::new();
+        let grants = self.lock.queue().remove(self.ticket, &mut wakers);
+        if grants {
             self.lock.granted.notify_all();
         }
+        // Without the lock: who is woken may ask at once.
+        wakers.into_iter().for_each(Waker::wake);
     }
 }

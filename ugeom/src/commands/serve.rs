@@ -73,9 +73,9 @@ pub struct Serve {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
-    /// How long a thread looks out for more requests before it sleeps: takes a core, and saves
-    /// clients that wait for each answer a wake-up
-    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = duration_ns)]
+    /// How long a thread looks out for more requests before it sleeps, while they come that soon:
+    /// takes a core meanwhile, and saves clients that wait for answers a wake-up; 0us: never
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = duration_ns)]
     spin: u64,
 
     /// Connections at a time; more wait

@@ -23,6 +23,9 @@ pub const OPTION_REPLY_HEADER_BYTES: usize = 20;
 /// Zeroes behind an [`ExportReply`] unless both sides can do without, bytes.
 const PADDING_BYTES: usize = 124;
 
+/// Size and flags in an [`ExportReply`], bytes.
+const EXPORT_REPLY_BYTES: usize = 10;
+
 /// The server's first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
@@ -166,6 +169,29 @@ impl ExportReply {
             bytes.extend([0; PADDING_BYTES]);
         }
         bytes
+    }
+
+    /// How long the message is, bytes; `no_zeroes` when both sides have that flag.
+    #[must_use]
+    pub const fn length_bytes(no_zeroes: bool) -> usize {
+        if no_zeroes {
+            EXPORT_REPLY_BYTES
+        } else {
+            EXPORT_REPLY_BYTES + PADDING_BYTES
+        }
+    }
+
+    /// Reads the message; what is behind size and flags is not looked at.
+    ///
+    /// # Errors
+    /// It is too short.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let bytes = bytes.get(..EXPORT_REPLY_BYTES).unwrap_or(bytes);
+        expect("the answer to EXPORT_NAME", bytes, EXPORT_REPLY_BYTES)?;
+        Ok(Self {
+            size_bytes: u64_be(bytes, 0),
+            flags: u16_be(bytes, 8),
+        })
     }
 }
 

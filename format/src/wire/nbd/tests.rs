@@ -40,6 +40,21 @@ fn an_option_is_what_clients_send() {
 }
 
 #[test]
+fn the_answer_to_export_name_is_read_with_and_without_its_zeroes() {
+    let reply = ExportReply {
+        size_bytes: 1 << 40,
+        flags: export_flag::HAS_FLAGS | export_flag::READ_ONLY,
+    };
+    for no_zeroes in [true, false] {
+        let bytes = reply.encode(no_zeroes);
+        assert_eq!(bytes.len(), ExportReply::length_bytes(no_zeroes));
+        let back = ExportReply::decode(&bytes).unwrap();
+        assert_eq!((back.size_bytes, back.flags), (1 << 40, 3));
+    }
+    assert!(ExportReply::decode(&[0; 9]).is_err());
+}
+
+#[test]
 fn a_tls_hello_is_called_by_its_name() {
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03abcde";
     let error = OptionHeader::decode(hello).unwrap_err().to_string();

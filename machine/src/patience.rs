@@ -1,0 +1,102 @@
+//! [`Patience`]: whether it is worth a thread's while to look out for what comes next before it
+//! goes to sleep.
+//!
+//! A thread that sleeps on an idle core is woken tens of microseconds after there is something for
+//! it; one that looks again and again sees it at once, and takes a core for that. So one looks out
+//! only while things have lately come soon after they were waited for, and for a bounded time.
+
+/// What a thread that waits has learnt of how long it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    longest_ns: u64,
+    /// A moving average of how long it took until something came, capped.
+    typical_ns: u64,
+    /// Since when nothing has come.
+    since_ns: Option<u64>,
+}
+
+impl Patience {
+    /// Looks out for `longest_ns` at most, in nanoseconds; for 0 never. Begins without hope, so
+    /// that who is asked something once an hour sleeps.
+    #[must_use]
+    pub const fn new(longest_ns: u64) -> Self {
+        Self {
+            longest_ns,
+            typical_ns: longest_ns.saturating_mul(2),
+            since_ns: None,
+        }
+    }
+
+    /// There is nothing to do at `now_ns`. Says it as often as it is so.
+    #[inline]
+    pub fn nothing(&mut self, now_ns: u64) {
+        self.since_ns.get_or_insert(now_ns);
+    }
+
+    /// Something has come, at `now_ns`.
+    #[inline]
+    pub fn came(&mut self, now_ns: u64) {
+        let Some(since_ns) = self.since_ns.take() else {
+            return;
+        };
+        // One long wait is forgotten after a few short ones.
+        let waited_ns = now_ns
+            .saturating_sub(since_ns)
+            .min(self.longest_ns.saturating_mul(4));
+        self.typical_ns = self.typical_ns - self.typical_ns / 4 + waited_ns / 4;
+    }
+
+    /// How long to look out now, in nanoseconds.
+    #[inline]
+    #[must_use]
+    pub fn look_out_ns(&self) -> u64 {
+        if self.typical_ns <= self.longest_ns {
+            self.longest_ns
+        } else {
+            0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_looks_out_while_things_come_soon_and_sleeps_otherwise() {
+        let mut patience = Patience::new(50_000);
+        assert_eq!(patience.look_out_ns(), 0);
+        let mut now_ns = 1_000_000;
+        let mut wait = |patience: &mut Patience, ns: u64| {
+            patience.nothing(now_ns);
+            now_ns += ns;
+            patience.nothing(now_ns);
+            patience.came(now_ns);
+            patience.look_out_ns()
+        };
+        for _ in 0..8 {
+            wait(&mut patience, 30_000);
+        }
+        assert_eq!(wait(&mut patience, 30_000), 50_000);
+        // Somebody pauses for a second: not again, until he is quick again.
+        assert_eq!(wait(&mut patience, 1_000_000_000), 0);
+        let mut needed = 0;
+        while wait(&mut patience, 5_000) == 0 {
+            needed += 1;
+        }
+        assert!((1..10).contains(&needed), "{needed}");
+        // What came without having been waited for teaches nothing.
+        patience.came(u64::MAX);
+        assert_eq!(patience.look_out_ns(), 50_000);
+    }
+
+    #[test]
+    fn without_a_time_it_never_looks_out() {
+        let mut patience = Patience::new(0);
+        for now_ns in 0..100 {
+            patience.nothing(now_ns);
+            patience.came(now_ns);
+        }
+        assert_eq!(patience.look_out_ns(), 0);
+    }
+}

@@ -1,0 +1,255 @@
+//! What is measured: a client at a server.
+
+use crate::Failure;
+use crate::servers::{EXPORT_BYTES, Kind, Server, program};
+use serde::Deserialize;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+use ugeom_bench::BenchError;
+use ugeom_bench::figure::Unit;
+use ugeom_bench::harness::{Cell, Length, RunResult, Work};
+use ugeom_bench::load::{self, Job, Load, Pattern, Range};
+
+/// Bytes of a request.
+const BLOCK_BYTES: u32 = 4096;
+
+/// Requests of a run of fio: more than half of a second.
+const FIO_REQUESTS: u64 = 100_000;
+
+/// Requests of which the server's CPU time is taken.
+const CPU_REQUESTS: u64 = 60_000;
+
+/// A client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// The class `nbd`, random reads of 4 KiB, so many at a time.
+    Run(usize),
+    /// fio's nbd engine, the same, 32 at a time.
+    Fio,
+    /// nbdcopy of everything, as one transfer.
+    Copy,
+    /// As `Run(32)`, but what is taken is the server's CPU time.
+    Cpu,
+}
+
+impl Client {
+    pub fn words(self) -> String {
+        match self {
+            Self::Run(depth) => format!("the class nbd, depth {depth}"),
+            Self::Fio => "fio's nbd engine, depth 32".to_owned(),
+            Self::Copy => "nbdcopy --no-extents of 1 GiB".to_owned(),
+            Self::Cpu => "server CPU a request, depth 32".to_owned(),
+        }
+    }
+
+    /// The program that it needs.
+    pub fn program(self) -> Result<Option<std::path::PathBuf>, String> {
+        let name = match self {
+            Self::Run(_) | Self::Cpu => return Ok(None),
+            Self::Fio => "fio",
+            Self::Copy => "nbdcopy",
+        };
+        let found = program(name).ok_or_else(|| format!("{name} is not installed"))?;
+        Ok(Some(found))
+    }
+
+    /// The unit of its figure.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Run(_) | Self::Fio | Self::Cpu => Unit::PerSecond,
+            Self::Copy => Unit::BytesPerSecond,
+        }
+    }
+
+    /// What the figure counts, in an iteration of one nanosecond.
+    pub fn of_a_nanosecond(self) -> f64 {
+        match self {
+            Self::Run(_) | Self::Fio | Self::Cpu => 1e9,
+            Self::Copy => 1e9 * EXPORT_BYTES as f64,
+        }
+    }
+}
+
+/// A client at a server, and how many times as fast this server is to be at least.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub client: Client,
+    pub kind: Kind,
+    pub goal: Option<f64>,
+}
+
+const fn plan(client: Client, kind: Kind, goal: Option<f64>) -> Plan {
+    Plan { client, kind, goal }
+}
+
+/// Everything that is measured.
+pub(crate) const ALL: &[Plan] = &[
+    plan(Client::Run(32), Kind::Ours, None),
+    plan(Client::Run(32), Kind::Nbdkit, Some(4.0)),
+    plan(Client::Run(32), Kind::Qemu, Some(4.0)),
+    plan(Client::Run(32), Kind::Canned, Some(0.6)),
+    plan(Client::Run(128), Kind::Ours, None),
+    plan(Client::Run(128), Kind::Nbdkit, Some(4.0)),
+    plan(Client::Run(128), Kind::Qemu, Some(4.0)),
+    plan(Client::Run(128), Kind::Canned, Some(0.6)),
+    plan(Client::Run(1), Kind::Ours, None),
+    plan(Client::Run(1), Kind::Nbdkit, Some(2.0)),
+    plan(Client::Run(1), Kind::Canned, Some(0.6)),
+    plan(Client::Fio, Kind::Ours, None),
+    plan(Client::Fio, Kind::Nbdkit, Some(1.3)),
+    plan(Client::Fio, Kind::Canned, Some(0.6)),
+    plan(Client::Copy, Kind::Ours, None),
+    plan(Client::Copy, Kind::Nbdkit, Some(1.3)),
+    plan(Client::Copy, Kind::Canned, Some(0.6)),
+    plan(Client::Cpu, Kind::Ours, None),
+    plan(Client::Cpu, Kind::Nbdkit, Some(2.0)),
+];
+
+/// A job of the load generator: random reads of an export.
+pub(crate) fn job(name: &str, depth: usize) -> Job {
+    let range = Range {
+        start_bytes: 0,
+        blocks: EXPORT_BYTES / u64::from(BLOCK_BYTES) / 2,
+        block_bytes: BLOCK_BYTES,
+        write_percent: 0,
+    };
+    Job {
+        depth,
+        ..Job::new(name, Pattern::Random(range))
+    }
+}
+
+impl Plan {
+    pub fn name(&self) -> String {
+        format!("{}, {}", self.client.words(), self.kind.word())
+    }
+
+    pub fn cell(&self, server: &Server) -> Result<Cell<'static>, Failure> {
+        let name = self.name();
+        let fixed = |warm_up, iterations| Length::Exactly {
+            warm_up,
+            iterations,
+        };
+        match self.client {
+            Client::Run(depth) => {
+                let target = server.target()?;
+                Ok(load::cell(&target.stack, target.top, &job(&name, depth))?)
+            }
+            Client::Cpu => {
+                let target = server.target()?;
+                let mut load = Load::new(&target.stack, target.top, &job(&name, 32))?;
+                let id = server.id();
+                let cell = Cell::new(name, move |requests| {
+                    let before_ns = cpu_ns(id)?;
+                    load.run(requests)?;
+                    Ok(RunResult::taking(cpu_ns(id)?.saturating_sub(before_ns)))
+                });
+                Ok(cell.with_length(fixed(CPU_REQUESTS / 10, CPU_REQUESTS)))
+            }
+            Client::Fio => {
+                let (uri, cell) = (server.uri(), name.clone());
+                let run = move |requests| fio(&cell, &uri, requests);
+                Ok(Cell::new(name, run).with_length(fixed(0, FIO_REQUESTS)))
+            }
+            Client::Copy => {
+                let (uri, cell) = (server.uri(), name.clone());
+                let run = move |copies| copy(&cell, &uri, copies);
+                Ok(Cell::new(name, run).with_length(fixed(0, 1)))
+            }
+        }
+    }
+}
+
+/// CPU time of all threads of a process, ns (proc_pid_schedstat in the kernel's documentation).
+fn cpu_ns(id: u32) -> Result<u64, BenchError> {
+    let path = format!("/proc/{id}/task");
+    let os = |source| BenchError::Os {
+        path: path.clone(),
+        operation: "listing threads",
+        source,
+    };
+    let mut sum = 0;
+    for thread in std::fs::read_dir(&path).map_err(os)? {
+        let thread = thread.map_err(os)?;
+        // One that has ended meanwhile is no longer of interest.
+        let text = std::fs::read_to_string(thread.path().join("schedstat"));
+        let first = text.unwrap_or_default();
+        let first = first.split(' ').next().and_then(|word| word.parse().ok());
+        sum += first.unwrap_or(0_u64);
+    }
+    Ok(sum)
+}
+
+fn wrong(cell: &str, problem: impl Into<String>) -> BenchError {
+    BenchError::Load {
+        job: cell.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+fn output(cell: &str, command: &mut Command) -> Result<Vec<u8>, BenchError> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|source| BenchError::Os {
+        path: cell.to_owned(),
+        operation: "running it",
+        source,
+    })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(wrong(cell, format!("{}: {}", output.status, said.trim())))
+}
+
+/// What of fio's JSON is used.
+#[derive(Deserialize)]
+struct Jobs {
+    jobs: Vec<One>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    error: i64,
+    read: Reads,
+}
+
+#[derive(Deserialize)]
+struct Reads {
+    iops: f64,
+    total_ios: u64,
+}
+
+fn fio(cell: &str, uri: &str, requests: u64) -> Result<RunResult, BenchError> {
+    if requests == 0 {
+        return Ok(RunResult::taking(0));
+    }
+    let mut command = Command::new("fio");
+    command.args(["--name=n", "--ioengine=nbd", "--rw=randread", "--bs=4k"]);
+    command.args(["--iodepth=32", "--size=512m", "--output-format=json"]);
+    command.arg(format!("--uri={uri}"));
+    command.arg(format!("--number_ios={requests}"));
+    let text = output(cell, &mut command)?;
+    let text = String::from_utf8_lossy(&text);
+    let json = text.find('{').map_or("", |at| &text[at..]);
+    let found: Result<Jobs, _> = serde_json::from_str(json);
+    let found = found.map_err(|error| wrong(cell, format!("fio's JSON: {error}")))?;
+    match found.jobs.as_slice() {
+        [job] if job.error == 0 && job.read.iops > 0.0 => {
+            let done = job.read.total_ios;
+            let ns_total = (done as f64 * 1e9 / job.read.iops) as u64;
+            let result = RunResult::taking(ns_total).counting(done);
+            Ok(result.doing(Work::of(done * u64::from(BLOCK_BYTES), done)))
+        }
+        _ => Err(wrong(cell, "fio did nothing, or failed")),
+    }
+}
+
+fn copy(cell: &str, uri: &str, copies: u64) -> Result<RunResult, BenchError> {
+    let began = Instant::now();
+    for _ in 0..copies {
+        let mut command = Command::new("nbdcopy");
+        output(cell, command.args(["--no-extents", uri, "null:"]))?;
+    }
+    let ns_total = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(RunResult::taking(ns_total).doing(Work::of(copies * EXPORT_BYTES, copies)))
+}

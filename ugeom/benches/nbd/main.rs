@@ -1,0 +1,156 @@
+//! `cargo bench -p ugeom --bench nbd`: the NBD server beside others, with the same clients in the
+//! same rounds, in about two minutes; then what is counted and not timed: instructions of layers
+//! (callgrind), memory of idle connections.
+//!
+//! `UGEOM_BENCH_SECONDS` sets the time of the rounds. Servers and clients that are not installed
+//! are named in the report as left out. Started as a test it measures as little as it can, against
+//! this server and the canned one only.
+
+mod apart;
+mod canned;
+mod cells;
+mod servers;
+
+use cells::{ALL, Client, Plan};
+use servers::{Kind, Server};
+use std::error::Error;
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+use ugeom_bench::figure::{Figure, Goal, Unit};
+use ugeom_bench::harness::{self, Control, Machine, Progress, Settings};
+use ugeom_bench::host::Host;
+use ugeom_bench::json::Document;
+use ugeom_bench::report::Page;
+use ugeom_measure::Blocks;
+use ugeom_measure::interval::student_of;
+
+/// What anything here may fail with.
+pub(crate) type Failure = Box<dyn Error>;
+
+const CONFIDENCE: f64 = 0.95;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, word, socket] = &arguments[..]
+        && word == canned::WORD
+    {
+        return canned::serve(socket);
+    }
+    let as_bench = arguments.iter().any(|argument| argument == "--bench");
+    let mut left_out = Vec::new();
+    let folder = tempfile::tempdir()?;
+    let servers = start(folder.path(), as_bench, &mut left_out)?;
+    let mut plans = Vec::new();
+    for plan in ALL {
+        let known = servers.iter().any(|server| server.kind == plan.kind);
+        match (known, plan.client.program()) {
+            (false, _) => {}
+            (true, Ok(_)) if as_bench || plan.client == Client::Run(1) => plans.push(*plan),
+            (true, Ok(_)) => {}
+            (true, Err(problem)) => left_out.push(format!("{}: {problem}", plan.name())),
+        }
+    }
+    left_out.dedup();
+    let document = measure(&plans, &servers, as_bench)?;
+    drop(servers);
+    let mut page = Page::new("nbd", "cargo bench -p ugeom --bench nbd");
+    let mut figures = document.figures.clone();
+    if as_bench {
+        figures.extend(apart::memory(folder.path())?);
+        match apart::instructions(folder.path())? {
+            Some(figure) => figures.push(figure),
+            None => left_out.push("instructions: valgrind is not installed".to_owned()),
+        }
+    }
+    page.head(&document, &left_out);
+    let plain = figures.iter().filter(|figure| figure.goal.is_none());
+    page.list(plain.map(|figure| format!("{}: {}", figure.what, figure.amount())));
+    page.goals(&figures);
+    std::io::stdout().write_all(page.to_text(110).as_bytes())?;
+    Ok(())
+}
+
+/// All servers that can be had.
+fn start(
+    folder: &std::path::Path,
+    as_bench: bool,
+    left_out: &mut Vec<String>,
+) -> Result<Vec<Server>, Failure> {
+    let mut kinds = vec![Kind::Ours, Kind::Canned];
+    if as_bench {
+        kinds.extend([Kind::Nbdkit, Kind::Qemu]);
+    }
+    let mut servers = Vec::new();
+    for kind in kinds {
+        match Server::start(kind, folder)? {
+            Some(server) => servers.push(server),
+            None => left_out.push(format!("{}: not installed", kind.word())),
+        }
+    }
+    Ok(servers)
+}
+
+fn measure(plans: &[Plan], servers: &[Server], whole: bool) -> Result<Document<()>, Failure> {
+    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
+    let seconds: Option<u64> = seconds.map(|text| text.parse()).transpose()?;
+    let budget_ns = match seconds {
+        _ if !whole => Some(1),
+        Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
+        None => None,
+    };
+    let host = Host::now();
+    let settings = Settings {
+        seed: host.started_unix_s,
+        rounds_max: harness::ROUNDS_MIN,
+        budget_ns,
+        ..Settings::default()
+    };
+    let mut cells = Vec::new();
+    for plan in plans {
+        let server = servers.iter().find(|server| server.kind == plan.kind);
+        cells.push(plan.cell(server.ok_or("the server is gone")?)?);
+    }
+    let cancelled = AtomicBool::new(false);
+    let mut progress = |_: &Progress<'_>| {};
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let measured = harness::run(&mut cells, &settings, &Machine, &mut control)?;
+    drop(cells);
+    let mut document = Document::new("nbd", host, settings, (), measured);
+    document.figures = figures(plans, &document.blocks());
+    Ok(document)
+}
+
+/// The rate of each cell, and this server's beside the others'.
+fn figures(plans: &[Plan], blocks: &Blocks) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for plan in plans {
+        let rate = |ns: &f64| plan.client.of_a_nanosecond() / ns;
+        let values = blocks.position(&plan.name()).map(|at| blocks.values(at));
+        let Some(Ok(values)) = values else { continue };
+        let values: Vec<f64> = values.iter().map(rate).collect();
+        if let Ok(effect) = student_of(&values, CONFIDENCE) {
+            let (name, unit) = (plan.name(), plan.client.unit());
+            figures.push(Figure::plain(&name, &name, unit, effect.interval));
+        }
+    }
+    for plan in plans {
+        let Some(goal) = plan.goal else { continue };
+        let ours = Plan {
+            kind: Kind::Ours,
+            ..*plan
+        };
+        let place = |plan: &Plan| blocks.position(&plan.name());
+        let (Some(base), Some(other)) = (place(&ours), place(plan)) else {
+            continue;
+        };
+        if let Ok(ratio) = blocks.typical_ratio(base, other, CONFIDENCE) {
+            let what = format!("{}: times {}", plan.client.words(), plan.kind.word());
+            let figure = Figure::plain(&what, &what, Unit::Times, ratio.interval);
+            figures.push(figure.with_goal(Goal::AtLeast(goal)));
+        }
+    }
+    figures
+}
