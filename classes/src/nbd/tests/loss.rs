@@ -3,15 +3,14 @@
 use super::*;
 use std::sync::mpsc::{Receiver, channel};
 
-/// A server without memory, whose every connection ends when `lives` says so: it answers all
-/// requests well and tells what it was asked.
+/// A server without memory, which answers all requests well and tells what it was asked.
 struct Forgetful {
     folder: TempDir,
     asked: Receiver<(u16, u64, u32)>,
 }
 
-/// Serves connections one after another: the first is that of the question, each of the others ends,
-/// unanswered, with the request of the number in `ends`, and the last answers for ever.
+/// Serves connections one after another: the first is that of the question, each of the others
+/// ends, unanswered, with the request of the number in `ends`, and the last answers for ever.
 fn forgetful(flags: u16, ends: &[usize]) -> Forgetful {
     let folder = tempfile::tempdir().expect("a folder");
     let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
@@ -60,7 +59,7 @@ fn a_flush_after_a_loss_fails_once() {
         channel.write(&opened, 0, &[1; 512]).expect("written");
         channel.flush(&opened).expect("flushed");
         channel.write(&opened, 512, &[1; 512]).expect("written");
-        // The connection ends with this request: the write before is acknowledged, and perhaps gone.
+        // The connection ends with this request: what was written before is perhaps gone.
         let mut bytes = [0; 512];
         channel.read(&opened, 0, &mut bytes).expect("read, later");
         let error = channel.flush(&opened).expect_err("something may be lost");
