@@ -78,6 +78,7 @@ pub struct Settings {
     pub(crate) stack_bytes: usize,
     pub(crate) backend: Backend,
     pub(crate) ring_depth: u32,
+    pub(crate) one_thread: bool,
 }
 
 impl Default for Settings {
@@ -92,6 +93,7 @@ impl Default for Settings {
             stack_bytes: 128 << 10,
             backend: Backend::Workers,
             ring_depth: RING_DEPTH,
+            one_thread: false,
         }
     }
 }
@@ -161,6 +163,16 @@ impl Settings {
     #[must_use]
     pub fn ring_depth(mut self, depth: u32) -> Settings {
         self.ring_depth = depth;
+        self
+    }
+
+    /// Says that the thread that submits is the one that fetches. Completions in the ring then wait
+    /// until that thread enters the kernel, which saves an interruption for each. Where another
+    /// thread fetches all the same, it may hear of them as late as by the submitter's next
+    /// interrupt of the clock.
+    #[must_use]
+    pub fn one_thread(mut self, one_thread: bool) -> Settings {
+        self.one_thread = one_thread;
         self
     }
 

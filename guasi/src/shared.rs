@@ -19,7 +19,7 @@ use crate::roster::{Roster, Seat, Summoned, Woken};
 use crate::settings::{Backend, Settings};
 use crate::slab::{Slab, Slot};
 use crate::state::{self, Withdrawal};
-use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, Padded, lock};
 use crate::work::Outcome;
 
 pub(crate) struct Shared {
@@ -39,8 +39,39 @@ pub(crate) struct Shared {
     workers_max: u32,
     idle: Duration,
     pub(crate) spin_ns: u64,
+    cores: u32,
+    /// Workers found that calls take long.
+    calls_wait: Padded<AtomicBool>,
     stack_bytes: usize,
     signal: i32,
+}
+
+/// How long a call takes at least that is taken to wait for something, ns: several times what a
+/// read from the system's cache takes, and less than any device.
+const CALL_WAITS_NS: u64 = 10_000;
+
+/// What a worker did since it last had nothing to do.
+#[derive(Default)]
+struct Busy {
+    since: u64,
+    calls: u64,
+}
+
+impl Busy {
+    #[inline]
+    fn begin(&mut self) {
+        if self.calls == 0 {
+            self.since = clock::ticks();
+        }
+        self.calls += 1;
+    }
+
+    /// The mean time of a call, in ticks; `None` when there was none.
+    fn end(&mut self) -> Option<u64> {
+        let calls = std::mem::take(&mut self.calls);
+        let mean = || clock::ticks().wrapping_sub(self.since) / calls;
+        (calls > 0).then(mean)
+    }
 }
 
 /// The table of workers. For starting, ending and interrupting them, not for running requests.
@@ -84,6 +115,8 @@ impl Shared {
             idle: settings.idle,
             // One core: whoever looks out keeps the other from working.
             spin_ns: if cores > 1 { spin_ns } else { 0 },
+            cores: u32::try_from(cores).unwrap_or(1),
+            calls_wait: Padded(AtomicBool::new(false)),
             stack_bytes: settings.stack_bytes,
             signal: interrupt::signal().map_err(GuasiError::System)?,
         })
@@ -186,19 +219,23 @@ impl Shared {
     fn work(self: Arc<Shared>, seat: &Arc<Seat>, tid: &AtomicI32, mut searching: bool) {
         interrupt::prepare_thread(self.signal);
         tid.store(interrupt::thread_id(), Ordering::Release);
+        let mut busy = Busy::default();
         loop {
             if let Some(entry) = self.pop() {
                 if std::mem::take(&mut searching) && self.roster.found_work(|| self.has_work()) {
                     // It can only fail to start one more; this one will come to it.
                     let _ = self.summon();
                 }
+                busy.begin();
                 self.run(entry, seat.number);
                 continue;
             }
             if self.closing.load(Ordering::Acquire) {
                 break;
             }
-            if self.spin_ns > 0 && (searching || self.roster.try_search()) {
+            self.judge_calls(&mut busy);
+            let spins = self.spin_ns > 0 && !self.is_crowded();
+            if spins && (searching || self.roster.try_search()) {
                 searching = true;
                 let start = clock::ticks();
                 if self.spin_until(start, self.spin_ns, 1, || self.has_work()) {
@@ -228,6 +265,22 @@ impl Shared {
             .get_mut(seat.number as usize)
             .and_then(Option::take);
         workers.left.extend(entry.and_then(|worker| worker.thread));
+    }
+
+    /// Notes whether the calls of a worker that has nothing left to do took long.
+    fn judge_calls(&self, busy: &mut Busy) {
+        let Some(mean) = busy.end() else { return };
+        let wait = mean > clock::ns_to_ticks(CALL_WAITS_NS);
+        if wait != self.calls_wait.load(Ordering::Relaxed) {
+            self.calls_wait.store(wait, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether calls wait for something in more workers than there are cores: then results and new
+    /// work come by wake-ups anyway, and a core is better left to what the calls wait for.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.calls_wait.load(Ordering::Relaxed)
+            && self.workers().saturating_sub(self.roster.idle()) > self.cores + 1
     }
 
     /// Looks out until `max_ns` after `start` (a reading of the clock in ticks), with `pauses`
@@ -376,7 +429,7 @@ fn open_ring(settings: &Settings, slots: usize) -> Result<(Option<Ring>, String)
     if settings.backend == Backend::Workers {
         return Ok((None, "workers: asked for".to_owned()));
     }
-    match Ring::new(settings.priorities, slots, settings.ring_depth) {
+    match Ring::new(settings, slots) {
         Ok(ring) if settings.backend == Backend::Ring => {
             Ok((Some(ring), "ring: asked for".to_owned()))
         }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ugeom_guasi::{
-    Backend, Context, GuasiError, Info, Io, IoCall, RING_DEPTH, RequestId, Settings, Status,
+    Backend, Context, GuasiError, Info, Io, IoCall, RequestId, Settings, Status,
 };
 use ugeom_machine::buffer::IoMemory;
 
@@ -30,6 +30,11 @@ use crate::queue::Queue;
 
 /// Most operations that are with the workers at a time.
 const DEPTH_MAX: u32 = 32_768;
+
+/// Most operations that the kernel has at a time through a ring: as many as the queue of a device
+/// usually has room for. What finds no room there is made by threads of the kernel, at twice the
+/// cost.
+const RING_DEPTH: u32 = 128;
 
 /// The most workers unless something else is said: as fio had it.
 const WORKERS_MAX: u32 = 2000;
@@ -128,6 +133,7 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
             .workers(min, max)
             .backend(options.backend)
             .ring_depth(depth.min(RING_DEPTH))
+            .one_thread(true)
             .requests(2 * depth)
             .spin(options.spin.unwrap_or(ugeom_guasi::SPIN));
         let context = settings.open().map_err(|error| refused(error, min))?;

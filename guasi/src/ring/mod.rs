@@ -35,6 +35,7 @@ use std::time::Duration;
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 
 use crate::queue::{Entry, Queue};
+use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::slab::Slot;
 use crate::state::RING;
@@ -78,12 +79,15 @@ struct Kernel {
 }
 
 impl Ring {
-    pub(crate) fn new(priorities: u32, slots: usize, depth: u32) -> Result<Ring, setup::Refusal> {
-        let (ring, known) = setup::ring(depth)?;
+    pub(crate) fn new(settings: &Settings, slots: usize) -> Result<Ring, setup::Refusal> {
+        let depth = settings.ring_depth;
+        let (ring, known) = setup::ring(depth, settings.one_thread)?;
         Ok(Ring {
             ring,
             known,
-            queues: (0..priorities).map(|_| Queue::new(slots)).collect(),
+            queues: (0..settings.priorities)
+                .map(|_| Queue::new(slots))
+                .collect(),
             depth,
             outstanding: Padded(AtomicU32::new(0)),
             kernel: Padded(Mutex::default()),
@@ -136,7 +140,9 @@ impl Ring {
     fn enter(&self, kernel: &mut Kernel) {
         for _ in 0..OFFERS_MAX {
             let submission = self.submission(kernel);
-            let nothing = submission.is_empty() && !submission.cq_overflow();
+            // Completions that the kernel can only post when the submitter enters.
+            let waiting = submission.cq_overflow() || submission.taskrun();
+            let nothing = submission.is_empty() && !waiting;
             drop(submission);
             kernel.is_stuck = !nothing;
             if nothing {

@@ -21,11 +21,11 @@ pub(super) type Refusal = (String, io::Error);
 
 /// A ring for `depth` requests at a time, and which operations it knows.
 ///
-/// Completions interrupt whoever submitted (no `IORING_SETUP_COOP_TASKRUN`): another thread may be
-/// the one that waits for them.
-pub(super) fn ring(depth: u32) -> Result<(IoUring, Probe), Refusal> {
+/// Completions interrupt whoever submitted, since another thread may be the one that waits for
+/// them; not so with `one_thread`.
+pub(super) fn ring(depth: u32, one_thread: bool) -> Result<(IoUring, Probe), Refusal> {
     let entries = depth.min(ENTRIES_MAX).next_power_of_two();
-    let ring = build(entries, depth).map_err(|error| (why_refused(&error), error))?;
+    let ring = build(entries, depth, one_thread).map_err(|error| (why_refused(&error), error))?;
     let params = ring.params();
     let stable = params.is_feature_nodrop() && params.is_feature_submit_stable();
     if !stable || !params.is_feature_ext_arg() || !params.is_feature_rw_cur_pos() {
@@ -46,13 +46,19 @@ fn too_old(what: &str) -> Refusal {
     (reason, io::ErrorKind::Unsupported.into())
 }
 
-/// One bad entry is not to hold up the rest of its batch (Linux 5.18); older kernels do without.
-fn build(entries: u32, depth: u32) -> io::Result<IoUring> {
+/// One bad entry is not to hold up the rest of its batch (Linux 5.18), and with `one_thread`
+/// completions are posted when that thread enters the kernel (5.19); older kernels do without.
+fn build(entries: u32, depth: u32, one_thread: bool) -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     builder
         .dontfork()
         .setup_cqsize(2 * depth.next_power_of_two());
-    match builder.clone().setup_submit_all().build(entries) {
+    let mut modern = builder.clone();
+    modern.setup_submit_all();
+    if one_thread {
+        modern.setup_coop_taskrun().setup_taskrun_flag();
+    }
+    match modern.build(entries) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder.build(entries),
         other => other,
     }

@@ -5,6 +5,7 @@ mod requests;
 mod sockets;
 mod together;
 
+use std::cell::Cell;
 use std::io::{PipeReader, PipeWriter, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -18,8 +19,14 @@ use ugeom_guasi::{GuasiError, Status};
 /// How many calls run at a time in [`narrow`] contexts.
 const ONE: u32 = 1;
 
+thread_local! {
+    /// Whether contexts are made for one thread.
+    static ONE_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
 fn settings(backend: Backend) -> Settings {
-    Settings::new().priorities(4).backend(backend)
+    let settings = Settings::new().priorities(4).backend(backend);
+    settings.one_thread(ONE_THREAD.get())
 }
 
 /// One call at a time: one worker, or a ring of depth one.
@@ -35,11 +42,16 @@ fn wide(backend: Backend) -> Context {
     settings(backend).open().unwrap()
 }
 
-/// Runs a test with each backend that can be had here.
+/// Runs a test with each backend that can be had here, and with a ring for one thread.
 fn each(test: &str, check: impl Fn(Backend)) {
     check(Backend::Workers);
     match settings(Backend::Ring).open() {
-        Ok(_) => check(Backend::Ring),
+        Ok(_) => {
+            check(Backend::Ring);
+            // Tests with several threads have to pass as well: they may only become slower.
+            ONE_THREAD.set(true);
+            check(Backend::Ring);
+        }
         Err(error @ GuasiError::NoRing { .. }) => ugeom_testkit::skip(test, &error.to_string()),
         Err(error) => panic!("{error}"),
     }
