@@ -443,7 +443,11 @@ impl Context {
         let is_slow = spent >= clock::ns_to_ticks(shared.spin_ns / 10)
             && seen > seen_first
             && rest > clock::ns_to_ticks(shared.spin_ns / 2);
-        if spin_ns > 0 && !is_slow && !shared.is_crowded() && shared.spin_until(start, spin_ns, pauses, found) {
+        if spin_ns > 0
+            && !is_slow
+            && !shared.is_crowded()
+            && shared.spin_until(start, spin_ns, pauses, found)
+        {
             return;
         }
         let park = |sleepers: &Parker, count| {

@@ -19,9 +19,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ugeom_guasi::{
-    Backend, Context, GuasiError, Info, Io, IoCall, RequestId, Settings, Status,
-};
+use ugeom_guasi::{Backend, Context, GuasiError, Info, Io, IoCall, RequestId, Settings, Status};
 use ugeom_machine::buffer::IoMemory;
 
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
