@@ -71,16 +71,19 @@ fn bsds_columns_and_json_come_as_often_as_asked() {
 
 #[test]
 fn a_stack_and_a_wrong_interval_are_refused_in_words() {
-    for (arguments, words) in [
+    for (arguments, code, words) in [
         (
             &["md:1m | nop"][..],
+            1,
             "is a stack: it counts in the process that it belongs to",
         ),
-        (&["/no/such/file", "1"], "/no/such/file"),
-        (&["0"], "`0` is no interval"),
+        (&["/no/such/file", "1"], 1, "/no/such/file"),
+        (&["0"], 2, "`0` is no interval"),
+        (&["1", "0"], 2, "`0` is no count"),
+        (&["1", "2", "3"], 2, "`3` is one word too many"),
     ] {
         let ended = ugeom(&[&["iostat"][..], arguments].concat());
-        assert_eq!(ended.code, 1, "{words}");
+        assert_eq!(ended.code, code, "{words}");
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
     }
 }

@@ -375,20 +375,22 @@ fn a_sweep_does_not_write_over_what_carries_something() {
 
 #[test]
 fn a_sweep_names_what_it_cannot_do() {
-    for (arguments, words) in [
-        (&["--min", "0"][..], "--min is 0"),
+    for (arguments, code, words) in [
+        (&["--min", "0"][..], 2, "--min is 0"),
         (
             &["--min", "8k", "--max", "4k"],
+            2,
             "--min 8192 is more than --max 4096",
         ),
-        (&["--max", "2g"], "the largest block"),
-        (&["/no/such/disk"], "/no/such/disk"),
-        (&["md:1x"], "column"),
+        (&["--max", "2g"], 2, "the largest block"),
+        (&["/no/such/disk"], 1, "/no/such/disk"),
+        (&["md:1x"], 2, "column"),
     ] {
         let ended = ugeom(&[&["lab", "sweep"][..], arguments].concat());
         assert!(
-            ended.code != 0 && ended.stderr.contains(words),
-            "{words}: {}",
+            ended.code == code && ended.stderr.contains(words),
+            "{words}: {} {}",
+            ended.code,
             ended.stderr
         );
     }

@@ -1,5 +1,6 @@
 //! `ugeom iostat`: what a device and the processors do, interval after interval.
 
+use crate::failure::Usage;
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueHint};
@@ -147,7 +148,10 @@ impl Asked {
         let interval = words.next().map(interval).transpose()?;
         let count = words.next().map(count).transpose()?;
         match words.next() {
-            Some(word) => bail!("`{word}` is one word too many: TARGET INTERVAL COUNT"),
+            Some(word) => {
+                let what = format!("`{word}` is one word too many: TARGET INTERVAL COUNT");
+                Err(Usage(what).into())
+            }
             None => Ok(Self {
                 target,
                 interval,
@@ -160,13 +164,22 @@ impl Asked {
 fn interval(word: &str) -> Result<Duration> {
     let seconds = word.parse::<f64>().ok();
     let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= INTERVAL_S_MAX);
-    let wrong = || anyhow!("`{word}` is no interval: write seconds above 0, at most a day");
-    seconds.map(Duration::from_secs_f64).ok_or_else(wrong)
+    let wrong = || {
+        Usage(format!(
+            "`{word}` is no interval: write seconds above 0, at most a day"
+        ))
+    };
+    Ok(seconds.map(Duration::from_secs_f64).ok_or_else(wrong)?)
 }
 
 fn count(word: &str) -> Result<u64> {
     let count = word.parse::<u64>().ok().filter(|count| *count > 0);
-    count.ok_or_else(|| anyhow!("`{word}` is no count: write a whole number from 1 on"))
+    let wrong = || {
+        Usage(format!(
+            "`{word}` is no count: write a whole number from 1 on"
+        ))
+    };
+    Ok(count.ok_or_else(wrong)?)
 }
 
 /// Waits; false when somebody asked to stop.

@@ -2,11 +2,11 @@
 
 use super::duration_ns;
 use super::measuring::{Saved, check_writable, measured, save};
-use crate::failure::Reported;
+use crate::failure::{Reported, Usage};
 use crate::opening;
 use crate::output;
 use crate::safety;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use ugeom_bench::harness::Machine;
@@ -128,6 +128,7 @@ impl Sweep {
     }
 
     fn options(&self) -> Result<Options> {
+        let wrong = |what: String| Err(Usage(what).into());
         let sizes = [
             ("--min", self.min),
             ("--max", self.max),
@@ -135,14 +136,20 @@ impl Sweep {
         ];
         for (flag, size) in sizes {
             if size == 0 {
-                bail!("{flag} is 0, but blocks of nothing move nothing");
+                return wrong(format!("{flag} is 0, but blocks of nothing move nothing"));
             }
         }
         if self.min > self.max {
-            bail!("--min {} is more than --max {}", self.min, self.max);
+            return wrong(format!(
+                "--min {} is more than --max {}",
+                self.min, self.max
+            ));
         }
         if self.max > BLOCK_BYTES_MAX {
-            bail!("--max {} is more than 1g, the largest block", self.max);
+            return wrong(format!(
+                "--max {} is more than 1g, the largest block",
+                self.max
+            ));
         }
         Ok(Options {
             target: self.target.clone(),
