@@ -27,7 +27,7 @@ use crate::work::{Cores, Start};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use ugeom_measure::Histogram;
-use ugeom_stack::{Delta, ProviderId, Stack};
+use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
 pub use pattern::{Pattern, Range, Request};
 use worker::{Span, Worker};
@@ -101,18 +101,30 @@ impl Load {
     /// # Errors
     /// It cannot be opened, or a request of the pattern does not fit it.
     pub fn new(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Self, BenchError> {
-        let delta = match job.pattern.writes() {
-            true => Delta::READ_WRITE,
-            false => Delta::READ,
-        };
-        let opened = Arc::new(stack.open(provider, delta)?);
-        job.pattern.check(&job.name, &opened)?;
+        let opened = opened(stack, provider, job)?;
         let workers = job.workers.max(1);
         let worker = |index| Worker::new(stack, &opened, job, index, workers);
         Ok(Self {
             name: job.name.clone(),
             cores: job.cores,
             workers: (0..workers).map(worker).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The same with a stack for each worker: workers that share nothing but the list of requests.
+    ///
+    /// # Errors
+    /// As [`Load::new`].
+    pub fn apart(stacks: &[(Stack, ProviderId)], job: &Job) -> Result<Self, BenchError> {
+        let worker = |(index, (stack, provider)): (usize, &(Stack, ProviderId))| {
+            let opened = opened(stack, *provider, job)?;
+            Worker::new(stack, &opened, job, index, stacks.len())
+        };
+        let numbered = stacks.iter().enumerate();
+        Ok(Self {
+            name: job.name.clone(),
+            cores: job.cores,
+            workers: numbered.map(worker).collect::<Result<_, _>>()?,
         })
     }
 
@@ -188,13 +200,30 @@ impl Load {
     }
 }
 
+/// The provider, open for what the pattern does and fit for it.
+fn opened(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Arc<Opened>, BenchError> {
+    let delta = match job.pattern.writes() {
+        true => Delta::READ_WRITE,
+        false => Delta::READ,
+    };
+    let opened = Arc::new(stack.open(provider, delta)?);
+    job.pattern.check(&job.name, &opened)?;
+    Ok(opened)
+}
+
 /// A cell that does a job: its iterations are requests, which the workers share.
 ///
 /// # Errors
 /// As [`Load::new`].
 pub fn cell(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Cell<'static>, BenchError> {
-    let mut load = Load::new(stack, provider, job)?;
+    Ok(cell_of(Load::new(stack, provider, job)?))
+}
+
+/// A cell of workers that are ready.
+#[must_use]
+pub fn cell_of(mut load: Load) -> Cell<'static> {
     let workers = load.workers.len() as u64;
+    let name = load.name.clone();
     let run = move |iterations: u64| {
         let outcome = load.run(iterations / workers)?;
         let work = Work {
@@ -203,5 +232,5 @@ pub fn cell(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Cell<'stat
         };
         Ok(RunResult::taking(outcome.wall_ns).doing(work))
     };
-    Ok(Cell::new(job.name.clone(), run).in_steps_of(workers))
+    Cell::new(name, run).in_steps_of(workers)
 }

@@ -6,7 +6,7 @@
 
 use super::knobs::{FINAL, Knob};
 use super::published::{RUNS, ministat};
-use super::subject::{AGAIN, APART, Document, MIXED, Subject, TIMED, cell_name};
+use super::subject::{AGAIN, APART, Document, MIXED, STACK_EACH, Subject, TIMED, cell_name};
 use crate::figure::{Figure, Goal, Unit};
 use ugeom_measure::holm::holm;
 use ugeom_measure::interval::student_of;
@@ -207,17 +207,23 @@ fn goals(rates: &Blocks, subject: &Subject) -> Vec<Figure> {
 
 /// As many workers as cores against one, as a share of linear.
 fn of_linear(rates: &Blocks, id: &str, cores: u64) -> Option<Interval> {
+    share_of_linear(rates, id, id, cores)
+}
+
+/// The cell `all` with as many workers as cores against the cell `one` with one.
+fn share_of_linear(rates: &Blocks, one: &str, all: &str, cores: u64) -> Option<Interval> {
     if cores < 2 {
         return None;
     }
-    let one = rates.position(&cell_name(id, 1))?;
-    let all = rates.position(&cell_name(id, cores))?;
+    let one = rates.position(&cell_name(one, 1))?;
+    let all = rates.position(&cell_name(all, cores))?;
     let ratio = rates.typical_ratio(one, all, CONFIDENCE).ok()?;
     Some(ratio.interval.scaled(1.0 / cores as f64))
 }
 
-/// Where a share of linear is lost: to the machine, which gives as much to threads that share
-/// nothing; to waiting, when a request takes no more processor time with many workers; or to what
+/// Where a share of linear is lost: to the machine, which gives as much to threads that compute and
+/// share nothing; to waiting, when a request takes no more processor time with many workers; to what
+/// the code asks of the machine, when workers with a stack each lose as much; or to the stack that
 /// the workers share.
 fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
     let cores = document.subject.cores;
@@ -239,28 +245,25 @@ fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
             ratio.interval,
         ))
     });
-    let beside = beside_machine(rates, cores).map(|interval| {
-        let what = format!("{cores} workers beside {cores} threads that share nothing");
-        Figure::plain("scaling.beside", &what, Unit::Times, interval)
+    let apart = share_of_linear(rates, FINAL, STACK_EACH, cores).map(|interval| {
+        let what = format!("the same of {cores} workers with a stack each");
+        Figure::plain("scaling.apart", &what, Unit::Times, interval)
     });
-    [machine, beside, by_cpu].into_iter().flatten().collect()
+    let shared = beside_apart(rates, cores).map(|interval| {
+        let what = format!("{cores} workers of one stack against {cores} with a stack each");
+        Figure::plain("scaling.shared", &what, Unit::Times, interval)
+    });
+    [machine, apart, shared, by_cpu]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-/// What workers gain from more cores, as a share of what threads that share nothing gain.
-fn beside_machine(rates: &Blocks, cores: u64) -> Option<Interval> {
-    if cores < 2 {
-        return None;
-    }
-    let gain = |id: &str| {
-        let values = |workers| rates.values(rates.position(&cell_name(id, workers))?).ok();
-        let pairs = values(cores)?.into_iter().zip(values(1)?);
-        Some(pairs.map(|(all, one)| all / one).collect::<Vec<f64>>())
-    };
-    let mut gains = Blocks::new(["machine", "workers"]);
-    for (machine, workers) in gain(APART)?.into_iter().zip(gain(FINAL)?) {
-        gains.push_round(vec![machine, workers]).ok()?;
-    }
-    let ratio = gains.typical_ratio(0, 1, CONFIDENCE).ok()?;
+/// The rate of workers that share a stack, as a multiple of that with a stack each.
+fn beside_apart(rates: &Blocks, cores: u64) -> Option<Interval> {
+    let apart = rates.position(&cell_name(STACK_EACH, cores))?;
+    let shared = rates.position(&cell_name(FINAL, cores))?;
+    let ratio = rates.typical_ratio(apart, shared, CONFIDENCE).ok()?;
     Some(ratio.interval)
 }
 

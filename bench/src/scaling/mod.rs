@@ -17,12 +17,13 @@ mod tests;
 use crate::BenchError;
 use crate::harness::{self, Cell, Control, Meter, Settings};
 use crate::host::Host;
-use crate::load::{self, Job, Pattern, Request};
+use crate::load::{self, Job, Load, Pattern, Request};
 use crate::work::{self, Cores};
 use knobs::Setting;
 use std::sync::Arc;
 use ugeom_classes::open_target;
 use ugeom_format::raidtest::{Kind, Shape};
+use ugeom_stack::{ProviderId, Stack};
 
 pub use findings::{Judgement, Step, compute, judge};
 pub use knobs::Knob;
@@ -156,6 +157,13 @@ fn matrix(
         for count in &judged {
             cells.push(work::computing(&cell_name(subject::APART, *count), *count));
         }
+        if cores > 1 {
+            let name = cell_name(subject::STACK_EACH, cores);
+            let job = job(&name, *last, cores, &reads);
+            let stacks = (0..cores).map(|_| stack_of(*last));
+            let stacks: Vec<_> = stacks.collect::<Result<_, _>>()?;
+            cells.push(load::cell_of(Load::apart(&stacks, &job)?));
+        }
         let mixed = requests(seed, None)?;
         cells.push(cell(&cell_name(subject::MIXED, 1), *last, 1, &mixed)?);
         let name = cell_name(subject::TIMED, 1);
@@ -187,19 +195,27 @@ fn cell(
     workers: u64,
     pattern: &Pattern,
 ) -> Result<Cell<'static>, BenchError> {
+    cell_of(setting, &job(name, setting, workers, pattern))
+}
+
+fn job(name: &str, setting: Setting, workers: u64, pattern: &Pattern) -> Job {
     let queued = !matches!(setting.dispatch, ugeom_stack::Dispatch::Direct);
-    let job = Job {
+    Job {
         workers: workers as usize,
         // Threads of the stack's own need a place, too.
         cores: if queued { Cores::Any } else { Cores::OneEach },
         ..Job::new(name, pattern.clone())
-    };
-    cell_of(setting, &job)
+    }
 }
 
 /// A cell on a stack of its own, so that no two cells share a lock.
 fn cell_of(setting: Setting, job: &Job) -> Result<Cell<'static>, BenchError> {
+    let (stack, provider) = stack_of(setting)?;
+    load::cell(&stack, provider, job)
+}
+
+fn stack_of(setting: Setting) -> Result<(Stack, ProviderId), BenchError> {
     let target = open_target(TARGET, &setting.options());
     let target = target.map_err(|error| BenchError::Target(Box::new(error)))?;
-    load::cell(&target.stack, target.top, job)
+    Ok((target.stack, target.top))
 }

@@ -82,17 +82,18 @@ fn shares(document: &Document) -> Option<String> {
     let amount = |id: &str| document.figure(id).map(Figure::amount);
     let (workers, machine) = (amount("scaling")?, amount("scaling.machine")?);
     let by_cpu = amount("scaling.cpu").map_or(String::new(), |cpu| {
+        format!(" By processor time, which leaves out waiting for a core, they reach {cpu}.")
+    });
+    let apart = amount("scaling.apart").zip(amount("scaling.shared"));
+    let apart = apart.map_or(String::new(), |(apart, shared)| {
         format!(
-            " By processor time, which leaves out waiting for a core, the workers reach {cpu}; \
-             what they share costs the rest."
+            " With a stack each, where they share nothing, they reach {apart}: one stack for all \
+             gives {shared} of that rate."
         )
     });
-    let beside = amount("scaling.beside").map_or(String::new(), |beside| {
-        format!(": the workers gain {beside} of what these gain")
-    });
     Some(format!(
-        "Of linear the workers reach {workers}, threads that share nothing reach {machine} on this \
-         machine{beside}.{by_cpu}"
+        "Of linear the workers reach {workers}; threads that only compute reach {machine} on this \
+         machine.{apart}{by_cpu}"
     ))
 }
 

@@ -43,5 +43,7 @@ pub const AGAIN: &str = "again";
 pub const MIXED: &str = "half writes";
 /// Threads that compute and share nothing: how well this machine itself divides work.
 pub const APART: &str = "sharing nothing";
+/// The last row with a stack for each worker: the same code, and only the list of requests shared.
+pub const STACK_EACH: &str = "a stack each";
 /// See [`AGAIN`].
 pub const TIMED: &str = "timed";
