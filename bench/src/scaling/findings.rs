@@ -221,10 +221,10 @@ fn share_of_linear(rates: &Blocks, one: &str, all: &str, cores: u64) -> Option<I
     Some(ratio.interval.scaled(1.0 / cores as f64))
 }
 
-/// Where a share of linear is lost: to the machine, which gives as much to threads that compute and
-/// share nothing; to waiting, when a request takes no more processor time with many workers; to what
-/// the code asks of the machine, when workers with a stack each lose as much; or to the stack that
-/// the workers share.
+/// Where a share of linear is lost: to the machine, which gives as much to threads that compute
+/// and share nothing; to waiting, when a request takes no more processor time with many workers; to
+/// what the code asks of the machine, when workers with a stack each lose as much; or to the stack
+/// that the workers share.
 fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
     let cores = document.subject.cores;
     let machine = of_linear(rates, APART, cores).map(|interval| {
