@@ -3,14 +3,17 @@
 //! that start-up does not count. The cases stand in `bench/instructions.toml`.
 
 use std::error::Error;
-use ugeom_bench::harness::Cell;
-use ugeom_bench::{layers, work};
+use ugeom_bench::harness::{Cell, RunResult};
+use ugeom_bench::{BenchError, layers, work};
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_stack::{ProviderId, Stack, Statistics};
+use ugeom_machine::buffer::Buffer;
+use ugeom_machine::clock;
+use ugeom_stack::{Delta, IoError, ProviderId, Stack, Statistics};
 
 /// The usage, for whoever calls it with something else.
 const USAGE: &str = "usage: instructions CASE ITERATIONS\n\
-    cases: zero, md, md-through-3-slicers, md-through-3-hooks, each with -counts at the end";
+    cases: zero, md, md-through-3-slicers, md-through-3-hooks, cache-hit, cache-hit-4k,\n\
+    cache-miss, each with -counts at the end";
 
 /// Bytes of one read.
 const READ_BYTES: u64 = 512;
@@ -26,12 +29,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A cache over the device that touches no data.
+const CACHE: &str = "zero:clear=0 | cache:1m,block=4k,readahead=off";
+const CACHE_BYTES: u64 = 1 << 20;
+/// How much of it a reader asks for in turn: what the cache holds, or far more.
+const CACHED_BYTES: u64 = 256 << 10;
+const MISSED_BYTES: u64 = 256 << 20;
+const BLOCK_BYTES: u64 = 4096;
+
 fn cell(case: &str) -> Result<Cell<'static>, Box<dyn Error>> {
     let (name, statistics) = match case.strip_suffix("-counts") {
         Some(name) => (name, Statistics::Counts),
         None => (case, Statistics::Off),
     };
     let (stack, provider) = match name {
+        "cache-hit" => return cached(statistics, READ_BYTES, CACHED_BYTES),
+        "cache-hit-4k" => return cached(statistics, BLOCK_BYTES, CACHED_BYTES),
+        "cache-miss" => return cached(statistics, READ_BYTES, MISSED_BYTES),
         "zero" => null(statistics)?,
         "md" => layers::slicers_over_md(0, statistics)?,
         "md-through-3-slicers" => layers::slicers_over_md(3, statistics)?,
@@ -39,6 +53,40 @@ fn cell(case: &str) -> Result<Cell<'static>, Box<dyn Error>> {
         _ => return Err(USAGE.into()),
     };
     Ok(work::reading(case, &stack, provider, READ_BYTES)?)
+}
+
+/// Reads through a cache, a block after the other, round and round.
+fn cached(
+    statistics: Statistics,
+    read_bytes: u64,
+    round_bytes: u64,
+) -> Result<Cell<'static>, Box<dyn Error>> {
+    let options = TargetOptions {
+        statistics,
+        ..TargetOptions::default()
+    };
+    let target = open_target(CACHE, &options)?;
+    let opened = target.stack.open(target.top, Delta::READ)?;
+    let mut channel = target.stack.channel(1)?;
+    let mut buffer = Buffer::new(read_bytes as usize);
+    let mut offset = 0;
+    let mut read = move |times: u64| -> Result<(), IoError> {
+        for _ in 0..times {
+            channel.read(&opened, offset, &mut buffer)?;
+            offset = (offset + BLOCK_BYTES) % round_bytes;
+        }
+        Ok(())
+    };
+    // Every buffer has been used once then, and misses evict.
+    read(2 * CACHE_BYTES / BLOCK_BYTES)?;
+    Ok(Cell::new("cached", move |iterations| {
+        let start_ns = clock::now_ns();
+        read(iterations).map_err(|source| BenchError::Io {
+            cell: "cached".into(),
+            source,
+        })?;
+        Ok(RunResult::taking(clock::now_ns() - start_ns))
+    }))
 }
 
 /// The device that touches no data.

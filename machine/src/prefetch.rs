@@ -26,3 +26,25 @@ pub fn prefetch_far(address: *const u8) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = address;
 }
+
+/// Loads a byte, which nobody gets. What is asked for after it, of the same page, is there sooner:
+/// where the page lies is looked up for a load at once, and for requests when there is time.
+///
+/// # Safety
+/// The address can be read.
+#[inline(always)]
+pub unsafe fn touch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a load from an address that can be read, by the caller's promise, changes nothing,
+    // and what it loads is seen by no code.
+    unsafe {
+        std::arch::asm!(
+            "movzx {byte:e}, byte ptr [{address}]",
+            address = in(reg) address,
+            byte = out(reg) _,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}

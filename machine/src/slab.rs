@@ -8,6 +8,7 @@
 
 use crate::buffer::{IoMemory, Segment};
 use crate::copy;
+use crate::prefetch::{prefetch, touch};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -108,7 +109,13 @@ impl Slab {
     /// When the range leaves the block.
     #[inline]
     pub fn expect(&self, block: u32, within: usize, len: usize) {
-        copy::ask(self.at(block, within, len), len);
+        let from = self.at(block, within, len);
+        if len > 0 {
+            // SAFETY: the byte lies inside the mapping. It is thrown away, so that it does not
+            // matter when somebody writes it.
+            unsafe { touch(from) };
+        }
+        copy::ask(from, len);
     }
 
     /// The same with nothing but memcpy(3): what copies are held against when they are measured.
@@ -142,6 +149,12 @@ impl Slab {
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
         state.store(0, Ordering::Release);
         true
+    }
+
+    /// Asks for the memory that [`Slab::is_held`] looks at.
+    #[inline]
+    pub fn expect_state(&self, block: u32) {
+        prefetch(&self.states[block as usize]);
     }
 
     /// True while somebody fills or leases the block.

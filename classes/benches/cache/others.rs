@@ -77,7 +77,7 @@ pub fn run() {
     measured.ratio("quick_cache", "cache", "none");
     measured.ratio("moka", "cache", "none");
     println!(
-        "\n{:<24} {:>8} {:>12} {:>8}",
+        "\n{:<28} {:>8} {:>12} {:>8}",
         "hits in percent", "ours", "quick_cache", "moka"
     );
     for (name, trace) in traces() {
@@ -85,7 +85,7 @@ pub fn run() {
         let mut quick = Quick(quick_cache::sync::Cache::new(ROOM as usize));
         let mut moka = Moka(moka::sync::Cache::new(ROOM));
         println!(
-            "{name:<24} {:>8.2} {:>12.2} {:>8.2}",
+            "{name:<28} {:>8.2} {:>12.2} {:>8.2}",
             percent(&mut ours, &trace),
             percent(&mut quick, &trace),
             percent(&mut moka, &trace)

@@ -84,6 +84,26 @@ fn bursts_over_a_hot_set() -> Vec<u64> {
         .collect()
 }
 
+/// A hot set of 90 % of the cache, and from time to time another one.
+fn hot_set_that_moves() -> Vec<u64> {
+    let mut random = fastrand::Rng::with_seed(14);
+    let hot = ROOM as u64 * 9 / 10;
+    (0..LENGTH)
+        .map(|at| (at * 10 / LENGTH) as u64 * BLOCKS + random.u64(0..hot))
+        .collect()
+}
+
+/// Four turns, in which two that know nothing of each other have the cache.
+fn zipf_and_loop(longer: u64) -> Vec<u64> {
+    let mut zipf = zipf(0.9);
+    for (at, key) in zipf.iter_mut().enumerate() {
+        if at * 4 / LENGTH % 2 == 1 {
+            *key = BLOCKS + at as u64 % longer;
+        }
+    }
+    zipf
+}
+
 /// The traces by name.
 pub fn traces() -> Vec<(String, Vec<u64>)> {
     let mut random = fastrand::Rng::with_seed(10);
@@ -99,6 +119,8 @@ pub fn traces() -> Vec<(String, Vec<u64>)> {
     let longer = ROOM as u64 * 11 / 10;
     let looped = (0..LENGTH as u64).map(|at| at % longer).collect();
     traces.push(("loop, 1.1 of the cache".into(), looped));
+    traces.push(("hot set that moves".into(), hot_set_that_moves()));
+    traces.push(("zipf 0.9 and loop in turns".into(), zipf_and_loop(longer)));
     traces
 }
 
@@ -111,7 +133,7 @@ pub fn percent(policy: &mut dyn Policy, trace: &[u64]) -> f64 {
 pub fn run() {
     println!("{ROOM} blocks, {LENGTH} requests; hits in percent");
     println!(
-        "{:<24} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "{:<28} {:>8} {:>8} {:>8} {:>8} {:>8}",
         "trace", "ours", "LRU", "CLOCK", "SIEVE", "ARC"
     );
     for (name, trace) in traces() {
@@ -122,7 +144,7 @@ pub fn run() {
             Box::new(Sieve::new(ROOM)),
             Box::new(Arc::new(ROOM)),
         ];
-        print!("{name:<24}");
+        print!("{name:<28}");
         for policy in &mut policies {
             print!(" {:>8.2}", percent(policy.as_mut(), &trace));
         }

@@ -26,18 +26,65 @@ fn filled<I: Index>(buffers: u32, count: u64) -> Store<I> {
 /// of two.
 fn lookups<'a, I: Index>(store: &'a Store<I>, count: u64) -> Work<'a> {
     let mut block = 0;
+    // The compiler does not know that this is 0, so that each look-up waits for the one before.
+    let (nothing, mask) = (black_box(0), count - 1);
     Box::new(move |times| {
         for _ in 0..times {
             let Found::At(_, entry) = store.lookup(block) else {
                 panic!("block {block} is not there");
             };
-            // The slot is mixed in and out, so that the next look-up waits for this one. The
-            // compiler must not see that both cancel, or it leaves them out and look-ups overlap.
-            let slot = u64::from(entry.slot);
-            let next = black_box(block ^ slot) ^ slot;
-            block = next.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1) % count;
+            block = following(block + (u64::from(entry.slot) & nothing)) & mask;
         }
         black_box(block);
+    })
+}
+
+/// The next number of a cycle through all numbers of any power of two (Knuth, volume 2, 3.2.1.2).
+fn following(number: u64) -> u64 {
+    number
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1)
+}
+
+/// The loop of [`lookups`] without them: what is not theirs.
+fn no_lookups(count: u64) -> Work<'static> {
+    let mut block = 0;
+    let (nothing, mask) = (black_box(0), count - 1);
+    Box::new(move |times| {
+        for _ in 0..times {
+            block = following(block + (block & nothing)) & mask;
+        }
+        black_box(block);
+    })
+}
+
+/// Look-ups of blocks that are not there, one after the other.
+fn lookups_in_vain<I: Index>(store: &Store<I>) -> Work<'_> {
+    // Far from what the misses bring.
+    let mut next = 1 << 40;
+    Box::new(move |times| {
+        for _ in 0..times {
+            assert!(matches!(store.lookup(next), Found::Absent));
+            next += 1;
+        }
+    })
+}
+
+/// Misses without the read: each block takes the place of another. A read has looked the block up
+/// before, and has waited for its line of the index; without that, getnewbuf waits for it.
+fn misses<I: Index>(store: &Store<I>, looked_up: bool) -> Work<'_> {
+    let mut next = u64::from(BUFFERS) + (u64::from(looked_up) << 36);
+    Box::new(move |times| {
+        for _ in 0..times {
+            if looked_up {
+                assert!(matches!(store.lookup(next), Found::Absent));
+            }
+            let Buffer::New(slot) = store.getnewbuf(next) else {
+                panic!("no room for {next}");
+            };
+            store.publish(next, slot);
+            next += 1;
+        }
     })
 }
 
@@ -72,7 +119,6 @@ pub fn run() {
         "memory beyond the blocks: {:.1} bytes a block; goal: less than 64",
         hash.overhead_bytes() as f64 / f64::from(BUFFERS)
     );
-    let mut next = u64::from(BUFFERS);
     let measured = measure(
         vec![
             (
@@ -85,19 +131,11 @@ pub fn run() {
             ),
             ("dependent load, same size", loads(bytes)),
             ("lookup, hash, 64 blocks", lookups(&hot, 64)),
+            ("the loop of these, without lookup", no_lookups(64)),
             ("lookup, splay, 64 blocks", lookups(&hot_splay, 64)),
-            (
-                "getnewbuf and index update",
-                Box::new(|times| {
-                    for _ in 0..times {
-                        let Buffer::New(slot) = full.getnewbuf(next) else {
-                            panic!("no room for {next}");
-                        };
-                        full.publish(next, slot);
-                        next += 1;
-                    }
-                }),
-            ),
+            ("lookup of what is not there", lookups_in_vain(&full)),
+            ("getnewbuf and index update", misses(&full, false)),
+            ("lookup, getnewbuf, index update", misses(&full, true)),
         ],
         1 << 18,
     );

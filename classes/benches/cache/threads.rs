@@ -2,23 +2,49 @@
 
 use super::hits::{BYTES, Warm, order};
 use super::rounds::{Work, measure};
+use std::hint::black_box;
+use std::sync::Barrier;
 use std::thread;
 use ugeom_classes::cache::index::hash::Hash;
+use ugeom_machine::cpu::{self, Affinity};
 use ugeom_machine::slab::Slab;
 
 const SIZE: usize = 4096;
 /// The blocks of the hot set: 16 MiB, more than the cores' own caches.
 const HOT: usize = 4096;
 
-/// Work that `works` divide among them, a thread each.
+/// Work that `works` divide among them, a thread each, each on a core of its own where there are
+/// enough: left to itself, the system lets two new threads share a core for some milliseconds.
 fn together<'a>(mut works: Vec<Box<dyn FnMut(u64) + Send + 'a>>) -> Work<'a> {
+    let cores = Affinity::current().map(|all| all.cores());
+    let cores = cores.unwrap_or_default();
     Box::new(move |count| {
         let each = count / works.len() as u64;
+        let begin = Barrier::new(works.len());
         thread::scope(|scope| {
-            for work in &mut works {
-                scope.spawn(move || work(each));
+            for (index, work) in works.iter_mut().enumerate() {
+                let (begin, core) = (&begin, cores.get(index));
+                scope.spawn(move || {
+                    // Without it the system chooses.
+                    let _ = core.map(|core| cpu::pin(&[*core]));
+                    begin.wait();
+                    work(each);
+                });
             }
         });
+    })
+}
+
+/// Work in registers: what a second thread brings when neither memory nor anything else is shared
+/// but the processor itself.
+fn arithmetic() -> Box<dyn FnMut(u64) + Send> {
+    let mut sums = [1_u64, 2, 3, 4];
+    Box::new(move |count| {
+        for turn in 0..count * 64 {
+            for sum in &mut sums {
+                *sum = black_box(sum.wrapping_add(turn)) ^ turn;
+            }
+        }
     })
 }
 
@@ -29,7 +55,7 @@ fn reads<'a>(warm: &Warm<Hash>, order: &'a [u32]) -> Box<dyn FnMut(u64) + Send +
         for _ in 0..count {
             let offset = u64::from(order[at]) * SIZE as u64;
             channel.read(&opened, offset, &mut buffer).expect("reads");
-            std::hint::black_box(&buffer);
+            black_box(&buffer);
             at = (at + 1) % order.len();
         }
     })
@@ -40,7 +66,7 @@ fn copies<'a>(slab: &'a Slab, pages: &'a [(u32, usize)]) -> Box<dyn FnMut(u64) +
     Box::new(move |count| {
         for _ in 0..count {
             slab.copy_out_plain(pages[at].0, 0, &mut buffer);
-            std::hint::black_box(&buffer);
+            black_box(&buffer);
             at = (at + 1) % pages.len();
         }
     })
@@ -73,6 +99,11 @@ pub fn run() {
                     "memcpy, two threads",
                     together(vec![copies(slab, &pages[0]), copies(slab, &pages[1])]),
                 ),
+                ("registers, one thread", together(vec![arithmetic()])),
+                (
+                    "registers, two threads",
+                    together(vec![arithmetic(), arithmetic()]),
+                ),
             ],
             1 << 17,
         );
@@ -82,6 +113,13 @@ pub fn run() {
             ["cache, one thread", "cache, two threads"],
             ["memcpy, one thread", "memcpy, two threads"],
             "at least 0.95",
+        );
+        measured.ratio("cache, one thread", "cache, two threads", "none");
+        measured.ratio("memcpy, one thread", "memcpy, two threads", "none");
+        measured.ratio(
+            "registers, one thread",
+            "registers, two threads",
+            "none; 2 on cores that share nothing",
         );
     }
 }

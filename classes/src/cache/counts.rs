@@ -81,17 +81,48 @@ pub struct Lanes {
     lanes: Box<[Lane]>,
 }
 
+thread_local! {
+    static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The lane of this thread.
+#[inline(always)]
 fn own_lane() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+    match OWN.get() {
+        usize::MAX => choose_lane(),
+        own => own,
     }
-    OWN.with(|own| {
-        if own.get() == usize::MAX {
-            own.set(NEXT.fetch_add(1, Ordering::Relaxed).min(SHARED));
+}
+
+#[cold]
+fn choose_lane() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    OWN.set(NEXT.fetch_add(1, Ordering::Relaxed).min(SHARED));
+    OWN.get()
+}
+
+impl Lane {
+    #[inline(always)]
+    fn add(&self, what: Count, number: u64, shared: bool) {
+        let count = &self.counts[what as usize];
+        if shared {
+            count.fetch_add(number, Ordering::Relaxed);
+        } else {
+            // Nobody else writes here, so nothing is lost between the load and the store.
+            let sum = count.load(Ordering::Relaxed).wrapping_add(number);
+            count.store(sum, Ordering::Relaxed);
         }
-        own.get()
-    })
+    }
+
+    #[inline(always)]
+    fn is_new_use(&self, block: u64) -> bool {
+        let recent = &self.recent[block as usize % RECENT];
+        if recent.load(Ordering::Relaxed) == block {
+            return false;
+        }
+        recent.store(block, Ordering::Relaxed);
+        true
+    }
 }
 
 impl Default for Lanes {
@@ -117,26 +148,23 @@ impl Lanes {
     #[inline]
     pub fn add(&self, what: Count, number: u64) {
         let own = own_lane();
-        let count = &self.lanes[own].counts[what as usize];
-        if own == SHARED {
-            count.fetch_add(number, Ordering::Relaxed);
-        } else {
-            // Nobody else writes here, so nothing is lost between the load and the store.
-            let sum = count.load(Ordering::Relaxed).wrapping_add(number);
-            count.store(sum, Ordering::Relaxed);
-        }
+        self.lanes[own].add(what, number, own == SHARED);
     }
 
     /// Notes that this thread reads from a block; true when it is not one that it read from just
     /// before. Small reads of a large block, one after the other, are one use of the block.
     #[inline]
     pub fn is_new_use(&self, block: u64) -> bool {
-        let recent = &self.lanes[own_lane()].recent[block as usize % RECENT];
-        if recent.load(Ordering::Relaxed) == block {
-            return false;
-        }
-        recent.store(block, Ordering::Relaxed);
-        true
+        self.lanes[own_lane()].is_new_use(block)
+    }
+
+    /// The same for a block that a read has found, which is counted.
+    #[inline]
+    pub fn hit(&self, block: u64) -> bool {
+        let own = own_lane();
+        let lane = &self.lanes[own];
+        lane.add(Count::Hits, 1, own == SHARED);
+        lane.is_new_use(block)
     }
 
     /// The sums over all threads.

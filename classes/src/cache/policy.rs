@@ -32,7 +32,9 @@ pub trait Buffers {
     fn tenure(&self, slot: u32) -> Tenure;
     /// Leaves it with so many marks.
     fn set_marks(&mut self, slot: u32, marks: u8);
-    /// It may be asked about soon.
+    /// Its state will be asked for soon: fetches it.
+    fn expect_state(&self, slot: u32);
+    /// It may leave soon: fetches what is looked at then. Its state was expected before.
     fn expect(&self, slot: u32);
     /// The block that it holds, spread ([`super::index::spread`]).
     fn fingerprint(&self, slot: u32) -> u64;
@@ -64,10 +66,13 @@ const WHOLE: usize = 1 << 16;
 const SMALL_SHARE: usize = WHOLE / 10;
 /// A hundredth, as W-TinyLFU has it: the least.
 const SMALL_SHARE_MIN: usize = WHOLE / 100;
-/// How much a block that comes back too late, and is not taken, takes from the share.
-const SHARE_DOWN: usize = 8;
-/// How much a block that is used again in the small queue adds to it.
-const SHARE_UP: usize = 32;
+/// How much a block that comes back too late, and is not taken, takes from the share; and a block
+/// that is used again in the small queue adds to it. A hundred of them go all the way: a loop shows
+/// itself in its second round.
+const SHARE_STEP: usize = 64;
+/// As many times as there are buffers, blocks that left are remembered. A loop that begins while
+/// others have the main queue comes back after its whole length, which is more than the buffers.
+const REMEMBERED: usize = 2;
 /// Marks with which a block moves from the small queue to the main one.
 const PROMOTED_FROM: u8 = 1;
 
@@ -78,7 +83,7 @@ impl S3Fifo {
         Self {
             small: VecDeque::with_capacity(slots / 4 + 8),
             main: VecDeque::with_capacity(slots + slots / 16 + 8),
-            ghost: Ghost::new(slots),
+            ghost: Ghost::new(REMEMBERED * slots),
             small_share: SMALL_SHARE,
         }
     }
@@ -108,7 +113,7 @@ impl S3Fifo {
             Tenure::Marked(marks) if marks > 0 => {
                 buffers.set_marks(first, marks - 1);
                 self.main.rotate_left(1);
-                self.small_share = (self.small_share - SHARE_DOWN).max(SMALL_SHARE_MIN);
+                self.small_share = (self.small_share - SHARE_STEP).max(SMALL_SHARE_MIN);
                 self.small_is_full()
             }
             _ => true,
@@ -121,14 +126,17 @@ impl S3Fifo {
     }
 
     /// The same for the buffers that will be looked at next for a victim. They lie far apart, and
-    /// until somebody needs one they may have arrived.
+    /// until somebody needs one they may have arrived: the state of those that are second to the
+    /// next one, and what the state of the next one, which has arrived, leads to.
     pub fn expect_victims(&self, buffers: &impl Buffers) {
-        for slot in [self.small.front(), self.main.front()]
-            .into_iter()
-            .flatten()
-        {
-            buffers.expect(*slot);
-            self.ghost.expect(buffers.fingerprint(*slot));
+        for queue in [&self.small, &self.main] {
+            if let Some(slot) = queue.get(1) {
+                buffers.expect_state(*slot);
+            }
+            if let Some(slot) = queue.front() {
+                buffers.expect(*slot);
+                self.ghost.expect(buffers.fingerprint(*slot));
+            }
         }
     }
 
@@ -176,7 +184,7 @@ impl S3Fifo {
             Tenure::Marked(marks) if marks >= PROMOTED_FROM => {
                 buffers.set_marks(slot, 0);
                 self.main.push_back(slot);
-                self.small_share = (self.small_share + SHARE_UP).min(SMALL_SHARE);
+                self.small_share = (self.small_share + SHARE_STEP).min(SMALL_SHARE);
                 Tried::Later
             }
             Tenure::Marked(_) => {
@@ -218,81 +226,81 @@ impl S3Fifo {
 struct Ghost {
     places: Box<[u32]>,
     set_bits: u32,
-    /// How many were put, and how many are remembered.
-    puts: u64,
-    memory: u64,
+    /// The time, in 1/64 of the memory; 0 stands for a free place.
+    now: u32,
+    /// How many are put in a unit of time, and how many more in this one.
+    unit: u32,
+    left: u32,
 }
 
 const WAYS: usize = 4;
 const TAG_BITS: u32 = 20;
 /// Time is counted in parts of the memory.
-const EPOCHS: u64 = 64;
+const EPOCHS: u32 = 64;
 const EPOCH_MASK: u32 = (1 << (32 - TAG_BITS)) - 1;
 
 impl Ghost {
     fn new(memory: usize) -> Self {
+        let unit = (memory as u32).div_ceil(EPOCHS).max(1);
         let sets = memory.div_ceil(WAYS).next_power_of_two().max(4);
         Self {
             places: vec![0; sets * WAYS].into_boxed_slice(),
             set_bits: sets.trailing_zeros(),
-            puts: 0,
-            memory: memory.max(WAYS) as u64,
+            now: 1,
+            unit,
+            left: unit,
         }
     }
 
-    /// The time, in 1/64 of the memory; 0 stands for a free place.
-    fn epoch(&self) -> u32 {
-        let epoch = self.puts * EPOCHS / self.memory;
-        (epoch % u64::from(EPOCH_MASK)) as u32 + 1
-    }
-
     fn expect(&self, fingerprint: u64) {
-        prefetch(&self.places[self.first_of(fingerprint)]);
+        prefetch(&self.places[self.place(fingerprint).0]);
     }
 
-    /// Where the set of a block begins. The lowest bits of the fingerprint chose the shard, so
-    /// higher ones are taken.
-    fn first_of(&self, fingerprint: u64) -> usize {
-        let set = (fingerprint >> 10) & ((1 << self.set_bits) - 1);
-        set as usize * WAYS
+    /// Where the set of a block begins, and its tag.
+    fn place(&self, fingerprint: u64) -> (usize, u32) {
+        // The highest bits of the fingerprint chose the shard, and the lowest are worth little.
+        let mixed = (fingerprint ^ (fingerprint >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        let set = mixed >> (u64::BITS - self.set_bits);
+        let tag = (mixed >> 12) as u32 >> (u32::BITS - TAG_BITS);
+        (set as usize * WAYS, tag)
     }
 
-    fn set(&mut self, fingerprint: u64) -> (&mut [u32], u32) {
-        let tag = (fingerprint >> (super::index::BLOCK_BITS - TAG_BITS)) as u32;
-        let from = self.first_of(fingerprint);
-        (&mut self.places[from..from + WAYS], tag)
-    }
-
-    fn age(now: u32, then: u32) -> u32 {
-        (now + EPOCH_MASK - then) % EPOCH_MASK
+    /// How long ago `then` was, in units. Times go round, and 0 is none of them.
+    fn age(&self, then: u32) -> u32 {
+        match self.now.checked_sub(then) {
+            Some(age) => age,
+            None => self.now + EPOCH_MASK - then,
+        }
     }
 
     fn put(&mut self, fingerprint: u64) {
-        let now = self.epoch();
-        self.puts += 1;
-        let (set, tag) = self.set(fingerprint);
-        let then = |place: &u32| match place & EPOCH_MASK {
+        let (from, tag) = self.place(fingerprint);
+        let age = |at: &usize| match self.places[*at] & EPOCH_MASK {
             0 => u32::MAX,
-            then => Self::age(now, then),
+            then => self.age(then),
         };
-        if let Some(oldest) = set.iter_mut().max_by_key(|place| then(place)) {
-            *oldest = (tag << (32 - TAG_BITS)) | now;
+        if let Some(oldest) = (from..from + WAYS).max_by_key(age) {
+            self.places[oldest] = (tag << (32 - TAG_BITS)) | self.now;
+        }
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = self.unit;
+            self.now = self.now % EPOCH_MASK + 1;
         }
     }
 
     /// True when the block is remembered; it is forgotten then.
     fn take(&mut self, fingerprint: u64) -> bool {
-        let now = self.epoch();
-        let (set, tag) = self.set(fingerprint);
-        let is_it =
-            |place: &&mut u32| **place >> (32 - TAG_BITS) == tag && **place & EPOCH_MASK != 0;
-        match set.iter_mut().find(is_it) {
-            Some(place) => {
-                let age = Self::age(now, *place & EPOCH_MASK);
-                *place = 0;
-                u64::from(age) <= EPOCHS
-            }
-            None => false,
-        }
+        let (from, tag) = self.place(fingerprint);
+        let is_it = |at: &usize| {
+            let place = self.places[*at];
+            place >> (32 - TAG_BITS) == tag && place & EPOCH_MASK != 0
+        };
+        let Some(at) = (from..from + WAYS).find(is_it) else {
+            return false;
+        };
+        let age = self.age(self.places[at] & EPOCH_MASK);
+        self.places[at] = 0;
+        age <= EPOCHS
     }
 }

@@ -40,15 +40,12 @@ pub(super) fn start<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &m
         if request.may_lend()
             && let Some(lease) = store.lease(block, within as usize, length as usize)
         {
-            store.lanes.add(Count::Hits, 1);
-            store.lanes.add(Count::Leases, 1);
             return request.lend(lease);
         }
         let outcome = store.read(block, within as usize, length as usize, |slot| {
             request.fill(|at, piece| store.copyout(slot, (within + at) as usize, piece));
         });
         if outcome == Outcome::Hit {
-            store.lanes.add(Count::Hits, 1);
             return request.done_in_full();
         }
     }
@@ -125,7 +122,6 @@ fn go_on<I: Index>(
         });
         match outcome {
             Outcome::Hit => {
-                store.lanes.add(Count::Hits, 1);
                 done_bytes += wanted;
                 waited = 0;
             }

@@ -14,12 +14,12 @@
 //!        +---------> abandon (shard locked)
 //! ```
 //!
-//! A shard has the blocks whose spread number ends in its number, a part of the index, and queues
+//! A shard has the blocks whose spread number begins with its own, a part of the index, and queues
 //! of its own. Buffers are shared out as they are first needed and stay with their shard.
 
 use super::ahead::Desk;
 use super::counts::{Count, Lanes};
-use super::index::{Entry, Found, Index, spread};
+use super::index::{Found, Index, shard_of, spread};
 use super::policy::{Buffers, S3Fifo, Tenure};
 use super::writeback::dirty::Dirty;
 use super::writers::Writers;
@@ -90,6 +90,7 @@ pub struct Store<I: Index> {
     slab: Arc<Slab>,
     pub(super) index: I,
     shards: Box<[Shard]>,
+    shard_bits: u32,
     /// The block in each buffer.
     pub(super) keys: Box<[AtomicU64]>,
     /// How often each buffer was used since the policy looked. Readers load and store: a mark that
@@ -130,6 +131,7 @@ impl<I: Index> Store<I> {
             slab: Slab::new(buffers, block_bytes)?,
             index: I::new(buffers, shard_bits)?,
             shards: (0..shards).map(shard).collect(),
+            shard_bits,
             keys: (0..buffers).map(|_| AtomicU64::new(NEVER)).collect(),
             marks: (0..buffers).map(|_| AtomicU8::new(0)).collect(),
             fresh: AtomicU32::new(buffers),
@@ -152,7 +154,7 @@ impl<I: Index> Store<I> {
     }
 
     pub(super) fn lock(&self, block: u64) -> MutexGuard<'_, Queues> {
-        let shard = spread(block) as usize & (self.shards.len() - 1);
+        let shard = shard_of(spread(block), self.shard_bits);
         // A panic in here would be a defect; the queues are whole between any two calls.
         let queues = self.shards[shard].queues.lock();
         queues.unwrap_or_else(PoisonError::into_inner)
@@ -184,7 +186,7 @@ impl<I: Index> Store<I> {
     }
 
     /// Reads `length` bytes at `within` of a block: lookup, then `copy` from the buffer that it
-    /// names, again if the block changed meanwhile. Nothing is counted.
+    /// names, again if the block changed meanwhile. Hits are counted.
     ///
     /// A lookup waits for memory, and so does the copy. Where the buffer can be guessed, its memory
     /// is asked for before the lookup, and the processor, which takes the guess for right until it
@@ -219,7 +221,9 @@ impl<I: Index> Store<I> {
                     prefetch(&self.marks[slot as usize]);
                     copy(slot);
                     if self.index.unchanged(place) {
-                        self.mark(block, slot);
+                        if self.lanes.hit(block) {
+                            self.add_mark(block, slot);
+                        }
                         return Outcome::Hit;
                     }
                 }
@@ -247,20 +251,28 @@ impl<I: Index> Store<I> {
         if !self.index.unchanged(place) {
             return None;
         }
-        self.mark(block, entry.slot);
+        self.lanes.add(Count::Leases, 1);
+        if self.lanes.hit(block) {
+            self.add_mark(block, entry.slot);
+        }
         Some(lease)
     }
 
-    #[inline]
+    /// A block is used.
     pub(super) fn mark(&self, block: u64, slot: u32) {
         if self.lanes.is_new_use(block) {
-            let marks = &self.marks[slot as usize];
-            let now = marks.load(Ordering::Relaxed);
-            if now == AHEAD {
-                self.first_use(block, slot);
-            } else if now < MARKS_MAX {
-                marks.store(now + 1, Ordering::Relaxed);
-            }
+            self.add_mark(block, slot);
+        }
+    }
+
+    #[inline]
+    fn add_mark(&self, block: u64, slot: u32) {
+        let marks = &self.marks[slot as usize];
+        let now = marks.load(Ordering::Relaxed);
+        if now == AHEAD {
+            self.first_use(block, slot);
+        } else if now < MARKS_MAX {
+            marks.store(now + 1, Ordering::Relaxed);
         }
     }
 
@@ -278,7 +290,10 @@ impl<I: Index> Store<I> {
 
     /// A buffer loses its block.
     fn forget_marks(&self, slot: u32) {
-        if self.marks[slot as usize].swap(0, Ordering::Relaxed) == AHEAD {
+        let marks = &self.marks[slot as usize];
+        if marks.load(Ordering::Relaxed) != AHEAD {
+            marks.store(0, Ordering::Relaxed);
+        } else if marks.swap(0, Ordering::Relaxed) == AHEAD {
             self.lanes.add(Count::ReadAheadWasted, 1);
             if let Some(ahead) = &self.ahead {
                 ahead.wasted();
@@ -362,7 +377,9 @@ impl<I: Index> Store<I> {
     fn evict(&self, queues: &mut Queues) -> Option<u32> {
         let slot = queues.policy.victim(&mut View(self))?;
         let key = &self.keys[slot as usize];
-        let block = key.swap(VACANT, Ordering::Relaxed);
+        // Keys of buffers that were used change under their shard's lock.
+        let block = key.load(Ordering::Relaxed);
+        key.store(VACANT, Ordering::Relaxed);
         if block != VACANT {
             self.index.remove(block);
             self.forget_marks(slot);
@@ -373,15 +390,7 @@ impl<I: Index> Store<I> {
     }
 
     pub(super) fn flag_stale(&self, block: u64) {
-        if let Found::At(_, entry) = self.index.find(block)
-            && entry.busy
-        {
-            let stale = Entry {
-                stale: true,
-                ..entry
-            };
-            self.index.update(block, stale);
-        }
+        self.index.flag_stale(block);
     }
 
     /// A busy block has arrived in its buffer: from now on it is found.
@@ -396,17 +405,13 @@ impl<I: Index> Store<I> {
 
     fn publish_with(&self, block: u64, slot: u32, marks: u8) {
         let mut queues = self.lock(block);
-        match self.index.find(block) {
-            Found::At(_, entry) if !entry.stale => {
-                let ready = Entry {
-                    busy: false,
-                    ..entry
-                };
-                self.marks[slot as usize].store(marks, Ordering::Relaxed);
-                self.index.update(block, ready);
-                queues.policy.insert(slot, spread(block), &mut View(self));
-            }
-            _ => self.give_up(&mut queues, block, slot),
+        // Nobody looks at the marks of a block that is not found yet.
+        self.marks[slot as usize].store(marks, Ordering::Relaxed);
+        if self.index.publish(block) {
+            queues.policy.insert(slot, spread(block), &mut View(self));
+        } else {
+            self.marks[slot as usize].store(0, Ordering::Relaxed);
+            self.give_up(&mut queues, block, slot);
         }
     }
 
@@ -505,12 +510,7 @@ impl<I: Index> Store<I> {
     pub(super) fn enter(&self, queues: &mut Queues, block: u64, slot: u32) {
         self.keys[slot as usize].store(block, Ordering::Relaxed);
         self.marks[slot as usize].store(0, Ordering::Relaxed);
-        let ready = Entry {
-            slot,
-            busy: false,
-            stale: false,
-        };
-        self.index.update(block, ready);
+        self.index.publish(block);
         queues.policy.insert(slot, spread(block), &mut View(self));
     }
 
@@ -544,6 +544,13 @@ impl<I: Index> Buffers for View<'_, I> {
 
     fn set_marks(&mut self, slot: u32, marks: u8) {
         self.0.marks[slot as usize].store(marks, Ordering::Relaxed);
+    }
+
+    fn expect_state(&self, slot: u32) {
+        prefetch(&self.0.keys[slot as usize]);
+        prefetch(&self.0.marks[slot as usize]);
+        self.0.slab.expect_state(slot);
+        self.0.dirty.expect(slot);
     }
 
     fn expect(&self, slot: u32) {

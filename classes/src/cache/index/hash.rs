@@ -6,7 +6,8 @@
 //!   entry:  rest of the block number | slot | used | displacement (4) | stale | busy
 //! ```
 //!
-//! The spread block number chooses a line; what is left of it is kept in the entry, so that the
+//! The highest bits of the spread block number choose a line (and the highest of these the shard,
+//! so that a shard's lines lie side by side); what is left of it is kept in the entry, so that the
 //! comparison is exact and no second line is needed. A line that is full passes entries on to its
 //! fifteen neighbours (line ^ 1, ^ 2, ...); its `reach` says how far a search has to go. There are
 //! two to four buffers a line, so a few entries in a hundred stand elsewhere.
@@ -47,16 +48,14 @@ const LINE_WORDS: usize = 1 + ENTRIES;
 #[derive(Clone, Copy)]
 struct Line<'a> {
     head: &'a AtomicU64,
-    entries: &'a [AtomicU64],
+    entries: &'a [AtomicU64; ENTRIES],
 }
 
-/// Where an entry stands, and the version of its line.
+/// A line, and its version.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     line: u32,
-    entry: u32,
     head: u64,
-    word: u64,
 }
 
 /// The index.
@@ -64,8 +63,9 @@ pub struct Hash {
     /// The lines, one behind the other, from the beginning of a page.
     words: Words,
     line_bits: u32,
-    slot_bits: u32,
-    shard_bits: u32,
+    slot_mask: u64,
+    /// The bits of an entry that name its block.
+    identity: u64,
 }
 
 /// Where the search for a block begins, and what its entry must look like there.
@@ -77,83 +77,82 @@ struct Target {
 impl Hash {
     #[inline]
     fn line(&self, number: u64) -> Line<'_> {
-        let from = number as usize * LINE_WORDS;
-        let words = &self.words[from..from + LINE_WORDS];
-        Line {
-            head: &words[0],
-            entries: &words[1..],
-        }
+        let (lines, _) = self.words.as_chunks::<LINE_WORDS>();
+        let [head, entries @ ..] = &lines[number as usize];
+        Line { head, entries }
     }
 
     #[inline]
     fn target(&self, block: u64) -> Target {
         let spread = spread(block);
-        let inner_bits = self.line_bits - self.shard_bits;
-        // The low bits are the shard's (see `buffers`); a shard's lines lie side by side.
-        let shard = spread & ((1 << self.shard_bits) - 1);
-        let inner = (spread >> self.shard_bits) & ((1 << inner_bits) - 1);
-        let rest = spread >> self.line_bits;
         Target {
-            home: (shard << inner_bits) | inner,
-            wanted: (rest << (SLOT_SHIFT + self.slot_bits)) | USED,
+            home: spread >> (u64::BITS - self.line_bits),
+            wanted: (spread << self.line_bits) | USED,
         }
-    }
-
-    /// The bits of an entry that name its block.
-    #[inline]
-    fn identity(&self) -> u64 {
-        let slot = ((1 << self.slot_bits) - 1) << SLOT_SHIFT;
-        !(slot | BUSY | STALE)
     }
 
     #[inline]
     fn entry(&self, word: u64) -> Entry {
         Entry {
-            slot: ((word >> SLOT_SHIFT) & ((1 << self.slot_bits) - 1)) as u32,
+            slot: ((word >> SLOT_SHIFT) & self.slot_mask) as u32,
             busy: word & BUSY != 0,
             stale: word & STALE != 0,
         }
     }
 
-    /// One line's place with the entry that is `wanted`.
+    /// The entry of a line that is `wanted`; 0 when there is none.
     #[inline]
-    fn search(&self, number: u64, wanted: u64) -> Option<Place> {
-        let line = self.line(number);
-        let head = line.head.load(Ordering::Acquire);
-        let identity = self.identity();
+    fn search(&self, line: Line<'_>, wanted: u64) -> u64 {
         // All entries are compared, without a branch for each: which of them it is cannot be
         // predicted, and a wrong prediction costs more than all comparisons.
-        let mut equal = 0_u32;
-        for (at, entry) in line.entries.iter().enumerate() {
+        let mut found = 0;
+        for entry in line.entries {
             let word = entry.load(Ordering::Acquire);
-            equal |= u32::from(word & identity == wanted) << at;
+            if word & self.identity == wanted {
+                found = word;
+            }
         }
-        if equal == 0 {
-            return None;
-        }
-        let entry = equal.trailing_zeros();
-        // It may have changed since it was compared; the version tells.
-        let word = line.entries[entry as usize].load(Ordering::Acquire);
-        Some(Place {
-            line: number as u32,
-            entry,
-            head,
-            word,
-        })
+        found
     }
 
-    /// Searches the home line, and its neighbours as far as its entries reach.
+    /// Searches the home line, and its neighbours as far as its entries reach: the line, its head
+    /// before the search, and the entry.
     #[inline]
-    fn locate(&self, target: &Target) -> Option<Place> {
-        if let Some(place) = self.search(target.home, target.wanted) {
-            return Some(place);
+    fn locate(&self, target: &Target) -> Option<(u64, u64, u64)> {
+        let line = self.line(target.home);
+        let head = line.head.load(Ordering::Acquire);
+        let word = self.search(line, target.wanted);
+        if word != 0 {
+            return Some((target.home, head, word));
         }
+        self.locate_displaced(target)
+    }
+
+    #[cold]
+    fn locate_displaced(&self, target: &Target) -> Option<(u64, u64, u64)> {
         let head = self.line(target.home).head;
         let reach = head.load(Ordering::Acquire) & REACH;
         (1..=reach).find_map(|away| {
             let wanted = target.wanted | (away << DISPLACEMENT_SHIFT);
-            self.search(target.home ^ away, wanted)
+            let number = target.home ^ away;
+            let line = self.line(number);
+            let head = line.head.load(Ordering::Acquire);
+            let word = self.search(line, wanted);
+            (word != 0).then_some((number, head, word))
         })
+    }
+
+    /// Puts another word in the place of an entry, which stays the same block's. Flags change
+    /// nothing that a reader copies, and what was busy had no reader, so the version stays.
+    fn replace(&self, line: u64, word: u64, by: u64) {
+        if let Some(entry) = self.position(line, word) {
+            entry.store(by, Ordering::Release);
+        }
+    }
+
+    fn position(&self, line: u64, word: u64) -> Option<&AtomicU64> {
+        let mut entries = self.line(line).entries.iter();
+        entries.find(|entry| entry.load(Ordering::Relaxed) == word)
     }
 
     /// Makes a line's version odd while `with` changes it.
@@ -201,15 +200,15 @@ impl Index for Hash {
     const NAME: &'static str = "hash";
 
     fn new(slots: u32, shard_bits: u32) -> io::Result<Self> {
-        let slot_bits = slots.next_power_of_two().trailing_zeros();
+        let slots_mapped = u64::from(slots).next_power_of_two();
         let wanted = slots.div_ceil(BUFFERS_PER_LINE).next_power_of_two();
         let least = (GROUP as u32) << shard_bits;
         let lines = wanted.max(least);
         Ok(Self {
             words: Words::new(lines as usize * LINE_WORDS)?,
             line_bits: lines.trailing_zeros(),
-            slot_bits,
-            shard_bits,
+            slot_mask: slots_mapped - 1,
+            identity: !(((slots_mapped - 1) << SLOT_SHIFT) | BUSY | STALE),
         })
     }
 
@@ -219,8 +218,9 @@ impl Index for Hash {
         for _ in 0..PATIENCE {
             match self.locate(&target) {
                 None => return Found::Absent,
-                Some(place) if place.head & CHANGING == 0 => {
-                    return Found::At(place, self.entry(place.word));
+                Some((line, head, word)) if head & CHANGING == 0 => {
+                    let line = line as u32;
+                    return Found::At(Place { line, head }, self.entry(word));
                 }
                 Some(_) => std::hint::spin_loop(),
             }
@@ -270,34 +270,37 @@ impl Index for Hash {
 
     fn remove(&self, block: u64) -> Option<Entry> {
         let target = self.target(block);
-        let place = self.locate(&target)?;
-        let entry = self.entry(place.word);
-        self.change(u64::from(place.line), |line| {
-            line.entries[place.entry as usize].store(0, Ordering::Release);
-        });
-        self.shorten_reach(target.home, target.home ^ u64::from(place.line));
-        Some(entry)
+        let (number, _, word) = self.locate(&target)?;
+        let entry = self.position(number, word)?;
+        self.change(number, |_| entry.store(0, Ordering::Release));
+        self.shorten_reach(target.home, target.home ^ number);
+        Some(self.entry(word))
     }
 
-    fn update(&self, block: u64, entry: Entry) {
-        let target = self.target(block);
-        let Some(place) = self.locate(&target) else {
-            return;
-        };
-        let busy = if entry.busy { BUSY } else { 0 };
-        let flags = busy | if entry.stale { STALE } else { 0 };
-        let word = (place.word & !(BUSY | STALE)) | flags;
-        let of_line = &self.line(u64::from(place.line)).entries[place.entry as usize];
-        // Flags change nothing that a reader copies; what was busy had no reader.
-        of_line.store(word, Ordering::Release);
+    fn flag_stale(&self, block: u64) {
+        if let Some((line, _, word)) = self.locate(&self.target(block))
+            && word & BUSY != 0
+        {
+            self.replace(line, word, word | STALE);
+        }
+    }
+
+    fn publish(&self, block: u64) -> bool {
+        match self.locate(&self.target(block)) {
+            Some((line, _, word)) if word & STALE == 0 => {
+                self.replace(line, word, word & !BUSY);
+                true
+            }
+            _ => false,
+        }
     }
 
     fn write(&self, block: u64, slab: &Slab, within: usize, from: &[u8]) -> bool {
-        let Some(place) = self.locate(&self.target(block)) else {
+        let Some((line, _, word)) = self.locate(&self.target(block)) else {
             return false;
         };
-        let slot = self.entry(place.word).slot;
-        self.change(u64::from(place.line), |_| slab.copy_in(slot, within, from))
+        let slot = self.entry(word).slot;
+        self.change(line, |_| slab.copy_in(slot, within, from))
     }
 
     #[inline]
@@ -315,3 +318,81 @@ const _: () = assert!(
     // the slots.
     BLOCK_BITS + 2 + SLOT_SHIFT <= u64::BITS
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full index of these blocks finds each of them, and none that has gone.
+    fn holds(name: &str, blocks: &[u64], shard_bits: u32) {
+        let index = Hash::new(blocks.len() as u32, shard_bits).unwrap();
+        for (slot, block) in blocks.iter().enumerate() {
+            assert!(index.insert(*block, slot as u32), "{name}: no room");
+            assert!(index.publish(*block), "{name}");
+        }
+        let displaced = blocks.iter().filter(|block| {
+            let target = index.target(**block);
+            let (line, ..) = index.locate(&target).unwrap();
+            line != target.home
+        });
+        let displaced = displaced.count();
+        assert!(
+            displaced * 10 < blocks.len(),
+            "{name}: {displaced} displaced"
+        );
+        for (slot, block) in blocks.iter().enumerate() {
+            let Found::At(place, entry) = index.find(*block) else {
+                panic!("{name}: {block} is not there");
+            };
+            assert_eq!((entry.slot, entry.busy), (slot as u32, false), "{name}");
+            assert!(index.unchanged(place));
+            if slot % 2 == 0 {
+                assert_eq!(index.remove(*block), Some(entry));
+                assert!(!index.unchanged(place));
+            }
+        }
+        for (slot, block) in blocks.iter().enumerate() {
+            let there = matches!(index.find(*block), Found::At(..));
+            assert_eq!(there, slot % 2 == 1, "{name}: {block}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_use_spreads_over_the_lines() {
+        const COUNT: u64 = if cfg!(miri) { 1 << 8 } else { 1 << 14 };
+        let mut random = fastrand::Rng::with_seed(2);
+        for shard_bits in [0, 3] {
+            for step in [1, 2, 7, 16, 4096, 1 << 20, (1 << 20) + 1, 1 << 35] {
+                let blocks: Vec<u64> = (0..COUNT).map(|block| block * step).collect();
+                holds(&format!("steps of {step}"), &blocks, shard_bits);
+            }
+            let mut ranges = std::collections::BTreeSet::new();
+            while (ranges.len() as u64) < COUNT {
+                let first = random.u64(0..1 << 40);
+                ranges.extend(first..first + 100);
+            }
+            let ranges: Vec<u64> = ranges.into_iter().take(COUNT as usize).collect();
+            holds("ranges", &ranges, shard_bits);
+            let mut blocks = std::collections::BTreeSet::new();
+            while (blocks.len() as u64) < COUNT {
+                blocks.insert(random.u64(0..1 << BLOCK_BITS));
+            }
+            let mut blocks: Vec<u64> = blocks.into_iter().collect();
+            random.shuffle(&mut blocks);
+            holds("blocks at random", &blocks, shard_bits);
+        }
+    }
+
+    #[test]
+    fn what_is_stale_is_not_published_and_what_is_ready_never_gets_stale() {
+        let index = Hash::new(64, 0).unwrap();
+        assert!(index.insert(5, 1) && index.insert(6, 2));
+        index.flag_stale(5);
+        assert!(!index.publish(5));
+        assert!(index.publish(6));
+        index.flag_stale(6);
+        assert!(matches!(index.find(6), Found::At(_, entry) if !entry.stale && !entry.busy));
+        assert!(matches!(index.find(5), Found::At(_, entry) if entry.stale && entry.busy));
+        assert!(!index.publish(7), "it is not there");
+    }
+}

@@ -62,8 +62,12 @@ pub trait Index: Send + Sync + Sized + 'static {
     /// Takes a block out and says what it was. Its shard is locked.
     fn remove(&self, block: u64) -> Option<Entry>;
 
-    /// Puts other flags into the entry of a block that is there. Its shard is locked.
-    fn update(&self, block: u64, entry: Entry);
+    /// What is read of a busy block is not to be kept. Its shard is locked.
+    fn flag_stale(&self, block: u64);
+
+    /// A busy block has arrived and can be found; false when it is not to be kept, and nothing was
+    /// done. Its shard is locked.
+    fn publish(&self, block: u64) -> bool;
 
     /// Copies into the buffer of a block, so that no reader takes half of it for the whole; false
     /// when the buffer is leased, and then nothing was done. Its shard is locked.
@@ -76,18 +80,67 @@ pub trait Index: Send + Sync + Sized + 'static {
     fn memory_bytes(&self) -> usize;
 }
 
-/// Spreads block numbers; a bijection of numbers below 2^[`BLOCK_BITS`], so that the rest of a
-/// number, after a part of it chose the place, is all there is to compare. Two rounds of
-/// xor-shift and multiplication, as in the finaliser of MurmurHash3.
+/// Spreads block numbers: a bijection from the numbers below 2^[`BLOCK_BITS`] to the highest
+/// `BLOCK_BITS` of a word. Any number of the highest bits chooses a place, what is left of the word
+/// is all there is to compare, and one multiplication is all that a look-up waits for before it
+/// asks for memory.
+///
+/// The factor is that of Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): 2^54
+/// over the golden ratio, odd. It lays the blocks of a sequential range, and of one with steps,
+/// evenly over all places. The lower bits of the word are worth less.
 #[inline]
 #[must_use]
 pub fn spread(block: u64) -> u64 {
-    const MASK: u64 = (1 << BLOCK_BITS) - 1;
-    const HALF: u32 = BLOCK_BITS / 2;
-    let mut x = block & MASK;
-    x ^= x >> HALF;
-    x = x.wrapping_mul(0xff51_afd7_ed55_8ccd) & MASK;
-    x ^= x >> HALF;
-    x = x.wrapping_mul(0xc4ce_b9fe_1a85_ec53) & MASK;
-    x ^ (x >> HALF)
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15 >> UNUSED_BITS | 1;
+    block.wrapping_mul(FACTOR << UNUSED_BITS)
+}
+
+/// Bits at the end of a spread number that are 0.
+const UNUSED_BITS: u32 = u64::BITS - BLOCK_BITS;
+
+/// The shard of a spread number, of `1 << shard_bits`: its highest bits.
+#[inline]
+#[must_use]
+pub fn shard_of(spread: u64, shard_bits: u32) -> usize {
+    // In two steps, as no shift takes 64.
+    (spread >> 1 >> (u64::BITS - 1 - shard_bits)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreading_loses_nothing() {
+        // The inverse of an odd factor, by Newton's iteration.
+        let factor = spread(1) >> UNUSED_BITS;
+        let mut inverse = factor;
+        for _ in 0..6 {
+            inverse = inverse.wrapping_mul(2_u64.wrapping_sub(factor.wrapping_mul(inverse)));
+        }
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..1000 {
+            let block = random.u64(0..1 << BLOCK_BITS);
+            let back = (spread(block) >> UNUSED_BITS).wrapping_mul(inverse);
+            assert_eq!(back & ((1 << BLOCK_BITS) - 1), block);
+        }
+    }
+
+    #[test]
+    fn shards_get_equal_parts_of_ranges_and_steps() {
+        for step in [1, 2, 3, 16, 1 << 20, (1 << 30) - 1] {
+            for shard_bits in [0, 3, 6] {
+                let mut counts = vec![0_u32; 1 << shard_bits];
+                for block in 0..1_u64 << 16 {
+                    counts[shard_of(spread(block * step), shard_bits)] += 1;
+                }
+                let even = (1 << 16) >> shard_bits;
+                let close = even / 8 * 7..=even / 8 * 9;
+                assert!(
+                    counts.iter().all(|count| close.contains(count)),
+                    "{step} {counts:?}"
+                );
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! top-down form. Each look-up moves the block to the root, so it changes the tree and needs its
 //! lock: that, and the cache lines that it touches on the way, is what is to be measured.
 
-use super::{Entry, Found, Index, spread};
+use super::{Entry, Found, Index, shard_of, spread};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -184,13 +184,14 @@ pub struct Place {
 /// The index.
 pub struct Splay {
     shards: Box<[Shard]>,
+    shard_bits: u32,
     /// A version for each buffer, odd while it changes.
     versions: Box<[AtomicU32]>,
 }
 
 impl Splay {
     fn tree(&self, block: u64) -> MutexGuard<'_, Tree> {
-        let shard = spread(block) as usize & (self.shards.len() - 1);
+        let shard = shard_of(spread(block), self.shard_bits);
         let tree = self.shards[shard].tree.lock();
         tree.unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,6 +224,7 @@ impl Index for Splay {
         };
         Ok(Self {
             shards: (0..1 << shard_bits).map(shard).collect(),
+            shard_bits,
             versions: (0..slots).map(|_| AtomicU32::new(0)).collect(),
         })
     }
@@ -259,12 +261,22 @@ impl Index for Splay {
         Some(entry)
     }
 
-    fn update(&self, block: u64, entry: Entry) {
+    fn flag_stale(&self, block: u64) {
         let mut tree = self.tree(block);
         if let Some(node) = tree.find(block) {
             let node = &mut tree.nodes[node as usize];
-            (node.busy, node.stale) = (entry.busy, entry.stale);
+            node.stale |= node.busy;
         }
+    }
+
+    fn publish(&self, block: u64) -> bool {
+        let mut tree = self.tree(block);
+        let Some(node) = tree.find(block) else {
+            return false;
+        };
+        let node = &mut tree.nodes[node as usize];
+        node.busy &= node.stale;
+        !node.stale
     }
 
     fn write(&self, block: u64, slab: &Slab, within: usize, from: &[u8]) -> bool {

@@ -8,6 +8,7 @@
 //! block's shard; who looks for work reads them without it, and looks again under it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use ugeom_machine::prefetch::prefetch;
 
 /// What was dirty is on its way below. What is written into the buffer meanwhile is dirty again.
 const CLEANING: u64 = 1 << 63;
@@ -73,6 +74,13 @@ impl Dirty {
     pub(in crate::cache) fn holds(&self, slot: u32) -> bool {
         let word = self.words.get(slot as usize);
         word.is_some_and(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Asks for the memory that [`Dirty::holds`] looks at.
+    pub(in crate::cache) fn expect(&self, slot: u32) {
+        if let Some(word) = self.words.get(slot as usize) {
+            prefetch(word);
+        }
     }
 
     /// The parts that a range touches.
