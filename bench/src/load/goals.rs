@@ -42,7 +42,7 @@ const FIO_REDUCED: &str = "fio/gtod_reduce";
 /// How to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The time that it may take, ns; none for as long as precision needs.
+    /// The time that it may take, ns: as many rounds as fit; none for ten rounds.
     pub budget_ns: Option<u64>,
     /// The seed of the order of cells; none for one of the clock.
     pub seed: Option<u64>,
@@ -74,9 +74,15 @@ pub fn run_goals(
     }
     let settings = Settings {
         seed: options.seed.unwrap_or(host.started_unix_s),
-        rounds_max: harness::ROUNDS_MIN,
         budget_ns: options.budget_ns,
-        ..Settings::default()
+        ..match options.budget_ns {
+            // As many rounds as the time allows.
+            Some(_) => Settings::default(),
+            None => Settings {
+                rounds_max: harness::ROUNDS_MIN,
+                ..Settings::default()
+            },
+        }
     };
     let measured = harness::run(&mut cells, &settings, meter, control)?;
     let mut document = Document::new(EXPERIMENT, host, settings, (), measured);

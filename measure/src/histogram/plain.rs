@@ -11,7 +11,9 @@ use super::saved::Saved;
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
     count: u64,
-    sum: u128,
+    /// The sum, in two words.
+    sum_low: u64,
+    sum_high: u64,
     min: u64,
     max: u64,
 }
@@ -28,7 +30,8 @@ impl Histogram {
         Self {
             counts: Box::new([0; BUCKETS]),
             count: 0,
-            sum: 0,
+            sum_low: 0,
+            sum_high: 0,
             min: u64::MAX,
             max: 0,
         }
@@ -38,9 +41,31 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.add_to_bucket(index(value), 1);
-        self.sum = self.sum.saturating_add(u128::from(value));
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+        // Three words change with every value: the bucket, the number, the sum. The others change
+        // so rarely that a branch, which is foreseen, costs less than storing them each time.
+        let (low, carried) = self.sum_low.overflowing_add(value);
+        self.sum_low = low;
+        if carried {
+            self.carry();
+        }
+        if value < self.min {
+            self.min = value;
+        }
+        if value > self.max {
+            self.max = value;
+        }
+    }
+
+    #[cold]
+    fn carry(&mut self) {
+        match self.sum_high.checked_add(1) {
+            Some(high) => self.sum_high = high,
+            None => self.set_sum(u128::MAX),
+        }
+    }
+
+    fn set_sum(&mut self, sum: u128) {
+        (self.sum_low, self.sum_high) = (sum as u64, (sum >> 64) as u64);
     }
 
     /// Counts `times` equal values.
@@ -49,9 +74,8 @@ impl Histogram {
             return;
         }
         self.add_to_bucket(index(value), times);
-        self.sum = self
-            .sum
-            .saturating_add(u128::from(value) * u128::from(times));
+        let sum = u128::from(value) * u128::from(times);
+        self.set_sum(self.sum().saturating_add(sum));
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
@@ -68,7 +92,7 @@ impl Histogram {
             *mine = mine.saturating_add(*theirs);
         }
         self.count = self.count.saturating_add(other.count);
-        self.sum = self.sum.saturating_add(other.sum);
+        self.set_sum(self.sum().saturating_add(other.sum()));
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -76,7 +100,8 @@ impl Histogram {
     /// Forgets everything, keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
-        (self.count, self.sum, self.min, self.max) = (0, 0, u64::MAX, 0);
+        (self.count, self.min, self.max) = (0, u64::MAX, 0);
+        self.set_sum(0);
     }
 
     /// How many values were counted.
@@ -86,7 +111,7 @@ impl Histogram {
 
     /// The sum of all values, exact.
     pub fn sum(&self) -> u128 {
-        self.sum
+        u128::from(self.sum_high) << 64 | u128::from(self.sum_low)
     }
 
     /// The smallest value, exact; none when empty.
@@ -101,7 +126,7 @@ impl Histogram {
 
     /// The mean, exact to the rounding of the division; none when empty.
     pub fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+        (self.count > 0).then(|| self.sum() as f64 / self.count as f64)
     }
 
     /// The standard deviation (n below the line, as fio's), from the middles of the buckets and so
@@ -169,7 +194,8 @@ impl Histogram {
             histogram.add_to_bucket(index(low), count);
         }
         if histogram.count > 0 {
-            (histogram.sum, histogram.min, histogram.max) = (sum, min, max);
+            (histogram.min, histogram.max) = (min, max);
+            histogram.set_sum(sum);
         }
         histogram
     }
@@ -245,6 +271,22 @@ mod tests {
             Some(histogram.buckets().last().unwrap().middle())
         );
         assert_eq!(histogram.sum(), u128::from(u64::MAX) + (1 << 63));
+    }
+
+    #[test]
+    fn a_sum_that_exceeds_a_word_is_exact_and_one_that_exceeds_two_stops() {
+        let mut histogram = Histogram::new();
+        for _ in 0..5 {
+            histogram.record(u64::MAX);
+            histogram.record(3);
+        }
+        assert_eq!(histogram.sum(), 5 * (u128::from(u64::MAX) + 3));
+        let largest = Histogram::from_parts([(5, 1)].into_iter(), u128::MAX - 1, 5, 5);
+        let mut more = largest.clone();
+        more.record(7);
+        assert_eq!(more.sum(), u128::MAX);
+        histogram.merge(&largest);
+        assert_eq!(histogram.sum(), u128::MAX);
     }
 
     #[test]
