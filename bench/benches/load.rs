@@ -1,8 +1,8 @@
 //! `cargo bench -p ugeom-bench --bench load`: the load generator beside fio's null engine, in the
 //! same rounds, in about 20 seconds.
 //!
-//! `UGEOM_BENCH_SECONDS` sets the time: as many rounds as fit, up to 50. Started as a test it measures
-//! as little as it can, and does not start fio.
+//! `UGEOM_BENCH_SECONDS` sets the time: as many rounds as fit, up to 50. Started as a test it
+//! measures as little as it can, and does not start fio.
 
 use std::error::Error;
 use std::io::Write;
