@@ -45,6 +45,7 @@ pub mod load;
 pub mod report;
 pub mod scaling;
 pub mod scratch;
+pub mod served;
 pub mod sweep;
 pub mod text;
 pub mod tst;

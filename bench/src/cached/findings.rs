@@ -150,7 +150,8 @@ fn all_ways(subject: &Subject) -> Vec<String> {
     let blocks = subject.blocks_bytes.iter();
     let classes =
         blocks.flat_map(|block| ["hash", "splay"].map(|index| names::class(index, *block)));
-    plain.into_iter().chain(classes).collect()
+    let served = subject.through.iter().cloned();
+    plain.into_iter().chain(classes).chain(served).collect()
 }
 
 /// The ratio of random to sequential.

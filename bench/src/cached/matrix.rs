@@ -9,6 +9,7 @@ use crate::BenchError;
 use crate::devices::{KernelDevice, StackDevice};
 use crate::floor;
 use crate::harness::{Cell, Counters};
+use crate::served::{Door, Through, Way};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -146,6 +147,52 @@ fn hits(
                 cells.push(sources.observed(cell));
             }
         }
+    }
+    Ok(cells)
+}
+
+/// The cache that the profile is of, read through servers. A way that is closed here is left out,
+/// and said.
+///
+/// # Errors
+/// [`BenchError`] when what is served cannot be read.
+pub fn served(
+    sources: &Sources,
+    ways: &[Way],
+    subject: &mut Subject,
+) -> Result<Vec<Cell<'static>>, BenchError> {
+    let main = names::class("hash", MAIN_BLOCK_BYTES);
+    let mut cells = Vec::new();
+    let Some((_, target)) = sources.caches.iter().find(|(way, _)| *way == main) else {
+        return Ok(cells);
+    };
+    for way in ways {
+        let door = match Door::open(way, &target.stack, &target.name) {
+            Ok(door) => door,
+            Err(problem) => {
+                let problem = problem.lines().next().unwrap_or_default();
+                let left_out = format!("reads through {} ({problem})", way.name);
+                subject.left_out.push(left_out);
+                continue;
+            }
+        };
+        for &read_bytes in &subject.reads_bytes {
+            for &order in &subject.orders {
+                let places = sources.places(order, subject.size_bytes, read_bytes);
+                let name = names::hits(way.name, read_bytes, order);
+                let cell = match door.through() {
+                    Through::Stack(target) => {
+                        reading::by_stack(&name, &target.stack, target.top, places, read_bytes)?
+                    }
+                    Through::File(path) => {
+                        let file = File::open(path).map_err(BenchError::os(&name, "opening it"))?;
+                        reading::by_pread(&name, &Arc::new(file), places, read_bytes)
+                    }
+                };
+                cells.push(sources.observed(door.kept_by(cell)));
+            }
+        }
+        subject.through.push(way.name.to_owned());
     }
     Ok(cells)
 }

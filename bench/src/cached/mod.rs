@@ -22,6 +22,7 @@ use crate::BenchError;
 use crate::harness::{self, Control, Meter, Settings};
 use crate::host::{Host, TargetFacts};
 use crate::scratch::Scratch;
+use crate::served::Way;
 use std::path::{Path, PathBuf};
 
 pub use findings::compute;
@@ -36,6 +37,8 @@ pub struct Options {
     pub file: Option<PathBuf>,
     /// How much of it, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`] with a budget.
     pub size_bytes: Option<u64>,
+    /// The servers through which the cache is read, too.
+    pub ways: Vec<Way>,
     /// The time that it may take, ns; none to measure everything as precisely as it needs.
     pub budget_ns: Option<u64>,
     /// The seed of the order of cells; none for one of the clock.
@@ -94,6 +97,7 @@ pub fn run(
     fit_to_file(&path, &mut subject)?;
     let mut sources = matrix::Sources::new(&path, subject.size_bytes, seed)?;
     let mut cells = matrix::cells(&mut sources, &path, extent, &mut subject)?;
+    cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
     let counted = counts(&sources);
     subject.resident_percent[0] = resident_percent(&sources)?;
     let settings = settings(options, seed, meter.now_ns().saturating_sub(started_ns));
@@ -151,6 +155,7 @@ fn planned(options: &Options, extent: Extent, host: &Host) -> Subject {
         overhead_bytes_a_block: 0.0,
         resident_percent: [0.0; 2],
         caches: Vec::new(),
+        through: Vec::new(),
         left_out,
     }
 }

@@ -196,8 +196,17 @@ fn part(page: &mut Page, document: &Document, part: &str, ways: &[String]) {
 
 fn hits(page: &mut Page, document: &Document) {
     let plain = ["memcpy", "mmap", "pread"].map(str::to_owned);
-    let ways: Vec<String> = plain.into_iter().chain(class_ways(document)).collect();
+    let served = document.subject.through.clone();
+    let ways = plain.into_iter().chain(class_ways(document));
+    let ways: Vec<String> = ways.chain(served.iter().cloned()).collect();
     part(page, document, "hits", &ways);
+    if !served.is_empty() {
+        page.paragraph(format!(
+            "Through {} the cache of {} is read, served by this process, one read at a time.",
+            served.join(" and "),
+            main_way("hash")
+        ));
+    }
     let table = Table::of(document);
     let orders = [Order::Sequential, Order::Shuffled];
     let axis = Axis::linear("time of a read of 4 KiB", "ns");

@@ -42,6 +42,9 @@ pub struct Subject {
     pub resident_percent: [f64; 2],
     /// What the caches of the hits counted over all their reads.
     pub caches: Vec<Counted>,
+    /// The servers through which the cache was read, too.
+    #[serde(default)]
+    pub through: Vec<String>,
     /// What was left out, and why, in plain words.
     pub left_out: Vec<String>,
 }

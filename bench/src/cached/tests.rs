@@ -222,6 +222,7 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
         size_bytes: Some(64 << 20),
         budget_ns: Some(1),
         seed: Some(5),
+        ways: crate::served::tests::WAYS.to_vec(),
     };
     let mut progress = |_: &Progress<'_>| {};
     let mut control = Control {
@@ -232,6 +233,8 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
     let subject = &document.subject;
     assert_eq!(subject.size_bytes, 5 << 20, "the file has no more");
     assert_eq!(subject.resident_percent, [100.0; 2]);
+    assert_eq!(subject.through, ["COPY"]);
+    assert!(document.figure("order.hits.COPY.16k").is_some());
     for cache in &subject.caches {
         assert!(cache.hits > 0 && cache.misses == 0, "{cache:?}");
     }
@@ -241,6 +244,10 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
     let text = page(&document).to_text(100);
     assert!(
         text.contains("THE ANSWER: A random read of 4 KiB that is in memory takes"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Through COPY the cache of hash 16k"),
         "{text}"
     );
     let documentation = include_str!("../../../docs/results.md");

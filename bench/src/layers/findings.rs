@@ -27,6 +27,7 @@ pub fn compute(document: &mut Document) {
     figures.extend(shares(&table, &document.subject, &figures));
     figures.extend(slopes(&table, &document.subject));
     figures.extend(means(&table));
+    figures.extend(served(&table, &document.subject));
     figures.extend(processor(document));
     figures.extend(by_cpu(document));
     document.noise = noise(&table, document.subject.bottom());
@@ -360,6 +361,29 @@ fn means(table: &Table) -> Vec<Figure> {
     let what = "listing a 1 TiB image, 128 partitions";
     let show = mean("show.time", what, names::SHOW);
     out.extend(show.map(|figure| figure.with_goal(Goal::Under(50_000_000.0))));
+    out
+}
+
+/// A read through each server, and how much of it the stack itself is.
+fn served(table: &Table, subject: &Subject) -> Vec<Figure> {
+    let deepest = subject.deepest();
+    let mut out = Vec::new();
+    for way in &subject.through {
+        let cell = names::through(way, deepest);
+        let what = format!("a read of {deepest} through {way}");
+        out.extend(figure(
+            &format!("through.{way}"),
+            &what,
+            Unit::Ns,
+            table.mean(&cell),
+        ));
+        if let Some(ratio) = table.ratio(&cell, &names::direct(deepest)) {
+            let what = format!("the stack itself, of a read through {way}");
+            let share = ratio.scaled(100.0);
+            let id = format!("through.{way}.stack");
+            out.push(Figure::plain(&id, &what, Unit::Percent, share));
+        }
+    }
     out
 }
 

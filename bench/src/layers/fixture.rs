@@ -151,6 +151,7 @@ pub fn document(rounds: usize) -> Document {
             faithful: false,
             all: false,
             disk: Disk::assumed(),
+            through: Vec::new(),
             left_out: Vec::new(),
         },
         processes: vec![measured(&cells(), rounds, 1)],

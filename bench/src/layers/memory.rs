@@ -4,7 +4,7 @@ use super::image::Image;
 use super::names;
 use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
 use super::subject::{Disk, Link, Subject, layers};
-use super::{Matrix, Options};
+use super::{Matrix, Options, through};
 use crate::BenchError;
 use crate::harness::{Cell, Length};
 use crate::tst::{LOOPS, READ_BYTES, WARM_UP_LOOPS};
@@ -47,6 +47,8 @@ pub(super) fn matrix(options: &Options) -> Result<Matrix, BenchError> {
     statistics(&mut matrix)?;
     piles(&mut matrix, options)?;
     limits(&mut matrix)?;
+    let disk = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    through(&mut matrix, &options.ways, &disk.stack, CHAIN[2]);
     show(&mut matrix);
     floors(&mut matrix);
     Ok(matrix)
@@ -95,6 +97,7 @@ fn subject(options: &Options) -> Subject {
         faithful: options.faithful,
         all: options.all,
         disk: Disk::assumed(),
+        through: Vec::new(),
         left_out: Vec::new(),
     }
 }

@@ -24,6 +24,7 @@ use crate::BenchError;
 use crate::figure::Figure;
 use crate::harness::{self, Cell, Control, Meter, Settings};
 use crate::host::{Host, TargetFacts};
+use crate::served::{Door, Way};
 
 use std::path::Path;
 use ugeom_stack::{ProviderId, Stack, Statistics};
@@ -46,6 +47,8 @@ pub struct Options {
     pub faithful: bool,
     /// The seed of the order of cells; none for one of the clock.
     pub seed: Option<u64>,
+    /// The servers through which the deepest provider is read, too.
+    pub ways: Vec<Way>,
     /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
     pub budget_ns: Option<u64>,
 }
@@ -149,6 +152,30 @@ fn measure(
     document.target = target_facts(options);
     compute(&mut document);
     Ok(document)
+}
+
+/// The cells that read a provider through servers. A way that is closed here is left out, and said.
+fn through(matrix: &mut Matrix, ways: &[Way], stack: &Stack, provider: &str) {
+    let read_bytes = matrix.subject.read_bytes;
+    for way in ways {
+        let name = names::through(way.name, provider);
+        let door = Door::open(way, stack, provider);
+        let cell = door.and_then(|door| {
+            let cell = door.reading(&name, read_bytes);
+            cell.map_err(|error| error.to_string())
+        });
+        match cell {
+            Ok(cell) => {
+                matrix.cells.push(cell);
+                matrix.subject.through.push(way.name.to_owned());
+            }
+            Err(problem) => {
+                let problem = problem.lines().next().unwrap_or_default().to_owned();
+                let left_out = &mut matrix.subject.left_out;
+                left_out.push(format!("reads through {} ({problem})", way.name));
+            }
+        }
+    }
 }
 
 /// What the system tells of a target that is a path.

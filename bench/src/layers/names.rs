@@ -51,6 +51,11 @@ pub fn queued_two(provider: &str) -> String {
     format!("queued/{provider}, 2 threads")
 }
 
+/// Reading a provider through a server.
+pub fn through(way: &str, provider: &str) -> String {
+    format!("through {way}/{provider}")
+}
+
 /// Reading another size of a provider.
 pub fn sized(provider: &str, read_bytes: u64) -> String {
     format!("size/{provider} {read_bytes}")

@@ -27,6 +27,9 @@ pub struct Subject {
     pub all: bool,
     /// The time of a real disk's read, to hold the cost of layers against.
     pub disk: Disk,
+    /// The servers through which the deepest provider was read.
+    #[serde(default)]
+    pub through: Vec<String>,
     /// What was left out, and why, in plain words.
     pub left_out: Vec<String>,
 }

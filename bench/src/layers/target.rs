@@ -5,7 +5,7 @@ use super::memory::{self, QUEUED, TIME};
 use super::names;
 use super::stacks::{self, Mode};
 use super::subject::{Disk, Link, Subject, layers};
-use super::{Matrix, Options};
+use super::{Matrix, Options, through};
 use crate::harness::Cell;
 use crate::tst::READ_BYTES;
 use crate::work::Cores;
@@ -37,6 +37,8 @@ pub(super) fn matrix(text: &str, options: &Options) -> Result<Matrix, BenchError
     }
     chain.cells(&target, &mut matrix)?;
     beside(text, &chain, &mut matrix);
+    let deepest = matrix.subject.deepest().to_owned();
+    through(&mut matrix, &options.ways, &target.stack, &deepest);
     memory::floors(&mut matrix);
     Ok(matrix)
 }
@@ -109,6 +111,7 @@ impl Chain {
             faithful: options.faithful,
             all: options.all,
             disk: Disk::assumed(),
+            through: Vec::new(),
             left_out: Vec::new(),
         }
     }

@@ -148,3 +148,32 @@ fn the_image_of_the_experiment_is_the_one_of_2002() {
         "the label in sector 1 of the slice"
     );
 }
+
+#[test]
+fn the_deepest_provider_is_read_through_servers_where_they_serve() {
+    let document = tiny(&Options {
+        target: Some("md:1m | nop".to_owned()),
+        ways: crate::served::tests::WAYS.to_vec(),
+        ..Options::default()
+    });
+    assert_eq!(document.subject.through, ["COPY"]);
+    let left_out = document.subject.left_out.join("; ");
+    assert!(
+        left_out.contains("reads through NONE (nobody serves here)"),
+        "{left_out}"
+    );
+    for id in ["through.COPY", "through.COPY.stack"] {
+        assert!(document.figure(id).is_some(), "there is no figure {id}");
+    }
+    let text = report(&document, false);
+    let row = text.lines().find(|line| line.ends_with("   through COPY"));
+    assert!(
+        row.is_some_and(|row| row.starts_with("  md0.nop")),
+        "{text}"
+    );
+    assert!(
+        text.contains("Served to another program, one read of md0.nop at a time"),
+        "{text}"
+    );
+    assert!(page(&document).to_text(100).contains("through COPY"));
+}

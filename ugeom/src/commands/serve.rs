@@ -144,7 +144,8 @@ impl Serve {
             addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
         }
         // Lives as long as the server: its socket lies in there.
-        let folder = own_folder(addresses.is_empty() && !self.files.wanted())?;
+        let wanted = addresses.is_empty() && !self.files.wanted();
+        let folder = if wanted { Some(own_folder()?) } else { None };
         if let Some(folder) = &folder {
             addresses.push(Address::Unix(folder.0.join("nbd")));
         }
@@ -307,7 +308,7 @@ fn cores() -> usize {
 }
 
 /// A folder that goes when it is dropped.
-struct Folder(std::path::PathBuf);
+pub(super) struct Folder(pub std::path::PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -316,17 +317,14 @@ impl Drop for Folder {
     }
 }
 
-/// A folder that nobody else can enter, for the socket of `--run`.
-fn own_folder(wanted: bool) -> Result<Option<Folder>> {
+/// A folder that nobody else can enter, for sockets and mounts of our own.
+pub(super) fn own_folder() -> Result<Folder> {
     use std::os::unix::fs::DirBuilderExt;
-    if !wanted {
-        return Ok(None);
-    }
     let name = format!("ugeom-{}-{:08x}", std::process::id(), fastrand::u32(..));
     let path = std::env::temp_dir().join(name);
     let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
     made.with_context(|| format!("making {}", path.display()))?;
-    Ok(Some(Folder(path)))
+    Ok(Folder(path))
 }
 
 fn start(command: &str, servers: &Servers) -> Result<Child> {

@@ -83,6 +83,7 @@ pub(super) fn findings(document: &Document) -> Vec<String> {
         slopes(document),
         statistics(document),
         queued(document),
+        served(document),
         goals(document),
     ];
     lines.into_iter().flatten().collect()
@@ -225,6 +226,27 @@ fn queued(document: &Document) -> Option<String> {
     ))
 }
 
+fn served(document: &Document) -> Option<String> {
+    let way = |way: &String| {
+        let time = document.figure(&format!("through.{way}"))?.amount();
+        let stack = document.figure(&format!("through.{way}.stack"))?;
+        Some(format!(
+            "through {way} {time}, of which the stack with its layers is {}",
+            stack.estimate()
+        ))
+    };
+    let ways: Vec<String> = document.subject.through.iter().filter_map(way).collect();
+    if ways.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Served to another program, one read of {} at a time: {}. Who waits for each answer waits \
+         for wake-ups and system calls, not for layers.",
+        document.subject.deepest(),
+        ways.join("; ")
+    ))
+}
+
 fn goals(document: &Document) -> Option<String> {
     let judged: Vec<(&Figure, Reached)> = document
         .figures
@@ -267,7 +289,7 @@ pub(super) fn limits(document: &Document) -> Vec<String> {
         ));
         lines.push(
             "What a kernel's GEOM costs: these layers run inside one program, and no read but the \
-             control's enters the kernel."
+             control's, and those that are served, enters the kernel."
                 .to_owned(),
         );
     }

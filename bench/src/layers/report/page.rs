@@ -126,6 +126,11 @@ fn reads(page: &mut Page, document: &Document, blocks: &Blocks) {
             true,
         );
     }
+    // Not drawn: beside them the others would be none.
+    for way in &subject.through {
+        let (deepest, layers) = (subject.deepest(), format!("through {way}"));
+        add(deepest, &layers, &names::through(way, deepest), false);
+    }
     page.push(bars);
     page.push(table);
 }

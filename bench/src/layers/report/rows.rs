@@ -40,8 +40,14 @@ pub(super) fn published(document: &Document) -> String {
         let cell = names::plain(&link.provider);
         without.push((short_name(&link.provider), cell, plain_words(document)));
     }
+    let deepest = subject.deepest();
+    let row = |way: &String| {
+        let cell = names::through(way, deepest);
+        (short_name(deepest), cell, format!("through {way}"))
+    };
+    let served: Vec<(String, String, String)> = subject.through.iter().map(row).collect();
     let left_out = shorten(&mut rows, without.len());
-    let all = || rows.iter().chain(&without);
+    let all = || rows.iter().chain(&without).chain(&served);
     let width = all()
         .map(|(name, ..)| name.chars().count())
         .max()
@@ -60,6 +66,10 @@ pub(super) fn published(document: &Document) -> String {
     }
     out.push_str("  NO_GEOM:\n");
     out.extend(without.iter().filter_map(line));
+    if !served.is_empty() {
+        out.push_str("  SERVED:\n");
+        out.extend(served.iter().filter_map(line));
+    }
     out
 }
 

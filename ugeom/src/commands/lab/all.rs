@@ -2,6 +2,7 @@
 //! with all their reports.
 
 use super::measuring::measured;
+use super::ways::WAYS;
 use crate::failure::Reported;
 use crate::output;
 use anyhow::{Context, Result};
@@ -90,6 +91,7 @@ impl All<'_> {
         let options = layers::Options {
             full: self.full,
             seed: self.seed,
+            ways: WAYS.to_vec(),
             ..layers::Options::default()
         };
         let document = measured(|control| layers::run(&options, &Machine, control))?;
@@ -122,6 +124,7 @@ impl All<'_> {
         let options = cached::Options {
             budget_ns: self.budget_ns(),
             seed: self.seed,
+            ways: WAYS.to_vec(),
             ..cached::Options::default()
         };
         let document = measured(|control| cached::run(&options, &Machine, control))?;

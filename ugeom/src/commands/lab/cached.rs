@@ -2,6 +2,7 @@
 
 use super::duration_ns;
 use super::measuring::Results;
+use super::ways::WAYS;
 use crate::opening::size;
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -51,6 +52,7 @@ impl Cached {
             size_bytes: self.size,
             budget_ns: self.budget,
             seed: self.results.seed,
+            ways: WAYS.to_vec(),
         };
         let measure = |control: &mut Control<'_>| cached::run(&options, &Machine, control);
         self.results.of(measure, cached::page)

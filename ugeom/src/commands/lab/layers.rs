@@ -2,6 +2,7 @@
 
 use super::duration_ns;
 use super::measuring::{Saved, check_writable, measured, save};
+use super::ways::WAYS;
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
@@ -70,6 +71,7 @@ impl Layers {
             faithful: self.faithful,
             seed: self.seed,
             budget_ns: self.budget,
+            ways: WAYS.to_vec(),
         };
         check_writable(self.json.as_deref())?;
         let document = match self.processes {

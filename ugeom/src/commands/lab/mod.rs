@@ -10,6 +10,7 @@ pub(super) mod measuring;
 mod scaling;
 mod sweep;
 mod tst;
+mod ways;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};

@@ -1,0 +1,70 @@
+//! How experiments reach a provider through our servers. The bench stands beside the servers and
+//! does not know them; this is where both meet.
+
+use crate::commands::serve::own_folder;
+use std::sync::Arc;
+use std::time::Duration;
+use ugeom_bench::served::{Reach, Served, Way};
+use ugeom_machine::cpu;
+use ugeom_serve::ranges::Ranges;
+use ugeom_serve::{fuse, nbd};
+use ugeom_stack::Stack;
+
+/// All ways, in the order of reports.
+pub const WAYS: [Way; 2] = [
+    Way {
+        name: "NBD",
+        serve: by_nbd,
+    },
+    Way {
+        name: "FUSE",
+        serve: by_fuse,
+    },
+];
+
+/// Threads of a server: one a core, as `ugeom serve` has them.
+fn threads() -> usize {
+    cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1))
+}
+
+/// A Unix socket, and our own client.
+fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
+    let folder = own_folder().map_err(|error| format!("{error:#}"))?;
+    let settings = nbd::Settings {
+        addresses: vec![nbd::Address::Unix(folder.0.join("nbd"))],
+        writable: false,
+        only_top: true,
+        threads: threads(),
+        spin: Duration::ZERO,
+        limits: nbd::Limits::default(),
+        ranges: Ranges::default(),
+        log: Arc::new(|_| {}),
+    };
+    let server = nbd::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
+    let uri = server.uris().first().cloned().unwrap_or_default();
+    Ok(Served {
+        reach: Reach::Target(uri),
+        server: Box::new((server, folder)),
+    })
+}
+
+/// A file of a mount.
+fn by_fuse(stack: &Stack, name: &str) -> Result<Served, String> {
+    let folder = own_folder().map_err(|error| format!("{error:#}"))?;
+    let directory = folder.0.join("mnt");
+    std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
+    let settings = fuse::Settings {
+        directory: directory.clone(),
+        writable: false,
+        only_top: true,
+        threads: threads(),
+        ranges: Ranges::default(),
+        log: Arc::new(|_| {}),
+        ended: Arc::new(|| {}),
+    };
+    let server = fuse::Server::start(stack, name, &settings).map_err(|error| error.to_string())?;
+    Ok(Served {
+        reach: Reach::File(directory.join(name)),
+        server: Box::new((server, folder)),
+    })
+}
