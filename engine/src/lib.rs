@@ -19,7 +19,8 @@
 //! reads, retries, fall-backs), and the way from the backlog to the caller; `calls` are the system
 //! calls; `inline` is what engines without a queue of their own have in common; `uring`, `guasi`,
 //! `libaio`, `sync`, `mmap` and `simulated` are the engines. [`reactor`] is what a thread sleeps on
-//! that has engines, sockets, timers and mailboxes to wait for.
+//! that has engines, sockets, timers and mailboxes to wait for; [`requests`] is how a driver of the
+//! kernel asks a program.
 
 mod calls;
 mod files;
@@ -32,6 +33,7 @@ mod open;
 mod progress;
 mod queue;
 pub mod reactor;
+pub mod requests;
 mod simulated;
 mod sync;
 mod table;

@@ -128,7 +128,8 @@ pub fn wire_fuse(data: &[u8]) {
         again(header.opcode, request);
     }
     if let Some((place, payload)) = data.split_first_chunk::<{ fuse::ring::PLACE_BYTES }>() {
-        if let Ok((header, request)) = fuse::ring::request(place, payload) {
+        let rest = &payload[..payload.len().min(fuse::ring::payload_bytes(place) as usize)];
+        if let Ok((header, request)) = fuse::ring::request(place, rest) {
             again(header.opcode, request);
         }
         let mut place = *place;

@@ -16,6 +16,24 @@ pub fn online_cores() -> usize {
     usize::try_from(cores).unwrap_or(1).max(1)
 }
 
+/// Number of cores that the system could ever have online, for which drivers keep queues
+/// (`/sys/devices/system/cpu/possible`); those that are online where it does not say.
+pub fn possible_cores() -> usize {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible");
+    let count = text.ok().and_then(|text| count_in(text.trim()));
+    count.unwrap_or_else(online_cores)
+}
+
+/// How many numbers a list of ranges such as `0-3,8` names.
+fn count_in(ranges: &str) -> Option<usize> {
+    let counts = ranges.split(',').map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    });
+    counts.sum()
+}
+
 /// The cores on which a thread may run.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Affinity {

@@ -1,11 +1,14 @@
 //! Ctrl-C as a flag: long work looks at it, ends early, and keeps what it has. And the signals that
-//! ask a server to end, as a descriptor that a thread can wait on.
+//! ask a server to end, as a descriptor that a thread can wait on. And a way to end a wait of another
+//! thread of this process.
 
 use std::io;
 use std::mem;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::thread::JoinHandleExt;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -72,6 +75,36 @@ pub fn end_signals() -> io::Result<OwnedFd> {
     Ok(reader)
 }
 
+/// The signal of [`nudge`]: one that means nothing to who does not listen for it.
+const NUDGE: libc::c_int = libc::SIGURG;
+
+extern "C" fn ignore(_signal: libc::c_int) {}
+
+/// From now on [`nudge`] ends system calls in which threads of this process wait.
+///
+/// # Errors
+/// What sigaction(2) fails with.
+pub fn allow_nudges() -> io::Result<()> {
+    // SAFETY: a sigaction of zeroes is a valid one: it blocks no other signal, and lets system
+    // calls end with EINTR.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = ignore as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does nothing; the old action is not asked for.
+    if unsafe { libc::sigaction(NUDGE, &raw const action, ptr::null_mut()) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Ends the system call in which a thread waits, if it does, with EINTR. Does nothing before
+/// [`allow_nudges`], and to a thread that has ended.
+pub fn nudge<T>(thread: &JoinHandle<T>) {
+    // SAFETY: the thread is neither joined nor detached as long as its handle is there, so its
+    // number means it; the signal's action is one that returns.
+    unsafe { libc::pthread_kill(thread.as_pthread_t(), NUDGE) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +118,20 @@ mod tests {
         let mut bytes = [0; 4];
         assert_eq!(rustix::io::read(&reader, &mut bytes).unwrap(), 1);
         assert_eq!(i32::from(bytes[0]), libc::SIGHUP);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no signals")]
+    fn a_thread_that_waits_is_nudged() {
+        allow_nudges().unwrap();
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let waits = std::thread::spawn(move || rustix::io::read(&theirs, &mut [0; 1]));
+        while !waits.is_finished() {
+            nudge(&waits);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert_eq!(waits.join().unwrap(), Err(rustix::io::Errno::INTR));
+        drop(ours);
     }
 
     #[test]

@@ -141,3 +141,14 @@ fn a_thread_runs_on_a_core_that_it_may_use() {
     let core = current_core() as usize;
     assert!(allowed.contains(&core), "{core} of {allowed:?}");
 }
+
+#[test]
+fn lists_of_cores_are_counted() {
+    assert_eq!(count_in("0-3,8"), Some(5));
+    assert_eq!((count_in("0"), count_in("0-127")), (Some(1), Some(128)));
+    assert_eq!(
+        (count_in(""), count_in("3-0"), count_in("a-b")),
+        (None, None, None)
+    );
+    assert!(possible_cores() >= online_cores());
+}

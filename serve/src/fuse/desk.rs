@@ -10,6 +10,7 @@ use super::Shared;
 use super::error::FuseError;
 use super::handles::{Handle, Tables};
 use super::link::{Answer, Ticket};
+use super::start::new_channel;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -105,7 +106,7 @@ pub(super) fn start(
     let starting = |source| FuseError::system("starting a thread", source);
     let mut threads = Vec::new();
     let opener = Opener {
-        channel: new_channel(shared)?,
+        channel: new_channel(shared, 1)?,
         shared: Arc::clone(shared),
         tables,
     };
@@ -117,19 +118,13 @@ pub(super) fn start(
     );
     for number in 0..HELPERS {
         let helper = Helper {
-            channel: new_channel(shared)?,
+            channel: new_channel(shared, 1)?,
         };
         let list = Arc::clone(&chore_list);
         let thread = std::thread::Builder::new().name(format!("ugeom-fuse-help{number}"));
         threads.push(thread.spawn(move || helper.run(&list)).map_err(starting)?);
     }
     Ok((Desk { errands, chores }, threads))
-}
-
-fn new_channel(shared: &Shared) -> Result<Channel, FuseError> {
-    let channel = shared.files.stack.channel(1);
-    let other = |error: ugeom_stack::StackError| std::io::Error::other(error.to_string());
-    channel.map_err(|error| FuseError::system("making a channel", other(error)))
 }
 
 struct Opener {

@@ -20,7 +20,7 @@
 //! The files: `mount` the mount point; `session` what is agreed on at the start; `files` the
 //! directory; `handles` what is open; `dispatch` what is done with a request; `desk` threads for
 //! what takes long, `holes` the rarest of it; `link` what a transport has to do, `classic` the one
-//! that works everywhere.
+//! that works everywhere, `ring` the one that is fast; `start` begins all threads.
 
 mod classic;
 mod desk;
@@ -31,32 +31,34 @@ mod handles;
 mod holes;
 mod link;
 mod mount;
+mod ring;
 mod session;
+mod start;
+#[cfg(test)]
+mod tests;
 
 pub use error::FuseError;
+pub use start::{Transport, Used};
 
 use crate::ranges::Ranges;
-use classic::{Devices, Worker};
-use desk::Desk;
-use dispatch::{DEPTH, Dispatcher};
 use files::Files;
 use handles::Tables;
 use mount::{Gone, Mount};
 use session::Hello;
+use start::{Hand, Start};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use ugeom_engine::reactor::Waker;
-use ugeom_format::wire::fuse::{ROOT, Retrieve};
+use ugeom_machine::interrupt;
 use ugeom_stack::Stack;
 
 /// Where lines for the log go.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How often threads that sleep in read(2) are woken again until they have ended.
+/// How often threads that sleep in read(2) are nudged until they have ended.
 const NUDGE: Duration = Duration::from_millis(5);
 
 /// How to serve files.
@@ -68,6 +70,8 @@ pub struct Settings {
     pub writable: bool,
     /// Only the provider on top is a file, and not all that there are.
     pub only_top: bool,
+    /// How kernel and server are to talk.
+    pub transport: Transport,
     /// Threads of the classic transport, at least 1.
     pub threads: usize,
     /// Locks that servers of the same stack share.
@@ -109,8 +113,9 @@ impl Shared {
 pub struct Server {
     shared: Arc<Shared>,
     mount: Mount,
-    session: OwnedFd,
-    workers: Vec<(JoinHandle<()>, Waker)>,
+    session: Arc<OwnedFd>,
+    used: Used,
+    workers: Vec<Hand>,
     desk: Vec<JoinHandle<()>>,
 }
 
@@ -121,6 +126,22 @@ impl Server {
     /// # Errors
     /// See [`FuseError`]; nothing is mounted then.
     pub fn start(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, FuseError> {
+        match Self::start_with(stack, top, settings) {
+            // What was agreed on with the kernel cannot be taken back, but a new mount can be made.
+            Err(FuseError::Transport(why)) if settings.transport == Transport::Auto => {
+                let classic = Settings {
+                    transport: Transport::Classic,
+                    ..settings.clone()
+                };
+                let mut server = Self::start_with(stack, top, &classic)?;
+                server.used.why = Some(why);
+                Ok(server)
+            }
+            started => started,
+        }
+    }
+
+    fn start_with(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, FuseError> {
         let directory = mount::check(&settings.directory)?;
         let shared = Arc::new(Shared {
             files: Files::new(stack, top, settings),
@@ -132,45 +153,46 @@ impl Server {
             ended: Arc::clone(&settings.ended),
         });
         let (mount, session) = Mount::new(directory, settings.writable)?;
+        let session = Arc::new(session);
         let hello = Hello::receive(&session)?;
-        hello.reply(&session, false)?;
-        let tables = (0..settings.threads.max(1)).map(|_| handles::Mine::default());
-        let tables: Vec<handles::Mine> = tables.collect();
+        let queues = ring::queues(settings.transport, hello.offers_ring())?;
+        let threads = if queues == 0 {
+            settings.threads.max(1)
+        } else {
+            1
+        };
+        let tables = (0..queues + threads).map(|_| handles::Mine::default());
+        let mut tables: Vec<handles::Mine> = tables.collect();
         let mut server = Self {
             shared,
             mount,
             session,
+            used: Used::new(settings.transport, queues, threads),
             workers: Vec::new(),
             desk: Vec::new(),
         };
         // Declared behind the server, which waits for the desk's threads when it is dropped.
-        let (desk, threads) = desk::start(&server.shared, Tables::new(tables.clone()))?;
-        server.desk = threads;
-        for table in tables {
-            server.start_worker(table, &desk)?;
+        let (desk, helpers) = desk::start(&server.shared, Tables::new(tables.clone()))?;
+        server.desk = helpers;
+        let start = Start {
+            shared: &server.shared,
+            session: &server.session,
+            desk: &desk,
+        };
+        let for_threads = tables.split_off(queues);
+        let waiting = start.queues(tables, &mut server.workers)?;
+        hello.reply(&server.session, queues > 0)?;
+        waiting.go()?;
+        for table in for_threads {
+            server.workers.push(start.thread(table, queues > 0)?);
         }
         Ok(server)
     }
 
-    fn start_worker(&mut self, table: handles::Mine, desk: &Desk) -> Result<(), FuseError> {
-        let shared = &self.shared;
-        let devices = Devices::of(&self.session);
-        let devices =
-            devices.map_err(|error| FuseError::system("opening /dev/fuse again", error))?;
-        let devices = Arc::new(devices);
-        let channel = shared.files.stack.channel(DEPTH).map_err(|error| {
-            let source = std::io::Error::other(error.to_string());
-            FuseError::system("making a channel", source)
-        })?;
-        let to = Arc::clone(&devices);
-        let dispatcher = Dispatcher::new(shared, channel, table, desk, to);
-        let (worker, waker) = Worker::new(dispatcher, devices, false)?;
-        let thread = std::thread::Builder::new()
-            .name(format!("ugeom-fuse-{}", self.workers.len()))
-            .spawn(move || worker.run())
-            .map_err(|source| FuseError::system("starting a thread", source))?;
-        self.workers.push((thread, waker));
-        Ok(())
+    /// How kernel and server talk, and why so.
+    #[must_use]
+    pub fn used(&self) -> &Used {
+        &self.used
     }
 
     /// The directory that is mounted on.
@@ -202,16 +224,14 @@ impl Server {
                 "{directory} was still in use: what is open there fails from now on"
             ));
         }
-        for (worker, waker) in self.workers.drain(..) {
-            waker.wake();
-            while !worker.is_finished() {
-                // A thread in read(2) is woken by the answer to a question. When the mount is
-                // over already there is nobody to ask, and nobody who sleeps.
-                let question = Retrieve { node: ROOT }.encode();
-                let _ = rustix::io::write(&self.session, &question);
+        for hand in self.workers.drain(..) {
+            (hand.wake)();
+            while hand.reads && !hand.thread.is_finished() {
+                // It may not have been in read(2) yet: then the next one finds it there.
+                interrupt::nudge(&hand.thread);
                 std::thread::sleep(NUDGE);
             }
-            if worker.join().is_err() {
+            if hand.thread.join().is_err() {
                 self.shared.say("a thread has ended by a panic (a defect)");
             }
         }

@@ -61,6 +61,11 @@ impl Hello {
         Ok(Self { unique, init })
     }
 
+    /// True when the kernel offers FUSE over io_uring.
+    pub fn offers_ring(&self) -> bool {
+        self.init.flags & init_flag::OVER_IO_URING != 0
+    }
+
     /// Agrees.
     pub fn reply(&self, device: &OwnedFd, ring: bool) -> Result<(), FuseError> {
         let wanted = WANTED | if ring { init_flag::OVER_IO_URING } else { 0 };

@@ -209,10 +209,11 @@ impl Serve {
         };
         let settings = self.files.settings(self.rw, open.addressed, ranges, ended);
         let files = settings.map(|it| ugeom_serve::fuse::Server::start(stack, name, &it));
-        Ok(Servers {
-            nbd,
-            files: files.transpose()?,
-        })
+        let files = files.transpose()?;
+        if let Some(files) = &files {
+            output::remark(&files.used().to_string());
+        }
+        Ok(Servers { nbd, files })
     }
 
     fn settings(&self, addresses: Vec<Address>, only_top: bool, ranges: Ranges) -> Settings {

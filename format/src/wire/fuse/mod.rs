@@ -27,7 +27,7 @@ mod tests;
 pub use header::{IN_HEADER_BYTES, InHeader, OUT_HEADER_BYTES, OutHeader};
 pub use reply::{
     Attributes, Entry, FileKind, FileSystem, INIT_REPLY_BYTES, InitReply, Names, OpenReply,
-    Retrieve, attributes_reply, lseek_reply, written_reply,
+    attributes_reply, lseek_reply, written_reply,
 };
 pub use request::{Fallocate, Init, Lseek, Request, SetAttributes, Transfer, argument_bytes};
 

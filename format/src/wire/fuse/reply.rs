@@ -1,5 +1,4 @@
-//! What a file system answers (`struct fuse_*_out`), and what it says without being asked
-//! (`struct fuse_notify_*_out`).
+//! What a file system answers (`struct fuse_*_out`).
 
 use super::{Error, MAJOR, expect, put32, put64, word32};
 use crate::bytes::{put, take};
@@ -10,8 +9,6 @@ pub const INIT_REPLY_BYTES: usize = 64;
 const ATTRIBUTES_BYTES: usize = 88;
 /// The size of an entry of a directory without its name, bytes.
 const ENTRY_HEAD_BYTES: usize = 24;
-/// The code of a RETRIEVE.
-const NOTIFY_RETRIEVE: i32 = 5;
 
 /// The types of a mode, see inode(7).
 const DIRECTORY: u32 = 0o040_000;
@@ -260,29 +257,5 @@ impl Names {
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
         self.bytes
-    }
-}
-
-/// Asks the kernel what it holds of a file. Its answer is a request without a reply, which wakes
-/// a thread that waits for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retrieve {
-    /// Of which node.
-    pub node: u64,
-}
-
-impl Retrieve {
-    /// The whole message.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![0; super::OUT_HEADER_BYTES + 32];
-        let header = super::OutHeader {
-            length_bytes: bytes.len() as u32,
-            error: NOTIFY_RETRIEVE,
-            unique: 0,
-        };
-        put(&mut bytes, 0, &header.encode());
-        put64(&mut bytes, super::OUT_HEADER_BYTES + 8, self.node);
-        bytes
     }
 }

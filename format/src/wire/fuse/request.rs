@@ -131,7 +131,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// The argument is too short, or a name has no end.
     #[inline]
-    pub fn decode(code: u32, argument: &'a [u8], rest: &'a [u8]) -> Result<Self, Error> {
+    pub fn decode(code: u32, argument: &[u8], rest: &'a [u8]) -> Result<Self, Error> {
         expect("the argument of a request", argument, argument_bytes(code))?;
         Ok(match code {
             opcode::READ => Self::Read(Transfer::decode(argument)),
@@ -141,7 +141,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    fn decode_other(code: u32, argument: &'a [u8], rest: &'a [u8]) -> Result<Self, Error> {
+    fn decode_other(code: u32, argument: &[u8], rest: &'a [u8]) -> Result<Self, Error> {
         Ok(match code {
             opcode::INIT => Self::Init(Init {
                 major: word32(argument, 0),

@@ -41,22 +41,24 @@ pub fn commit_number(place: &[u8; PLACE_BYTES]) -> u64 {
     word64(place, COMMIT)
 }
 
-/// Reads the request of a place; `payload` is the second place.
+/// How much of the second place holds a name or data, bytes.
+#[inline]
+#[must_use]
+pub fn payload_bytes(place: &[u8; PLACE_BYTES]) -> u32 {
+    word32(place, PAYLOAD)
+}
+
+/// Reads the request of a place; `rest` is what lies in the second place, of which only LOOKUP
+/// needs anything.
 ///
 /// # Errors
-/// The second place is shorter than the kernel says, or a name has no end.
+/// A name has no end.
 #[inline]
 pub fn request<'a>(
-    place: &'a [u8; PLACE_BYTES],
-    payload: &'a [u8],
+    place: &[u8; PLACE_BYTES],
+    rest: &'a [u8],
 ) -> Result<(InHeader, Request<'a>), Error> {
     let header = InHeader::decode(&place[..IN_HEADER_BYTES])?;
-    let length = word32(place, PAYLOAD) as usize;
-    let rest = payload.get(..length).ok_or(Error::Short {
-        what: "the data of a request",
-        found: payload.len(),
-        needed: length,
-    })?;
     let argument = &place[ARGUMENT..ARGUMENT + argument_bytes(header.opcode)];
     Ok((header, Request::decode(header.opcode, argument, rest)?))
 }

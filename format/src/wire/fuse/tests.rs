@@ -175,8 +175,8 @@ fn a_place_of_the_ring_holds_request_and_reply() {
     let mut place = [0; ring::PLACE_BYTES];
     place[..IN_HEADER_BYTES].copy_from_slice(&in_header(46, opcode::LOOKUP));
     place[264..276].copy_from_slice(&words(&[(42, 8), (4, 4)]));
-    let payload = b"md0\0 and what was there before";
-    let (header, request) = ring::request(&place, payload).unwrap();
+    assert_eq!(ring::payload_bytes(&place), 4);
+    let (header, request) = ring::request(&place, b"md0\0").unwrap();
     assert_eq!((header.unique, request), (77, Request::Lookup(b"md0")));
     assert_eq!(ring::commit_number(&place), 42);
     assert!(ring::request(&place, b"md0").is_err());

@@ -4,7 +4,7 @@ use crate::output;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
-use ugeom_serve::fuse::Settings;
+use ugeom_serve::fuse::{Settings, Transport};
 use ugeom_serve::ranges::Ranges;
 
 #[derive(Args)]
@@ -13,10 +13,22 @@ pub struct FilesArgs {
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
 
+    /// How files travel: over io_uring where the kernel offers it (auto), or only one way
+    #[arg(long, value_name = "HOW", requires = "fuse", default_value = "auto")]
+    fuse_transport: How,
+
     /// Threads that serve files over the classic channel [default: one a core, at least 2]
     #[arg(long, value_name = "N", requires = "fuse")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     fuse_threads: Option<u16>,
+}
+
+/// The names of the transports.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum How {
+    Auto,
+    Classic,
+    Uring,
 }
 
 impl FilesArgs {
@@ -37,6 +49,11 @@ impl FilesArgs {
             directory: self.fuse.clone()?,
             writable,
             only_top,
+            transport: match self.fuse_transport {
+                How::Auto => Transport::Auto,
+                How::Classic => Transport::Classic,
+                How::Uring => Transport::Ring,
+            },
             threads: self
                 .fuse_threads
                 .map_or_else(|| super::cores().max(2), usize::from),
