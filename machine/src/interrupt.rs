@@ -1,6 +1,6 @@
 //! Ctrl-C as a flag: long work looks at it, ends early, and keeps what it has. And the signals that
-//! ask a server to end, as a descriptor that a thread can wait on. And a way to end a wait of another
-//! thread of this process.
+//! ask a server to end, as a descriptor that a thread can wait on. And a way to end a wait of
+//! another thread of this process.
 
 use std::io;
 use std::mem;
