@@ -57,6 +57,7 @@ fn by_fuse(stack: &Stack, name: &str) -> Result<Served, String> {
         directory: directory.clone(),
         writable: false,
         only_top: true,
+        transport: fuse::Transport::Auto,
         threads: threads(),
         ranges: Ranges::default(),
         log: Arc::new(|_| {}),
