@@ -21,9 +21,9 @@ use ugeom_machine::buffer::Buffer;
 /// How often a socket is read in a row before the others get their turn.
 const READS_IN_A_ROW: usize = 4;
 
-/// After so many requests of a batch, those that are done already are answered: the client goes on
-/// meanwhile, and their data is still in the processor's caches.
-const SEND_EARLY: u32 = 16;
+/// After requests of so many bytes, and their heads, those of a batch that are done already are
+/// answered: the client goes on meanwhile, and their data is still in the processor's caches.
+const SEND_EARLY_BYTES: usize = 64 << 10;
 
 /// What a request costs of the budget beside its data, bytes: about what is kept for it.
 pub(super) const REQUEST_COST_BYTES: usize = 256;
@@ -296,7 +296,7 @@ impl Worker {
 
     /// Begins as many requests as there are and as may be; returns how many bytes that took.
     fn digest(&mut self, index: usize, input: &[u8]) -> usize {
-        let (mut at, mut begun) = (0, 0_u32);
+        let mut at = 0;
         loop {
             let Some(connection) = self.connections[index].as_mut() else {
                 return input.len();
@@ -338,8 +338,8 @@ impl Worker {
                 Err(error) => self.cut(index, Some(error.to_string())),
             }
             at += REQUEST_BYTES;
-            begun += 1;
-            if begun % SEND_EARLY == 0 {
+            if self.begun_bytes >= SEND_EARLY_BYTES {
+                self.begun_bytes = 0;
                 self.collect();
                 self.send(index);
             }
@@ -402,6 +402,7 @@ impl Worker {
         connection.requests += 1;
         connection.bytes += charge;
         self.bytes += charge;
+        self.begun_bytes += charge;
         if request.command == command::WRITE {
             let sector = u64::from(connection.chosen.export.sector_bytes);
             let range =

@@ -80,7 +80,7 @@ impl Control {
             what: "making a reactor",
             source,
         };
-        let open = Reactor::open(Waiting::Auto);
+        let open = Reactor::open(Waiting::Epoll);
         let mut reactor = open.map_err(|error| waiting(std::io::Error::other(error)))?;
         let mut listeners = Vec::new();
         for address in &settings.addresses {

@@ -16,9 +16,11 @@ use ugeom_format::wire::nbd::{
 use ugeom_stack::Delta;
 
 mod client;
+mod fuzzed;
 mod hostile;
 mod limits;
 mod requests;
+mod soak;
 
 /// A server, its socket and what it has logged.
 struct Running {

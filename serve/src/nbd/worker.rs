@@ -85,6 +85,8 @@ pub(super) struct Worker {
     /// This worker's share of the bytes in flight.
     pub bytes_max: usize,
     pub bytes: usize,
+    /// Bytes of requests that were begun since replies were sent in the middle of a batch.
+    pub begun_bytes: usize,
     pub log: Log,
     pub channel: Channel,
     pub reactor: Reactor,
@@ -128,7 +130,9 @@ impl Worker {
         let other = std::io::Error::other::<Box<dyn std::error::Error + Send + Sync>>;
         let channel = stack.channel(CHANNEL_DEPTH);
         let channel = channel.map_err(|error| system(other(error.into())))?;
-        let reactor = Reactor::open(Waiting::Auto);
+        // A poll in a ring would have to be armed again after each event, and interrupts a thread
+        // that is about to read the socket anyhow.
+        let reactor = Reactor::open(Waiting::Epoll);
         let mut reactor = reactor.map_err(|error| system(other(error.into())))?;
         let mailbox = channel.wake_fd().map_err(system)?;
         let watched = reactor.register(Arc::new(mailbox), Interest::EDGE);
@@ -139,6 +143,7 @@ impl Worker {
             limits: settings.limits,
             bytes_max: settings.limits.bytes / settings.threads.max(1),
             bytes: 0,
+            begun_bytes: 0,
             log: Arc::clone(&settings.log),
             channel,
             reactor,

@@ -18,6 +18,8 @@ mod raidtest;
 mod report;
 mod run;
 mod serve;
+mod serve_killed;
+mod serve_others;
 mod show;
 mod stat;
 mod transfer;

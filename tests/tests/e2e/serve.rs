@@ -10,15 +10,15 @@ use tempfile::TempDir;
 use ugeom_testkit::program;
 
 /// A server that runs, with a folder for its socket and its image.
-struct Served {
+pub struct Served {
     child: Child,
-    uri: String,
+    pub uri: String,
     folder: TempDir,
 }
 
 impl Served {
     /// Serves an image of `folder`, or another target that `{}` stands in for.
-    fn start(folder: TempDir, target: &str, arguments: &[&str]) -> Self {
+    pub fn start(folder: TempDir, target: &str, arguments: &[&str]) -> Self {
         let socket = format!("unix:{}", folder.path().join("nbd").display());
         let mut all = vec!["serve", target, "--nbd", &socket];
         all.extend(arguments);
@@ -42,7 +42,7 @@ impl Served {
         disks::text(&self.folder.path().join(name))
     }
 
-    fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
+    pub fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
         other("kill", &[signal, &self.child.id().to_string()]);
         self.child.wait().expect("it ends")
     }
@@ -57,7 +57,7 @@ impl Drop for Served {
 }
 
 /// Bytes like no others, without a stretch of zeroes.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
+pub fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..length).map(|_| random.u8(1..)).collect()
 }

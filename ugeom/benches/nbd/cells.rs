@@ -13,8 +13,8 @@ use ugeom_bench::load::{self, Job, Load, Pattern, Range};
 /// Bytes of a request.
 const BLOCK_BYTES: u32 = 4096;
 
-/// Requests of a run of fio: more than half of a second.
-const FIO_REQUESTS: u64 = 100_000;
+/// Requests of a run of fio: about half of a second.
+const FIO_REQUESTS: u64 = 50_000;
 
 /// Requests of which the server's CPU time is taken.
 const CPU_REQUESTS: u64 = 60_000;

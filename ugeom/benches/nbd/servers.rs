@@ -79,7 +79,7 @@ impl Server {
                 text(&[
                     "qemu-storage-daemon",
                     "--blockdev",
-                    "null-co,node-name=d,size=1G",
+                    "null-co,node-name=d,size=1073741824",
                     "--nbd-server",
                     &server,
                     "--export",

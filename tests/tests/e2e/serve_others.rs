@@ -1,0 +1,118 @@
+//! More programs that speak NBD, at `ugeom serve`: copies between servers, measuring, mounting.
+
+use crate::run::{command, other, run};
+use crate::serve::{Served, noise};
+use std::process::Stdio;
+use std::time::Duration;
+use ugeom_testkit::program;
+
+#[test]
+fn nbdcopy_copies_from_server_to_server_in_every_way() {
+    let Some(copy) = program("nbdcopy_copies_from_server_to_server", "nbdcopy") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("from.img");
+    let mut data = noise(3, 6 << 20);
+    data[1 << 20..3 << 20].fill(0);
+    std::fs::write(&image, &data).expect("an image");
+    let from = Served::start(folder, &image.display().to_string(), &[]);
+    let ways: [&[&str]; 4] = [
+        &["--flush"],
+        &["--flush", "--synchronous"],
+        &[
+            "--flush",
+            "--connections=2",
+            "--requests=3",
+            "--request-size=32768",
+        ],
+        &["--flush", "--no-extents", "--allocated"],
+    ];
+    for way in ways {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = folder.path().join("to.img");
+        std::fs::write(&image, noise(4, 6 << 20)).expect("an image");
+        let to = Served::start(folder, &image.display().to_string(), &["--rw"]);
+        other(&copy, &[way, &[&from.uri, &to.uri]].concat());
+        assert!(std::fs::read(&image).expect("the image") == data, "{way:?}");
+    }
+}
+
+#[test]
+fn qemu_img_bench_reads_and_writes() {
+    let Some(qemu) = program("qemu_img_bench_reads_and_writes", "qemu-img") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::start(folder, "md:64m", &["--rw"]);
+    let ways: [&[&str]; 3] = [
+        &["-c", "5000", "-d", "32"],
+        &[
+            "-c",
+            "2000",
+            "-d",
+            "128",
+            "-s",
+            "65536",
+            "-w",
+            "--pattern=90",
+        ],
+        &[
+            "-c",
+            "500",
+            "-d",
+            "8",
+            "-s",
+            "512",
+            "-w",
+            "--flush-interval=16",
+        ],
+    ];
+    for way in ways {
+        let all = [&["bench", "-f", "raw"], way, &[&served.uri]].concat();
+        let said = other(&qemu, &all);
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("Run completed"), "{said}");
+    }
+}
+
+#[test]
+fn nbdfuse_makes_a_file_of_an_export() {
+    let test = "nbdfuse_makes_a_file_of_an_export";
+    let (Some(nbdfuse), Some(unmount)) = (program(test, "nbdfuse"), program(test, "fusermount3"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mount = folder.path().join("mnt");
+    std::fs::create_dir(&mount).expect("a mount point");
+    let image = folder.path().join("disk.img");
+    let data = noise(5, 2 << 20);
+    std::fs::write(&image, &data).expect("an image");
+    let served = Served::start(folder, &image.display().to_string(), &["--rw"]);
+    let file = mount.join("disk");
+    let mut mounting = command(&nbdfuse, &[&file.display().to_string(), &served.uri]);
+    let mut mounted = mounting.stderr(Stdio::piped()).spawn().expect("nbdfuse");
+    while !file.exists() {
+        if mounted.try_wait().expect("nbdfuse").is_some() {
+            return ugeom_testkit::skip(test, "nbdfuse cannot mount here");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let read = std::fs::read(&file);
+    let other_data = noise(6, 2 << 20);
+    let written = std::fs::OpenOptions::new().write(true).open(&file);
+    let written = written.and_then(|mut to| {
+        std::io::Write::write_all(&mut to, &other_data)?;
+        to.sync_all()
+    });
+    let ended = run(
+        command(&unmount, &["-u", &mount.display().to_string()]),
+        b"",
+    );
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    mounted.wait().expect("nbdfuse ends");
+    assert!(read.expect("read") == data);
+    written.expect("written");
+    assert!(std::fs::read(&image).expect("the image") == other_data);
+}
