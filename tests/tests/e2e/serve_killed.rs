@@ -112,8 +112,8 @@ fn check(image: &Path, durable: &Durable) {
     }
 }
 
-/// Waits until nobody holds the image. The kernel lets go of a killed process's files a little after
-/// its parent has heard of its end when a ring of io_uring still has them.
+/// Waits until nobody holds the image. The kernel lets go of a killed process's files a little
+/// after its parent has heard of its end when a ring of io_uring still has them.
 fn wait_for_the_lock(image: &Path) {
     let image = disks::text(image);
     while run(

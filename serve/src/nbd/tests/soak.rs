@@ -1,5 +1,5 @@
-//! A soak: clients that come, ask for anything, and go in every way, for a while; then every byte is
-//! looked at.
+//! A soak: clients that come, ask for anything, and go in every way, for a while; then every byte
+//! is looked at.
 //!
 //! Each client has a stretch of the disk for itself, whose ends lie in the middle of sectors, so
 //! that neighbours change parts of the same ones. `UGEOM_SOAK_SECONDS` says for how long; a few
@@ -134,8 +134,8 @@ impl Soaking<'_> {
         }
     }
 
-    /// Ends in the middle of a batch. What it would have written is then there or not, byte by byte,
-    /// and the server has let go of it before it closes its side.
+    /// Ends in the middle of a batch. What it would have written is then there or not, byte by
+    /// byte, and the server has let go of it before it closes its side.
     fn die(&mut self, mut client: Client, batch: &[Asked]) {
         let message = self.message(batch);
         let sent = self.random.usize(0..=message.len());
