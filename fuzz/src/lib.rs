@@ -1,6 +1,7 @@
 //! What the fuzz targets call.
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod control;
 pub mod format;
 pub mod job;

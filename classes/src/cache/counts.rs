@@ -1,10 +1,12 @@
 //! What the cache counts, and what each thread remembers of its last reads.
 //!
 //! A thread counts in a lane of its own with plain loads and stores; a reader sums. There are so
-//! many lanes that threads rarely share one; those that do, count with atomic additions.
+//! many lanes that threads rarely share one; those that do, count with atomic additions. A thread
+//! that ends leaves its lane to the next.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::cell::{Cell, OnceCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $count:ident $name:ident,)*) => {
@@ -81,8 +83,36 @@ pub struct Lanes {
     lanes: Box<[Lane]>,
 }
 
+/// Lanes that nobody has: those that ended threads had, and all from a number on.
+struct Vacant {
+    left: Vec<usize>,
+    next: usize,
+}
+
+static VACANT: Mutex<Vacant> = Mutex::new(Vacant {
+    left: Vec::new(),
+    next: 0,
+});
+
+fn vacant() -> MutexGuard<'static, Vacant> {
+    // Nothing panics while it is locked.
+    VACANT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A lane that a thread has until it ends.
+struct Tenancy(usize);
+
+impl Drop for Tenancy {
+    fn drop(&mut self) {
+        // What the thread still does while it ends is counted with the others.
+        OWN.set(SHARED);
+        vacant().left.push(self.0);
+    }
+}
+
 thread_local! {
     static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+    static TENANCY: OnceCell<Tenancy> = const { OnceCell::new() };
 }
 
 /// The lane of this thread.
@@ -96,9 +126,18 @@ fn own_lane() -> usize {
 
 #[cold]
 fn choose_lane() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    OWN.set(NEXT.fetch_add(1, Ordering::Relaxed).min(SHARED));
-    OWN.get()
+    let mut vacant = vacant();
+    let own = vacant.left.pop().unwrap_or_else(|| {
+        vacant.next = (vacant.next + 1).min(LANES);
+        vacant.next - 1
+    });
+    drop(vacant);
+    OWN.set(own);
+    if own != SHARED {
+        // Fails only in a thread that is ending already: the lane is then not used again.
+        let _ = TENANCY.try_with(|tenancy| tenancy.set(Tenancy(own)));
+    }
+    own
 }
 
 impl Lane {
@@ -173,5 +212,37 @@ impl Lanes {
             let counts = self.lanes.iter().map(|lane| &lane.counts[what as usize]);
             counts.map(|count| count.load(Ordering::Relaxed)).sum()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_end_leave_their_lanes_to_others() {
+        let lanes = Lanes::new();
+        for _ in 0..4 * LANES {
+            std::thread::scope(|scope| {
+                scope.spawn(|| lanes.add(Count::Hits, 1));
+            });
+        }
+        assert_eq!(lanes.totals().hits, 4 * LANES as u64);
+        // Other tests of the process may have some at the same time, but not all.
+        assert!(
+            vacant().next < LANES,
+            "one thread at a time takes no lane more"
+        );
+    }
+
+    #[test]
+    fn what_many_threads_count_at_once_is_all_there() {
+        let lanes = Lanes::new();
+        std::thread::scope(|scope| {
+            for _ in 0..LANES + 8 {
+                scope.spawn(|| (0..100).for_each(|_| lanes.add(Count::Misses, 1)));
+            }
+        });
+        assert_eq!(lanes.totals().misses, 100 * (LANES as u64 + 8));
     }
 }

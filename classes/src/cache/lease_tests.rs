@@ -3,7 +3,7 @@
 use super::tests::{fact, open};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::slab::Lease;
-use ugeom_stack::{Channel, Opened};
+use ugeom_stack::{Channel, Delta, Opened};
 
 const BLOCK: usize = 4096;
 
@@ -85,4 +85,66 @@ fn a_lease_outlives_its_stack() {
     drop((channel, opened));
     drop(target);
     assert_eq!(lease.bytes(), [7; BLOCK]);
+}
+
+#[test]
+fn what_is_dirty_and_lent_moves_when_it_is_written_again() {
+    for index in ["hash", "splay"] {
+        let text = format!(
+            "md:1m | cache:64k,block=4k,readahead=off,index={index},write=back,dirty=32k,\
+             idle=999s,age=999s"
+        );
+        let (target, mut channel, opened) = open(&text);
+        channel.write(&opened, 0, &[1; BLOCK]).expect("writes");
+        let first = lease(&mut channel, &opened, 0, BLOCK).expect("a hit");
+        channel.write(&opened, 512, &[2; 512]).expect("writes");
+        let second = lease(&mut channel, &opened, 0, BLOCK).expect("the buffer that it is in now");
+        channel.write(&opened, 1024, &[3; 512]).expect("writes");
+        assert_eq!(first.bytes(), [1; BLOCK], "{index}");
+        let half = [[1; 512], [2; 512]].concat();
+        assert_eq!(second.bytes()[..1024], half);
+        assert_eq!(second.bytes()[1024..], [1; BLOCK - 1024]);
+        let latest = [[1; 512], [2; 512], [3; 512], [1; 512]].concat();
+        let mut bytes = [0; 2048];
+        channel.read(&opened, 0, &mut bytes).expect("reads");
+        assert_eq!(bytes[..], latest[..], "{index}");
+        // It is one dirty buffer, wherever it went.
+        assert_eq!(fact(&target, "dirty"), BLOCK as u64);
+        channel.write(&opened, 8192, &[4; BLOCK]).expect("writes");
+        drop((first, second));
+        channel.flush(&opened).expect("flushes");
+        assert_eq!(fact(&target, "dirty"), 0);
+        let below = target.stack.open(target.bottom, Delta::READ);
+        channel
+            .read(&below.expect("opens"), 0, &mut bytes)
+            .expect("reads");
+        assert_eq!(bytes[..], latest[..], "{index}: below");
+    }
+}
+
+#[test]
+fn readers_who_keep_buffers_do_not_keep_others_from_reading_and_writing() {
+    for write in ["through", "back"] {
+        let (target, mut channel, opened) =
+            open(&format!("md:1m | cache:4k,block=4k,write={write}"));
+        channel.write(&opened, 0, &[1; BLOCK]).expect("writes");
+        channel.flush(&opened).expect("flushes");
+        // The only buffer there is.
+        let lease = lease(&mut channel, &opened, 0, BLOCK).expect("a hit");
+        for round in 2..6 {
+            channel.write(&opened, 0, &[round; BLOCK]).expect("writes");
+            channel.write(&opened, 512, &[9; 512]).expect("writes");
+            let mut bytes = [0; BLOCK];
+            channel.read(&opened, 0, &mut bytes).expect("reads");
+            assert_eq!(
+                (bytes[0], bytes[512], bytes[1024]),
+                (round, 9, round),
+                "{write}"
+            );
+            channel.read(&opened, 8192, &mut bytes).expect("reads");
+            assert_eq!(bytes, [0; BLOCK]);
+        }
+        assert_eq!(lease.bytes(), [1; BLOCK]);
+        assert_eq!(target.stack.defects(), 0);
+    }
 }

@@ -23,7 +23,7 @@ pub mod counts;
 pub mod index;
 #[cfg(test)]
 mod lease_tests;
-mod options;
+pub mod options;
 mod pending;
 pub mod policy;
 mod start;
@@ -41,7 +41,7 @@ use ahead::ReadAhead;
 use index::Index;
 use index::hash::Hash;
 use index::splay::Splay;
-use options::{Kind, Settings, Writing};
+use options::{Below, Kind, Settings, Writing};
 use pending::PendingReads;
 use std::io;
 use std::sync::Arc;
@@ -171,6 +171,13 @@ impl<I: Index> Cache<I> {
         let start = block << self.shift;
         let media_bytes = self.media_bytes.load(Ordering::Relaxed);
         media_bytes.saturating_sub(start).min(self.block_bytes)
+    }
+
+    /// True when the media ends before an offset. Requests that set out before it became shorter
+    /// may still reach there.
+    #[inline]
+    fn ends_before(&self, end: u64) -> bool {
+        end > self.media_bytes.load(Ordering::Relaxed)
     }
 
     /// How many blocks the media has; the last one may be short.
@@ -339,7 +346,11 @@ fn build(
     options: Options<'_>,
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
-    let settings = Settings::read(options, below, memory_bytes())?;
+    let sectors = Below {
+        name: &below.name,
+        sector_bytes: u64::from(below.sectorsize_bytes),
+    };
+    let settings = Settings::read(options, sectors, memory_bytes())?;
     let name = format!("{}.cache", below.name);
     let geom = match settings.index {
         Kind::Hash => geom::<Hash>(settings, below, &name)?,

@@ -3,7 +3,6 @@
 use super::index::{Index, hash::Hash, splay::Splay};
 use crate::registry::OptionDoc;
 use crate::spec::{Options, SpecError, units};
-use ugeom_stack::ProviderView;
 
 /// The options for the registry.
 pub(super) const DOCS: &[OptionDoc] = &[
@@ -69,42 +68,61 @@ const BUFFERS_MAX: u64 = 1 << 30;
 
 /// Which index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// [`Hash`].
     Hash,
+    /// [`Splay`].
     Splay,
 }
 
 /// When a write is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Writing {
+pub enum Writing {
     /// When it is done below.
     Through,
     /// When it is in memory.
     Back {
         /// How many buffers may be dirty.
         limit: u32,
-        /// How long nobody writes before the flusher begins, and how long it waits at the most, ns.
+        /// How long nobody writes before the flusher begins, ns.
         idle_ns: u64,
+        /// How long it waits at the most, ns.
         age_ns: u64,
     },
 }
 
 /// What the options say.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settings {
+pub struct Settings {
+    /// Buffers, at least one.
     pub buffers: u32,
+    /// The size of a block, bytes: a power of two, and a multiple of the sector below.
     pub block_bytes: u64,
+    /// Which index.
     pub index: Kind,
     /// The longest window of read-ahead, blocks; 0 for none.
     pub ahead_blocks: u64,
+    /// When a write is done.
     pub writing: Writing,
+}
+
+/// What the options are held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Below<'a> {
+    /// The name of the provider below.
+    pub name: &'a str,
+    /// The size of its sectors, bytes.
+    pub sector_bytes: u64,
 }
 
 impl Settings {
     /// Reads and checks them. The machine has `memory_bytes` of memory.
+    ///
+    /// # Errors
+    /// What is wrong with the first option that cannot be, with the place in the text.
     pub fn read(
         mut options: Options<'_>,
-        below: &ProviderView,
+        below: Below<'_>,
         memory_bytes: u64,
     ) -> Result<Self, SpecError> {
         let block_bytes = block_size(&mut options, below)?;
@@ -194,10 +212,10 @@ fn writing(
     Err(options.invalid("dirty", problem))
 }
 
-fn block_size(options: &mut Options<'_>, below: &ProviderView) -> Result<u64, SpecError> {
+fn block_size(options: &mut Options<'_>, below: Below<'_>) -> Result<u64, SpecError> {
     let block_bytes = options.take_size("block")?.unwrap_or(BLOCK_BYTES);
-    let sector_bytes = u64::from(below.sectorsize_bytes);
-    let (name, sizes) = (&below.name, BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX);
+    let Below { name, sector_bytes } = below;
+    let sizes = BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX;
     let problem = if !block_bytes.is_power_of_two() || !sizes.contains(&block_bytes) {
         Some("a block size is a power of two from 4k to 64k".to_owned())
     } else if block_bytes < sector_bytes {
@@ -214,5 +232,92 @@ fn block_size(options: &mut Options<'_>, below: &ProviderView) -> Result<u64, Sp
     match problem {
         Some(problem) => Err(options.invalid("block", problem)),
         None => Ok(block_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::parse;
+    use proptest::prelude::*;
+
+    const MEMORY_BYTES: u64 = 1 << 30;
+
+    fn read(text: &str, sector_bytes: u64) -> Result<Settings, String> {
+        let target = parse(text, &["md", "cache"]).map_err(|error| error.to_string())?;
+        let layer = target.layers.last().ok_or("no layer")?;
+        let options = layer.options(&["size"]);
+        let options = options.map_err(|error| error.to_string())?;
+        let below = Below {
+            name: "md0",
+            sector_bytes,
+        };
+        Settings::read(options, below, MEMORY_BYTES).map_err(|error| error.to_string())
+    }
+
+    /// Whatever was accepted can be built.
+    fn is_sound(settings: &Settings, sector_bytes: u64) {
+        let Settings {
+            buffers,
+            block_bytes,
+            ..
+        } = *settings;
+        assert!(buffers > 0 && u64::from(buffers) * block_bytes <= MEMORY_BYTES);
+        assert!(block_bytes.is_power_of_two() && block_bytes.is_multiple_of(sector_bytes));
+        assert!((BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block_bytes));
+        if let Writing::Back { limit, .. } = settings.writing {
+            assert!((1..=buffers).contains(&limit), "{limit} of {buffers}");
+        }
+    }
+
+    fn option() -> impl Strategy<Value = String> {
+        let size = prop_oneof![
+            "[0-9]{1,6}[kmgs]?",
+            "0|4k|16k|64k|12k|1e|16e|0x1000|18446744073709551615"
+        ];
+        prop_oneof![
+            size.clone().prop_map(|size| format!("size={size}")),
+            size.clone().prop_map(|size| format!("block={size}")),
+            size.clone().prop_map(|size| format!("dirty={size}")),
+            "dirty=[0-9]{1,4}%",
+            size.prop_map(|size| format!("readahead={size}")),
+            "(index=(hash|splay|x)|write=(back|through|)|readahead=off|nonsense=1)",
+            "(idle|age)=[0-9]{1,20}(ns|us|ms|s|h)?",
+            "[ -~]{0,12}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_options_are_refused_with_a_reason_or_can_be_built(
+            options in prop::collection::vec(option(), 0..6),
+            sector_bytes in prop_oneof![Just(512_u64), Just(4096), Just(520), Just(1 << 17)],
+        ) {
+            match read(&format!("md | cache:{}", options.join(",")), sector_bytes) {
+                Ok(settings) => is_sound(&settings, sector_bytes),
+                Err(error) => prop_assert!(error.contains('^'), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn ends_of_the_ranges_are_accepted_and_one_more_is_not() {
+        for (options, buffers) in [
+            ("size=1g", Some(1 << 16)),
+            ("size=1025m", None),
+            ("size=16k", Some(1)),
+            ("size=16383", None),
+            ("size=64k,block=64k,write=back,dirty=100%", Some(1)),
+            ("size=64k,write=back,dirty=101%", None),
+            ("size=64k,write=back,dirty=64k", Some(4)),
+            ("size=64k,write=back,dirty=80k", None),
+            ("size=64k,write=back,dirty=0", None),
+            ("size=18446744073709551615", None),
+            ("size=18446744073709551616", None),
+        ] {
+            let read = read(&format!("md | cache:{options}"), 512);
+            let read = read.map(|settings| settings.buffers).ok();
+            assert_eq!(read, buffers, "{options}");
+        }
     }
 }

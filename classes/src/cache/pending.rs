@@ -11,6 +11,8 @@ pub struct Pending {
     pub first: u64,
     /// Their buffers; none when the request is read past the cache.
     pub slots: Vec<u32>,
+    /// How much of the last of these the media has, bytes.
+    pub last_bytes: u64,
     /// How much of the request is read past the cache, bytes.
     pub past_bytes: u64,
 }

@@ -7,7 +7,7 @@ use super::state::Progress;
 use super::store::{Buffer, Outcome};
 use super::writeback;
 use std::ops::Range;
-use ugeom_stack::{Command, Cx, Next, Request};
+use ugeom_stack::{Command, Cx, Errno, Next, Request};
 
 /// How often a read waits for a block that somebody else reads before it goes past the cache: the
 /// other one's thread may have other things to do than to collect it. With the pauses below it is
@@ -16,6 +16,8 @@ pub(super) const WAITS_MAX: u32 = 60;
 /// The longest of these pauses, ns; the first takes a thousandth, each further one is twice as
 /// long.
 const PAUSE_NS_MAX: u64 = 1 << 20;
+/// Why a request fails that reaches past the end of what has become shorter.
+pub(super) const SHORTER: &str = "the media has become shorter and ends before it";
 /// The most that is read below at once for one request, bytes.
 const RUN_BYTES_MAX: u64 = 256 << 10;
 
@@ -34,6 +36,9 @@ pub(super) fn start<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &m
         };
     }
     let (offset, length) = (request.offset(), request.length());
+    if cache.ends_before(offset + length) {
+        return past_the_end(request);
+    }
     let (block, within) = cache.place(offset);
     if within + length <= cache.block_bytes {
         let store = &cache.store;
@@ -50,6 +55,12 @@ pub(super) fn start<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &m
         }
     }
     go_on(cache, request, cx, 0, 0)
+}
+
+/// The media has become shorter since the request set out: buffers hold less than it asks for.
+#[cold]
+fn past_the_end(request: Request<'_>) -> Next {
+    request.fail(Errno::IO, SHORTER)
 }
 
 /// A request that changes the media, or asks something.
@@ -73,7 +84,7 @@ pub(super) fn done<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mu
     if let Some(back) = &cache.back
         && request.command() != Command::Read
     {
-        return writeback::done(cache, back, request, cx);
+        return writeback::proceed(cache, back, request, cx);
     }
     match Progress::of(std::mem::take(request.scratch())) {
         Progress::Reading(number) => arrived(cache, request, cx, number),
@@ -90,7 +101,7 @@ pub(super) fn resume<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &
     if let Some(back) = &cache.back
         && request.command() != Command::Read
     {
-        return writeback::resume(cache, back, request, cx);
+        return writeback::proceed(cache, back, request, cx);
     }
     match Progress::of(std::mem::take(request.scratch())) {
         Progress::Waiting { done_bytes, times } => go_on(cache, request, cx, done_bytes, times),
@@ -184,11 +195,12 @@ fn read_blocks<'a, I: Index>(
         }
     }
     let last = first + pending.slots.len() as u64 - u64::from(!pending.slots.is_empty());
+    pending.last_bytes = cache.held_bytes(last);
     let fill = match pending.slots.is_empty() {
         true => None,
         false => store
             .slab()
-            .fill(&pending.slots, cache.held_bytes(last) as usize),
+            .fill(&pending.slots, pending.last_bytes as usize),
     };
     let Some(memory) = fill else {
         for (block, slot) in (first..).zip(&pending.slots) {
@@ -253,9 +265,12 @@ fn arrived<I: Index>(
         return request.finish();
     }
     let mut done_bytes = pending.done_bytes + pending.past_bytes;
+    let last = pending.first + (pending.slots.len() as u64).saturating_sub(1);
+    let mut missing = false;
     for (block, slot) in blocks {
         let (_, within) = cache.place(request.offset() + done_bytes);
         let wanted = (cache.block_bytes - within).min(request.length() - done_bytes);
+        missing |= block == last && within + wanted > pending.last_bytes;
         // Before others can find it, and so before it can be taken away again.
         fill(
             &mut request,
@@ -268,6 +283,9 @@ fn arrived<I: Index>(
         done_bytes += wanted;
     }
     cache.pending.release(number, pending);
+    if missing {
+        return past_the_end(request);
+    }
     if done_bytes == request.length() {
         return request.done_in_full();
     }

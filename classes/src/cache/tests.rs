@@ -1,7 +1,12 @@
 //! Tests of `cache`: what is read, from where, and what is refused.
 
+use super::Cache;
+use super::index::Index;
+use super::index::hash::Hash;
+use super::index::splay::Splay;
 use crate::{Target, TargetOptions, open_target};
-use ugeom_stack::{Channel, Delta, Opened};
+use std::sync::Arc;
+use ugeom_stack::{Channel, Delta, Errno, Geom, Opened, Plan, ProviderPlan};
 
 pub(super) fn open(text: &str) -> (Target, Channel, Opened) {
     let options = TargetOptions {
@@ -169,4 +174,72 @@ fn a_shorter_media_reads_as_what_is_left_and_a_longer_one_as_what_was_added() {
         bytes.iter().all(|byte| *byte == 5),
         "the media below had kept it"
     );
+}
+
+/// A request that set out before the media became shorter gets what there is, or an error, and
+/// nothing that lies in the buffers from before.
+fn tells_the_end_from_what_was_there<I: Index>() {
+    let (target, mut channel, opened) = open("md:64k");
+    channel.write(&opened, 0, &[7; 64 << 10]).expect("writes");
+    drop((channel, opened));
+    let cache = Arc::new(Cache::<I>::new(1, 16 << 10, 64 << 10).expect("memory"));
+    let plan = Plan {
+        name: "cache".into(),
+        geom: Arc::clone(&cache) as Arc<dyn Geom>,
+        providers: vec![ProviderPlan {
+            name: "cache".into(),
+            mediasize_bytes: 64 << 10,
+            sectorsize_bytes: 512,
+            ..ProviderPlan::default()
+        }],
+    };
+    let made = target.stack.create("CACHE", plan, &[target.top]);
+    let top = made.expect("a cache")[0];
+    let opened = target.stack.open(top, Delta::READ).expect("opens");
+    let mut channel = target.stack.channel(1).expect("a channel");
+    let mut bytes = [0; 512];
+    channel.read(&opened, 0, &mut bytes).expect("reads");
+    // As it is called when the provider below has changed and the request has not learned of it.
+    cache.resize(40 << 10);
+    for offset in [44 << 10, 48 << 10, (40 << 10) - 256] {
+        let offset = offset / 512 * 512;
+        let mut bytes = [0; 1024];
+        let failed = channel.read(&opened, offset, &mut bytes).err();
+        assert_eq!(failed.map(|error| error.errno), Some(Errno::IO), "{offset}");
+    }
+    channel.read(&opened, 39 << 10, &mut bytes).expect("reads");
+    assert_eq!(bytes, [7; 512]);
+}
+
+#[test]
+fn what_a_request_asks_for_past_a_new_end_is_an_error_and_not_another_block() {
+    tells_the_end_from_what_was_there::<Hash>();
+    tells_the_end_from_what_was_there::<Splay>();
+}
+
+#[test]
+fn a_cache_can_be_as_small_as_a_block_and_blocks_as_large_as_they_may() {
+    for text in [
+        "md:1m | cache:4k,block=4k",
+        "md:1m | cache:65k,block=64k",
+        "md:1m,sectorsize=4k | cache:4k,block=4k",
+        "md:513s | cache:64k,block=64k,index=splay",
+        "md:1s | cache:4k,block=4k,readahead=1e",
+    ] {
+        let (target, mut channel, opened) = open(text);
+        let sector = opened.view().expect("it").sectorsize_bytes as usize;
+        let media = opened.view().expect("it").mediasize_bytes as usize;
+        let pattern: Vec<u8> = (0..media).map(|at| (at / 97 % 249) as u8).collect();
+        channel.write(&opened, 0, &pattern).expect("writes");
+        for length in [sector, 3 * sector, 96 << 10, media] {
+            for offset in (0..media).step_by((media / 7 / sector).max(1) * sector) {
+                let mut bytes = vec![0; length];
+                let read = channel.read(&opened, offset as u64, &mut bytes);
+                let read = read.unwrap_or_else(|error| panic!("{text}: {error}"));
+                assert_eq!(read, length.min(media - offset), "{text}");
+                assert_eq!(bytes[..read], pattern[offset..offset + read], "{text}");
+            }
+        }
+        assert_eq!(target.stack.defects(), 0);
+    }
 }

@@ -1,6 +1,6 @@
-//! The cache that writes back against a plain map of sectors: random requests of every kind,
-//! ranges that end inside blocks, few buffers, faults below, several threads, both indexes; and
-//! losses of power.
+//! The cache, writing back and through, against a plain map of sectors: random requests of every
+//! kind, ranges that end inside blocks, few buffers, faults below, several threads, both indexes;
+//! and losses of power.
 //!
 //! The long form: `cargo nextest run --release -p ugeom-classes --test cache_writeback
 //! --run-ignored only --no-capture`, with `UGEOM_MODEL_REQUESTS` (millions, 10 unless given).
@@ -74,21 +74,35 @@ const BACK: [&str; 5] = [
     "md:1021s | cache:16k,block=16k,write=back",
 ];
 
-const FAULTY: [&str; 4] = [
+const THROUGH: [&str; 4] = [
+    "md:1021s | cache:64k,block=4k",
+    "md:1021s | cache:64k,block=16k,index=splay",
+    "md:8m | cache:1m,block=4k",
+    "md:1021s | cache:1m,block=64k",
+];
+
+const FAULTY: [&str; 5] = [
     "md:1021s | nop:rfail=5%,wfail=5%,seed=1 | cache:64k,block=4k,write=back",
     "md:1021s | nop:rfail=5%,wfail=20%,seed=2 | cache:128k,block=16k,index=splay,write=back",
     "md:1021s | nop:wfail=90%,seed=3 | cache:64k,block=4k,write=back,dirty=8k",
-    "md:1021s | nop:wfail=5%,seed=4 | cache:64k,block=4k",
+    "md:1021s | nop:rfail=5%,wfail=5%,seed=4 | cache:64k,block=4k",
+    "md:1021s | nop:rfail=5%,wfail=5%,seed=5 | cache:128k,block=16k,index=splay",
 ];
 
-const DELAYED: [&str; 2] = [
+const DELAYED: [&str; 3] = [
     "md:1021s | delayed:seed=1,depth=4,delay=20us | cache:64k,block=4k,write=back",
     "md:1021s | nop:rdelay=10%,wdelay=10%,delay=20us | cache:64k,block=16k,write=back",
+    "md:1021s | delayed:seed=1,depth=4,delay=20us | cache:64k,block=4k",
 ];
 
 #[test]
 fn every_read_returns_the_latest_write() {
     BACK.iter().for_each(|text| agrees(text, 8_000, 1));
+}
+
+#[test]
+fn every_read_returns_the_latest_write_that_went_through() {
+    THROUGH.iter().for_each(|text| agrees(text, 15_000, 7));
 }
 
 #[test]
@@ -141,8 +155,9 @@ fn millions() -> usize {
 #[ignore = "takes minutes; see the beginning of the file"]
 fn long_disjoint() {
     let begun = Instant::now();
-    let each = millions() / (THREADS * (BACK.len() + FAULTY.len()));
-    for (seed, text) in BACK.iter().chain(&FAULTY).enumerate() {
+    let texts = || BACK.iter().chain(&THROUGH).chain(&FAULTY);
+    let each = millions() / (THREADS * texts().count());
+    for (seed, text) in texts().enumerate() {
         agrees(text, each, seed as u64 + 100);
         println!("{text}: {} requests, {:?}", each * THREADS, begun.elapsed());
     }

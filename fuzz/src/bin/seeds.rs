@@ -68,6 +68,8 @@ fn main() -> io::Result<()> {
     )?;
     write("taste", "gpt-small", &[&[0, 0], &small[..]].concat())?;
     write("ebr", "chain", &chain())?;
+    let back = b"\x0064k,block=4k,index=splay,write=back,dirty=25%,idle=1ms,age=1s,readahead=off";
+    write("cache", "back", back)?;
     write("job", "mix", JOBS.as_bytes())?;
     write("report", "layers", layers()?.as_bytes())?;
     let sets = b"\0,\x2250\n200\n150 # a\n=1,2\n3e9,4\n0x1p3,5\n";

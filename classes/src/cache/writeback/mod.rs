@@ -28,7 +28,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(super) use start::{done, resume, start};
+pub(super) use start::{proceed, start};
 
 use super::index::Index;
 use super::{BackOptions, Cache};

@@ -6,7 +6,7 @@ use super::state::Progress;
 use crate::cache::Cache;
 use crate::cache::counts::Count;
 use crate::cache::index::Index;
-use crate::cache::start::{WAITS_MAX, pause_ns};
+use crate::cache::start::{SHORTER, WAITS_MAX, pause_ns};
 use crate::cache::store::Buffer as Taken;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Cx, Errno, Flags, Next, Request};
@@ -39,8 +39,8 @@ pub(in crate::cache) fn start<I: Index>(
     }
 }
 
-/// A request that comes back from below.
-pub(in crate::cache) fn done<I: Index>(
+/// A request that comes back from below, or whose wait is over.
+pub(in crate::cache) fn proceed<I: Index>(
     cache: &Cache<I>,
     back: &WriteBack,
     mut request: Request<'_>,
@@ -49,24 +49,13 @@ pub(in crate::cache) fn done<I: Index>(
     match Progress::of(std::mem::take(request.scratch())) {
         Progress::Filling { done_bytes } => filled(cache, back, request, cx, done_bytes),
         Progress::Edges { number } => edges_written(cache, request, number),
-        Progress::Changing { number } => agree(cache, request, number),
-        _ => request.finish(),
-    }
-}
-
-/// A request whose wait is over.
-pub(in crate::cache) fn resume<I: Index>(
-    cache: &Cache<I>,
-    back: &WriteBack,
-    mut request: Request<'_>,
-    cx: &mut Cx,
-) -> Next {
-    match Progress::of(std::mem::take(request.scratch())) {
+        Progress::Changing { number } | Progress::Agreeing { number } => {
+            agree(cache, request, number)
+        }
         Progress::Putting { done_bytes, times } => put(cache, back, request, cx, done_bytes, times),
         Progress::Draining => drained(cache, request, cx),
         Progress::Entering { times } => enter(cache, request, cx, times),
-        Progress::Agreeing { number } => agree(cache, request, number),
-        _ => request.finish(),
+        Progress::Passed => request.finish(),
     }
 }
 
@@ -124,9 +113,7 @@ fn put<I: Index>(
             Some(Put::Full) if !back.desk.is_stuck() => {
                 wait_for_room(cache, back, request, done_bytes)
             }
-            Some(Put::PastEnd) => {
-                request.fail(Errno::IO, "the media has become shorter and ends before it")
-            }
+            Some(Put::PastEnd) => request.fail(Errno::IO, SHORTER),
             // It cannot be kept here, so it goes below itself.
             Some(Put::Busy | Put::NoBuffer | Put::Full | Put::Done) => enter(cache, request, cx, 0),
         };
@@ -329,7 +316,10 @@ fn edge<I: Index>(cache: &Cache<I>, block: u64) -> Option<(u64, Buffer)> {
 /// What was dirty beside the range is below, or not.
 fn edges_written<I: Index>(cache: &Cache<I>, mut request: Request<'_>, number: usize) -> Next {
     let failed = request.result().is_err();
-    for block in edges(cache, &request).into_iter().flatten() {
+    // Not those of `edges`: the media may have become shorter since, and what is being cleaned has
+    // to end all the same.
+    let (first, last) = cache.blocks_of(&request);
+    for block in [first, last] {
         let held = cache.held_bytes(block) as usize;
         let all = cache.store.dirty.touched(0, held);
         cache
