@@ -244,6 +244,52 @@ fn exports_come_and_go_and_stat_shows_them() {
 }
 
 #[test]
+fn what_is_read_from_a_file_of_the_mount_is_counted_like_any_other() {
+    let folder = folder();
+    let folder = folder.path();
+    let mount = folder.join("mnt");
+    std::fs::create_dir(&mount).expect("a directory");
+    let directory = disks::text(&mount);
+    let mut serve = command(UGEOM, &["serve", "md:1m | nop", "--fuse", &directory]);
+    let mut child = serve
+        .env("XDG_RUNTIME_DIR", folder)
+        .spawn()
+        .expect("a server");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("stdout");
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    if line.is_empty() {
+        let reason = end(child).stderr;
+        return ugeom_testkit::skip("what_is_read_from_a_file", reason.trim());
+    }
+    let mut watching = stat_command(folder, &["-C", "-I", "100ms"])
+        .spawn()
+        .expect("stat");
+    let stdout = watching.stdout.take().expect("stdout");
+    let mut lines = BufReader::new(stdout)
+        .lines()
+        .map(|line| line.expect("a line"));
+    let mut sums = Sums::default();
+    (0..3).for_each(|_| sums.add(&lines.next().expect("a line")));
+    let input = format!("if={}", mount.join("md0.nop").display());
+    other("dd", &[&input, "of=/dev/null", "bs=4k", "count=200"]);
+    let started = Instant::now();
+    // The last line of a report.
+    while sums.of("md0.nop", "read/s") < 200.0 && started.elapsed() < PATIENCE {
+        sums.add(&lines.next().expect("a line"));
+    }
+    watching.kill().expect("killed");
+    watching.wait().expect("it ends");
+    other("kill", &["-TERM", &child.id().to_string()]);
+    let ended = end(child);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    for name in ["md0", "md0.nop"] {
+        let (reads, kib) = (sums.of(name, "read/s"), sums.of(name, "read-KiB/s"));
+        assert_eq!((reads, kib), (200.0, 800.0), "{name}");
+    }
+}
+
+#[test]
 fn the_socket_is_the_owners_and_goes_with_the_server() {
     let folder = folder();
     let folder = folder.path();

@@ -215,7 +215,8 @@ fn devices(target: Option<&str>) -> Result<Vec<BlockDevice>> {
     if !Path::new(text).exists() && is_path(text).is_none() {
         bail!(
             "{text} is a stack: it counts in the process that it belongs to, and nobody can look \
-             into another one from here; ugeom lab sweep shows the counters of its own"
+             into another one from here; ugeom stat watches one that is served, and ugeom lab \
+             sweep shows the counters of its own"
         );
     }
     let below = block_device::below(Path::new(text)).with_context(|| text.to_owned())?;

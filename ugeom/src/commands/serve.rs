@@ -36,7 +36,8 @@ directory in $mnt, and the server ends with it.
 Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
 writing while a partition of it is in use is refused, and what is on a disk is looked at again \
 when its last writer has left. Anybody who can reach the address can use it: there is no \
-encryption and no password. docs/serve.md has the details.";
+encryption and no password. `ugeom stat` shows what each layer does meanwhile. docs/serve.md has \
+the details.";
 
 const EXAMPLES: &str = "\
 Examples:
