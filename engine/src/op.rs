@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ugeom_machine::buffer::IoMemory;
+use ugeom_machine::buffer::{IoMemory, Pool};
 
 pub use rustix::io::Errno;
 
@@ -93,6 +93,15 @@ pub trait Engine<M: IoMemory + 'static>: Send {
     /// # Errors
     /// What fstat(2) says.
     fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno>;
+
+    /// Tells the engine of memory that many operations are going to use in one piece each, which
+    /// it keeps alive from here on. Returns whether it makes use of that: `io_uring` then has its
+    /// pages looked up once and not for each operation. Operations on the pool's buffers work
+    /// either way.
+    fn register_memory(&mut self, pool: &Arc<Pool>) -> bool {
+        let _ = pool;
+        false
+    }
 
     /// Takes a file away. Operations in flight on it go on; the id is void at once, and an id that
     /// is void already does no harm.

@@ -4,6 +4,7 @@ use std::alloc::{self, Layout};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
+use std::sync::Arc;
 
 /// Alignment of every [`Buffer`], in bytes: a page, which suits O_DIRECT on every disk there is.
 pub const ALIGNMENT_BYTES: usize = 4096;
@@ -64,6 +65,48 @@ unsafe impl<M: IoMemory, T: Send> IoMemory for (M, T) {
 /// Page-aligned, zeroed memory of a fixed length.
 pub struct Buffer {
     segment: Segment,
+    /// Where the memory belongs to; `None` when it is the buffer's own allocation.
+    pool: Option<Arc<Pool>>,
+}
+
+/// The memory of several buffers in one piece, so that a kernel can be told of it once
+/// (io_uring_register(2), IORING_REGISTER_BUFFERS). It lives as long as any of them.
+pub struct Pool {
+    whole: Buffer,
+}
+
+impl Pool {
+    /// Memory for `count` zeroed buffers of `len` bytes, each on pages of its own, and the buffers.
+    ///
+    /// # Panics
+    /// When all together exceed `isize::MAX` bytes.
+    pub fn new(count: usize, len: usize) -> (Arc<Pool>, Vec<Buffer>) {
+        let stride = len.next_multiple_of(ALIGNMENT_BYTES);
+        let bytes = stride.checked_mul(count).unwrap_or(usize::MAX);
+        let whole = Buffer::new(bytes);
+        let pool = Arc::new(Pool { whole });
+        let buffer = |number: usize| {
+            // Inside the allocation, and no other buffer's: each has its own stride.
+            let base = pool.segment().base.wrapping_add(number * stride);
+            Buffer {
+                segment: Segment { base, len },
+                pool: Some(Arc::clone(&pool)),
+            }
+        };
+        let buffers = (0..count).map(buffer).collect();
+        (pool, buffers)
+    }
+
+    /// Where all of it lies. It grants no access: that is the buffers'.
+    pub fn segment(&self) -> Segment {
+        self.whole.segment
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pool({} bytes)", self.whole.len())
+    }
 }
 
 // SAFETY: the buffer is the only owner of its allocation.
@@ -81,6 +124,7 @@ impl Buffer {
             let base = ptr::without_provenance_mut(ALIGNMENT_BYTES);
             return Buffer {
                 segment: Segment { base, len },
+                pool: None,
             };
         }
         let layout = Self::layout(len);
@@ -91,6 +135,7 @@ impl Buffer {
         }
         Buffer {
             segment: Segment { base, len },
+            pool: None,
         }
     }
 
@@ -119,7 +164,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.segment.len > 0 {
+        if self.segment.len > 0 && self.pool.is_none() {
             // SAFETY: allocated in `new` with this layout, and freed only here.
             unsafe { alloc::dealloc(self.segment.base, Self::layout(self.segment.len)) };
         }
@@ -200,6 +245,28 @@ mod tests {
             assert_eq!(buffer.len(), len);
             assert_eq!(buffer.as_ptr() as usize % ALIGNMENT_BYTES, 0);
             assert!(buffer.iter().all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn buffers_of_a_pool_lie_apart_and_outlive_each_other() {
+        let (pool, mut buffers) = Pool::new(3, 5000);
+        assert_eq!(pool.segment().len, 3 * 8192);
+        for (number, buffer) in (1_u8..).zip(&mut buffers) {
+            assert_eq!(
+                (buffer.len(), buffer.as_ptr() as usize % ALIGNMENT_BYTES),
+                (5000, 0)
+            );
+            assert!(buffer.iter().all(|&byte| byte == 0));
+            buffer.fill(number);
+        }
+        drop(pool);
+        let last = buffers.pop().unwrap();
+        drop(buffers);
+        assert!(last.iter().all(|&byte| byte == 3));
+        for (count, len) in [(0, 8), (3, 0)] {
+            let (pool, buffers) = Pool::new(count, len);
+            assert_eq!((pool.segment().len, buffers.len()), (0, count));
         }
     }
 

@@ -41,6 +41,7 @@ const CHECKS: &[Check] = checks![
     content::segments_are_filled_and_written_in_order,
     content::more_segments_than_one_call_takes_are_served,
     content::memory_longer_than_the_operation_is_left_alone,
+    content::memory_of_a_pool_is_used_like_any_other,
     content::a_read_past_the_end_is_short,
     content::a_file_that_changes_its_length_is_followed,
     content::a_direct_read_meets_an_unaligned_end,

@@ -37,8 +37,14 @@ macro_rules! on {
     };
 }
 
-/// The entry for a step; `None` for the one that has no entry: discarding blocks.
-pub(super) fn entry(target: Target, step: &Step, pieces: &[Segment]) -> Option<squeue::Entry> {
+/// The entry for a step; `None` for the one that has no entry: discarding blocks. `registered` is
+/// the number of the registered memory that holds the only piece.
+pub(super) fn entry(
+    target: Target,
+    step: &Step,
+    pieces: &[Segment],
+    registered: Option<u16>,
+) -> Option<squeue::Entry> {
     let Step { call, offset, .. } = *step;
     let vectors = pieces.as_ptr().cast();
     let number = pieces.len() as u32;
@@ -47,6 +53,17 @@ pub(super) fn entry(target: Target, step: &Step, pieces: &[Segment]) -> Option<s
     } else {
         0
     };
+    if let (Some(number), [piece]) = (registered, pieces) {
+        return Some(on!(target, fd => {
+            let len = piece.len as u32;
+            if call == Call::Read {
+                opcode::ReadFixed::new(fd, piece.base, len, number).offset(offset).build()
+            } else {
+                let write = opcode::WriteFixed::new(fd, piece.base, len, number);
+                write.offset(offset).rw_flags(flags).build()
+            }
+        }));
+    }
     let entry = match (call, pieces) {
         (Call::Read, [piece]) => {
             let len = piece.len as u32;

@@ -26,14 +26,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use io_uring::{IoUring, cqueue, types};
-use ugeom_machine::buffer::IoMemory;
+use ugeom_machine::buffer::{IoMemory, Pool, Segment};
 
 use crate::calls;
 use crate::files::Registered;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::open::EngineError;
+use crate::progress::{Call, Step};
 use crate::queue::Queue;
 use entry::Target;
+use setup::Tables;
 pub(crate) use setup::poll_ring;
 
 /// Completions taken from the ring at a time.
@@ -46,8 +48,10 @@ const OFFERS_MAX: u32 = 100;
 /// Runs operations through io_uring.
 pub struct UringEngine<M: IoMemory + 'static> {
     ring: IoUring,
-    /// The ring has a table of files.
-    has_file_table: bool,
+    tables: Tables,
+    /// Memory that the kernel knows, by its number there. Kept alive, so that nothing else can
+    /// ever lie at its addresses.
+    pools: Vec<Arc<Pool>>,
     queue: Queue<M>,
     /// Why the kernel takes no more entries.
     trouble: Option<io::Error>,
@@ -60,10 +64,11 @@ impl<M: IoMemory + 'static> UringEngine<M> {
     /// When the kernel has no io_uring, does not let us use it, or lacks a part that is needed.
     pub fn open(depth: u32) -> Result<UringEngine<M>, EngineError> {
         let depth = depth.clamp(1, setup::ENTRIES_MAX);
-        let (ring, has_file_table) = setup::ring(depth.next_power_of_two())?;
+        let (ring, tables) = setup::ring(depth.next_power_of_two())?;
         Ok(UringEngine {
             ring,
-            has_file_table,
+            tables,
+            pools: Vec::new(),
             queue: Queue::new(depth),
             trouble: None,
         })
@@ -86,7 +91,9 @@ impl<M: IoMemory + 'static> UringEngine<M> {
                 Some(file) => Target::Registered(file),
                 None => Target::Descriptor(prepared.fd),
             };
-            let Some(entry) = entry::entry(target, &prepared.step, prepared.pieces) else {
+            let registered = registered(&self.pools, &prepared.step, prepared.pieces);
+            let entry = entry::entry(target, &prepared.step, prepared.pieces, registered);
+            let Some(entry) = entry else {
                 // SAFETY: the file is held until the operation ends; the step has no pieces.
                 let result = unsafe { calls::perform(prepared.fd, &prepared.step, &[]) };
                 if self.queue.absorb_inline(index, result) {
@@ -178,6 +185,20 @@ impl<M: IoMemory + 'static> UringEngine<M> {
     }
 }
 
+/// The number of the registered memory in which a transfer's only piece lies.
+fn registered(pools: &[Arc<Pool>], step: &Step, pieces: &[Segment]) -> Option<u16> {
+    let ([piece], Call::Read | Call::Write { .. }) = (pieces, step.call) else {
+        return None;
+    };
+    let start = piece.base as usize;
+    let holds = |pool: &Arc<Pool>| {
+        let Segment { base, len } = pool.segment();
+        start >= base as usize && start + piece.len <= base as usize + len
+    };
+    let number = pools.iter().position(holds)?;
+    u16::try_from(number).ok()
+}
+
 /// Takes a file out of the kernel's table.
 fn forget_file(ring: &IoUring, file: &Registered, index: u32) {
     if file.in_kernel_table {
@@ -191,11 +212,35 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
     fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
         let fd = file.as_raw_fd();
         let id = self.queue.files.register(file)?;
-        if self.has_file_table && id.index < setup::FILES_MAX {
+        if self.tables.files && id.index < setup::FILES_MAX {
             let updated = self.ring.submitter().register_files_update(id.index, &[fd]);
             self.queue.files.held(id).in_kernel_table = updated.is_ok_and(|count| count == 1);
         }
         Ok(id)
+    }
+
+    fn register_memory(&mut self, pool: &Arc<Pool>) -> bool {
+        if self.pools.iter().any(|known| Arc::ptr_eq(known, pool)) {
+            return true;
+        }
+        let number = self.pools.len() as u32;
+        let Segment { base, len } = pool.segment();
+        if !self.tables.memory || number >= setup::POOLS_MAX || len == 0 {
+            return false;
+        }
+        let memory = libc::iovec {
+            iov_base: base.cast(),
+            iov_len: len,
+        };
+        let ring = self.ring.submitter();
+        // SAFETY: the pool lives as long as the engine, and only operations on its buffers, which
+        // the engine owns then, use the memory. It fails where more may not be locked
+        // (RLIMIT_MEMLOCK), or beyond 1 GiB.
+        let registered = unsafe { ring.register_buffers_update(number, &[memory], None) };
+        if registered.is_ok() {
+            self.pools.push(Arc::clone(pool));
+        }
+        registered.is_ok()
     }
 
     fn unregister(&mut self, id: FileId) {

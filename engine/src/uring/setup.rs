@@ -14,6 +14,18 @@ pub(super) const ENTRIES_MAX: u32 = 32_768;
 /// Size of the table of registered files.
 pub(super) const FILES_MAX: u32 = 64;
 
+/// Size of the table of registered memory.
+pub(super) const POOLS_MAX: u32 = 16;
+
+/// What the kernel keeps for a ring.
+#[derive(Clone, Copy)]
+pub(super) struct Tables {
+    /// Files.
+    pub files: bool,
+    /// Memory.
+    pub memory: bool,
+}
+
 /// The operations that the engine uses.
 const REQUIRED: [(u8, &str); 7] = [
     (opcode::Read::CODE, "read"),
@@ -43,8 +55,8 @@ pub(crate) fn poll_ring(entries: u32) -> Result<IoUring, EngineError> {
     })
 }
 
-/// A ring that can do all that the engine needs, and whether it has a table of files.
-pub(super) fn ring(entries: u32) -> Result<(IoUring, bool), EngineError> {
+/// A ring that can do all that the engine needs, and which tables it has.
+pub(super) fn ring(entries: u32) -> Result<(IoUring, Tables), EngineError> {
     let ring = build(entries).map_err(refused)?;
     let lacking = |what: &str| EngineError::Refused {
         engine: "io_uring",
@@ -64,9 +76,14 @@ pub(super) fn ring(entries: u32) -> Result<(IoUring, bool), EngineError> {
     if let Some((_, name)) = REQUIRED.iter().find(|(code, _)| !probe.is_supported(*code)) {
         return Err(lacking(name));
     }
-    // Linux 5.19; without the table the kernel looks the descriptor up for each operation.
-    let table = ring.submitter().register_files_sparse(FILES_MAX).is_ok();
-    Ok((ring, table))
+    // Linux 5.19; without the tables the kernel looks descriptor and pages up for each operation.
+    let fixed = [opcode::ReadFixed::CODE, opcode::WriteFixed::CODE];
+    let tables = Tables {
+        files: ring.submitter().register_files_sparse(FILES_MAX).is_ok(),
+        memory: fixed.iter().all(|&code| probe.is_supported(code))
+            && ring.submitter().register_buffers_sparse(POOLS_MAX).is_ok(),
+    };
+    Ok((ring, tables))
 }
 
 /// Completions are to be delivered when this thread next enters the kernel, not by interrupting

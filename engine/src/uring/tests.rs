@@ -150,3 +150,45 @@ fn files_beyond_the_kernels_table_work_like_those_inside() {
         }
     }
 }
+
+#[test]
+fn memory_beyond_the_kernels_table_works_like_that_inside() {
+    let Some(mut engine) = engine("memory_beyond_the_kernels_table", 4) else {
+        return;
+    };
+    if !engine.tables.memory {
+        return ugeom_testkit::skip("memory_beyond_the_kernels_table", "no registered memory");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, "12345678").unwrap();
+    let file = engine
+        .register(Arc::new(File::open(path).unwrap()))
+        .unwrap();
+    for number in 0..setup::POOLS_MAX + 2 {
+        let (pool, mut buffers) = Pool::new(2, 8);
+        let inside = number < setup::POOLS_MAX;
+        assert_eq!(engine.register_memory(&pool), inside, "{number}");
+        let memory = buffers.remove(1);
+        let expected = inside.then_some(number as u16);
+        let step = Step {
+            call: Call::Read,
+            offset: 0,
+            length: 8,
+        };
+        assert_eq!(
+            registered(&engine.pools, &step, memory.segments()),
+            expected
+        );
+        engine.submit(read(file), memory);
+        let mut completions = Vec::new();
+        while engine.in_flight() > 0 {
+            engine.wait(None).unwrap();
+            completions.extend(reaped(&mut engine));
+        }
+        assert_eq!(completions[0].result, Ok(8));
+        assert_eq!(&completions[0].memory[..], b"12345678");
+    }
+    let (empty, _) = Pool::new(0, 8);
+    assert!(!engine.register_memory(&empty));
+}

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use ugeom_machine::buffer::Pool;
 
 pub(super) fn what_was_written_is_read_back(make: Make<'_>, folder: &Path) {
     for sleep in BOTH {
@@ -84,6 +85,56 @@ pub(super) fn memory_longer_than_the_operation_is_left_alone(make: Make<'_>, fol
     };
     assert_eq!(rig.run(op, &[b"ab", b"cd"]).0, Ok(3));
     assert_eq!(fs::read(&path).unwrap(), b"abc3456789");
+}
+
+/// More pools than an engine has places for, with buffers that do not fill their pages.
+pub(super) fn memory_of_a_pool_is_used_like_any_other(make: Make<'_>, folder: &Path) {
+    const POOLS: usize = 20;
+    const LENGTH: usize = 5000;
+    let mut rig = Rig::new(make, 8);
+    let path = folder.join("file");
+    let file = rig.file(&path, &[]);
+    let mut expected = Vec::new();
+    for round in 0..POOLS {
+        let (pool, buffers) = Pool::new(3, LENGTH);
+        let used = rig.engine.register_memory(&pool);
+        assert_eq!(rig.engine.register_memory(&pool), used, "told twice");
+        drop(pool);
+        for (number, mut buffer) in buffers.into_iter().enumerate() {
+            let data = pattern(LENGTH, (round * 3 + number) as u64);
+            buffer.copy_from_slice(&data);
+            let memory = (Scatter::new(vec![buffer]), rig.ledger.token(number));
+            let kind = if number == 0 { DURABLE } else { WRITE };
+            let op = Op {
+                kind,
+                file,
+                offset: expected.len() as u64,
+                length: LENGTH as u64,
+            };
+            expected.extend(data);
+            rig.engine.submit(op, memory);
+        }
+        let mut completions = rig.finish();
+        assert_eq!(fs::read(&path).unwrap(), expected);
+        // The same memory once more: a part of it, up to the end of the file.
+        let Completion { mut memory, result } = completions.remove(0);
+        assert_eq!(result, Ok(LENGTH as u64));
+        let mut buffers = std::mem::replace(&mut memory.0, Scatter::new(vec![])).into_buffers();
+        buffers[0].fill(0xEE);
+        let op = Op {
+            kind: Kind::Read,
+            file,
+            offset: expected.len() as u64 - 100,
+            length: 200,
+        };
+        rig.engine.submit(op, (Scatter::new(buffers), memory.1));
+        let end = rig.finish().remove(0);
+        assert_eq!(end.result, Ok(100));
+        let read = content(&end.memory);
+        assert!(read[..100] == expected[expected.len() - 100..]);
+        assert!(read[100..].iter().all(|&byte| byte == 0xEE));
+    }
+    rig.ledger.assert_settled();
 }
 
 pub(super) fn a_read_past_the_end_is_short(make: Make<'_>, folder: &Path) {

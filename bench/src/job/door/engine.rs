@@ -8,7 +8,7 @@ use std::time::Duration;
 use ugeom_engine::{
     Choice, Engine, EngineError, EngineOptions, Errno, FileId, Op, open_engine_with,
 };
-use ugeom_machine::buffer::Buffer;
+use ugeom_machine::buffer::{Buffer, Pool};
 
 use super::{Door, Event, Kind, Request};
 
@@ -51,10 +51,13 @@ impl EngineDoor {
             .into_iter()
             .map(|file| engine.register(file))
             .collect();
+        let (pool, buffers) = Pool::new(options.depth as usize, bytes);
+        // Where the engine makes nothing of it, the buffers are memory like any other.
+        engine.register_memory(&pool);
         let door = Self {
             engine,
             files: files?,
-            buffers: (0..options.depth).map(|_| Buffer::new(bytes)).collect(),
+            buffers,
         };
         Ok((door, why))
     }
