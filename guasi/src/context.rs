@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use ugeom_machine::clock;
+use ugeom_machine::cpu::Usage;
 
 use crate::done::Take;
 use crate::parker::Parker;
@@ -525,6 +526,12 @@ impl Context {
     /// How many of them sleep because there is nothing to do.
     pub fn idle_workers(&self) -> u32 {
         self.shared.roster.idle()
+    }
+
+    /// What all workers together have used so far. For those that live the kernel rounds times down
+    /// to 10 ms each; after [`Context::close`] it is exact.
+    pub fn workers_usage(&self) -> Usage {
+        self.shared.workers_usage()
     }
 
     /// Ends the context for all threads that use it: cancels what waits, interrupts what runs,

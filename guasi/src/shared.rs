@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ugeom_machine::clock;
+use ugeom_machine::cpu::Usage;
 
 use crate::context::GuasiError;
 use crate::done::Done;
@@ -80,6 +81,8 @@ struct Workers {
     table: Vec<Option<Worker>>,
     /// Threads that have ended, or are about to without touching anything more.
     left: Vec<JoinHandle<()>>,
+    /// What those that have ended used.
+    used: Usage,
 }
 
 struct Worker {
@@ -260,6 +263,7 @@ impl Shared {
             self.roster.stop_search();
         }
         let mut workers = lock(&self.workers);
+        workers.used = workers.used.plus(&Usage::of_thread());
         let entry = workers
             .table
             .get_mut(seat.number as usize)
@@ -400,6 +404,14 @@ impl Shared {
     /// How many workers live.
     pub(crate) fn workers(&self) -> u32 {
         self.roster.workers.load(Ordering::Acquire)
+    }
+
+    /// What all workers have used, those that live as far as the kernel tells others.
+    pub(crate) fn workers_usage(&self) -> Usage {
+        let workers = lock(&self.workers);
+        let tids = workers.table.iter().flatten();
+        let living = tids.filter_map(|worker| Usage::of_task(worker.tid.load(Ordering::Acquire)));
+        living.fold(workers.used, |all, one| all.plus(&one))
     }
 
     /// Cancels everything, and waits until every worker has left.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use ugeom_guasi::{Cancel, Context, GuasiError, Io, IoCall, Outcome, Settings, Status};
+use ugeom_machine::cpu::Usage;
 
 /// Waits for what other threads do, however long this machine takes.
 fn until(mut happened: impl FnMut() -> bool) {
@@ -220,4 +221,30 @@ fn several_threads_submit_and_fetch_at_once() {
         }
     });
     assert_eq!(fetched.load(Ordering::Relaxed), 2 * EACH);
+}
+
+#[test]
+fn what_workers_used_is_told_living_and_ended() {
+    const BURNED_NS: u64 = 60_000_000;
+    let context = Settings::new().workers(0, 2).open().unwrap();
+    let burn = || {
+        let begin = Usage::of_thread();
+        let mut used = Usage::default();
+        while used.user_ns + used.system_ns < BURNED_NS {
+            used = Usage::of_thread().since(&begin);
+        }
+        Outcome::done(0)
+    };
+    context.submit(0, 0, burn).unwrap();
+    context.submit(0, 1, burn).unwrap();
+    assert_eq!(context.collect(2, 2, None, |_| {}), 2);
+    let total = |usage: Usage| usage.user_ns + usage.system_ns;
+    // Rounded down in user space and in the kernel, for each of two workers.
+    let rounded_ns = 4 * 10_000_000;
+    let living = total(context.workers_usage());
+    assert!(living + rounded_ns >= 2 * BURNED_NS, "{living}");
+    context.close();
+    let ended = context.workers_usage();
+    assert!(total(ended) >= 2 * BURNED_NS, "{ended:?}");
+    assert_eq!(context.workers_usage(), ended);
 }

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use ugeom_guasi::{Backend, Context, GuasiError, Info, Io, IoCall, RequestId, Settings, Status};
 use ugeom_machine::buffer::IoMemory;
+use ugeom_machine::cpu::Usage;
 
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::open::EngineError;
@@ -274,6 +275,13 @@ impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
         };
         self.collect(Some(timeout));
         Ok(())
+    }
+
+    fn helpers_usage(&mut self, ended: bool) -> Usage {
+        if ended {
+            self.context.close();
+        }
+        self.context.workers_usage()
     }
 
     fn name(&self) -> &'static str {

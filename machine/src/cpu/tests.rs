@@ -152,3 +152,21 @@ fn lists_of_cores_are_counted() {
     );
     assert!(possible_cores() >= online_cores());
 }
+
+#[test]
+fn what_a_task_used_is_read_whatever_its_name_is() {
+    let stat = "7 (a) R 1) b) S 1 2 3 4 5 6 70 8 90 10 110 120 13 14 20 0 1";
+    let status = "Name:\tx\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n";
+    let usage = Usage::parse_task(stat, status, 10).unwrap();
+    assert_eq!((usage.user_ns, usage.system_ns), (1100, 1200));
+    assert_eq!((usage.faults_minor, usage.faults_major), (70, 90));
+    assert_eq!((usage.switches.voluntary, usage.switches.involuntary), (5, 6));
+    assert_eq!(Usage::parse_task("7 (x", status, 10), None);
+    assert_eq!(Usage::parse_task(stat, "", 10), None);
+    // SAFETY: gettid(2) has no requirements.
+    let tid = unsafe { libc::gettid() };
+    let before = Usage::of_thread();
+    let task = Usage::of_task(tid).unwrap();
+    assert!(task.switches.voluntary >= before.switches.voluntary);
+    assert_eq!(Usage::of_task(i32::MAX), None);
+}

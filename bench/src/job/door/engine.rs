@@ -9,6 +9,7 @@ use ugeom_engine::{
     Choice, Engine, EngineError, EngineOptions, Errno, FileId, Op, open_engine_with,
 };
 use ugeom_machine::buffer::{Buffer, Pool};
+use ugeom_machine::cpu::Usage;
 
 use super::{Door, Event, Kind, Request};
 
@@ -107,5 +108,9 @@ impl Door for EngineDoor {
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.engine.wait(timeout)
+    }
+
+    fn helpers_usage(&mut self, ended: bool) -> Usage {
+        self.engine.helpers_usage(ended)
     }
 }

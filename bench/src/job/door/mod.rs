@@ -11,6 +11,7 @@ use std::io;
 use std::time::Duration;
 
 use ugeom_engine::Errno;
+use ugeom_machine::cpu::Usage;
 
 pub use engine::{EngineDoor, choice_of};
 pub use null::NullDoor;
@@ -70,6 +71,12 @@ pub trait Door {
     /// # Errors
     /// When the system cannot be asked any more.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// What threads of the door's own have used so far; exactly when everything has `ended`.
+    fn helpers_usage(&mut self, ended: bool) -> Usage {
+        let _ = ended;
+        Usage::default()
+    }
 
     /// The whole story of the last failed request, if the door knows more than its number.
     fn explain(&mut self) -> Option<String> {

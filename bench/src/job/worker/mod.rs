@@ -228,7 +228,8 @@ impl<'a, D: Door> Worker<'a, D> {
         if self.trouble.is_none() && !self.task.stop.load(Relaxed) {
             self.read_back();
         }
-        self.tally.usage = Usage::of_thread().since(&self.usage_at_start);
+        let ended = self.in_flight() == 0;
+        self.tally.usage = self.usage(ended).since(&self.usage_at_start);
         let end_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
         for (_, log) in self.logs.iter_mut().flat_map(Logs::each) {
             log.close(end_ns);
@@ -247,11 +248,16 @@ impl<'a, D: Door> Worker<'a, D> {
         self.logs = Logs::of(self.task.job);
         self.counting = true;
         self.started = now;
-        self.usage_at_start = Usage::of_thread();
+        self.usage_at_start = self.usage(false);
         if self.limits.runtime_ticks > 0 {
             self.limits.end = now + self.limits.runtime_ticks;
         }
         self.task.live.enter(Phase::Running);
+    }
+
+    /// What this thread and those of its engine have used.
+    fn usage(&mut self, ended: bool) -> Usage {
+        Usage::of_thread().plus(&self.door.helpers_usage(ended))
     }
 
     fn note_elapsed(&mut self) {
