@@ -438,3 +438,6 @@ impl Usage {
 pub fn current_core() -> u32 {
     rustix::thread::sched_getcpu() as u32
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests;

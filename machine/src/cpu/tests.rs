@@ -160,7 +160,10 @@ fn what_a_task_used_is_read_whatever_its_name_is() {
     let usage = Usage::parse_task(stat, status, 10).unwrap();
     assert_eq!((usage.user_ns, usage.system_ns), (1100, 1200));
     assert_eq!((usage.faults_minor, usage.faults_major), (70, 90));
-    assert_eq!((usage.switches.voluntary, usage.switches.involuntary), (5, 6));
+    assert_eq!(
+        (usage.switches.voluntary, usage.switches.involuntary),
+        (5, 6)
+    );
     assert_eq!(Usage::parse_task("7 (x", status, 10), None);
     assert_eq!(Usage::parse_task(stat, "", 10), None);
     // SAFETY: gettid(2) has no requirements.
