@@ -6,4 +6,5 @@ pub mod control;
 pub mod format;
 pub mod job;
 pub mod report;
+pub mod serve;
 pub mod taste;

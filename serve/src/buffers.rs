@@ -23,6 +23,12 @@ impl Buffers {
         }
     }
 
+    /// How long the buffer is that is taken for so many bytes.
+    pub fn size_of(length: usize) -> usize {
+        let fits = SIZES.iter().find(|&&size| size >= length);
+        fits.copied().unwrap_or(length)
+    }
+
     /// A buffer of at least `length` bytes, with whatever is in it.
     #[inline]
     pub fn take(&mut self, length: usize) -> Buffer {

@@ -3,10 +3,11 @@
 use super::Limits;
 use super::exports::Chosen;
 use super::handshake::Session;
+use super::operation::STATUS_EXTENTS;
 use super::output::{Body, Output};
 use super::worker::Worker;
 use crate::buffers::Buffers;
-use crate::span::Span;
+use crate::span::{PIECE_BYTES, Span};
 use rustix::io::Errno;
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,6 +28,9 @@ const SEND_EARLY_BYTES: usize = 64 << 10;
 
 /// What a request costs of the budget beside its data, bytes: about what is kept for it.
 pub(super) const REQUEST_COST_BYTES: usize = 256;
+
+/// What a BLOCK_STATUS costs, bytes: its stretches as they are found, and as they are sent.
+const STATUS_COST_BYTES: usize = STATUS_EXTENTS * 24;
 
 /// Failed requests of a connection that are written to the log.
 const FAILURES_LOGGED: u32 = 10;
@@ -113,7 +117,7 @@ impl Connection {
                 buffers.put(buffer);
             }
         }
-        cost(&incoming.request)
+        cost(&incoming.request, self.chosen.export.sector_bytes)
     }
 
     /// Why a client is left that has not moved for too long.
@@ -134,10 +138,23 @@ impl Connection {
     }
 }
 
-/// What a request costs of the budget, bytes.
-pub(super) fn cost(request: &Request) -> usize {
+/// What a request costs of the budget, bytes: the memory that it may take at a time.
+pub(super) fn cost(request: &Request, sector_bytes: u32) -> usize {
+    let sector = u64::from(sector_bytes);
+    let range = request.offset_bytes..request.offset_bytes + u64::from(request.length_bytes);
+    let span = Span::new(&range, sector);
     let data = match request.command {
-        command::READ | command::WRITE => request.length_bytes as usize,
+        command::READ => Buffers::size_of(span.sectors),
+        // What changes in part is read into two buffers more.
+        command::WRITE if !span.is_whole() => {
+            Buffers::size_of(span.sectors) + 2 * Buffers::size_of(sector as usize)
+        }
+        command::WRITE => Buffers::size_of(span.sectors),
+        // Piece after piece, where no layer can do better.
+        command::CACHE | command::WRITE_ZEROES => {
+            Buffers::size_of(span.sectors.min(PIECE_BYTES.max(sector) as usize))
+        }
+        command::BLOCK_STATUS => STATUS_COST_BYTES,
         _ => 0,
     };
     data + REQUEST_COST_BYTES
@@ -391,7 +408,6 @@ impl Worker {
         if request.command == command::DISC {
             return self.close(index, None);
         }
-        let charge = cost(&request);
         if let Some((errno, why)) = problem(connection, &request) {
             connection.discard = request.payload_bytes().into();
             connection.requests += 1;
@@ -399,6 +415,7 @@ impl Worker {
             self.bytes += REQUEST_COST_BYTES;
             return self.refuse(index, &request, errno, why, REQUEST_COST_BYTES);
         }
+        let charge = cost(&request, connection.chosen.export.sector_bytes);
         connection.requests += 1;
         connection.bytes += charge;
         self.bytes += charge;

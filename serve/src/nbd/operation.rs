@@ -19,6 +19,7 @@ use crate::span::{PIECE_BYTES, Span, whole_sectors};
 use std::ops::Range;
 use ugeom_format::wire::nbd::{Request, Status, command, command_flag, error};
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::slab::Lease;
 use ugeom_stack::{Claim, Command, Errno, Extent, ExtentKind, Finished, Flags, Share};
 
 /// A READ of less is not worth the question where its holes are, bytes.
@@ -26,7 +27,7 @@ const LOOK_BYTES_MIN: u32 = 64 << 10;
 
 /// Stretches that are asked for before a READ, and for a BLOCK_STATUS.
 const LOOK_EXTENTS: usize = 64;
-const STATUS_EXTENTS: usize = 1024;
+pub(super) const STATUS_EXTENTS: usize = 1024;
 
 /// Stretches that are looked at to find out whether a ZERO has left a hole.
 const CHECK_EXTENTS: usize = 16;
@@ -68,6 +69,8 @@ pub(super) struct Task {
     pub kind: Kind,
     pub span: Span,
     pub buffer: Option<Buffer>,
+    /// What a layer has lent in place of filling the buffer.
+    pub lease: Option<Lease>,
     claim: Option<Claim>,
     /// Bios under way.
     left: u8,
@@ -196,6 +199,7 @@ impl Worker {
             kind,
             span,
             buffer,
+            lease: None,
             claim: None,
             left: 0,
             done: 0,
@@ -334,7 +338,7 @@ impl Worker {
                 draft.write(start, buffer).length(sectors).flags(flags)
             }
             (Kind::Read, _) => draft
-                .read(start, self.buffers.take(span.sectors))
+                .read_or_lease(start, self.buffers.take(span.sectors))
                 .length(sectors),
             (Kind::Cache, _) => draft
                 .read(next, self.buffers.take(step as usize))
@@ -394,9 +398,12 @@ impl Worker {
                 None => "the media ends in the middle of the range".to_owned(),
             });
         let extents = finished.extents().to_vec();
+        let lease = finished.take_lease();
         let buffer = finished.take_buffer();
         self.channel.recycle(finished);
-        let kind = self.operations[number as usize].tasks[at as usize].kind;
+        let task = &mut self.operations[number as usize].tasks[at as usize];
+        task.lease = lease;
+        let kind = task.kind;
         match result {
             Ok(()) => self.succeeded((number, at, part), kind, buffer, &extents),
             Err(errno) => {
@@ -625,6 +632,7 @@ mod tests {
             kind: Kind::Write,
             span: Span::new(&(520..530), 512),
             buffer: Some(Buffer::from_slice(&[9; 512])),
+            lease: None,
             claim: None,
             left: 1,
             done: 0,

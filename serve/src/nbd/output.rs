@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::slab::Lease;
 
 /// Slices handed to the kernel at a time: half of what it takes (UIO_MAXIOV).
 const SLICES_MAX: usize = 512;
@@ -24,6 +25,12 @@ pub(super) enum Body {
         start: usize,
         end: usize,
     },
+    /// A part of what a layer has lent.
+    Lent {
+        lease: Lease,
+        start: usize,
+        end: usize,
+    },
     /// A few bytes, such as a block status.
     Bytes(Vec<u8>),
 }
@@ -33,6 +40,7 @@ impl Body {
         match self {
             Self::Nothing => &[],
             Self::Data { buffer, start, end } => &buffer[*start..*end],
+            Self::Lent { lease, start, end } => &lease.bytes()[*start..*end],
             Self::Bytes(bytes) => bytes,
         }
     }

@@ -20,9 +20,14 @@ impl Worker {
         let failure = operation.failure.take();
         let status = std::mem::take(&mut operation.status);
         let mut tasks = std::mem::take(&mut operation.tasks);
-        let charge = if silent { 0 } else { cost(&request) };
         self.touched.push(index);
         if let Some(connection) = self.connections[index].as_mut() {
+            let sector_bytes = connection.chosen.export.sector_bytes;
+            let charge = if silent {
+                0
+            } else {
+                cost(&request, sector_bytes)
+            };
             connection.operations -= 1;
             let writes = matches!(
                 request.command,
@@ -134,6 +139,9 @@ fn put_chunks(output: &mut Output, request: &Request, tasks: &mut [Task], charge
 
 fn data_of(task: &mut Task) -> Body {
     let (start, end) = (task.span.skip, task.span.skip + task.span.length);
+    if let Some(lease) = task.lease.take() {
+        return Body::Lent { lease, start, end };
+    }
     match task.buffer.take() {
         Some(buffer) => Body::Data { buffer, start, end },
         None => Body::Bytes(vec![0; task.span.length]),

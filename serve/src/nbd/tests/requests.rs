@@ -220,3 +220,26 @@ fn a_server_that_stops_answers_what_it_has_read_and_keeps_what_was_written() {
     let image = std::fs::read(&path).expect("the image");
     assert!(image[4096..8192].iter().all(|&byte| byte == 9));
 }
+
+#[test]
+fn pages_of_a_cache_are_sent_as_they_lie_and_stay_what_they_were() {
+    let running = serve("md:1m | cache:size=256k,block=4k,readahead=off", |_| {});
+    let leases = || {
+        let tree = running.stack.tree();
+        let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
+        let found = geom.expect("a cache").config.iter().find(|(name, _)| name == "leases");
+        found.map_or(0, |(_, count)| count.parse::<u64>().expect("a number"))
+    };
+    for structured in [true, false] {
+        let mut client = running.client("", structured);
+        client.write(0, 8192, &[1; 4096]);
+        assert_eq!(client.read(8192, 4096), [1; 4096]);
+        let before = leases();
+        // Whole blocks, sectors of one, and bytes that are neither.
+        for (offset, length) in [(8192, 4096), (8704, 512), (9001, 77)] {
+            assert_eq!(client.read(offset, length), vec![1; length as usize]);
+        }
+        assert_eq!(leases(), before + 3);
+        client.write(0, 8192, &[0; 4096]);
+    }
+}

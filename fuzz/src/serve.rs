@@ -1,0 +1,75 @@
+//! A client that says anything to an NBD server that runs.
+
+use std::io::{Read, Write, copy, sink};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use ugeom_classes::{TargetOptions, open_target};
+use ugeom_format::wire::nbd::{OptionHeader, option};
+use ugeom_serve::nbd::{Address, Limits, Server, Settings};
+use ugeom_serve::ranges::Ranges;
+
+/// The server's socket. It runs for as long as the process.
+fn socket() -> &'static PathBuf {
+    static SOCKET: OnceLock<PathBuf> = OnceLock::new();
+    SOCKET.get_or_init(|| {
+        let name = format!("ugeom-fuzz-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let options = TargetOptions {
+            writable: true,
+            ..TargetOptions::default()
+        };
+        let target = open_target("md:1m", &options).expect("a target");
+        let settings = Settings {
+            addresses: vec![Address::Unix(path.clone())],
+            writable: true,
+            only_top: false,
+            threads: 1,
+            spin: Duration::ZERO,
+            limits: Limits::default(),
+            log: Arc::new(|_| {}),
+            ranges: Ranges::default(),
+        };
+        let server = Server::start(&target.stack, &target.name, &settings).expect("a server");
+        std::mem::forget((server, target));
+        path
+    })
+}
+
+fn connect() -> UnixStream {
+    let stream = UnixStream::connect(socket()).expect("the server listens");
+    let long = Some(Duration::from_secs(20));
+    stream.set_read_timeout(long).expect("a time-out");
+    stream
+}
+
+/// The flags, and an option EXPORT_NAME for the default export.
+fn shaken() -> Vec<u8> {
+    let (option, length) = (option::EXPORT_NAME, 0);
+    let option = OptionHeader { option, length }.encode();
+    [&3_u32.to_be_bytes()[..], &option].concat()
+}
+
+/// The first byte says whether the rest is said from the beginning or after a handshake. The
+/// server must close the connection that its client has ended, and greet the next one.
+pub fn serve_nbd(data: &[u8]) {
+    let Some((first, said)) = data.split_first() else {
+        return;
+    };
+    let mut stream = connect();
+    if first & 1 != 0 {
+        stream.write_all(&shaken()).expect("a handshake");
+    }
+    // It may be sent away before it has said everything.
+    let _ = stream.write_all(said);
+    let _ = stream.shutdown(Shutdown::Write);
+    let ended = copy(&mut stream, &mut sink());
+    let late = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+    assert!(!late, "the server keeps a client that has left");
+    let mut next = connect();
+    next.write_all(&shaken()).expect("a handshake");
+    next.read_exact(&mut [0; 28])
+        .expect("a greeting and the size");
+}
