@@ -45,7 +45,7 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
     let shown = directory.display();
     let found = match std::fs::metadata(directory) {
         Ok(found) => found,
-        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+        Err(error) if is_dead(&error) => {
             return Err(problem(&format!(
                 "the server of what is mounted here is gone; take it away with \
                  `{HELPER} -u {shown}`, or as root with `umount {shown}`"
@@ -74,6 +74,12 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
         ));
     }
     Ok(path)
+}
+
+/// What is said of a mount whose server is gone, or is just going.
+fn is_dead(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::NOTCONN | Errno::CONNABORTED))
 }
 
 /// The type of what is mounted on a path, by proc(5).

@@ -7,6 +7,7 @@ mod bad_input;
 mod compare;
 mod diskinfo;
 mod disks;
+mod files;
 mod fio;
 mod fio_ratio;
 mod iostat;

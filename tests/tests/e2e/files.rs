@@ -1,0 +1,460 @@
+//! `ugeom serve --fuse` beside the programs that use files: dd, fio, mkfs and fsck on a loop device,
+//! fsx, fusermount3.
+
+use crate::disks;
+use crate::run::{UGEOM, command, other, run, ugeom};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use ugeom_testkit::{program, skip};
+
+/// How kernel and server talk.
+const TRANSPORTS: [&str; 2] = ["classic", "uring"];
+
+/// A server that runs, with a folder for its mount and its image.
+struct Served {
+    child: Child,
+    mount: PathBuf,
+    folder: TempDir,
+}
+
+impl Served {
+    /// Serves a target as files; `None`, after saying why, where this machine cannot.
+    fn start(test: &str, folder: TempDir, target: &str, arguments: &[&str]) -> Option<Self> {
+        let mount = folder.path().join("mnt");
+        std::fs::create_dir_all(&mount).expect("a mount point");
+        let place = disks::text(&mount);
+        let mut all = vec!["serve", target, "--fuse", &place];
+        all.extend(arguments);
+        let mut child = command(UGEOM, &all).spawn().expect("a server");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("stdout");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        if line.trim() == place {
+            return Some(Self {
+                child,
+                mount,
+                folder,
+            });
+        }
+        let ended = child.wait_with_output().expect("its end");
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let lacks = ["cannot be had", "mounting ", "/dev/fuse"];
+        assert!(lacks.iter().any(|it| said.contains(it)), "{line}{said}");
+        skip(test, &format!("{arguments:?}: {}", said.trim()));
+        None
+    }
+
+    fn file(&self, name: &str) -> String {
+        disks::text(&self.mount.join(name))
+    }
+
+    fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
+        other("kill", &[signal, &self.child.id().to_string()]);
+        self.child.wait().expect("it ends")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended already; a mount must not be left behind either way.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        run(command("umount", &["-l", &disks::text(&self.mount)]), b"");
+    }
+}
+
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..length).map(|_| random.u8(..)).collect()
+}
+
+#[test]
+fn dd_reads_a_partition_of_an_image() {
+    let test = "dd_reads_a_partition";
+    let Some(sfdisk) = program(test, "sfdisk") else {
+        return;
+    };
+    for transport in TRANSPORTS {
+        let (folder, path) = disks::empty_image(8 << 20);
+        let image = disks::text(&path);
+        std::fs::write(&path, noise(1, 8 << 20)).expect("an image");
+        let script = b"label: dos\n2048,4096,a5\n8192,1024,83\n";
+        assert_eq!(run(command(&sfdisk, &["-q", &image]), script).code, 0);
+        let arguments = ["--fuse-transport", transport];
+        let Some(mut served) = Served::start(test, folder, &image, &arguments) else {
+            continue;
+        };
+        let bytes = std::fs::read(&path).expect("the image");
+        let name = path.file_name().and_then(|it| it.to_str()).expect("a name");
+        for (slice, start, sectors) in [("s1", 2048, 4096), ("s2", 8192, 1024)] {
+            let input = format!("if={}", served.file(&format!("{name}{slice}")));
+            let expected = &bytes[start * 512..][..sectors * 512];
+            for size in ["bs=64k", "bs=512", "bs=1000"] {
+                let found = other("dd", &[&input, size, "status=none"]);
+                assert!(found == expected, "{slice} {size}");
+            }
+        }
+        assert_eq!(served.signal("-TERM").code(), Some(0));
+        let left = std::fs::read_dir(&served.mount).expect("a list").count();
+        assert_eq!(left, 0, "the mount is gone");
+    }
+}
+
+#[test]
+fn fio_finds_what_it_has_written() {
+    let test = "fio_finds_what_it_has_written";
+    let Some(fio) = program(test, "fio") else {
+        return;
+    };
+    for transport in TRANSPORTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let arguments = ["--rw", "--fuse-transport", transport];
+        let Some(served) = Served::start(test, folder, "md:32m", &arguments) else {
+            continue;
+        };
+        let file = format!("--filename={}", served.file("md0"));
+        for (engine, direct) in [("psync", "0"), ("libaio", "1"), ("io_uring", "1")] {
+            let options = [
+                "--name=blocks",
+                &file,
+                &format!("--ioengine={engine}"),
+                &format!("--direct={direct}"),
+                "--rw=randwrite",
+                "--bsrange=512-64k",
+                "--bs_unaligned=0",
+                "--blockalign=512",
+                "--size=16m",
+                "--iodepth=16",
+                "--verify=crc32c",
+                "--verify_fatal=1",
+                "--verify_state_save=0",
+                "--fallocate=none",
+                "--thread",
+            ];
+            let ended = run(command(&fio, &options), b"");
+            let said = format!("{}{}", ended.text(), ended.stderr);
+            assert_eq!(ended.code, 0, "{transport} {engine}: {said}");
+            assert!(!said.contains("verify:"), "{transport} {engine}: {said}");
+        }
+    }
+}
+
+#[test]
+fn several_programs_use_a_file_at_a_time() {
+    let test = "several_programs_use_a_file";
+    let Some(fio) = program(test, "fio") else {
+        return;
+    };
+    for transport in TRANSPORTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let arguments = ["--rw", "--fuse-transport", transport];
+        let target = "md:16m | nop:delay=1ms";
+        let Some(served) = Served::start(test, folder, target, &arguments) else {
+            continue;
+        };
+        let file = format!("--filename={}", served.file("md0.nop"));
+        let options = [
+            "--name=several",
+            &file,
+            "--ioengine=io_uring",
+            "--direct=1",
+            "--rw=randwrite",
+            "--bs=4k",
+            "--size=2m",
+            "--offset_increment=2m",
+            "--numjobs=4",
+            "--iodepth=8",
+            "--verify=crc32c",
+            "--verify_fatal=1",
+            "--verify_state_save=0",
+            "--fallocate=none",
+        ];
+        let ended = run(command(&fio, &options), b"");
+        assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
+    }
+}
+
+/// A loop device over a file; gone when dropped, with what is mounted from it.
+struct Loop(String);
+
+impl Loop {
+    fn over(test: &str, file: &str) -> Option<Self> {
+        let losetup = program(test, "losetup")?;
+        let made = run(
+            command(losetup, &["--find", "--show", "--direct-io=on", file]),
+            b"",
+        );
+        if made.code != 0 {
+            skip(test, &format!("no loop device: {}", made.stderr.trim()));
+            return None;
+        }
+        Some(Self(made.text().trim().to_owned()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // Whatever failed before: nothing may be left behind. Neither call is missed if it fails.
+        run(command("umount", &[&self.0]), b"");
+        run(command("losetup", &["--detach", &self.0]), b"");
+    }
+}
+
+/// Makes a file system on a loop device over a file of a mount, fills it, and checks it, as is
+/// and after it was mounted again.
+fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
+    let (Some(maker), Some(checker)) = (program(test, make[0]), program(test, check[0])) else {
+        return;
+    };
+    for transport in TRANSPORTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let arguments = ["--rw", "--fuse-transport", transport];
+        let target = format!("md:{size}");
+        let Some(served) = Served::start(test, folder, &target, &arguments) else {
+            continue;
+        };
+        let Some(device) = Loop::over(test, &served.file("md0")) else {
+            return;
+        };
+        other(&maker, &[&make[1..], &[&device.0]].concat());
+        let place = served.folder.path().join("inside");
+        std::fs::create_dir(&place).expect("a folder");
+        let place = disks::text(&place);
+        let mounted = run(command("mount", &[&device.0, &place]), b"");
+        if mounted.code != 0 {
+            return skip(test, &format!("no mount: {}", mounted.stderr.trim()));
+        }
+        let path = |number: u64| Path::new(&place).join(format!("file{number}"));
+        for number in 0..20 {
+            let data = noise(number, 100_000 + 1000 * number as usize);
+            std::fs::write(path(number), data).expect("a file");
+        }
+        std::fs::remove_file(path(3)).expect("no file");
+        other("umount", &[&place]);
+        other(&checker, &[&check[1..], &[&device.0]].concat());
+        other("mount", &[&device.0, &place]);
+        for number in (0..20).filter(|&number| number != 3) {
+            let found = std::fs::read(path(number)).expect("a file");
+            assert!(found == noise(number, 100_000 + 1000 * number as usize));
+        }
+        // Gives what is free back, through the loop device: holes.
+        other("fstrim", &[&place]);
+        other("umount", &[&place]);
+        other(&checker, &[&check[1..], &[&device.0]].concat());
+    }
+}
+
+#[test]
+fn ext4_lives_on_a_loop_device_over_a_file() {
+    let make = ["mkfs.ext4", "-q", "-F"];
+    file_system("ext4_over_a_file", "64m", &make, &["e2fsck", "-f", "-n"]);
+}
+
+#[test]
+fn xfs_lives_on_a_loop_device_over_a_file() {
+    let make = ["mkfs.xfs", "-q", "-f"];
+    file_system("xfs_over_a_file", "320m", &make, &["xfs_repair", "-n"]);
+}
+
+#[test]
+fn btrfs_lives_on_a_loop_device_over_a_file() {
+    let make = ["mkfs.btrfs", "-q", "-f"];
+    let check = ["btrfs", "check", "--readonly", "--force"];
+    file_system("btrfs_over_a_file", "256m", &make, &check);
+}
+
+#[test]
+fn fsx_finds_no_difference() {
+    let test = "fsx_finds_no_difference";
+    let Some(fsx) = program(test, "fsx") else {
+        return;
+    };
+    for transport in TRANSPORTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rules = folder.path().join("fsx.toml");
+        // A device's size is what it is; what maps a file through the page cache is the kernel's.
+        let text = "blockmode = true\n[weights]\ntruncate = 0\nmapread = 0\nmapwrite = 0\n\
+            posix_fallocate = 0\ncopy_file_range = 0\nsendfile = 0\nposix_fadvise = 0\n\
+            punch_hole = 1\nread = 10\nwrite = 10\nfsync = 0.1\n";
+        std::fs::write(&rules, text).expect("its rules");
+        let (kept, rules) = (disks::text(folder.path()), disks::text(&rules));
+        let arguments = ["--rw", "--fuse-transport", transport];
+        let Some(served) = Served::start(test, folder, "md:256k", &arguments) else {
+            continue;
+        };
+        let file = served.file("md0");
+        let options = [
+            "-q", "-f", &rules, "-P", &kept, "-N", "20000", "-S", "7", &file,
+        ];
+        other(&fsx, &options);
+    }
+}
+
+#[test]
+fn a_killed_server_leaves_a_mount_that_is_named_and_no_program_hangs() {
+    let test = "a_killed_server_leaves_a_mount";
+    for transport in TRANSPORTS {
+        let (folder, path) = disks::empty_image(4 << 20);
+        let image = disks::text(&path);
+        let arguments = ["--rw", "--fuse-transport", transport];
+        let Some(mut served) = Served::start(test, folder, &image, &arguments) else {
+            continue;
+        };
+        let name = path.file_name().and_then(|it| it.to_str()).expect("a name");
+        let open = std::fs::OpenOptions::new()
+            .write(true)
+            .open(served.file(name));
+        let file = open.expect("an open file");
+        let writer = std::thread::spawn(move || {
+            let mut kept = 0_u64;
+            // What fsync(2) has acknowledged must be in the image.
+            while file.write_all_at(&(kept + 1).to_ne_bytes(), 0).is_ok()
+                && file.sync_data().is_ok()
+            {
+                kept += 1;
+            }
+            kept
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        served.signal("-KILL");
+        let kept = writer.join().expect("a writer that ends");
+        let bytes = std::fs::read(&path).expect("the image");
+        let found = u64::from_ne_bytes(*bytes.first_chunk().expect("8 bytes"));
+        assert!(found >= kept, "{found} instead of {kept}");
+        let place = disks::text(&served.mount);
+        let error = ugeom(&["serve", "md:1m", "--fuse", &place]).failed(1);
+        assert!(error.contains("fusermount3 -u"), "{error}");
+        other("umount", &[&place]);
+        assert_eq!(std::fs::read_dir(&served.mount).expect("a list").count(), 0);
+    }
+}
+
+#[test]
+fn who_is_not_root_mounts_through_fusermount3() {
+    let test = "who_is_not_root_mounts";
+    let (Some(setpriv), Some(_)) = (program(test, "setpriv"), program(test, "fusermount3")) else {
+        return;
+    };
+    let script = "set -e; d=$(mktemp -d); trap 'rmdir \"$d\"' EXIT; \
+        \"$0\" serve md:1m --rw --fuse \"$d\" --run 'stat -c \"%n %s %a\" \"$mnt\"/md0; \
+        echo data > \"$mnt\"/md0; head -c 4 \"$mnt\"/md0'; ls \"$d\"";
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let mut shell = command(
+        setpriv,
+        &[&nobody[..], &["sh", "-c", script, UGEOM]].concat(),
+    );
+    let ended = run(shell, b"");
+    if ended.code != 0
+        && [
+            "setresuid",
+            "not found",
+            "Permission denied",
+            "not permitted",
+        ]
+        .iter()
+        .any(|it| ended.stderr.contains(it))
+    {
+        return skip(test, ended.stderr.trim());
+    }
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let text = ended.text();
+    assert!(text.contains("/md0 1048576 600\n"), "{text}");
+    assert!(text.ends_with("data"), "{text}");
+}
+
+#[test]
+fn one_server_has_both_and_a_command_gets_both() {
+    let test = "one_server_has_both";
+    let folder = tempfile::tempdir().expect("a folder");
+    let mount = folder.path().join("mnt");
+    std::fs::create_dir(&mount).expect("a mount point");
+    let (socket, place) = (
+        format!("unix:{}", folder.path().join("nbd").display()),
+        disks::text(&mount),
+    );
+    let command = "echo \"$uri $mnt\"; stat -c %s \"$mnt\"/md0.nop";
+    let arguments = [
+        "serve",
+        "md:3m | nop",
+        "--nbd",
+        &socket,
+        "--fuse",
+        &place,
+        "--run",
+        command,
+    ];
+    let ended = ugeom(&arguments);
+    if ended.stderr.contains("mounting ") {
+        return skip(test, ended.stderr.trim());
+    }
+    let path = folder.path().join("nbd");
+    let expected = format!("nbd+unix:///?socket={} {place}\n3145728\n", path.display());
+    assert_eq!(
+        (ended.code, ended.text()),
+        (0, expected),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("FUSE over "), "{}", ended.stderr);
+    assert_eq!(std::fs::read_dir(&mount).expect("a list").count(), 0);
+}
+
+#[test]
+fn what_cannot_be_mounted_on_is_said_in_plain_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| disks::text(&folder.path().join(name));
+    let refusal = |place: &str| ugeom(&["serve", "md:1m", "--fuse", place]).failed(1);
+    let error = refusal(&path("none"));
+    assert!(error.contains("there is no such directory"), "{error}");
+    std::fs::write(path("file"), b"x").expect("a file");
+    let error = refusal(&path("file"));
+    assert!(error.contains("it is not a directory"), "{error}");
+    let error = refusal(&disks::text(folder.path()));
+    assert!(error.contains("it is not empty"), "{error}");
+    let error = refusal("/proc");
+    assert!(error.contains("is mounted here already"), "{error}");
+    let error = ugeom(&[
+        "serve",
+        "md:1m",
+        "--nbd",
+        "tcp:localhost:0",
+        "--fuse-threads",
+        "2",
+    ]);
+    let error = error.failed(2);
+    assert!(error.contains("--fuse"), "{error}");
+    let wrong = [
+        "serve",
+        "md:1m",
+        "--fuse",
+        "/tmp",
+        "--fuse-transport",
+        "pigeon",
+    ];
+    let error = ugeom(&wrong).failed(2);
+    assert!(error.contains("classic"), "{error}");
+}
+
+#[test]
+fn a_mount_that_is_taken_away_ends_the_server() {
+    let test = "a_mount_that_is_taken_away";
+    for transport in TRANSPORTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let arguments = ["--fuse-transport", transport];
+        let Some(mut served) = Served::start(test, folder, "md:1m", &arguments) else {
+            continue;
+        };
+        served.child.stderr = None;
+        other("umount", &[disks::text(&served.mount)]);
+        let patience = Instant::now() + Duration::from_secs(60);
+        while served.child.try_wait().expect("its state").is_none() {
+            assert!(Instant::now() < patience, "it still runs");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(served.child.wait().expect("its end").code(), Some(0));
+    }
+}
