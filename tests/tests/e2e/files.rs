@@ -1,5 +1,5 @@
-//! `ugeom serve --fuse` beside the programs that use files: dd, fio, mkfs and fsck on a loop device,
-//! fsx, fusermount3.
+//! `ugeom serve --fuse` beside the programs that use files: dd, fio, mkfs and fsck on a loop
+//! device, fsx, fusermount3.
 
 use crate::disks;
 use crate::run::{UGEOM, command, other, run, ugeom};
@@ -343,7 +343,7 @@ fn who_is_not_root_mounts_through_fusermount3() {
         \"$0\" serve md:1m --rw --fuse \"$d\" --run 'stat -c \"%n %s %a\" \"$mnt\"/md0; \
         echo data > \"$mnt\"/md0; head -c 4 \"$mnt\"/md0'; ls \"$d\"";
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    let mut shell = command(
+    let shell = command(
         setpriv,
         &[&nobody[..], &["sh", "-c", script, UGEOM]].concat(),
     );
