@@ -32,6 +32,9 @@ pub(super) const REQUEST_COST_BYTES: usize = 256;
 /// What a BLOCK_STATUS costs, bytes: its stretches as they are found, and as they are sent.
 const STATUS_COST_BYTES: usize = STATUS_EXTENTS * 24;
 
+/// A request that costs no more than this, bytes, is served whatever others have in flight.
+const SMALL_BYTES: usize = (64 << 10) + REQUEST_COST_BYTES;
+
 /// Failed requests of a connection that are written to the log.
 const FAILURES_LOGGED: u32 = 10;
 
@@ -346,7 +349,7 @@ impl Worker {
             let Some(header) = rest.first_chunk::<REQUEST_BYTES>() else {
                 return at;
             };
-            if !self.has_room(index) {
+            if !self.has_room(index, header) {
                 self.hold_back(index);
                 return at;
             }
@@ -363,13 +366,24 @@ impl Worker {
         }
     }
 
-    fn has_room(&self, index: usize) -> bool {
-        let room = |connection: &Connection| {
-            connection.requests < self.limits.requests
-                && connection.bytes < self.limits.bytes_per_connection
-                && self.bytes < self.bytes_max
+    /// Whether the request that begins so may be read. A small one that is its client's only one
+    /// always may: nobody can take all the room there is from others.
+    fn has_room(&self, index: usize, header: &[u8; REQUEST_BYTES]) -> bool {
+        let Some(connection) = &self.connections[index] else {
+            return false;
         };
-        self.connections[index].as_ref().is_some_and(room)
+        let room = connection.requests < self.limits.requests
+            && connection.bytes < self.limits.bytes_per_connection
+            && self.bytes < self.bytes_max;
+        let sector_bytes = connection.chosen.export.sector_bytes;
+        let is_small = || match Request::decode(header) {
+            Ok(request) if problem(connection, &request).is_none() => {
+                cost(&request, sector_bytes) <= SMALL_BYTES
+            }
+            // It is only refused.
+            _ => true,
+        };
+        room || (connection.requests == 0 && is_small())
     }
 
     fn hold_back(&mut self, index: usize) {
@@ -385,10 +399,11 @@ impl Worker {
     pub fn resume(&mut self) -> bool {
         let mut moved = false;
         for index in std::mem::take(&mut self.held_back) {
-            let Some(connection) = self.connections[index].as_mut() else {
+            let Some(connection) = self.connections[index].as_ref() else {
                 continue;
             };
-            if connection.closing || self.has_room(index) {
+            let next = connection.leftover.first_chunk();
+            if connection.closing || next.is_none_or(|next| self.has_room(index, next)) {
                 if let Some(connection) = self.connections[index].as_mut() {
                     connection.held_back = false;
                 }

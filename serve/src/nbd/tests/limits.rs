@@ -84,6 +84,31 @@ fn a_client_that_never_reads_is_not_read_from_and_disturbs_nobody() {
 }
 
 #[test]
+fn small_requests_are_served_while_others_hold_all_the_memory() {
+    let running = serve("md:16m", |settings| {
+        settings.threads = 1;
+        settings.limits.bytes = 2 << 20;
+        settings.limits.bytes_per_connection = 1 << 20;
+        // Nobody is to be helped by their being left.
+        settings.limits.stall = Duration::from_secs(600);
+    });
+    let mut greedy: Vec<Client> = (0..3).map(|_| running.client("", false)).collect();
+    for client in &mut greedy {
+        // More than the socket takes and the limits allow, and no reply is ever read.
+        for _ in 0..40 {
+            client.send(command::READ, 0, 0, 1 << 20);
+        }
+    }
+    let mut other = running.client("", false);
+    for _ in 0..20 {
+        assert_eq!(other.read(4096, 4096), [0; 4096]);
+    }
+    drop(greedy);
+    // When they have left, there is room for anything again.
+    assert_eq!(other.read(0, 8 << 20).len(), 8 << 20);
+}
+
+#[test]
 fn replies_do_not_wait_for_the_end_of_what_is_being_sent() {
     // One thread sends writes without reading a reply until all are sent: 24 MiB through a
     // connection that may have 4 MiB in flight.
