@@ -53,18 +53,18 @@ fn a_hit_is_never_another_block_while_threads_replace_them() {
 }
 
 #[test]
-fn as_many_blocks_fit_as_there_are_buffers() {
+fn as_many_blocks_fit_as_there_are_buffers_wherever_they_begin() {
     const BUFFERS: u32 = 1 << 18;
-    let index = Hash::new(BUFFERS, 6).expect("memory");
-    for block in 0..u64::from(BUFFERS) {
-        assert!(
-            index.insert(block, block as u32),
-            "block {block} has no room"
-        );
-    }
-    for block in (0..u64::from(BUFFERS)).rev() {
-        let entry = index.remove(block).expect("it is there");
-        assert_eq!(u64::from(entry.slot), block);
+    for first in [0, u64::from(BUFFERS), 1 << 36, 12_345_678_901] {
+        let index = Hash::new(BUFFERS, 6).expect("memory");
+        for slot in 0..BUFFERS {
+            let block = first + u64::from(slot);
+            assert!(index.insert(block, slot), "block {block} has no room");
+        }
+        for slot in (0..BUFFERS).rev() {
+            let entry = index.remove(first + u64::from(slot)).expect("it is there");
+            assert_eq!(entry.slot, slot);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `cargo bench -p ugeom-classes --bench cache [-- PART...]`: what a cached read costs, beside what
-//! limits it. Parts: `hits`, `steps`, `threads`, `ratios`, `others`; all of them without arguments.
+//! limits it. Parts: `hits`, `steps`, `threads`, `ratios`, `others`, `writes`; all of them
+//! without arguments.
 //!
 //! The cells of a part run in turn, in another order each round, and are compared within rounds.
 
@@ -10,18 +11,20 @@ mod ratios;
 mod rounds;
 mod steps;
 mod threads;
+mod writes;
 
 fn main() {
     let chosen: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
         .collect();
-    let parts: [(&str, fn()); 5] = [
+    let parts: [(&str, fn()); 6] = [
         ("steps", steps::run),
         ("hits", hits::run),
         ("threads", threads::run),
         ("ratios", ratios::run),
         ("others", others::run),
+        ("writes", writes::run),
     ];
     for (name, run) in parts {
         if chosen.is_empty() || chosen.iter().any(|wanted| wanted == name) {

@@ -243,3 +243,19 @@ fn a_cache_can_be_as_small_as_a_block_and_blocks_as_large_as_they_may() {
         assert_eq!(target.stack.defects(), 0);
     }
 }
+
+#[test]
+fn as_much_as_there_is_room_for_stays_wherever_it_lies() {
+    for first in [0, 64 << 20] {
+        let (target, mut channel, opened) =
+            open("zero | nop:size=128m | cache:64m,block=4k,readahead=off");
+        let mut bytes = vec![0; 1 << 20];
+        for _ in 0..2 {
+            for offset in (first..first + (64 << 20)).step_by(1 << 20) {
+                channel.read(&opened, offset, &mut bytes).expect("reads");
+            }
+        }
+        assert_eq!(fact(&target, "misses"), 16384, "from {first}");
+        assert_eq!(fact(&target, "evictions"), 0, "from {first}");
+    }
+}
