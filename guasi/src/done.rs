@@ -177,6 +177,7 @@ impl Done {
     }
 
     /// Whether there is anything to fetch.
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn has_any(&self, priorities: usize) -> bool {
         self.has_new(priorities) || lock(&self.taken).count != 0
     }
@@ -207,6 +208,7 @@ impl Done {
     }
 
     /// Lets every sleeper return.
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn wake_all(&self) {
         self.sleep.sleepers.wake_all();
     }
@@ -231,6 +233,7 @@ impl Done {
         fence(Ordering::SeqCst);
     }
 
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn links(&self) -> &[AtomicU32] {
         &self.links
     }

@@ -108,6 +108,7 @@ impl Floor {
 
     /// A worker as in `shared`, until it has taken `wanted` entries.
     fn work(&self, seat: &std::sync::Arc<Seat>, wanted: u32) {
+        assert!(seat.number < 2, "two workers at most");
         let (mut searching, mut mine) = (false, 0);
         while mine < wanted {
             if self.queue.pop().is_some() {
@@ -308,5 +309,38 @@ fn loom_a_signal_is_sent_before_its_request_ends() {
             });
         }
         canceller.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_a_request_is_released_once() {
+    loom::model(|| {
+        let state = Arc::new(State::new());
+        let generation = state.submit();
+        assert!(state.begin(generation, 5) && state.end(generation, 5));
+        let other = {
+            let state = Arc::clone(&state);
+            thread::spawn(move || state.release(generation))
+        };
+        let before = state.fetched() & state::FETCHED;
+        assert_eq!(before, 0);
+        let mine = state.release(generation);
+        // The other one may have come before it was fetched.
+        assert_ne!(mine, other.join().unwrap());
+        assert_eq!(state::generation(state.load()), generation + 1);
+    });
+}
+
+#[test]
+fn loom_what_is_taken_back_does_not_begin() {
+    loom::model(|| {
+        let state = Arc::new(State::new());
+        let generation = state.submit();
+        let worker = {
+            let state = Arc::clone(&state);
+            thread::spawn(move || state.begin(generation, 5))
+        };
+        let taken_back = state.take_back(generation);
+        assert_ne!(worker.join().unwrap(), taken_back);
     });
 }

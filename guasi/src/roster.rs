@@ -108,6 +108,7 @@ impl Roster {
 
     /// The worker that `summon` asked for could not be started. Returns whether it is to be called
     /// again, since somebody has become idle meanwhile.
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn start_failed(&self, has_work: impl Fn() -> bool) -> bool {
         self.workers.fetch_sub(1, Ordering::AcqRel);
         self.give_up_search(&has_work)
@@ -233,6 +234,7 @@ impl Roster {
     }
 
     /// Calls everybody who sleeps, at the end.
+    #[cfg(not(all(loom, test)))]
     pub(crate) fn wake_all(&self) {
         let seats = std::mem::take(&mut *lock(&self.idle));
         self.idle_count.store(0, Ordering::Relaxed);

@@ -82,7 +82,7 @@ impl Pool {
     /// When all together exceed `isize::MAX` bytes.
     pub fn new(count: usize, len: usize) -> (Arc<Pool>, Vec<Buffer>) {
         let stride = len.next_multiple_of(ALIGNMENT_BYTES);
-        let bytes = stride.checked_mul(count).unwrap_or(usize::MAX);
+        let bytes = stride.saturating_mul(count);
         let whole = Buffer::new(bytes);
         let pool = Arc::new(Pool { whole });
         let buffer = |number: usize| {

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
+use io_uring::{IoUring, opcode};
 use ugeom_guasi::{Backend, Context, Info, Io, IoCall, Outcome, Settings};
 use ugeom_machine::cpu::{Usage, process_cpu_ns};
 
@@ -56,6 +57,9 @@ impl Cell {
 
 /// Bodies make this many requests, so that looking at the clock costs nothing.
 const REQUESTS: u64 = 2_000;
+
+/// No-ops that a ring gets together.
+const RING_BATCH: u64 = 32;
 
 /// A file in the page cache, and memory to read it into.
 struct Pages {
@@ -152,6 +156,27 @@ fn ring_no_ops(settings: Settings, depth: u64) -> Result<Body, Box<dyn Error>> {
     }))
 }
 
+/// No-ops in a ring without anything around it, a batch at a time: the kernel's part.
+fn bare_ring() -> Result<Body, Box<dyn Error>> {
+    let mut ring = IoUring::new(RING_BATCH as u32)?;
+    Ok(Box::new(move || {
+        let mut ended = 0;
+        while ended < REQUESTS {
+            for number in 0..RING_BATCH {
+                let entry = opcode::Nop::new().build().user_data(number);
+                // SAFETY: the entry names no memory.
+                unsafe { ring.submission().push(&entry)? };
+            }
+            ring.submit_and_wait(RING_BATCH as usize)?;
+            ended += ring
+                .completion()
+                .map(|end| u64::from(end.result() == 0))
+                .sum::<u64>();
+        }
+        Ok(ended)
+    }))
+}
+
 fn guasi_reads(settings: Settings, depth: u64) -> Result<Body, Box<dyn Error>> {
     let context = settings.open()?;
     let mut pages = Pages::new()?;
@@ -192,6 +217,7 @@ fn alone(settings: Settings) -> Result<Body, Box<dyn Error>> {
 
 /// What no-ops and reads are compared with.
 const POOL_NO_OP: &str = "no-op, plain pool, depth 100";
+const BARE_RING: &str = "no-op, bare ring, batch of 32";
 const POOL_READ: &str = "pread, plain pool, depth 100";
 
 /// All cells, bases first.
@@ -223,6 +249,9 @@ pub fn all() -> Result<Vec<Cell>, Box<dyn Error>> {
         Ok(_) => {
             let no_ops = ring_no_ops(ring(), 100)?;
             add("no-op, ring, depth 100", Some(POOL_NO_OP), no_ops);
+            add(BARE_RING, None, bare_ring()?);
+            let batch = ring_no_ops(ring(), RING_BATCH)?;
+            add("no-op, ring, depth 32", Some(BARE_RING), batch);
             add("no-op, ring, depth 1", None, ring_no_ops(ring(), 1)?);
             let reads = guasi_reads(ring(), 100)?;
             add("pread, ring, depth 100", Some(POOL_READ), reads);
