@@ -4,8 +4,8 @@
 //! kernel counted beside them; and once `iostat -x`.
 //!
 //! Run it with `cargo run --release -p ugeom-bench --example sweep_against_fio`, and behind `--`
-//! the folder of the temporary file and the seed, if not the current one and 1. It takes less than
-//! a minute where nothing else runs.
+//! the folder of the temporary file, the seed, and the seconds to go on for, if not the current one,
+//! 1 and 30.
 //!
 //! fio tells its time in whole milliseconds: of runs of 100 ms that is up to 1 %. It also tells
 //! how long its reads took by themselves. The rest is its own bookkeeping between them, which a
@@ -39,10 +39,8 @@ const FILE_BYTES: u64 = 128 << 20;
 const RUN: Duration = Duration::from_millis(100);
 /// So many rounds at least,
 const ROUNDS_MIN: usize = 10;
-/// and more while this time is not over,
-const ENOUGH: Duration = Duration::from_secs(30);
-/// but no more than this.
-const ROUNDS_MAX: usize = 40;
+/// and more while this time is not over, if no other is given, seconds.
+const ENOUGH_S: u64 = 30;
 /// What one report of iostat covers, seconds.
 const IOSTAT_S: u64 = 3;
 /// How long is read meanwhile.
@@ -55,11 +53,16 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().unwrap_or_else(|| ".".to_owned());
-    let Ok(seed) = arguments.next().map_or(Ok(1), |text| text.parse()) else {
-        eprintln!("usage: sweep_against_fio [FOLDER] [SEED]");
+    let mut number = |default| {
+        arguments
+            .next()
+            .map_or(Ok(default), |text| text.parse::<u64>())
+    };
+    let (Ok(seed), Ok(enough_s)) = (number(1), number(ENOUGH_S)) else {
+        eprintln!("usage: sweep_against_fio [FOLDER] [SEED] [SECONDS]");
         return ExitCode::from(2);
     };
-    match compare(Path::new(&folder), seed) {
+    match compare(Path::new(&folder), seed, Duration::from_secs(enough_s)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -91,7 +94,7 @@ struct Pair<'a> {
 }
 
 /// Measures and prints; whether every size keeps the promise or says why not.
-fn compare(folder: &Path, seed: u64) -> Result<bool> {
+fn compare(folder: &Path, seed: u64, enough: Duration) -> Result<bool> {
     let version = output(Command::new("fio").arg("--version"))?;
     let scratch = Scratch::new(Some(folder), FILE_BYTES, seed, &GO_ON)?;
     let looped = match Loop::over(scratch.path()) {
@@ -109,7 +112,7 @@ fn compare(folder: &Path, seed: u64) -> Result<bool> {
             pairs.push(Pair::new(name, path, block_bytes)?);
         }
     }
-    let rounds = run(&mut pairs, seed)?;
+    let rounds = run(&mut pairs, seed, enough)?;
     println!(
         "{} against ugeom's sweep: {rounds} rounds, seed {seed}, in {}",
         version.trim(),
@@ -128,11 +131,11 @@ fn compare(folder: &Path, seed: u64) -> Result<bool> {
 }
 
 /// Rounds in random order.
-fn run(pairs: &mut [Pair<'_>], seed: u64) -> Result<usize> {
+fn run(pairs: &mut [Pair<'_>], seed: u64, enough: Duration) -> Result<usize> {
     let mut random = fastrand::Rng::with_seed(seed);
     let started = Instant::now();
     let mut rounds = 0;
-    while rounds < ROUNDS_MIN || (rounds < ROUNDS_MAX && started.elapsed() < ENOUGH) {
+    while rounds < ROUNDS_MIN || started.elapsed() < enough {
         let both = |index| [(index, true), (index, false)];
         let mut order: Vec<_> = (0..pairs.len()).flat_map(both).collect();
         random.shuffle(&mut order);
