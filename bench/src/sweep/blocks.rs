@@ -26,12 +26,20 @@ pub(super) struct Moving<'a> {
     pub cancelled: &'a AtomicBool,
 }
 
+/// What memory holds before anything was read into it.
+const UNREAD: u8 = 0xa5;
+
 impl Moving<'_> {
-    /// Memory for a block, with content that cannot be compressed.
+    /// Memory for a block, with content that cannot be compressed, and all of it there already.
+    ///
+    /// Each run takes its own: whether the pages of a large block happen to lie side by side in the
+    /// machine's memory changes the time of a transfer by up to half, and one piece of luck must not
+    /// stand for all rounds.
     fn buffer(&self) -> Buffer {
         let mut buffer = Buffer::new(self.block_bytes as usize);
-        if self.write {
-            fastrand::Rng::with_seed(self.seed).fill(&mut buffer);
+        match self.write {
+            true => fastrand::Rng::with_seed(self.seed).fill(&mut buffer),
+            false => buffer.fill(UNREAD),
         }
         buffer
     }
@@ -114,8 +122,8 @@ pub(super) fn by_calls<'a>(
     mut walk: Walk,
     moving: Moving<'a>,
 ) -> Cell<'a> {
-    let mut buffer = moving.buffer();
     Cell::new(name, move |iterations| {
+        let mut buffer = moving.buffer();
         let start_ns = clock::now_ns();
         let mut done = 0;
         while done < iterations && !moving.is_cancelled() {
@@ -185,9 +193,9 @@ pub(super) fn by_stack<'a>(
 ) -> Result<Cell<'a>, BenchError> {
     let opened = stack.open(provider, moving.delta())?;
     let mut channel = stack.channel(1)?;
-    let mut buffer = moving.buffer();
     let cell = name.to_owned();
     Ok(Cell::new(name, move |iterations| {
+        let mut buffer = moving.buffer();
         let start_ns = clock::now_ns();
         let mut done = 0;
         while done < iterations && !moving.is_cancelled() {
