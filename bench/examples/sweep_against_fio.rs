@@ -4,8 +4,8 @@
 //! kernel counted beside them; and once `iostat -x`.
 //!
 //! Run it with `cargo run --release -p ugeom-bench --example sweep_against_fio`, and behind `--`
-//! the folder of the temporary file, the seed, and the seconds to go on for, if not the current one,
-//! 1 and 30.
+//! the folder of the temporary file, the seed, and the seconds to go on for, if not the current
+//! one, 1 and 30.
 //!
 //! fio tells its time in whole milliseconds: of runs of 100 ms that is up to 1 %. It also tells
 //! how long its reads took by themselves. The rest is its own bookkeeping between them, which a

@@ -32,9 +32,9 @@ const UNREAD: u8 = 0xa5;
 impl Moving<'_> {
     /// Memory for a block, with content that cannot be compressed, and all of it there already.
     ///
-    /// Each run takes its own: whether the pages of a large block happen to lie side by side in the
-    /// machine's memory changes the time of a transfer by up to half, and one piece of luck must not
-    /// stand for all rounds.
+    /// Each run takes its own: whether the pages of a large block happen to lie side by side in
+    /// the machine's memory changes the time of a transfer by up to half, and one piece of luck
+    /// must not stand for all rounds.
     fn buffer(&self) -> Buffer {
         let mut buffer = Buffer::new(self.block_bytes as usize);
         match self.write {
