@@ -2,6 +2,9 @@
 //! and ended is noted; so is every read. Afterwards each read is held against all writes: what it
 //! saw must have begun before the read ended, and must not have been overwritten, as a whole,
 //! before the read began.
+//!
+//! Values are scrambled numbers, so that a word with bytes of two of them is no third one: of plain
+//! numbers, one that a ZERO takes a byte of is a number that was written long before.
 
 use crate::user::{Act, SECTOR, open};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,8 +45,9 @@ impl Worker<'_> {
         let (draft, value) = match act {
             Act::Read => (draft.read(offset, Buffer::new(length)), 0),
             Act::Write | Act::Fua | Act::Ordered => {
-                let bytes = self.next.to_le_bytes().repeat(length / 8);
-                (draft.write(offset, Buffer::from_slice(&bytes)), self.next)
+                let value = scrambled(self.next);
+                let bytes = value.to_le_bytes().repeat(length / 8);
+                (draft.write(offset, Buffer::from_slice(&bytes)), value)
             }
             Act::Delete => (draft.discard(Command::Delete, offset, length as u64), 0),
             Act::Zero | Act::OrderedZero => {
@@ -88,6 +92,16 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Another number for each, of which every byte depends on the whole (the finalizer of
+/// MurmurHash3, which is a bijection).
+fn scrambled(mut number: u64) -> u64 {
+    number ^= number >> 33;
+    number = number.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    number ^= number >> 33;
+    number = number.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    number ^ (number >> 33)
 }
 
 /// Lets four threads do `requests` each, and judges. How many sectors were read.
@@ -183,4 +197,35 @@ fn judge(text: &str, sector: usize, logs: &[Log]) -> u64 {
         count += 1;
     }
     count
+}
+
+/// A write of an old value that is over, a newer one, and a ZERO that is under way when `read` is.
+fn judged(read: u64) -> u64 {
+    let span = |value, begun, ended| Span {
+        value,
+        begun,
+        ended,
+    };
+    let (old, new) = (scrambled(0x300_0000_00c4), scrambled(0x300_0000_01c4));
+    let writes = vec![span(old, 1, 2), span(new, 3, 4), span(0, 5, 8)];
+    let log = Log {
+        writes: vec![writes],
+        reads: vec![vec![span(read, 6, 7)]],
+    };
+    judge("made up", 0, &[log])
+}
+
+#[test]
+fn a_word_that_two_writes_share_is_nobodys_and_allowed() {
+    let new = scrambled(0x300_0000_01c4);
+    for torn in (0..8).map(|byte| new & !(0xff << (8 * byte))) {
+        assert_eq!(judged(torn), 1, "{torn:#x}");
+    }
+    assert_eq!(judged(new) + judged(0), 2);
+}
+
+#[test]
+#[should_panic(expected = "wholly overwritten")]
+fn a_word_that_was_overwritten_before_is_found() {
+    judged(scrambled(0x300_0000_00c4));
 }
