@@ -18,7 +18,11 @@ pub fn options(data: &[u8]) {
         return;
     };
     // The text may bring further layers.
-    for layer in target.layers.iter().filter(|layer| layer.class.value == "cache") {
+    for layer in target
+        .layers
+        .iter()
+        .filter(|layer| layer.class.value == "cache")
+    {
         let below = Below {
             name: "md0",
             sector_bytes,

@@ -69,7 +69,7 @@ const BUFFERS_MAX: u64 = 1 << 30;
 /// Which index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// [`Hash`].
+    /// [`struct@Hash`].
     Hash,
     /// [`Splay`].
     Splay,
