@@ -5,7 +5,7 @@
 
 use super::names;
 use super::orders::Order;
-use super::subject::{Document, MAIN_BLOCK_BYTES, Subject};
+use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, Subject};
 use crate::figure::{Figure, Goal, Unit};
 use ugeom_measure::holm::holm;
 use ugeom_measure::interval::student_of;
@@ -24,6 +24,7 @@ pub fn compute(document: &mut Document) {
     let mut figures = differences(&table, subject);
     correct(&mut figures);
     figures.extend(orders(&table, subject));
+    figures.extend(ahead(&table, subject));
     figures.extend(ways(&table, subject));
     figures.extend(shares(&table, subject));
     figures.extend(lookups(&table, subject));
@@ -39,10 +40,30 @@ pub fn compute(document: &mut Document) {
     document.figures = figures;
 }
 
-/// The ways to read that a document has, beside the kernel's and the bare ones.
+/// The ways to read that a document has in the part of the hits, beside the kernel's and the bare
+/// ones.
 pub fn class_ways(document: &Document) -> Vec<String> {
-    let caches = &document.subject.caches;
-    caches.iter().map(|cache| cache.way.clone()).collect()
+    ways_where(document, Counted::is_of_hits)
+}
+
+/// The ways of the caches that read while buffers are recycled.
+pub fn recycled_ways(document: &Document) -> Vec<String> {
+    let ways = ways_where(document, |counted| !counted.is_of_hits());
+    match ways.is_empty() {
+        // An older result, which did not count in this part.
+        true => class_ways(document),
+        false => ways,
+    }
+}
+
+fn ways_where(document: &Document, is: impl Fn(&Counted) -> bool) -> Vec<String> {
+    let mut ways = Vec::new();
+    for counted in document.subject.caches.iter().filter(|one| is(one)) {
+        if !ways.contains(&counted.way) {
+            ways.push(counted.way.clone());
+        }
+    }
+    ways
 }
 
 /// The rounds, by the names of the cells.
@@ -150,8 +171,9 @@ fn all_ways(subject: &Subject) -> Vec<String> {
     let blocks = subject.blocks_bytes.iter();
     let classes =
         blocks.flat_map(|block| ["hash", "splay"].map(|index| names::class(index, *block)));
-    let served = subject.through.iter().cloned();
-    plain.into_iter().chain(classes).chain(served).collect()
+    let ahead = names::ahead(&names::class("hash", MAIN_BLOCK_BYTES));
+    let more = std::iter::once(ahead).chain(subject.through.iter().cloned());
+    plain.into_iter().chain(classes).chain(more).collect()
 }
 
 /// The ratio of random to sequential.
@@ -176,6 +198,20 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
         }
     }
     out
+}
+
+/// What reading ahead brings to a sequential reader while buffers are recycled.
+fn ahead(table: &Table, subject: &Subject) -> Vec<Figure> {
+    let plain = names::class("hash", MAIN_BLOCK_BYTES);
+    let figure = |read: &u64| {
+        let cell = |way: &str| names::recycled(way, *read, Order::Sequential);
+        let ratio = table.ratio(&cell(&plain), &cell(&names::ahead(&plain)))?;
+        let size = names::kib(*read);
+        let what = format!("sequential, {size} reads, {plain}: without reading ahead against with");
+        let id = format!("ahead.{}.{size}", id(&plain));
+        Some(Figure::plain(&id, &what, Unit::Times, ratio))
+    };
+    subject.reads_bytes.iter().filter_map(figure).collect()
 }
 
 /// A hit of the class against the page cache, a mapping and the bare copy; at random.

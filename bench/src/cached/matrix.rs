@@ -1,5 +1,6 @@
 //! The cells: three parts, each a set of its own, run together in rounds.
 
+use super::counting::Ledger;
 use super::names;
 use super::orders::{Order, Places};
 use super::reading;
@@ -29,6 +30,8 @@ pub struct Sources {
     pub mapping: Arc<Mapping>,
     /// The caches of the hits, by their names.
     pub caches: Vec<(String, Target)>,
+    /// What all caches count.
+    pub ledger: Ledger,
     file: Arc<File>,
     device: Option<Arc<dyn Counters>>,
     seed: u64,
@@ -48,6 +51,7 @@ impl Sources {
         Ok(Self {
             mapping: Arc::new(mapping),
             caches: Vec::new(),
+            ledger: Ledger::default(),
             file: Arc::new(file),
             device,
             seed,
@@ -144,6 +148,8 @@ fn hits(
             for (way, target) in &sources.caches {
                 let (stack, top) = (&target.stack, target.top);
                 let cell = reading::by_stack(&name(way), stack, top, places.clone(), read_bytes)?;
+                let ledger = &sources.ledger;
+                let cell = ledger.count(names::HITS, way, order, stack, cell);
                 cells.push(sources.observed(cell));
             }
         }
@@ -189,6 +195,8 @@ pub fn served(
                         reading::by_pread(&name, &Arc::new(file), places, read_bytes)
                     }
                 };
+                let (ledger, stack) = (&sources.ledger, &target.stack);
+                let cell = ledger.count(names::HITS, &main, order, stack, cell);
                 cells.push(sources.observed(door.kept_by(cell)));
             }
         }
@@ -296,6 +304,9 @@ fn recycled(
         );
         targets.push((names::class(index, block_bytes), opened(&text, true)?));
     }
+    let text = format!("md:{media_bytes} | cache:size={cache_bytes},block={MAIN_BLOCK_BYTES}");
+    let way = names::ahead(&names::class(Hash::NAME, MAIN_BLOCK_BYTES));
+    targets.push((way, opened(&text, true)?));
     let mut cells = Vec::new();
     for (way, target) in &targets {
         fill_by_writing(target, media_bytes, sources.seed)?;
@@ -305,6 +316,12 @@ fn recycled(
                 let places = sources.places(order, media_bytes, read_bytes);
                 let (stack, top) = (&target.stack, target.top);
                 let cell = reading::by_stack(&name, stack, top, places, read_bytes)?;
+                let cell = match way.as_str() {
+                    "md" => cell,
+                    way => sources
+                        .ledger
+                        .count(names::RECYCLED, way, order, stack, cell),
+                };
                 cells.push(cell.observing(StackDevice::of("md", stack, target.bottom)));
             }
         }

@@ -5,6 +5,8 @@
 //! the cache class with a hash and with a splay tree; the same while buffers are recycled all the
 //! time; and lookups alone. `docs/lab-cached.md` is the page for users.
 
+mod counting;
+mod counts;
 mod findings;
 mod matrix;
 mod names;
@@ -98,7 +100,6 @@ pub fn run(
     let mut sources = matrix::Sources::new(&path, subject.size_bytes, seed)?;
     let mut cells = matrix::cells(&mut sources, &path, extent, &mut subject)?;
     cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
-    let counted = counts(&sources);
     subject.resident_percent[0] = resident_percent(&sources)?;
     let settings = settings(options, seed, meter.now_ns().saturating_sub(started_ns));
     let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
@@ -106,7 +107,7 @@ pub fn run(
         return Err(error);
     }
     subject.resident_percent[1] = resident_percent(&sources)?;
-    subject.caches = since(counts(&sources), &counted);
+    subject.caches = sources.ledger.rows();
     let target = options.file.as_ref().and_then(|path| TargetFacts::of(path));
     let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
     document.target = target;
@@ -186,33 +187,6 @@ fn resident_percent(sources: &matrix::Sources) -> Result<f64, BenchError> {
     let resident = sources.mapping.resident_bytes();
     let resident = resident.map_err(BenchError::os("the file", "asking what is in memory"))?;
     Ok(resident as f64 * 100.0 / sources.mapping.len() as f64)
-}
-
-/// What the caches of the hits have counted so far.
-fn counts(sources: &matrix::Sources) -> Vec<Counted> {
-    let of = |(way, target): &(String, ugeom_classes::Target)| {
-        let tree = target.stack.tree();
-        let fact = |name: &str| {
-            let facts = tree.geoms.iter().flat_map(|geom| &geom.config);
-            let fact = facts.into_iter().find(|(key, _)| key == name);
-            fact.and_then(|(_, value)| value.parse().ok()).unwrap_or(0)
-        };
-        Counted {
-            way: way.clone(),
-            hits: fact("hits"),
-            misses: fact("misses"),
-        }
-    };
-    sources.caches.iter().map(of).collect()
-}
-
-fn since(now: Vec<Counted>, before: &[Counted]) -> Vec<Counted> {
-    let less = |(now, before): (Counted, &Counted)| Counted {
-        way: now.way,
-        hits: now.hits.saturating_sub(before.hits),
-        misses: now.misses.saturating_sub(before.misses),
-    };
-    now.into_iter().zip(before).map(less).collect()
 }
 
 /// How to measure. Setting up counts against the budget.

@@ -12,6 +12,13 @@ pub const LOAD: &str = "lookup/load";
 /// Hashing a string of 16 bytes.
 pub const HASH_16: &str = "lookup/hash of 16 bytes";
 
+/// The class of the caches, as their geoms have it.
+pub const CACHE: &str = "CACHE";
+/// The part in which everything is in memory.
+pub const HITS: &str = "hits";
+/// The part in which buffers are recycled.
+pub const RECYCLED: &str = "recycled";
+
 /// A size as it stands in names: `4k`.
 pub fn kib(bytes: u64) -> String {
     format!("{}k", bytes >> 10)
@@ -22,9 +29,14 @@ pub fn class(index: &str, block_bytes: u64) -> String {
     format!("{index} {}", kib(block_bytes))
 }
 
+/// The same, reading ahead of sequential readers: `hash 16k ahead`.
+pub fn ahead(way: &str) -> String {
+    format!("{way} ahead")
+}
+
 /// Reading what is in memory, in some way.
 pub fn hits(way: &str, read_bytes: u64, order: Order) -> String {
-    format!("hits/{way} {} {}", kib(read_bytes), order.word())
+    format!("{HITS}/{way} {} {}", kib(read_bytes), order.word())
 }
 
 /// The same once more, for the A/A noise.
@@ -34,7 +46,7 @@ pub fn hits_again(way: &str, read_bytes: u64, order: Order) -> String {
 
 /// Reading while buffers are recycled all the time.
 pub fn recycled(way: &str, read_bytes: u64, order: Order) -> String {
-    format!("recycled/{way} {} {}", kib(read_bytes), order.word())
+    format!("{RECYCLED}/{way} {} {}", kib(read_bytes), order.word())
 }
 
 /// The steps of a hit without the path of a request: with the copy, or without it.

@@ -1,12 +1,13 @@
 //! The report of an experiment about cached reads: tables of the three parts, the profile, what
 //! was published, and what can be concluded. It is made from the document alone.
 
-use super::findings::{Table, class_ways};
+use super::counts;
+use super::findings::{Table, class_ways, recycled_ways};
 use super::names;
 use super::orders::Order;
 use super::profile::{Profile, profiles};
 use super::published::{self, CURRENT_RANDOM, CURRENT_SEQUENTIAL, OLD, SPEEDS};
-use super::subject::{Document, MAIN_BLOCK_BYTES};
+use super::subject::{Counted, Document, MAIN_BLOCK_BYTES};
 use crate::figure::{Figure, Unit, amount};
 use crate::report::{Axis, Cell, Column, Page, Rows, Table as Printed};
 use ugeom_measure::Interval;
@@ -38,6 +39,8 @@ pub fn page(document: &Document) -> Page {
         size_human(subject.recycled_cache_bytes)
     ));
     recycled(&mut page, document);
+    page.heading("What the caches counted");
+    counts::section(&mut page, document);
     page.heading("The lookup alone");
     lookups(&mut page, document);
     page.heading("What it means");
@@ -52,7 +55,8 @@ fn figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
     document.figure(id)
 }
 
-fn words(document: &Document, id: &str) -> String {
+/// A figure in words; that it was not measured, where it was not.
+pub(super) fn words(document: &Document, id: &str) -> String {
     figure(document, id).map_or("(not measured)".to_owned(), Figure::amount)
 }
 
@@ -128,13 +132,14 @@ fn resident(document: &Document) -> String {
             }
         }
     }
-    let misses: u64 = subject.caches.iter().map(|cache| cache.misses).sum();
-    let hits: u64 = subject.caches.iter().map(|cache| cache.hits).sum();
+    let caches = subject.caches.iter().filter(|cache| cache.is_of_hits());
+    let count = |sum: (u64, u64), cache: &Counted| (sum.0 + cache.misses, sum.1 + cache.asked());
+    let (misses, asked) = caches.fold((0, 0), count);
     format!(
         "{} are read. Of the file {before:.1} % were in memory before and {after:.1} % after; its \
          device did {reads} reads during {runs} runs, and the caches missed {misses} blocks of {}.",
         size_human(subject.size_bytes),
-        hits + misses
+        asked
     )
 }
 
@@ -224,7 +229,7 @@ fn hits(page: &mut Page, document: &Document) {
 
 fn recycled(page: &mut Page, document: &Document) {
     let ways: Vec<String> = std::iter::once("md".to_owned())
-        .chain(class_ways(document))
+        .chain(recycled_ways(document))
         .collect();
     part(page, document, "recycled", &ways);
 }
@@ -276,6 +281,7 @@ fn meaning(document: &Document) -> Vec<String> {
         ));
     }
     out.push(matching_sizes(document));
+    out.push(counts::reading_ahead(document));
     out.retain(|point| !point.is_empty());
     out
 }

@@ -1,5 +1,6 @@
 //! What an experiment about cached reads measured, as its document keeps it.
 
+use super::names;
 use super::orders::{ORDERS, Order};
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,7 @@ pub struct Subject {
     pub overhead_bytes_a_block: f64,
     /// What of the file was in memory, before and after, in per cent.
     pub resident_percent: [f64; 2],
-    /// What the caches of the hits counted over all their reads.
+    /// What the caches counted over all their reads.
     pub caches: Vec<Counted>,
     /// The servers through which the cache was read, too.
     #[serde(default)]
@@ -49,15 +50,43 @@ pub struct Subject {
     pub left_out: Vec<String>,
 }
 
-/// What a cache counted while hits were measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a cache counted while it was read in one order, blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counted {
+    /// The part of the experiment: [`names::HITS`] or [`names::RECYCLED`]. Results of older
+    /// versions have the first alone, and no name for it.
+    pub part: String,
     /// The way to read: `hash 16k`.
     pub way: String,
-    /// Blocks found.
+    /// The order; none in results of older versions, which added up all of them.
+    pub order: Option<Order>,
+    /// Found.
     pub hits: u64,
-    /// Blocks not found: none, or they were no hits.
+    /// Not found. Where everything is to be in memory: none, or they were no hits.
     pub misses: u64,
+    /// Made room for others.
+    pub evictions: u64,
+    /// Read ahead.
+    pub readahead: u64,
+    /// Read ahead, and used.
+    pub readahead_used: u64,
+    /// Read ahead, and gone before anybody used them.
+    pub readahead_wasted: u64,
+    /// The most that was dirty at the end of a run, bytes.
+    pub dirty_bytes: u64,
+}
+
+impl Counted {
+    /// Blocks that were asked for.
+    pub fn asked(&self) -> u64 {
+        self.hits + self.misses
+    }
+
+    /// It belongs to the part in which everything is in memory.
+    pub fn is_of_hits(&self) -> bool {
+        self.part != names::RECYCLED
+    }
 }
 
 /// How much is measured.
