@@ -209,16 +209,17 @@ mod tests {
         let times = crate::sync::zeroes_u32(2 * EACH as usize);
         let left = AtomicU32::new(2 * EACH);
         std::thread::scope(|scope| {
+            let mut threads = Vec::new();
             for thread in 0..2 {
                 let (queue, times, left) = (&queue, &times, &left);
-                scope.spawn(move || {
+                threads.push(scope.spawn(move || {
                     for number in (thread * EACH..(thread + 1) * EACH).step_by(2) {
                         while !queue.push(&[entry(number), entry(number + 1)]) {
                             std::thread::yield_now();
                         }
                     }
-                });
-                scope.spawn(move || {
+                }));
+                threads.push(scope.spawn(move || {
                     while left.load(Ordering::Relaxed) > 0 {
                         let Some(found) = queue.pop() else {
                             std::thread::yield_now();
@@ -228,8 +229,12 @@ mod tests {
                         times[found.slot as usize].fetch_add(1, Ordering::Relaxed);
                         left.fetch_sub(1, Ordering::Relaxed);
                     }
-                });
+                }));
             }
+            // A join is seen by ThreadSanitizer, the end of the scope is not.
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
         });
         assert!(times.iter().all(|times| times.load(Ordering::Relaxed) == 1));
     }

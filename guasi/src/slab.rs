@@ -213,7 +213,7 @@ mod tests {
         let (slab, links) = (Slab::new(16), zeroes_u32(16));
         let held = zeroes_u32(16);
         std::thread::scope(|scope| {
-            for width in 1..4 {
+            let threads = [1, 2, 3].map(|width| {
                 let (slab, links, held) = (&slab, &links, &held);
                 scope.spawn(move || {
                     let mut room = [0; 4];
@@ -227,8 +227,12 @@ mod tests {
                         }
                         slab.put(links, &room[..count]);
                     }
-                });
-            }
+                })
+            });
+            // A join is seen by ThreadSanitizer, the end of the scope is not.
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
         });
     }
 }

@@ -6,8 +6,10 @@ pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, f
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
-#[cfg(not(all(loom, test)))]
+#[cfg(not(any(tsan, all(loom, test))))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
+#[cfg(tsan)]
+pub(crate) use watched::{Mutex, MutexGuard};
 
 use std::ops::Deref;
 use std::sync::PoisonError;
@@ -29,6 +31,67 @@ impl<T> Deref for Padded<T> {
 /// lock and unlock can panic).
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Under ThreadSanitizer: the lock of the standard library, with a word beside it that says what it
+/// does. The waiting in that lock is compiled without the sanitizer, which would take what two
+/// threads do under the lock for a race.
+#[cfg(tsan)]
+mod watched {
+    use std::ops::{Deref, DerefMut};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{self, LockResult, PoisonError};
+
+    #[derive(Default)]
+    pub(crate) struct Mutex<T> {
+        inner: sync::Mutex<T>,
+        /// How often it was unlocked.
+        turns: AtomicU32,
+    }
+
+    pub(crate) struct MutexGuard<'a, T> {
+        inner: sync::MutexGuard<'a, T>,
+        turns: &'a AtomicU32,
+    }
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Mutex<T> {
+            Mutex {
+                inner: sync::Mutex::new(value),
+                turns: AtomicU32::new(0),
+            }
+        }
+
+        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            self.turns.load(Ordering::Acquire);
+            Ok(MutexGuard {
+                inner,
+                turns: &self.turns,
+            })
+        }
+    }
+
+    impl<T> Deref for MutexGuard<'_, T> {
+        type Target = T;
+
+        fn deref(&self) -> &T {
+            &self.inner
+        }
+    }
+
+    impl<T> DerefMut for MutexGuard<'_, T> {
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.inner
+        }
+    }
+
+    /// Before the lock inside is given back.
+    impl<T> Drop for MutexGuard<'_, T> {
+        fn drop(&mut self) {
+            self.turns.fetch_add(1, Ordering::Release);
+        }
+    }
 }
 
 /// `count` zeroes. The pages of a large array come into being when they are first touched.

@@ -244,7 +244,13 @@ fn room_that_cancelled_requests_gave_back_can_be_used_while_workers_are_busy() {
     assert!(refused > 0);
     drop(release);
     context.collect(1, 1, None, |_| ());
-    context.submit(0, 7, || Outcome::done(0)).unwrap();
+    // The worker has ended its request, and is about to come by.
+    let limit = Instant::now() + Duration::from_secs(60);
+    while let Err(error) = context.submit(0, 7, || Outcome::done(0)) {
+        assert!(matches!(error, GuasiError::Full { .. }), "{error}");
+        assert!(Instant::now() < limit, "the room does not come back");
+        std::thread::yield_now();
+    }
     assert_eq!(
         context.collect(1, 1, None, |info| assert_eq!(info.tag, 7)),
         1

@@ -202,22 +202,29 @@ fn several_threads_submit_and_fetch_at_once() {
     let context = Settings::new().workers(0, 2).priorities(2).open().unwrap();
     let fetched = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for priority in 0..2 {
+        let submitters = [0, 1].map(|priority| {
             let context = &context;
             scope.spawn(move || {
                 for tag in 0..EACH {
                     context.submit(priority, tag, || Outcome::done(1)).unwrap();
                 }
-            });
-        }
-        for _ in 0..2 {
+            })
+        });
+        let fetchers = [0, 1].map(|_| {
             scope.spawn(|| {
                 while fetched.load(Ordering::Relaxed) < 2 * EACH {
                     let wait = Some(Duration::from_millis(5));
                     let got = context.collect(3, 64, wait, |info| assert_eq!(info.result, 1));
                     fetched.fetch_add(got, Ordering::Relaxed);
                 }
-            });
+            })
+        });
+        // A join is seen by ThreadSanitizer, the end of the scope is not.
+        for thread in submitters {
+            thread.join().unwrap();
+        }
+        for thread in fetchers {
+            thread.join().unwrap();
         }
     });
     assert_eq!(fetched.load(Ordering::Relaxed), 2 * EACH);

@@ -13,9 +13,9 @@ mod packages;
 mod pages;
 mod run;
 mod test;
-mod thread_sanitizer;
 mod tidy;
 mod totals;
+mod tsan;
 
 use anyhow::{Result, bail};
 use pages::Pages;
@@ -31,7 +31,8 @@ usage: cargo xtask COMMAND
   miri [ARGS]           unit tests of machine, guasi and stack, and the life of a bio, under Miri
                         (nightly); ARGS go to cargo test, as in
                         `miri -p ugeom-stack --test path a_dropped`
-  thread-sanitizer      the tests of guasi under ThreadSanitizer (nightly with rust-src)
+  tsan [ARGS]           the tests of guasi under ThreadSanitizer (x86-64 and ARM; no nightly); ARGS
+                        go to cargo test, as in `tsan -p ugeom-engine --test conformance`
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
   install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
@@ -71,7 +72,8 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
         ["instructions", "--save"] => instructions::run(true),
         ["miri"] => miri::run(&miri::DEFAULT),
         ["miri", args @ ..] => miri::run(args),
-        ["thread-sanitizer"] => thread_sanitizer::run(),
+        ["tsan"] => tsan::run(&tsan::DEFAULT),
+        ["tsan", args @ ..] => tsan::run(args),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

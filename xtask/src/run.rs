@@ -70,14 +70,6 @@ pub fn nightly_cargo() -> Command {
     cargo
 }
 
-/// Where the nightly toolchain lies, if there is one.
-pub fn nightly_sysroot() -> Option<PathBuf> {
-    let mut rustc = command("rustup");
-    rustc.args(["run", "nightly", "rustc", "--print", "sysroot"]);
-    let output = rustc.output().ok().filter(|out| out.status.success())?;
-    Some(PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()))
-}
-
 /// True if `command` starts and succeeds; its output is thrown away.
 pub fn succeeds(command: &mut Command) -> bool {
     command

@@ -79,6 +79,7 @@ fn a_page_that_vanishes_during_the_copy_is_eio_and_not_a_crash() {
 }
 
 #[test]
+#[cfg_attr(tsan, ignore = "the sanitizer answers faults itself")]
 fn a_signal_of_somebody_elses_page_still_ends_the_process() {
     let (_folder, file) = open(&[7; 8_192]);
     guard::install().unwrap();

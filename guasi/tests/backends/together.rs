@@ -50,7 +50,7 @@ pub fn a_fetcher_hears_of_what_others_submit_and_fetch(backend: Backend) {
     );
     let fetched = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for thread in 0..2 {
+        let submitters = [0, 1].map(|thread| {
             let context = &context;
             scope.spawn(move || {
                 for tag in 0..EACH {
@@ -61,9 +61,9 @@ pub fn a_fetcher_hears_of_what_others_submit_and_fetch(backend: Backend) {
                     };
                     submitted.unwrap();
                 }
-            });
-        }
-        for wants in [1, 3] {
+            })
+        });
+        let fetchers = [1, 3].map(|wants| {
             let (context, fetched) = (&context, &fetched);
             scope.spawn(move || {
                 use std::sync::atomic::Ordering::SeqCst;
@@ -73,7 +73,14 @@ pub fn a_fetcher_hears_of_what_others_submit_and_fetch(backend: Backend) {
                     let got = context.collect(wants, 16, limit, |_| ());
                     fetched.fetch_add(got, SeqCst);
                 }
-            });
+            })
+        });
+        // A join is seen by ThreadSanitizer, the end of the scope is not.
+        for thread in submitters {
+            thread.join().unwrap();
+        }
+        for thread in fetchers {
+            thread.join().unwrap();
         }
     });
     assert_eq!(fetched.into_inner(), 2 * EACH);
