@@ -4,7 +4,8 @@
 //! `SA_RESTART`, so that a call that waits ends with EINTR (signal(7)). A signal that arrives a
 //! moment before the call begins would be lost: the call would wait all the same. So the handler,
 //! when the request that it is for still runs, sets a timer of its own thread, which sends the
-//! signal again every [`REPEAT_NS`] until the request has ended.
+//! signal again every [`REPEAT_NS`] until the request has ended. A worker names the request for the
+//! handler before it begins it: whoever sees it running may send at once.
 //!
 //! Workers block every other signal that is not a fault: handlers of the program run in its
 //! threads.

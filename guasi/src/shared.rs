@@ -313,11 +313,12 @@ impl Shared {
     /// Runs a request in this thread, unless it was withdrawn.
     fn run(&self, entry: Entry, worker: u32) {
         let slot = self.slab.slot(entry.slot);
+        // First: a signal that comes as soon as the request has begun finds what it is for.
+        interrupt::set_current(ptr::from_ref(slot).cast_mut());
         if !slot.state.begin(entry.generation, worker) {
-            return;
+            return interrupt::set_current(ptr::null_mut());
         }
         let private = slot.private.load(Ordering::Relaxed);
-        interrupt::set_current(ptr::from_ref(slot).cast_mut());
         // SAFETY: the request is active in this worker, so that its payload is this worker's,
         // written and not yet run.
         let outcome = unsafe {
