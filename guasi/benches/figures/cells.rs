@@ -26,22 +26,47 @@ pub struct Sample {
 /// Makes some requests and returns how many.
 type Body = Box<dyn FnMut() -> Result<u64, Box<dyn Error>>>;
 
+/// A run of another program.
+type Program = Box<dyn FnMut() -> Result<Sample, Box<dyn Error>>>;
+
+enum Kind {
+    Here(Body),
+    Program(Program),
+}
+
 /// Something to measure, and the cell whose rate its own is compared with.
 pub struct Cell {
     pub name: &'static str,
     pub base: Option<&'static str>,
-    body: Body,
+    kind: Kind,
 }
 
 impl Cell {
-    /// Repeats the body for at least `time`.
+    /// Another program, which tells what a request costs there.
+    pub fn of_program(
+        name: &'static str,
+        base: &'static str,
+        run: impl FnMut() -> Result<Sample, Box<dyn Error>> + 'static,
+    ) -> Cell {
+        Cell {
+            name,
+            base: Some(base),
+            kind: Kind::Program(Box::new(run)),
+        }
+    }
+
+    /// Repeats the body for at least `time`; another program takes the time that it takes.
     pub fn run(&mut self, time: Duration) -> Result<Sample, Box<dyn Error>> {
+        let body = match &mut self.kind {
+            Kind::Here(body) => body,
+            Kind::Program(run) => return run(),
+        };
         // What the cell before left in the caches is not this one's.
-        (self.body)()?;
+        body()?;
         let (usage, cpu, start) = (Usage::of_process(), process_cpu_ns(), Instant::now());
         let mut requests = 0;
         while requests == 0 || start.elapsed() < time {
-            requests += (self.body)()?;
+            requests += body()?;
         }
         let ns = start.elapsed().as_nanos() as f64;
         let cpu = process_cpu_ns() - cpu;
@@ -66,6 +91,8 @@ struct Pages {
     file: File,
     memory: Vec<u8>,
     rng: fastrand::Rng,
+    /// How much is read at a time.
+    len: usize,
 }
 
 impl Pages {
@@ -81,6 +108,17 @@ impl Pages {
             file,
             memory: vec![0; PAGE * 128],
             rng,
+            len: PAGE,
+        })
+    }
+
+    /// Half a kilobyte of zeroes at a time, as the floors in C read them.
+    fn zeroes() -> Result<Pages, Box<dyn Error>> {
+        Ok(Pages {
+            file: File::open("/dev/zero")?,
+            memory: vec![0; PAGE * 128],
+            rng: fastrand::Rng::with_seed(4),
+            len: 512,
         })
     }
 
@@ -98,7 +136,7 @@ impl Pages {
             Io::new(IoCall::ReadAt {
                 fd,
                 memory,
-                len: PAGE,
+                len: self.len,
                 offset,
             })
         }
@@ -178,10 +216,13 @@ fn bare_ring() -> Result<Body, Box<dyn Error>> {
 }
 
 fn guasi_reads(settings: Settings, depth: u64) -> Result<Body, Box<dyn Error>> {
+    reads(settings, depth, Pages::new()?)
+}
+
+fn reads(settings: Settings, depth: u64, mut pages: Pages) -> Result<Body, Box<dyn Error>> {
     let context = settings.open()?;
-    let mut pages = Pages::new()?;
     Ok(Box::new(move || {
-        keep_in_flight(&context, depth, PAGE as isize, |context, room| {
+        keep_in_flight(&context, depth, pages.len as isize, |context, room| {
             let works = (0..room as usize).map(|tag| (tag, pages.io(tag)));
             Ok(context.submit_batch(0, works, |_| {})?)
         })
@@ -215,7 +256,11 @@ fn alone(settings: Settings) -> Result<Body, Box<dyn Error>> {
     }))
 }
 
-/// What no-ops and reads are compared with.
+/// What others are compared with.
+pub const NO_OP: &str = "no-op, depth 100";
+pub const NO_OP_ALONE: &str = "no-op, depth 1";
+pub const RING_NO_OP: &str = "no-op, ring, depth 32";
+pub const ZEROES: &str = "zeroes, 512 bytes, depth 100";
 const POOL_NO_OP: &str = "no-op, plain pool, depth 100";
 const BARE_RING: &str = "no-op, bare ring, batch of 32";
 const POOL_READ: &str = "pread, plain pool, depth 100";
@@ -225,9 +270,12 @@ pub fn all() -> Result<Vec<Cell>, Box<dyn Error>> {
     let two = || Settings::new().workers(2, 2);
     let parked = || two().spin(Duration::ZERO);
     let mut cells = Vec::new();
-    let mut add = |name, base, body| cells.push(Cell { name, base, body });
+    let mut add = |name, base, body| {
+        let kind = Kind::Here(body);
+        cells.push(Cell { name, base, kind });
+    };
     add(POOL_NO_OP, None, pool(100, |pool| pool.submit(|_| 1, 0)));
-    add("no-op, depth 100", Some(POOL_NO_OP), guasi(two(), 100)?);
+    add(NO_OP, Some(POOL_NO_OP), guasi(two(), 100)?);
     add("no-op, depth 1000", Some(POOL_NO_OP), guasi(two(), 1000)?);
     add(POOL_READ, None, pool(100, pool_read()?));
     add(
@@ -241,7 +289,8 @@ pub fn all() -> Result<Vec<Cell>, Box<dyn Error>> {
         guasi_reads(parked(), 100)?,
     );
     add("pread, inline", Some(POOL_READ), inline()?);
-    add("no-op, depth 1", None, alone(two())?);
+    add(ZEROES, None, reads(two(), 100, Pages::zeroes()?)?);
+    add(NO_OP_ALONE, None, alone(two())?);
     add("no-op, depth 1, no spinning", None, alone(parked())?);
     let ring = || Settings::new().backend(Backend::Ring);
     match ring().open() {
@@ -251,7 +300,7 @@ pub fn all() -> Result<Vec<Cell>, Box<dyn Error>> {
             add("no-op, ring, depth 100", Some(POOL_NO_OP), no_ops);
             add(BARE_RING, None, bare_ring()?);
             let batch = ring_no_ops(ring(), RING_BATCH)?;
-            add("no-op, ring, depth 32", Some(BARE_RING), batch);
+            add(RING_NO_OP, Some(BARE_RING), batch);
             add("no-op, ring, depth 1", None, ring_no_ops(ring(), 1)?);
             let reads = guasi_reads(ring(), 100)?;
             add("pread, ring, depth 100", Some(POOL_READ), reads);

@@ -1,9 +1,11 @@
 //! `cargo bench -p ugeom-guasi`: what a request costs, beside a plain pool and beside doing the
 //! call inline, in interleaved rounds; each figure with its 95 % interval.
 //!
-//! `UGEOM_BENCH_SECONDS` sets the time (15). Started as a test it measures as little as it can.
+//! `UGEOM_BENCH_SECONDS` sets the time (15), `UGEOM_FLOORS` names programs in C to measure beside
+//! (`floors.rs`). Started as a test it measures as little as it can.
 
 mod cells;
+mod floors;
 mod pool;
 
 use std::error::Error;
@@ -27,6 +29,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seed: u64 = 0x6775_6173_6931;
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut cells = cells::all()?;
+    if as_bench {
+        let floors = floors::all(&cells)?;
+        cells.extend(floors);
+    }
     let run = match as_bench {
         true => Duration::from_millis(40),
         false => Duration::ZERO,
@@ -68,8 +74,16 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
             rounds.iter().map(|round| pick(&round[index])).collect()
         };
         let ns = student_of(&of(|sample| sample.ns), CONFIDENCE)?.interval;
-        let switches = student_of(&of(|sample| sample.switches), CONFIDENCE)?.interval;
-        let cpu = student_of(&of(|sample| sample.cpu_ns), CONFIDENCE)?.interval;
+        let (switches, cpu) = (of(|sample| sample.switches), of(|sample| sample.cpu_ns));
+        // Other programs tell no more than their time.
+        let rest = match cpu[0].is_nan() {
+            true => String::new(),
+            false => {
+                let switches = student_of(&switches, CONFIDENCE)?.interval;
+                let cpu = student_of(&cpu, CONFIDENCE)?.interval;
+                format!(" {:>12.4} {:>12.1}", switches.high, cpu.estimate)
+            }
+        };
         let ratio = match cell.base.and_then(|base| times.position(base)) {
             None => String::new(),
             // The rate of this cell to that of its base.
@@ -83,13 +97,11 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
         };
         writeln!(
             text,
-            "{:<34} {:>9.1} +- {:>9.1} {:>20} {:>12.4} {:>12.1}",
+            "{:<34} {:>9.1} +- {:>9.1} {:>20}{rest}",
             cell.name,
             ns.estimate,
             ns.half_width(),
             ratio,
-            switches.high,
-            cpu.estimate,
         )?;
     }
     writeln!(

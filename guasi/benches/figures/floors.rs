@@ -1,0 +1,124 @@
+//! Programs in C that do nothing but the unavoidable part of what a cell does, measured beside it
+//! in the same rounds: `UGEOM_FLOORS` names the folder with their sources. They are no part of this
+//! repository; what is here is how they are called.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cells::{Cell, NO_OP, NO_OP_ALONE, RING_NO_OP, Sample, ZEROES};
+
+/// A program of the folder, its arguments, what it does, and the cell that does the same.
+struct Floor {
+    program: &'static str,
+    arguments: &'static [&'static str],
+    name: &'static str,
+    beside: &'static str,
+}
+
+/// Each prints nanoseconds a request, a line for each of seven runs. (`hand futex` is left out: one
+/// of its runs lasts five seconds.)
+const FLOORS: [Floor; 6] = [
+    Floor {
+        program: "pool",
+        arguments: &["guasi", "100", "2", "nop", "200", "1"],
+        name: "C, no-op, mutex and condvar",
+        beside: NO_OP,
+    },
+    Floor {
+        program: "pool",
+        arguments: &["ring", "100", "2", "nop", "200", "1"],
+        name: "C, no-op, bare ring of requests",
+        beside: NO_OP,
+    },
+    Floor {
+        program: "pool",
+        arguments: &["guasi", "100", "2", "pread", "200", "1"],
+        name: "C, zeroes, mutex and condvar",
+        beside: ZEROES,
+    },
+    Floor {
+        program: "pool",
+        arguments: &["ring", "100", "2", "pread", "200", "1"],
+        name: "C, zeroes, bare ring of requests",
+        beside: ZEROES,
+    },
+    Floor {
+        program: "hand",
+        arguments: &["spin", "0"],
+        name: "C, there and back, spinning",
+        beside: NO_OP_ALONE,
+    },
+    Floor {
+        program: "nop",
+        arguments: &["32", "0"],
+        name: "C, no-op, io_uring, batch of 32",
+        beside: RING_NO_OP,
+    },
+];
+
+/// The cells of the programs that can be built here; says on stderr which cannot.
+pub fn all(beside: &[Cell]) -> Result<Vec<Cell>, Box<dyn Error>> {
+    let Some(sources) = std::env::var_os("UGEOM_FLOORS") else {
+        eprintln!("SKIP floors: UGEOM_FLOORS names no folder with their sources");
+        return Ok(Vec::new());
+    };
+    let built = tempfile::tempdir()?.keep();
+    let mut cells = Vec::new();
+    for floor in FLOORS {
+        if !beside.iter().any(|cell| cell.name == floor.beside) {
+            continue;
+        }
+        let program = built.join(floor.program);
+        if !program.exists()
+            && let Err(reason) = build(Path::new(&sources), floor.program, &program)
+        {
+            eprintln!("SKIP floor {}: {reason}", floor.name);
+            continue;
+        }
+        let run = move || once(&program, floor.arguments);
+        cells.push(Cell::of_program(floor.name, floor.beside, run));
+    }
+    Ok(cells)
+}
+
+fn build(sources: &Path, name: &str, program: &PathBuf) -> Result<(), Box<dyn Error>> {
+    let source = sources.join(name).with_extension("c");
+    if !source.is_file() {
+        return Err(format!("there is no {}", source.display()).into());
+    }
+    let output = Command::new("cc")
+        .args(["-O2", "-w", "-o"])
+        .arg(program)
+        .arg(source)
+        .args(["-lpthread", "-luring"])
+        .output()?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().into()),
+    }
+}
+
+/// The second of the runs that the program makes: the first one warms up, the others are not
+/// waited for.
+fn once(program: &Path, arguments: &[&str]) -> Result<Sample, Box<dyn Error>> {
+    // The C library keeps lines back when they go to a pipe.
+    let mut child = Command::new("stdbuf")
+        .arg("-oL")
+        .arg(program)
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let lines = child.stdout.take().map(BufReader::new);
+    let line = lines.and_then(|lines| lines.lines().nth(1));
+    // It may have ended already.
+    let _ = child.kill();
+    child.wait()?;
+    let line = line.ok_or_else(|| format!("{} printed no figure", program.display()))??;
+    Ok(Sample {
+        ns: line.trim().parse()?,
+        switches: f64::NAN,
+        cpu_ns: f64::NAN,
+    })
+}
