@@ -205,6 +205,13 @@ fn image(memory: &Sparse) -> Vec<u8> {
     image
 }
 
+/// Changes one byte, whatever it is: identifiers are random.
+fn damage(memory: &Sparse, offset: u64) {
+    let mut byte = [0];
+    memory.get(offset, &mut byte);
+    memory.put(offset, &[!byte[0]]);
+}
+
 /// Every signature with the least that makes it one: offset and bytes.
 fn signatures(size: u64) -> Vec<(&'static str, u64, Vec<u8>)> {
     let text = |text: &str| text.as_bytes().to_vec();
@@ -339,7 +346,7 @@ fn a_damaged_gpt_is_shown_and_not_changed_before_it_is_recovered() {
     create(&stack, "md0", Scheme::Gpt, false).expect("a table");
     add_part(&stack, "md0", &part("linux-data", 100, 50)).expect("a partition");
     let good = image(&memory);
-    memory.put(512 + 60, &[0xff]);
+    damage(&memory, 512 + 60);
     let error = add_part(&stack, "md0", &part("linux-data", 200, 50)).expect_err("it is damaged");
     let text = error.to_string();
     assert!(
@@ -400,8 +407,8 @@ fn where_there_is_no_table_the_reason_is_said() {
     let nothing = "there is no partition table on md0 that can be edited";
     assert_eq!(error.to_string(), nothing);
     create(&stack, "md0", Scheme::Gpt, false).expect("a table");
-    memory.put(512 + 60, &[0xff]);
-    memory.put(MIB - 512 + 60, &[0xff]);
+    damage(&memory, 512 + 60);
+    damage(&memory, MIB - 512 + 60);
     let error = add_part(&stack, "md0", &any).expect_err("both copies are damaged");
     let text = error.to_string();
     assert!(

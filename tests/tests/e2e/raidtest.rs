@@ -1,9 +1,11 @@
 //! `ugeom raidtest`: files, output and refusals of raidtest(8).
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, ugeom};
+use crate::run::{PATIENCE, UGEOM, command, end, ugeom};
 use serde_json::Value;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A folder with an empty image of 1 MiB and the path of the file of requests beside it.
 fn folder() -> (tempfile::TempDir, String, String) {
@@ -103,14 +105,28 @@ fn what_somebody_else_writes_to_is_refused() {
     let mut holder = command(UGEOM, &["write", &image]);
     let mut child = holder.spawn().expect("it starts");
     let stdin = child.stdin.take().expect("a pipe");
-    let refused = (0..1000).find_map(|_| {
-        let ended = ugeom(&["raidtest", "test", "-d", &image, "-n", "2", &file]);
-        (ended.code == 1).then_some(ended.stderr)
-    });
+    wait_for_a_lock(&image);
+    let refused = ugeom(&["raidtest", "test", "-d", &image, "-n", "2", &file]);
     drop(stdin);
-    end(child);
-    let refused = refused.expect("the lock is found");
-    assert!(refused.contains("it is locked"), "{refused}");
+    assert_eq!(end(child).code, 0);
+    assert_eq!(refused.code, 1);
+    let error = refused.stderr;
+    assert!(error.contains("it is locked"), "{error}");
+}
+
+/// Waits until somebody has locked `image`, by looking only: who tries for the lock may take it
+/// from the one that is waited for.
+fn wait_for_a_lock(image: &str) {
+    let inode = std::fs::metadata(image).expect("the image").ino();
+    let ending = format!(":{inode} ");
+    let started = Instant::now();
+    while !std::fs::read_to_string("/proc/locks")
+        .expect("the kernel's list of locks")
+        .contains(&ending)
+    {
+        assert!(started.elapsed() < PATIENCE, "nobody locks {image}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 #[test]

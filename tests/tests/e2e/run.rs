@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A program that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The program under test.
 pub const UGEOM: &str = env!("CARGO_BIN_EXE_ugeom-under-test");
