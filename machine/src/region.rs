@@ -7,9 +7,12 @@
 
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+mod discards;
 mod pages;
+
+use discards::Discards;
 
 /// Greatest length of a region, in bytes (2^46: half the address space of a process on x86_64).
 pub const MAX_LEN_BYTES: u64 = 1 << 46;
@@ -20,14 +23,15 @@ pub const GRANULE_BYTES: u64 = 4096;
 /// Granules that one bit of the summary covers: those of one page of the bitmap, 128 MiB.
 const CHUNK_GRANULES: u64 = 4096 * 8;
 
+/// Granules that are given back at a time, 2 MiB: what a request may have to wait for.
+const PIECE_GRANULES: u64 = 512;
+
 /// Sparse memory shared by threads.
 pub struct Region {
     base: NonNull<u8>,
     len: u64,
     written: Bitmap,
-    /// How many calls are giving memory back: between the marks and the pages, a granule without
-    /// a mark still holds what was written.
-    giving_back: AtomicUsize,
+    discards: Discards,
 }
 
 // SAFETY: the region owns its mappings, which do not belong to a thread.
@@ -55,7 +59,7 @@ impl Region {
             base,
             len,
             written,
-            giving_back: AtomicUsize::new(0),
+            discards: Discards::new(),
         })
     }
 
@@ -118,6 +122,7 @@ impl Region {
         if len == 0 {
             return;
         }
+        self.discards.wait_for(offset, len);
         // SAFETY: the range lies inside the mapping (`check`), which the region owns, and `from`
         // cannot overlap it: nobody holds a reference into it. For races see `copy_out`.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.at(offset), from.len()) };
@@ -144,9 +149,7 @@ impl Region {
         let mut done = 0;
         while done < len {
             let (extent, written) = self.extent_within(offset + done, len - done);
-            // The mark was looked at before: who sees it cleared sees this counted, or the pages
-            // gone.
-            if written || self.giving_back.load(Ordering::SeqCst) > 0 {
+            if written {
                 self.set(offset + done, extent, 0);
             }
             done += extent;
@@ -182,9 +185,10 @@ impl Region {
         let mut outcome = Ok(());
         let mut from = first;
         while from < last {
-            let to = last.min((from / CHUNK_GRANULES + 1) * CHUNK_GRANULES);
-            if self.written.chunk(from) {
-                outcome = outcome.and(self.give_back(from, to));
+            let written = self.written.next(from, last, true);
+            let to = last.min((written / PIECE_GRANULES + 1) * PIECE_GRANULES);
+            if written < to {
+                outcome = outcome.and(self.give_back(written, to));
             }
             from = to;
         }
@@ -233,6 +237,7 @@ impl Region {
 
     #[inline]
     fn copy_out(&self, offset: u64, into: &mut [u8]) {
+        self.discards.wait_for(offset, into.len() as u64);
         // SAFETY: the range lies inside the mapping (`check`), and `into`, an exclusive borrow,
         // cannot overlap it. Two copies of the same range may race, as two requests for the same
         // sectors do on a disk: GEOM orders requests only through their completion. What a
@@ -243,6 +248,7 @@ impl Region {
     }
 
     fn set(&self, offset: u64, len: u64, byte: u8) {
+        self.discards.wait_for(offset, len);
         // SAFETY: the range lies inside the mapping (`check`); for races see `copy_out`.
         unsafe { ptr::write_bytes(self.at(offset), byte, len as usize) };
     }
@@ -267,18 +273,21 @@ impl Region {
         )
     }
 
-    /// Clears the marks first: a reader then sees zeroes, before and after the pages have gone.
+    /// Clears the marks first: what is not marked is not read, and what is marked from then on
+    /// waits for the end.
     fn give_back(&self, from: u64, to: u64) -> io::Result<()> {
-        self.giving_back.fetch_add(1, Ordering::SeqCst);
-        self.written.clear(from, to);
         let start = from * GRANULE_BYTES;
-        let bytes = (to * GRANULE_BYTES).min(self.len) - start;
-        // SAFETY: whole pages of the mapping, which ends with the page of the region's last byte;
-        // no reference points into them. For races see `copy_out`.
-        let given_back = unsafe { pages::discard(self.at(start), bytes as usize) };
-        let outcome = given_back.inspect_err(|_| self.set(start, bytes, 0));
-        self.giving_back.fetch_sub(1, Ordering::SeqCst);
-        outcome
+        let end = (to * GRANULE_BYTES).min(self.len);
+        let bytes = (end - start) as usize;
+        self.discards.run(start..end, || {
+            self.written.clear(from, to);
+            // SAFETY: whole pages of the mapping, which ends with the page of the region's last
+            // byte; no reference points into them. For races see `copy_out`.
+            unsafe { pages::discard(self.at(start), bytes) }.inspect_err(|_| {
+                // SAFETY: the range lies inside the mapping; for races see `copy_out`.
+                unsafe { ptr::write_bytes(self.at(start), 0, bytes) };
+            })
+        })
     }
 }
 
@@ -327,11 +336,12 @@ impl Bitmap {
 
     #[cold]
     fn set(&self, bit: u64) {
-        self.word(bit).fetch_or(1 << (bit % 64), Ordering::Relaxed);
+        // The chunk first: whoever sees the bit, and leaves both alone for that, may rely on both.
         if !self.chunk(bit) {
             let chunk = bit / CHUNK_GRANULES;
             self.chunks[(chunk / 64) as usize].fetch_or(1 << (chunk % 64), Ordering::Relaxed);
         }
+        self.word(bit).fetch_or(1 << (bit % 64), Ordering::Release);
     }
 
     /// Whether any bit of the chunk to which `bit` belongs was ever set.
