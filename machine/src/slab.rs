@@ -15,19 +15,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 mod pages;
+#[cfg(all(test, loom))]
+mod slab_loom;
+mod state;
 mod words;
 
+use state::State;
 pub use words::Words;
 
-/// Set in a block's state while a [`Fill`] has it; the other bits count the leases.
-const FILLING: u32 = 1 << 31;
+/// The atomics of the states: those of the model checker when there is one.
+mod sync {
+    #[cfg(loom)]
+    pub use loom::sync::atomic::{AtomicU32, Ordering};
+    #[cfg(not(loom))]
+    pub use std::sync::atomic::{AtomicU32, Ordering};
+}
 
 /// Blocks of one size.
 pub struct Slab {
     base: NonNull<u8>,
     mapped_bytes: usize,
     block_bytes: usize,
-    states: Box<[AtomicU32]>,
+    states: Box<[State]>,
     /// Leases that live.
     leases: AtomicU32,
 }
@@ -56,7 +65,7 @@ impl Slab {
             base,
             mapped_bytes,
             block_bytes,
-            states: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+            states: (0..blocks).map(|_| State::new()).collect(),
             leases: AtomicU32::new(0),
         }))
     }
@@ -139,15 +148,14 @@ impl Slab {
     pub fn copy_in(&self, block: u32, within: usize, from: &[u8]) -> bool {
         let to = self.at(block, within, from.len());
         let state = &self.states[block as usize];
-        let taken = state.compare_exchange(0, FILLING, Ordering::Acquire, Ordering::Relaxed);
-        if taken.is_err() {
+        if !state.take() {
             return false;
         }
         // SAFETY: the range lies inside the mapping; nobody has a reference to the block, since
         // its state belongs to this copy, and `from` cannot overlap it. For races with copies out
         // of the block see `copy_out`.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
-        state.store(0, Ordering::Release);
+        state.give_back();
         true
     }
 
@@ -161,7 +169,7 @@ impl Slab {
     #[inline]
     #[must_use]
     pub fn is_held(&self, block: u32) -> bool {
-        self.states[block as usize].load(Ordering::Acquire) != 0
+        self.states[block as usize].is_held()
     }
 
     /// Takes the first `bytes` of a block for the one who will fill it, and of further blocks in
@@ -189,9 +197,7 @@ impl Slab {
             fill.all.push(fill.first[0]);
         }
         for block in blocks {
-            let state = &self.states[*block as usize];
-            let taken = state.compare_exchange(0, FILLING, Ordering::Acquire, Ordering::Relaxed);
-            if taken.is_err() {
+            if !self.states[*block as usize].take() {
                 fill.single = NOBODY;
                 return None;
             }
@@ -221,10 +227,9 @@ impl Slab {
             base: self.at(block, within, len),
             len,
         };
-        let free = |state: u32| (state & FILLING == 0).then_some(state + 1);
-        let state = &self.states[block as usize];
-        let taken = state.try_update(Ordering::Acquire, Ordering::Relaxed, free);
-        taken.ok()?;
+        if !self.states[block as usize].lease() {
+            return None;
+        }
         self.leases.fetch_add(1, Ordering::Relaxed);
         Some(Lease {
             slab: Arc::clone(self),
@@ -269,10 +274,10 @@ unsafe impl IoMemory for Fill {
 impl Drop for Fill {
     fn drop(&mut self) {
         if self.single != NOBODY {
-            self.slab.states[self.single as usize].store(0, Ordering::Release);
+            self.slab.states[self.single as usize].give_back();
         }
         for block in &self.held {
-            self.slab.states[*block as usize].store(0, Ordering::Release);
+            self.slab.states[*block as usize].give_back();
         }
     }
 }
@@ -297,7 +302,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.slab.states[self.block as usize].fetch_sub(1, Ordering::Release);
+        self.slab.states[self.block as usize].end_lease();
         self.slab.leases.fetch_sub(1, Ordering::Relaxed);
     }
 }

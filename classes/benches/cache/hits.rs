@@ -25,14 +25,28 @@ pub struct Warm<I: Index> {
 
 impl<I: Index> Warm<I> {
     pub fn new(block_bytes: u32) -> Self {
-        let below = open_target("zero | nop:size=1g", &TargetOptions::default());
+        Self::of("zero | nop:size=1g", BYTES, block_bytes)
+    }
+
+    /// One whose device has twice as much as it holds and was read several times: in most buffers
+    /// there is another block than the first one that came.
+    fn replaced(block_bytes: u32) -> Self {
+        let warm = Self::of("zero | nop:size=2g", 2 * BYTES, block_bytes);
+        for _ in 0..2 {
+            warm.read_all(2 * BYTES);
+        }
+        warm
+    }
+
+    fn of(device: &str, media_bytes: u64, block_bytes: u32) -> Self {
+        let below = open_target(device, &TargetOptions::default());
         let below = below.expect("a device");
         let buffers = (BYTES / u64::from(block_bytes)) as u32;
-        let cache = Cache::new(buffers, block_bytes, BYTES).expect("memory");
+        let cache = Cache::new(buffers, block_bytes, media_bytes).expect("memory");
         let cache: Arc<Cache<I>> = Arc::new(cache);
         let provider = ProviderPlan {
             name: "cache".into(),
-            mediasize_bytes: BYTES,
+            mediasize_bytes: media_bytes,
             sectorsize_bytes: 512,
             ..ProviderPlan::default()
         };
@@ -47,12 +61,27 @@ impl<I: Index> Warm<I> {
             stack: below.stack,
             cache,
         };
-        let (mut channel, opened) = warm.open();
+        warm.read_all(media_bytes);
+        warm
+    }
+
+    fn read_all(&self, bytes: u64) {
+        let (mut channel, opened) = self.open();
         let mut buffer = vec![0; 1 << 20];
-        for offset in (0..BYTES).step_by(1 << 20) {
+        for offset in (0..bytes).step_by(1 << 20) {
             channel.read(&opened, offset, &mut buffer).expect("reads");
         }
-        warm
+    }
+
+    /// Of these places, those whose block is there.
+    fn resident(&self, size: usize, mut places: Vec<u32>) -> Vec<u32> {
+        let store = self.cache.store();
+        let block_bytes = store.slab().block_bytes();
+        places.retain(|place| {
+            let block = (*place as usize * size / block_bytes) as u64;
+            matches!(store.lookup(block), Found::At(_, entry) if !entry.busy)
+        });
+        places
     }
 
     pub fn open(&self) -> (Channel, Opened) {
@@ -208,4 +237,48 @@ pub fn run() {
         measured.ratio("copyout, the same pages", "memcpy, the same pages", "none");
         measured.ratio("cache, hash", "copyout, the same pages", "none");
     }
+    for block_bytes in [4096, 16384] {
+        replaced(&file, block_bytes);
+    }
+}
+
+/// Hits where the place of a block cannot be guessed, as others had been in its buffer before.
+fn replaced(file: &File, block_bytes: u32) {
+    const SIZE: usize = 4096;
+    let warm = Warm::<Hash>::replaced(block_bytes);
+    let order = warm.resident(SIZE, order(2 * BYTES / SIZE as u64, 5));
+    let pages = warm.pages(SIZE, &order);
+    let moved = pages.iter().zip(&order);
+    let moved = moved.filter(|((slot, _), place)| {
+        u64::from(*slot) != u64::from(**place) * SIZE as u64 / u64::from(block_bytes)
+    });
+    let percent = moved.count() * 100 / order.len();
+    let slab = warm.cache.store().slab();
+    let measured = measure(
+        vec![
+            ("cache, hash", reader(&warm, SIZE, &order)),
+            (
+                "memcpy, the same pages",
+                bare(SIZE, &pages, |slot, within, into| {
+                    slab.copy_out_plain(slot, within, into)
+                }),
+            ),
+            (
+                "pread",
+                copies(SIZE, &order, |place, into| {
+                    let at = place * SIZE as u64 % BYTES;
+                    file.read_exact_at(into, at).expect("reads");
+                }),
+            ),
+        ],
+        (128 << 20) / SIZE as u64,
+    );
+    println!(
+        "\nrandom reads of {SIZE} from blocks of {block_bytes} that have replaced others \
+         ({percent} % of them), {} MiB resident",
+        (order.len() * SIZE) >> 20
+    );
+    measured.print();
+    measured.ratio("cache, hash", "memcpy, the same pages", "none");
+    measured.ratio("pread", "cache, hash", "none");
 }

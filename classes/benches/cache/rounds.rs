@@ -3,7 +3,7 @@
 use std::time::Instant;
 use ugeom_measure::ratio::log_ratio_paired;
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 31;
 const CONFIDENCE: f64 = 0.95;
 
 /// A piece of work: does so many iterations.

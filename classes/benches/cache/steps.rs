@@ -9,6 +9,8 @@ use ugeom_classes::cache::store::{Buffer, Store};
 
 const BUFFERS: u32 = 1 << 18;
 const BLOCK_BYTES: usize = 4096;
+/// The regime of 2006 in `ugeom lab cached`: 60 MiB of blocks of 16 KiB.
+const REGIME_BUFFERS: u32 = 3840;
 
 /// A store in which the blocks `0..count` are resident.
 fn filled<I: Index>(buffers: u32, count: u64) -> Store<I> {
@@ -73,7 +75,8 @@ fn lookups_in_vain<I: Index>(store: &Store<I>) -> Work<'_> {
 /// Misses without the read: each block takes the place of another. A read has looked the block up
 /// before, and has waited for its line of the index; without that, getnewbuf waits for it.
 fn misses<I: Index>(store: &Store<I>, looked_up: bool) -> Work<'_> {
-    let mut next = u64::from(BUFFERS) + (u64::from(looked_up) << 36);
+    let buffers = store.slab().blocks();
+    let mut next = u64::from(buffers) + (u64::from(looked_up) << 36);
     Box::new(move |times| {
         for _ in 0..times {
             if looked_up {
@@ -113,6 +116,7 @@ pub fn run() {
     let splay = filled::<Splay>(BUFFERS, u64::from(BUFFERS));
     let (hot, hot_splay) = (filled::<Hash>(64, 64), filled::<Splay>(64, 64));
     let full = filled::<Hash>(BUFFERS, u64::from(BUFFERS));
+    let regime = filled::<Hash>(REGIME_BUFFERS, u64::from(REGIME_BUFFERS));
     let bytes = hash_bytes();
     println!("{BUFFERS} blocks; the index takes {bytes} bytes");
     println!(
@@ -136,6 +140,10 @@ pub fn run() {
             ("lookup of what is not there", lookups_in_vain(&full)),
             ("getnewbuf and index update", misses(&full, false)),
             ("lookup, getnewbuf, index update", misses(&full, true)),
+            (
+                "the same, as many buffers as in 2006",
+                misses(&regime, true),
+            ),
         ],
         1 << 18,
     );

@@ -216,7 +216,7 @@ impl S3Fifo {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let queues = self.small.capacity() + self.main.capacity();
-        queues * size_of::<u32>() + size_of_val(&*self.ghost.places)
+        queues * size_of::<u32>() + size_of_val(&*self.ghost.sets)
     }
 }
 
@@ -224,7 +224,7 @@ impl S3Fifo {
 /// holds 20 bits of a fingerprint and when it was put there; a wrong match is one in 2^18, and all
 /// it does is to take a block for one that was here before.
 struct Ghost {
-    places: Box<[u32]>,
+    sets: Box<[Set]>,
     set_bits: u32,
     /// The time, in 1/64 of the memory; 0 stands for a free place.
     now: u32,
@@ -234,6 +234,7 @@ struct Ghost {
 }
 
 const WAYS: usize = 4;
+type Set = [u32; WAYS];
 const TAG_BITS: u32 = 20;
 /// Time is counted in parts of the memory.
 const EPOCHS: u32 = 64;
@@ -244,7 +245,7 @@ impl Ghost {
         let unit = (memory as u32).div_ceil(EPOCHS).max(1);
         let sets = memory.div_ceil(WAYS).next_power_of_two().max(4);
         Self {
-            places: vec![0; sets * WAYS].into_boxed_slice(),
+            sets: vec![[0; WAYS]; sets].into_boxed_slice(),
             set_bits: sets.trailing_zeros(),
             now: 1,
             unit,
@@ -253,35 +254,38 @@ impl Ghost {
     }
 
     fn expect(&self, fingerprint: u64) {
-        prefetch(&self.places[self.place(fingerprint).0]);
+        prefetch(&self.sets[self.place(fingerprint).0]);
     }
 
-    /// Where the set of a block begins, and its tag.
+    /// The set of a block, and its tag.
     fn place(&self, fingerprint: u64) -> (usize, u32) {
         // The highest bits of the fingerprint chose the shard, and the lowest are worth little.
         let mixed = (fingerprint ^ (fingerprint >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         let set = mixed >> (u64::BITS - self.set_bits);
         let tag = (mixed >> 12) as u32 >> (u32::BITS - TAG_BITS);
-        (set as usize * WAYS, tag)
+        (set as usize, tag)
     }
 
-    /// How long ago `then` was, in units. Times go round, and 0 is none of them.
-    fn age(&self, then: u32) -> u32 {
-        match self.now.checked_sub(then) {
-            Some(age) => age,
-            None => self.now + EPOCH_MASK - then,
+    /// How long ago a place was filled, in units; more than any time for one that is free. Times
+    /// go round, and 0 is none of them, which makes one of those that went round a unit older.
+    #[inline]
+    fn age(now: u32, place: u32) -> u32 {
+        match place & EPOCH_MASK {
+            0 => u32::MAX,
+            then => now.wrapping_sub(then) & EPOCH_MASK,
         }
     }
 
     fn put(&mut self, fingerprint: u64) {
-        let (from, tag) = self.place(fingerprint);
-        let age = |at: &usize| match self.places[*at] & EPOCH_MASK {
-            0 => u32::MAX,
-            then => self.age(then),
+        let (set, tag) = self.place(fingerprint);
+        let (set, now) = (&mut self.sets[set], self.now);
+        // Without branches: which of them is the oldest cannot be predicted.
+        let older = |a: usize, b: usize| {
+            let is_older = Self::age(now, set[b]) > Self::age(now, set[a]);
+            if is_older { b } else { a }
         };
-        if let Some(oldest) = (from..from + WAYS).max_by_key(age) {
-            self.places[oldest] = (tag << (32 - TAG_BITS)) | self.now;
-        }
+        let oldest = older(older(0, 1), older(2, 3));
+        set[oldest] = (tag << (32 - TAG_BITS)) | now;
         self.left -= 1;
         if self.left == 0 {
             self.left = self.unit;
@@ -291,16 +295,17 @@ impl Ghost {
 
     /// True when the block is remembered; it is forgotten then.
     fn take(&mut self, fingerprint: u64) -> bool {
-        let (from, tag) = self.place(fingerprint);
-        let is_it = |at: &usize| {
-            let place = self.places[*at];
+        let (set, tag) = self.place(fingerprint);
+        let set = &mut self.sets[set];
+        let is_it = |place: &&mut u32| {
+            let place = **place;
             place >> (32 - TAG_BITS) == tag && place & EPOCH_MASK != 0
         };
-        let Some(at) = (from..from + WAYS).find(is_it) else {
+        let Some(place) = set.iter_mut().find(is_it) else {
             return false;
         };
-        let age = self.age(self.places[at] & EPOCH_MASK);
-        self.places[at] = 0;
+        let age = Self::age(self.now, *place);
+        *place = 0;
         age <= EPOCHS
     }
 }

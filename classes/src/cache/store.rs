@@ -25,10 +25,10 @@ use super::writeback::dirty::Dirty;
 use super::writers::Writers;
 use std::hint::black_box;
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_machine::prefetch::prefetch;
-use ugeom_machine::slab::{Lease, Slab};
+use ugeom_machine::slab::{Lease, Slab, Words};
 
 /// A shard has at least so many buffers, so that its queues mean something.
 const SHARD_BUFFERS: u32 = 1024;
@@ -92,7 +92,7 @@ pub struct Store<I: Index> {
     shards: Box<[Shard]>,
     shard_bits: u32,
     /// The block in each buffer.
-    pub(super) keys: Box<[AtomicU64]>,
+    pub(super) keys: Words,
     /// How often each buffer was used since the policy looked. Readers load and store: a mark that
     /// gets lost between two of them is no loss, and a hit needs no locked instruction, which
     /// would wait until the bytes that it has just copied are stored.
@@ -127,12 +127,16 @@ impl<I: Index> Store<I> {
                 free: Vec::with_capacity(16),
             }),
         };
+        // Misses look at them all over the place, as look-ups do at the index.
+        let keys = Words::new(buffers as usize)?;
+        keys.iter()
+            .for_each(|key| key.store(NEVER, Ordering::Relaxed));
         Ok(Self {
             slab: Slab::new(buffers, block_bytes)?,
             index: I::new(buffers, shard_bits)?,
             shards: (0..shards).map(shard).collect(),
             shard_bits,
-            keys: (0..buffers).map(|_| AtomicU64::new(NEVER)).collect(),
+            keys,
             marks: (0..buffers).map(|_| AtomicU8::new(0)).collect(),
             fresh: AtomicU32::new(buffers),
             strays: AtomicU32::new(0),
@@ -306,7 +310,7 @@ impl<I: Index> Store<I> {
         self.index.prefetch(block);
         let mut queues = self.lock(block);
         queues.policy.expect(spread(block));
-        if !matches!(self.index.find(block), Found::Absent) {
+        if self.index.holds(block) {
             return Buffer::Present;
         }
         let Some(slot) = self.take(&mut queues, block) else {
@@ -453,7 +457,7 @@ impl<I: Index> Store<I> {
             (first..=last).for_each(with);
             return;
         }
-        for key in &self.keys {
+        for key in self.keys.iter() {
             let block = key.load(Ordering::Relaxed);
             if (first..=last).contains(&block) && block < NEVER {
                 with(block);

@@ -5,8 +5,8 @@ use super::index::Index;
 use super::index::hash::Hash;
 use super::index::splay::Splay;
 use crate::{Target, TargetOptions, open_target};
-use std::sync::Arc;
-use ugeom_stack::{Channel, Delta, Errno, Geom, Opened, Plan, ProviderPlan};
+use std::sync::{Arc, Barrier};
+use ugeom_stack::{Channel, Command, Delta, Errno, Geom, Opened, Plan, ProviderPlan};
 
 pub(super) fn open(text: &str) -> (Target, Channel, Opened) {
     let options = TargetOptions {
@@ -85,6 +85,53 @@ fn what_was_read_once_is_not_read_again() {
         assert_eq!(below(&target), 64, "{index}: each block of 16k once");
         assert_eq!(fact(&target, "misses"), 64);
         assert_eq!(fact(&target, "hits"), 3 * 256 - 64);
+    }
+}
+
+#[test]
+fn readers_of_one_missing_block_cause_one_read_below() {
+    const READERS: u64 = 8;
+    for index in ["hash", "splay"] {
+        let text = format!("md:1m | nop:delay=20ms | cache:1m,index={index},readahead=off");
+        let (target, _channel, opened) = open(&text);
+        let together = Barrier::new(READERS as usize);
+        let (stack, opened, together) = (&target.stack, &opened, &together);
+        std::thread::scope(|scope| {
+            for reader in 0..READERS {
+                scope.spawn(move || {
+                    let mut channel = stack.channel(1).expect("a channel");
+                    together.wait();
+                    let read = channel.read(opened, reader * 512, &mut [0; 512]);
+                    assert_eq!(read.expect("reads"), 512);
+                });
+            }
+        });
+        let count = |key| fact(&target, key);
+        assert_eq!((count("misses"), count("evictions")), (1, 0), "{index}");
+        // Who comes late finds it. Who has waited for 50 ms, as on a machine that does not come to
+        // run the first one, reads past the cache.
+        assert_eq!(count("hits") + count("bypasses"), READERS - 1, "{index}");
+        assert_eq!(below(&target), 1 + count("bypasses"), "{index}");
+    }
+}
+
+#[test]
+fn deleting_and_zeroing_drop_the_blocks_they_touch_and_no_others() {
+    for command in [Command::Delete, Command::Zero] {
+        let (target, mut channel, opened) = open("md:1m | cache:1m,block=4k,readahead=off");
+        let mut bytes = [0; 4 * 4096];
+        channel.write(&opened, 0, &[7; 4 * 4096]).expect("writes");
+        let draft = channel.bio().expect("a bio");
+        channel.submit(&opened, draft.discard(command, 4096 + 512, 4096));
+        while channel.wait(None) == 0 {}
+        let finished = channel.finished().expect("it");
+        assert_eq!(finished.result(), Ok(4096));
+        channel.recycle(finished);
+        assert_eq!(fact(&target, "drops"), 2);
+        channel.read(&opened, 0, &mut bytes).expect("reads");
+        assert_eq!((fact(&target, "hits"), fact(&target, "misses")), (2, 2));
+        let truth = [[7; 4096 + 512].as_slice(), &[0; 4096], &[7; 8192 - 512]].concat();
+        assert_eq!(bytes[..], truth[..], "{command:?}");
     }
 }
 

@@ -142,17 +142,40 @@ impl Hash {
         })
     }
 
-    /// Puts another word in the place of an entry, which stays the same block's. Flags change
-    /// nothing that a reader copies, and what was busy had no reader, so the version stays.
-    fn replace(&self, line: u64, word: u64, by: u64) {
-        if let Some(entry) = self.position(line, word) {
-            entry.store(by, Ordering::Release);
+    /// The same for who changes entries, whose shard is locked: the line, the entry's place, and
+    /// what stands there.
+    #[inline]
+    fn own(&self, target: &Target) -> Option<(u64, &AtomicU64, u64)> {
+        if let Some((entry, word)) = self.position(target.home, target.wanted) {
+            return Some((target.home, entry, word));
         }
+        self.own_displaced(target)
     }
 
-    fn position(&self, line: u64, word: u64) -> Option<&AtomicU64> {
-        let mut entries = self.line(line).entries.iter();
-        entries.find(|entry| entry.load(Ordering::Relaxed) == word)
+    #[cold]
+    fn own_displaced(&self, target: &Target) -> Option<(u64, &AtomicU64, u64)> {
+        let head = self.line(target.home).head;
+        let reach = head.load(Ordering::Relaxed) & REACH;
+        (1..=reach).find_map(|away| {
+            let number = target.home ^ away;
+            let wanted = target.wanted | (away << DISPLACEMENT_SHIFT);
+            let (entry, word) = self.position(number, wanted)?;
+            Some((number, entry, word))
+        })
+    }
+
+    #[inline]
+    fn position(&self, line: u64, wanted: u64) -> Option<(&AtomicU64, u64)> {
+        let line = self.line(line);
+        // As in `search`, without a branch for each.
+        let (mut place, mut found) = (0, 0);
+        for (at, entry) in line.entries.iter().enumerate() {
+            let word = entry.load(Ordering::Relaxed);
+            if word & self.identity == wanted {
+                (place, found) = (at, word);
+            }
+        }
+        (found != 0).then(|| (&line.entries[place], found))
     }
 
     /// Makes a line's version odd while `with` changes it.
@@ -239,6 +262,10 @@ impl Index for Hash {
         (head ^ place.head) & !REACH == 0
     }
 
+    fn holds(&self, block: u64) -> bool {
+        self.own(&self.target(block)).is_some()
+    }
+
     fn insert(&self, block: u64, slot: u32) -> bool {
         let target = self.target(block);
         for away in 0..GROUP {
@@ -270,25 +297,26 @@ impl Index for Hash {
 
     fn remove(&self, block: u64) -> Option<Entry> {
         let target = self.target(block);
-        let (number, _, word) = self.locate(&target)?;
-        let entry = self.position(number, word)?;
+        let (number, entry, word) = self.own(&target)?;
         self.change(number, |_| entry.store(0, Ordering::Release));
         self.shorten_reach(target.home, target.home ^ number);
         Some(self.entry(word))
     }
 
     fn flag_stale(&self, block: u64) {
-        if let Some((line, _, word)) = self.locate(&self.target(block))
+        // Flags change nothing that a reader copies, and what is busy has no reader, so that the
+        // version stays.
+        if let Some((_, entry, word)) = self.own(&self.target(block))
             && word & BUSY != 0
         {
-            self.replace(line, word, word | STALE);
+            entry.store(word | STALE, Ordering::Release);
         }
     }
 
     fn publish(&self, block: u64) -> bool {
-        match self.locate(&self.target(block)) {
-            Some((line, _, word)) if word & STALE == 0 => {
-                self.replace(line, word, word & !BUSY);
+        match self.own(&self.target(block)) {
+            Some((_, entry, word)) if word & STALE == 0 => {
+                entry.store(word & !BUSY, Ordering::Release);
                 true
             }
             _ => false,
@@ -296,7 +324,7 @@ impl Index for Hash {
     }
 
     fn write(&self, block: u64, slab: &Slab, within: usize, from: &[u8]) -> bool {
-        let Some((line, _, word)) = self.locate(&self.target(block)) else {
+        let Some((line, _, word)) = self.own(&self.target(block)) else {
             return false;
         };
         let slot = self.entry(word).slot;

@@ -56,6 +56,9 @@ pub trait Index: Send + Sync + Sized + 'static {
     /// True when the entry is what it was when it was found, and so were the bytes of its buffer.
     fn unchanged(&self, place: Self::Place) -> bool;
 
+    /// True when a block is there, whatever its state. Its shard is locked.
+    fn holds(&self, block: u64) -> bool;
+
     /// Adds a block, busy; false when there is no room for its entry. Its shard is locked.
     fn insert(&self, block: u64, slot: u32) -> bool;
 

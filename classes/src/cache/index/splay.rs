@@ -248,6 +248,10 @@ impl Index for Splay {
         self.versions[place.slot as usize].load(Ordering::Relaxed) == place.version
     }
 
+    fn holds(&self, block: u64) -> bool {
+        self.tree(block).find(block).is_some()
+    }
+
     fn insert(&self, block: u64, slot: u32) -> bool {
         self.tree(block).insert(block, slot);
         true

@@ -22,6 +22,8 @@ pub mod blocks;
 mod desk;
 pub mod dirty;
 mod flusher;
+#[cfg(test)]
+mod other_contents;
 mod report;
 mod start;
 mod state;
