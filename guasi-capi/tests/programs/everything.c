@@ -12,13 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK(what)                                                                                \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #what, errno); \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
+#include "check.h"
 
 static guasi_t context;
 static int cleanups;

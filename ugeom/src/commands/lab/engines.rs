@@ -83,9 +83,13 @@ impl Engines {
                 target.display()
             );
         }
+        // Each once: a figure is found by its depth.
+        let mut depths = self.depth.clone();
+        depths.sort_unstable();
+        depths.dedup();
         let options = Options {
             target: self.target.clone(),
-            depths: self.depth.clone(),
+            depths,
             size_bytes: self.size,
             schedulers: self.schedulers,
             budget_ns: self.budget,

@@ -1,0 +1,12 @@
+/* A check that names its line and ends the program when it does not hold. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(what)                                                                                \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #what, errno); \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
