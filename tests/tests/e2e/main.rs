@@ -4,6 +4,7 @@
 mod ab;
 mod arguments;
 mod bad_input;
+mod cached;
 mod compare;
 mod diskinfo;
 mod disks;
