@@ -2,7 +2,7 @@
 //! wrong.
 
 use crate::disks;
-use crate::run::{Ended, UGEOM, command, end, other, ugeom};
+use crate::run::{Ended, UGEOM, command, end, other, ugeom, wait_until_it_listens};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -168,6 +168,8 @@ fn ctrl_c_ends_it_early_and_keeps_whole_rounds() {
         "100000",
     ];
     let child = command(UGEOM, &sides).spawn().expect("it starts");
+    wait_until_it_listens(&child);
+    // Long enough for some rounds, on most machines.
     std::thread::sleep(Duration::from_secs(3));
     other("kill", &["-INT", &child.id().to_string()]);
     let ended = end(child);

@@ -2,10 +2,9 @@
 //! are worth is tested where they are computed.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, other, run, ugeom};
+use crate::run::{UGEOM, command, end, other, run, ugeom, wait_until_it_listens};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::Child;
 use std::time::Duration;
 
 /// What a debug build says before it measures.
@@ -128,22 +127,6 @@ fn ctrl_c_ends_it_early_and_keeps_what_was_measured() {
         ended.text().starts_with("ugeom lab layers: "),
         "{ended:?}"
     );
-}
-
-/// Waits until a program catches Ctrl-C, as the kernel tells it: the second bit of `SigCgt`
-/// (proc(5)) is SIGINT.
-fn wait_until_it_listens(child: &Child) {
-    let status = format!("/proc/{}/status", child.id());
-    for _ in 0..10_000 {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        if caught.is_some_and(|mask| mask & 0b10 != 0) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("it never listened to Ctrl-C");
 }
 
 #[test]

@@ -124,3 +124,20 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
         bytes
     })
 }
+
+/// Waits until a program catches Ctrl-C, as the kernel tells it: the second bit of `SigCgt`
+/// (proc(5)) is SIGINT.
+pub fn wait_until_it_listens(child: &Child) {
+    let status = format!("/proc/{}/status", child.id());
+    let started = Instant::now();
+    while started.elapsed() < PATIENCE {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        if caught.is_some_and(|mask| mask & 0b10 != 0) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    panic!("it never listened to Ctrl-C");
+}
