@@ -157,6 +157,8 @@ pub fn run(
     let subject = matrix.subject();
     // The device has its own scheduler again before anything is said.
     drop(schedulers);
+    // What was asked for, not what preparing left of it.
+    settings.budget_ns = options.budget_ns;
     let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
     document.target = target;
     compute(&mut document);
