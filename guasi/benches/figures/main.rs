@@ -87,13 +87,14 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
         let ratio = match cell.base.and_then(|base| times.position(base)) {
             None => String::new(),
             // The rate of this cell to that of its base.
-            Some(base) => {
-                let ratio = times.ratio(index, base, CONFIDENCE)?.interval;
-                format!(
+            Some(base) => match times.ratio(index, base, CONFIDENCE).map(|it| it.interval) {
+                Ok(ratio) => format!(
                     "{:.2} ({:.2} to {:.2})",
                     ratio.estimate, ratio.low, ratio.high
-                )
-            }
+                ),
+                // On a restless machine the time that is divided by may be anything down to 0.
+                Err(_) => "not known".to_owned(),
+            },
         };
         writeln!(
             text,
