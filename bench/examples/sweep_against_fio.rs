@@ -4,10 +4,14 @@
 //! kernel counted beside them; and once `iostat -x`.
 //!
 //! Run it with `cargo run --release -p ugeom-bench --example sweep_against_fio`, and behind `--`
-//! the folder of the temporary file, the seed, and the seconds to go on for, if not the current
-//! one, 1 and 30.
+//! the folder of the temporary file, the seed, the seconds to go on for, the cores, and what is
+//! read, if not the current one, 1, 30, `any`, and `file,loop`; `file 4k` is one size only. Cores
+//! are a list: with `any,0,1` both programs are measured where the system puts them, and bound to
+//! core 0, and to core 1. A read sleeps until the device's interrupt wakes it; on another core than
+//! the interrupt's that is a wake-up across cores, so that two programs can only be compared on the
+//! same one.
 //!
-//! fio tells its time in whole milliseconds: of runs of 100 ms that is up to 1 %. It also tells
+//! fio tells its time in whole milliseconds: of runs of 400 ms that is up to 0.3 %. It also tells
 //! how long its reads took by themselves. The rest is its own bookkeeping between them, which a
 //! sweep does not have: where the ratio of the rates leaves the promised range, the ratio to the
 //! time of the reads alone says whether that is why.
@@ -26,6 +30,7 @@ use ugeom_bench::devices::KernelDevice;
 use ugeom_bench::harness::{Cell, Counters, DeviceCounts};
 use ugeom_bench::scratch::Scratch;
 use ugeom_bench::sweep::direct_reads;
+use ugeom_machine::cpu;
 use ugeom_measure::Interval;
 use ugeom_measure::ratio::log_ratio_paired;
 
@@ -36,7 +41,7 @@ const BLOCKS_BYTES: [u64; 3] = [4 << 10, 64 << 10, 512 << 10];
 /// The temporary file, bytes.
 const FILE_BYTES: u64 = 128 << 20;
 /// A run of either program takes about this long.
-const RUN: Duration = Duration::from_millis(100);
+const RUN: Duration = Duration::from_millis(400);
 /// So many rounds at least,
 const ROUNDS_MIN: usize = 10;
 /// and more while this time is not over, if no other is given, seconds.
@@ -58,11 +63,16 @@ fn main() -> ExitCode {
             .next()
             .map_or(Ok(default), |text| text.parse::<u64>())
     };
-    let (Ok(seed), Ok(enough_s)) = (number(1), number(ENOUGH_S)) else {
-        eprintln!("usage: sweep_against_fio [FOLDER] [SEED] [SECONDS]");
+    let (seed, enough_s) = (number(1), number(ENOUGH_S));
+    let cores = arguments.next().unwrap_or_else(|| "any".to_owned());
+    let cores: Option<Vec<Core>> = cores.split(',').map(core_of).collect();
+    let wanted = arguments.next().unwrap_or_else(|| "file,loop".to_owned());
+    let (Ok(seed), Ok(enough_s), Some(cores)) = (seed, enough_s, cores) else {
+        eprintln!("usage: sweep_against_fio [FOLDER] [SEED] [SECONDS] [any,0,1...] [file,loop]");
         return ExitCode::from(2);
     };
-    match compare(Path::new(&folder), seed, Duration::from_secs(enough_s)) {
+    let enough = Duration::from_secs(enough_s);
+    match compare(Path::new(&folder), seed, enough, (&cores, &wanted)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -72,10 +82,21 @@ fn main() -> ExitCode {
     }
 }
 
+/// The core that both programs are bound to; none where the system puts them.
+type Core = Option<usize>;
+
+fn core_of(text: &str) -> Option<Core> {
+    match text {
+        "any" => Some(None),
+        number => number.parse().ok().map(Some),
+    }
+}
+
 /// A block size of a target, and what both programs did with it.
 struct Pair<'a> {
     name: String,
     path: PathBuf,
+    core: Core,
     device: Option<KernelDevice>,
     block_bytes: u64,
     /// The part of the target that is read, over and over, bytes.
@@ -94,7 +115,12 @@ struct Pair<'a> {
 }
 
 /// Measures and prints; whether every size keeps the promise or says why not.
-fn compare(folder: &Path, seed: u64, enough: Duration) -> Result<bool> {
+fn compare(
+    folder: &Path,
+    seed: u64,
+    enough: Duration,
+    (cores, wanted): (&[Core], &str),
+) -> Result<bool> {
     let version = output(Command::new("fio").arg("--version"))?;
     let scratch = Scratch::new(Some(folder), FILE_BYTES, seed, &GO_ON)?;
     let looped = match Loop::over(scratch.path()) {
@@ -109,7 +135,13 @@ fn compare(folder: &Path, seed: u64, enough: Duration) -> Result<bool> {
     let mut pairs = Vec::new();
     for (name, path) in &targets {
         for block_bytes in BLOCKS_BYTES {
-            pairs.push(Pair::new(name, path, block_bytes)?);
+            let name = format!("{name} {}k", block_bytes >> 10);
+            if !wanted.split(',').any(|wanted| name.starts_with(wanted)) {
+                continue;
+            }
+            for core in cores {
+                pairs.push(Pair::new(&name, path, block_bytes, *core)?);
+            }
         }
     }
     let rounds = run(&mut pairs, seed, enough)?;
@@ -151,8 +183,9 @@ fn run(pairs: &mut [Pair<'_>], seed: u64, enough: Duration) -> Result<usize> {
 }
 
 impl Pair<'_> {
-    fn new(target: &str, path: &Path, block_bytes: u64) -> Result<Self> {
-        let name = format!("{target} {}k", block_bytes >> 10);
+    fn new(name: &str, path: &Path, block_bytes: u64, core: Core) -> Result<Self> {
+        let place = core.map_or(String::new(), |core| format!(", core {core}"));
+        let name = format!("{name}{place}");
         let (mut tried, mut spent_ns) = (1, 0);
         let mut trial = direct_reads(&name, path, (block_bytes, FILE_BYTES), &GO_ON)?;
         while Duration::from_nanos(spent_ns) < RUN / 2 {
@@ -167,6 +200,7 @@ impl Pair<'_> {
             ours: direct_reads(&name, path, (block_bytes, region_bytes), &GO_ON)?,
             name,
             path: path.to_owned(),
+            core,
             device: KernelDevice::below(path),
             block_bytes,
             region_bytes,
@@ -186,7 +220,10 @@ impl Pair<'_> {
 
     fn run_ours(&mut self) -> Result<()> {
         let before = self.counts();
-        let result = (self.ours.run)(self.blocks)?;
+        let elsewhere = self.core.map(|core| cpu::pin(&[core])).transpose()?;
+        let result = (self.ours.run)(self.blocks);
+        elsewhere.map_or(Ok(()), |elsewhere| elsewhere.apply())?;
+        let result = result?;
         let did = self.counts().since(&before);
         add(&mut self.our_device, &did);
         let blocks = result.work.transactions as f64;
@@ -203,7 +240,8 @@ impl Pair<'_> {
             .arg(format!("--bs={}", self.block_bytes))
             .arg(format!("--size={}", self.region_bytes))
             .arg(format!("--io_size={}", self.blocks * self.block_bytes))
-            .arg("--output-format=json");
+            .arg("--output-format=json")
+            .args(self.core.map(|core| format!("--cpus_allowed={core}")));
         let document: Value = serde_json::from_str(&output(&mut fio)?)?;
         let did = self.counts().since(&before);
         add(&mut self.fio_device, &did);

@@ -34,7 +34,12 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
         add("target", format!("{}: {target}", target.path));
     }
     if let Some(wakeups) = &document.host.wakeups {
-        add("wake-ups", format!("there and back {wakeups}"));
+        let mut text = format!("there and back {wakeups}");
+        if wakeups.placement_matters() && document.host.cores_allowed > 1 {
+            text += "; where one request waits for another thread or a device, its time depends \
+                     on the cores that the system chooses (`taskset -c 0` binds both to one)";
+        }
+        add("wake-ups", text);
     }
     add("noise", noise(document));
     add("measured", measured(document, left_out));
@@ -218,7 +223,7 @@ mod tests {
     use super::*;
     use crate::harness::{CpuTimes, Failure, Measured, Round, Sample, Settings, Shortened};
     use crate::harness::{DeviceCounts, Work};
-    use crate::host::{Host, TargetFacts};
+    use crate::host::{Host, TargetFacts, Trips, Wakeups};
 
     /// Ten rounds of one cell, of whose time `stolen` per cent were taken.
     fn document(stolen: u64, ended: Ended) -> Document<()> {
@@ -325,5 +330,22 @@ mod tests {
                 .unwrap()
                 .starts_with("there and back ")
         );
+        let trips = |median_ns| Trips {
+            median_ns,
+            quartile_low_ns: median_ns,
+            quartile_high_ns: median_ns,
+            trips: 9,
+        };
+        for (across_ns, told) in [(30_000, true), (4_000, false)] {
+            one.host.cores_allowed = 2;
+            one.host.wakeups = Some(Wakeups {
+                same_core: Some(trips(4_000)),
+                across_cores: Some(trips(across_ns)),
+                spinning: None,
+            });
+            let entries = super::entries(&one, &[]);
+            let words = said(&entries, "wake-ups").unwrap();
+            assert_eq!(words.contains("taskset"), told, "{words}");
+        }
     }
 }

@@ -63,6 +63,41 @@ impl Scratch {
     }
 }
 
+/// A file to measure on: the user's own, or a temporary one.
+#[derive(Debug)]
+pub enum Place {
+    /// The one that the user named.
+    Given(PathBuf),
+    /// A temporary one, because none was named.
+    Temporary(Scratch),
+}
+
+impl Place {
+    /// The file that was named, or else a temporary one in the current folder.
+    ///
+    /// # Errors
+    /// As [`Scratch::new`].
+    pub fn of(
+        given: Option<&Path>,
+        bytes: u64,
+        seed: u64,
+        cancelled: &AtomicBool,
+    ) -> Result<Self, BenchError> {
+        match given {
+            Some(path) => Ok(Self::Given(path.to_path_buf())),
+            None => Scratch::new(None, bytes, seed, cancelled).map(Self::Temporary),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) => path,
+            Self::Temporary(scratch) => scratch.path(),
+        }
+    }
+}
+
 /// Asks the file system, so that the disk is not filled first and the error told then.
 fn require_room(folder: &Path, bytes: u64) -> Result<(), BenchError> {
     let name = folder.display().to_string();

@@ -206,9 +206,54 @@ fn whole_span(cell: &str, spans: Vec<Span>) -> Result<RunResult, BenchError> {
     Ok(RunResult::taking(last_ns.saturating_sub(first_ns)))
 }
 
+/// What threads compute that share nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// One chain in registers: each step needs the one before, and most of the core is idle.
+    Chain,
+    /// Many chains side by side: as much as the core can do at a time. Two threads of one core
+    /// share that, so that each takes twice as long, where a single chain notices nothing.
+    Filling,
+}
+
+impl Sums {
+    /// Computes for about as long as a request takes.
+    #[inline(always)]
+    fn turn(self, states: &mut [u64; CHAINS]) {
+        match self {
+            Self::Chain => {
+                let state = &mut states[0];
+                for _ in 0..CHAIN_STEPS {
+                    *state ^= *state << 13;
+                    *state ^= *state >> 7;
+                    *state ^= *state << 17;
+                }
+            }
+            Self::Filling => {
+                for _ in 0..FILLING_STEPS {
+                    for state in states.iter_mut() {
+                        *state = state.rotate_left(13).wrapping_add(0x7f4a_7c15);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Computing by several threads that share nothing, each on a core of its own; they share the
 /// iterations. What it gains from another core is what the machine has to give.
-pub fn computing(name: &str, threads: u64) -> Cell<'static> {
+pub fn computing(name: &str, threads: u64, sums: Sums) -> Cell<'static> {
+    match sums {
+        Sums::Chain => computing_by(name, threads, |states| Sums::Chain.turn(states)),
+        Sums::Filling => computing_by(name, threads, |states| Sums::Filling.turn(states)),
+    }
+}
+
+fn computing_by(
+    name: &str,
+    threads: u64,
+    turn: impl Fn(&mut [u64; CHAINS]) + Copy + Send + Sync + 'static,
+) -> Cell<'static> {
     let cell = name.to_owned();
     let threads = threads.max(1);
     let run = move |iterations: u64| {
@@ -217,16 +262,13 @@ pub fn computing(name: &str, threads: u64) -> Cell<'static> {
         let together = |index: usize| {
             let before = start.wait(index);
             let start_ns = clock::now_ns();
-            let mut state = 0x9e37_79b9_7f4a_7c15 ^ index as u64;
+            let first = 0x9e37_79b9_7f4a_7c15 ^ index as u64;
+            let mut states: [u64; CHAINS] = std::array::from_fn(|chain| first ^ chain as u64);
             for _ in 0..each {
-                // A chain in registers, about as long as a request.
-                for _ in 0..TURNS {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                }
-                black_box(state);
+                turn(&mut states);
+                black_box(states[0]);
             }
+            black_box(states);
             let end_ns = clock::now_ns();
             // A thread that cannot be put back stays where it is: no figure is wrong for that.
             let _ = before.map(|before| before.apply());
@@ -247,8 +289,12 @@ pub fn computing(name: &str, threads: u64) -> Cell<'static> {
     Cell::new(name, run).in_steps_of(threads)
 }
 
-/// Turns of an iteration of [`computing`].
-const TURNS: u32 = 16;
+/// Chains of [`Sums::Filling`], as many as fit into registers.
+const CHAINS: usize = 6;
+/// Steps of an iteration of [`Sums::Chain`].
+const CHAIN_STEPS: u32 = 16;
+/// Steps of an iteration of [`Sums::Filling`], each of all chains.
+const FILLING_STEPS: u32 = 32;
 
 /// No batch of requests takes longer than this, or something is lost.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(60);

@@ -174,7 +174,14 @@ fn means(row: &Row) -> String {
 }
 
 fn proven(direction: Direction, row: &Row) -> String {
-    let how_much = match change(row) {
+    // Times vary, and so does what a ratio hides of them: near the border the difference may be
+    // proven and the interval of the ratio still reach 1. What is proven is what is told then.
+    let sure = |change: &Interval| change.half_width() < change.estimate.abs();
+    let share = || {
+        let base = row.base.sample.mean;
+        (base > 0.0).then(|| row.difference.interval.scaled(100.0 / base))
+    };
+    let how_much = match change(row).filter(sure).or_else(share) {
         Some(change) => amount(&change),
         None => {
             let (size, half) = (

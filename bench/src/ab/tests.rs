@@ -142,8 +142,8 @@ fn what_was_measured_before_a_failure_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let count = folder.path().join("count");
     let count = count.display();
-    // It fails from the tenth time on.
-    let failing = format!("echo >> {count}; test $(wc -l < {count}) -lt 10");
+    // It fails from the twentieth time on: behind the trials, before the last round.
+    let failing = format!("echo >> {count}; test $(wc -l < {count}) -lt 20");
     let mut options = options(command("true"), command(&failing));
     options.run_ns = 1;
     options.rounds = Some(20);
@@ -222,6 +222,23 @@ fn the_sentence_says_faster_slower_same_or_what_it_would_take() {
     );
     let few = made_up(2, |cell, round| 100 + wobble(cell, round));
     assert!(answer(&few).sentence.contains("2 rounds are too few"));
+}
+
+#[test]
+fn what_is_said_to_be_proven_does_not_reach_nothing() {
+    // The differences are proven, at 5 % just so; the logarithms of the ratios are not.
+    let times = [1900, 500, 2500, 1200, 2500, 1600, 1000, 2500, 1900, 500];
+    let document = made_up(10, |cell, round| match cell {
+        1 => times[round as usize],
+        _ => 1000,
+    });
+    let said = answer(&document);
+    assert!(
+        matches!(said.verdict, Some(Verdict::Proven { .. })),
+        "{said:?}"
+    );
+    let start = "B is 61 % ± 56 slower than A: 1.61 us against 1 us each.";
+    assert_eq!(said.sentence, start);
 }
 
 #[test]

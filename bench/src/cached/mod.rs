@@ -23,7 +23,7 @@ mod tests;
 use crate::BenchError;
 use crate::harness::{self, Control, Meter, Settings};
 use crate::host::{Host, TargetFacts};
-use crate::scratch::Scratch;
+use crate::scratch::Place;
 use crate::served::Way;
 use std::path::{Path, PathBuf};
 
@@ -82,23 +82,12 @@ pub fn run(
     };
     let seed = options.seed.unwrap_or(host.started_unix_s);
     let mut subject = planned(options, extent, &host);
-    let scratch = match &options.file {
-        Some(_) => None,
-        None => Some(Scratch::new(
-            None,
-            subject.size_bytes,
-            seed,
-            control.cancelled,
-        )?),
-    };
-    let path = match (&options.file, &scratch) {
-        (Some(path), _) => path.clone(),
-        (None, Some(scratch)) => scratch.path().to_owned(),
-        (None, None) => PathBuf::new(),
-    };
-    fit_to_file(&path, &mut subject)?;
-    let mut sources = matrix::Sources::new(&path, subject.size_bytes, seed)?;
-    let mut cells = matrix::cells(&mut sources, &path, extent, &mut subject)?;
+    let given = options.file.as_deref();
+    let place = Place::of(given, subject.size_bytes, seed, control.cancelled)?;
+    let path = place.path();
+    fit_to_file(path, &mut subject)?;
+    let mut sources = matrix::Sources::new(path, subject.size_bytes, seed)?;
+    let mut cells = matrix::cells(&mut sources, path, extent, &mut subject)?;
     cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
     subject.resident_percent[0] = resident_percent(&sources)?;
     let settings = settings(options, seed, meter.now_ns().saturating_sub(started_ns));
@@ -108,7 +97,7 @@ pub fn run(
     }
     subject.resident_percent[1] = resident_percent(&sources)?;
     subject.caches = sources.ledger.rows();
-    let target = options.file.as_ref().and_then(|path| TargetFacts::of(path));
+    let target = given.and_then(TargetFacts::of);
     let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
     document.target = target;
     compute(&mut document);

@@ -4,6 +4,7 @@ use super::subject::MAIN_BLOCK_BYTES;
 use super::*;
 use crate::harness::{CpuTimes, DeviceCounts, Ended, Machine, Measured, Progress};
 use crate::harness::{Round, Sample, Shortened, Work};
+use crate::scratch::Scratch;
 use std::sync::atomic::AtomicBool;
 
 /// What a read costs on a machine of the test's own, ns: the copy at 10 bytes a ns, twice as slow

@@ -25,8 +25,8 @@ mod ways;
 use crate::BenchError;
 use crate::harness::{self, Control, Meter, Phase, Progress, Settings};
 use crate::host::{Host, TargetFacts};
-use crate::scratch::Scratch;
-use std::path::{Path, PathBuf};
+use crate::scratch::Place;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use schedulers::Schedulers;
@@ -104,18 +104,9 @@ pub fn run(
     let started_ns = meter.now_ns();
     let host = Host::now().with_wakeups();
     let seed = options.seed.unwrap_or(host.started_unix_s);
-    let scratch = match &options.target {
-        None => {
-            let bytes = options.size() + cost::BLOCKS * job::BLOCK_BYTES;
-            Some(Scratch::new(None, bytes, seed, control.cancelled)?)
-        }
-        Some(_) => None,
-    };
-    let path: &Path = match (&scratch, &options.target) {
-        (Some(scratch), _) => scratch.path(),
-        (None, Some(target)) => target,
-        (None, None) => Path::new("."),
-    };
+    let bytes = options.size() + cost::BLOCKS * job::BLOCK_BYTES;
+    let place = Place::of(options.target.as_deref(), bytes, seed, control.cancelled)?;
+    let path = place.path();
     let target = TargetFacts::of(path);
     let schedulers = match options.schedulers {
         true => Some(Rc::new(Schedulers::below(path)?)),

@@ -4,6 +4,7 @@ use super::cells::again;
 use super::published::{PUBLISHED, REQUESTS};
 use super::*;
 use crate::harness::{Ended, Machine, Measured, Round, Sample, Shortened};
+use crate::scratch::Scratch;
 use std::sync::atomic::AtomicBool;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);

@@ -35,6 +35,12 @@ const TRIAL_NS_MAX: u64 = 20_000_000;
 /// all runs of its cell too short.
 const SURPRISING: u64 = 2;
 
+/// It is repeated once, and again so often while that takes no longer than this, ns: on a busy
+/// machine a thread may wait for a core some milliseconds several times in a row. The shortest
+/// counts.
+const DOUBTS: u32 = 3;
+const DOUBT_NS: u64 = 40_000_000;
+
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 40;
 
@@ -149,25 +155,31 @@ fn cost(
         Length::Calibrated => ITERATIONS_MAX,
     };
     let mut iterations = cell.step;
-    let mut doubted = 0;
+    let (mut shortest_ns, mut doubts, mut doubted_ns) = (u64::MAX, 0, 0);
     loop {
         let before_ns = meter.now_ns();
         let trial = sample(cell, iterations, meter)?;
-        let took_ns = trial.wall_ns;
-        let passed_ns = meter.now_ns().saturating_sub(before_ns);
+        let around_ns = meter
+            .now_ns()
+            .saturating_sub(before_ns)
+            .saturating_sub(trial.wall_ns);
+        shortest_ns = shortest_ns.min(trial.wall_ns);
         // One that is much longer than expected may have been interrupted: once more, then.
-        if took_ns / SURPRISING > enough_ns && doubted != iterations {
-            doubted = iterations;
+        doubted_ns += trial.wall_ns;
+        let may_doubt = doubts == 0 || (doubts < DOUBTS && doubted_ns < DOUBT_NS);
+        if shortest_ns / SURPRISING > enough_ns && may_doubt {
+            doubts += 1;
             continue;
         }
-        if took_ns >= enough_ns || iterations >= most {
+        if shortest_ns >= enough_ns || iterations >= most {
             let cost = Cost {
-                iteration_ns: (took_ns as f64 / iterations as f64).max(1e-3),
-                around_ns: passed_ns.saturating_sub(took_ns) as f64,
+                iteration_ns: (shortest_ns as f64 / iterations as f64).max(1e-3),
+                around_ns: around_ns as f64,
             };
             return Ok((cost, trial));
         }
-        let missing = enough_ns as f64 / took_ns.max(1) as f64;
+        let missing = enough_ns as f64 / shortest_ns.max(1) as f64;
+        (shortest_ns, doubts, doubted_ns) = (u64::MAX, 0, 0);
         // The first trials are cold; so do not trust them for more than a factor of 20.
         let grown = iterations as f64 * (missing * 1.2).clamp(2.0, 20.0);
         iterations = in_steps(grown as u64, cell.step).min(in_steps(most, cell.step));

@@ -89,6 +89,25 @@ fn runs_are_as_long_as_asked_whatever_an_iteration_costs() {
 }
 
 #[test]
+fn trials_that_were_interrupted_do_not_shorten_the_runs() {
+    // Of the trials that are long enough to count, the first two wait 15 ms for a core.
+    let fake = Fake::default();
+    let mut waits = 2;
+    let cell = Cell::new("interrupted", |iterations| {
+        let mut ns_total = 100 * iterations;
+        if iterations > 100 && waits > 0 {
+            waits -= 1;
+            ns_total += 15_000_000;
+        }
+        fake.now_ns.set(fake.now_ns.get() + ns_total);
+        Ok(RunResult::taking(ns_total))
+    });
+    let measured = fake.run(&mut [cell], &settings());
+    let wall_ns = measured.rounds[0].samples[0].wall_ns;
+    assert!((44_000_000..=50_000_000).contains(&wall_ns), "{wall_ns}");
+}
+
+#[test]
 fn every_round_runs_every_cell_once_in_an_order_of_its_own() {
     let fake = Fake::default();
     let mut cells: Vec<Cell<'_>> = (0..6).map(|index| fake.cell(index, 50, 2)).collect();

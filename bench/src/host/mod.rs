@@ -9,6 +9,7 @@ mod target;
 mod wakeups;
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use ugeom_machine::{clock, cpu};
@@ -24,6 +25,10 @@ pub struct Host {
     pub cores: u64,
     /// Cores on which this process may run.
     pub cores_allowed: u64,
+    /// How many whole cores these are, as the system tells it: fewer where some of them are the
+    /// threads of one core. A virtual machine may not know; none when the system does not tell.
+    #[serde(default)]
+    pub cores_whole: Option<u64>,
     /// The processor's name.
     pub cpu_model: String,
     /// Whether this is a virtual machine, whose hypervisor may take cores away at any time.
@@ -64,12 +69,17 @@ impl Host {
     /// The same with another folder in place of `/sys`.
     fn below(sys: &Path) -> Self {
         let cores = cpu::online_cores() as u64;
-        let allowed = cpu::Affinity::current().map(|affinity| affinity.cores().len() as u64);
+        let allowed = cpu::Affinity::current().map(|affinity| affinity.cores());
+        let allowed = allowed.unwrap_or_default();
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let uname = rustix::system::uname();
         Self {
             cores,
-            cores_allowed: allowed.unwrap_or(cores),
+            cores_allowed: match allowed.len() as u64 {
+                0 => cores,
+                some => some,
+            },
+            cores_whole: whole_cores(sys, &allowed),
             cpu_model: cpu::model_name(),
             virtual_machine: cpu::is_virtual_machine(),
             kernel: uname.release().to_string_lossy().into_owned(),
@@ -111,6 +121,15 @@ impl Host {
         }
         if self.cores_allowed < 2 {
             doubts.push("there is one core only: two threads cannot run side by side".to_owned());
+        }
+        if let Some(whole) = self.cores_whole
+            && whole < self.cores_allowed
+        {
+            doubts.push(format!(
+                "{} processors are the threads of {whole} cores: two threads of one core share \
+                 what it has",
+                self.cores_allowed
+            ));
         }
         if let Some(governor) = &self.governor
             && governor != "performance"
@@ -165,6 +184,19 @@ fn memory(key: &str) -> u64 {
     kib.unwrap_or(0).saturating_mul(1024)
 }
 
+/// How many cores the processors with these numbers belong to: each core has one list of its
+/// threads.
+fn whole_cores(sys: &Path, processors: &[usize]) -> Option<u64> {
+    let threads = |number: &usize| {
+        let folder = format!("devices/system/cpu/cpu{number}/topology");
+        word(&sys.join(folder).join("thread_siblings_list"))
+    };
+    let lists: Option<BTreeSet<String>> = processors.iter().map(threads).collect();
+    lists
+        .map(|lists| lists.len() as u64)
+        .filter(|whole| *whole > 0)
+}
+
 fn steal_percent() -> f64 {
     let times = cpu::SystemTimes::now().unwrap_or_default();
     let all = times.busy_ns() + times.idle_ns + times.iowait_ns + times.steal_ns;
@@ -186,6 +218,7 @@ mod tests {
         Host {
             cores: 2,
             cores_allowed: 2,
+            cores_whole: Some(2),
             cpu_model: "Test CPU".into(),
             virtual_machine: true,
             kernel: "6.1".into(),
@@ -209,6 +242,30 @@ mod tests {
              8 GiB of memory"
         );
         assert!(quiet().doubts().is_empty());
+    }
+
+    #[test]
+    fn threads_of_one_core_are_told_from_whole_cores() {
+        let sys = tempfile::tempdir().unwrap();
+        assert_eq!(whole_cores(sys.path(), &[0, 1]), None);
+        for (number, threads) in ["0,2", "1,3", "0,2", "1,3"].iter().enumerate() {
+            let folder = format!("devices/system/cpu/cpu{number}/topology");
+            let folder = sys.path().join(folder);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("thread_siblings_list"), threads).unwrap();
+        }
+        assert_eq!(whole_cores(sys.path(), &[0, 1, 2, 3]), Some(2));
+        assert_eq!(whole_cores(sys.path(), &[0, 2]), Some(1));
+        assert_eq!(whole_cores(sys.path(), &[]), None);
+        let host = Host {
+            cores_whole: Some(1),
+            ..quiet()
+        };
+        let doubts = host.doubts().join("; ");
+        assert!(
+            doubts.contains("2 processors are the threads of 1 cores"),
+            "{doubts}"
+        );
     }
 
     #[test]

@@ -119,6 +119,7 @@ pub fn document(rounds: usize) -> Document {
         host: Host {
             cores: 2,
             cores_allowed: 2,
+            cores_whole: None,
             cpu_model: "Example CPU @ 2.80GHz".to_owned(),
             virtual_machine: true,
             kernel: "6.1.0".to_owned(),

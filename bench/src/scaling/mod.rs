@@ -18,7 +18,7 @@ use crate::BenchError;
 use crate::harness::{self, Cell, Control, Meter, Settings};
 use crate::host::Host;
 use crate::load::{self, Job, Load, Pattern, Request};
-use crate::work::{self, Cores};
+use crate::work::{self, Cores, Sums};
 use knobs::Setting;
 use std::sync::Arc;
 use ugeom_classes::open_target;
@@ -152,28 +152,7 @@ fn matrix(
         }
     }
     if let Some((_, last)) = ladder.last() {
-        let again = cell_name(subject::AGAIN, cores);
-        cells.push(cell(&again, *last, cores, &reads)?);
-        for count in &judged {
-            cells.push(work::computing(&cell_name(subject::APART, *count), *count));
-        }
-        if cores > 1 {
-            let name = cell_name(subject::STACK_EACH, cores);
-            let job = job(&name, *last, cores, &reads);
-            let stacks = (0..cores).map(|_| stack_of(*last));
-            let stacks: Vec<_> = stacks.collect::<Result<_, _>>()?;
-            cells.push(load::cell_of(Load::apart(&stacks, &job)?));
-        }
-        let mixed = requests(seed, None)?;
-        cells.push(cell(&cell_name(subject::MIXED, 1), *last, 1, &mixed)?);
-        let name = cell_name(subject::TIMED, 1);
-        cells.push(cell_of(
-            *last,
-            &Job {
-                latency: true,
-                ..Job::new(&name, reads)
-            },
-        )?);
+        cells.extend(beside(*last, (cores, &judged), seed, &reads)?);
     }
     let names = |rows: Vec<(Knob, Setting)>| rows.into_iter().map(|row| row.0).collect();
     let subject = Subject {
@@ -187,6 +166,40 @@ fn matrix(
         taken_away: names(away),
     };
     Ok((cells, subject))
+}
+
+/// The cells beside the rows: what the machine gives, and the last row in other ways.
+fn beside(
+    last: Setting,
+    (cores, judged): (u64, &[u64]),
+    seed: u64,
+    reads: &Pattern,
+) -> Result<Vec<Cell<'static>>, BenchError> {
+    let mut cells = vec![cell(&cell_name(subject::AGAIN, cores), last, cores, reads)?];
+    for count in judged {
+        for (id, sums) in [
+            (subject::APART, Sums::Chain),
+            (subject::FILLED, Sums::Filling),
+        ] {
+            cells.push(work::computing(&cell_name(id, *count), *count, sums));
+        }
+    }
+    if cores > 1 {
+        let name = cell_name(subject::STACK_EACH, cores);
+        let job = job(&name, last, cores, reads);
+        let stacks = (0..cores).map(|_| stack_of(last));
+        let stacks: Vec<_> = stacks.collect::<Result<_, _>>()?;
+        cells.push(load::cell_of(Load::apart(&stacks, &job)?));
+    }
+    let mixed = requests(seed, None)?;
+    cells.push(cell(&cell_name(subject::MIXED, 1), last, 1, &mixed)?);
+    let name = cell_name(subject::TIMED, 1);
+    let timed = Job {
+        latency: true,
+        ..Job::new(&name, reads.clone())
+    };
+    cells.push(cell_of(last, &timed)?);
+    Ok(cells)
 }
 
 fn cell(

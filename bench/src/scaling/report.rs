@@ -91,11 +91,30 @@ fn shares(document: &Document) -> Option<String> {
              gives {shared} of that rate."
         )
     });
+    let filled = document.figure("scaling.filled");
+    let filled_words = filled.map_or(String::new(), |figure| {
+        format!(", threads that fill their core {}", figure.amount())
+    });
+    let not_whole = filled.is_some_and(|figure| figure.interval.high < NOT_WHOLE_SHARE);
+    let not_whole = match (not_whole, document.host.cores_whole) {
+        (false, _) => String::new(),
+        (true, Some(whole)) if whole < document.subject.cores => format!(
+            " The {} processors are the threads of {whole} cores: linear is out of reach.",
+            document.subject.cores
+        ),
+        (true, _) => " The system takes its processors for whole cores, but they are not always \
+                      that: code that fills a core gets less of it while the other processors \
+                      work, as threads of one core do. Linear is out of reach then."
+            .to_owned(),
+    };
     Some(format!(
-        "Of linear the workers reach {workers}; threads that only compute reach {machine} on this \
-         machine.{apart}{by_cpu}"
+        "Of linear the workers reach {workers}; on this machine threads that compute one step \
+         after the other reach {machine}{filled_words}.{not_whole}{apart}{by_cpu}"
     ))
 }
+
+/// Where threads that fill their core reach less than this share of linear, processors share cores.
+const NOT_WHOLE_SHARE: f64 = 0.95;
 
 /// The name of a column: workers that must share a core are said to.
 fn column(workers: u64, cores: u64) -> String {

@@ -41,8 +41,11 @@ pub fn cell_name(id: &str, workers: u64) -> String {
 pub const AGAIN: &str = "again";
 /// See [`AGAIN`].
 pub const MIXED: &str = "half writes";
-/// Threads that compute and share nothing: how well this machine itself divides work.
+/// Threads that compute one step after the other and share nothing: whether each has a processor.
 pub const APART: &str = "sharing nothing";
+/// Threads that do as much at a time as their core can, and share nothing: whether each processor
+/// is a whole core.
+pub const FILLED: &str = "filling cores";
 /// The last row with a stack for each worker: the same code, and only the list of requests shared.
 pub const STACK_EACH: &str = "a stack each";
 /// See [`AGAIN`].

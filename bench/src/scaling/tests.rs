@@ -75,7 +75,7 @@ fn every_row_is_measured_in_every_column_and_each_knob_is_taken_away() {
     let (cells, subject) = matrix(&options, 2, 7).unwrap();
     assert_eq!(subject.workers, [1, 2, 3, 8]);
     let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
-    assert_eq!(names.len(), (5 + 2) * 4 + 6 * 2 + 3 + 3);
+    assert_eq!(names.len(), (5 + 2) * 4 + 6 * 2 + 3 + 2 + 3);
     for name in [
         "statistics on/8",
         "per-core pools/3",
@@ -133,6 +133,7 @@ fn goals_are_judged_with_as_many_workers_as_cores() {
 fn what_the_machine_does_not_give_is_told_from_what_workers_lose() {
     let document = made_up(|row, workers| match (row, workers) {
         ("sharing nothing", 2) => 0.9 * doubling(row, workers),
+        ("filling cores", 2) => 0.6 * doubling(row, workers),
         ("a stack each", 2) => 0.8 * doubling(FINAL, workers),
         _ => doubling(row, workers),
     });
@@ -141,21 +142,40 @@ fn what_the_machine_does_not_give_is_told_from_what_workers_lose() {
         (machine.interval.estimate - 0.9).abs() < 0.01,
         "{machine:?}"
     );
+    let filled = document.figure("scaling.filled").unwrap();
+    assert!((filled.interval.estimate - 0.6).abs() < 0.01, "{filled:?}");
     let apart = document.figure("scaling.apart").unwrap();
     assert!((apart.interval.estimate - 0.8).abs() < 0.01, "{apart:?}");
     let shared = document.figure("scaling.shared").unwrap();
     assert!((shared.interval.estimate - 1.25).abs() < 0.02, "{shared:?}");
+    assert_eq!(shared.reached().unwrap().word(), "reached");
     let by_cpu = document.figure("scaling.cpu").unwrap();
     // Twice the rate in the same time is the same time on a processor, with two of them.
     assert!((by_cpu.interval.estimate - 1.0).abs() < 0.01, "{by_cpu:?}");
-    let text = report(&document).to_text(100);
-    for words in [
-        "threads that only compute reach 0.90 x",
-        "With a stack each, where they share nothing, they reach 0.80 x",
+    let mut document = document;
+    for (whole, words) in [
+        (Some(2), "they are not always that"),
+        (None, "they are not always that"),
+        (Some(1), "The 2 processors are the threads of 1 cores"),
     ] {
-        let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(flowing.contains(words), "{words}:\n{text}");
+        document.host.cores_whole = whole;
+        let flowing = report(&document).to_text(100);
+        let flowing = flowing.split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "threads that compute one step after the other reach 0.90 x",
+            "threads that fill their core 0.60 x",
+            "With a stack each, where they share nothing, they reach 0.80 x",
+            words,
+        ] {
+            assert!(flowing.contains(words), "{words}:\n{flowing}");
+        }
     }
+}
+
+#[test]
+fn whole_cores_are_not_doubted() {
+    let text = report(&made_up(doubling)).to_text(100);
+    assert!(!text.contains("out of reach"), "{text}");
 }
 
 #[test]

@@ -109,18 +109,15 @@ pub fn run(
     let host = Host::now().with_wakeups();
     let seed = options.seed.unwrap_or(host.started_unix_s);
     let cancelled = control.cancelled;
-    // Removed when this returns, whatever happens.
-    let scratch = match &options.target {
-        Some(_) => None,
-        None => Some(Scratch::new(None, options.bytes, seed, cancelled)?),
-    };
-    let targets = match (&options.target, &scratch) {
-        (Some(text), _) => vec![("target", text.clone())],
-        (None, Some(scratch)) => {
+    // The temporary file is removed when this returns, whatever happens.
+    let (targets, _scratch) = match &options.target {
+        Some(text) => (vec![("target", text.clone())], None),
+        None => {
+            let scratch = Scratch::new(None, options.bytes, seed, cancelled)?;
             let file = scratch.path().display().to_string();
-            vec![("file", file), ("disk", SIMULATED.to_owned())]
+            let targets = vec![("file", file), ("disk", SIMULATED.to_owned())];
+            (targets, Some(scratch))
         }
-        (None, None) => Vec::new(),
     };
     let mut matrix = cells::Matrix::new(options, seed, cancelled);
     for (name, text) in &targets {
