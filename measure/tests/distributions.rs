@@ -1,11 +1,11 @@
 //! The distributions against an independent implementation (`statrs`) and printed tables.
 
 use proptest::prelude::*;
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 use statrs::function::{beta, erf, gamma};
 use ugeom_measure::distributions::{
-    erfc, incomplete_beta, ln_beta, ln_gamma, normal_cdf, normal_quantile, student_cdf,
-    student_critical, student_quantile, student_two_sided_p,
+    erfc, fisher_upper_tail, incomplete_beta, ln_beta, ln_gamma, normal_cdf, normal_quantile,
+    student_cdf, student_critical, student_quantile, student_two_sided_p,
 };
 
 #[track_caller]
@@ -53,6 +53,18 @@ fn printed_normal_values_are_reproduced() {
     // A tail that no difference from 1 could hold: Q(10) = 7.619853024160527e-24.
     close(normal_cdf(-10.0) / 7.619_853_024_160_527e-24, 1.0, 1e-12);
     close(erfc(0.5), 0.479_500_122_186_953_5, 1e-15);
+}
+
+#[test]
+fn printed_fisher_tables_are_reproduced() {
+    // Upper 5 % points: NIST e-Handbook 1.3.6.7.3.
+    for (above, below, printed) in [(1.0, 10.0, 4.965), (3.0, 20.0, 3.098), (8.0, 30.0, 2.266)] {
+        let tail = fisher_upper_tail(printed, above, below);
+        assert!((tail - 0.05).abs() < 5e-5, "{above} {below}: {tail}");
+    }
+    assert_eq!(fisher_upper_tail(0.0, 3.0, 4.0), 1.0);
+    assert!(fisher_upper_tail(-1.0, 3.0, 4.0).is_nan());
+    assert!(fisher_upper_tail(1.0, 0.0, 4.0).is_nan());
 }
 
 #[test]
@@ -172,6 +184,16 @@ proptest! {
     fn students_distribution_agrees_with_the_oracle(t in -50.0_f64..50.0, df in 0.5_f64..2000.0) {
         let oracle = StudentsT::new(0.0, 1.0, df).unwrap();
         close(student_cdf(t, df), oracle.cdf(t), 1e-10);
+    }
+
+    #[test]
+    fn fishers_distribution_agrees_with_the_oracle(
+        f in 0.0_f64..40.0,
+        above in 0.5_f64..200.0,
+        below in 0.5_f64..2000.0,
+    ) {
+        let oracle = FisherSnedecor::new(above, below).unwrap();
+        close(fisher_upper_tail(f, above, below), oracle.sf(f), 1e-10);
     }
 
     #[test]

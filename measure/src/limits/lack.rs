@@ -1,7 +1,7 @@
 //! Whether a model misses more than repetitions scatter.
 
 use super::Fitted;
-use crate::distributions::incomplete_beta;
+use crate::distributions::fisher_upper_tail;
 use serde::{Deserialize, Serialize};
 
 /// The model has three parameters.
@@ -36,11 +36,9 @@ impl LackOfFit {
             return None;
         }
         let f = count * missing / missing_df / scatter;
-        // The upper tail of the F distribution (DLMF 8.17; NIST e-Handbook 1.3.6.6.5).
-        let x = scatter_df / (scatter_df + missing_df * f);
         Some(Self {
             f,
-            p_value: incomplete_beta(0.5 * scatter_df, 0.5 * missing_df, x),
+            p_value: fisher_upper_tail(f, missing_df, scatter_df),
             scatter: scatter.sqrt(),
         })
     }
