@@ -7,12 +7,16 @@
 
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 mod discards;
+mod lease;
 mod pages;
 
 use discards::Discards;
+pub use lease::Lease;
+use pages::Memory;
 
 /// Greatest length of a region, in bytes (2^46: half the address space of a process on x86_64).
 pub const MAX_LEN_BYTES: u64 = 1 << 46;
@@ -28,8 +32,11 @@ const PIECE_GRANULES: u64 = 512;
 
 /// Sparse memory shared by threads.
 pub struct Region {
+    /// Where `memory` begins.
     base: NonNull<u8>,
     len: u64,
+    /// Leases keep it, too.
+    memory: Arc<Memory>,
     written: Bitmap,
     discards: Discards,
 }
@@ -54,10 +61,11 @@ impl Region {
             ));
         }
         let written = Bitmap::new(len.div_ceil(GRANULE_BYTES))?;
-        let base = pages::map(len)?;
+        let memory = Arc::new(Memory::map(len)?);
         Ok(Region {
-            base,
+            base: memory.base(),
             len,
+            memory,
             written,
             discards: Discards::new(),
         })
@@ -288,13 +296,6 @@ impl Region {
                 unsafe { ptr::write_bytes(self.at(start), 0, bytes) };
             })
         })
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `new`; the exclusive borrow means that no copy is running.
-        unsafe { pages::unmap(self.base, self.len) };
     }
 }
 

@@ -3,15 +3,31 @@
 use ugeom_machine::region::Region;
 use ugeom_stack::{AttributeValue, Command, Errno, Extent, ExtentKind, Next, Request};
 
+/// READs of less are copied, bytes.
+const LENT_BYTES_MIN: u64 = 4096;
+
 /// Copies, and is done.
 #[inline]
 pub(super) fn start(region: &Region, mut request: Request<'_>) -> Next {
     let offset = request.offset();
     match request.command() {
+        Command::Read if request.may_lend() => return lend(region, request),
         Command::Read => request.fill(|at, piece| region.read(offset + at, piece)),
         Command::Write => request.each(|at, piece| region.write(offset + at, piece)),
         _ => return start_other(region, request),
     }
+    request.done_in_full()
+}
+
+/// Lends the memory itself where it is worth that, else copies.
+fn lend(region: &Region, mut request: Request<'_>) -> Next {
+    let (offset, length) = (request.offset(), request.length());
+    if length >= LENT_BYTES_MIN
+        && let Some(lease) = region.lease(offset, length)
+    {
+        return request.lend(lease);
+    }
+    request.fill(|at, piece| region.read(offset + at, piece));
     request.done_in_full()
 }
 

@@ -1,8 +1,12 @@
 //! Tests of `md`: what its options allow, and that it is sparse.
 
 use crate::target::{Target, TargetOptions, open_target};
+use ugeom_machine::buffer::Buffer;
+use ugeom_machine::lease::Lease;
 use ugeom_machine::region::MAX_LEN_BYTES;
-use ugeom_stack::{AttributeValue, Command, Delta, Extent, ExtentKind, ProviderView};
+use ugeom_stack::{
+    AttributeValue, Channel, Command, Delta, Extent, ExtentKind, Opened, ProviderView,
+};
 
 fn open(text: &str) -> Target {
     open_target(text, &TargetOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -141,4 +145,52 @@ fn the_answer_to_extents_is_cut_at_the_range() {
             kind: ExtentKind::Data
         }]
     );
+}
+
+/// Reads a range that may be lent: the lease, or else the bytes.
+fn read(
+    channel: &mut Channel,
+    opened: &Opened,
+    offset: u64,
+    length: usize,
+) -> Result<Lease, Vec<u8>> {
+    let draft = channel.bio().expect("a bio");
+    channel.submit(opened, draft.read_or_lease(offset, Buffer::new(length)));
+    while channel.poll() == 0 {}
+    let mut finished = channel.finished().expect("it is done");
+    assert_eq!(finished.result(), Ok(length as u64));
+    let lease = finished.take_lease();
+    let read = lease.ok_or_else(|| finished.buffer().expect("a copy").to_vec());
+    channel.recycle(finished);
+    read
+}
+
+fn bytes_of(lease: &Lease) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    lease.each(|_, piece| bytes.extend_from_slice(piece));
+    bytes
+}
+
+#[test]
+fn it_lends_what_has_no_holes_and_keeps_it_after_its_end() {
+    let target = open("md:1m | nop");
+    let opened = target.stack.open(target.top, Delta::READ_WRITE);
+    let opened = opened.expect("it opens");
+    let mut channel = target.stack.channel(1).expect("a channel");
+    let bytes: Vec<u8> = (0..16_384_u32).map(|it| (it % 251) as u8).collect();
+    channel.write(&opened, 4096, &bytes).expect("writes");
+    // With a hole, or short: a copy.
+    let copied = read(&mut channel, &opened, 0, 8192).map(|_| ());
+    assert_eq!(copied, Err([&[0; 4096], &bytes[..4096]].concat()));
+    let copied = read(&mut channel, &opened, 4096, 512).map(|_| ());
+    assert_eq!(copied, Err(bytes[..512].to_vec()));
+    let lease = read(&mut channel, &opened, 4608, 12_288).expect("it is lent");
+    assert!(bytes_of(&lease) == bytes[512..12_800]);
+    // What comes later shows, and the end of the disk does not matter.
+    channel.write(&opened, 8192, &[255; 4096]).expect("writes");
+    drop((channel, opened, target));
+    let after = bytes_of(&lease);
+    assert!(after[..3584] == bytes[512..4096]);
+    assert!(after[3584..7680].iter().all(|&byte| byte == 255));
+    assert!(after[7680..] == bytes[8192..12_800]);
 }

@@ -326,7 +326,10 @@ impl Link {
             self.send(&fd)?;
             let more = self.receive(&fd)?;
             let can_send = self.out.is_empty() && !self.queue.is_empty();
-            if !more && !can_send {
+            // What has ended is handed out before the rest is received: its successors are then
+            // sent while the server still answers, and neither side waits for the other's batch.
+            let hands_out = more && !self.finished.is_empty();
+            if hands_out || (!more && !can_send) {
                 return Ok(());
             }
         }

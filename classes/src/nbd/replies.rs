@@ -10,7 +10,7 @@ use ugeom_format::wire::nbd::{
 use ugeom_stack::{Bio, Command, Extent, ExtentKind, Flags};
 
 /// Bytes received at a time. No message but the data of a READ is longer.
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Data of which more than this is to come is received where it belongs, bytes.
 const DIRECT_BYTES_MIN: u64 = 32 << 10;

@@ -5,6 +5,42 @@ pub(super) use kernel::{discard, map, unmap};
 #[cfg(miri)]
 pub(super) use model::{discard, map, unmap};
 
+use std::io;
+use std::ptr::NonNull;
+
+/// Zeroed pages that are given back when nobody has them any more.
+pub(super) struct Memory {
+    base: NonNull<u8>,
+    len: u64,
+}
+
+// SAFETY: the value owns its mapping, which does not belong to a thread.
+unsafe impl Send for Memory {}
+// SAFETY: sharing it shows nothing but an address; who follows that has his own reasons.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Maps `len` zero bytes.
+    pub fn map(len: u64) -> io::Result<Self> {
+        Ok(Self {
+            base: map(len)?,
+            len,
+        })
+    }
+
+    /// Where they begin.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `map`; those who follow the address keep the value.
+        unsafe { unmap(self.base, self.len) };
+    }
+}
+
 #[cfg(not(miri))]
 mod kernel {
     use std::io;

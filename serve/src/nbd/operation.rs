@@ -19,7 +19,7 @@ use crate::span::{PIECE_BYTES, Span, whole_sectors};
 use std::ops::Range;
 use ugeom_format::wire::nbd::{Request, Status, command, command_flag, error};
 use ugeom_machine::buffer::Buffer;
-use ugeom_machine::slab::Lease;
+use ugeom_machine::lease::Lease;
 use ugeom_stack::{Claim, Command, Errno, Extent, ExtentKind, Finished, Flags, Share};
 
 /// A READ of less is not worth the question where its holes are, bytes.

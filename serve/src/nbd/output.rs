@@ -3,15 +3,11 @@
 
 use crate::buffers::Buffers;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::collections::VecDeque;
-use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
 use ugeom_machine::buffer::Buffer;
-use ugeom_machine::slab::Lease;
-
-/// Slices handed to the kernel at a time: half of what it takes (UIO_MAXIOV).
-const SLICES_MAX: usize = 512;
+use ugeom_machine::gather::Gather;
+use ugeom_machine::lease::Lease;
 
 /// The longest head of a reply: a chunk's header and an offset, bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 28;
@@ -36,12 +32,27 @@ pub(super) enum Body {
 }
 
 impl Body {
-    fn bytes(&self) -> &[u8] {
+    /// Its length, bytes.
+    #[inline]
+    fn len(&self) -> usize {
         match self {
-            Self::Nothing => &[],
-            Self::Data { buffer, start, end } => &buffer[*start..*end],
-            Self::Lent { lease, start, end } => &lease.bytes()[*start..*end],
-            Self::Bytes(bytes) => bytes,
+            Self::Nothing => 0,
+            Self::Data { start, end, .. } | Self::Lent { start, end, .. } => end - start,
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Appends what is there from `skip` on.
+    #[inline]
+    fn gather<'a>(&'a self, skip: usize, gather: &mut Gather<'a>) {
+        if skip >= self.len() {
+            return;
+        }
+        match self {
+            Self::Nothing => {}
+            Self::Data { buffer, start, end } => gather.push(&buffer[start + skip..*end]),
+            Self::Lent { lease, start, end } => gather.push_lease(lease, start + skip, *end),
+            Self::Bytes(bytes) => gather.push(&bytes[skip..]),
         }
     }
 }
@@ -112,11 +123,9 @@ impl Output {
     pub fn send(&mut self, fd: BorrowedFd<'_>, buffers: &mut Buffers) -> Result<Sent, Errno> {
         let mut done = Sent::default();
         while !self.waiting.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let (count, wanted) = self.gather(&mut slices);
-            let mut nothing = SendAncillaryBuffer::default();
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match sendmsg(fd, &slices[..count], &mut nothing, flags) {
+            let gather = self.gather();
+            let wanted = gather.bytes();
+            match gather.send(fd).map_err(errno_of) {
                 Ok(sent) => {
                     done.progress |= sent > 0;
                     self.advance(sent, buffers, &mut done);
@@ -132,32 +141,29 @@ impl Output {
         Ok(done)
     }
 
-    /// Fills in slices; returns how many, and their sum.
-    fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> (usize, usize) {
-        let (mut count, mut sum, mut skip) = (0, 0, self.sent);
+    /// What is to be sent next.
+    fn gather(&self) -> Gather<'_> {
+        let (mut gather, mut skip) = (Gather::new(), self.sent);
         for message in &self.waiting {
-            if count + 2 > SLICES_MAX {
+            if gather.room() < 2 {
                 break;
             }
             let head = &message.head[..usize::from(message.head_bytes)];
-            for part in [head, message.body.bytes()] {
-                let rest = part.get(skip..).unwrap_or(&[]);
-                skip = skip.saturating_sub(part.len());
-                if !rest.is_empty() {
-                    slices[count] = IoSlice::new(rest);
-                    count += 1;
-                    sum += rest.len();
-                }
-            }
+            gather.push(head.get(skip..).unwrap_or(&[]));
+            message
+                .body
+                .gather(skip.saturating_sub(head.len()), &mut gather);
+            // Only the first message can be sent in part.
+            skip = 0;
         }
-        (count, sum)
+        gather
     }
 
     /// Notes that so many bytes are sent.
     fn advance(&mut self, sent: usize, buffers: &mut Buffers, done: &mut Sent) {
         self.sent += sent;
         while let Some(first) = self.waiting.front() {
-            let length = usize::from(first.head_bytes) + first.body.bytes().len();
+            let length = usize::from(first.head_bytes) + first.body.len();
             if self.sent < length {
                 break;
             }
@@ -167,6 +173,10 @@ impl Output {
             }
         }
     }
+}
+
+fn errno_of(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 impl Sent {

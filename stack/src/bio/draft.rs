@@ -7,7 +7,7 @@ use super::{BioId, Command, Flags};
 use crate::error::Errno;
 use std::mem;
 use ugeom_machine::buffer::{Buffer, IoMemory, Segment};
-use ugeom_machine::slab::Lease;
+use ugeom_machine::lease::Lease;
 
 /// A bio that has not been submitted.
 pub struct Draft {
@@ -288,9 +288,9 @@ impl Finished {
     }
 
     /// Takes the memory that a layer has lent for a READ that went well, which
-    /// [`Draft::read_or_lease`] allows; `None` when the data is in the buffer. The bytes stay as
-    /// they are until the lease is dropped, which may be after the stack has gone. Layers keep
-    /// something back for others while it lives, so it is not for keeping.
+    /// [`Draft::read_or_lease`] allows; `None` when the data is in the buffer. It may be kept
+    /// until after the stack has gone, but layers keep something back for others while it lives. A
+    /// WRITE of the same range that comes before it is dropped may show ([`Lease::Moving`]).
     pub fn take_lease(&mut self) -> Option<Lease> {
         let failed = self.result().is_err();
         match &mut self.bio.body_mut().payload {

@@ -53,7 +53,7 @@ pub(crate) enum Payload {
     /// A page-aligned buffer of a READ, in place of which a layer may lend memory of its own.
     Lendable {
         buffer: ugeom_machine::buffer::Buffer,
-        lent: Option<ugeom_machine::slab::Lease>,
+        lent: Option<ugeom_machine::lease::Lease>,
     },
     /// A GETATTR: the name, and the answer once there is one.
     Attribute {

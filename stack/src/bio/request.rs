@@ -12,8 +12,8 @@ use crate::error::Errno;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use ugeom_machine::buffer::{IoMemory, Segment};
+use ugeom_machine::lease::Lease;
 use ugeom_machine::mailbox::Fifo;
-use ugeom_machine::slab::Lease;
 
 /// What becomes of a request. Only the methods of [`Request`] make one.
 ///
@@ -177,9 +177,10 @@ impl<'a> Request<'a> {
     /// Finished in full: the caller of a READ gets these bytes, which are all that he asked for,
     /// to look at and to give back by dropping them. The lease is dropped when the caller takes
     /// none, or another number of bytes; then this fails with EINVAL.
-    pub fn lend(mut self, lease: Lease) -> Next {
+    pub fn lend(mut self, lease: impl Into<Lease>) -> Next {
+        let lease = lease.into();
         let body = self.body_mut();
-        let fits = body.command == Command::Read && lease.bytes().len() as u64 == body.length;
+        let fits = body.command == Command::Read && lease.len() as u64 == body.length;
         match &mut body.payload {
             Payload::Lendable { lent, .. } if fits => *lent = Some(lease),
             _ => return self.fail(Errno::INVAL, "a layer lent what was not asked for"),
@@ -251,7 +252,7 @@ impl<'a> Request<'a> {
             lent: Some(lease), ..
         } = &body.payload
         {
-            return with(0, lease.bytes());
+            return lease.each(with);
         }
         let mut at = 0;
         for segment in body.segments() {

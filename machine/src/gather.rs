@@ -1,0 +1,161 @@
+//! [`Gather`]: pieces of memory that one sendmsg(2) sends, from wherever they lie.
+
+use crate::buffer::Segment;
+use crate::lease::Lease;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Pieces that are sent at a time: half of what the kernel takes (UIO_MAXIOV).
+pub const PIECES_MAX: usize = 512;
+
+/// Pieces of memory in the order in which they are to be sent.
+pub struct Gather<'a> {
+    /// The first `count` are set.
+    pieces: [MaybeUninit<Segment>; PIECES_MAX],
+    count: usize,
+    bytes: usize,
+    /// The pieces point into what was borrowed.
+    borrowed: PhantomData<&'a [u8]>,
+}
+
+impl<'a> Gather<'a> {
+    /// Nothing yet.
+    #[must_use]
+    #[inline]
+    pub fn new() -> Self {
+        Self {
+            pieces: [MaybeUninit::uninit(); PIECES_MAX],
+            count: 0,
+            bytes: 0,
+            borrowed: PhantomData,
+        }
+    }
+
+    /// How many more pieces there is room for.
+    #[must_use]
+    #[inline]
+    pub fn room(&self) -> usize {
+        PIECES_MAX - self.count
+    }
+
+    /// The sum of the pieces, bytes.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Appends bytes; empty ones are left out.
+    ///
+    /// # Panics
+    /// When there is no room.
+    #[inline]
+    pub fn push(&mut self, bytes: &'a [u8]) {
+        self.append(Segment {
+            base: bytes.as_ptr().cast_mut(),
+            len: bytes.len(),
+        });
+    }
+
+    /// Appends the part from `start` to `end` of what a layer has lent.
+    ///
+    /// # Panics
+    /// When there is no room, or that leaves the lease.
+    #[inline]
+    pub fn push_lease(&mut self, lease: &'a Lease, start: usize, end: usize) {
+        match lease {
+            Lease::Still(lease) => self.push(&lease.bytes()[start..end]),
+            Lease::Moving(lease) => self.append(lease.part(start, end)),
+        }
+    }
+
+    #[inline]
+    fn append(&mut self, piece: Segment) {
+        if piece.len > 0 {
+            self.pieces[self.count].write(piece);
+            self.count += 1;
+            self.bytes += piece.len;
+        }
+    }
+
+    /// Sends as much as the socket takes now; how much that was, bytes.
+    ///
+    /// # Errors
+    /// What sendmsg(2) says; EAGAIN when the socket takes nothing now. SIGPIPE is not raised.
+    pub fn send(&self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        // SAFETY: all fields are numbers and addresses, for which zero is a value.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = self.pieces.as_ptr().cast_mut().cast();
+        message.msg_iovlen = self.count as _;
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        // SAFETY: the first `count` segments are set, and are laid out as `iovec`. Each lies in
+        // memory that is borrowed for `'a`, or that a lease borrowed for `'a` keeps mapped; the
+        // kernel only reads it, and does not mind when leased bytes change meanwhile.
+        let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+impl Default for Gather<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Region;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no sendmsg")]
+    fn pieces_arrive_in_order_also_when_the_region_is_gone() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        let region = Region::new(1 << 20).expect("memory");
+        region.fill(8192, 8192, 7);
+        let lease = Lease::from(region.lease(9000, 100).expect("written"));
+        drop(region);
+        let mut gather = Gather::new();
+        gather.push(b"head");
+        gather.push(b"");
+        gather.push_lease(&lease, 10, 20);
+        gather.push(b"tail");
+        assert_eq!((gather.room(), gather.bytes()), (PIECES_MAX - 3, 18));
+        assert_eq!(gather.send(ours.as_fd()).expect("sent"), 18);
+        drop(ours);
+        let mut got = Vec::new();
+        theirs.read_to_end(&mut got).expect("bytes");
+        assert_eq!(got, [&b"head"[..], &[7; 10], b"tail"].concat());
+        // Nobody reads any more: an error, and no signal.
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        drop(theirs);
+        let refused = gather.send(ours.as_fd()).expect_err("nobody reads");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPIPE));
+    }
+
+    #[test]
+    fn a_lease_needs_memory_that_was_written() {
+        let region = Region::new(64 << 10).expect("memory");
+        region.fill(4096, 8192, 1);
+        assert!(region.lease(4096, 8192).is_some());
+        assert!(region.lease(4095, 2).is_none());
+        assert!(region.lease(8192, 8192).is_none());
+        assert!(region.lease(4096, 0).is_none());
+        let lease = region.lease(4096, 8192).expect("written");
+        region.discard(4096, 4096).expect("given back");
+        assert!(region.lease(4096, 8192).is_none());
+        // It shows what is there now, and is the last to keep it.
+        drop(region);
+        let mut bytes = [9; 8192];
+        lease.copy_out(0, &mut bytes);
+        assert_eq!(
+            (bytes[0], bytes[4095], bytes[4096], bytes[8191]),
+            (0, 0, 1, 1)
+        );
+    }
+}
