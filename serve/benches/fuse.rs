@@ -1,9 +1,14 @@
 //! `cargo bench -p ugeom-serve --bench fuse`: reading files of a mount over both transports, beside
-//! a bare null file system if `UGEOM_BARE_FUSE` names a program that serves one (called as
-//! `PROGRAM DIR uring|classic N`, with N places a queue, or N threads; the file is DIR/null).
+//! a null file system on libfuse (`null.c`, where its headers and a C compiler are installed) and
+//! a bare one if `UGEOM_BARE_FUSE` names a program that serves one (called as `PROGRAM DIR
+//! uring|classic N`, with N places a queue, or N threads; the file is DIR/null).
+//!
+//! A null file copies nothing, and we copy from 1 GiB of memory. So "uring, less the copy" is the
+//! same time without that of copying as much from as large a memory, measured in the same round.
 //!
 //! The cells of a comparison run in turn, in another order each round, and are compared within
-//! rounds. `fio` is the client at depth 32, where it is installed.
+//! rounds. `fio` is the client where it is installed: 32 reads at a time by io_uring, and 4 jobs
+//! that wait for each.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,6 +18,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ugeom_classes::{TargetOptions, open_target};
+use ugeom_format::Media;
+use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_measure::ratio::log_ratio_paired;
 use ugeom_serve::fuse::{Server, Settings, Transport};
 use ugeom_serve::ranges::Ranges;
@@ -29,13 +36,17 @@ struct Mounted {
     _alive: Box<dyn std::any::Any>,
 }
 
-/// The bare server; ends with its mount.
-struct Bare(Child, tempfile::TempDir);
+/// A null file system; ends with its mount. The folder stays until then.
+struct Bare(
+    Child,
+    #[expect(dead_code, reason = "it is kept")] tempfile::TempDir,
+    PathBuf,
+);
 
 impl Drop for Bare {
     fn drop(&mut self) {
         // A bench that is over has nobody to tell what could not be taken away.
-        let _ = Command::new("umount").arg("-l").arg(self.1.path()).status();
+        let _ = Command::new("umount").arg("-l").arg(&self.2).status();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -69,7 +80,7 @@ fn ours(name: &'static str, transport: Transport) -> Result<Mounted, String> {
     })
 }
 
-/// Data that is no hole, and a table with one partition that begins at sector 64.
+/// Data that is no hole, a slice that begins at sector 64, and in it a label.
 fn fill(file: &Path) -> std::io::Result<()> {
     let file = File::options().write(true).open(file)?;
     let mut bytes = vec![0; 1 << 20];
@@ -77,28 +88,81 @@ fn fill(file: &Path) -> std::io::Result<()> {
     for at in 0..SIZE >> 20 {
         file.write_all_at(&bytes, at << 20)?;
     }
-    let mut table = [0; 512];
-    table[450] = 0x83;
-    table[454..458].copy_from_slice(&64_u32.to_le_bytes());
-    table[458..462].copy_from_slice(&1_000_000_u32.to_le_bytes());
-    table[510..].copy_from_slice(&[0x55, 0xaa]);
-    file.write_all_at(&table, 0)
+    let (sectors, first) = (SIZE / 512, 64);
+    let mut slices = table(Scheme::Mbr, sectors).map_err(std::io::Error::other)?;
+    let slice = NewPart {
+        start: Some(first),
+        sectors: Some(sectors - first),
+        kind: "freebsd".to_owned(),
+        ..NewPart::default()
+    };
+    slices.add(&slice).map_err(std::io::Error::other)?;
+    let label = table(Scheme::Bsd, sectors - first).map_err(std::io::Error::other)?;
+    for (first, table) in [(0, slices), (first, label)] {
+        for write in table.encode() {
+            file.write_all_at(&write.data, (first + write.lba) * 512)?;
+        }
+    }
+    Ok(())
+}
+
+fn table(scheme: Scheme, sectors: u64) -> Result<Table, ugeom_format::plan::Error> {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors,
+    };
+    Table::create(scheme, media, &Create::default())
 }
 
 fn bare(name: &'static str, how: &str, count: &str) -> Result<Mounted, String> {
     let program = std::env::var("UGEOM_BARE_FUSE").map_err(|_| "not given".to_owned())?;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let file = folder.path().join("null");
-    let child = Command::new(program)
-        .arg(folder.path())
-        .args([how, count])
-        .stderr(Stdio::null())
-        .spawn();
-    let bare = Bare(child.map_err(|error| error.to_string())?, folder);
+    let place = folder.path().to_owned();
+    let mut command = Command::new(program);
+    command.arg(&place).args([how, count]);
+    wait_for_null(name, command, folder, place)
+}
+
+/// The null file system on libfuse, built from the C beside this file.
+fn on_libfuse() -> Result<Mounted, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let folder = tempfile::tempdir().map_err(text)?;
+    let (program, place) = (folder.path().join("program"), folder.path().join("mnt"));
+    std::fs::create_dir(&place).map_err(text)?;
+    let mut flags = Command::new("pkg-config");
+    flags.args(["--cflags", "--libs", "fuse3"]);
+    let flags = flags.output().map_err(text)?;
+    if !flags.status.success() {
+        return Err("libfuse: its headers are not installed (libfuse3-dev)".to_owned());
+    }
+    let built = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/null.c"))
+        .args(String::from_utf8_lossy(&flags.stdout).split_whitespace())
+        .status();
+    if !built.map_err(text)?.success() {
+        return Err("libfuse: the null file system cannot be built".to_owned());
+    }
+    let mut command = Command::new(&program);
+    command.args(["-f", "-o", "clone_fd"]).arg(&place);
+    wait_for_null("libfuse", command, folder, place)
+}
+
+/// Starts a null file system, and waits until its file is there.
+fn wait_for_null(
+    name: &'static str,
+    mut command: Command,
+    folder: tempfile::TempDir,
+    place: PathBuf,
+) -> Result<Mounted, String> {
+    let child = command.stderr(Stdio::null()).spawn();
+    let file = place.join("null");
+    let bare = Bare(child.map_err(|error| error.to_string())?, folder, place);
     let patience = Instant::now() + Duration::from_secs(10);
     while !file.exists() {
         if Instant::now() > patience {
-            return Err("it does not mount".to_owned());
+            return Err(format!("{name}: it does not mount"));
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -107,6 +171,26 @@ fn bare(name: &'static str, how: &str, count: &str) -> Result<Mounted, String> {
         file,
         _alive: Box::new(bare),
     })
+}
+
+/// ns a copy of `size` bytes from random places of a memory of `span` bytes, or one after another.
+fn copies(memory: &[u8], size: usize, span: u64, sequential: bool) -> f64 {
+    let mut random = fastrand::Rng::with_seed(3);
+    let (mut bytes, mut count) = (vec![0; size], 0_u64);
+    let places = span / size as u64;
+    let begin = Instant::now();
+    while begin.elapsed() < RUN / 4 {
+        let place = if sequential {
+            count % places
+        } else {
+            random.u64(..places)
+        };
+        let start = place as usize * size;
+        bytes.copy_from_slice(&memory[start..start + size]);
+        std::hint::black_box(&bytes);
+        count += 1;
+    }
+    begin.elapsed().as_nanos() as f64 / count as f64
 }
 
 /// ns a read: `threads` of them read `size` bytes in random places of the first `span` bytes, or
@@ -152,23 +236,25 @@ fn seek_and_read(file: &Path) -> f64 {
     begin.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// ns a read of fio's, 32 at a time by io_uring; `None` where fio is not installed.
-fn by_fio(file: &Path) -> Option<f64> {
+/// How fio reads.
+const BY_FIO: [(&str, &[&str]); 2] = [
+    (
+        "io_uring, depth 32",
+        &["--ioengine=io_uring", "--iodepth=32"],
+    ),
+    (
+        "psync, 4 jobs",
+        &["--ioengine=psync", "--numjobs=4", "--group_reporting"],
+    ),
+];
+
+/// ns a read of fio's; `None` where fio is not installed.
+fn by_fio(file: &Path, how: &[&str]) -> Option<f64> {
     let output = Command::new("fio")
-        .args([
-            "--name=x",
-            "--ioengine=io_uring",
-            "--direct=1",
-            "--iodepth=32",
-        ])
-        .args([
-            "--rw=randread",
-            "--bs=4k",
-            "--size=1g",
-            "--time_based",
-            "--runtime=1",
-        ])
+        .args(["--name=x", "--direct=1", "--rw=randread", "--bs=4k"])
+        .args(["--size=1g", "--time_based", "--runtime=1"])
         .args(["--minimal", "--thread"])
+        .args(how)
         .arg(format!("--filename={}", file.display()))
         .output();
     let text = String::from_utf8(output.ok()?.stdout).ok()?;
@@ -176,11 +262,18 @@ fn by_fio(file: &Path) -> Option<f64> {
     Some(1e9 / per_second)
 }
 
-/// Runs all cells in turn, and prints each, and its ratio to the base that was chosen for it.
-fn compare(what: &str, cells: &[(&str, PathBuf, Option<&str>)], run: impl Fn(&Path) -> f64) {
+/// Runs all cells in turn, and prints each, and its ratio to the base that was chosen for it; the
+/// same less the time of `copy`, which is run in the same rounds.
+fn compare(
+    what: &str,
+    cells: &[(&str, PathBuf, Option<&str>)],
+    copy: Option<&dyn Fn() -> f64>,
+    run: impl Fn(&Path) -> f64,
+) {
     println!("\n== {what}");
     let mut order: Vec<usize> = (0..cells.len()).collect();
     let mut ns = vec![Vec::new(); cells.len()];
+    let mut copied = Vec::new();
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..=ROUNDS {
         random.shuffle(&mut order);
@@ -190,23 +283,46 @@ fn compare(what: &str, cells: &[(&str, PathBuf, Option<&str>)], run: impl Fn(&Pa
                 ns[cell].push(took);
             }
         }
+        if round > 0 {
+            copied.extend(copy.map(|copy| copy()));
+        }
+    }
+    if !copied.is_empty() {
+        println!("{:<20} {:>10.0} ns", "the copy alone", median(&copied));
     }
     for ((name, _, base), took) in cells.iter().zip(&ns) {
-        let mut sorted = took.clone();
-        sorted.sort_by(f64::total_cmp);
         let base = base.and_then(|base| cells.iter().position(|cell| cell.0 == base));
-        let ratio = base.map(|base| log_ratio_paired(took, &ns[base], 0.95));
-        let ratio = match ratio {
-            Some(Ok(it)) => {
-                let it = it.interval;
-                format!(
-                    "  {:.3} ({:.3} to {:.3}) times its base",
-                    it.estimate, it.low, it.high
-                )
-            }
-            _ => String::new(),
-        };
-        println!("{name:<20} {:>10.0} ns{ratio}", sorted[sorted.len() / 2]);
+        let ratio = base.map_or(String::new(), |base| ratio_of(took, &ns[base]));
+        println!("{name:<20} {:>10.0} ns{ratio}", median(took));
+        if let (Some(base), false) = (base, copied.is_empty()) {
+            let less = took.iter().zip(&copied).map(|(took, copy)| took - copy);
+            let less: Vec<f64> = less.collect();
+            let ratio = ratio_of(&less, &ns[base]);
+            println!(
+                "{:<20} {:>10.0} ns{ratio}",
+                "  less the copy",
+                median(&less)
+            );
+        }
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+fn ratio_of(took: &[f64], base: &[f64]) -> String {
+    match log_ratio_paired(took, base, 0.95) {
+        Ok(ratio) => {
+            let it = ratio.interval;
+            format!(
+                "  {:.3} ({:.3} to {:.3}) times its base",
+                it.estimate, it.low, it.high
+            )
+        }
+        Err(_) => String::new(),
     }
 }
 
@@ -220,6 +336,7 @@ fn main() {
         ours("classic", Transport::Classic),
         bare("bare uring", "uring", "32"),
         bare("bare classic", "classic", "2"),
+        on_libfuse(),
     ] {
         match made {
             Ok(it) => mounted.push(it),
@@ -235,37 +352,54 @@ fn main() {
         (it.name, it.file.clone(), base)
     };
     let all: Vec<_> = mounted.iter().map(cell).collect();
+    let mut memory = vec![0; SIZE as usize];
+    fastrand::Rng::with_seed(5).fill(&mut memory);
     for size in [512, 4096] {
         // Within 1 MiB the data is in the processor's caches, as is that of a null file.
         for (span, what) in [(1 << 20, "1 MiB"), (SIZE, "1 GiB")] {
             let what = format!("pread, {size} bytes, 1 thread, within {what}");
-            compare(&what, &all, |file| preads(file, size, 1, span, false));
+            let copy = || copies(&memory, size, span, false);
+            compare(&what, &all, Some(&copy), |file| {
+                preads(file, size, 1, span, false)
+            });
         }
     }
-    compare("pread, 4 KiB, 4 threads, within 1 GiB", &all, |file| {
-        preads(file, 4096, 4, SIZE, false)
-    });
-    compare("pread, 1 MiB, one after another", &all, |file| {
-        preads(file, 1 << 20, 1, SIZE, true)
-    });
+    compare(
+        "pread, 4 KiB, 4 threads, within 1 GiB",
+        &all,
+        None,
+        |file| preads(file, 4096, 4, SIZE, false),
+    );
+    let copy = || copies(&memory, 1 << 20, SIZE, true);
+    compare(
+        "pread, 1 MiB, one after another",
+        &all,
+        Some(&copy),
+        |file| preads(file, 1 << 20, 1, SIZE, true),
+    );
+    drop(memory);
     for it in mounted.iter().filter(|it| it.file.ends_with("md0")) {
-        let slice = it.file.with_file_name("md0s1");
-        let pair = [
+        let inner = |name| (name, it.file.with_file_name(name), Some("md0"));
+        let all = [
             ("md0", it.file.clone(), None),
-            ("md0s1", slice, Some("md0")),
+            inner("md0s1"),
+            inner("md0s1c"),
         ];
         compare(
             &format!("lseek and read, {}", it.name),
-            &pair,
+            &all,
+            None,
             seek_and_read,
         );
     }
-    println!("\n== fio, io_uring, 4 KiB, depth 32");
-    for round in 0..3 {
-        for it in &mounted {
-            match by_fio(&it.file) {
-                Some(ns) => println!("{round} {:<20} {ns:>10.0} ns", it.name),
-                None => println!("left out: fio is not installed"),
+    for (words, how) in BY_FIO {
+        println!("\n== fio, 4 KiB, {words}");
+        for round in 0..3 {
+            for it in &mounted {
+                match by_fio(&it.file, how) {
+                    Some(ns) => println!("{round} {:<20} {ns:>10.0} ns", it.name),
+                    None => println!("left out: fio is not installed"),
+                }
             }
         }
     }

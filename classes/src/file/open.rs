@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use ugeom_machine::lock;
 
 /// How it is to be opened.
@@ -147,22 +148,40 @@ fn describe(kind: FileType) -> &'static str {
     }
 }
 
+/// How long a lock may be held by a process that was killed, and how often that is looked at: the
+/// kernel closes files that a ring was using a moment after the process has ended.
+const UNLOCKING: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(10);
+
 /// Two writers would destroy an image: the first keeps the second out.
 fn lock_image(path: &str, file: &File) -> Result<(), BuildError> {
-    lock::lock_exclusively(file).map_err(|error| {
+    let began = Instant::now();
+    let mut locked = lock::lock_exclusively(file);
+    while began.elapsed() < UNLOCKING && locked.as_ref().is_err_and(is_held) {
+        std::thread::sleep(LOOK);
+        locked = lock::lock_exclusively(file);
+    }
+    locked.map_err(|error| {
         let path = path.to_owned();
-        match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied => BuildError::Refused {
+        if is_held(&error) {
+            BuildError::Refused {
                 path,
                 problem: "somebody else has it open for writing (it is locked)".into(),
-            },
-            _ => BuildError::Os {
+            }
+        } else {
+            BuildError::Os {
                 operation: "locking",
                 path,
                 error,
-            },
+            }
         }
     })
+}
+
+/// What is said when somebody else has the lock (fcntl(2)).
+fn is_held(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, WouldBlock};
+    matches!(error.kind(), WouldBlock | PermissionDenied)
 }
 
 /// The size in bytes; seeking to the end works for images and for block devices.

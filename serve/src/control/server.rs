@@ -57,7 +57,7 @@ impl Control {
             source: error,
         };
         let listening = listen(&settings.path)?;
-        let reactor = Reactor::open(Waiting::Auto);
+        let reactor = Reactor::open(Waiting::Epoll);
         let mut reactor =
             reactor.map_err(|error| system("making a reactor", std::io::Error::other(error)))?;
         let waiting = |error| system("watching the control socket", error);

@@ -204,7 +204,8 @@ impl Worker {
             ..
         } = self;
         let mut failed = false;
-        dispatcher.channel.sleep(None, |engines, timeout| {
+        let patience = dispatcher.interrupted.patience();
+        dispatcher.channel.sleep(patience, |engines, timeout| {
             failed = reactor.wait(engines, timeout, events).is_err();
         });
         events.clear();
@@ -263,10 +264,11 @@ impl Worker {
             data = None;
             self.inbox = Some(inbox);
         }
-        let unique = header.map_or(0, |header| header.unique);
+        let (unique, thread) = header.map_or((0, 0), |header| (header.unique, header.pid));
         let ticket = Ticket {
             unique,
             entry: from as u32,
+            thread,
         };
         match parsed {
             Ok((header, request)) if holds(&request, more) => {

@@ -12,6 +12,7 @@
 use super::Shared;
 use super::desk::{Chore, Desk, Errand};
 use super::handles::{Handle, Mine, Table, look};
+use super::interrupts::{Found, Interrupted};
 use super::link::{Answer, Link, Reply, Ticket};
 use crate::span::Span;
 use rustix::io::Errno;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ugeom_format::wire::fuse::{OpenReply, Request, Transfer, written_reply};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Claim, Command, Finished, Share};
+use ugeom_stack::{BioId, Channel, Claim, Command, Finished, Share};
 
 /// Requests that a thread has in the stack at a time.
 pub(super) const DEPTH: usize = 64;
@@ -34,6 +35,8 @@ const COMPLAINTS_MAX: usize = 100;
 /// A request that is in the stack.
 struct Operation {
     ticket: Ticket,
+    /// What it is there, until it is home.
+    bio: Option<BioId>,
     /// The part of the sectors that was asked for, bytes.
     skip: usize,
     length: usize,
@@ -50,6 +53,7 @@ pub(super) struct Dispatcher {
     to: Arc<dyn Answer>,
     operations: Vec<Operation>,
     unused: Vec<u32>,
+    pub interrupted: Interrupted,
 }
 
 impl Dispatcher {
@@ -59,6 +63,7 @@ impl Dispatcher {
         table: Mine,
         desk: &Desk,
         to: Arc<dyn Answer>,
+        interrupted: Interrupted,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -68,6 +73,7 @@ impl Dispatcher {
             to,
             operations: Vec::new(),
             unused: Vec::new(),
+            interrupted,
         }
     }
 
@@ -141,7 +147,8 @@ impl Dispatcher {
             }
             .encode()),
             Request::ReleaseDirectory | Request::Flush(_) | Request::Destroy => Ok(Vec::new()),
-            Request::Interrupt(_) | Request::Silent => return,
+            Request::Interrupt(unique) => return self.shared.interrupts.tell(unique),
+            Request::Silent => return,
             Request::Change => Err(Errno::PERM),
             _ => Err(Errno::NOSYS),
         };
@@ -169,13 +176,15 @@ impl Dispatcher {
         };
         let operation = Operation {
             ticket,
+            bio: None,
             skip: span.skip,
             length: span.length,
             claim: None,
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
         let draft = draft.read(span.start(), memory).length(span.sectors as u64);
-        self.channel.submit(&handle.opened, draft.cookie(number));
+        let id = self.channel.submit(&handle.opened, draft.cookie(number));
+        self.operations[number as usize].bio = Some(id);
     }
 
     fn write(&mut self, link: &mut impl Link, ticket: Ticket, transfer: &Transfer, data: Buffer) {
@@ -212,13 +221,15 @@ impl Dispatcher {
         };
         let operation = Operation {
             ticket,
+            bio: None,
             skip: 0,
             length: span.length,
             claim: Some(claim),
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
         let draft = draft.write(range.start, data).length(span.length as u64);
-        self.channel.submit(&handle.opened, draft.cookie(number));
+        let id = self.channel.submit(&handle.opened, draft.cookie(number));
+        self.operations[number as usize].bio = Some(id);
     }
 
     fn sync(&mut self, link: &mut impl Link, ticket: Ticket, number: u64) {
@@ -235,13 +246,15 @@ impl Dispatcher {
         handle.dirty.store(false, Ordering::Release);
         let operation = Operation {
             ticket,
+            bio: None,
             skip: 0,
             length: 0,
             claim: None,
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
-        self.channel
-            .submit(&handle.opened, draft.flush().cookie(number));
+        let draft = draft.flush().cookie(number);
+        let id = self.channel.submit(&handle.opened, draft);
+        self.operations[number as usize].bio = Some(id);
     }
 
     fn help(
@@ -270,6 +283,16 @@ impl Dispatcher {
     /// Answers what the stack has finished.
     #[inline]
     pub fn collect(&mut self, link: &mut impl Link) {
+        let operations = &self.operations;
+        let find = |unique| match under_way(operations, unique) {
+            Some((thread, _)) => Found::By(thread),
+            None => Found::Unknown,
+        };
+        for unique in self.interrupted.killed(find) {
+            if let Some((_, id)) = under_way(&self.operations, unique) {
+                self.channel.cancel(id);
+            }
+        }
         loop {
             while let Some(finished) = self.channel.finished() {
                 self.completed(link, finished);
@@ -284,6 +307,7 @@ impl Dispatcher {
         let number = finished.cookie() as u32;
         let operation = &mut self.operations[number as usize];
         operation.claim = None;
+        operation.bio = None;
         let (ticket, skip, length) = (operation.ticket, operation.skip, operation.length);
         self.unused.push(number);
         let reply = match finished.result() {
@@ -297,7 +321,13 @@ impl Dispatcher {
             Ok(_) if finished.command() == Command::Flush => Ok(Reply::Bytes(&[])),
             Ok(bytes) => Err(bytes),
             Err(errno) => {
-                self.complain(&finished);
+                // Only those are cancelled whose asker was killed.
+                let errno = if errno == Errno::CANCELED {
+                    Errno::INTR
+                } else {
+                    self.complain(&finished);
+                    errno
+                };
                 let memory = finished.take_buffer();
                 self.channel.recycle(finished);
                 return link.answer(ticket, memory, Err(errno));
@@ -322,6 +352,14 @@ impl Dispatcher {
             self.shared.say(&error.to_string());
         }
     }
+}
+
+/// Who has asked for a request that is in the stack, and what it is there.
+fn under_way(operations: &[Operation], unique: u64) -> Option<(u32, BioId)> {
+    operations.iter().find_map(|it| {
+        let id = it.bio.filter(|_| it.ticket.unique == unique)?;
+        Some((it.ticket.thread, id))
+    })
 }
 
 /// The handle of a request, if it is open for that.

@@ -10,6 +10,8 @@ pub(super) struct Ticket {
     pub unique: u64,
     /// Where the transport keeps the request, if it does.
     pub entry: u32,
+    /// The thread that asked, as the kernel tells it; 0 when it does not.
+    pub thread: u32,
 }
 
 /// What is answered when all went well.

@@ -14,12 +14,11 @@
 //! refused gets GEOM's error there. Files come and go with their providers.
 //!
 //! A server that ends takes the mount away, also when it is in use: descriptors that are still
-//! open then fail with ENOTCONN. So they do when the server is killed; the mount is then to be
-//! taken away by hand, and the next server on that directory says so.
+//! open then fail with ENOTCONN. When it is killed, a shell that waits for that does the same.
 //!
 //! The files: `mount` the mount point; `session` what is agreed on at the start; `files` the
 //! directory; `handles` what is open; `dispatch` what is done with a request; `desk` threads for
-//! what takes long, `holes` the rarest of it; `link` what a transport has to do, `classic` the one
+//! what takes long, `holes` the rarest of it; `interrupts` what becomes of requests of the killed; `link` what a transport has to do, `classic` the one
 //! that works everywhere, `ring` the one that is fast; `start` begins all threads.
 
 mod classic;
@@ -29,6 +28,7 @@ mod error;
 mod files;
 mod handles;
 mod holes;
+mod interrupts;
 mod link;
 mod mount;
 mod ring;
@@ -43,6 +43,7 @@ pub use start::{Transport, Used};
 use crate::ranges::Ranges;
 use files::Files;
 use handles::Tables;
+use interrupts::Interrupts;
 use mount::{Gone, Mount};
 use session::Hello;
 use start::{Hand, Start};
@@ -90,6 +91,7 @@ struct Shared {
     closing: AtomicUsize,
     /// Lines that were said about failed requests.
     complaints: AtomicUsize,
+    interrupts: Interrupts,
     stopping: AtomicBool,
     over: AtomicBool,
     ended: Arc<dyn Fn() + Send + Sync>,
@@ -148,6 +150,7 @@ impl Server {
             log: Arc::clone(&settings.log),
             closing: AtomicUsize::new(0),
             complaints: AtomicUsize::new(0),
+            interrupts: Interrupts::default(),
             stopping: AtomicBool::new(false),
             over: AtomicBool::new(false),
             ended: Arc::clone(&settings.ended),

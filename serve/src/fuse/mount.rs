@@ -10,12 +10,24 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use ugeom_machine::fuse;
 
 /// The program that mounts for those who are not root (fusermount3(1)).
 const HELPER: &str = "fusermount3";
+
+/// How long a mount whose server was killed may take to go, before it is said to have to be taken
+/// away by hand, and how often that is looked at.
+const GOING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What a guard does, with the directory as its argument: it waits for the end of its input, and
+/// takes the mount away if nobody serves it any more.
+const GUARD_OF_ROOT: &str = r#"read -r _; [ -e "$1" ] || umount -l "$1""#;
+const GUARD: &str = r#"read -r _; [ -e "$1" ] || fusermount3 -u -z -- "$1""#;
 
 /// A directory that is mounted on.
 pub(super) struct Mount {
@@ -23,6 +35,32 @@ pub(super) struct Mount {
     /// By the system call, and not by the program.
     by_call: bool,
     mounted: bool,
+    _guard: Option<Guard>,
+}
+
+/// A shell that takes the mount away when this process is killed. Its input is a pipe, of which
+/// nobody else has the other end.
+struct Guard(Child);
+
+impl Guard {
+    /// None where there is no shell.
+    fn of(directory: &Path, by_call: bool) -> Option<Self> {
+        let script = if by_call { GUARD_OF_ROOT } else { GUARD };
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script, "ugeom-guard"]).arg(directory);
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        // Ctrl-C is for the server alone.
+        command.stderr(Stdio::null()).process_group(0);
+        command.spawn().ok().map(Self)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // The mount is gone by now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// How a mount was taken away.
@@ -43,7 +81,13 @@ pub(super) fn check(directory: &Path) -> Result<PathBuf, FuseError> {
         problem: problem.to_owned(),
     };
     let shown = directory.display();
-    let found = match std::fs::metadata(directory) {
+    let began = Instant::now();
+    let mut found = std::fs::metadata(directory);
+    while found.as_ref().is_err_and(is_dead) && began.elapsed() < GOING {
+        std::thread::sleep(LOOK);
+        found = std::fs::metadata(directory);
+    }
+    let found = match found {
         Ok(found) => found,
         Err(error) if is_dead(&error) => {
             return Err(problem(&format!(
@@ -145,11 +189,11 @@ impl Mount {
                 });
             }
         };
-        let mounted = true;
         let mount = Self {
+            _guard: Guard::of(&directory, by_call),
             directory,
             by_call,
-            mounted,
+            mounted: true,
         };
         Ok((mount, device))
     }

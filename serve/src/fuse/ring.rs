@@ -238,7 +238,8 @@ impl Queue {
             dispatcher, places, ..
         } = self;
         let mut waited = Ok(());
-        dispatcher.channel.sleep(None, |engines, timeout| {
+        let patience = dispatcher.interrupted.patience();
+        dispatcher.channel.sleep(patience, |engines, timeout| {
             waited = places.ring.wait(engines, timeout);
         });
         waited?;
@@ -270,6 +271,7 @@ impl Queue {
         let mut ticket = Ticket {
             unique: 0,
             entry: place,
+            thread: 0,
         };
         let (header, request) = match ring::request(&head, &name) {
             Ok(parsed) => parsed,
@@ -279,7 +281,7 @@ impl Queue {
                 return self.places.answer(ticket, None, Err(Errno::IO));
             }
         };
-        ticket.unique = header.unique;
+        (ticket.unique, ticket.thread) = (header.unique, header.pid);
         let data = match request {
             Request::Write(transfer) if transfer.length_bytes as usize <= length => {
                 self.places.ring.take(place)

@@ -173,7 +173,17 @@ impl Start<'_> {
 
     fn dispatcher(&self, table: Mine, to: Arc<dyn Answer>) -> Result<Dispatcher, FuseError> {
         let channel = new_channel(self.shared, DEPTH)?;
-        Ok(Dispatcher::new(self.shared, channel, table, self.desk, to))
+        let wake = channel.wake_fd();
+        let wake = wake.map_err(|error| FuseError::system("preparing a thread", error))?;
+        let interrupted = self.shared.interrupts.listen(wake);
+        Ok(Dispatcher::new(
+            self.shared,
+            channel,
+            table,
+            self.desk,
+            to,
+            interrupted,
+        ))
     }
 }
 

@@ -120,6 +120,20 @@ impl Sums {
     }
 }
 
+/// `ugeom stat -C`, its lines, and what they add up to: nothing yet, but it looks from now on.
+fn watch(folder: &Path) -> (Child, impl Iterator<Item = String>, Sums) {
+    let mut watching = stat_command(folder, &["-C", "-I", "100ms"])
+        .spawn()
+        .expect("stat");
+    let stdout = watching.stdout.take().expect("stdout");
+    let lines = BufReader::new(stdout).lines();
+    let mut lines = lines.map(|line| line.expect("a line"));
+    let mut sums = Sums::default();
+    // The heading, and one interval.
+    (0..3).for_each(|_| sums.add(&lines.next().expect("a line")));
+    (watching, lines, sums)
+}
+
 #[test]
 fn csv_adds_up_to_the_requests_that_fio_has_sent() {
     let test = "csv_adds_up_to_the_requests";
@@ -132,16 +146,7 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
     let folder = folder();
     let folder = folder.path();
     let served = Served::start(folder, "nbd", "md:16m | nop", &["--rw"]);
-    let mut watching = stat_command(folder, &["-C", "-I", "100ms"])
-        .spawn()
-        .expect("stat");
-    let stdout = watching.stdout.take().expect("stdout");
-    let mut lines = BufReader::new(stdout)
-        .lines()
-        .map(|line| line.expect("a line"));
-    let mut sums = Sums::default();
-    // The heading, and one interval: it looks from now on.
-    (0..3).for_each(|_| sums.add(&lines.next().expect("a line")));
+    let (mut watching, mut lines, mut sums) = watch(folder);
     assert_eq!(sums.of("md0", "read/s"), 0.0);
     let uri = format!("--uri={}", served.uri);
     let job = [
@@ -262,15 +267,7 @@ fn what_is_read_from_a_file_of_the_mount_is_counted_like_any_other() {
         let reason = end(child).stderr;
         return ugeom_testkit::skip("what_is_read_from_a_file", reason.trim());
     }
-    let mut watching = stat_command(folder, &["-C", "-I", "100ms"])
-        .spawn()
-        .expect("stat");
-    let stdout = watching.stdout.take().expect("stdout");
-    let mut lines = BufReader::new(stdout)
-        .lines()
-        .map(|line| line.expect("a line"));
-    let mut sums = Sums::default();
-    (0..3).for_each(|_| sums.add(&lines.next().expect("a line")));
+    let (mut watching, mut lines, mut sums) = watch(folder);
     let input = format!("if={}", mount.join("md0.nop").display());
     other("dd", &[&input, "of=/dev/null", "bs=4k", "count=200"]);
     let started = Instant::now();

@@ -67,6 +67,16 @@ fn requests_of_any_place_and_length_do_what_they_say() {
     );
 }
 
+/// Runs so many clients, each with its number, and waits for all.
+fn side_by_side(clients: u64, client: impl Fn(u64) + Sync) {
+    let client = &client;
+    std::thread::scope(|scope| {
+        for number in 0..clients {
+            scope.spawn(move || client(number));
+        }
+    });
+}
+
 #[test]
 fn requests_that_layers_delay_are_under_way_side_by_side() {
     let test = "requests_that_layers_delay";
@@ -75,23 +85,17 @@ fn requests_that_layers_delay_are_under_way_side_by_side() {
         "md:4m | nop:delay=20ms",
         |_| {},
         |running| {
-            let file = Arc::new(running.open("md0.nop"));
-            let clients = (0..8_u8).map(|number| {
-                let file = Arc::clone(&file);
-                std::thread::spawn(move || {
-                    let at = u64::from(number) * 100_000;
-                    for turn in 1..4 {
-                        let data = vec![number + turn; 70_000];
-                        file.write_all_at(&data, at).expect("a write");
-                        let mut found = vec![0; 70_000];
-                        file.read_exact_at(&mut found, at).expect("data");
-                        assert!(found == data);
-                    }
-                })
+            let file = running.open("md0.nop");
+            side_by_side(8, |number| {
+                let at = number * 100_000;
+                for turn in 1..4 {
+                    let data = vec![number as u8 + turn; 70_000];
+                    file.write_all_at(&data, at).expect("a write");
+                    let mut found = vec![0; 70_000];
+                    file.read_exact_at(&mut found, at).expect("data");
+                    assert!(found == data);
+                }
             });
-            for client in clients.collect::<Vec<_>>() {
-                client.join().expect("a client");
-            }
         },
     );
 }
@@ -104,19 +108,13 @@ fn two_writers_of_one_sector_do_not_undo_each_other() {
         "md:1m",
         |_| {},
         |running| {
-            let file = Arc::new(running.open("md0"));
-            let writers = (0..4_u64).map(|number| {
-                let file = Arc::clone(&file);
-                std::thread::spawn(move || {
-                    for turn in 0..200_u64 {
-                        let at = 1000 + number * 10;
-                        file.write_all_at(&[turn as u8; 10], at).expect("a write");
-                    }
-                })
+            let file = running.open("md0");
+            side_by_side(4, |number| {
+                for turn in 0..200_u64 {
+                    let at = 1000 + number * 10;
+                    file.write_all_at(&[turn as u8; 10], at).expect("a write");
+                }
             });
-            for writer in writers.collect::<Vec<_>>() {
-                writer.join().expect("a writer");
-            }
             let mut found = [0; 60];
             file.read_exact_at(&mut found, 990).expect("data");
             let expected = [&[0; 10][..], &[199; 40], &[0; 10]].concat();

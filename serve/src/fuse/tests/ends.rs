@@ -201,3 +201,42 @@ fn a_place_that_is_mounted_on_is_not_mounted_on_again() {
         },
     );
 }
+
+#[test]
+fn a_killed_writer_to_a_slow_device_ends_at_once() {
+    each_transport(
+        "a_killed_writer",
+        "md:1m | nop:delay=600s,wdelay=1",
+        |_| {},
+        |mut running| {
+            let path = running.path("md0.nop");
+            let mut writer = std::process::Command::new("dd")
+                .args(["if=/dev/zero", "bs=4k", "count=1", "conv=notrunc"])
+                .arg(format!("of={}", path.display()))
+                .spawn()
+                .expect("a writer");
+            // Once it has the file open and sleeps, it waits for its write.
+            let place = PathBuf::from(format!("/proc/{}", writer.id()));
+            let waits = || {
+                let state = std::fs::read_to_string(place.join("stat")).unwrap_or_default();
+                let sleeps = state.contains(") S ") || state.contains(") D ");
+                let open = std::fs::read_dir(place.join("fd")).is_ok_and(|mut it| {
+                    it.any(|fd| {
+                        let target = fd.and_then(|fd| std::fs::read_link(fd.path()));
+                        target.is_ok_and(|it| it == path)
+                    })
+                });
+                open && sleeps
+            };
+            while !waits() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            writer.kill().expect("killed");
+            let began = Instant::now();
+            writer.wait().expect("its end");
+            assert!(began.elapsed() < Duration::from_secs(120));
+            running.stop();
+            assert!(began.elapsed() < Duration::from_secs(300));
+        },
+    );
+}
