@@ -55,7 +55,7 @@ pub struct Serve {
     target: TargetArgs,
 
     /// Where to listen: unix:PATH or tcp:HOST:PORT (port 0: one that is free); may be repeated
-    #[arg(long, value_name = "ADDRESS", required_unless_present_any = ["run", "fuse"])]
+    #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<String>,
 
     #[command(flatten)]
@@ -139,6 +139,11 @@ enum End {
 
 impl Serve {
     pub fn run(&self) -> Result<()> {
+        if self.nbd.is_empty() && self.run.is_none() && !self.files.wanted() {
+            let message = "how is it to be served? --nbd ADDRESS, --fuse DIR or --run COMMAND \
+                           (one of them at least)";
+            return Err(crate::failure::Usage(message.to_owned()).into());
+        }
         let mut addresses = Vec::new();
         for text in &self.nbd {
             let address = text.parse::<Address>();

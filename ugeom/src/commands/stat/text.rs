@@ -19,6 +19,12 @@ pub struct Columns {
 }
 
 impl Columns {
+    /// The kinds of requests of which size and time are shown.
+    fn kinds(self, row: &Row) -> impl Iterator<Item = &Rate> {
+        let delete = self.deletes.then_some(&row.delete);
+        [&row.read, &row.write].into_iter().chain(delete)
+    }
+
     /// The headings.
     pub fn heading(self) -> String {
         let mut line = String::from(" L(q)  ops/s  ");
@@ -39,19 +45,12 @@ impl Columns {
     /// A row under the headings; the name may be indented.
     pub fn row(self, interval: &Interval, row: &Row, indented: bool) -> String {
         let mut line = format!("{:5} {:6.0}", row.in_flight, row.per_s);
-        let kinds = [
-            (&row.read, true),
-            (&row.write, true),
-            (&row.delete, self.deletes),
-        ];
-        for (rate, shown) in kinds {
-            if shown {
-                let _ = write!(line, " {:6.0}", rate.per_s);
-                if self.sizes {
-                    let _ = write!(line, " {:6.0}", rate.kib_each);
-                }
-                let _ = write!(line, " {:6.0} {:>6}", rate.kib_per_s, ms(rate));
+        for rate in self.kinds(row) {
+            let _ = write!(line, " {:6.0}", rate.per_s);
+            if self.sizes {
+                let _ = write!(line, " {:6.0}", rate.kib_each);
             }
+            let _ = write!(line, " {:6.0} {:>6}", rate.kib_per_s, ms(rate));
         }
         if self.others {
             let _ = write!(line, " {:6.0} {:>6}", row.other.per_s, ms(&row.other));
@@ -106,19 +105,12 @@ impl Columns {
         let known = |value: Option<f64>, digits: usize| {
             value.map_or(String::new(), |value| format!("{value:.digits$}"))
         };
-        let kinds = [
-            (&row.read, true),
-            (&row.write, true),
-            (&row.delete, self.deletes),
-        ];
-        for (rate, shown) in kinds {
-            if shown {
-                let _ = write!(line, ",{:.3}", rate.per_s);
-                if self.sizes {
-                    let _ = write!(line, ",{:.3}", rate.kib_each);
-                }
-                let _ = write!(line, ",{:.3},{}", rate.kib_per_s, known(rate.ms_each, 6));
+        for rate in self.kinds(row) {
+            let _ = write!(line, ",{:.3}", rate.per_s);
+            if self.sizes {
+                let _ = write!(line, ",{:.3}", rate.kib_each);
             }
+            let _ = write!(line, ",{:.3},{}", rate.kib_per_s, known(rate.ms_each, 6));
         }
         if self.others {
             let ms = known(row.other.ms_each, 6);
