@@ -327,13 +327,12 @@ fn a_killed_server_leaves_no_mount_and_no_program_hangs() {
         let found = u64::from_ne_bytes(*bytes.first_chunk().expect("8 bytes"));
         assert!(found >= kept, "{found} instead of {kept}");
         // Neither the lock nor the mount is in the way of the next one.
-        let again = [
-            &["serve", &image, "--fuse", &disks::text(&served.mount)],
-            &arguments[..],
-        ];
-        let mut again = again.concat();
-        again.extend(["--run", "ls $mnt"]);
-        assert_eq!(ugeom(&again).ok().trim(), name);
+        let place = disks::text(&served.mount);
+        let mut again = vec!["serve", &image, "--fuse", &place, "--run", "ls $mnt"];
+        again.extend(arguments);
+        let again = ugeom(&again);
+        assert_eq!(again.code, 0, "{}", again.stderr);
+        assert_eq!(again.text().trim(), name);
         assert_eq!(std::fs::read_dir(&served.mount).expect("a list").count(), 0);
     }
 }

@@ -146,7 +146,7 @@ fn csv_adds_up_to_the_requests_that_fio_has_sent() {
     let folder = folder();
     let folder = folder.path();
     let served = Served::start(folder, "nbd", "md:16m | nop", &["--rw"]);
-    let (mut watching, mut lines, mut sums) = watch(folder);
+    let (watching, mut lines, mut sums) = watch(folder);
     assert_eq!(sums.of("md0", "read/s"), 0.0);
     let uri = format!("--uri={}", served.uri);
     let job = [
