@@ -37,18 +37,18 @@ struct Mounted {
 }
 
 /// A null file system; ends with its mount. The folder stays until then.
-struct Bare(
-    Child,
-    #[expect(dead_code, reason = "it is kept")] tempfile::TempDir,
-    PathBuf,
-);
+struct Bare {
+    child: Child,
+    place: PathBuf,
+    _folder: tempfile::TempDir,
+}
 
 impl Drop for Bare {
     fn drop(&mut self) {
         // A bench that is over has nobody to tell what could not be taken away.
-        let _ = Command::new("umount").arg("-l").arg(&self.2).status();
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = Command::new("umount").arg("-l").arg(&self.place).status();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -158,7 +158,11 @@ fn wait_for_null(
 ) -> Result<Mounted, String> {
     let child = command.stderr(Stdio::null()).spawn();
     let file = place.join("null");
-    let bare = Bare(child.map_err(|error| error.to_string())?, folder, place);
+    let bare = Bare {
+        child: child.map_err(|error| error.to_string())?,
+        place,
+        _folder: folder,
+    };
     let patience = Instant::now() + Duration::from_secs(10);
     while !file.exists() {
         if Instant::now() > patience {
@@ -378,6 +382,12 @@ fn main() {
         |file| preads(file, 1 << 20, 1, SIZE, true),
     );
     drop(memory);
+    of_2002(&mounted);
+    all_by_fio(&mounted);
+}
+
+/// The loop of 2002 on a disk, a slice of it and the label in that.
+fn of_2002(mounted: &[Mounted]) {
     for it in mounted.iter().filter(|it| it.file.ends_with("md0")) {
         let inner = |name| (name, it.file.with_file_name(name), Some("md0"));
         let all = [
@@ -392,10 +402,13 @@ fn main() {
             seek_and_read,
         );
     }
+}
+
+fn all_by_fio(mounted: &[Mounted]) {
     for (words, how) in BY_FIO {
         println!("\n== fio, 4 KiB, {words}");
         for round in 0..3 {
-            for it in &mounted {
+            for it in mounted {
                 match by_fio(&it.file, how) {
                     Some(ns) => println!("{round} {:<20} {ns:>10.0} ns", it.name),
                     None => println!("left out: fio is not installed"),

@@ -18,8 +18,9 @@
 //!
 //! The files: `mount` the mount point; `session` what is agreed on at the start; `files` the
 //! directory; `handles` what is open; `dispatch` what is done with a request; `desk` threads for
-//! what takes long, `holes` the rarest of it; `interrupts` what becomes of requests of the killed; `link` what a transport has to do, `classic` the one
-//! that works everywhere, `ring` the one that is fast; `start` begins all threads.
+//! what takes long, `holes` the rarest of it; `interrupts` what becomes of requests of the killed;
+//! `link` what a transport has to do, `classic` the one that works everywhere, `ring` the one that
+//! is fast; `start` begins all threads.
 
 mod classic;
 mod desk;
