@@ -79,9 +79,11 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
         let rest = match cpu[0].is_nan() {
             true => String::new(),
             false => {
-                let switches = student_of(&switches, CONFIDENCE)?.interval;
-                let cpu = student_of(&cpu, CONFIDENCE)?.interval;
-                format!(" {:>12.4} {:>12.1}", switches.high, cpu.estimate)
+                let cpu = student_of(&cpu, CONFIDENCE)?.interval.estimate;
+                // Rounds without any switch at all have no interval.
+                let switches = student_of(&switches, CONFIDENCE);
+                let switches = switches.map_or(0.0, |it| it.interval.high);
+                format!(" {switches:>12.4} {cpu:>12.1}")
             }
         };
         let ratio = match cell.base.and_then(|base| times.position(base)) {
