@@ -1,6 +1,6 @@
-//! Ctrl-C as a flag: long work looks at it, ends early, and keeps what it has. And the signals that
-//! ask a server to end, as a descriptor that a thread can wait on. And a way to end a wait of
-//! another thread of this process.
+//! Ctrl-C, and what timeout(1) sends, as a flag: long work looks at it, ends early, and keeps what
+//! it has. And the signals that ask a server to end, as a descriptor that a thread can wait on. And
+//! a way to end a wait of another thread of this process.
 
 use std::io;
 use std::mem;
@@ -17,14 +17,15 @@ extern "C" fn note(_signal: libc::c_int) {
     ASKED.store(true, Ordering::Relaxed);
 }
 
-/// From now on the first SIGINT of the process only sets the flag that is returned; the second
-/// ends the process as it always did (`SA_RESETHAND`). System calls that the first interrupts are
-/// started again where they can be (`SA_RESTART`).
+/// From now on the first SIGINT and the first SIGTERM of the process only set the flag that is
+/// returned; the second of either ends the process as it always did (`SA_RESETHAND`). System calls
+/// that the first interrupts are started again where they can be (`SA_RESTART`).
 ///
 /// # Errors
 /// What sigaction(2) fails with.
 pub fn catch() -> io::Result<&'static AtomicBool> {
     handle(libc::SIGINT, note)?;
+    handle(libc::SIGTERM, note)?;
     Ok(&ASKED)
 }
 
@@ -136,11 +137,13 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no signals")]
-    fn the_first_interrupt_sets_the_flag_and_does_no_more() {
+    fn the_first_of_each_signal_sets_the_flag_and_does_no_more() {
         let asked = catch().unwrap();
         assert!(!asked.load(Ordering::Relaxed));
-        // SAFETY: raise(3) has no requirements; the handler is the one above.
-        assert_eq!(unsafe { libc::raise(libc::SIGINT) }, 0);
-        assert!(asked.load(Ordering::Relaxed));
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            // SAFETY: raise(3) has no requirements; the handler is the one above.
+            assert_eq!(unsafe { libc::raise(signal) }, 0);
+            assert!(asked.swap(false, Ordering::Relaxed), "signal {signal}");
+        }
     }
 }

@@ -2,10 +2,10 @@
 //! are worth is tested where they are computed.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, other, run, ugeom, wait_until_it_listens};
+use crate::run::{PATIENCE, UGEOM, command, end, other, run, ugeom, wait_until_it_listens};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a debug build says before it measures.
 fn expected_stderr() -> &'static str {
@@ -154,6 +154,30 @@ fn ctrl_c_ends_every_measurement_in_order() {
             1 => assert!(!ended.stderr.is_empty(), "{arguments:?}: {ended:?}"),
             _ => panic!("{arguments:?}: {ended:?}"),
         }
+    }
+}
+
+#[test]
+fn a_measurement_that_is_terminated_leaves_no_file_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for arguments in [&["lab", "engines"][..], &["lab", "sweep", "--full"]] {
+        let mut lab = command(UGEOM, arguments);
+        let child = lab.current_dir(folder.path()).spawn().expect("it starts");
+        wait_until_it_listens(&child);
+        let files = || {
+            std::fs::read_dir(folder.path())
+                .expect("the folder")
+                .count()
+        };
+        let started = Instant::now();
+        while files() == 0 {
+            assert!(started.elapsed() < PATIENCE, "{arguments:?}: no file");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        other("kill", &["-TERM", &child.id().to_string()]);
+        let ended = end(child);
+        assert!(matches!(ended.code, 0 | 1), "{arguments:?}: {ended:?}");
+        assert_eq!(files(), 0, "{arguments:?}");
     }
 }
 
