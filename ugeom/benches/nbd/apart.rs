@@ -54,7 +54,7 @@ pub(crate) fn instructions(folder: &Path) -> Result<Option<Figure>, Failure> {
         return Ok(None);
     }
     let bare = slope(folder, "md:1g", "md0")?;
-    let layered = slope(folder, "md:1g | nop", "nop0s1a")?;
+    let layered = slope(folder, "md:1g | nop", "md0.nops1a")?;
     let what = format!(
         "MBR, BSD label and a pass-through above a request of {bare:.0} instructions: more of them"
     );
