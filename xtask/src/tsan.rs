@@ -8,7 +8,7 @@
 //! on one in these crates.
 
 use crate::{Outcome, run};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::path::PathBuf;
 
 /// What runs when nothing is asked for: the crate whose threads share memory without locks.
@@ -22,7 +22,8 @@ pub fn run(args: &[&str]) -> Result<Outcome> {
     }
     let suppressions = run::root().join("xtask/tsan-suppressions.txt");
     let Some(suppressions) = suppressions.to_str().filter(|path| !path.contains(' ')) else {
-        bail!("the path of the repository has a space, which TSAN_OPTIONS cannot name");
+        println!("SKIP tsan: TSAN_OPTIONS cannot name a path with a space, as the repository's");
+        return Ok(Outcome::Skipped);
     };
     let options = format!("suppressions={suppressions} halt_on_error=0 exitcode=66");
     let watched = run::watch(

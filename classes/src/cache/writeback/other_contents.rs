@@ -207,6 +207,23 @@ impl Rig {
         flushed.map(drop).map_err(|error| error.errno)
     }
 
+    /// The second block is dirty and on its way below, which the device does not end. The FLUSH
+    /// that wanted it waits.
+    fn write_on_its_way(&mut self) -> std::thread::JoinHandle<Result<(), Errno>> {
+        self.write(BLOCK, BLOCK, 7);
+        self.device.set_mood(Mood::Holding);
+        let flush = self.flush_elsewhere();
+        self.device.wait_until_it_holds_one();
+        flush
+    }
+
+    /// Closes what has blocks that cannot be written; what is left.
+    fn close_with_dirty_blocks(self) -> (Arc<Device>, Stack) {
+        drop(self.channel);
+        self.opened.close().expect_err("it cannot be written");
+        (self.device, self.stack)
+    }
+
     /// FLUSH, by a thread of its own.
     fn flush_elsewhere(&self) -> std::thread::JoinHandle<Result<(), Errno>> {
         let mut channel = self.stack.channel(1).expect("a channel");
@@ -319,15 +336,7 @@ fn replaced<I: Index>() {
     let mut geoms = tree.geoms.iter();
     let device = geoms.find(|geom| geom.class == "DEVICE").expect("it");
     rig.stack.destroy(device.id, true).expect("goes");
-    let Rig {
-        device: old,
-        channel,
-        opened,
-        stack,
-        ..
-    } = rig;
-    drop(channel);
-    opened.close().expect_err("it cannot be written");
+    let (old, stack) = rig.close_with_dirty_blocks();
     // Another device of the same name.
     let mut rig = Rig::on::<I>(&stack, LENGTH, 9);
     assert_eq!(rig.read(0, 2 * BLOCK), 9);
@@ -347,10 +356,7 @@ fn a_device_in_the_place_of_one_that_went_away_gets_nothing_of_what_was_meant_fo
 
 fn held<I: Index>() {
     let mut rig = Rig::new::<I>(LENGTH);
-    rig.write(BLOCK, BLOCK, 7);
-    rig.device.set_mood(Mood::Holding);
-    let flush = rig.flush_elsewhere();
-    rig.device.wait_until_it_holds_one();
+    let flush = rig.write_on_its_way();
     // It is on its way below, and is written again meanwhile.
     rig.write(BLOCK, SECTOR, 8);
     rig.device.becomes(9);
@@ -373,21 +379,11 @@ fn a_block_whose_way_below_ends_in_an_error_is_dirty_again_with_what_came_meanwh
 
 fn orphaned<I: Index>() {
     let mut rig = Rig::new::<I>(LENGTH);
-    rig.write(BLOCK, BLOCK, 7);
-    rig.device.set_mood(Mood::Holding);
-    let flush = rig.flush_elsewhere();
-    rig.device.wait_until_it_holds_one();
+    let flush = rig.write_on_its_way();
     rig.stack.orphan(rig.below, Errno::NXIO).expect("goes");
     rig.device.fail_held(Errno::NXIO);
     flush.join().expect("no panic").expect_err("it is gone");
-    let Rig {
-        channel,
-        opened,
-        stack,
-        ..
-    } = rig;
-    drop(channel);
-    opened.close().expect_err("it cannot be written");
+    let (_, stack) = rig.close_with_dirty_blocks();
     assert_eq!(stack.defects(), 0);
     let tree = stack.tree();
     assert!(
