@@ -54,7 +54,7 @@ pub const SIZE_BYTES: u64 = 1 << 30;
 pub const SIZE_BYTES_SHORT: u64 = 256 << 20;
 
 /// The least that means anything, bytes.
-const SIZE_BYTES_MIN: u64 = 4 << 20;
+pub const SIZE_BYTES_MIN: u64 = 4 << 20;
 
 /// The memory disk of 2006's regime, bytes, and of it the cache, per cent.
 const RECYCLED_BYTES: u64 = 400 << 20;

@@ -239,6 +239,7 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
     }
     ugeom(&["lab", "engines", "--depth", "0"]).failed(2);
     ugeom(&["lab", "engines", "--size", "4k"]).failed(2);
+    ugeom(&["lab", "cached", "--size", "0"]).failed(2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::opening::size;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_bench::cached::{self, Options};
+use ugeom_bench::cached::{self, Options, SIZE_BYTES_MIN};
 use ugeom_bench::harness::{Control, Machine};
 
 const ABOUT: &str = "\
@@ -34,7 +34,7 @@ pub struct Cached {
     file: Option<PathBuf>,
 
     /// How much of it to read, and to cache [default: 1g; 256m with --budget]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = enough)]
     size: Option<u64>,
 
     /// How long it may take; less is measured then [default: as long as precision needs]
@@ -43,6 +43,15 @@ pub struct Cached {
 
     #[command(flatten)]
     results: Results,
+}
+
+fn enough(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes < SIZE_BYTES_MIN => {
+            Err(format!("at least {}m is needed", SIZE_BYTES_MIN >> 20))
+        }
+        bytes => Ok(bytes),
+    }
 }
 
 impl Cached {
