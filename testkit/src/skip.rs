@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// One line a program: `PROGRAM PACKAGE`.
+/// One line a program: `PROGRAM PACKAGE`, and `cargo:` before what is a crate.
 const PROGRAMS: &str = include_str!("../programs.txt");
 
 /// Reports that the test `name` (or the part of it with that name) did not run, and why: one line
@@ -22,8 +22,9 @@ pub fn skip(name: &str, reason: &str) {
 }
 
 /// The path of `program`, or `None` after reporting that the test `name` is skipped, with the
-/// Debian package to install. `/usr/sbin` is searched as well: the partitioning tools live there
-/// and Debian leaves it out of the `PATH` of most users.
+/// package to install. `/usr/sbin` is searched as well: the partitioning tools live there and
+/// Debian leaves it out of the `PATH` of most users. So is the place where `cargo xtask test` puts
+/// programs that are crates.
 pub fn program(name: &str, program: &str) -> Option<PathBuf> {
     let found = search(program);
     if found.is_none() {
@@ -55,8 +56,9 @@ pub fn shared(name: &str, file: &str) -> Option<PathBuf> {
 
 fn search(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    let dirs = std::env::split_paths(&path).chain(sbin);
+    let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/programs/bin");
+    let more = ["/usr/local/sbin", "/usr/sbin", "/sbin", crates].map(PathBuf::from);
+    let dirs = std::env::split_paths(&path).chain(more);
     dirs.map(|dir| dir.join(OsString::from(program)))
         .find(|file| file.is_file())
 }
@@ -68,9 +70,12 @@ fn missing(program: &str) -> String {
             .then(|| words.next())
             .flatten()
     });
-    match package {
-        Some(package) => format!("no program {program} (Debian package {package})"),
-        None => format!("no program {program}"),
+    let Some(package) = package else {
+        return format!("no program {program}");
+    };
+    match package.strip_prefix("cargo:") {
+        Some(krate) => format!("no program {program} (cargo install {krate})"),
+        None => format!("no program {program} (Debian package {package})"),
     }
 }
 
@@ -102,6 +107,8 @@ mod tests {
             missing("sgdisk"),
             "no program sgdisk (Debian package gdisk)"
         );
+        let fsx = missing("fsx");
+        assert!(fsx.starts_with("no program fsx (cargo install fsx@"));
         assert_eq!(missing("no-such"), "no program no-such");
     }
 

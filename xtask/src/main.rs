@@ -24,8 +24,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test                  install missing Debian packages where allowed, then build and run all tests
-                        (UGEOM_NO_INSTALL=1 forbids installing)
+  test                  install missing Debian packages and crates where allowed, then build and
+                        run all tests (UGEOM_NO_INSTALL=1 forbids installing)
   tidy                  check the floors, sizes, openings, unsafe code, pages and fuzz targets
   instructions [--save] instructions a read under callgrind, against bench/instructions.toml
   miri [ARGS]           unit tests of machine, guasi and stack, and the life of a bio, under Miri

@@ -1,16 +1,23 @@
-//! Debian packages that hold the programs tests compare with.
+//! Debian packages and crates that hold the programs tests compare with.
 //!
-//! Installing never asks a question: it happens when this process is root, or when sudo works
-//! without a password, and not at all when `UGEOM_NO_INSTALL=1` forbids it. What is still missing
-//! afterwards is named; the tests that need it skip themselves and say so.
+//! Installing never asks a question: packages are installed when this process is root, or when sudo
+//! works without a password; crates by cargo, into the target directory; nothing at all when
+//! `UGEOM_NO_INSTALL=1` forbids it. What is still missing afterwards is named; the tests that need
+//! it skip themselves and say so.
 
 use crate::run;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// One line a program: `PROGRAM PACKAGE`. The same file tells `ugeom_testkit::program` which
-/// package to name.
+/// One line a program: `PROGRAM PACKAGE`, or `PROGRAM cargo:CRATE@VERSION`. The same file tells
+/// `ugeom_testkit::program` what to name.
 const PROGRAMS: &str = include_str!("../../testkit/programs.txt");
+
+/// What a crate's name has before it.
+const CRATE: &str = "cargo:";
+
+/// How long compiling a crate may take. fsx takes a minute on two cores.
+const CRATE_SECONDS: &str = "300";
 
 /// Installs what is missing where that is allowed, and says what was done.
 pub fn ensure() {
@@ -19,9 +26,20 @@ pub fn ensure() {
         return;
     }
     println!("missing: {}", listed(&before));
-    match installer() {
-        Ok(installer) => install(&installer, &before),
-        Err(reason) => println!("not installed: {reason}"),
+    let (crates, packages): (Vec<_>, Vec<_>) =
+        before.keys().partition(|name| name.starts_with(CRATE));
+    if forbidden() {
+        println!("not installed: UGEOM_NO_INSTALL is set");
+    } else {
+        if !packages.is_empty() {
+            match installer() {
+                Ok(installer) => install(&installer, &packages),
+                Err(reason) => println!("not installed: {reason}"),
+            }
+        }
+        for name in crates {
+            let _ = run::watch(&mut cargo_install(&name[CRATE.len()..]));
+        }
     }
     let after = missing();
     if !after.is_empty() {
@@ -29,9 +47,20 @@ pub fn ensure() {
             "tests that need these programs will be skipped: {}",
             listed(&after)
         );
-        let packages: Vec<&str> = after.keys().copied().collect();
-        println!("to run them: apt-get install {}", packages.join(" "));
+        println!("to run them: {}", commands(&after).join("; "));
     }
+}
+
+/// What a user would type.
+fn commands(missing: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
+    let (crates, packages): (Vec<&str>, Vec<&str>) =
+        missing.keys().partition(|name| name.starts_with(CRATE));
+    let crates = crates.iter().map(|name| &name[CRATE.len()..]).collect();
+    [("apt-get install", packages), ("cargo install", crates)]
+        .iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(how, names)| format!("{how} {}", names.join(" ")))
+        .collect()
 }
 
 /// Missing programs by the package that holds them.
@@ -60,17 +89,22 @@ fn programs() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 fn listed(packages: &BTreeMap<&str, Vec<&str>>) -> String {
-    let each = packages
-        .iter()
-        .map(|(package, programs)| format!("{} (package {package})", programs.join(", ")));
+    let each = packages.iter().map(|(package, programs)| {
+        let programs = programs.join(", ");
+        match package.strip_prefix(CRATE) {
+            Some(name) => format!("{programs} (crate {name})"),
+            None => format!("{programs} (package {package})"),
+        }
+    });
     each.collect::<Vec<_>>().join(", ")
+}
+
+fn forbidden() -> bool {
+    std::env::var_os("UGEOM_NO_INSTALL").is_some_and(|value| value != "0")
 }
 
 /// The words in front of `apt-get`, or why it may not be used.
 fn installer() -> Result<Vec<&'static str>, &'static str> {
-    if std::env::var_os("UGEOM_NO_INSTALL").is_some_and(|value| value != "0") {
-        return Err("UGEOM_NO_INSTALL is set");
-    }
     if run::find_program("apt-get").is_none() {
         return Err("there is no apt-get here");
     }
@@ -91,10 +125,9 @@ fn effective_uid_is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
 }
 
-fn install(installer: &[&str], packages: &BTreeMap<&str, Vec<&str>>) {
-    let names: Vec<&str> = packages.keys().copied().collect();
+fn install(installer: &[&str], names: &[&str]) {
     let _ = run::watch(apt(installer, &["update"]).arg("-qq"));
-    let all = run::watch(apt(installer, &["install"]).args(&names));
+    let all = run::watch(apt(installer, &["install"]).args(names));
     if all.is_ok_and(|all| all.success) {
         return;
     }
@@ -125,6 +158,20 @@ fn apt(installer: &[&str], words: &[&str]) -> Command {
     command
 }
 
+/// Installs a crate: unoptimised, as compiling it is nearly all it costs, and with what its authors
+/// have tested it with. A network that is not there ends it soon.
+fn cargo_install(name: &str) -> Command {
+    let mut command = run::command("timeout");
+    command
+        .args([CRATE_SECONDS, "cargo", "install", "--quiet", "--locked"])
+        .args(["--debug", name, "--root"])
+        .arg(run::crates_dir())
+        .env("CARGO_TERM_COLOR", "never")
+        .env("CARGO_NET_RETRY", "1")
+        .env("CARGO_HTTP_TIMEOUT", "30");
+    command
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +196,9 @@ mod tests {
             listed(&missing),
             "qemu-img, qemu-io, qemu-nbd (package qemu-utils)"
         );
+        let missing = missing_with(|program| !["fsx", "fio"].contains(&program));
+        let typed = commands(&missing);
+        assert_eq!(typed[0], "apt-get install fio");
+        assert!(typed[1].starts_with("cargo install fsx@") && typed.len() == 2);
     }
 }

@@ -21,14 +21,21 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
+/// Where programs that are crates are installed, below `bin`: in no place that others use.
+pub fn crates_dir() -> PathBuf {
+    target_dir().join("programs")
+}
+
 /// The directories that are searched for programs: `PATH`, then those of the administrator's tools,
-/// which Debian leaves out of the `PATH` of other users although partitioning tools live there.
+/// which Debian leaves out of the `PATH` of other users although partitioning tools live there, and
+/// that of the crates.
 pub fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    for dir in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {
-        if !dirs.iter().any(|known| known == Path::new(dir)) {
-            dirs.push(PathBuf::from(dir));
+    let sbin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    for dir in sbin.into_iter().chain([crates_dir().join("bin")]) {
+        if !dirs.contains(&dir) {
+            dirs.push(dir);
         }
     }
     dirs

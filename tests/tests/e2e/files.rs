@@ -2,7 +2,7 @@
 //! device, fsx, fusermount3.
 
 use crate::disks;
-use crate::run::{UGEOM, command, other, run, ugeom};
+use crate::run::{PATIENCE, UGEOM, command, end_within, other, run, ugeom};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -267,6 +267,14 @@ fn btrfs_lives_on_a_loop_device_over_a_file() {
     file_system("btrfs_over_a_file", "256m", &make, &check);
 }
 
+/// Linux 6.6 and later map files that are read and written past the page cache.
+fn maps_files() -> bool {
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = text.split('.').map(|it| it.trim().parse::<u32>().ok());
+    let release = (numbers.next().flatten(), numbers.next().flatten());
+    release >= (Some(6), Some(6))
+}
+
 #[test]
 fn fsx_finds_no_difference() {
     let test = "fsx_finds_no_difference";
@@ -276,10 +284,16 @@ fn fsx_finds_no_difference() {
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let rules = folder.path().join("fsx.toml");
-        // A device's size is what it is; what maps a file through the page cache is the kernel's.
-        let text = "blockmode = true\n[weights]\ntruncate = 0\nmapread = 0\nmapwrite = 0\n\
-            posix_fallocate = 0\ncopy_file_range = 0\nsendfile = 0\nposix_fadvise = 0\n\
-            punch_hole = 1\nread = 10\nwrite = 10\nfsync = 0.1\n";
+        // A device's size is what it is.
+        let mut text = "blockmode = true\n[weights]\ntruncate = 0\nread = 10\nwrite = 10\n\
+            sendfile = 2\ncopy_file_range = 2\nposix_fadvise = 0.1\npunch_hole = 1\n\
+            fsync = 0.1\nfdatasync = 0.1\n"
+            .to_owned();
+        text += if maps_files() {
+            "mapread = 2\nmapwrite = 2\ninvalidate = 0.1\n"
+        } else {
+            "mapread = 0\nmapwrite = 0\n"
+        };
         std::fs::write(&rules, text).expect("its rules");
         let (kept, rules) = (disks::text(folder.path()), disks::text(&rules));
         let arguments = ["--rw", "--fuse-transport", transport];
@@ -287,11 +301,14 @@ fn fsx_finds_no_difference() {
             continue;
         };
         let file = served.file("md0");
-        let count = std::env::var("UGEOM_FSX_OPERATIONS").unwrap_or("20000".to_owned());
+        let count = std::env::var("UGEOM_FSX_OPERATIONS").unwrap_or("10000".to_owned());
         let options = [
             "-q", "-f", &rules, "-P", &kept, "-N", &count, "-S", "7", &file,
         ];
-        other(&fsx, &options);
+        let child = command(&fsx, &options).spawn().expect("fsx");
+        let longer = Duration::from_millis(count.parse().expect("a number"));
+        let ended = end_within(child, PATIENCE + longer);
+        assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
     }
 }
 

@@ -93,7 +93,12 @@ pub fn run(mut command: Command, input: &[u8]) -> Ended {
 }
 
 /// Waits for a program to end and collects what it prints.
-pub fn end(mut child: Child) -> Ended {
+pub fn end(child: Child) -> Ended {
+    end_within(child, PATIENCE)
+}
+
+/// The same for a program that has its own reason to take long.
+pub fn end_within(mut child: Child, patience: Duration) -> Ended {
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
     let started = Instant::now();
@@ -101,7 +106,7 @@ pub fn end(mut child: Child) -> Ended {
         if let Some(status) = child.try_wait().expect("waiting") {
             break status;
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > patience {
             child.kill().expect("killing");
             panic!("the program hangs");
         }
