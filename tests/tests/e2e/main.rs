@@ -22,6 +22,7 @@ mod run;
 mod serve;
 mod serve_killed;
 mod serve_others;
+mod session;
 mod show;
 mod stat;
 mod transfer;
