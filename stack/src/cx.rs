@@ -2,7 +2,7 @@
 //! that geoms keep for it. Layers see it as the context of a decision.
 
 use crate::bio::pool::Pool;
-use crate::bio::slot::Stage;
+use crate::bio::slot::{MAX_DEPTH, Stage};
 use crate::bio::{Bio, BioId};
 use crate::class::{Geom, ThreadState};
 use crate::error::Errno;
@@ -51,6 +51,10 @@ pub struct Cx {
     pub(crate) paced_until_ns: u64,
     pub(crate) timers: Timers,
     pub(crate) counters: Arc<CounterBlock>,
+    /// Where the request that is on its way down is to be counted, hop by hop. It stands here, and
+    /// not in the function that moves one request at a time, so that no request pays for clearing
+    /// it.
+    pub(crate) passed: [u32; MAX_DEPTH],
     /// Requests left until the next one whose time is taken.
     pub(crate) sample_left: u32,
     pub(crate) random: fastrand::Rng,
@@ -70,6 +74,7 @@ impl Cx {
             paced_until_ns: 0,
             timers: Timers::new(),
             counters,
+            passed: [0; MAX_DEPTH],
             sample_left: 1,
             random: fastrand::Rng::new(),
             locals: Vec::new(),

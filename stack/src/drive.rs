@@ -57,14 +57,23 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
     }
 }
 
-/// Moves a bio on this thread until it is home or somebody else has it.
+/// Moves a new request on this thread until it is home or somebody else has it.
 ///
-/// A new request takes the plain path, [`descend`]; whatever is not plain goes step by step.
+/// It takes the plain path, [`descend`]; whatever is not plain goes step by step.
+pub(crate) fn begin<L: Level>(snapshot: &Snapshot, cx: &mut Cx, bio: Bio) -> Option<Bio> {
+    let body = bio.body();
+    if L::TIME && body.flags.contains(Flags::MARKED) {
+        let index = body.edge;
+        return go_on::<L>(snapshot, cx, bio, Step::Down(index));
+    }
+    descend::<L>(snapshot, cx, bio)
+}
+
+/// Moves a bio that waited somewhere, or a clone, until it is home or somebody else has it.
 pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
     let body = bio.body();
-    let timed = L::TIME && body.flags.contains(Flags::MARKED);
-    if body.stage == Stage::Down && body.depth == 0 && !timed {
-        return descend::<L>(snapshot, cx, bio);
+    if body.stage == Stage::Down && body.depth == 0 {
+        return begin::<L>(snapshot, cx, bio);
     }
     let step = first_step(snapshot, &mut bio);
     go_on::<L>(snapshot, cx, bio, step)
@@ -73,7 +82,8 @@ pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) ->
 /// The way down of a new request, a loop with its state in registers: what every request takes.
 ///
 /// A request that comes back from here is counted once, as done. One that leaves the plain path
-/// is first counted as being in flight, hop by hop, from `passed`: the bio itself may be gone.
+/// is first counted as being in flight, hop by hop, from [`Cx::passed`]: the bio itself may be
+/// gone.
 #[inline(always)]
 fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
     let body = bio.body_mut();
@@ -83,20 +93,19 @@ fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<B
         // FLUSH and GETATTR, which name no range, and reads and writes of nothing.
         return go_on::<L>(snapshot, cx, bio, Step::Down(index));
     }
-    let mut passed = [0; MAX_DEPTH];
     // Attaching refuses stacks that are deeper than a path, so the loop always ends inside.
     for depth in 0..MAX_DEPTH {
         let edge = match snapshot.edges.get(index as usize) {
             Some(edge) if edge.admits(side, offset, length) => edge,
             _ => {
-                statistics::entered::<L>(cx, passed.get(..depth));
+                statistics::entered::<L>(cx, depth);
                 bio.body_mut().offset = offset;
                 return go_on::<L>(snapshot, cx, bio, Step::Down(index));
             }
         };
         record(bio.body_mut(), edge, index, offset, depth);
         if L::COUNTS {
-            passed[depth] = edge.stat;
+            cx.passed[depth] = edge.stat;
         }
         let next = edge.geom.start(bio.request_at(offset), cx);
         if let Some(consumer) = next.forwards_below(edge.below_count) {
@@ -105,9 +114,9 @@ fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<B
             continue;
         }
         if next.is_done() && is_whole(bio.body()) {
-            return ascend::<L>(snapshot, cx, bio, &passed, depth + 1);
+            return ascend::<L>(snapshot, cx, bio, depth + 1);
         }
-        statistics::entered::<L>(cx, passed.get(..=depth));
+        statistics::entered::<L>(cx, depth + 1);
         if next.is_done() {
             bio.body_mut().offset = offset;
         }
@@ -142,22 +151,41 @@ fn is_whole(body: &Body) -> bool {
     body.completed == body.length && body.error == 0
 }
 
-/// The way back of a request that went well: counts, and the hooks of the layers that asked.
+/// The way back of a request that went well.
 #[inline(always)]
 fn ascend<L: Level>(
     snapshot: &Snapshot,
     cx: &mut Cx,
     mut bio: Bio,
-    passed: &[u32; MAX_DEPTH],
     depth: usize,
 ) -> Option<Bio> {
+    let last = 1 << ((depth - 1) % MAX_DEPTH);
+    let hooks = bio.body().hooks & !last;
+    if hooks != 0 {
+        return ascend_hooked::<L>(snapshot, cx, bio, depth, hooks);
+    }
+    // The offset has gone down beside the bio, whose own is still the caller's.
+    if L::COUNTS {
+        statistics::passed(cx, 0..depth, bio.body());
+    }
+    bio.body_mut().depth = 0;
+    Some(bio)
+}
+
+/// The same, where layers want to see it come back: `hooks` has a bit for each of their hops.
+fn ascend_hooked<L: Level>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+    depth: usize,
+    mut hooks: u32,
+) -> Option<Bio> {
     let mut counted = depth;
-    let mut hooks = bio.body().hooks & !(1 << ((depth - 1) % MAX_DEPTH));
     while hooks != 0 {
         let top = hooks.ilog2() as usize;
         hooks &= !(1 << top);
         if L::COUNTS {
-            statistics::passed(cx, passed.get(top + 1..counted), bio.body());
+            statistics::passed(cx, top + 1..counted, bio.body());
             counted = top + 1;
         }
         let body = bio.body_mut();
@@ -170,12 +198,12 @@ fn ascend<L: Level>(
         let edge = snapshot.edges.get(index as usize)?;
         let next = edge.geom.done(bio.request_at(offset), cx);
         if !next.is_done() || !is_whole(bio.body()) {
-            statistics::entered::<L>(cx, passed.get(..counted.min(top + 1)));
+            statistics::entered::<L>(cx, counted.min(top + 1));
             return hook_decided::<L>(snapshot, cx, bio, &next, edge);
         }
     }
     if L::COUNTS {
-        statistics::passed(cx, passed.get(..counted), bio.body());
+        statistics::passed(cx, 0..counted, bio.body());
     }
     let body = bio.body_mut();
     body.offset = body.hops[0].offset;

@@ -8,6 +8,7 @@ use crate::bio::slot::{Body, Hop};
 use crate::bio::{COMMANDS, Command, Flags};
 use crate::cx::Cx;
 use crate::snapshot::Edge;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use ugeom_machine::clock;
@@ -109,11 +110,12 @@ pub(crate) fn started<L: Level>(cx: &Cx, edge: &Edge, hop: &mut Hop, flags: Flag
     }
 }
 
-/// A request that has passed these consumers leaves the plain path: it is in flight there.
+/// A request that has passed the first `hops` of [`Cx::passed`] leaves the plain path: it is in
+/// flight there.
 #[inline(always)]
-pub(crate) fn entered<L: Level>(cx: &Cx, stats: Option<&[u32]>) {
+pub(crate) fn entered<L: Level>(cx: &Cx, hops: usize) {
     if L::COUNTS {
-        for stat in stats.unwrap_or_default() {
+        for stat in cx.passed.iter().take(hops) {
             if let Some(counters) = cx.counters.get(*stat as usize) {
                 bump(&counters.entered, 1);
             }
@@ -121,14 +123,15 @@ pub(crate) fn entered<L: Level>(cx: &Cx, stats: Option<&[u32]>) {
     }
 }
 
-/// A request that went well has passed these consumers, there and back.
+/// A request that went well has passed these hops of [`Cx::passed`], there and back.
 #[inline(always)]
-pub(crate) fn passed(cx: &Cx, stats: Option<&[u32]>, body: &Body) {
-    let command = body.command as usize;
-    for stat in stats.unwrap_or_default() {
-        if let Some(counters) = cx.counters.get(*stat as usize) {
+pub(crate) fn passed(cx: &Cx, hops: Range<usize>, body: &Body) {
+    let (command, bytes) = (body.command as usize, body.completed);
+    let block: &CounterBlock = &cx.counters;
+    for stat in cx.passed.get(hops).unwrap_or_default() {
+        if let Some(counters) = block.get(*stat as usize) {
             bump(&counters.operations[command], 1);
-            bump(&counters.bytes[command], body.completed);
+            bump(&counters.bytes[command], bytes);
         }
     }
 }

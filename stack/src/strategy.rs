@@ -23,7 +23,7 @@ pub(crate) trait Mover {
 struct Direct<L>(PhantomData<L>);
 
 impl<L: Level> Mover for Direct<L> {
-    const ENTER: Drive = drive::drive::<L>;
+    const ENTER: Drive = drive::begin::<L>;
     const GO_ON: Drive = drive::drive::<L>;
 }
 

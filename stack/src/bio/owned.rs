@@ -98,6 +98,7 @@ impl Bio {
     }
 
     /// Which bio this is, as [`crate::Channel::cancel`] and [`crate::Geom::cancel`] name it.
+    #[inline]
     #[must_use]
     pub fn id(&self) -> BioId {
         // SAFETY: slots outlive bios; the field is atomic.

@@ -177,6 +177,7 @@ impl Body {
     }
 
     /// The memory of the data, in order.
+    #[inline]
     pub(crate) fn segments(&self) -> &[Segment] {
         match &self.payload {
             Payload::Memory(memory) => memory.segments(),

@@ -156,22 +156,43 @@ impl Channel {
         let ordered = is_ordered(body);
         let id = bio.id();
         let others = self.under_way > self.held_count;
-        self.under_way += 1;
         if self.barrier || (ordered && others) || !self.cx.paced.is_empty() {
-            self.barrier = true;
-            self.held.push(bio);
-            self.held_count += 1;
+            self.hold(bio);
             return (id, None);
         }
-        self.barrier = ordered;
+        if ordered {
+            self.barrier = true;
+        }
         (id, Some(bio))
     }
 
+    /// Keeps a bio back until the barrier lifts.
+    #[cold]
+    #[inline(never)]
+    fn hold(&mut self, bio: Bio) {
+        self.under_way += 1;
+        self.barrier = true;
+        self.held.push(bio);
+        self.held_count += 1;
+    }
+
     /// Starts a prepared bio; gives it back when it came home at once.
+    ///
+    /// One that does was never under way for anybody who could ask, and is not counted as such.
     #[inline(always)]
     fn launch(&mut self, bio: Bio) -> Option<Bio> {
-        self.in_flight_now += 1;
         let home = (self.snapshot.enter)(&self.snapshot, &mut self.cx, bio);
+        if home.is_some() && !self.barrier && self.cx.ready.is_empty() {
+            return home;
+        }
+        self.launched(home)
+    }
+
+    /// What remains to be done after a start, when that is not nothing.
+    #[inline(never)]
+    fn launched(&mut self, home: Option<Bio>) -> Option<Bio> {
+        self.in_flight_now += 1;
+        self.under_way += 1;
         if !self.cx.ready.is_empty() {
             self.work();
         }

@@ -105,7 +105,7 @@ impl Channel {
     }
 
     /// Sends a draft there and waits until it is back.
-    #[inline]
+    #[inline(always)]
     fn run_draft(&mut self, opened: &Opened, draft: Draft) -> Finished {
         let (id, bio) = self.prepare(opened, draft.bio);
         match bio.and_then(|bio| self.launch(bio)) {
@@ -139,16 +139,24 @@ impl Channel {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn conclude(&mut self, finished: Finished) -> Result<usize, IoError> {
-        let result = match finished.result() {
-            Ok(bytes) => Ok(bytes as usize),
-            Err(errno) => Err(self
-                .explain(&finished)
-                .unwrap_or_else(|| unexplained(errno))),
-        };
+        match finished.result() {
+            Ok(bytes) => {
+                self.recycle(finished);
+                Ok(bytes as usize)
+            }
+            Err(errno) => Err(self.conclude_failed(finished, errno)),
+        }
+    }
+
+    /// Apart from [`Channel::conclude`], so that what goes well needs no room for an error.
+    #[cold]
+    #[inline(never)]
+    fn conclude_failed(&mut self, finished: Finished, errno: Errno) -> IoError {
+        let explained = self.explain(&finished);
         self.recycle(finished);
-        result
+        explained.unwrap_or_else(|| unexplained(errno))
     }
 }
 
