@@ -153,12 +153,7 @@ fn is_whole(body: &Body) -> bool {
 
 /// The way back of a request that went well.
 #[inline(always)]
-fn ascend<L: Level>(
-    snapshot: &Snapshot,
-    cx: &mut Cx,
-    mut bio: Bio,
-    depth: usize,
-) -> Option<Bio> {
+fn ascend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, depth: usize) -> Option<Bio> {
     let last = 1 << ((depth - 1) % MAX_DEPTH);
     let hooks = bio.body().hooks & !last;
     if hooks != 0 {
