@@ -153,7 +153,7 @@ fn without_requests<'a, I: Index>(warm: &'a Warm<I>, size: usize, order: &'a [u3
 }
 
 /// Work that reads one place after the other with `with`.
-fn copies<'a>(
+pub fn copies<'a>(
     size: usize,
     order: &'a [u32],
     mut with: impl FnMut(u64, &mut [u8]) + 'a,

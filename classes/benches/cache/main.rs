@@ -5,6 +5,7 @@
 //! The cells of a part run in turn, in another order each round, and are compared within rounds.
 
 mod hits;
+mod libraries;
 mod others;
 mod policies;
 mod ratios;

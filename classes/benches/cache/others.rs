@@ -1,94 +1,45 @@
-//! Caches for values of any kind, with a value of 4 KiB a key: time of a hit, and hit ratios.
-//! `foyer` is not among them: version 0.22 brings 83 crates, with tokio among them, for a cache in
-//! memory, and this repository does without an async runtime.
+//! The caches of two libraries for values of any kind. A third one, `foyer`, brings a hundred
+//! crates: it is compared in a crate of its own, `classes/benches/foyer`.
 
-use super::hits::{BYTES, Warm, order, reader};
-use super::policies::Policy;
-use super::ratios::{Ours, percent, traces};
-use super::rounds::{Work, measure};
-use std::sync::Arc;
-use ugeom_classes::cache::index::hash::Hash;
+use super::libraries::{Kind, Library, Value, compare};
 
-const SIZE: usize = 4096;
-const ROOM: u64 = 10_000;
+/// The libraries that are compared here.
+pub const KINDS: [Kind; 2] = [
+    ("quick_cache", |room| Box::new(Quick::new(room))),
+    ("moka", |room| Box::new(Moka::new(room as u64))),
+];
 
-struct Moka(moka::sync::Cache<u64, ()>);
+type Quick = quick_cache::sync::Cache<u64, Value>;
+type Moka = moka::sync::Cache<u64, Value>;
 
-impl Policy for Moka {
-    fn access(&mut self, key: u64) -> bool {
-        let hit = self.0.get(&key).is_some();
-        if !hit {
-            self.0.insert(key, ());
-        }
-        hit
+impl Library for Quick {
+    fn insert(&self, key: u64, value: Value) {
+        Quick::insert(self, key, value);
+    }
+
+    fn copy(&self, key: u64, into: &mut [u8]) -> bool {
+        let value = self.get(&key);
+        value.is_some_and(|value| {
+            into.copy_from_slice(&value);
+            true
+        })
     }
 }
 
-struct Quick(quick_cache::sync::Cache<u64, ()>);
-
-impl Policy for Quick {
-    fn access(&mut self, key: u64) -> bool {
-        let hit = self.0.get(&key).is_some();
-        if !hit {
-            self.0.insert(key, ());
-        }
-        hit
+impl Library for Moka {
+    fn insert(&self, key: u64, value: Value) {
+        Moka::insert(self, key, value);
     }
-}
 
-/// Work that gets one value after the other and copies it.
-fn gets<'a>(order: &'a [u32], get: impl Fn(u64) -> Arc<[u8]> + 'a) -> Work<'a> {
-    let (mut buffer, mut at) = (vec![1; SIZE], 0);
-    Box::new(move |count| {
-        for _ in 0..count {
-            buffer.copy_from_slice(&get(u64::from(order[at])));
-            std::hint::black_box(&buffer);
-            at = (at + 1) % order.len();
-        }
-    })
+    fn copy(&self, key: u64, into: &mut [u8]) -> bool {
+        let value = self.get(&key);
+        value.is_some_and(|value| {
+            into.copy_from_slice(&value);
+            true
+        })
+    }
 }
 
 pub fn run() {
-    let count = BYTES / SIZE as u64;
-    let order = order(count, 3);
-    let value = || -> Arc<[u8]> { vec![3; SIZE].into() };
-    let quick = quick_cache::sync::Cache::new(2 * count as usize);
-    let moka = moka::sync::Cache::new(2 * count);
-    for key in 0..count {
-        quick.insert(key, value());
-        moka.insert(key, value());
-    }
-    let warm = Warm::<Hash>::new(SIZE as u32);
-    let measured = measure(
-        vec![
-            ("cache", reader(&warm, SIZE, &order)),
-            (
-                "quick_cache",
-                gets(&order, |key| quick.get(&key).expect("resident")),
-            ),
-            (
-                "moka",
-                gets(&order, |key| moka.get(&key).expect("resident")),
-            ),
-        ],
-        1 << 15,
-    );
-    measured.print();
-    measured.ratio("quick_cache", "cache", "none");
-    measured.ratio("moka", "cache", "none");
-    println!(
-        "\n{:<28} {:>8} {:>12} {:>8}",
-        "hits in percent", "ours", "quick_cache", "moka"
-    );
-    for (name, trace) in traces() {
-        let mut ours = Ours::new(ROOM as usize);
-        let mut quick = Quick(quick_cache::sync::Cache::new(ROOM as usize));
-        let mut moka = Moka(moka::sync::Cache::new(ROOM));
-        println!(
-            "{name:<28} {:>8.2} {:>12.2} {:>8.2}",
-            percent(&mut ours, &trace),
-            percent(&mut quick, &trace),
-            percent(&mut moka, &trace)
-        );
-    }
+    compare(&KINDS);
 }

@@ -5,7 +5,7 @@ use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::store::{Buffer, Outcome, Store};
 
 /// Blocks that the caches hold.
-const ROOM: usize = 10_000;
+pub const ROOM: usize = 10_000;
 const LENGTH: usize = 2_000_000;
 /// Blocks of the device, for traces that use all of it.
 const BLOCKS: u64 = 100_000;

@@ -3,7 +3,8 @@
 use std::time::Instant;
 use ugeom_measure::ratio::log_ratio_paired;
 
-const ROUNDS: usize = 31;
+/// Rounds, where nobody asks for more.
+pub const ROUNDS: usize = 31;
 const CONFIDENCE: f64 = 0.95;
 
 /// A piece of work: does so many iterations.
@@ -15,14 +16,22 @@ pub struct Measured {
     ns: Vec<Vec<f64>>,
 }
 
-/// Runs each cell once a round, in random order; a run is `iterations` long. The first round
-/// warms up and is thrown away.
+/// Runs each cell once a round, in random order; a run is `iterations` long.
 pub fn measure(cells: Vec<(&'static str, Work<'_>)>, iterations: u64) -> Measured {
+    measure_often(cells, iterations, ROUNDS)
+}
+
+/// The same with so many rounds. A first one more warms up and is thrown away.
+pub fn measure_often(
+    cells: Vec<(&'static str, Work<'_>)>,
+    iterations: u64,
+    rounds: usize,
+) -> Measured {
     let (names, mut works): (Vec<_>, Vec<_>) = cells.into_iter().unzip();
     let mut ns = vec![Vec::new(); works.len()];
     let mut order: Vec<usize> = (0..works.len()).collect();
     let mut random = fastrand::Rng::with_seed(7);
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds {
         random.shuffle(&mut order);
         for cell in &order {
             let begin = Instant::now();
@@ -39,14 +48,7 @@ impl Measured {
     /// Prints the median of each cell.
     pub fn print(&self) {
         for (name, ns) in self.names.iter().zip(&self.ns) {
-            let mut sorted = ns.clone();
-            sorted.sort_by(f64::total_cmp);
-            println!(
-                "{name:<44} {:>10.1} ns  ({:.1} to {:.1})",
-                sorted[sorted.len() / 2],
-                sorted[0],
-                sorted[sorted.len() - 1]
-            );
+            print_times(name, ns);
         }
     }
 
@@ -71,6 +73,18 @@ impl Measured {
         let name = format!("gain of {} / gain of {}", ours[1], theirs[1]);
         print_ratio(&name, &gain(ours), &gain(theirs), goal);
     }
+}
+
+/// Prints the median of some times, ns, the shortest and the longest.
+pub fn print_times(name: &str, ns: &[f64]) {
+    let mut sorted = ns.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    println!(
+        "{name:<44} {:>10.1} ns  ({:.1} to {:.1})",
+        sorted[sorted.len() / 2],
+        sorted[0],
+        sorted[sorted.len() - 1]
+    );
 }
 
 fn print_ratio(name: &str, above: &[f64], below: &[f64], goal: &str) {

@@ -1,7 +1,8 @@
 //! The steps alone: lookup beside a dependent load and beside the splay tree, getnewbuf.
 
-use super::rounds::{Work, measure};
+use super::rounds::{ROUNDS, Work, measure, print_times};
 use std::hint::black_box;
+use std::time::Instant;
 use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::index::splay::Splay;
 use ugeom_classes::cache::index::{Found, Index};
@@ -11,6 +12,9 @@ const BUFFERS: u32 = 1 << 18;
 const BLOCK_BYTES: usize = 4096;
 /// The regime of 2006 in `ugeom lab cached`: 60 MiB of blocks of 16 KiB.
 const REGIME_BUFFERS: u32 = 3840;
+/// Misses between two readings of the clock, and in a round.
+const FEW: u64 = 16;
+const MISSES: u64 = 1 << 18;
 
 /// A store in which the blocks `0..count` are resident.
 fn filled<I: Index>(buffers: u32, count: u64) -> Store<I> {
@@ -91,6 +95,35 @@ fn misses<I: Index>(store: &Store<I>, looked_up: bool) -> Work<'_> {
     })
 }
 
+/// What getnewbuf and the update of the index take of the same misses, ns by round: the clock is
+/// read before and after a few of them, whose blocks were all looked up before, as readers do.
+fn misses_alone<I: Index>(store: &Store<I>) -> Vec<f64> {
+    let mut next = 1 << 38;
+    let mut few = || {
+        let blocks = next..next + FEW;
+        next += FEW;
+        for block in blocks.clone() {
+            assert!(matches!(store.lookup(block), Found::Absent));
+        }
+        let begin = Instant::now();
+        for block in blocks {
+            let Buffer::New(slot) = store.getnewbuf(block) else {
+                panic!("no room for {block}");
+            };
+            store.publish(block, slot);
+        }
+        begin.elapsed().as_nanos() as f64
+    };
+    let mut round = || {
+        let times = MISSES / FEW;
+        let sum: f64 = (0..times).map(|_| few()).sum();
+        sum / MISSES as f64
+    };
+    // The first one warms up.
+    round();
+    (0..ROUNDS).map(|_| round()).collect()
+}
+
 /// Dependent loads from all over an array of `bytes`.
 fn loads(bytes: usize) -> Work<'static> {
     let count = bytes / size_of::<u64>();
@@ -141,13 +174,19 @@ pub fn run() {
             ("getnewbuf and index update", misses(&full, false)),
             ("lookup, getnewbuf, index update", misses(&full, true)),
             (
-                "the same, as many buffers as in 2006",
+                "these three, as many buffers as in 2006",
                 misses(&regime, true),
             ),
         ],
         1 << 18,
     );
     measured.print();
+    for (name, store) in [
+        ("getnewbuf and index update after a lookup", &full),
+        ("the same, as many buffers as in 2006", &regime),
+    ] {
+        print_times(name, &misses_alone(store));
+    }
     let (hash, load) = ("lookup, hash, 256 k blocks", "dependent load, same size");
     measured.ratio(hash, load, "at most 1.3");
     measured.ratio("lookup, splay, 256 k blocks", hash, "at least 5");

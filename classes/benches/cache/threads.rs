@@ -1,7 +1,7 @@
 //! What a second thread brings: to the cache, and to bare copies.
 
 use super::hits::{BYTES, Warm, order};
-use super::rounds::{Work, measure};
+use super::rounds::{Work, measure_often};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::thread;
@@ -12,6 +12,10 @@ use ugeom_machine::slab::Slab;
 const SIZE: usize = 4096;
 /// The blocks of the hot set: 16 MiB, more than the cores' own caches.
 const HOT: usize = 4096;
+/// Many short rounds: what else the machine does changes from one moment to the next, and the cells
+/// of a round are to see the same of it.
+const ROUNDS: usize = 255;
+const READS: u64 = 1 << 15;
 
 /// Work that `works` divide among them, a thread each, each on a core of its own where there are
 /// enough: left to itself, the system lets two new threads share a core for some milliseconds.
@@ -84,7 +88,7 @@ pub fn run() {
         ("the same hot set", hot, &turned),
     ] {
         let pages = [one, two].map(|order| warm.pages(SIZE, order));
-        let measured = measure(
+        let measured = measure_often(
             vec![
                 ("cache, one thread", together(vec![reads(&warm, one)])),
                 (
@@ -105,7 +109,8 @@ pub fn run() {
                     together(vec![arithmetic(), arithmetic()]),
                 ),
             ],
-            1 << 17,
+            READS,
+            ROUNDS,
         );
         println!("\nrandom reads of {SIZE}, {name}");
         measured.print();

@@ -29,7 +29,7 @@ fn is_root(path: &str) -> bool {
     matches!(
         parts.as_slice(),
         [_, "build.rs"]
-            | [_, "src", "lib.rs" | "main.rs"]
+            | [.., "src", "lib.rs" | "main.rs"]
             | [_, "src", "bin", _]
             | [_, "tests" | "examples" | "benches" | "fuzz_targets", _]
             | [_, "tests" | "examples" | "benches", _, "main.rs"]

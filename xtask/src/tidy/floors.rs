@@ -24,6 +24,9 @@ const FLOORS: &[(&str, u32)] = &[
 /// Crates for tests and chores. They may use every floor.
 const BESIDE: &[&str] = &["testkit", "xtask", "tests"];
 
+/// Crates outside the workspace, with dependencies that nothing else is to have.
+const OUTSIDE: &[&str] = &["fuzz", "classes/benches/foyer"];
+
 /// Dependencies that a crate must not have although they stand on a lower floor, or outside.
 const APART: &[(&str, &[&str], &str)] = &[
     (
@@ -54,7 +57,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             continue;
         };
         match text.parse::<Table>() {
-            Ok(table) if dir != "fuzz" => {
+            Ok(table) if !OUTSIDE.contains(&dir) => {
                 crates.insert(dir, (path.as_str(), text.as_str(), table));
             }
             Ok(_) => {}

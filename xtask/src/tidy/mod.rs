@@ -26,6 +26,7 @@ const FOREIGN: &[&str] = &[
     "fuzz/target",
     "fuzz/corpus",
     "fuzz/artifacts",
+    "classes/benches/foyer/target",
 ];
 
 pub fn run() -> Result<Outcome> {
