@@ -42,6 +42,16 @@ impl Counters for KernelDevice {
     }
 }
 
+/// What this process has caused to be read from devices, bytes: what it asked for and did not find
+/// in the kernel's cache. None where the system does not tell (proc_pid_io(5)).
+pub fn read_by_this_process_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes:"));
+    line?.trim().parse().ok()
+}
+
 /// What the kernel counted, in this program's units.
 pub fn counts(stat: &Stat) -> DeviceCounts {
     let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
@@ -155,6 +165,15 @@ mod tests {
         assert_eq!((done.reads, done.read_bytes), (2, 4608));
         assert_eq!((done.writes, done.write_bytes, done.flushes), (1, 512, 1));
         assert_eq!((device.name(), done.busy_ns), ("md0", 0));
+    }
+
+    #[test]
+    fn what_the_process_reads_from_devices_only_grows() {
+        let now = || read_by_this_process_bytes();
+        let (before, after) = (now(), now());
+        // A kernel may be built without these accounts.
+        assert_eq!(before.is_some(), Path::new("/proc/self/io").exists());
+        assert!(before <= after);
     }
 
     #[test]

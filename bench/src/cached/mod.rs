@@ -21,6 +21,7 @@ mod subject;
 mod tests;
 
 use crate::BenchError;
+use crate::devices;
 use crate::harness::{self, Control, Meter, Settings};
 use crate::host::{Host, TargetFacts};
 use crate::scratch::Place;
@@ -91,11 +92,15 @@ pub fn run(
     cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
     subject.resident_percent[0] = resident_percent(&sources)?;
     let settings = settings(options, seed, meter.now_ns().saturating_sub(started_ns));
+    let read_before_bytes = devices::read_by_this_process_bytes();
     let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
     if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
         return Err(error);
     }
     subject.resident_percent[1] = resident_percent(&sources)?;
+    let read_bytes = devices::read_by_this_process_bytes();
+    let read_bytes = read_bytes.zip(read_before_bytes);
+    subject.own_read_bytes = read_bytes.map(|(after, before)| after.saturating_sub(before));
     subject.caches = sources.ledger.rows();
     let target = given.and_then(TargetFacts::of);
     let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
@@ -144,6 +149,7 @@ fn planned(options: &Options, extent: Extent, host: &Host) -> Subject {
         index_blocks_small: INDEX_BLOCKS_SMALL,
         overhead_bytes_a_block: 0.0,
         resident_percent: [0.0; 2],
+        own_read_bytes: None,
         caches: Vec::new(),
         through: Vec::new(),
         left_out,

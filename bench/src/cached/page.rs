@@ -135,11 +135,15 @@ fn resident(document: &Document) -> String {
     let caches = subject.caches.iter().filter(|cache| cache.is_of_hits());
     let count = |sum: (u64, u64), cache: &Counted| (sum.0 + cache.misses, sum.1 + cache.asked());
     let (misses, asked) = caches.fold((0, 0), count);
+    let own = match subject.own_read_bytes {
+        Some(bytes) => format!(", this process caused {bytes} bytes of all reads from devices"),
+        None => String::new(),
+    };
     format!(
         "{} are read. Of the file {before:.1} % were in memory before and {after:.1} % after; its \
-         device did {reads} reads during {runs} runs, and the caches missed {misses} blocks of {}.",
+         device did {reads} reads for anybody during {runs} runs{own}, and the caches missed \
+         {misses} blocks of {asked}.",
         size_human(subject.size_bytes),
-        asked
     )
 }
 

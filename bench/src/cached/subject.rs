@@ -41,6 +41,10 @@ pub struct Subject {
     pub overhead_bytes_a_block: f64,
     /// What of the file was in memory, before and after, in per cent.
     pub resident_percent: [f64; 2],
+    /// What this process read from devices while it measured, bytes; none where the system does not
+    /// tell.
+    #[serde(default)]
+    pub own_read_bytes: Option<u64>,
     /// What the caches counted over all their reads.
     pub caches: Vec<Counted>,
     /// The servers through which the cache was read, too.

@@ -108,6 +108,7 @@ fn document(memory: bool) -> Document {
     };
     let mut subject = planned(&options, Extent::Short, &host);
     subject.overhead_bytes_a_block = 29.0;
+    subject.own_read_bytes = Some(0);
     subject.caches = counted();
     let cells = cells(&subject);
     let mut random = fastrand::Rng::with_seed(3);
@@ -293,9 +294,14 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
         text.contains("Through COPY the cache of hash 16k"),
         "{text}"
     );
+    is_documented(&document, &json);
+}
+
+fn is_documented(document: &Document, json: &str) {
     let documentation = include_str!("../../../docs/results.md");
     for field in [
         "resident_percent",
+        "own_read_bytes",
         "recycled_media_bytes",
         "overhead_bytes_a_block",
         "readahead_wasted",
