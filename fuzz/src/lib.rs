@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cache;
+pub mod client;
 pub mod control;
 pub mod format;
 pub mod job;

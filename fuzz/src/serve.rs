@@ -4,17 +4,23 @@ use std::io::{Read, Write, copy, sink};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
-use ugeom_classes::{TargetOptions, open_target};
+use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_serve::nbd::{Address, Limits, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
-/// The server's socket. It runs for as long as the process.
+/// A server that runs for as long as the process, kept where a search for leaks finds it.
+struct Running {
+    path: PathBuf,
+    _kept: Mutex<(Server, Target)>,
+}
+
+/// The server's socket.
 fn socket() -> &'static PathBuf {
-    static SOCKET: OnceLock<PathBuf> = OnceLock::new();
-    SOCKET.get_or_init(|| {
+    static RUNNING: OnceLock<Running> = OnceLock::new();
+    let running = RUNNING.get_or_init(|| {
         let name = format!("ugeom-fuzz-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let options = TargetOptions {
@@ -33,9 +39,12 @@ fn socket() -> &'static PathBuf {
             ranges: Ranges::default(),
         };
         let server = Server::start(&target.stack, &target.name, &settings).expect("a server");
-        std::mem::forget((server, target));
-        path
-    })
+        Running {
+            path,
+            _kept: Mutex::new((server, target)),
+        }
+    });
+    &running.path
 }
 
 fn connect() -> UnixStream {

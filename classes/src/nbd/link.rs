@@ -55,7 +55,12 @@ pub(super) struct Flight {
     pub serial: u32,
     /// The order in which requests were made.
     number: u64,
-    submitted_ns: u64,
+    /// Since when it waits for a server: since it was submitted, or its connection was lost.
+    since_ns: u64,
+    /// Its connection was lost, and nothing of it was answered after that.
+    pub lost: bool,
+    /// The server owes an answer.
+    pub asked: bool,
     /// Bytes of the request that are done.
     pub done: u64,
     /// Bytes that the server was asked for now.
@@ -96,8 +101,8 @@ pub(super) struct Link {
     pub queue: VecDeque<u32>,
     pub replies: Replies,
     pub finished: Vec<(Bio, Outcome)>,
-    /// Since when there is no connection, or since when it is being made.
-    lost_ns: u64,
+    /// When the connection was made.
+    up_ns: u64,
     /// When the server was heard last.
     pub heard_ns: u64,
     pub now_ns: u64,
@@ -132,7 +137,7 @@ impl Link {
             queue: VecDeque::new(),
             replies: Replies::new(),
             finished: Vec::new(),
-            lost_ns: 0,
+            up_ns: 0,
             heard_ns: 0,
             now_ns: clock::now_ns(),
             attempts: 0,
@@ -159,7 +164,6 @@ impl Link {
         if self.live == 0 {
             self.now_ns = clock::now_ns();
             self.heard_ns = self.now_ns;
-            self.lost_ns = self.now_ns;
         }
         let index = self.free.pop().unwrap_or_else(|| {
             self.flights.push(None);
@@ -171,7 +175,9 @@ impl Link {
             bio,
             serial: self.made as u32,
             number: self.made,
-            submitted_ns: self.now_ns,
+            since_ns: self.now_ns,
+            lost: false,
+            asked: false,
             done: 0,
             part: 0,
             got: 0,
@@ -303,6 +309,7 @@ impl Link {
             return Err("the export has another size now, or may not be written any more");
         }
         self.stage = Stage::Up;
+        self.up_ns = self.now_ns;
         self.heard_ns = self.now_ns;
         self.attempts = 0;
         Ok(())
@@ -346,6 +353,7 @@ impl Link {
                 continue;
             };
             let request = request(remote, index, flight);
+            flight.asked = true;
             self.out.extend(request.encode());
             if request.command == command::WRITE {
                 let (from, until) = (flight.done, flight.done + flight.part);
@@ -382,10 +390,13 @@ impl Link {
         if let Some((_, source)) = self.socket.take() {
             self.reactor.deregister(source);
         }
-        if matches!(self.stage, Stage::Up) {
-            self.lost_ns = self.now_ns;
+        let was_up = matches!(self.stage, Stage::Up);
+        if was_up {
             self.remote.durability.connection_lost();
         }
+        // A server that breaks every connection soon, perhaps over one request, is as good as gone.
+        let spoke_ns = self.heard_ns.saturating_sub(self.up_ns);
+        let was_there = was_up && u128::from(spoke_ns) >= self.remote.retry.as_nanos();
         self.stage = Stage::Down {
             again_ns: self.now_ns + PAUSE_NS,
         };
@@ -408,6 +419,11 @@ impl Link {
             if let Some(flight) = flight {
                 flight.got = 0;
                 flight.failure = None;
+                flight.asked = false;
+                if was_there || (was_up && !flight.lost) {
+                    flight.lost = true;
+                    flight.since_ns = self.now_ns;
+                }
                 if flight.flushing {
                     // What was written is not durable yet, and the server may have forgotten it.
                     flight.flushing = false;
@@ -428,8 +444,7 @@ impl Link {
             let Some(flight) = &self.flights[index as usize] else {
                 continue;
             };
-            let since_ns = self.lost_ns.max(flight.submitted_ns);
-            if u128::from(self.now_ns.saturating_sub(since_ns)) >= limit {
+            if u128::from(self.now_ns.saturating_sub(flight.since_ns)) >= limit {
                 self.finish(index, Err((Errno::IO, why)));
             } else {
                 self.queue.push_back(index);

@@ -176,7 +176,7 @@ impl Link {
             .flights
             .get_mut(index as usize)
             .and_then(Option::as_mut);
-        match flight.filter(|flight| flight.serial == serial) {
+        match flight.filter(|flight| flight.serial == serial && flight.asked) {
             Some(flight) => Ok((index, flight)),
             None => Err("the server answers what nobody asked"),
         }
@@ -279,6 +279,8 @@ impl Link {
         let Some(flight) = self.flights[index as usize].as_mut() else {
             return;
         };
+        flight.asked = false;
+        flight.lost = false;
         if let Some(failure) = flight.failure {
             return self.finish(index, Err(failure));
         }
@@ -289,7 +291,10 @@ impl Link {
         let (length, command) = (flight.bio.length(), flight.bio.command());
         if command == Command::Extents {
             let covered = flight.got;
-            return self.finish(index, Ok(covered));
+            // A reply without any is no answer, and nobody could go on behind it.
+            let told = (covered > 0).then_some(covered);
+            let outcome = told.ok_or((Errno::IO, "the server has told nothing of what was asked"));
+            return self.finish(index, outcome);
         }
         flight.done += flight.part;
         let durable = flight.bio.flags().contains(Flags::FUA);
@@ -380,7 +385,7 @@ fn receive_into(
 }
 
 /// Takes what a BLOCK_STATUS has found. Servers may know stretches more finely than in sectors: a
-/// sector that holds any data is data.
+/// sector that holds any data is data, and so is one of which not all is told.
 fn take_status(flight: &mut Flight, data: &[u8], sector: u64) -> Result<(), &'static str> {
     let (_, stretches) = decode_block_status(data).map_err(|_| NONSENSE)?;
     if flight.bio.command() != Command::Extents || flight.got > 0 {
@@ -407,6 +412,15 @@ fn take_status(flight: &mut Flight, data: &[u8], sector: u64) -> Result<(), &'st
                 break;
             }
         }
+    }
+    if told == 0 {
+        // Whoever asks goes on behind what was told, and would not get on otherwise.
+        let length_bytes = sector.min(flight.part);
+        let kind = ExtentKind::Data;
+        if at == 0 || !flight.bio.add_extent(Extent { length_bytes, kind }) {
+            return Err(NONSENSE);
+        }
+        told = length_bytes;
     }
     flight.got = told;
     Ok(())

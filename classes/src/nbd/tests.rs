@@ -1,6 +1,7 @@
 //! Disks that other programs serve, and servers that are gone, silent or mad.
 
 mod loss;
+mod mad;
 
 use crate::{Target, TargetOptions, open_target};
 use std::io::{Read, Write};
@@ -10,8 +11,8 @@ use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use ugeom_format::wire::nbd::{
-    ExportReply, Greeting, Info, OptionHeader, OptionReplyHeader, Request, SimpleReply, command,
-    export_flag, option, option_reply,
+    BASE_ALLOCATION, ExportReply, Greeting, Info, MetaContext, OptionHeader, OptionReplyHeader,
+    Request, SimpleReply, command, export_flag, option, option_reply,
 };
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened};
@@ -319,6 +320,11 @@ fn serve_once(listener: &UnixListener, then: impl FnOnce(UnixStream)) {
 
 /// The same with these flags of the export.
 fn serve_once_with(listener: &UnixListener, flags: u16, then: impl FnOnce(UnixStream)) {
+    serve_once_as(listener, flags, false, then);
+}
+
+/// The same, with or without replies in chunks and BLOCK_STATUS, whose context is number 1.
+fn serve_once_as(listener: &UnixListener, flags: u16, chunks: bool, then: impl FnOnce(UnixStream)) {
     let (mut stream, _) = listener.accept().expect("a client");
     stream
         .write_all(&Greeting { flags: 3 }.encode())
@@ -341,8 +347,14 @@ fn serve_once_with(listener: &UnixListener, flags: u16, then: impl FnOnce(UnixSt
             let message = [&head.encode()[..], data].concat();
             stream.write_all(&message).expect("a reply");
         };
+        if chunks && header.option == option::SET_META_CONTEXT {
+            let (id, name) = (1, BASE_ALLOCATION.to_owned());
+            let context = MetaContext { id, name }.encode();
+            reply(option_reply::META_CONTEXT, &context);
+        }
         if header.option != option::GO {
-            reply(option_reply::ERR_UNSUP, b"");
+            let answer = [option_reply::ERR_UNSUP, option_reply::ACK];
+            reply(answer[usize::from(chunks)], b"");
             continue;
         }
         let size_bytes = 1 << 20;
