@@ -17,7 +17,7 @@ impl Drop for AbortUnlessHome {
 ///
 /// `run` proves that the bio is home by giving the finished bio back; should it panic or give
 /// back another one, the process ends, because a layer may still write to the memory.
-#[inline]
+#[inline(always)]
 pub(crate) fn lend(
     bio: Bio,
     offset: u64,

@@ -20,11 +20,13 @@ const NOTHING: Segment = Segment {
 };
 
 impl Draft {
+    /// Of a bio from the pool, where none has a parent or carries anything.
+    #[inline]
     pub(crate) fn new(mut bio: Bio) -> Self {
         let body = bio.body_mut();
+        debug_assert!(body.parent.is_none() && matches!(body.payload, Payload::None));
         body.stage = Stage::Idle;
         body.flags = Flags::NONE;
-        body.parent = None;
         // The slot may still name memory that was lent to it for a call that is over.
         body.segment = NOTHING;
         body.length = 0;
@@ -190,14 +192,10 @@ impl Draft {
     ///
     /// # Safety
     /// The memory must stay valid, and for a READ untouched by others, until the bio is home.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn borrow(mut self, command: Command, offset: u64, memory: Segment) -> Self {
         self.set(command, offset, memory.len as u64);
-        let body = self.bio.body_mut();
-        body.segment = memory;
-        if !matches!(body.payload, Payload::None) {
-            body.payload = Payload::None;
-        }
+        self.bio.body_mut().segment = memory;
         self
     }
 }

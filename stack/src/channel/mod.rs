@@ -120,11 +120,20 @@ impl Channel {
             self.owns(&draft.bio),
             "a draft is submitted to the channel that made it"
         );
+        self.keep_up();
         let (id, bio) = self.prepare(opened, draft.bio);
         if let Some(bio) = bio.and_then(|bio| self.launch(bio)) {
             self.keep_finished(bio);
         }
         id
+    }
+
+    /// Looks for a newer topology.
+    #[inline(always)]
+    fn keep_up(&mut self) {
+        if self.shared.topology.number() != self.snapshot.generation {
+            self.refresh();
+        }
     }
 
     /// True when the bio comes home to this channel.
@@ -136,18 +145,15 @@ impl Channel {
     /// Makes a bio ready to go; `None` beside its id when it has to wait for a barrier.
     #[inline(always)]
     fn prepare(&mut self, opened: &Opened, mut bio: Bio) -> (BioId, Option<Bio>) {
-        if self.shared.topology.number() != self.snapshot.generation {
-            self.refresh();
-        }
         bio.begin();
         // A handle of another stack has no entry here, whatever its number.
         let known = opened.is_of(&self.shared);
         let number = if known { opened.entry } else { u32::MAX };
         let entry = self.snapshot.entries.get(number as usize);
         let body = bio.body_mut();
-        body.rearm();
         body.edge = entry.copied().unwrap_or(u32::MAX);
         body.entry = number;
+        body.rearm();
         body.stage = Stage::Down;
         body.generation = self.snapshot.generation;
         if self.snapshot.sample_one_in != 0 {
@@ -242,9 +248,7 @@ impl Channel {
     /// Moves everything that can be moved, without waiting. Returns how many finished bios wait
     /// to be taken.
     pub fn poll(&mut self) -> usize {
-        if self.shared.topology.number() != self.snapshot.generation {
-            self.refresh();
-        }
+        self.keep_up();
         self.collect_strays();
         for id in self.cx.home.cancelled() {
             self.cx.collect_cancelled(id);
@@ -455,9 +459,7 @@ impl Channel {
         if self.under_way > self.held_count || !self.cx.paced.is_empty() {
             return;
         }
-        if self.shared.topology.number() != self.snapshot.generation {
-            self.refresh();
-        }
+        self.keep_up();
         self.barrier = false;
         let mut first = true;
         while let Some(mut bio) = self.held.pop() {

@@ -17,11 +17,7 @@ impl Channel {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, IoError> {
-        let bio = self.cx.pool.take();
-        let finished = bio::lend(bio, offset, Loan::In(into), |draft| {
-            self.run_draft(opened, draft)
-        });
-        self.conclude(finished)
+        self.lent(opened, offset, Loan::In(into))
     }
 
     /// Writes `from` at `offset`; fewer bytes at the end of the media only.
@@ -30,11 +26,7 @@ impl Channel {
     /// As [`Channel::read`].
     #[inline]
     pub fn write(&mut self, opened: &Opened, offset: u64, from: &[u8]) -> Result<usize, IoError> {
-        let bio = self.cx.pool.take();
-        let finished = bio::lend(bio, offset, Loan::Out(from), |draft| {
-            self.run_draft(opened, draft)
-        });
-        self.conclude(finished)
+        self.lent(opened, offset, Loan::Out(from))
     }
 
     /// Makes all writes that completed before durable.
@@ -99,14 +91,29 @@ impl Channel {
         self.conclude(finished).map(|_| extents)
     }
 
+    /// Lends the caller's memory to a bio, sends that there, and waits until it is back.
+    #[inline(always)]
+    fn lent(&mut self, opened: &Opened, offset: u64, loan: Loan<'_>) -> Result<usize, IoError> {
+        self.keep_up();
+        let bio = self.cx.pool.take();
+        let finished = bio::lend(bio, offset, loan, |draft| self.run(opened, draft));
+        self.conclude(finished)
+    }
+
     /// A draft beside the channel's depth: a call that waits is one at a time.
     fn draft(&mut self) -> Draft {
         Draft::new(self.cx.pool.take())
     }
 
     /// Sends a draft there and waits until it is back.
-    #[inline(always)]
     fn run_draft(&mut self, opened: &Opened, draft: Draft) -> Finished {
+        self.keep_up();
+        self.run(opened, draft)
+    }
+
+    /// The same, for a channel that has just looked for a newer topology.
+    #[inline(always)]
+    fn run(&mut self, opened: &Opened, draft: Draft) -> Finished {
         let (id, bio) = self.prepare(opened, draft.bio);
         match bio.and_then(|bio| self.launch(bio)) {
             Some(bio) => Finished::new(bio),
