@@ -155,11 +155,7 @@ impl Lane {
         for _ in 0..count {
             let request = source.next();
             let memory = &mut buffer[..request.length_bytes as usize];
-            let done = if request.write {
-                channel.write(opened, request.offset_bytes, memory)
-            } else {
-                channel.read(opened, request.offset_bytes, memory)
-            };
+            let done = channel.transfer(opened, request.write, request.offset_bytes, memory);
             match done {
                 Ok(done) if done == request.length_bytes as usize => bytes += done as u64,
                 other => return Err(refused(&self.name, request, other)),

@@ -13,17 +13,18 @@ impl Drop for AbortUnlessHome {
     }
 }
 
-/// Lends `memory` to `bio` and lets `run` take it there and back.
+/// A way there and back. A trait, and not a closure, because that cannot be told to be inlined.
+pub(crate) trait Trip {
+    /// Takes the draft there and back.
+    fn make(self, draft: Draft) -> Finished;
+}
+
+/// Lends `memory` to `bio` and lets `trip` take it there and back.
 ///
-/// `run` proves that the bio is home by giving the finished bio back; should it panic or give
+/// `trip` proves that the bio is home by giving the finished bio back; should it panic or give
 /// back another one, the process ends, because a layer may still write to the memory.
 #[inline(always)]
-pub(crate) fn lend(
-    bio: Bio,
-    offset: u64,
-    memory: Loan<'_>,
-    run: impl FnOnce(Draft) -> Finished,
-) -> Finished {
+pub(crate) fn lend(bio: Bio, offset: u64, memory: Loan<'_>, trip: impl Trip) -> Finished {
     let slot = bio.slot_pointer();
     let (command, base, len) = match memory {
         Loan::Out(bytes) => (Command::Write, bytes.as_ptr().cast_mut(), bytes.len()),
@@ -35,7 +36,7 @@ pub(crate) fn lend(
     // the call does not end before the bio is home. `Loan::Out` is never written to: the command
     // is WRITE, and `Request::fill` serves READ only.
     let draft = unsafe { Draft::new(bio).borrow(command, offset, segment) };
-    let finished = run(draft);
+    let finished = trip.make(draft);
     if finished.bio.slot_pointer() == slot {
         std::mem::forget(guard);
     }

@@ -15,7 +15,7 @@ pub(crate) mod request;
 mod shared_pool;
 pub(crate) mod slot;
 
-pub(crate) use borrow::{Loan, lend};
+pub(crate) use borrow::{Loan, Trip, lend};
 pub use carrier::Carrier;
 pub use draft::{Draft, Finished};
 pub use owned::{Bio, BioId};

@@ -25,6 +25,7 @@ use ugeom_machine::clock;
 use ugeom_machine::mailbox::Fifo;
 
 /// True for a barrier. GEOM flags every FLUSH as one.
+#[inline(always)]
 fn is_ordered(body: &Body) -> bool {
     body.flags.contains(Flags::ORDERED) || body.command == Command::Flush
 }
@@ -121,7 +122,8 @@ impl Channel {
             "a draft is submitted to the channel that made it"
         );
         self.keep_up();
-        let (id, bio) = self.prepare(opened, draft.bio);
+        let ordered = is_ordered(draft.bio.body());
+        let (id, bio) = self.prepare(opened, draft.bio, ordered);
         if let Some(bio) = bio.and_then(|bio| self.launch(bio)) {
             self.keep_finished(bio);
         }
@@ -142,9 +144,10 @@ impl Channel {
         Arc::ptr_eq(&bio.body().home, &self.cx.home)
     }
 
-    /// Makes a bio ready to go; `None` beside its id when it has to wait for a barrier.
+    /// Makes a bio ready to go; `None` beside its id when it has to wait for a barrier. `ordered`
+    /// says whether it is one itself.
     #[inline(always)]
-    fn prepare(&mut self, opened: &Opened, mut bio: Bio) -> (BioId, Option<Bio>) {
+    fn prepare(&mut self, opened: &Opened, mut bio: Bio, ordered: bool) -> (BioId, Option<Bio>) {
         bio.begin();
         // A handle of another stack has no entry here, whatever its number.
         let known = opened.is_of(&self.shared);
@@ -159,7 +162,6 @@ impl Channel {
         if self.snapshot.sample_one_in != 0 {
             statistics::choose(&mut self.cx, self.snapshot.sample_one_in, body);
         }
-        let ordered = is_ordered(body);
         let id = bio.id();
         let others = self.under_way > self.held_count;
         if self.barrier || (ordered && others) || !self.cx.paced.is_empty() {
@@ -222,7 +224,7 @@ impl Channel {
     }
 
     /// Gives a finished bio (and its memory) back to the pool. Dropping it does the same, slower.
-    #[inline]
+    #[inline(always)]
     pub fn recycle(&mut self, finished: Finished) {
         if self.cx.pool.is_own(&finished.bio) {
             let mut bio = finished.bio;

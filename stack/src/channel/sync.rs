@@ -1,9 +1,22 @@
 //! Calls that wait until their bio is home.
 
-use super::Channel;
-use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Loan};
+use super::{Channel, is_ordered};
+use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Loan, Trip};
 use crate::error::{Errno, IoError};
 use crate::opened::Opened;
+
+/// The way of a bio that memory has been lent to, which is no barrier.
+struct RoundTrip<'a> {
+    channel: &'a mut Channel,
+    opened: &'a Opened,
+}
+
+impl Trip for RoundTrip<'_> {
+    #[inline(always)]
+    fn make(self, draft: Draft) -> Finished {
+        self.channel.run(self.opened, draft, false)
+    }
+}
 
 impl Channel {
     /// Reads into `into` at `offset`; fewer bytes at the end of the media only.
@@ -27,6 +40,27 @@ impl Channel {
     #[inline]
     pub fn write(&mut self, opened: &Opened, offset: u64, from: &[u8]) -> Result<usize, IoError> {
         self.lent(opened, offset, Loan::Out(from))
+    }
+
+    /// Writes `memory` at `offset`, or reads into it, for callers to whom it is all one. Fewer bytes
+    /// at the end of the media only.
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    #[inline]
+    pub fn transfer(
+        &mut self,
+        opened: &Opened,
+        write: bool,
+        offset: u64,
+        memory: &mut [u8],
+    ) -> Result<usize, IoError> {
+        let loan = if write {
+            Loan::Out(memory)
+        } else {
+            Loan::In(memory)
+        };
+        self.lent(opened, offset, loan)
     }
 
     /// Makes all writes that completed before durable.
@@ -96,7 +130,11 @@ impl Channel {
     fn lent(&mut self, opened: &Opened, offset: u64, loan: Loan<'_>) -> Result<usize, IoError> {
         self.keep_up();
         let bio = self.cx.pool.take();
-        let finished = bio::lend(bio, offset, loan, |draft| self.run(opened, draft));
+        let trip = RoundTrip {
+            channel: self,
+            opened,
+        };
+        let finished = bio::lend(bio, offset, loan, trip);
         self.conclude(finished)
     }
 
@@ -108,13 +146,15 @@ impl Channel {
     /// Sends a draft there and waits until it is back.
     fn run_draft(&mut self, opened: &Opened, draft: Draft) -> Finished {
         self.keep_up();
-        self.run(opened, draft)
+        let ordered = is_ordered(draft.bio.body());
+        self.run(opened, draft, ordered)
     }
 
-    /// The same, for a channel that has just looked for a newer topology.
+    /// The same, for a channel that has just looked for a newer topology, and a draft of which it
+    /// is known whether it is a barrier.
     #[inline(always)]
-    fn run(&mut self, opened: &Opened, draft: Draft) -> Finished {
-        let (id, bio) = self.prepare(opened, draft.bio);
+    fn run(&mut self, opened: &Opened, draft: Draft, ordered: bool) -> Finished {
+        let (id, bio) = self.prepare(opened, draft.bio, ordered);
         match bio.and_then(|bio| self.launch(bio)) {
             Some(bio) => Finished::new(bio),
             None => self.wait_for(id),
