@@ -42,8 +42,8 @@ impl Channel {
         self.lent(opened, offset, Loan::Out(from))
     }
 
-    /// Writes `memory` at `offset`, or reads into it, for callers to whom it is all one. Fewer bytes
-    /// at the end of the media only.
+    /// Writes `memory` at `offset`, or reads into it, for callers to whom it is all one. Fewer
+    /// bytes at the end of the media only.
     ///
     /// # Errors
     /// As [`Channel::read`].
