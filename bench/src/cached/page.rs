@@ -60,6 +60,15 @@ pub(super) fn words(document: &Document, id: &str) -> String {
     figure(document, id).map_or("(not measured)".to_owned(), Figure::amount)
 }
 
+/// A share in words, without its estimate where the interval is wider than the whole.
+fn share(document: &Document, id: &str) -> String {
+    let interval = figure(document, id).map(|figure| figure.interval);
+    match interval.filter(|interval| interval.high - interval.low > 100.0) {
+        Some(wide) => format!("an unknown part ({:.0} to {:.0} %)", wide.low, wide.high),
+        None => words(document, id),
+    }
+}
+
 fn main_way(index: &str) -> String {
     names::class(index, MAIN_BLOCK_BYTES)
 }
@@ -81,9 +90,9 @@ fn answer(document: &Document) -> String {
         "A random read of 4 KiB that is in memory takes {class} through the cache and {pread} by \
          pread, of which the bare copy takes {copy}; of the cache's time {} is the lookup, {} the \
          copy and {} the path of the request. {}",
-        words(document, "share.lookup.hash.16k.4k"),
-        words(document, "share.copyout.hash.16k.4k"),
-        words(document, "share.path.hash.16k.4k"),
+        share(document, "share.lookup.hash.16k.4k"),
+        share(document, "share.copyout.hash.16k.4k"),
+        share(document, "share.path.hash.16k.4k"),
         blame(document, 4096)
     )
 }
@@ -276,12 +285,12 @@ fn meaning(document: &Document) -> Vec<String> {
             "Of a random pread of {size} {} is the copy and {} the system call with the kernel's \
              page cache; of a hit of the cache class {} the copy, {} the lookup, {} the path of \
              the request; with a splay tree the lookup is {}.",
-            words(document, &format!("share.kernel.copy.{size}")),
-            words(document, &format!("share.kernel.{size}")),
-            words(document, &format!("share.copyout.hash.16k.{size}")),
-            words(document, &format!("share.lookup.hash.16k.{size}")),
-            words(document, &format!("share.path.hash.16k.{size}")),
-            words(document, &format!("share.lookup.splay.16k.{size}")),
+            share(document, &format!("share.kernel.copy.{size}")),
+            share(document, &format!("share.kernel.{size}")),
+            share(document, &format!("share.copyout.hash.16k.{size}")),
+            share(document, &format!("share.lookup.hash.16k.{size}")),
+            share(document, &format!("share.path.hash.16k.{size}")),
+            share(document, &format!("share.lookup.splay.16k.{size}")),
         ));
     }
     out.push(matching_sizes(document));

@@ -193,6 +193,18 @@ fn slow_memory_is_blamed_on_the_memory_and_a_slow_lookup_on_the_lookup() {
 }
 
 #[test]
+fn a_share_whose_interval_is_wider_than_the_whole_is_not_told() {
+    let mut noisy = document(true);
+    let mut figures = noisy.figures.iter_mut();
+    let path = figures.find(|figure| figure.id == "share.path.hash.16k.4k");
+    let interval = &mut path.unwrap().interval;
+    (interval.low, interval.high) = (-342.0, 65.0);
+    let answer = page(&noisy).answer;
+    let unknown = "the copy and an unknown part (-342 to 65 %) the path of the request";
+    assert!(answer.contains(unknown), "{answer}");
+}
+
+#[test]
 fn shares_and_ratios_are_those_of_the_costs() {
     let document = document(true);
     // A hit of 4 KiB at random: lookup 5, copy 819, path 14, loop 1.

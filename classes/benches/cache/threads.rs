@@ -14,7 +14,7 @@ const SIZE: usize = 4096;
 const HOT: usize = 4096;
 /// Many short rounds: what else the machine does changes from one moment to the next, and the cells
 /// of a round are to see the same of it.
-const ROUNDS: usize = 255;
+const ROUNDS: usize = 511;
 const READS: u64 = 1 << 15;
 
 /// Work that `works` divide among them, a thread each, each on a core of its own where there are

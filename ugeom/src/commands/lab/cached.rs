@@ -13,8 +13,10 @@ use ugeom_bench::harness::{Control, Machine};
 const ABOUT: &str = "\
 Repeats the measurement of cached reads of 2006 on this machine: reading what is in memory \
 already, at random and in sequence, 4 and 16 KiB at a time, from the kernel's page cache, from a \
-mapping, and through the cache class with a hash and with a splay tree; the same while buffers are \
-recycled all the time; and lookups alone. Then a profile of the cache's steps, and what it means.
+mapping, and through the cache class with a hash and with a splay tree, by itself and behind NBD \
+and FUSE; the same while buffers are recycled all the time; and lookups alone. Then a profile of \
+the cache's steps, and what it means. In full it takes some minutes; see to it that nothing else \
+runs.
 
 Without a FILE a temporary one is made in the current folder, written in full, and removed \
 afterwards. A FILE is only read.";
