@@ -16,6 +16,9 @@ use ugeom_stack::Delta;
 const IDLE: usize = 64;
 const IDLE_GOAL_BYTES: f64 = (64 << 20) as f64;
 
+/// The disk of which requests are counted: `md:64m`, bytes.
+const COUNTED_BYTES: u64 = 64 << 20;
+
 /// Requests of the shorter run below callgrind; the longer one has twice as many.
 const REQUESTS: u64 = 20_000;
 
@@ -53,8 +56,8 @@ pub(crate) fn instructions(folder: &Path) -> Result<Option<Figure>, Failure> {
     if program("valgrind").is_none() {
         return Ok(None);
     }
-    let bare = slope(folder, "md:1g", "md0")?;
-    let layered = slope(folder, "md:1g | nop", "md0.nops1a")?;
+    let bare = slope(folder, "md:64m", "md0")?;
+    let layered = slope(folder, "md:64m | nop", "md0.nops1a")?;
     let what = format!(
         "MBR, BSD label and a pass-through above a request of {bare:.0} instructions: more of them"
     );
@@ -80,9 +83,11 @@ fn count(folder: &Path, target: &str, export: &str, requests: u64) -> Result<f64
     let options = [target, "--rw", "--threads", "1", "--spin", "0us"];
     line.extend(ugeom(&socket, &options));
     let server = Server::run(Kind::Ours, &line, socket.clone())?;
+    // Holes are filled by an instruction that callgrind counts once a byte.
+    server.fill(COUNTED_BYTES)?;
     tables(&server)?;
     let wanted = server.export(export)?;
-    let mut load = Load::new(&wanted.stack, wanted.top, &job(export, 32))?;
+    let mut load = Load::new(&wanted.stack, wanted.top, &job(export, 32, COUNTED_BYTES))?;
     load.run(requests)?;
     drop((load, wanted));
     server.terminate()?;

@@ -105,11 +105,11 @@ pub(crate) const ALL: &[Plan] = &[
     plan(Client::Cpu, Kind::Nbdkit, Some(2.0)),
 ];
 
-/// A job of the load generator: random reads of an export.
-pub(crate) fn job(name: &str, depth: usize) -> Job {
+/// A job of the load generator: random reads of the first half of an export of so many bytes.
+pub(crate) fn job(name: &str, depth: usize, bytes: u64) -> Job {
     let range = Range {
         start_bytes: 0,
-        blocks: EXPORT_BYTES / u64::from(BLOCK_BYTES) / 2,
+        blocks: bytes / u64::from(BLOCK_BYTES) / 2,
         block_bytes: BLOCK_BYTES,
         write_percent: 0,
     };
@@ -133,11 +133,15 @@ impl Plan {
         match self.client {
             Client::Run(depth) => {
                 let target = server.target()?;
-                Ok(load::cell(&target.stack, target.top, &job(&name, depth))?)
+                Ok(load::cell(
+                    &target.stack,
+                    target.top,
+                    &job(&name, depth, EXPORT_BYTES),
+                )?)
             }
             Client::Cpu => {
                 let target = server.target()?;
-                let mut load = Load::new(&target.stack, target.top, &job(&name, 32))?;
+                let mut load = Load::new(&target.stack, target.top, &job(&name, 32, EXPORT_BYTES))?;
                 let id = server.id();
                 let cell = Cell::new(name, move |requests| {
                     let before_ns = cpu_ns(id)?;

@@ -92,7 +92,7 @@ impl Server {
         }
         let server = Self::run(kind, &line, socket)?;
         if matches!(kind, Kind::Ours | Kind::Nbdkit) {
-            server.fill()?;
+            server.fill(EXPORT_BYTES)?;
         }
         Ok(Some(server))
     }
@@ -158,16 +158,17 @@ impl Server {
         Ok(open_target(&text, &options)?)
     }
 
-    fn fill(&self) -> Result<(), Failure> {
+    /// Writes random data to so many bytes of the top provider.
+    pub fn fill(&self, bytes: u64) -> Result<(), Failure> {
         const STEP: u64 = 1 << 20;
         let target = self.target()?;
         let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
         let mut channel = target.stack.channel(1)?;
         let mut random = fastrand::Rng::with_seed(1);
-        let mut bytes = Buffer::new(STEP as usize);
-        for at in (0..EXPORT_BYTES).step_by(STEP as usize) {
-            random.fill(&mut bytes[..]);
-            channel.write(&opened, at, &bytes)?;
+        let mut data = Buffer::new(STEP as usize);
+        for at in (0..bytes).step_by(STEP as usize) {
+            random.fill(&mut data[..]);
+            channel.write(&opened, at, &data)?;
         }
         Ok(())
     }
