@@ -11,6 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub const PIECES_MAX: usize = 512;
 
 /// Pieces of memory in the order in which they are to be sent.
+///
+/// It has 8 KiB. Fill it where it was made: a function that returns one may copy it.
 pub struct Gather<'a> {
     /// The first `count` are set.
     pieces: [MaybeUninit<Segment>; PIECES_MAX],
@@ -26,7 +28,7 @@ impl<'a> Gather<'a> {
     #[inline]
     pub fn new() -> Self {
         Self {
-            pieces: [MaybeUninit::uninit(); PIECES_MAX],
+            pieces: [const { MaybeUninit::uninit() }; PIECES_MAX],
             count: 0,
             bytes: 0,
             borrowed: PhantomData,

@@ -123,7 +123,8 @@ impl Output {
     pub fn send(&mut self, fd: BorrowedFd<'_>, buffers: &mut Buffers) -> Result<Sent, Errno> {
         let mut done = Sent::default();
         while !self.waiting.is_empty() {
-            let gather = self.gather();
+            let mut gather = Gather::new();
+            self.gather(&mut gather);
             let wanted = gather.bytes();
             match gather.send(fd).map_err(errno_of) {
                 Ok(sent) => {
@@ -141,22 +142,19 @@ impl Output {
         Ok(done)
     }
 
-    /// What is to be sent next.
-    fn gather(&self) -> Gather<'_> {
-        let (mut gather, mut skip) = (Gather::new(), self.sent);
+    /// Collects what is to be sent next.
+    fn gather<'a>(&'a self, gather: &mut Gather<'a>) {
+        let mut skip = self.sent;
         for message in &self.waiting {
             if gather.room() < 2 {
                 break;
             }
             let head = &message.head[..usize::from(message.head_bytes)];
             gather.push(head.get(skip..).unwrap_or(&[]));
-            message
-                .body
-                .gather(skip.saturating_sub(head.len()), &mut gather);
+            message.body.gather(skip.saturating_sub(head.len()), gather);
             // Only the first message can be sent in part.
             skip = 0;
         }
-        gather
     }
 
     /// Notes that so many bytes are sent.
