@@ -452,7 +452,9 @@ fn join(cx: &mut Cx, mut bio: Bio) {
     }
     let parent = bio.release_parent();
     // Memory that a geom gave to a request of its own goes back before the geom looks.
-    bio.body_mut().payload = crate::bio::Payload::None;
+    let body = bio.body_mut();
+    body.payload = crate::bio::Payload::None;
+    body.asked = 0;
     cx.pool.put(bio);
     if let Some(mut parent) = parent {
         let body = parent.body_mut();

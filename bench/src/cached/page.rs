@@ -88,7 +88,7 @@ fn answer(document: &Document) -> String {
     };
     format!(
         "A random read of 4 KiB that is in memory takes {class} through the cache and {pread} by \
-         pread, of which the bare copy takes {copy}; of the cache's time {} is the lookup, {} the \
+         pread; the bare copy takes {copy}. Of the cache's time {} is the lookup, {} the \
          copy and {} the path of the request. {}",
         share(document, "share.lookup.hash.16k.4k"),
         share(document, "share.copyout.hash.16k.4k"),

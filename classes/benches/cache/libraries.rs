@@ -22,6 +22,14 @@ pub trait Library {
     fn copy(&self, key: u64, into: &mut [u8]) -> bool;
 }
 
+/// Copies a value that was got; false when there is none.
+pub fn copied(value: Option<impl AsRef<[u8]>>, into: &mut [u8]) -> bool {
+    value.is_some_and(|value| {
+        into.copy_from_slice(value.as_ref());
+        true
+    })
+}
+
 /// The name of a cache, and how one is made that has room for so many values.
 pub type Kind = (&'static str, fn(usize) -> Box<dyn Library>);
 

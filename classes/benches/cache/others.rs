@@ -1,7 +1,7 @@
 //! The caches of two libraries for values of any kind. A third one, `foyer`, brings a hundred
 //! crates: it is compared in a crate of its own, `classes/benches/foyer`.
 
-use super::libraries::{Kind, Library, Value, compare};
+use super::libraries::{Kind, Library, Value, compare, copied};
 
 /// The libraries that are compared here.
 pub const KINDS: [Kind; 2] = [
@@ -18,11 +18,7 @@ impl Library for Quick {
     }
 
     fn copy(&self, key: u64, into: &mut [u8]) -> bool {
-        let value = self.get(&key);
-        value.is_some_and(|value| {
-            into.copy_from_slice(&value);
-            true
-        })
+        copied(self.get(&key), into)
     }
 }
 
@@ -32,11 +28,7 @@ impl Library for Moka {
     }
 
     fn copy(&self, key: u64, into: &mut [u8]) -> bool {
-        let value = self.get(&key);
-        value.is_some_and(|value| {
-            into.copy_from_slice(&value);
-            true
-        })
+        copied(self.get(&key), into)
     }
 }
 

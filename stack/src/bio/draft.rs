@@ -25,6 +25,7 @@ impl Draft {
     pub(crate) fn new(mut bio: Bio) -> Self {
         let body = bio.body_mut();
         debug_assert!(body.parent.is_none() && matches!(body.payload, Payload::None));
+        debug_assert!(body.asked == 0);
         body.stage = Stage::Idle;
         body.flags = Flags::NONE;
         // The slot may still name memory that was lent to it for a call that is over.

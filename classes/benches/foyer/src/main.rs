@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use foyer::{Cache, CacheBuilder, EvictionConfig, LfuConfig, LruConfig, S3FifoConfig, SieveConfig};
-use ugeom_bench_foyer::libraries::{Kind, Library, Value, compare};
+use ugeom_bench_foyer::libraries::{Kind, Library, Value, compare, copied};
 use ugeom_bench_foyer::others;
 
 /// foyer's policies. LRU is the one that it has when nothing is said; its LFU is W-TinyLFU.
@@ -32,10 +32,7 @@ impl Library for Foyer {
 
     fn copy(&self, key: u64, into: &mut [u8]) -> bool {
         let entry = self.0.get(&key);
-        entry.is_some_and(|entry| {
-            into.copy_from_slice(entry.value());
-            true
-        })
+        copied(entry.as_ref().map(|entry| entry.value()), into)
     }
 }
 
