@@ -449,7 +449,7 @@ impl Worker {
                 at,
                 filled,
             });
-        } else {
+        } else if request.command != command::READ || !self.read_at_once(index, &request, charge) {
             self.begin(index, request, Vec::new());
         }
     }

@@ -34,6 +34,7 @@
 //! answer; `output` replies that wait to be sent.
 
 mod address;
+mod at_once;
 mod connection;
 mod control;
 mod error;

@@ -23,7 +23,7 @@ use ugeom_machine::lease::Lease;
 use ugeom_stack::{Claim, Command, Errno, Extent, ExtentKind, Finished, Flags, Share};
 
 /// A READ of less is not worth the question where its holes are, bytes.
-const LOOK_BYTES_MIN: u32 = 64 << 10;
+pub(super) const LOOK_BYTES_MIN: u32 = 64 << 10;
 
 /// Stretches that are asked for before a READ, and for a BLOCK_STATUS.
 const LOOK_EXTENTS: usize = 64;
@@ -59,8 +59,17 @@ pub(super) enum Kind {
     Cache,
 }
 
+/// What makes durable what a connection has written, when it has ended.
+const LAST_FLUSH: Request = Request {
+    flags: 0,
+    command: command::FLUSH,
+    cookie: 0,
+    offset_bytes: 0,
+    length_bytes: 0,
+};
+
 /// Parts of a task that are bios of their own.
-const MAIN: u8 = 0;
+pub(super) const MAIN: u8 = 0;
 const HEAD: u8 = 1;
 const TAIL: u8 = 2;
 
@@ -155,36 +164,37 @@ impl Worker {
 
     /// Makes what a connection has written durable, after its end.
     pub fn begin_last_flush(&mut self, index: usize) {
-        let request = Request {
-            flags: 0,
-            command: command::FLUSH,
-            cookie: 0,
-            offset_bytes: 0,
-            length_bytes: 0,
-        };
-        let number = self.new_operation(index, request, true);
+        let number = self.new_operation(index, LAST_FLUSH, true);
         self.add(number, Kind::Flush, Span::new(&(0..0), 1), None);
         self.start_tasks(number, 0);
     }
 
-    fn new_operation(&mut self, index: usize, request: Request, silent: bool) -> u32 {
+    /// The number that the next operation gets.
+    pub fn next_operation(&mut self) -> u32 {
+        if let Some(&number) = self.unused.last() {
+            return number;
+        }
+        self.operations.push(Operation {
+            connection: 0,
+            request: LAST_FLUSH,
+            tasks: Vec::new(),
+            open: 0,
+            failure: None,
+            status: Vec::new(),
+            then_flush: false,
+            silent: false,
+        });
+        let number = (self.operations.len() - 1) as u32;
+        self.unused.push(number);
+        number
+    }
+
+    pub fn new_operation(&mut self, index: usize, request: Request, silent: bool) -> u32 {
         if let Some(connection) = self.connections[index].as_mut() {
             connection.operations += 1;
         }
-        let number = self.unused.pop().unwrap_or_else(|| {
-            let operation = Operation {
-                connection: index,
-                request,
-                tasks: Vec::new(),
-                open: 0,
-                failure: None,
-                status: Vec::new(),
-                then_flush: false,
-                silent,
-            };
-            self.operations.push(operation);
-            (self.operations.len() - 1) as u32
-        });
+        let number = self.next_operation();
+        self.unused.pop();
         let operation = &mut self.operations[number as usize];
         operation.connection = index;
         operation.request = request;
@@ -193,7 +203,7 @@ impl Worker {
         number
     }
 
-    fn add(&mut self, number: u32, kind: Kind, span: Span, buffer: Option<Buffer>) {
+    pub fn add(&mut self, number: u32, kind: Kind, span: Span, buffer: Option<Buffer>) {
         let operation = &mut self.operations[number as usize];
         operation.tasks.push(Task {
             kind,
@@ -358,7 +368,7 @@ impl Worker {
                 draft.extents(start, sectors, if one { 1 } else { STATUS_EXTENTS })
             }
         };
-        let cookie = u64::from(number) << 32 | u64::from(at) << 8 | u64::from(part);
+        let cookie = cookie_of(number, at, part);
         self.channel
             .submit(&connection.chosen.opened, draft.cookie(cookie));
     }
@@ -378,7 +388,7 @@ impl Worker {
         }
     }
 
-    fn completed(&mut self, mut finished: Finished) {
+    pub fn completed(&mut self, mut finished: Finished) {
         let cookie = finished.cookie();
         let (number, at, part) = (
             (cookie >> 32) as u32,
@@ -586,6 +596,11 @@ impl Worker {
         }
         self.answer(number);
     }
+}
+
+/// The word that a bio carries: of which operation, task and part it is.
+pub(super) fn cookie_of(number: u32, at: u32, part: u8) -> u64 {
+    u64::from(number) << 32 | u64::from(at) << 8 | u64::from(part)
 }
 
 /// Puts what stays of a sector beside the data that changes.

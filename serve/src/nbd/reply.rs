@@ -20,7 +20,9 @@ impl Worker {
         let failure = operation.failure.take();
         let status = std::mem::take(&mut operation.status);
         let mut tasks = std::mem::take(&mut operation.tasks);
-        self.touched.push(index);
+        if self.touched.last() != Some(&index) {
+            self.touched.push(index);
+        }
         if let Some(connection) = self.connections[index].as_mut() {
             let sector_bytes = connection.chosen.export.sector_bytes;
             let charge = if silent {
@@ -125,15 +127,47 @@ fn put_chunks(output: &mut Output, request: &Request, tasks: &mut [Task], charge
             output.push(&header.encode(), body, charge, last);
             continue;
         }
-        let mut head = [0; HEAD_BYTES_MAX];
         if whole {
             header.length_bytes = request.length_bytes + 8;
         }
-        head[..CHUNK_HEADER_BYTES].copy_from_slice(&header.encode());
-        head[CHUNK_HEADER_BYTES..].copy_from_slice(&span.offset.to_be_bytes());
+        let head = data_head(&header, span.offset);
         // With DF all pieces are one chunk.
         let head: &[u8] = if whole && number > 0 { &[] } else { &head };
         output.push(head, data_of(task), charge, last);
+    }
+}
+
+/// The head of a chunk of data.
+#[inline]
+fn data_head(header: &ChunkHeader, offset_bytes: u64) -> [u8; HEAD_BYTES_MAX] {
+    let mut head = [0; HEAD_BYTES_MAX];
+    head[..CHUNK_HEADER_BYTES].copy_from_slice(&header.encode());
+    head[CHUNK_HEADER_BYTES..].copy_from_slice(&offset_bytes.to_be_bytes());
+    head
+}
+
+/// A READ of one piece, with its data.
+#[inline]
+pub(super) fn put_piece(
+    output: &mut Output,
+    request: &Request,
+    structured: bool,
+    body: Body,
+    charge: usize,
+) {
+    let cookie = request.cookie;
+    if structured {
+        let header = ChunkHeader {
+            flags: chunk::DONE,
+            kind: chunk::OFFSET_DATA,
+            cookie,
+            length_bytes: request.length_bytes + 8,
+        };
+        let head = data_head(&header, request.offset_bytes);
+        output.push(&head, body, charge, true);
+    } else {
+        let head = SimpleReply { error: 0, cookie };
+        output.push(&head.encode(), body, charge, true);
     }
 }
 

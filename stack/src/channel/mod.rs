@@ -117,6 +117,26 @@ impl Channel {
     /// When the draft is another channel's: it would come home there, and never here.
     #[inline]
     pub fn submit(&mut self, opened: &Opened, draft: Draft) -> BioId {
+        let (id, home) = self.send(opened, draft);
+        if let Some(bio) = home {
+            self.keep_finished(bio);
+        }
+        id
+    }
+
+    /// The same, for callers that go on at once with a bio that comes home at once: it is given
+    /// back here, and [`Channel::finished`] does not give it again. `None` when it is under way.
+    ///
+    /// # Panics
+    /// As [`Channel::submit`].
+    #[inline]
+    pub fn submit_or_finish(&mut self, opened: &Opened, draft: Draft) -> Option<Finished> {
+        self.send(opened, draft).1.map(Finished::new)
+    }
+
+    /// Sends a bio; its id, and the bio when it came home at once.
+    #[inline(always)]
+    fn send(&mut self, opened: &Opened, draft: Draft) -> (BioId, Option<Bio>) {
         assert!(
             self.owns(&draft.bio),
             "a draft is submitted to the channel that made it"
@@ -124,10 +144,7 @@ impl Channel {
         self.keep_up();
         let ordered = is_ordered(draft.bio.body());
         let (id, bio) = self.prepare(opened, draft.bio, ordered);
-        if let Some(bio) = bio.and_then(|bio| self.launch(bio)) {
-            self.keep_finished(bio);
-        }
-        id
+        (id, bio.and_then(|bio| self.launch(bio)))
     }
 
     /// Looks for a newer topology.
