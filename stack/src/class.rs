@@ -77,6 +77,14 @@ pub trait Geom: Send + Sync + 'static {
     /// (direct dispatch) or on `g_down` (queued); must not block for long.
     fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next;
 
+    /// Says that it does nothing with any request to this provider that names a range but pass it
+    /// on to its only consumer, so many bytes further. The stack may then make that step itself,
+    /// without asking [`Geom::start`], which must do the same.
+    fn shift(&self, port: u16) -> Option<u64> {
+        let _ = port;
+        None
+    }
+
     /// Answers a GETATTR, or decides about it as about any other request. A method of its own, so
     /// that `start` of a layer that passes everything else on need not look at the command.
     fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {

@@ -11,6 +11,7 @@ use crate::bio::slot::{Body, MAX_DEPTH, Stage};
 use crate::bio::{Bio, Command, Flags, Next};
 use crate::cx::Cx;
 use crate::error::Errno;
+use crate::shift;
 use crate::snapshot::{Admission, Edge, Snapshot, code};
 use crate::statistics::{self, Level};
 
@@ -59,21 +60,30 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
 
 /// Moves a new request on this thread until it is home or somebody else has it.
 ///
-/// It takes the plain path, [`descend`]; whatever is not plain goes step by step.
-pub(crate) fn begin<L: Level>(snapshot: &Snapshot, cx: &mut Cx, bio: Bio) -> Option<Bio> {
+/// It takes the plain path, [`descend`]; whatever is not plain goes step by step. `RUNS` is true
+/// where there are layers that only move a request ([`crate::shift`]).
+pub(crate) fn begin<L: Level, const RUNS: bool>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    bio: Bio,
+) -> Option<Bio> {
     let body = bio.body();
     if L::TIME && body.flags.contains(Flags::MARKED) {
         let index = body.edge;
         return go_on::<L>(snapshot, cx, bio, Step::Down(index));
     }
-    descend::<L>(snapshot, cx, bio)
+    descend::<L, RUNS>(snapshot, cx, bio)
 }
 
 /// Moves a bio that waited somewhere, or a clone, until it is home or somebody else has it.
-pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
+pub(crate) fn drive<L: Level, const RUNS: bool>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+) -> Option<Bio> {
     let body = bio.body();
     if body.stage == Stage::Down && body.depth == 0 {
-        return begin::<L>(snapshot, cx, bio);
+        return begin::<L, RUNS>(snapshot, cx, bio);
     }
     let step = first_step(snapshot, &mut bio);
     go_on::<L>(snapshot, cx, bio, step)
@@ -85,7 +95,11 @@ pub(crate) fn drive<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) ->
 /// is first counted as being in flight, hop by hop, from [`Cx::passed`]: the bio itself may be
 /// gone.
 #[inline(always)]
-fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<Bio> {
+fn descend<L: Level, const RUNS: bool>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+) -> Option<Bio> {
     let body = bio.body_mut();
     let (mut index, mut offset) = (body.edge, body.offset);
     let (side, length) = (body.command.side(), body.length);
@@ -94,7 +108,8 @@ fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<B
         return go_on::<L>(snapshot, cx, bio, Step::Down(index));
     }
     // Attaching refuses stacks that are deeper than a path, so the loop always ends inside.
-    for depth in 0..MAX_DEPTH {
+    let mut depth = 0;
+    while depth < MAX_DEPTH {
         let edge = match snapshot.edges.get(index as usize) {
             Some(edge) if edge.admits(side, offset, length) => edge,
             _ => {
@@ -103,6 +118,13 @@ fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<B
                 return go_on::<L>(snapshot, cx, bio, Step::Down(index));
             }
         };
+        if RUNS && edge.run.1 != 0 {
+            let steps = snapshot.run_of(edge);
+            let passed = shift::pass::<L>(steps, cx, bio.body_mut(), offset, depth);
+            // An edge with a run has its steps.
+            (index, offset, depth) = passed?;
+            continue;
+        }
         record(bio.body_mut(), edge, index, offset, depth);
         if L::COUNTS {
             cx.passed[depth] = edge.stat;
@@ -111,6 +133,7 @@ fn descend<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<B
         if let Some(consumer) = next.forwards_below(edge.below_count) {
             index = edge.below + consumer;
             offset = next.offset;
+            depth += 1;
             continue;
         }
         if next.is_done() && is_whole(bio.body()) {

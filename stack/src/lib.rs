@@ -21,6 +21,7 @@ mod opened;
 mod options;
 mod park;
 mod queue;
+mod shift;
 mod snapshot;
 pub mod stack;
 mod statistics;

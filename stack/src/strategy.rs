@@ -20,11 +20,11 @@ pub(crate) trait Mover {
 }
 
 /// The whole loop in the caller's thread.
-struct Direct<L>(PhantomData<L>);
+struct Direct<L, const RUNS: bool>(PhantomData<L>);
 
-impl<L: Level> Mover for Direct<L> {
-    const ENTER: Drive = drive::begin::<L>;
-    const GO_ON: Drive = drive::drive::<L>;
+impl<L: Level, const RUNS: bool> Mover for Direct<L, RUNS> {
+    const ENTER: Drive = drive::begin::<L, RUNS>;
+    const GO_ON: Drive = drive::drive::<L, RUNS>;
 }
 
 /// One hop a turn, in `g_down` and `g_up`.
@@ -37,9 +37,16 @@ impl<L: Level> Mover for Queued<L> {
 
 /// How a snapshot moves bios.
 #[derive(Clone, Copy)]
-pub(crate) struct Strategy {
+pub(crate) struct Way {
     pub enter: Drive,
     pub go_on: Drive,
+}
+
+/// What a stack was made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Strategy {
+    plain: Way,
+    runs: Way,
     pub sample_one_in: u32,
 }
 
@@ -53,22 +60,37 @@ impl Strategy {
         }
     }
 
-    fn counting<L: Level>(options: &Options, sample_one_in: u32) -> Self {
-        match options.dispatch {
-            Dispatch::Direct => Self::moving::<Direct<L>>(options, sample_one_in),
-            Dispatch::Queued { .. } => Self::moving::<Queued<L>>(options, sample_one_in),
-        }
+    /// The way of a snapshot, which has runs of layers that only move requests, or none.
+    pub(crate) fn way(&self, runs: bool) -> Way {
+        if runs { self.runs } else { self.plain }
     }
 
-    fn moving<M: Mover>(options: &Options, sample_one_in: u32) -> Self {
+    fn counting<L: Level>(options: &Options, sample_one_in: u32) -> Self {
+        let (plain, runs) = match options.dispatch {
+            Dispatch::Direct => (
+                Way::of::<Direct<L, false>>(options),
+                Way::of::<Direct<L, true>>(options),
+            ),
+            // Which asks each layer in a turn of its own.
+            Dispatch::Queued { .. } => {
+                let queued = Way::of::<Queued<L>>(options);
+                (queued, queued)
+            }
+        };
+        Self {
+            plain,
+            runs,
+            sample_one_in,
+        }
+    }
+}
+
+impl Way {
+    fn of<M: Mover>(options: &Options) -> Self {
         let (enter, go_on) = match options.registry {
             Registry::LockFree => (M::ENTER, M::GO_ON),
             Registry::Locked => (Referenced::<M>::ENTER, Referenced::<M>::GO_ON),
         };
-        Self {
-            enter,
-            go_on,
-            sample_one_in,
-        }
+        Self { enter, go_on }
     }
 }

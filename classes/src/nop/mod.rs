@@ -67,6 +67,10 @@ impl Geom for Pass {
         start::translate(self.window.offset_bytes, request)
     }
 
+    fn shift(&self, _port: u16) -> Option<u64> {
+        Some(self.window.offset_bytes)
+    }
+
     fn wants_done(&self) -> bool {
         self.hook
     }

@@ -184,6 +184,11 @@ impl Geom for Slicer {
         request.forward(0)
     }
 
+    fn shift(&self, port: u16) -> Option<u64> {
+        let slice = self.slices.get(usize::from(port))?;
+        Some(slice.offset_bytes)
+    }
+
     fn attribute(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
         self.answer(request)
     }

@@ -4,6 +4,7 @@ use super::{ConsumerId, ConsumerObject, GeomId, Topology};
 use crate::bio::Command;
 use crate::devices::Devices;
 use crate::error::Errno;
+use crate::shift;
 use crate::snapshot::{Edge, EdgeInfo, HIGHEST, Snapshot};
 use crate::strategy::Strategy;
 use std::collections::BTreeMap;
@@ -46,13 +47,16 @@ impl Topology {
             edges.push(edge);
             info.push(cold);
         }
+        let steps = shift::find(&mut edges);
+        let way = strategy.way(!steps.is_empty());
         Snapshot {
             generation,
             edges: edges.into(),
+            steps,
             info: info.into(),
             entries,
-            enter: strategy.enter,
-            go_on: strategy.go_on,
+            enter: way.enter,
+            go_on: way.go_on,
             sample_one_in: strategy.sample_one_in,
             devices: Arc::clone(devices),
             stats_wanted: self.stat_count(),
@@ -94,6 +98,7 @@ impl Topology {
             port: provider.port,
             stat: consumer.stat,
             hooked: geom.methods.wants_done(),
+            run: (0, 0),
         };
         let cold = EdgeInfo {
             provider: provider.name.clone(),
@@ -122,6 +127,7 @@ impl Topology {
             port: 0,
             stat: consumer.stat,
             hooked: false,
+            run: (0, 0),
         };
         let cold = EdgeInfo {
             provider: "nothing".into(),
