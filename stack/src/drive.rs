@@ -60,19 +60,89 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
 
 /// Moves a new request on this thread until it is home or somebody else has it.
 ///
-/// It takes the plain path, [`descend`]; whatever is not plain goes step by step. `RUNS` is true
-/// where there are layers that only move a request ([`crate::shift`]).
+/// Most requests end in the first geom that is asked, once layers that only move them are passed
+/// ([`crate::shift`]; `RUNS` is true where there are any): that way is this function. Those that
+/// are forwarded take the rest of the plain path, [`descend`]; whatever is not plain goes step by
+/// step.
 pub(crate) fn begin<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
     cx: &mut Cx,
     bio: Bio,
 ) -> Option<Bio> {
     let body = bio.body();
-    if L::TIME && body.flags.contains(Flags::MARKED) {
-        let index = body.edge;
-        return go_on::<L>(snapshot, cx, bio, Step::Down(index));
+    let (index, offset, length) = (body.edge, body.offset, body.length);
+    let edge = snapshot.edges.get(index as usize);
+    // FLUSH and GETATTR name no range, and there are reads and writes of nothing.
+    let plain = length != 0 && !(L::TIME && body.flags.contains(Flags::MARKED));
+    let edge = match edge {
+        Some(edge) if plain && edge.admits(body.command.side(), offset, length) => edge,
+        _ => return go_on::<L>(snapshot, cx, bio, Step::Down(index)),
+    };
+    if RUNS && edge.run.1 != 0 {
+        return begin_run::<L>(snapshot, cx, bio, edge);
     }
-    descend::<L, RUNS>(snapshot, cx, bio)
+    ask_first::<L, RUNS>(snapshot, cx, bio, edge, (index, offset, 0))
+}
+
+/// The same from an edge on that begins a run of layers which only move the request.
+#[inline(never)]
+fn begin_run<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, edge: &Edge) -> Option<Bio> {
+    let offset = bio.body().offset;
+    let steps = snapshot.run_of(edge);
+    // An edge with a run has its steps, the last of which leads to an edge that admits whatever
+    // the first one admits.
+    let place = shift::pass::<L>(steps, cx, bio.body_mut(), offset)?;
+    let edge = snapshot.edges.get(place.0 as usize)?;
+    ask_first::<L, true>(snapshot, cx, bio, edge, place)
+}
+
+/// Enters the first edge whose geom is asked: which that is, the offset there, and its place in the
+/// path. No hop before it has a hook.
+#[inline(always)]
+fn ask_first<L: Level, const RUNS: bool>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+    edge: &Edge,
+    (index, offset, depth): (u32, u64, usize),
+) -> Option<Bio> {
+    record(bio.body_mut(), edge, index, offset, depth);
+    let next = edge.geom.start(bio.request_at(offset), cx);
+    if next.is_done() && is_whole(bio.body()) {
+        // The offset has gone down beside the bio, whose own is still the caller's.
+        if L::COUNTS {
+            statistics::passed(cx, 0..depth, bio.body());
+            statistics::passed_one(cx, edge.stat, bio.body());
+        }
+        bio.body_mut().depth = 0;
+        return Some(bio);
+    }
+    descend_rest::<L, RUNS>(snapshot, cx, bio, edge, (offset, depth), &next)
+}
+
+/// The same after the first geom, which did not end the request.
+#[inline(never)]
+fn descend_rest<L: Level, const RUNS: bool>(
+    snapshot: &Snapshot,
+    cx: &mut Cx,
+    mut bio: Bio,
+    edge: &Edge,
+    (offset, depth): (u64, usize),
+    next: &Next,
+) -> Option<Bio> {
+    if L::COUNTS {
+        cx.passed[depth % MAX_DEPTH] = edge.stat;
+    }
+    if let Some(consumer) = next.forwards_below(edge.below_count) {
+        let index = edge.below + consumer;
+        return descend::<L, RUNS>(snapshot, cx, bio, (index, next.offset, depth + 1));
+    }
+    statistics::entered::<L>(cx, depth + 1);
+    if next.is_done() {
+        bio.body_mut().offset = offset;
+    }
+    let (bio, step) = decided(cx, bio, next, edge.below, edge.below_count)?;
+    go_on::<L>(snapshot, cx, bio, step)
 }
 
 /// Moves a bio that waited somewhere, or a clone, until it is home or somebody else has it.
@@ -89,7 +159,7 @@ pub(crate) fn drive<L: Level, const RUNS: bool>(
     go_on::<L>(snapshot, cx, bio, step)
 }
 
-/// The way down of a new request, a loop with its state in registers: what every request takes.
+/// The way down from an edge on, a loop with its state in registers.
 ///
 /// A request that comes back from here is counted once, as done. One that leaves the plain path
 /// is first counted as being in flight, hop by hop, from [`Cx::passed`]: the bio itself may be
@@ -99,16 +169,11 @@ fn descend<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
     cx: &mut Cx,
     mut bio: Bio,
+    (mut index, mut offset, mut depth): (u32, u64, usize),
 ) -> Option<Bio> {
-    let body = bio.body_mut();
-    let (mut index, mut offset) = (body.edge, body.offset);
+    let body = bio.body();
     let (side, length) = (body.command.side(), body.length);
-    if length == 0 {
-        // FLUSH and GETATTR, which name no range, and reads and writes of nothing.
-        return go_on::<L>(snapshot, cx, bio, Step::Down(index));
-    }
     // Attaching refuses stacks that are deeper than a path, so the loop always ends inside.
-    let mut depth = 0;
     while depth < MAX_DEPTH {
         let edge = match snapshot.edges.get(index as usize) {
             Some(edge) if edge.admits(side, offset, length) => edge,
@@ -120,7 +185,7 @@ fn descend<L: Level, const RUNS: bool>(
         };
         if RUNS && edge.run.1 != 0 {
             let steps = snapshot.run_of(edge);
-            let passed = shift::pass::<L>(steps, cx, bio.body_mut(), offset, depth);
+            let passed = shift::pass::<L>(steps, cx, bio.body_mut(), offset);
             // An edge with a run has its steps.
             (index, offset, depth) = passed?;
             continue;

@@ -76,18 +76,17 @@ fn admits_all(edge: &Edge, first: &Edge, add: u64) -> bool {
     sectors & !HIGHEST == 0 && inside
 }
 
-/// Writes the layers that a request passes at once into its path, from place `depth` on; where it
-/// is then: the edge, the offset, and the place.
+/// Writes the layers that a request passes at once into its path; where it is then: the edge, the
+/// offset, and the place in the path.
 #[inline(always)]
 pub(crate) fn pass<L: Level>(
     steps: &[Step],
     cx: &mut Cx,
     body: &mut Body,
     offset: u64,
-    depth: usize,
 ) -> Option<(u32, u64, usize)> {
     let (last, passed) = steps.split_last()?;
-    let mut place = depth;
+    let mut place = usize::from(body.depth);
     for step in passed {
         // Attaching refuses stacks that are deeper than a path, so this never wraps.
         let hop = &mut body.hops[place % MAX_DEPTH];

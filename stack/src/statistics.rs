@@ -136,6 +136,16 @@ pub(crate) fn passed(cx: &Cx, hops: Range<usize>, body: &Body) {
     }
 }
 
+/// The same for a request that the first geom ended.
+#[inline(always)]
+pub(crate) fn passed_one(cx: &Cx, stat: u32, body: &Body) {
+    if let Some(counters) = cx.counters.get(stat as usize) {
+        let command = body.command as usize;
+        bump(&counters.operations[command], 1);
+        bump(&counters.bytes[command], body.completed);
+    }
+}
+
 /// A start that has to be repeated does not count.
 pub(crate) fn taken_back(cx: &Cx, edge: &Edge) {
     if let Some(counters) = cx.counters.get(edge.stat as usize) {
