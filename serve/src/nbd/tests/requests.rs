@@ -174,6 +174,32 @@ fn two_writers_of_one_sector_do_not_undo_each_other() {
 }
 
 #[test]
+fn a_small_read_that_fails_or_waits_is_answered_like_any_other() {
+    let running = serve("md:1m | nop:rfail=100%", |settings| {
+        settings.limits.requests = 2;
+    });
+    for structured in [true, false] {
+        let mut client = running.client("", structured);
+        for _ in 0..5 {
+            let reply = client.ask(command::READ, 0, 700, 4096);
+            assert_eq!(reply.error, ugeom_format::wire::nbd::error::EIO);
+            assert_eq!(reply.message.contains("told to fail"), structured);
+            assert_eq!(client.write(0, 512, &[5; 512]).error, 0);
+        }
+        // The disk below does not fail, and its holes are zeroes.
+        let mut below = running.client("md0", structured);
+        assert_eq!(
+            below.read(1000, 100),
+            [[5; 24].as_slice(), &[0; 76]].concat()
+        );
+    }
+    let slow = serve("md:1m | nop:delay=1ms", |_| {});
+    let mut client = slow.client("", true);
+    client.write(0, 0, &[6; 8192]);
+    assert_eq!(client.read(4000, 200), [6; 200]);
+}
+
+#[test]
 fn more_requests_than_the_stack_takes_at_once_are_all_answered() {
     let running = serve("md:64m | nop:delay=1ms", |settings| {
         settings.limits.requests = 3000;
