@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use ugeom_bench::harness::{Cell, RunResult};
+use ugeom_bench::load::{Job, Load, Pattern, Range};
 use ugeom_bench::{BenchError, layers, work};
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
@@ -13,7 +14,7 @@ use ugeom_stack::{Delta, IoError, ProviderId, Stack, Statistics};
 /// The usage, for whoever calls it with something else.
 const USAGE: &str = "usage: instructions CASE ITERATIONS\n\
     cases: zero, md, md-through-3-slicers, md-through-3-hooks, cache-hit, cache-hit-4k,\n\
-    cache-miss, each with -counts at the end";
+    cache-miss, load, load-timed, each with -counts at the end";
 
 /// Bytes of one read.
 const READ_BYTES: u64 = 512;
@@ -46,6 +47,8 @@ fn cell(case: &str) -> Result<Cell<'static>, Box<dyn Error>> {
         "cache-hit" => return cached(statistics, READ_BYTES, CACHED_BYTES),
         "cache-hit-4k" => return cached(statistics, BLOCK_BYTES, CACHED_BYTES),
         "cache-miss" => return cached(statistics, READ_BYTES, MISSED_BYTES),
+        "load" => return generated(statistics, false),
+        "load-timed" => return generated(statistics, true),
         "zero" => null(statistics)?,
         "md" => layers::slicers_over_md(0, statistics)?,
         "md-through-3-slicers" => layers::slicers_over_md(3, statistics)?,
@@ -86,6 +89,26 @@ fn cached(
             source,
         })?;
         Ok(RunResult::taking(clock::now_ns() - start_ns))
+    }))
+}
+
+/// Requests of the load generator, one after the other, with or without the time of each.
+fn generated(statistics: Statistics, latency: bool) -> Result<Cell<'static>, Box<dyn Error>> {
+    let (stack, provider) = null(statistics)?;
+    let pattern = Pattern::Sequential(Range {
+        start_bytes: 0,
+        blocks: 1 << 20,
+        block_bytes: READ_BYTES as u32,
+        write_percent: 0,
+    });
+    let job = Job {
+        latency,
+        ..Job::new("load", pattern)
+    };
+    let mut load = Load::new(&stack, provider, &job)?;
+    Ok(Cell::new("load", move |iterations| {
+        let outcome = load.run(iterations)?;
+        Ok(RunResult::taking(outcome.wall_ns))
     }))
 }
 
