@@ -183,7 +183,8 @@ fn slopes(document: &Document) -> Option<String> {
     Some(format!(
         "In piles of up to {deepest} layers, one more slicer costs {off} without statistics and \
          {counts} with counts; a layer that also sees requests come back (a completion hook) \
-         {hooks}. The least that a layer can cost, a bare indirect call, is {limit} here."
+         {hooks}. A bare indirect call, the least of a layer that is asked, takes {limit} here; \
+         slicers are passed without being asked."
     ))
 }
 

@@ -75,7 +75,7 @@ pub(super) fn goals(document: &Document) -> Option<String> {
     for (id, words) in [
         (
             "floor.calls",
-            "The limit of a layer, a bare indirect call in the same rounds",
+            "The limit of a layer that is asked, a bare indirect call in the same rounds",
         ),
         (
             "floor.ticks",
