@@ -24,9 +24,17 @@ use ugeom_measure::ratio::log_ratio_paired;
 use ugeom_serve::fuse::{Server, Settings, Transport};
 use ugeom_serve::ranges::Ranges;
 
-const ROUNDS: usize = 11;
+/// How often the cells of a comparison run in turn. Many short runs, close to each other: what
+/// else the machine does hits all of them alike.
+const ROUNDS: usize = 40;
+/// The same for the loop of 2002, whose cells differ by next to nothing.
+const ROUNDS_OF_2002: usize = 500;
+/// The same for fio, which is started anew each time.
+const ROUNDS_OF_FIO: usize = 8;
 /// How long a cell runs in a round.
-const RUN: Duration = Duration::from_millis(60);
+const RUN: Duration = Duration::from_millis(15);
+/// The same for the loop of 2002.
+const RUN_OF_2002: Duration = Duration::from_millis(5);
 const SIZE: u64 = 1 << 30;
 
 /// A mounted file, and what has to live for it.
@@ -200,30 +208,33 @@ fn copies(memory: &[u8], size: usize, span: u64, sequential: bool) -> f64 {
 /// ns a read: `threads` of them read `size` bytes in random places of the first `span` bytes, or
 /// one after another.
 fn preads(file: &Path, size: usize, threads: u64, span: u64, sequential: bool) -> f64 {
+    let files = (0..threads).map(|_| File::open(file).expect("the file"));
+    let files: Vec<File> = files.collect();
     let begin = Instant::now();
-    let readers = (0..threads).map(|seed| {
-        let file = File::open(file).expect("the file");
-        std::thread::spawn(move || {
-            let mut random = fastrand::Rng::with_seed(seed);
-            let (mut bytes, mut count) = (vec![0; size], 0_u64);
-            let places = span / size as u64;
-            let begin = Instant::now();
-            while begin.elapsed() < RUN {
-                let place = if sequential {
-                    count % places
-                } else {
-                    random.u64(..places)
-                };
-                file.read_exact_at(&mut bytes, place * size as u64)
-                    .expect("data");
-                count += 1;
-            }
-            count
-        })
+    let count: u64 = std::thread::scope(|scope| {
+        let readers = files.iter().zip(0..).map(|(file, seed)| {
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let (mut bytes, mut count) = (vec![0; size], 0_u64);
+                let places = span / size as u64;
+                let begin = Instant::now();
+                while begin.elapsed() < RUN {
+                    let place = if sequential {
+                        count % places
+                    } else {
+                        random.u64(..places)
+                    };
+                    file.read_exact_at(&mut bytes, place * size as u64)
+                        .expect("data");
+                    count += 1;
+                }
+                count
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        let counts = readers.into_iter().map(|it| it.join().expect("a reader"));
+        counts.sum()
     });
-    let readers: Vec<_> = readers.collect();
-    let counts = readers.into_iter().map(|it| it.join().expect("a reader"));
-    let count: u64 = counts.sum();
     begin.elapsed().as_nanos() as f64 / count as f64
 }
 
@@ -232,7 +243,7 @@ fn seek_and_read(file: &Path) -> f64 {
     let mut file = File::open(file).expect("the file");
     let (mut bytes, mut count) = ([0; 512], 0_u64);
     let begin = Instant::now();
-    while begin.elapsed() < RUN {
+    while begin.elapsed() < RUN_OF_2002 {
         file.seek(SeekFrom::Start(0)).expect("the start");
         file.read_exact(&mut bytes).expect("data");
         count += 1;
@@ -252,7 +263,7 @@ const BY_FIO: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// ns a read of fio's; `None` where fio is not installed.
+/// ns a read of fio's; `None` when it prints no such figure.
 fn by_fio(file: &Path, how: &[&str]) -> Option<f64> {
     let output = Command::new("fio")
         .args(["--name=x", "--direct=1", "--rw=randread", "--bs=4k"])
@@ -266,11 +277,15 @@ fn by_fio(file: &Path, how: &[&str]) -> Option<f64> {
     Some(1e9 / per_second)
 }
 
-/// Runs all cells in turn, and prints each, and its ratio to the base that was chosen for it; the
+/// A file, and the cells that it is compared with.
+type Cell<'a> = (&'a str, PathBuf, &'a [&'a str]);
+
+/// Runs all cells in turn, and prints each, and its ratio to the bases that were chosen for it; the
 /// same less the time of `copy`, which is run in the same rounds.
 fn compare(
     what: &str,
-    cells: &[(&str, PathBuf, Option<&str>)],
+    cells: &[Cell<'_>],
+    rounds: usize,
     copy: Option<&dyn Fn() -> f64>,
     run: impl Fn(&Path) -> f64,
 ) {
@@ -279,7 +294,7 @@ fn compare(
     let mut ns = vec![Vec::new(); cells.len()];
     let mut copied = Vec::new();
     let mut random = fastrand::Rng::with_seed(7);
-    for round in 0..=ROUNDS {
+    for round in 0..=rounds {
         random.shuffle(&mut order);
         for &cell in &order {
             let took = run(&cells[cell].1);
@@ -294,19 +309,18 @@ fn compare(
     if !copied.is_empty() {
         println!("{:<20} {:>10.0} ns", "the copy alone", median(&copied));
     }
-    for ((name, _, base), took) in cells.iter().zip(&ns) {
-        let base = base.and_then(|base| cells.iter().position(|cell| cell.0 == base));
-        let ratio = base.map_or(String::new(), |base| ratio_of(took, &ns[base]));
-        println!("{name:<20} {:>10.0} ns{ratio}", median(took));
-        if let (Some(base), false) = (base, copied.is_empty()) {
-            let less = took.iter().zip(&copied).map(|(took, copy)| took - copy);
-            let less: Vec<f64> = less.collect();
-            let ratio = ratio_of(&less, &ns[base]);
-            println!(
-                "{:<20} {:>10.0} ns{ratio}",
-                "  less the copy",
-                median(&less)
-            );
+    for ((name, _, bases), took) in cells.iter().zip(&ns) {
+        println!("{name:<20} {:>10.0} ns", median(took));
+        for base in *bases {
+            let Some(at) = cells.iter().position(|cell| cell.0 == *base) else {
+                continue;
+            };
+            println!("  {} {base}", ratio_of(took, &ns[at]));
+            if !copied.is_empty() {
+                let less = took.iter().zip(&copied).map(|(took, copy)| took - copy);
+                let less: Vec<f64> = less.collect();
+                println!("  {} {base}, less the copy", ratio_of(&less, &ns[at]));
+            }
         }
     }
 }
@@ -321,10 +335,7 @@ fn ratio_of(took: &[f64], base: &[f64]) -> String {
     match log_ratio_paired(took, base, 0.95) {
         Ok(ratio) => {
             let it = ratio.interval;
-            format!(
-                "  {:.3} ({:.3} to {:.3}) times its base",
-                it.estimate, it.low, it.high
-            )
+            format!("{:.3} ({:.3} to {:.3}) times", it.estimate, it.low, it.high)
         }
         Err(_) => String::new(),
     }
@@ -347,14 +358,6 @@ fn main() {
             Err(error) => println!("left out: {error}"),
         }
     }
-    let cell = |it: &Mounted| {
-        let base = match it.name {
-            "uring" => Some("bare uring"),
-            "classic" => Some("bare classic"),
-            _ => None,
-        };
-        (it.name, it.file.clone(), base)
-    };
     let all: Vec<_> = mounted.iter().map(cell).collect();
     let mut memory = vec![0; SIZE as usize];
     fastrand::Rng::with_seed(5).fill(&mut memory);
@@ -363,7 +366,7 @@ fn main() {
         for (span, what) in [(1 << 20, "1 MiB"), (SIZE, "1 GiB")] {
             let what = format!("pread, {size} bytes, 1 thread, within {what}");
             let copy = || copies(&memory, size, span, false);
-            compare(&what, &all, Some(&copy), |file| {
+            compare(&what, &all, ROUNDS, Some(&copy), |file| {
                 preads(file, size, 1, span, false)
             });
         }
@@ -371,6 +374,7 @@ fn main() {
     compare(
         "pread, 4 KiB, 4 threads, within 1 GiB",
         &all,
+        ROUNDS,
         None,
         |file| preads(file, 4096, 4, SIZE, false),
     );
@@ -378,42 +382,55 @@ fn main() {
     compare(
         "pread, 1 MiB, one after another",
         &all,
+        ROUNDS,
         Some(&copy),
         |file| preads(file, 1 << 20, 1, SIZE, true),
     );
     drop(memory);
     of_2002(&mounted);
-    all_by_fio(&mounted);
+    all_by_fio(&all);
+}
+
+fn cell(it: &Mounted) -> Cell<'_> {
+    let bases: &[&str] = match it.name {
+        "uring" => &["bare uring", "libfuse"],
+        "classic" => &["bare classic", "libfuse"],
+        _ => &[],
+    };
+    (it.name, it.file.clone(), bases)
 }
 
 /// The loop of 2002 on a disk, a slice of it and the label in that.
 fn of_2002(mounted: &[Mounted]) {
     for it in mounted.iter().filter(|it| it.file.ends_with("md0")) {
-        let inner = |name| (name, it.file.with_file_name(name), Some("md0"));
+        let inner = |name| -> Cell<'_> { (name, it.file.with_file_name(name), &["md0"]) };
         let all = [
-            ("md0", it.file.clone(), None),
+            ("md0", it.file.clone(), &[][..]),
             inner("md0s1"),
             inner("md0s1c"),
         ];
         compare(
             &format!("lseek and read, {}", it.name),
             &all,
+            ROUNDS_OF_2002,
             None,
             seek_and_read,
         );
     }
 }
 
-fn all_by_fio(mounted: &[Mounted]) {
+fn all_by_fio(all: &[Cell<'_>]) {
+    let is_there = Command::new("fio").arg("--version").output().is_ok();
+    if !is_there {
+        return println!("left out: fio is not installed");
+    }
     for (words, how) in BY_FIO {
-        println!("\n== fio, 4 KiB, {words}");
-        for round in 0..3 {
-            for it in mounted {
-                match by_fio(&it.file, how) {
-                    Some(ns) => println!("{round} {:<20} {ns:>10.0} ns", it.name),
-                    None => println!("left out: fio is not installed"),
-                }
-            }
-        }
+        compare(
+            &format!("fio, 4 KiB, {words}"),
+            all,
+            ROUNDS_OF_FIO,
+            None,
+            |file| by_fio(file, how).expect("what fio prints"),
+        );
     }
 }
