@@ -1,4 +1,4 @@
-//! [`Gather`]: pieces of memory that one sendmsg(2) sends, from wherever they lie.
+//! [`Gather`]: pieces of memory that one system call sends or writes, from wherever they lie.
 
 use crate::buffer::Segment;
 use crate::lease::Lease;
@@ -97,6 +97,20 @@ impl<'a> Gather<'a> {
         // kernel only reads it, and does not mind when leased bytes change meanwhile.
         let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Writes all pieces with one writev(2), for descriptors that take a message at a time; how
+    /// much was written, bytes.
+    ///
+    /// # Errors
+    /// What writev(2) says.
+    pub fn write(&self, to: BorrowedFd<'_>) -> io::Result<usize> {
+        // SAFETY: as in `send`.
+        let written = unsafe {
+            let pieces = self.pieces.as_ptr().cast::<libc::iovec>();
+            libc::writev(to.as_raw_fd(), pieces, self.count as libc::c_int)
+        };
+        usize::try_from(written).map_err(|_| io::Error::last_os_error())
     }
 }
 

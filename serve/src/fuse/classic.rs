@@ -20,9 +20,14 @@ use ugeom_format::wire::fuse::{
     IN_HEADER_BYTES, InHeader, OUT_HEADER_BYTES, OutHeader, Request, argument_bytes, opcode,
 };
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::gather::Gather;
+use ugeom_machine::lease::Lease;
 
 /// Header and argument of a WRITE: what precedes its data, which then lies at the start of a page.
 const HEAD_BYTES: usize = IN_HEADER_BYTES + argument_bytes(opcode::WRITE);
+
+/// READs of less are copied, bytes: a lease costs more than that.
+const LENT_BYTES_MIN: usize = 32 << 10;
 
 /// How long a thread waits after the system would not let it wait.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -46,10 +51,24 @@ impl Devices {
     /// Sends a reply; the kernel gets an error in place of one that it refuses.
     fn reply(&self, ticket: Ticket, result: Result<&[u8], Errno>) {
         let device = &self.0[ticket.entry as usize];
-        if send(device, ticket.unique, result).is_err() {
-            // Nothing is left to be done about a second refusal.
-            let _ = send(device, ticket.unique, Err(Errno::IO));
-        }
+        or_error(device, ticket, send(device, ticket.unique, result));
+    }
+
+    /// Sends this part of a lease.
+    fn lend(&self, ticket: Ticket, lease: &Lease, part: (usize, usize)) {
+        let device = &self.0[ticket.entry as usize];
+        or_error(
+            device,
+            ticket,
+            send_lent(device, ticket.unique, lease, part),
+        );
+    }
+}
+
+fn or_error(device: &OwnedFd, ticket: Ticket, sent: Result<(), Errno>) {
+    if sent.is_err() {
+        // Nothing is left to be done about a second refusal.
+        let _ = send(device, ticket.unique, Err(Errno::IO));
     }
 }
 
@@ -63,16 +82,41 @@ pub(super) fn send(
         Ok(bytes) => (0, bytes),
         Err(errno) => (-errno.raw_os_error(), &[][..]),
     };
+    let header = header(unique, error, bytes.len());
+    let pieces = [IoSlice::new(&header), IoSlice::new(bytes)];
+    let pieces = &pieces[..if bytes.is_empty() { 1 } else { 2 }];
+    until_taken(|| rustix::io::writev(&device, pieces))
+}
+
+/// Sends what a layer has lent, from where it lies.
+fn send_lent(
+    device: impl AsFd,
+    unique: u64,
+    lease: &Lease,
+    (start, end): (usize, usize),
+) -> Result<(), Errno> {
+    let header = header(unique, 0, end - start);
+    let mut pieces = Gather::new();
+    pieces.push(&header);
+    pieces.push_lease(lease, start, end);
+    until_taken(|| {
+        let written = pieces.write(device.as_fd());
+        written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    })
+}
+
+fn header(unique: u64, error: i32, length: usize) -> [u8; OUT_HEADER_BYTES] {
     let header = OutHeader {
-        length_bytes: (OUT_HEADER_BYTES + bytes.len()) as u32,
+        length_bytes: (OUT_HEADER_BYTES + length) as u32,
         error,
         unique,
     };
-    let header = header.encode();
-    let pieces = [IoSlice::new(&header), IoSlice::new(bytes)];
-    let pieces = &pieces[..if bytes.is_empty() { 1 } else { 2 }];
+    header.encode()
+}
+
+fn until_taken(mut write: impl FnMut() -> Result<usize, Errno>) -> Result<(), Errno> {
     loop {
-        match rustix::io::writev(&device, pieces) {
+        match write() {
             Err(Errno::INTR) => {}
             Ok(_) | Err(Errno::NOENT | Errno::NODEV | Errno::NOTCONN) => return Ok(()),
             Err(error) => return Err(error),
@@ -93,18 +137,30 @@ struct Channel {
 }
 
 impl Link for Channel {
+    const LENT_BYTES_MIN: usize = LENT_BYTES_MIN;
+
     fn memory(&mut self, _ticket: Ticket, length: usize) -> Buffer {
         self.buffers.take(length)
     }
 
     fn answer(&mut self, ticket: Ticket, memory: Option<Buffer>, reply: Result<Reply<'_>, Errno>) {
-        let result = match (reply, &memory) {
-            (Ok(Reply::Bytes(bytes)), _) => Ok(bytes),
-            (Ok(Reply::Data { skip, length }), Some(memory)) => Ok(&memory[skip..skip + length]),
-            (Ok(Reply::Data { .. }), None) => Err(Errno::IO),
-            (Err(errno), _) => Err(errno),
-        };
-        self.devices.reply(ticket, result);
+        let devices = &self.devices;
+        match (reply, &memory) {
+            (Ok(Reply::Bytes(bytes)), _) => devices.reply(ticket, Ok(bytes)),
+            (Ok(Reply::Data { skip, length }), Some(memory)) => {
+                devices.reply(ticket, Ok(&memory[skip..skip + length]));
+            }
+            (
+                Ok(Reply::Lent {
+                    lease,
+                    skip,
+                    length,
+                }),
+                _,
+            ) => devices.lend(ticket, lease, (skip, skip + length)),
+            (Ok(Reply::Data { .. }), None) => devices.reply(ticket, Err(Errno::IO)),
+            (Err(errno), _) => devices.reply(ticket, Err(errno)),
+        }
         if let Some(memory) = memory {
             self.buffers.put(memory);
         }

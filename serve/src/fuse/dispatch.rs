@@ -159,7 +159,7 @@ impl Dispatcher {
         );
     }
 
-    fn read(&mut self, link: &mut impl Link, ticket: Ticket, transfer: &Transfer) {
+    fn read<L: Link>(&mut self, link: &mut L, ticket: Ticket, transfer: &Transfer) {
         let table = look(&self.table);
         let handle = match known(&table, transfer, false) {
             Ok(handle) => handle,
@@ -182,8 +182,13 @@ impl Dispatcher {
             claim: None,
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
-        let draft = draft.read(span.start(), memory).length(span.sectors as u64);
-        let id = self.channel.submit(&handle.opened, draft.cookie(number));
+        let draft = if span.sectors >= L::LENT_BYTES_MIN {
+            draft.read_or_lease(span.start(), memory)
+        } else {
+            draft.read(span.start(), memory)
+        };
+        let draft = draft.length(span.sectors as u64).cookie(number);
+        let id = self.channel.submit(&handle.opened, draft);
         self.operations[number as usize].bio = Some(id);
     }
 
@@ -333,9 +338,18 @@ impl Dispatcher {
                 return link.answer(ticket, memory, Err(errno));
             }
         };
+        let lease = finished.take_lease();
         let memory = finished.take_buffer();
         self.channel.recycle(finished);
         match reply {
+            Ok(Reply::Data { skip, length }) if let Some(lease) = &lease => {
+                let reply = Reply::Lent {
+                    lease,
+                    skip,
+                    length,
+                };
+                link.answer(ticket, memory, Ok(reply));
+            }
             Ok(reply) => link.answer(ticket, memory, Ok(reply)),
             Err(written) => {
                 let reply = written_reply(written as u32);

@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::lease::Lease;
 
 /// Which request is answered.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +26,22 @@ pub(super) enum Reply<'a> {
         /// How many follow.
         length: usize,
     },
+    /// A part of what a layer has lent, as [`Reply::Data`] of memory.
+    Lent {
+        /// The memory of the layer.
+        lease: &'a Lease,
+        /// Bytes that are left out at its start.
+        skip: usize,
+        /// How many follow.
+        length: usize,
+    },
 }
 
 /// A transport, as its own thread uses it.
 pub(super) trait Link {
+    /// READs of so many bytes and more may be answered with what a layer has lent.
+    const LENT_BYTES_MIN: usize;
+
     /// Memory of at least `length` bytes to read data into.
     fn memory(&mut self, ticket: Ticket, length: usize) -> Buffer;
 

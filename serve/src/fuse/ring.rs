@@ -101,6 +101,9 @@ struct Places {
 }
 
 impl Link for Places {
+    /// The kernel takes data from the place's own memory only.
+    const LENT_BYTES_MIN: usize = usize::MAX;
+
     fn memory(&mut self, ticket: Ticket, length: usize) -> Buffer {
         match self.ring.take(ticket.entry) {
             Some(memory) if memory.len() >= length => memory,
@@ -132,6 +135,7 @@ impl Link for Places {
                 };
                 (0, length)
             }
+            (Ok(Reply::Lent { .. }), _) => (Errno::IO.raw_os_error(), 0),
             (Ok(_), None) => (Errno::IO.raw_os_error(), 0),
             (Err(errno), _) => (errno.raw_os_error(), 0),
         };
