@@ -13,6 +13,9 @@ use ugeom_bench::load::{self, Job, Load, Pattern, Range};
 /// Bytes of a request.
 const BLOCK_BYTES: u32 = 4096;
 
+/// Of so many bytes of an export, the first half lies in the processor's caches.
+const NEAR_BYTES: u64 = 2 << 20;
+
 /// Requests of a run of fio: about half of a second.
 const FIO_REQUESTS: u64 = 50_000;
 
@@ -24,6 +27,8 @@ const CPU_REQUESTS: u64 = 60_000;
 pub(crate) enum Client {
     /// The class `nbd`, random reads of 4 KiB, so many at a time.
     Run(usize),
+    /// The same within what the processor's caches hold: canned replies always lie there.
+    Near(usize),
     /// fio's nbd engine, the same, 32 at a time.
     Fio,
     /// nbdcopy of everything, as one transfer.
@@ -36,6 +41,7 @@ impl Client {
     pub fn words(self) -> String {
         match self {
             Self::Run(depth) => format!("the class nbd, depth {depth}"),
+            Self::Near(depth) => format!("the class nbd, depth {depth}, within 1 MiB"),
             Self::Fio => "fio's nbd engine, depth 32".to_owned(),
             Self::Copy => "nbdcopy --no-extents of 1 GiB".to_owned(),
             Self::Cpu => "server CPU a request, depth 32".to_owned(),
@@ -45,7 +51,7 @@ impl Client {
     /// The program that it needs.
     pub fn program(self) -> Result<Option<std::path::PathBuf>, String> {
         let name = match self {
-            Self::Run(_) | Self::Cpu => return Ok(None),
+            Self::Run(_) | Self::Near(_) | Self::Cpu => return Ok(None),
             Self::Fio => "fio",
             Self::Copy => "nbdcopy",
         };
@@ -56,7 +62,7 @@ impl Client {
     /// The unit of its figure.
     pub fn unit(self) -> Unit {
         match self {
-            Self::Run(_) | Self::Fio | Self::Cpu => Unit::PerSecond,
+            Self::Run(_) | Self::Near(_) | Self::Fio | Self::Cpu => Unit::PerSecond,
             Self::Copy => Unit::BytesPerSecond,
         }
     }
@@ -64,7 +70,7 @@ impl Client {
     /// What the figure counts, in an iteration of one nanosecond.
     pub fn of_a_nanosecond(self) -> f64 {
         match self {
-            Self::Run(_) | Self::Fio | Self::Cpu => 1e9,
+            Self::Run(_) | Self::Near(_) | Self::Fio | Self::Cpu => 1e9,
             Self::Copy => 1e9 * EXPORT_BYTES as f64,
         }
     }
@@ -92,6 +98,8 @@ pub(crate) const ALL: &[Plan] = &[
     plan(Client::Run(128), Kind::Nbdkit, Some(4.0)),
     plan(Client::Run(128), Kind::Qemu, Some(4.0)),
     plan(Client::Run(128), Kind::Canned, Some(0.6)),
+    plan(Client::Near(128), Kind::Ours, None),
+    plan(Client::Near(128), Kind::Canned, None),
     plan(Client::Run(1), Kind::Ours, None),
     plan(Client::Run(1), Kind::Nbdkit, Some(2.0)),
     plan(Client::Run(1), Kind::Canned, Some(0.6)),
@@ -131,13 +139,12 @@ impl Plan {
             iterations,
         };
         match self.client {
-            Client::Run(depth) => {
+            Client::Run(depth) | Client::Near(depth) => {
                 let target = server.target()?;
-                Ok(load::cell(
-                    &target.stack,
-                    target.top,
-                    &job(&name, depth, EXPORT_BYTES),
-                )?)
+                let near = matches!(self.client, Client::Near(_));
+                let bytes = if near { NEAR_BYTES } else { EXPORT_BYTES };
+                let job = job(&name, depth, bytes);
+                Ok(load::cell(&target.stack, target.top, &job)?)
             }
             Client::Cpu => {
                 let target = server.target()?;

@@ -144,7 +144,9 @@ fn figures(plans: &[Plan], blocks: &Blocks) -> Vec<Figure> {
         }
     }
     for plan in plans {
-        let Some(goal) = plan.goal else { continue };
+        if plan.kind == Kind::Ours {
+            continue;
+        }
         let ours = Plan {
             kind: Kind::Ours,
             ..*plan
@@ -156,7 +158,10 @@ fn figures(plans: &[Plan], blocks: &Blocks) -> Vec<Figure> {
         if let Ok(ratio) = blocks.typical_ratio(base, other, CONFIDENCE) {
             let what = format!("{}: times {}", plan.client.words(), plan.kind.word());
             let figure = Figure::plain(&what, &what, Unit::Times, ratio.interval);
-            figures.push(figure.with_goal(Goal::AtLeast(goal)));
+            figures.push(match plan.goal {
+                Some(goal) => figure.with_goal(Goal::AtLeast(goal)),
+                None => figure,
+            });
         }
     }
     figures
