@@ -136,7 +136,7 @@ pub enum Cancel {
 /// Dropping it cancels what waits, interrupts what runs, and waits for the end of that: memory that
 /// was lent to a request is free afterwards.
 pub struct Context {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Context {

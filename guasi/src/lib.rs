@@ -60,6 +60,8 @@ mod work;
 
 #[cfg(all(test, loom))]
 mod guasi_loom;
+#[cfg(all(test, not(loom), not(miri)))]
+mod interrupt_tests;
 
 #[cfg(not(all(loom, test)))]
 pub use calls::{IoCall, ready};

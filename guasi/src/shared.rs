@@ -376,19 +376,22 @@ impl Shared {
                 }
             }
             Withdrawal::Signal(worker) => {
-                let workers = lock(&self.workers);
-                // The worker runs the request and cannot end it before `sent`: it is there, with
-                // its number set, unless it is only now being entered, by whom we hold the lock
-                // off.
-                if let Some(Some(worker)) = workers.table.get(worker as usize) {
-                    interrupt::send(worker.tid.load(Ordering::Acquire), self.signal);
-                }
-                drop(workers);
+                self.interrupt(worker);
                 slot.state.sent();
             }
             _ => {}
         }
         withdrawal
+    }
+
+    /// Signals a worker, for who was told to by `withdraw`: the worker runs the request and cannot
+    /// end it before `sent`, so that it is there, with its number set, unless it is only now being
+    /// entered, by whom the lock is held.
+    pub(crate) fn interrupt(&self, worker: u32) {
+        let workers = lock(&self.workers);
+        if let Some(Some(worker)) = workers.table.get(worker as usize) {
+            interrupt::send(worker.tid.load(Ordering::Acquire), self.signal);
+        }
     }
 
     /// Gets rid of what a request would have run, for whoever withdrew it.

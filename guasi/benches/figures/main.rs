@@ -1,7 +1,7 @@
 //! `cargo bench -p ugeom-guasi`: what a request costs, beside a plain pool and beside doing the
 //! call inline, in interleaved rounds; each figure with its 95 % interval.
 //!
-//! `UGEOM_BENCH_SECONDS` sets the time (15), `UGEOM_FLOORS` names programs in C to measure beside
+//! An argument keeps the cells whose names contain it. `UGEOM_BENCH_SECONDS` sets the time (15), `UGEOM_FLOORS` names programs in C to measure beside
 //! (`floors.rs`). Started as a test it measures as little as it can.
 
 mod cells;
@@ -32,6 +32,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     if as_bench {
         let floors = floors::all(&cells)?;
         cells.extend(floors);
+    }
+    let mut wanted = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'));
+    if let Some(part) = wanted.next() {
+        cells.retain(|cell| cell.name.contains(&part));
     }
     let run = match as_bench {
         true => Duration::from_millis(40),
