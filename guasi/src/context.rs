@@ -14,7 +14,7 @@ use crate::parker::Parker;
 use crate::queue::{Entry, SLOT_BITS};
 use crate::ring::{Judge, Ring};
 use crate::settings::Settings;
-use crate::shared::Shared;
+use crate::shared::{Shared, YIELD_NS};
 use crate::slab::{BATCH, Slot};
 use crate::state::{self, Withdrawal};
 use crate::sync::Ordering;
@@ -434,6 +434,10 @@ impl Context {
         // Each look takes the line that workers push to away from them: the more is missing, the
         // less often it pays to look.
         let pauses = missing.min(32) as u32;
+        let yield_ns = match missing {
+            ..MANY => u64::MAX,
+            _ => YIELD_NS,
+        };
         let found = || shared.done.has_new(priorities);
         let (start, seen_first) = *began.get_or_insert_with(|| (clock::ticks(), seen));
         // Looking out keeps a core from a worker, where there are as many workers: not for long
@@ -447,7 +451,7 @@ impl Context {
         if spin_ns > 0
             && !is_slow
             && !shared.is_crowded()
-            && shared.spin_until(start, spin_ns, pauses, found)
+            && shared.spin_until(start, spin_ns, (pauses, yield_ns), found)
         {
             return;
         }
@@ -597,5 +601,8 @@ fn info(index: u32, slot: &Slot, word: u64) -> Info {
         error,
     }
 }
+
+/// Who waits for so many results leaves the core to those who make them.
+const MANY: usize = 16;
 
 const _: () = assert!(crate::settings::REQUESTS_MAX < 1 << SLOT_BITS);

@@ -20,7 +20,7 @@ use crate::roster::{Roster, Seat, Summoned, Woken};
 use crate::settings::{Backend, Settings};
 use crate::slab::{Slab, Slot};
 use crate::state::{self, Withdrawal};
-use crate::sync::{AtomicU32, Mutex, Ordering, Padded, lock};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, Padded, lock};
 use crate::work::Outcome;
 
 pub(crate) struct Shared {
@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     idle: Duration,
     pub(crate) spin_ns: u64,
     cores: u32,
+    /// When a yield last took long, in ticks.
+    no_yield_from: AtomicU64,
     /// Workers found that calls take long.
     calls_wait: Padded<AtomicBool>,
     stack_bytes: usize,
@@ -50,6 +52,16 @@ pub(crate) struct Shared {
 /// How long a call takes at least that is taken to wait for something, ns: several times what a
 /// read from the system's cache takes, and less than any device.
 const CALL_WAITS_NS: u64 = 10_000;
+
+/// How often a thread that looks out lets others run on its core, ns. A look at the scheduler costs
+/// about a tenth of that.
+pub(crate) const YIELD_NS: u64 = 2_000;
+
+/// A yield that takes longer than this, ns, gave the core to a thread that has its own work to do.
+const YIELD_LONG_NS: u64 = 1_000_000;
+
+/// For how long there is no yield after that, ns: so at most one hundredth of the time is lost.
+const YIELDS_PAUSE_NS: u64 = 100 * YIELD_LONG_NS;
 
 /// What a worker did since it last had nothing to do.
 #[derive(Default)]
@@ -119,6 +131,8 @@ impl Shared {
             // One core: whoever looks out keeps the other from working.
             spin_ns: if cores > 1 { spin_ns } else { 0 },
             cores: u32::try_from(cores).unwrap_or(1),
+            // Long ago.
+            no_yield_from: AtomicU64::new(clock::ticks().wrapping_sub(u64::MAX / 2)),
             calls_wait: Padded(AtomicBool::new(false)),
             stack_bytes: settings.stack_bytes,
             signal: interrupt::signal().map_err(GuasiError::System)?,
@@ -241,7 +255,7 @@ impl Shared {
             if spins && (searching || self.roster.try_search()) {
                 searching = true;
                 let start = clock::ticks();
-                if self.spin_until(start, self.spin_ns, 1, || self.has_work()) {
+                if self.spin_until(start, self.spin_ns, (1, YIELD_NS), || self.has_work()) {
                     continue;
                 }
             }
@@ -288,25 +302,50 @@ impl Shared {
     }
 
     /// Looks out until `max_ns` after `start` (a reading of the clock in ticks), with `pauses`
-    /// short pauses between two looks. Returns whether `found` became true.
+    /// short pauses between two looks, and lets others run on this core every `yield_ns`. Returns
+    /// whether `found` became true.
     pub(crate) fn spin_until(
         &self,
         start: u64,
         max_ns: u64,
-        pauses: u32,
+        (pauses, yield_ns): (u32, u64),
         found: impl Fn() -> bool,
     ) -> bool {
         let limit = clock::ns_to_ticks(max_ns);
+        let stretch = clock::ns_to_ticks(yield_ns);
+        let mut next_yield = clock::ticks().wrapping_sub(start) + stretch;
         loop {
             if found() {
                 return true;
             }
-            if clock::ticks().wrapping_sub(start) >= limit {
+            let spent = clock::ticks().wrapping_sub(start);
+            if spent >= limit {
                 return false;
+            }
+            if spent >= next_yield {
+                self.let_others_run();
+                next_yield = clock::ticks().wrapping_sub(start) + stretch;
             }
             for _ in 0..pauses {
                 std::hint::spin_loop();
             }
+        }
+    }
+
+    /// Gives this core to a thread that waits for it: it may be the very one that is looked out
+    /// for. Not for a while after that took long: then strangers have the core, for a slice of time
+    /// each, and a thread that sleeps gets it back sooner than one that yields.
+    fn let_others_run(&self) {
+        let before = clock::ticks();
+        if before.wrapping_sub(self.no_yield_from.load(Ordering::Relaxed))
+            < clock::ns_to_ticks(YIELDS_PAUSE_NS)
+        {
+            return;
+        }
+        std::thread::yield_now();
+        let now = clock::ticks();
+        if now.wrapping_sub(before) > clock::ns_to_ticks(YIELD_LONG_NS) {
+            self.no_yield_from.store(now, Ordering::Relaxed);
         }
     }
 

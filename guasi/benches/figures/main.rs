@@ -1,8 +1,9 @@
 //! `cargo bench -p ugeom-guasi`: what a request costs, beside a plain pool and beside doing the
 //! call inline, in interleaved rounds; each figure with its 95 % interval.
 //!
-//! An argument keeps the cells whose names contain it. `UGEOM_BENCH_SECONDS` sets the time (15), `UGEOM_FLOORS` names programs in C to measure beside
-//! (`floors.rs`). Started as a test it measures as little as it can.
+//! An argument keeps the cells whose names contain it. `UGEOM_BENCH_SECONDS` sets the time (15),
+//! `UGEOM_FLOORS` names programs in C to measure beside (`floors.rs`). Started as a test it
+//! measures as little as it can.
 
 mod cells;
 mod floors;
