@@ -9,11 +9,11 @@ use ugeom_bench::{BenchError, layers, work};
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
-use ugeom_stack::{Delta, IoError, ProviderId, Stack, Statistics};
+use ugeom_stack::{Delta, IoError, ProviderId, Slicers, Stack, Statistics};
 
 /// The usage, for whoever calls it with something else.
 const USAGE: &str = "usage: instructions CASE ITERATIONS\n\
-    cases: zero, md, md-through-3-slicers, md-through-3-hooks, cache-hit, cache-hit-4k,\n\
+    cases: zero, md, md-through-3-slicers, md-past-3-slicers, md-through-3-hooks, cache-hit, cache-hit-4k,\n\
     cache-miss, load, load-timed, each with -counts at the end";
 
 /// Bytes of one read.
@@ -50,8 +50,9 @@ fn cell(case: &str) -> Result<Cell<'static>, Box<dyn Error>> {
         "load" => return generated(statistics, false),
         "load-timed" => return generated(statistics, true),
         "zero" => null(statistics)?,
-        "md" => layers::slicers_over_md(0, statistics)?,
-        "md-through-3-slicers" => layers::slicers_over_md(3, statistics)?,
+        "md" => layers::slicers_over_md(0, statistics, Slicers::Asked)?,
+        "md-through-3-slicers" => layers::slicers_over_md(3, statistics, Slicers::Asked)?,
+        "md-past-3-slicers" => layers::slicers_over_md(3, statistics, Slicers::Passed)?,
         "md-through-3-hooks" => layers::hooks_over_md(3, statistics)?,
         _ => return Err(USAGE.into()),
     };

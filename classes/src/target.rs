@@ -17,7 +17,8 @@ use crate::registry::{self, Build, ClassEntry};
 use crate::spec::{self, Address, Layer, SpecError};
 use std::io::{self, Read};
 use ugeom_stack::{
-    Dispatch, Options, Pools, ProviderId, ProviderView, Registry, Stack, StackError, Statistics,
+    Dispatch, Options, Pools, ProviderId, ProviderView, Registry, Slicers, Stack, StackError,
+    Statistics,
 };
 
 /// How long `g_down` and `g_up` spin before they park where a stack file asks for queued
@@ -30,7 +31,7 @@ pub const TIME_ONE_IN: u32 = 64;
 const LISTED_NAMES: usize = 20;
 
 /// How a target is opened. What a stack file says goes before `taste`, `dispatch`, `statistics`,
-/// `registry` and `pools`, and `set` before that.
+/// `registry`, `pools` and `slicers`, and `set` before that.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetOptions {
     /// Files may be written to.
@@ -45,6 +46,8 @@ pub struct TargetOptions {
     pub registry: Registry,
     /// Where bios come from.
     pub pools: Pools,
+    /// What becomes of layers that only move requests.
+    pub slicers: Slicers,
     /// What the user asked for in so many words: it goes before what a stack file says.
     pub set: spec::Settings,
     /// Files are opened past the system's cache.
@@ -64,6 +67,7 @@ impl Default for TargetOptions {
             statistics: Statistics::Counts,
             registry: Registry::LockFree,
             pools: Pools::PerCore,
+            slicers: Slicers::Passed,
             set: spec::Settings::default(),
             direct: false,
             unlocked: false,
@@ -128,6 +132,7 @@ pub fn open_target(text: &str, options: &TargetOptions) -> Result<Target, Target
             statistics: options.statistics,
             registry: options.registry,
             pools: options.pools,
+            slicers: options.slicers,
         },
         registry::tasting(),
     )?;
@@ -164,12 +169,18 @@ impl TargetOptions {
             Some(spec::Pools::Shared) => Pools::Shared,
             None => self.pools,
         };
+        let slicers = match settings.slicers {
+            Some(spec::Slicers::Passed) => Slicers::Passed,
+            Some(spec::Slicers::Asked) => Slicers::Asked,
+            None => self.slicers,
+        };
         Self {
             taste: self.taste && settings.taste.unwrap_or(true),
             dispatch,
             statistics,
             registry,
             pools,
+            slicers,
             ..self
         }
     }

@@ -44,7 +44,7 @@ pub use error::{Errno, IoError, StackError};
 pub use look::{ConsumerFigures, Look};
 pub use lower::Lower;
 pub use opened::Opened;
-pub use options::{Dispatch, Options, Pools, Registry};
+pub use options::{Dispatch, Options, Pools, Registry, Slicers};
 pub use stack::Stack;
 pub use statistics::{Statistics, TimeTotals, Totals};
 pub use taste::Taster;

@@ -39,6 +39,17 @@ pub enum Pools {
     Shared,
 }
 
+/// What becomes of layers that only move requests to another offset ([`crate::Geom::shift`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slicers {
+    /// The stack makes the step of all that follow each other in one.
+    #[default]
+    Passed,
+    /// Each is asked about each request, as every other layer is. There to be measured: it is what
+    /// a layer costs.
+    Asked,
+}
+
 /// How a stack works.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -52,6 +63,8 @@ pub struct Options {
     pub registry: Registry,
     /// Where bios come from.
     pub pools: Pools,
+    /// What becomes of layers that only move requests.
+    pub slicers: Slicers,
 }
 
 impl Default for Options {
@@ -62,6 +75,7 @@ impl Default for Options {
             statistics: Statistics::default(),
             registry: Registry::default(),
             pools: Pools::default(),
+            slicers: Slicers::default(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::devices::Referenced;
 use crate::drive;
-use crate::options::{Dispatch, Options, Registry};
+use crate::options::{Dispatch, Options, Registry, Slicers};
 use crate::queue;
 use crate::snapshot::Drive;
 use crate::statistics::{Counts, Level, Off, Statistics, Time};
@@ -67,10 +67,13 @@ impl Strategy {
 
     fn counting<L: Level>(options: &Options, sample_one_in: u32) -> Self {
         let (plain, runs) = match options.dispatch {
-            Dispatch::Direct => (
-                Way::of::<Direct<L, false>>(options),
-                Way::of::<Direct<L, true>>(options),
-            ),
+            Dispatch::Direct => {
+                let asked = Way::of::<Direct<L, false>>(options);
+                match options.slicers {
+                    Slicers::Passed => (asked, Way::of::<Direct<L, true>>(options)),
+                    Slicers::Asked => (asked, asked),
+                }
+            }
             // Which asks each layer in a turn of its own.
             Dispatch::Queued { .. } => {
                 let queued = Way::of::<Queued<L>>(options);

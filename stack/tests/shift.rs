@@ -7,7 +7,7 @@ use common::{Memory, plan};
 use std::sync::Arc;
 use ugeom_stack::{
     Channel, Command, Cx, Delta, Dispatch, Errno, Geom, Next, Opened, Options, ProviderId, Request,
-    Stack, Statistics,
+    Slicers, Stack, Statistics,
 };
 
 const SIZE: u64 = 256 * 512;
@@ -217,15 +217,23 @@ impl Geom for Asked {
 }
 
 #[test]
-fn a_layer_that_only_moves_is_not_asked() {
-    let stack = Stack::new(Options::default(), Vec::new()).expect("a stack");
+fn a_layer_that_only_moves_is_not_asked_unless_that_is_wanted() {
     let memory = Memory::new(SIZE as usize);
-    let bottom = plan("mem", SIZE, Arc::clone(&memory) as Arc<dyn Geom>);
-    let bottom = stack.create("MEM", bottom, &[]).expect("memory")[0];
-    let layer = plan("layer", SIZE - 512, Arc::new(Asked));
-    let top = stack.create("LAYER", layer, &[bottom]).expect("a layer")[0];
-    let opened = stack.open(top, Delta::READ_WRITE).expect("open");
-    let mut channel = stack.channel(1).expect("a channel");
+    let open = |slicers| {
+        let options = Options {
+            slicers,
+            ..Options::default()
+        };
+        let stack = Stack::new(options, Vec::new()).expect("a stack");
+        let bottom = plan("mem", SIZE, Arc::clone(&memory) as Arc<dyn Geom>);
+        let bottom = stack.create("MEM", bottom, &[]).expect("memory")[0];
+        let layer = plan("layer", SIZE - 512, Arc::new(Asked));
+        let top = stack.create("LAYER", layer, &[bottom]);
+        let top = top.expect("a layer")[0];
+        let opened = stack.open(top, Delta::READ_WRITE).expect("open");
+        (stack.channel(1).expect("a channel"), opened)
+    };
+    let (mut channel, opened) = open(Slicers::Passed);
     assert_eq!(
         channel.write(&opened, 512, &[3; 512]).expect("written"),
         512
@@ -233,5 +241,8 @@ fn a_layer_that_only_moves_is_not_asked() {
     assert_eq!(memory.0.lock().expect("memory")[1023..1025], [0, 3]);
     // A FLUSH names no range, and goes from layer to layer.
     let refused = channel.flush(&opened).expect_err("asked");
+    assert!(refused.to_string().contains("it was asked"), "{refused}");
+    let (mut channel, opened) = open(Slicers::Asked);
+    let refused = channel.write(&opened, 512, &[4; 512]).expect_err("asked");
     assert!(refused.to_string().contains("it was asked"), "{refused}");
 }

@@ -271,7 +271,7 @@ fn percent_more(ratio: &Interval) -> Interval {
 }
 
 /// Piles of layers: the name of the pile, of its statistics, what it is, and its goal in ns.
-const PILES: [(&str, &str, &str, Option<f64>); 8] = [
+const PILES: [(&str, &str, &str, Option<f64>); 10] = [
     (
         "slicers",
         "off",
@@ -284,6 +284,18 @@ const PILES: [(&str, &str, &str, Option<f64>); 8] = [
         "off",
         "one more layer with a completion hook",
         Some(6.0),
+    ),
+    (
+        "passed",
+        "counts",
+        "one more slicer in a run that the stack passes, counts on",
+        None,
+    ),
+    (
+        "passed",
+        "off",
+        "one more slicer in a run that the stack passes, statistics off",
+        None,
     ),
     ("nops", "off", "one more nop, statistics off", None),
     (

@@ -30,7 +30,7 @@ pub(super) const QUEUED: Mode = Mode {
     dispatch: Dispatch::Queued {
         spin_ns: QUEUED_SPIN_NS,
     },
-    statistics: Statistics::Counts,
+    ..Mode::direct(Statistics::Counts)
 };
 
 /// All cells and what they are about.
@@ -208,11 +208,13 @@ fn statistics(matrix: &mut Matrix) -> Result<(), BenchError> {
 }
 
 /// A pile: its kind, its level, whether it belongs to the small matrix.
-const PILES: [(&str, &str, Statistics, bool); 8] = [
+const PILES: [(&str, &str, Statistics, bool); 10] = [
     ("slicers", "off", Statistics::Off, true),
     ("slicers", "counts", Statistics::Counts, true),
     ("hooks", "off", Statistics::Off, true),
     ("nops", "off", Statistics::Off, true),
+    ("passed", "counts", Statistics::Counts, true),
+    ("passed", "off", Statistics::Off, false),
     ("slicers", "time", TIME, false),
     ("nops", "counts", Statistics::Counts, false),
     ("nops", "time", TIME, false),
@@ -226,10 +228,11 @@ fn piles(matrix: &mut Matrix, options: &Options) -> Result<(), BenchError> {
         if !small && !options.all {
             continue;
         }
-        let mode = Mode::direct(statistics);
+        let (asked, passing) = (Mode::direct(statistics), Mode::passing(statistics));
         let Pile { stack, levels } = match kind {
-            "slicers" => stacks::slicers(deepest, mode)?,
-            _ => stacks::nops(deepest, kind == "hooks", mode)?,
+            "slicers" => stacks::slicers(deepest, asked)?,
+            "passed" => stacks::slicers(deepest, passing)?,
+            _ => stacks::nops(deepest, kind == "hooks", asked)?,
         };
         for depth in &depths {
             let depth = *depth as usize;

@@ -27,7 +27,7 @@ use crate::host::{Host, TargetFacts};
 use crate::served::{Door, Way};
 
 use std::path::Path;
-use ugeom_stack::{ProviderId, Stack, Statistics};
+use ugeom_stack::{ProviderId, Slicers, Stack, Statistics};
 
 pub use findings::compute;
 pub use processes::run_in_processes;
@@ -53,15 +53,21 @@ pub struct Options {
     pub budget_ns: Option<u64>,
 }
 
-/// A memory disk with so many slicers on one another, and the provider on top of them.
+/// A memory disk with so many slicers on one another, and the provider on top of them. They are
+/// passed, or each is asked.
 ///
 /// # Errors
 /// [`BenchError`] when the stack cannot be built.
 pub fn slicers_over_md(
     depth: usize,
     statistics: Statistics,
+    slicers: Slicers,
 ) -> Result<(Stack, ProviderId), BenchError> {
-    top(stacks::slicers(depth, stacks::Mode::direct(statistics))?)
+    let mode = stacks::Mode {
+        slicers,
+        ..stacks::Mode::direct(statistics)
+    };
+    top(stacks::slicers(depth, mode)?)
 }
 
 /// A memory disk with so many layers on one another that each ask to see requests come back, and

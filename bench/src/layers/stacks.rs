@@ -7,7 +7,8 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::Media;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_stack::{
-    Class, Delta, Dispatch, Plan, ProviderId, ProviderView, Stack, Statistics, TasteError, Taster,
+    Class, Delta, Dispatch, Plan, ProviderId, ProviderView, Slicers, Stack, Statistics, TasteError,
+    Taster,
 };
 
 /// The size of the memory disk, bytes: that of 2002.
@@ -22,14 +23,24 @@ const FILLING: u8 = 0x5A;
 pub(super) struct Mode {
     pub dispatch: Dispatch,
     pub statistics: Statistics,
+    pub slicers: Slicers,
 }
 
 impl Mode {
-    /// Direct dispatch with these statistics.
-    pub fn direct(statistics: Statistics) -> Self {
+    /// Direct dispatch with these statistics. Every layer is asked: what it costs is the question.
+    pub const fn direct(statistics: Statistics) -> Self {
         Self {
             dispatch: Dispatch::Direct,
             statistics,
+            slicers: Slicers::Asked,
+        }
+    }
+
+    /// The same where the stack makes the step of layers that only move requests.
+    pub const fn passing(statistics: Statistics) -> Self {
+        Self {
+            slicers: Slicers::Passed,
+            ..Self::direct(statistics)
         }
     }
 
@@ -37,10 +48,12 @@ impl Mode {
         let Self {
             dispatch,
             statistics,
+            slicers,
         } = self;
         TargetOptions {
             dispatch,
             statistics,
+            slicers,
             ..TargetOptions::default()
         }
     }

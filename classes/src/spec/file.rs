@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::ast::{Layer, Target};
 use super::error::{Origin, Span, SpecError, quoted, shortened};
 use super::parse::{self, Begin};
-use super::settings::{Dispatch, Pools, Registry, Settings, Spin, Statistics};
+use super::settings::{Dispatch, Pools, Registry, Settings, Slicers, Spin, Statistics};
 use super::{BASES_MAX, FILE_BYTES_MAX, LAYERS_MAX};
 
 /// How much is shown of a message that may quote the file.
@@ -67,6 +67,7 @@ struct RawStack {
     taste: Option<bool>,
     registry: Option<Registry>,
     pools: Option<Pools>,
+    slicers: Option<Slicers>,
 }
 
 impl StackFile {
@@ -269,6 +270,7 @@ fn described(
         taste: raw.taste,
         registry: raw.registry,
         pools: raw.pools,
+        slicers: raw.slicers,
     };
     let base = raw.base.as_ref().map(|base| base.get_ref().clone());
     Ok(Described {

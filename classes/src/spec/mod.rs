@@ -27,7 +27,7 @@ pub use error::{Origin, Span, Spanned, SpecError};
 pub use file::{Stack, StackFile};
 pub use nearest::nearest;
 pub use options::Options;
-pub use settings::{Dispatch, Pools, Registry, SETTINGS, Settings, Statistics};
+pub use settings::{Dispatch, Pools, Registry, SETTINGS, Settings, Slicers, Statistics};
 
 /// The longest specification that is read, in bytes.
 pub const SPEC_BYTES_MAX: usize = 64 << 10;

@@ -23,6 +23,8 @@ pub struct Settings {
     pub registry: Option<Registry>,
     /// Where bios come from.
     pub pools: Option<Pools>,
+    /// What becomes of layers that only move requests.
+    pub slicers: Option<Slicers>,
 }
 
 /// How bios move between layers.
@@ -67,6 +69,16 @@ pub enum Pools {
     Shared,
 }
 
+/// What becomes of layers that only move requests to another offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Slicers {
+    /// The stack makes their step.
+    Passed,
+    /// Each is asked about each request.
+    Asked,
+}
+
 /// The keys that there are.
 pub const SETTINGS: &[&str] = &[
     "dispatch",
@@ -76,6 +88,7 @@ pub const SETTINGS: &[&str] = &[
     "taste",
     "registry",
     "pools",
+    "slicers",
 ];
 
 impl Settings {
@@ -90,6 +103,7 @@ impl Settings {
             taste: self.taste.or(below.taste),
             registry: self.registry.or(below.registry),
             pools: self.pools.or(below.pools),
+            slicers: self.slicers.or(below.slicers),
         }
     }
 
@@ -113,6 +127,7 @@ impl Settings {
             "taste" => settings.taste = Some(units::truth(value).map_err(in_words)?),
             "registry" => settings.registry = Some(word(value)?),
             "pools" => settings.pools = Some(word(value)?),
+            "slicers" => settings.slicers = Some(word(value)?),
             _ => {
                 let help = nearest(key, SETTINGS.iter().copied()).map_or_else(
                     || format!("the keys are {}", SETTINGS.join(", ")),

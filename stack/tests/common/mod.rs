@@ -198,6 +198,10 @@ pub fn all_options() -> Vec<Options> {
     ];
     let step = if cfg!(miri) { 2 } else { 1 };
     let locked = locked.into_iter().step_by(step);
+    all.push(Options {
+        slicers: ugeom_stack::Slicers::Asked,
+        ..Options::default()
+    });
     all.extend(locked.map(|(dispatch, registry, pools)| Options {
         dispatch,
         registry,

@@ -180,11 +180,18 @@ fn slopes(document: &Document) -> Option<String> {
     );
     let hooks = amount("slope.hooks.off")?;
     let limit = amount("floor.calls")?;
+    // Results of earlier versions have no such pile.
+    let passed = amount("slope.passed.counts").map_or_else(String::new, |passed| {
+        format!(
+            " Slicers are asked for this experiment only: else the stack knows their step and makes \
+             it itself, and one more costs {passed} with counts."
+        )
+    });
     Some(format!(
         "In piles of up to {deepest} layers, one more slicer costs {off} without statistics and \
          {counts} with counts; a layer that also sees requests come back (a completion hook) \
-         {hooks}. A bare indirect call, the least of a layer that is asked, takes {limit} here; \
-         slicers are passed without being asked."
+         {hooks}. The least that a layer can cost that is asked, a bare indirect call, is {limit} \
+         here.{passed}"
     ))
 }
 

@@ -12,10 +12,12 @@ use ugeom_measure::units::size_human;
 use ugeom_measure::{Blocks, Interval, Moments, interval};
 
 /// The kinds of piles, the levels of statistics, and what to call them together.
-const PILES: [(&str, &str, &str); 9] = [
+const PILES: [(&str, &str, &str); 11] = [
     ("slicers", "off", "slicers, statistics off"),
     ("slicers", "counts", "slicers, counts"),
     ("slicers", "time", "slicers, counts and times"),
+    ("passed", "off", "slicers passed, statistics off"),
+    ("passed", "counts", "slicers passed, counts"),
     ("nops", "off", "nops, statistics off"),
     ("nops", "counts", "nops, counts"),
     ("nops", "time", "nops, counts and times"),
@@ -217,7 +219,8 @@ fn piles(page: &mut Page, document: &Document, blocks: &Blocks) {
     page.heading("Piles of layers");
     page.paragraph(
         "A read through so many layers. Slicers move the place that is read, nops do nothing, \
-         hooks are nops that also see requests come back. The cost of one more is the slope of \
+         hooks are nops that also see requests come back; passed are slicers without being asked, \
+         as is the default. The cost of one more is the slope of \
          a line through each round, with its interval over the rounds.",
     );
     page.push(plot);

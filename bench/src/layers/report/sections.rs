@@ -101,7 +101,7 @@ pub(super) fn piles(document: &Document, blocks: &Blocks) -> Option<String> {
     let mut rows = vec![strings(["layers"])];
     rows[0].extend(depths.iter().map(|depth| depth.to_string()));
     rows[0].push("a layer".to_owned());
-    let kinds = ["slicers", "nops", "hooks"];
+    let kinds = ["slicers", "passed", "nops", "hooks"];
     let levels = ["off", "counts", "time"];
     let piles = kinds
         .iter()

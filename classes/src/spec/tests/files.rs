@@ -223,7 +223,7 @@ const WRONG: &[Row] = &[
         2,
         (1, 5),
         "unknown field `layer`, expected one of `base`, `layers`, `components`, `dispatch`, \
-             `spin`, `statistics`, `sample`, `taste`, `registry`, `pools`",
+             `spin`, `statistics`, `sample`, `taste`, `registry`, `pools`, `slicers`",
     ),
     (
         "[stakc.a]\nlayers = []",

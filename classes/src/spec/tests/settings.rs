@@ -1,8 +1,10 @@
 //! Settings, from a stack file and from `--set KEY=VALUE`.
 
-use super::super::{Dispatch, Pools, Registry, SETTINGS, Settings, StackFile, Statistics, parse};
+use super::super::{
+    Dispatch, Pools, Registry, SETTINGS, Settings, Slicers, StackFile, Statistics, parse,
+};
 
-const EVERY: [(&str, &str); 7] = [
+const EVERY: [(&str, &str); 8] = [
     ("dispatch", "queued"),
     ("spin", "5us"),
     ("statistics", "time"),
@@ -10,6 +12,7 @@ const EVERY: [(&str, &str); 7] = [
     ("taste", "false"),
     ("registry", "locked"),
     ("pools", "shared"),
+    ("slicers", "asked"),
 ];
 
 fn every() -> Settings {
@@ -21,6 +24,7 @@ fn every() -> Settings {
         taste: Some(false),
         registry: Some(Registry::Locked),
         pools: Some(Pools::Shared),
+        slicers: Some(Slicers::Asked),
     }
 }
 
