@@ -183,8 +183,8 @@ fn slopes(document: &Document) -> Option<String> {
     // Results of earlier versions have no such pile.
     let passed = amount("slope.passed.counts").map_or_else(String::new, |passed| {
         format!(
-            " Slicers are asked for this experiment only: else the stack knows their step and makes \
-             it itself, and one more costs {passed} with counts."
+            " Slicers are asked for this experiment only: else the stack knows their step and \
+             makes it itself, and one more costs {passed} with counts."
         )
     });
     Some(format!(
