@@ -13,8 +13,8 @@ use ugeom_stack::{Delta, IoError, ProviderId, Slicers, Stack, Statistics};
 
 /// The usage, for whoever calls it with something else.
 const USAGE: &str = "usage: instructions CASE ITERATIONS\n\
-    cases: zero, md, md-through-3-slicers, md-past-3-slicers, md-through-3-hooks, cache-hit, cache-hit-4k,\n\
-    cache-miss, load, load-timed, each with -counts at the end";
+    cases: zero, md, md-through-3-slicers, md-past-3-slicers, md-through-3-hooks, cache-hit,\n\
+    cache-hit-4k, cache-miss, load, load-timed, each with -counts at the end";
 
 /// Bytes of one read.
 const READ_BYTES: u64 = 512;

@@ -26,7 +26,8 @@ pub struct TargetArgs {
 #[derive(Args, Clone, Default)]
 pub struct SetArgs {
     /// How the stack works: dispatch=direct|queued, spin=TIME, statistics=off|counts|time,
-    /// sample=N, registry=lockfree|locked, pools=per-core|shared, slicers=passed|asked (docs/stack-language.md)
+    /// sample=N, registry=lockfree|locked, pools=per-core|shared, slicers=passed|asked
+    /// (docs/stack-language.md)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, spec::Settings)>,
 }
