@@ -1,7 +1,8 @@
-//! `cargo bench -p ugeom-serve --bench fuse`: reading files of a mount over both transports, beside
-//! a null file system on libfuse (`null.c`, where its headers and a C compiler are installed) and
-//! a bare one if `UGEOM_BARE_FUSE` names a program that serves one (called as `PROGRAM DIR
-//! uring|classic N`, with N places a queue, or N threads; the file is DIR/null).
+//! `cargo bench -p ugeom-serve --bench fuse [-- WORD...]`: reading files of a mount over both
+//! transports, beside a null file system on libfuse (`null.c`, where its headers and a C compiler
+//! are installed) and a bare one if `UGEOM_BARE_FUSE` names a program that serves one (called as
+//! `PROGRAM DIR uring|classic N`, with N places a queue, or N threads; the file is DIR/null). With
+//! words, only comparisons whose name holds one of them.
 //!
 //! A null file copies nothing, and we copy from 1 GiB of memory. So "uring, less the copy" is the
 //! same time without that of copying as much from as large a memory, measured in the same round.
@@ -277,6 +278,13 @@ fn by_fio(file: &Path, how: &[&str]) -> Option<f64> {
     Some(1e9 / per_second)
 }
 
+/// False for a comparison whose name holds none of the words of the command line, if it has any.
+fn is_wanted(what: &str) -> bool {
+    let mut words = std::env::args().skip(1).filter(|it| !it.starts_with('-'));
+    let first = words.next();
+    first.is_none_or(|first| what.contains(&first) || words.any(|it| what.contains(&it)))
+}
+
 /// A file, and the cells that it is compared with.
 type Cell<'a> = (&'a str, PathBuf, &'a [&'a str]);
 
@@ -289,6 +297,9 @@ fn compare(
     copy: Option<&dyn Fn() -> f64>,
     run: impl Fn(&Path) -> f64,
 ) {
+    if !is_wanted(what) {
+        return;
+    }
     println!("\n== {what}");
     let mut order: Vec<usize> = (0..cells.len()).collect();
     let mut ns = vec![Vec::new(); cells.len()];
