@@ -117,12 +117,19 @@ fn ask_first<L: Level, const RUNS: bool>(
         bio.body_mut().depth = 0;
         return Some(bio);
     }
-    descend_rest::<L, RUNS>(snapshot, cx, bio, edge, (offset, depth), &next)
+    if L::COUNTS {
+        cx.passed[depth % MAX_DEPTH] = edge.stat;
+    }
+    if let Some(consumer) = next.forwards_below(edge.below_count) {
+        let index = edge.below + consumer;
+        return descend::<L, RUNS>(snapshot, cx, bio, index, next.offset, depth + 1);
+    }
+    first_decided::<L>(snapshot, cx, bio, edge, (offset, depth), &next)
 }
 
-/// The same after the first geom, which did not end the request.
+/// The first geom neither ended the request nor forwarded it plainly.
 #[inline(never)]
-fn descend_rest<L: Level, const RUNS: bool>(
+fn first_decided<L: Level>(
     snapshot: &Snapshot,
     cx: &mut Cx,
     mut bio: Bio,
@@ -130,13 +137,6 @@ fn descend_rest<L: Level, const RUNS: bool>(
     (offset, depth): (u64, usize),
     next: &Next,
 ) -> Option<Bio> {
-    if L::COUNTS {
-        cx.passed[depth % MAX_DEPTH] = edge.stat;
-    }
-    if let Some(consumer) = next.forwards_below(edge.below_count) {
-        let index = edge.below + consumer;
-        return descend::<L, RUNS>(snapshot, cx, bio, (index, next.offset, depth + 1));
-    }
     statistics::entered::<L>(cx, depth + 1);
     if next.is_done() {
         bio.body_mut().offset = offset;
@@ -164,12 +164,14 @@ pub(crate) fn drive<L: Level, const RUNS: bool>(
 /// A request that comes back from here is counted once, as done. One that leaves the plain path
 /// is first counted as being in flight, hop by hop, from [`Cx::passed`]: the bio itself may be
 /// gone.
-#[inline(always)]
+#[inline(never)]
 fn descend<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
     cx: &mut Cx,
     mut bio: Bio,
-    (mut index, mut offset, mut depth): (u32, u64, usize),
+    mut index: u32,
+    mut offset: u64,
+    mut depth: usize,
 ) -> Option<Bio> {
     let body = bio.body();
     let (side, length) = (body.command.side(), body.length);
