@@ -63,8 +63,8 @@ proptest! {
         let mut oracle = hdrhistogram::Histogram::<u64>::new(3).unwrap();
         values.iter().for_each(|value| oracle.record(*value).unwrap());
         let got = histogram.percentile(per_mille as f64 / 10.0).unwrap() as f64;
-        // Where the rank is a whole number (28 % of 225), the oracle's product can be a little more,
-        // and it takes the next value.
+        // Where the rank is a whole number (28 % of 225), the oracle's product can be a little
+        // more, and it takes the next value.
         let quantile = per_mille as f64 / 1000.0;
         let agrees = [quantile, quantile - 1e-9].iter().any(|quantile| {
             let expected = oracle.value_at_quantile(quantile.max(0.0)) as f64;
