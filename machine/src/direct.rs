@@ -40,6 +40,15 @@ impl<T: ?Sized> Deref for Direct<T> {
     }
 }
 
+impl<T: ?Sized> Clone for Direct<T> {
+    fn clone(&self) -> Self {
+        // SAFETY: the pointer came from `Arc::into_raw`, and the count that belongs to this keeps
+        // the value alive; the new count belongs to the copy.
+        unsafe { Arc::increment_strong_count(self.value.as_ptr().cast_const()) };
+        Self { value: self.value }
+    }
+}
+
 impl<T: ?Sized> Drop for Direct<T> {
     fn drop(&mut self) {
         // SAFETY: the pointer came from `Arc::into_raw` in `new`, and its count is given back once.

@@ -12,7 +12,7 @@ use crate::bio::{Bio, Command, Flags, Next};
 use crate::cx::Cx;
 use crate::error::Errno;
 use crate::shift;
-use crate::snapshot::{Admission, Edge, Snapshot, code};
+use crate::snapshot::{Admission, Edge, NO_RUN, Snapshot, code};
 use crate::statistics::{self, Level};
 
 /// What has to happen to a bio next.
@@ -67,7 +67,7 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
 pub(crate) fn begin<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
     cx: &mut Cx,
-    bio: Bio,
+    mut bio: Bio,
 ) -> Option<Bio> {
     let body = bio.body();
     let (index, offset, length) = (body.edge, body.offset, body.length);
@@ -78,26 +78,19 @@ pub(crate) fn begin<L: Level, const RUNS: bool>(
         Some(edge) if plain && edge.admits(body.command.side(), offset, length) => edge,
         _ => return go_on::<L>(snapshot, cx, bio, Step::Down(index)),
     };
-    if RUNS && edge.run.1 != 0 {
-        return begin_run::<L>(snapshot, cx, bio, edge);
+    if RUNS && edge.run != NO_RUN {
+        let first = (edge.run, offset, 0);
+        // An edge names a run that there is, and the run an edge that admits whatever the first
+        // one admits.
+        let (index, offset) = shift::pass::<L>(snapshot, cx, bio.body_mut(), first)?;
+        let edge = snapshot.edges.get(index as usize)?;
+        return ask_first::<L, true>(snapshot, cx, bio, edge, (index, offset, 1));
     }
     ask_first::<L, RUNS>(snapshot, cx, bio, edge, (index, offset, 0))
 }
 
-/// The same from an edge on that begins a run of layers which only move the request.
-#[inline(never)]
-fn begin_run<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, edge: &Edge) -> Option<Bio> {
-    let offset = bio.body().offset;
-    let steps = snapshot.run_of(edge);
-    // An edge with a run has its steps, the last of which leads to an edge that admits whatever
-    // the first one admits.
-    let place = shift::pass::<L>(steps, cx, bio.body_mut(), offset)?;
-    let edge = snapshot.edges.get(place.0 as usize)?;
-    ask_first::<L, true>(snapshot, cx, bio, edge, place)
-}
-
 /// Enters the first edge whose geom is asked: which that is, the offset there, and its place in the
-/// path. No hop before it has a hook.
+/// path. A hop before it has no hook, and counts for nobody.
 #[inline(always)]
 fn ask_first<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
@@ -111,7 +104,6 @@ fn ask_first<L: Level, const RUNS: bool>(
     if next.is_done() && is_whole(bio.body()) {
         // The offset has gone down beside the bio, whose own is still the caller's.
         if L::COUNTS {
-            statistics::passed(cx, 0..depth, bio.body());
             statistics::passed_one(cx, edge.stat, bio.body());
         }
         bio.body_mut().depth = 0;
@@ -185,11 +177,11 @@ fn descend<L: Level, const RUNS: bool>(
                 return go_on::<L>(snapshot, cx, bio, Step::Down(index));
             }
         };
-        if RUNS && edge.run.1 != 0 {
-            let steps = snapshot.run_of(edge);
-            let passed = shift::pass::<L>(steps, cx, bio.body_mut(), offset);
-            // An edge with a run has its steps.
-            (index, offset, depth) = passed?;
+        if RUNS && edge.run != NO_RUN {
+            let here = (edge.run, offset, depth);
+            // An edge names a run that there is.
+            (index, offset) = shift::pass::<L>(snapshot, cx, bio.body_mut(), here)?;
+            depth += 1;
             continue;
         }
         record(bio.body_mut(), edge, index, offset, depth);
@@ -361,7 +353,9 @@ pub(crate) fn enter<L: Level>(
     let depth = usize::from(body.depth);
     record(body, edge, index, body.offset, depth);
     if L::COUNTS {
-        statistics::started::<L>(cx, edge, &mut body.hops[depth % MAX_DEPTH], body.flags);
+        let flags = body.flags;
+        let hop = &mut body.hops[depth % MAX_DEPTH];
+        statistics::started::<L>(snapshot, cx, edge, hop, flags);
     }
     let next = if bio.body().command == Command::GetAttr {
         edge.geom.attribute(bio.request(), cx)
@@ -480,7 +474,7 @@ pub(crate) fn leave<L: Level>(
     if L::COUNTS {
         statistics::ended(cx, edge, body);
         if L::TIME {
-            statistics::timed(cx, edge, body, top);
+            statistics::timed(snapshot, cx, edge, body, top);
         }
     }
     body.hooks &= !(1 << top);

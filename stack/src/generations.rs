@@ -91,14 +91,15 @@ impl<T, P: Picture> Generations<T, P> {
         result
     }
 
-    /// The picture of the current number, drawn if nobody has asked for it yet.
-    pub(crate) fn newest(&self, draw: impl FnOnce(&T, u64) -> P) -> Arc<P> {
+    /// The picture of the current number, drawn if nobody has asked for it yet. Whoever draws may
+    /// note in the data what no picture shows.
+    pub(crate) fn newest(&self, draw: impl FnOnce(&mut T, u64) -> P) -> Arc<P> {
         let mut guarded = self.lock();
         if let Some(newest) = &guarded.newest {
             return Arc::clone(newest);
         }
         let number = self.number.load(Ordering::Acquire);
-        let picture = Arc::new(draw(&guarded.data, number));
+        let picture = Arc::new(draw(&mut guarded.data, number));
         guarded.live.retain(|known| known.strong_count() > 0);
         guarded.live.push(Arc::downgrade(&picture));
         guarded.newest = Some(Arc::clone(&picture));

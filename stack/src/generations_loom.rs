@@ -17,7 +17,7 @@ impl Picture for Shown {
     }
 }
 
-fn draw(value: &u64, generation: u64) -> Shown {
+fn draw(value: &mut u64, generation: u64) -> Shown {
     Shown {
         generation,
         value: *value,

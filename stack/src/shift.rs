@@ -2,67 +2,116 @@
 //!
 //! Most layers of a stack do nothing with a request but add a number to its offset and pass it on:
 //! slices, partitions, a window. A geom that says so ([`crate::Geom::shift`]) need not be asked
-//! about each request: the sums, and whether all checks on the way hold whenever the first one
-//! does, are known when the snapshot is built. What such a layer costs is then the line in the
-//! path and the counts.
+//! about each request: the sum, and whether all checks on the way hold whenever the first one
+//! does, are known when the snapshot is built. Nor need each layer be counted or recorded: what
+//! passed one of a run has passed all. So a run is two edges more in the snapshot, however long it
+//! is, and both are edges like any other to everybody who meets them in a path:
 //!
 //! ```text
-//!   edges   0: bsd's a ---> 1: mbr's s1 ---> 2: md0
-//!   steps   of edge 0:  (0, +0) (1, +8 KiB) (2, +40 KiB)     all but the last are passed
-//!           of edge 1:  (1, +0) (2, +32 KiB)
+//!   edges    0: a, of bsd     1: s1, of mbr     2: md0              of the attached consumers
+//!            3: md0, counted for 0, 1 and 2    4: md0, counted for 1 and 2
+//!            5: passed, counted for nobody
+//!   run      of edge 0: +40 KiB, asks 3     of edge 1: +32 KiB, asks 4
+//!   path     (5, offset) (3, offset + 40 KiB)      of a request that enters edge 0
 //! ```
 
 use crate::bio::slot::{Body, MAX_DEPTH};
 use crate::cx::Cx;
-use crate::snapshot::{Edge, HIGHEST};
+use crate::snapshot::{Edge, EdgeInfo, HIGHEST, NO_RUN, Snapshot};
 use crate::statistics::Level;
 
-/// One edge of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub edge: u32,
-    /// Where its statistics are counted.
-    pub stat: u32,
-    /// What the edges of the run before it add to the offset, bytes.
+/// Where the edge `passed` counts: nowhere.
+const NO_PLACE: u32 = u32::MAX;
+
+/// A run of layers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// What they add to the offset, bytes.
     pub add: u64,
+    /// The edge behind them, as a copy that counts for the whole run.
+    pub asked: u32,
+    /// The edge that stands for them in a path.
+    pub passed: u32,
+    /// Where the whole run is counted.
+    pub stat: u32,
+    /// Where its consumers, the last one included, are counted when requests come otherwise.
+    pub members: Box<[u32]>,
 }
 
-/// Notes in each edge, as [`Edge::run`], which layers its requests pass at once; the steps of all.
-pub(crate) fn find(edges: &mut [Edge]) -> Box<[Step]> {
-    let mut steps = Vec::new();
+/// Finds the runs of all edges, and adds the edges that they need. `place` tells where requests
+/// are counted that pass all of these.
+pub(crate) fn find(
+    edges: &mut Vec<Edge>,
+    info: &mut Vec<EdgeInfo>,
+    mut place: impl FnMut(&[u32]) -> u32,
+) -> Box<[Run]> {
+    let mut found = Vec::new();
     for index in 0..edges.len() {
-        let first = steps.len();
-        follow(edges, index as u32, &mut steps);
-        let passed = steps.len() - first - 1;
-        if passed == 0 {
-            steps.truncate(first);
-        } else {
-            edges[index].run = (first as u32, passed as u8);
+        let (last, add, members) = follow(edges, index);
+        if members.len() > 1 {
+            edges[index].run = found.len() as u32;
+            found.push((last, add, members));
         }
     }
-    steps.into()
+    let passed = (edges.len() + found.len()) as u32;
+    let mut runs = Vec::with_capacity(found.len());
+    for (last, add, members) in found {
+        let (stat, asked) = (place(&members), edges.len() as u32);
+        let edge = &edges[last];
+        let copy = Edge {
+            stat,
+            run: NO_RUN,
+            geom: edge.geom.clone(),
+            ..*edge
+        };
+        edges.push(copy);
+        info.push(info[last].clone());
+        runs.push(Run {
+            add,
+            asked,
+            passed,
+            stat,
+            members: members.into(),
+        });
+    }
+    if let Some(run) = runs.first() {
+        // Nobody enters it: the path has it only for the offset that comes back.
+        let asked = run.asked as usize;
+        let edge = &edges[asked];
+        let copy = Edge {
+            stat: NO_PLACE,
+            hooked: false,
+            geom: edge.geom.clone(),
+            ..*edge
+        };
+        edges.push(copy);
+        info.push(info[asked].clone());
+    }
+    runs.into()
 }
 
-/// Appends the edge, and those that follow as long as all that it admits is admitted there, too.
-fn follow(edges: &[Edge], index: u32, steps: &mut Vec<Step>) {
-    let (mut edge, mut add) = (index, 0_u64);
+/// Follows the layers from an edge on, as long as all that it admits is admitted there, too: the
+/// last edge, the sum of the steps to it, and where each on the way is counted.
+fn follow(edges: &[Edge], first: usize) -> (usize, u64, Vec<u32>) {
+    let (mut last, mut add) = (first, 0_u64);
+    let mut members = Vec::new();
     for _ in 0..MAX_DEPTH {
-        let here = &edges[edge as usize];
-        let stat = here.stat;
-        steps.push(Step { edge, stat, add });
-        let next = here.below;
+        let here = &edges[last];
+        members.push(here.stat);
         let shift = here.geom.shift(here.port);
         let (Some(shift), false, 1) = (shift, here.hooked, here.below_count) else {
-            return;
+            break;
         };
-        let (Some(sum), Some(below)) = (add.checked_add(shift), edges.get(next as usize)) else {
-            return;
+        let (Some(sum), Some(below)) = (add.checked_add(shift), edges.get(here.below as usize))
+        else {
+            break;
         };
-        if !admits_all(below, &edges[index as usize], sum) {
-            return;
+        if !admits_all(below, &edges[first], sum) {
+            break;
         }
-        (edge, add) = (next, sum);
+        (last, add) = (here.below as usize, sum);
     }
+    (last, add, members)
 }
 
 /// True when whatever `first` admits passes the checks of `edge`, too, when it is moved by `add`.
@@ -76,27 +125,22 @@ fn admits_all(edge: &Edge, first: &Edge, add: u64) -> bool {
     sectors & !HIGHEST == 0 && inside
 }
 
-/// Writes the layers that a request passes at once into its path; where it is then: the edge, the
-/// offset, and the place in the path.
+/// Passes the layers of an edge's run: writes the one hop that stands for them into the path at
+/// `place`, and tells the edge to ask and the offset there.
 #[inline(always)]
 pub(crate) fn pass<L: Level>(
-    steps: &[Step],
+    snapshot: &Snapshot,
     cx: &mut Cx,
     body: &mut Body,
-    offset: u64,
-) -> Option<(u32, u64, usize)> {
-    let (last, passed) = steps.split_last()?;
-    let mut place = usize::from(body.depth);
-    for step in passed {
-        // Attaching refuses stacks that are deeper than a path, so this never wraps.
-        let hop = &mut body.hops[place % MAX_DEPTH];
-        hop.edge = step.edge;
-        hop.offset = offset.wrapping_add(step.add);
-        if L::COUNTS {
-            cx.passed[place % MAX_DEPTH] = step.stat;
-        }
-        place += 1;
+    (run, offset, place): (u32, u64, usize),
+) -> Option<(u32, u64)> {
+    let run = snapshot.runs.get(run as usize)?;
+    // Attaching refuses stacks that are deeper than a path, so this never wraps.
+    let hop = &mut body.hops[place % MAX_DEPTH];
+    hop.edge = run.passed;
+    hop.offset = offset;
+    if L::COUNTS {
+        cx.passed[place % MAX_DEPTH] = NO_PLACE;
     }
-    body.depth = place as u8;
-    Some((last.edge, offset.wrapping_add(last.add), place))
+    Some((run.asked, offset.wrapping_add(run.add)))
 }

@@ -11,7 +11,7 @@ use crate::cx::{Cx, LocalKey};
 use crate::devices::Devices;
 use crate::error::Errno;
 use crate::generations::Picture;
-use crate::shift::Step;
+use crate::shift::Run;
 use std::sync::Arc;
 use ugeom_machine::direct::Direct;
 
@@ -39,12 +39,16 @@ pub(crate) struct Edge {
     pub stat: u32,
     /// The geom wants to see requests come back.
     pub hooked: bool,
-    /// The layers that requests which enter here pass at once: the first of their
-    /// [`Snapshot::steps`], and how many are passed; one more step tells where they are then.
-    pub run: (u32, u8),
+    /// The layers that requests which enter here pass at once, an index into [`Snapshot::runs`];
+    /// [`NO_RUN`] when there are none.
+    pub run: u32,
 }
 
+/// Of an edge whose requests pass no layers at once.
+pub(crate) const NO_RUN: u32 = u32::MAX;
+
 /// The cold part.
+#[derive(Clone)]
 pub(crate) struct EdgeInfo {
     pub provider: String,
     pub sectorsize: u32,
@@ -60,9 +64,10 @@ pub(crate) struct EdgeInfo {
 /// One generation of the topology.
 pub(crate) struct Snapshot {
     pub generation: u64,
+    /// Those of the attached consumers, and then those that runs add.
     pub edges: Box<[Edge]>,
-    /// Of the runs of all edges ([`crate::shift`]).
-    pub steps: Box<[Step]>,
+    /// The runs of all edges ([`crate::shift`]).
+    pub runs: Box<[Run]>,
     pub info: Box<[EdgeInfo]>,
     /// For each opened handle, the edge that its requests enter; `u32::MAX` when it is closed.
     pub entries: Box<[u32]>,
@@ -110,13 +115,6 @@ impl Edge {
 }
 
 impl Snapshot {
-    /// The steps of the edge's run; none when it has no run.
-    #[inline(always)]
-    pub(crate) fn run_of(&self, edge: &Edge) -> &[Step] {
-        let (first, passed) = (edge.run.0 as usize, usize::from(edge.run.1));
-        self.steps.get(first..=first + passed).unwrap_or_default()
-    }
-
     /// Asks every geom to give a cancelled bio back, if it holds it.
     pub(crate) fn cancel(&self, id: BioId) {
         for edge in &self.edges {

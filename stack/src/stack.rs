@@ -378,12 +378,12 @@ impl Shared {
         }
         let mut registry = lock(&self.registry);
         for (provider, stat) in std::mem::take(&mut topology.gone) {
-            let (totals, reusable) = registry.retire(stat);
+            let (totals, free) = registry.retire(stat);
             if let Some(provider) = provider.and_then(|id| topology.providers.get_mut(&id)) {
                 provider.past.add(&totals);
             }
-            if reusable {
-                topology.put_stat(stat);
+            for place in free {
+                topology.put_stat(place);
             }
         }
     }
@@ -549,11 +549,13 @@ impl Shared {
             statistics: *lock(&self.statistics),
             ..self.options
         };
-        let draw = |topology: &Topology, generation| {
+        let draw = |topology: &mut Topology, generation| {
             if self.options.registry == Registry::Locked {
                 self.devices.reserve(topology.entry_count());
             }
-            topology.snapshot(generation, Strategy::of(&options), &self.devices)
+            let strategy = Strategy::of(&options);
+            let mut registry = lock(&self.registry);
+            topology.snapshot(generation, strategy, &self.devices, &mut registry)
         };
         self.topology.newest(draw)
     }

@@ -7,12 +7,16 @@
 use crate::bio::slot::{Body, Hop};
 use crate::bio::{COMMANDS, Command, Flags};
 use crate::cx::Cx;
-use crate::snapshot::Edge;
+use crate::snapshot::{Edge, Snapshot};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use ugeom_machine::clock;
 use ugeom_measure::histogram::{AtomicHistogram, Histogram};
+
+mod registry;
+
+pub(crate) use registry::Registry;
 
 /// How much is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,15 +103,33 @@ fn bump(counter: &AtomicU64, by: u64) {
 
 /// A step of a request begins.
 #[inline(always)]
-pub(crate) fn started<L: Level>(cx: &Cx, edge: &Edge, hop: &mut Hop, flags: Flags) {
+pub(crate) fn started<L: Level>(
+    snapshot: &Snapshot,
+    cx: &Cx,
+    edge: &Edge,
+    hop: &mut Hop,
+    flags: Flags,
+) {
     let Some(counters) = cx.counters.get(edge.stat as usize) else {
         return;
     };
     bump(&counters.entered, 1);
     if L::TIME && flags.contains(Flags::MARKED) {
-        hop.in_flight = counters.in_flight() as u32;
+        hop.in_flight = in_flight(snapshot, cx, edge.stat) as u32;
         hop.started_ticks = clock::ticks();
     }
+}
+
+/// Requests in flight at a consumer, as far as this thread knows: those that were counted there,
+/// and those that passed it in a run.
+fn in_flight(snapshot: &Snapshot, cx: &Cx, stat: u32) -> u64 {
+    let of = |stat: u32| {
+        let counters = cx.counters.get(stat as usize);
+        counters.map_or(0, EdgeCounters::in_flight)
+    };
+    let runs = snapshot.runs.iter();
+    let runs = runs.filter(|run| run.members.contains(&stat));
+    of(stat) + runs.map(|run| of(run.stat)).sum::<u64>()
 }
 
 /// A request that has passed the first `hops` of [`Cx::passed`] leaves the plain path: it is in
@@ -169,7 +191,7 @@ pub(crate) fn ended(cx: &Cx, edge: &Edge, body: &Body) {
 
 /// Takes the time of a marked bio that leaves the hop `top`.
 #[inline]
-pub(crate) fn timed(cx: &Cx, edge: &Edge, body: &mut Body, top: usize) {
+pub(crate) fn timed(snapshot: &Snapshot, cx: &Cx, edge: &Edge, body: &mut Body, top: usize) {
     if !body.flags.contains(Flags::MARKED) {
         return;
     }
@@ -191,7 +213,8 @@ pub(crate) fn timed(cx: &Cx, edge: &Edge, body: &mut Body, top: usize) {
     // that requests side by side do not make the provider busy twice. n is the mean of the
     // requests in flight when it started and now. (With queued dispatch one thread sees starts
     // and another ends, so n is not known and each counts in full: an upper bound.)
-    let around = (u64::from(hop.in_flight) + counters.in_flight() + 1).max(2);
+    let now = in_flight(snapshot, cx, edge.stat);
+    let around = (u64::from(hop.in_flight) + now + 1).max(2);
     bump(&time.busy_ns, span_ns * 2 / around);
 }
 
@@ -378,70 +401,5 @@ impl Totals {
             sum.exclusive_ns += time.exclusive_ns;
             sum.busy_ns += time.busy_ns;
         }
-    }
-}
-
-/// The blocks of all threads, and the sums of those that ended.
-#[derive(Default)]
-pub(crate) struct Registry {
-    blocks: Vec<Arc<CounterBlock>>,
-    ended: Vec<Totals>,
-}
-
-impl Registry {
-    /// A block for a new thread.
-    pub(crate) fn join(&mut self, edges: usize) -> Arc<CounterBlock> {
-        let block = new_block(edges);
-        self.blocks.push(Arc::clone(&block));
-        block
-    }
-
-    /// Takes a thread's block back and keeps its sums.
-    pub(crate) fn leave(&mut self, block: &Arc<CounterBlock>) {
-        self.blocks.retain(|known| !Arc::ptr_eq(known, block));
-        if self.ended.len() < block.len() {
-            self.ended.resize_with(block.len(), Totals::default);
-        }
-        for (totals, counters) in self.ended.iter_mut().zip(block.iter()) {
-            counters.add_to(totals);
-        }
-    }
-
-    /// Ends the life of a place: its sums, and whether the place may be used again.
-    pub(crate) fn retire(&mut self, stat: u32) -> (Totals, bool) {
-        let totals = self.totals(stat);
-        // Else somebody still counts there.
-        let reusable = totals.in_flight() == 0;
-        if reusable {
-            let index = stat as usize;
-            for counters in self.blocks.iter().filter_map(|block| block.get(index)) {
-                counters.clear();
-            }
-            if let Some(totals) = self.ended.get_mut(index) {
-                *totals = Totals::default();
-            }
-        }
-        (totals, reusable)
-    }
-
-    /// Replaces a thread's block by a larger one with the same figures. Called by its owner, so
-    /// nobody counts meanwhile.
-    pub(crate) fn grow(&mut self, block: &mut Arc<CounterBlock>, edges: usize) {
-        if block.len() >= edges && self.blocks.iter().any(|known| Arc::ptr_eq(known, block)) {
-            return;
-        }
-        self.leave(block);
-        *block = self.join(edges.next_power_of_two());
-    }
-
-    /// The sums of the consumer that counts at `stat`.
-    pub(crate) fn totals(&self, stat: u32) -> Totals {
-        let mut totals = self.ended.get(stat as usize).cloned().unwrap_or_default();
-        for block in &self.blocks {
-            if let Some(counters) = block.get(stat as usize) {
-                counters.add_to(&mut totals);
-            }
-        }
-        totals
     }
 }

@@ -47,6 +47,7 @@ pub(crate) struct Way {
 pub(crate) struct Strategy {
     plain: Way,
     runs: Way,
+    passes: bool,
     pub sample_one_in: u32,
 }
 
@@ -60,12 +61,18 @@ impl Strategy {
         }
     }
 
+    /// True when layers that only move requests are passed at once.
+    pub(crate) fn passes(&self) -> bool {
+        self.passes
+    }
+
     /// The way of a snapshot, which has runs of layers that only move requests, or none.
     pub(crate) fn way(&self, runs: bool) -> Way {
         if runs { self.runs } else { self.plain }
     }
 
     fn counting<L: Level>(options: &Options, sample_one_in: u32) -> Self {
+        let passes = options.dispatch == Dispatch::Direct && options.slicers == Slicers::Passed;
         let (plain, runs) = match options.dispatch {
             Dispatch::Direct => {
                 let asked = Way::of::<Direct<L, false>>(options);
@@ -83,6 +90,7 @@ impl Strategy {
         Self {
             plain,
             runs,
+            passes,
             sample_one_in,
         }
     }

@@ -120,7 +120,10 @@ fn ask(
     (done.map_err(|error| error.to_string()), data)
 }
 
-fn counts(stack: &Stack, all: &[ProviderId]) -> Vec<(Vec<u64>, Vec<u64>, u64, u64)> {
+/// Operations and bytes by command, errors, and what is in flight.
+type Figures = (Vec<u64>, Vec<u64>, u64, u64);
+
+fn counts(stack: &Stack, all: &[ProviderId]) -> Vec<Figures> {
     // There are none when they are off.
     let totals = all.iter().filter_map(|&id| stack.statistics(id).ok());
     let figures = totals.map(|it| {
@@ -245,4 +248,58 @@ fn a_layer_that_only_moves_is_not_asked_unless_that_is_wanted() {
     let (mut channel, opened) = open(Slicers::Asked);
     let refused = channel.write(&opened, 512, &[4; 512]).expect_err("asked");
     assert!(refused.to_string().contains("it was asked"), "{refused}");
+}
+
+/// Opens, asks, closes and changes how much is counted, in an order of the seed's; what each
+/// provider has counted after each step.
+fn history(told: bool, seed: u64) -> Vec<Vec<Figures>> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let layers = Layers::random(&mut random);
+    let (stack, all) = layers.build(Options::default(), told);
+    let mut channels: Vec<Channel> = (0..2).map(|_| stack.channel(4).expect("one")).collect();
+    let mut opened: Vec<Opened> = Vec::new();
+    let mut seen = Vec::new();
+    for _ in 0..80 {
+        match random.u8(0..8) {
+            0 | 1 if opened.len() < 5 => {
+                let delta = [Delta::READ, Delta::READ_WRITE][usize::from(random.u8(0..6) == 0)];
+                let place = random.usize(0..all.len());
+                // A writer below ends what stands on the provider: then there is no such handle.
+                opened.extend(stack.open(all[place], delta).ok());
+            }
+            2 if !opened.is_empty() => {
+                opened.swap_remove(random.usize(0..opened.len()));
+            }
+            3 => {
+                let time = Statistics::Time { one_in: 3 };
+                let levels = [Statistics::Counts, time, time, Statistics::Counts];
+                stack.set_statistics(levels[random.usize(0..levels.len())]);
+            }
+            4 => {
+                // What a channel has counted stays when it goes.
+                channels.swap_remove(0);
+                channels.push(stack.channel(4).expect("a channel"));
+            }
+            _ => {}
+        }
+        for opened in &opened {
+            let which = random.usize(0..channels.len());
+            let request = (
+                [Command::Read, Command::Write][random.usize(0..2)],
+                random.u64(0..SIZE / 512) * 512,
+                random.usize(0..9) * 512,
+            );
+            let _ = ask(&mut channels[which], opened, request, 1);
+        }
+        seen.push(counts(&stack, &all));
+    }
+    seen
+}
+
+#[test]
+fn what_was_counted_of_a_run_outlives_its_consumers_and_its_threads() {
+    let rounds = if cfg!(miri) { 1 } else { 25 };
+    for seed in 0..rounds {
+        assert_eq!(history(true, seed), history(false, seed), "seed {seed}");
+    }
 }

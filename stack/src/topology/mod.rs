@@ -162,7 +162,7 @@ impl Topology {
     }
 
     /// A place for statistics: a free one, or a new one.
-    fn take_stat(&mut self) -> u32 {
+    pub(crate) fn take_stat(&mut self) -> u32 {
         self.free_stats.pop().unwrap_or_else(|| {
             self.stats += 1;
             self.stats - 1

@@ -5,7 +5,8 @@ use crate::bio::Command;
 use crate::devices::Devices;
 use crate::error::Errno;
 use crate::shift;
-use crate::snapshot::{Edge, EdgeInfo, HIGHEST, Snapshot};
+use crate::snapshot::{Edge, EdgeInfo, HIGHEST, NO_RUN, Snapshot};
+use crate::statistics::Registry;
 use crate::strategy::Strategy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,12 +16,14 @@ use ugeom_machine::direct::Direct;
 const NOWHERE: u32 = u32::MAX;
 
 impl Topology {
-    /// The topology as of now, for the data path.
+    /// The topology as of now, for the data path. What runs of layers count is entered in
+    /// `registry`.
     pub(crate) fn snapshot(
-        &self,
+        &mut self,
         generation: u64,
         strategy: Strategy,
         devices: &Arc<Devices>,
+        registry: &mut Registry,
     ) -> Snapshot {
         let mut first: BTreeMap<GeomId, u32> = BTreeMap::new();
         let mut order: Vec<ConsumerId> = Vec::with_capacity(self.consumers.len());
@@ -47,12 +50,17 @@ impl Topology {
             edges.push(edge);
             info.push(cold);
         }
-        let steps = shift::find(&mut edges);
-        let way = strategy.way(!steps.is_empty());
+        let runs = if strategy.passes() {
+            let place = |members: &[u32]| registry.run_place(members, || self.take_stat());
+            shift::find(&mut edges, &mut info, place)
+        } else {
+            Box::default()
+        };
+        let way = strategy.way(!runs.is_empty());
         Snapshot {
             generation,
             edges: edges.into(),
-            steps,
+            runs,
             info: info.into(),
             entries,
             enter: way.enter,
@@ -98,7 +106,7 @@ impl Topology {
             port: provider.port,
             stat: consumer.stat,
             hooked: geom.methods.wants_done(),
-            run: (0, 0),
+            run: NO_RUN,
         };
         let cold = EdgeInfo {
             provider: provider.name.clone(),
@@ -127,7 +135,7 @@ impl Topology {
             port: 0,
             stat: consumer.stat,
             hooked: false,
-            run: (0, 0),
+            run: NO_RUN,
         };
         let cold = EdgeInfo {
             provider: "nothing".into(),
