@@ -13,7 +13,8 @@ use ugeom_stack::Stack;
 #[derive(Args)]
 pub struct ControlArgs {
     /// The socket through which `ugeom stat` watches this server, or `none` [default: one below
-    /// $XDG_RUNTIME_DIR/ugeom or /tmp/ugeom-UID, where `ugeom stat` finds it by itself]
+    /// $XDG_RUNTIME_DIR/ugeom or ugeom-UID in $TMPDIR or /tmp, where `ugeom stat` finds it by
+    /// itself]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     control: Option<PathBuf>,
 }

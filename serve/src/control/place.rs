@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 const BACKLOG: i32 = 16;
 
 /// The folders in which servers put their sockets unless they are told where, the first that can be
-/// used: of the user's session, or one below `/tmp` that nobody else can enter.
+/// used: of the user's session, or one for temporary files (`$TMPDIR`, `/tmp`) that nobody else can
+/// enter.
 pub(super) fn folders() -> Vec<PathBuf> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
     let session = session.map(|dir| PathBuf::from(dir).join("ugeom"));
     let user = rustix::process::geteuid().as_raw();
-    let shared = PathBuf::from(format!("/tmp/ugeom-{user}"));
+    let shared = std::env::temp_dir().join(format!("ugeom-{user}"));
     session.into_iter().chain([shared]).collect()
 }
 

@@ -23,7 +23,9 @@ impl Served {
         let mut all = vec!["serve", target, "--nbd", &socket];
         all.extend(arguments);
         let mut serve = command(UGEOM, &all);
-        serve.env("XDG_RUNTIME_DIR", folder.path());
+        serve
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .env("TMPDIR", folder.path());
         let mut child = serve.stderr(Stdio::null()).spawn().expect("a server");
         let stdout = child.stdout.take().expect("stdout");
         let mut uri = String::new();

@@ -178,7 +178,9 @@ fn a_job_goes_on_with_the_next_server_and_reads_what_it_has_written() {
     let serve = || {
         let mut serve = process(UGEOM, &["serve", &image, "--nbd", &listen, "--rw"]);
         serve.stdout(std::process::Stdio::null());
-        serve.env("XDG_RUNTIME_DIR", folder.path());
+        serve
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .env("TMPDIR", folder.path());
         serve.spawn().expect("a server")
     };
     let mut server = serve();

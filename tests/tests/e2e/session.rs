@@ -116,7 +116,8 @@ fn the_session_of_the_readme_prints_what_it_says() {
     let path = std::env::var("PATH").unwrap_or_default();
     bash.current_dir(folder.path())
         .env("PATH", format!("{}:{path}", at("bin").display()))
-        .env("XDG_RUNTIME_DIR", folder.path());
+        .env("XDG_RUNTIME_DIR", folder.path())
+        .env("TMPDIR", folder.path());
     let ended = run(bash, b"");
     leave(&at("mnt"));
     let said = format!("{}{}", ended.text(), ended.stderr);

@@ -32,7 +32,10 @@ impl Served {
         let mut all = vec!["serve", target, "--nbd", &socket];
         all.extend(arguments);
         let mut serve = command(UGEOM, &all);
-        serve.env("XDG_RUNTIME_DIR", folder).stderr(Stdio::null());
+        serve
+            .env("XDG_RUNTIME_DIR", folder)
+            .env("TMPDIR", folder)
+            .stderr(Stdio::null());
         let mut child = serve.spawn().expect("a server");
         let stdout = child.stdout.take().expect("stdout");
         let mut uri = String::new();
@@ -62,7 +65,7 @@ impl Drop for Served {
 
 fn stat_command(folder: &Path, arguments: &[&str]) -> std::process::Command {
     let mut stat = command(UGEOM, &[&["stat"], arguments].concat());
-    stat.env("XDG_RUNTIME_DIR", folder);
+    stat.env("XDG_RUNTIME_DIR", folder).env("TMPDIR", folder);
     stat
 }
 
@@ -256,7 +259,10 @@ fn what_is_read_from_a_file_of_the_mount_is_counted_like_any_other() {
     std::fs::create_dir(&mount).expect("a directory");
     let directory = disks::text(&mount);
     let mut serve = command(UGEOM, &["serve", "md:1m | nop", "--fuse", &directory]);
-    let child = serve.env("XDG_RUNTIME_DIR", folder).spawn();
+    let child = serve
+        .env("XDG_RUNTIME_DIR", folder)
+        .env("TMPDIR", folder)
+        .spawn();
     let mut served = Served {
         child: child.expect("a server"),
         uri: String::new(),
