@@ -1,6 +1,6 @@
 //! What can be compared: every quantity that samples hold, with its unit and which values are good.
 
-use crate::harness::Sample;
+use crate::harness::{Sample, total};
 use serde::{Deserialize, Serialize};
 use ugeom_measure::units::{duration_human, grouped};
 use ugeom_measure::verdict::Better;
@@ -85,7 +85,8 @@ impl Metric {
             Self::Time => (sample.wall_ns > 0).then(|| sample.ns_per_iteration()),
             Self::Cpu => {
                 // Results of older programs know no user and system time; children are not in it.
-                let (cpu, whole) = (&sample.cpu, sample.cpu.user_ns + sample.cpu.system_ns);
+                let cpu = &sample.cpu;
+                let whole = total([cpu.user_ns, cpu.system_ns]);
                 let ns = if whole > 0 { whole } else { cpu.process_ns };
                 (ns > 0).then(|| ns as f64 / sample.iterations.max(1) as f64)
             }

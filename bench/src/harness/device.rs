@@ -2,6 +2,7 @@
 //! of a stack. They are read right before and right after the run, so that they belong to it alone
 //! as long as nobody else uses the device.
 
+use super::total;
 use serde::{Deserialize, Serialize};
 
 /// A source of counters that only grow.
@@ -75,11 +76,11 @@ impl DeviceCounts {
 
     /// All transfers: reads, writes and deletes.
     pub fn transfers(&self) -> u64 {
-        self.reads + self.writes + self.deletes
+        total([self.reads, self.writes, self.deletes])
     }
 
     /// The bytes of all transfers.
     pub fn bytes(&self) -> u64 {
-        self.read_bytes + self.write_bytes + self.delete_bytes
+        total([self.read_bytes, self.write_bytes, self.delete_bytes])
     }
 }

@@ -33,6 +33,7 @@ pub use floor::NullFloor;
 pub use measured::{Ended, Failure, Measured, Shortened};
 pub use meter::{CpuTimes, Machine, Meter, Reading};
 pub use rounds::{run, run_keeping};
+pub(crate) use sample::total;
 pub use sample::{Round, RunResult, Sample, Unfinished, Work};
 pub use stop::Precision;
 

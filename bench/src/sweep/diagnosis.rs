@@ -5,6 +5,7 @@
 use super::findings::{Limited, Sums, WayFindings};
 use super::subject::{Part, Subject, Way};
 use crate::figure::{Unit, amount, value};
+use crate::harness::total;
 use ugeom_measure::limits::Fitted;
 use ugeom_measure::units::grouped;
 
@@ -289,15 +290,11 @@ fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
         true => format!("blocks of {}", size(first)),
         false => format!("blocks of {} to {}", size(first), size(last)),
     };
-    let sum = |of: fn(&Sums) -> u64| steps.iter().map(|one| of(&one.1)).sum::<u64>();
+    let sum = |of: fn(&Sums) -> u64| total(steps.iter().map(|one| of(&one.1)));
     let asked = sum(|sums| sums.transactions);
-    let device = |sums: &Sums| sums.device.unwrap_or_default();
-    let (mut transfers, mut bytes, mut asked_bytes) = (0, 0, 0);
-    for (_, sums) in steps {
-        transfers += device(sums).transfers();
-        bytes += device(sums).bytes();
-        asked_bytes += sums.bytes;
-    }
+    let transfers = sum(|sums| sums.device.unwrap_or_default().transfers());
+    let bytes = sum(|sums| sums.device.unwrap_or_default().bytes());
+    let asked_bytes = sum(|sums| sums.bytes);
     let counts = format!("{} asked for, {} done", grouped(asked), grouped(transfers),);
     let each = size(bytes / transfers.max(1));
     let meaning = match reached {

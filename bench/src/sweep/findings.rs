@@ -3,7 +3,7 @@
 
 use super::subject::{CellFacts, Document, Role, Way};
 use crate::figure::{Figure, Unit};
-use crate::harness::{DeviceCounts, Sample};
+use crate::harness::{DeviceCounts, Sample, total};
 use ugeom_measure::limits::Fitted;
 use ugeom_measure::{BlockedLimits, Blocks, Bootstrap, Error, Interval, Noise};
 
@@ -38,13 +38,13 @@ impl Sums {
         for sample in samples {
             let (cpu, shares) = (&sample.cpu, &sample.cpu.shares);
             sums.runs += 1;
-            sums.wall_ns += sample.wall_ns;
-            sums.bytes += sample.work.bytes;
-            sums.transactions += sample.work.transactions;
-            sums.user_ns += cpu.user_ns;
-            sums.system_ns += cpu.system_ns;
-            sums.switches += cpu.switches();
-            sums.busiest_core_ns += cpu.busiest_core_ns;
+            add(&mut sums.wall_ns, sample.wall_ns);
+            add(&mut sums.bytes, sample.work.bytes);
+            add(&mut sums.transactions, sample.work.transactions);
+            add(&mut sums.user_ns, cpu.user_ns);
+            add(&mut sums.system_ns, cpu.system_ns);
+            add(&mut sums.switches, cpu.switches());
+            add(&mut sums.busiest_core_ns, cpu.busiest_core_ns);
             let machine = [
                 shares.user_ns,
                 shares.nice_ns,
@@ -53,10 +53,10 @@ impl Sums {
                 shares.idle_ns,
             ];
             for (sum, ns) in sums.machine_ns.iter_mut().zip(machine) {
-                *sum += ns;
+                add(sum, ns);
             }
             if let Some(device) = &sample.device {
-                add(sums.device.get_or_insert_default(), device);
+                add_device(sums.device.get_or_insert_default(), device);
             }
         }
         (sums.runs > 0).then_some(sums)
@@ -74,7 +74,7 @@ impl Sums {
 
     /// The share of one core that the program used: 1.5 for one and a half.
     pub fn cpu_share(&self) -> f64 {
-        (self.user_ns + self.system_ns) as f64 / self.wall_ns.max(1) as f64
+        total([self.user_ns, self.system_ns]) as f64 / self.wall_ns.max(1) as f64
     }
 
     /// CPU time in the kernel for each MiB that was moved, ns.
@@ -83,17 +83,21 @@ impl Sums {
     }
 }
 
-fn add(sum: &mut DeviceCounts, device: &DeviceCounts) {
-    sum.reads += device.reads;
-    sum.read_bytes += device.read_bytes;
-    sum.read_merges += device.read_merges;
-    sum.writes += device.writes;
-    sum.write_bytes += device.write_bytes;
-    sum.write_merges += device.write_merges;
-    sum.deletes += device.deletes;
-    sum.delete_bytes += device.delete_bytes;
-    sum.flushes += device.flushes;
-    sum.busy_ns += device.busy_ns;
+fn add(sum: &mut u64, number: u64) {
+    *sum = total([*sum, number]);
+}
+
+fn add_device(sum: &mut DeviceCounts, device: &DeviceCounts) {
+    add(&mut sum.reads, device.reads);
+    add(&mut sum.read_bytes, device.read_bytes);
+    add(&mut sum.read_merges, device.read_merges);
+    add(&mut sum.writes, device.writes);
+    add(&mut sum.write_bytes, device.write_bytes);
+    add(&mut sum.write_merges, device.write_merges);
+    add(&mut sum.deletes, device.deletes);
+    add(&mut sum.delete_bytes, device.delete_bytes);
+    add(&mut sum.flushes, device.flushes);
+    add(&mut sum.busy_ns, device.busy_ns);
 }
 
 /// The limits of a way to a target.

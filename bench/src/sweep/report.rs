@@ -6,6 +6,7 @@ use super::findings::{Findings, Limited, WayFindings};
 use super::published;
 use super::subject::{Document, Part, Subject};
 use crate::figure::{Unit, value};
+use crate::harness::total;
 use crate::report::{Axis, Cell, Column, Curve, Curves, Page, Table};
 use ugeom_measure::Interval;
 use ugeom_measure::units::{grouped, size_exact, size_human};
@@ -75,7 +76,7 @@ fn left_out(document: &Document, findings: &Findings) -> Vec<String> {
         .iter()
         .flat_map(|found| &found.steps)
         .filter(|(block, sums)| {
-            let most = subject.bytes / block * block;
+            let most = subject.bytes - subject.bytes % block.max(&1);
             sums.each(sums.bytes) < 0.99 * most as f64
         });
     let least = short.map(|(block, sums)| (sums.each(sums.bytes) as u64, *block));
@@ -185,8 +186,8 @@ fn device(part: &Part, found: &WayFindings) -> Table {
         let Some(counts) = sums.device else { continue };
         let transfers = counts.transfers();
         let kib = counts.bytes() as f64 / 1024.0 / transfers.max(1) as f64;
-        let total: u64 = sums.machine_ns.iter().sum();
-        let share = |ns: &u64| Cell::number(*ns as f64 * 100.0 / total.max(1) as f64, 0);
+        let all_ns = total(sums.machine_ns);
+        let share = |ns: &u64| Cell::number(*ns as f64 * 100.0 / all_ns.max(1) as f64, 0);
         let row = [
             block_cell(*block),
             Cell::number(sums.each(sums.transactions), 0),
@@ -248,10 +249,12 @@ fn rates(part: &Part, found: &WayFindings, bytes: bool) -> Curves {
         let ends = first
             .zip(last)
             .map(|(first, last)| (first.0 as f64, last.0 as f64));
-        let (mut at, end) = ends.unwrap_or((1.0, 0.0));
-        while at <= end * 1.001 {
+        let (first, last) = ends.unwrap_or((1.0, 0.0));
+        let next = |at: &f64| Some(at * std::f64::consts::SQRT_2);
+        // A damaged result may hold a block of nothing.
+        let drawn = std::iter::successors(Some(first.max(1.0)), next);
+        for at in drawn.take_while(|at| *at <= last * 1.001) {
             model = model.exact(at, of_time(at, limits.time(at)));
-            at *= std::f64::consts::SQRT_2;
         }
         curves.push(model);
         // No line for a limit that was not reached, and none where nothing is said of limits.

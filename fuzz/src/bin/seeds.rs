@@ -71,7 +71,10 @@ fn main() -> io::Result<()> {
     let back = b"\x0064k,block=4k,index=splay,write=back,dirty=25%,idle=1ms,age=1s,readahead=off";
     write("cache", "back", back)?;
     write("job", "mix", JOBS.as_bytes())?;
-    write("report", "layers", layers()?.as_bytes())?;
+    let result = layers()?;
+    for target in ["report", "compare"] {
+        write(target, "layers", result.as_bytes())?;
+    }
     let sets = b"\0,\x2250\n200\n150 # a\n=1,2\n3e9,4\n0x1p3,5\n";
     write("ministat", "two-sets", sets)?;
     let requests = [[0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0], [0; 16]].concat();

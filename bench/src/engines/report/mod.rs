@@ -9,7 +9,7 @@ use super::findings::{AGREE, cost_id};
 use super::subject::{Document, EXPERIMENT, JobDetail};
 use super::ways::Way;
 use crate::figure::{Figure, value};
-use crate::harness::Sample;
+use crate::harness::{Sample, total};
 use crate::report::Page;
 use ugeom_measure::units::{duration_human, size_human};
 
@@ -163,8 +163,8 @@ fn samples<'a>(document: &'a Document, cell: &str) -> Vec<&'a Sample> {
 
 /// A value of all runs of a cell for each request.
 fn a_request(samples: &[&Sample], of: impl Fn(&Sample) -> u64) -> f64 {
-    let requests: u64 = samples.iter().map(|sample| sample.iterations).sum();
-    let sum: u64 = samples.iter().map(|sample| of(sample)).sum();
+    let requests = total(samples.iter().map(|sample| sample.iterations));
+    let sum = total(samples.iter().map(|sample| of(sample)));
     sum as f64 / requests.max(1) as f64
 }
 

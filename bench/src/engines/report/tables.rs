@@ -3,7 +3,7 @@
 use super::{a_request, samples};
 use crate::engines::published::{CONCLUSION, PUBLISHED, REQUESTS};
 use crate::engines::subject::{Document, JobDetail, Latency};
-use crate::harness::Sample;
+use crate::harness::{Sample, total};
 use crate::report::{Cell, Column, Page, Table};
 
 /// Bytes of a request, KiB.
@@ -93,11 +93,9 @@ pub(super) fn checks(page: &mut Page, document: &Document) {
     let mut table = Table::new("", columns);
     for detail in &document.subject.jobs {
         let samples = samples(document, &detail.cell);
-        let wall_ns: u64 = samples.iter().map(|sample| sample.wall_ns).sum();
-        let queued_ns = samples
-            .iter()
-            .filter_map(|sample| Some(sample.device?.queue_ns))
-            .sum::<u64>();
+        let wall_ns = total(samples.iter().map(|sample| sample.wall_ns));
+        let queued = samples.iter().filter_map(|sample| sample.device);
+        let queued_ns = total(queued.map(|device| device.queue_ns));
         let number =
             |value: Option<f64>| value.map_or_else(Cell::empty, |value| Cell::number(value, 0));
         table.row([
