@@ -24,11 +24,14 @@ const COUNTED_BYTES: u64 = 64 << 20;
 /// Requests of the shorter run below callgrind; the longer one has twice as many. So many that
 /// what differs from start to start, such as how often the clock is read to learn its rate, is a
 /// part of a thousand.
-const REQUESTS: u64 = 200_000;
+const REQUESTS: u64 = 200_000 / BATCH * BATCH;
 
-/// How often each is counted: how many requests arrive together differs from run to run, and with
-/// it what a request costs.
-const ROUNDS: usize = 6;
+/// Requests that are sent at once, and all answered before the next are: how many arrive together
+/// would else differ from run to run, and with it what a request costs.
+const BATCH: u64 = 32;
+
+/// How often each is counted.
+const ROUNDS: usize = 4;
 
 /// Three layers cost less than this, per cent.
 const LAYERS_GOAL_PERCENT: f64 = 2.0;
@@ -106,8 +109,14 @@ fn count(folder: &Path, target: &str, export: &str, requests: u64) -> Result<f64
     server.fill(COUNTED_BYTES)?;
     tables(&server)?;
     let wanted = server.export(export)?;
-    let mut load = Load::new(&wanted.stack, wanted.top, &job(export, 32, COUNTED_BYTES))?;
-    load.run(requests)?;
+    let mut load = Load::new(
+        &wanted.stack,
+        wanted.top,
+        &job(export, BATCH as usize, COUNTED_BYTES),
+    )?;
+    for _ in 0..requests / BATCH {
+        load.run(BATCH)?;
+    }
     drop((load, wanted));
     server.terminate()?;
     let text = std::fs::read_to_string(&counts)?;
