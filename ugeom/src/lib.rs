@@ -49,7 +49,7 @@ Examples:
   ugeom show disk.img                      what is on this disk?
   ugeom read disk.img@s1a > root.img       copy a partition out
   ugeom part create -s gpt disk.img        make a partition table
-  ugeom lab                                what does a layer cost on this machine?";
+  ugeom lab                                what do layers, disks and threads cost?";
 
 #[derive(Parser)]
 #[command(

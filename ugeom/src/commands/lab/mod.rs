@@ -39,7 +39,7 @@ Examples:
   ugeom lab engines             do threads keep up with the kernel's asynchronous I/O?
   ugeom lab tst /dev/zero       the program of 2002";
 
-/// Measure: what does a layer cost on this machine?
+/// Measure: what do layers cost, what limits a disk, how does it scale?
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Lab {
