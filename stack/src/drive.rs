@@ -82,7 +82,7 @@ pub(crate) fn begin<L: Level, const RUNS: bool>(
         let first = (edge.run, offset, 0);
         // An edge names a run that there is, and the run an edge that admits whatever the first
         // one admits.
-        let (index, offset) = shift::pass::<L>(snapshot, cx, bio.body_mut(), first)?;
+        let (index, offset) = shift::pass(snapshot, bio.body_mut(), first)?;
         let edge = snapshot.edges.get(index as usize)?;
         return ask_first::<L, true>(snapshot, cx, bio, edge, (index, offset, 1));
     }
@@ -110,6 +110,8 @@ fn ask_first<L: Level, const RUNS: bool>(
         return Some(bio);
     }
     if L::COUNTS {
+        // Of the hop before it, if there is one.
+        cx.passed[0] = shift::NO_PLACE;
         cx.passed[depth % MAX_DEPTH] = edge.stat;
     }
     if let Some(consumer) = next.forwards_below(edge.below_count) {
@@ -180,7 +182,10 @@ fn descend<L: Level, const RUNS: bool>(
         if RUNS && edge.run != NO_RUN {
             let here = (edge.run, offset, depth);
             // An edge names a run that there is.
-            (index, offset) = shift::pass::<L>(snapshot, cx, bio.body_mut(), here)?;
+            (index, offset) = shift::pass(snapshot, bio.body_mut(), here)?;
+            if L::COUNTS {
+                cx.passed[depth] = shift::NO_PLACE;
+            }
             depth += 1;
             continue;
         }

@@ -16,12 +16,10 @@
 //! ```
 
 use crate::bio::slot::{Body, MAX_DEPTH};
-use crate::cx::Cx;
 use crate::snapshot::{Edge, EdgeInfo, HIGHEST, NO_RUN, Snapshot};
-use crate::statistics::Level;
 
 /// Where the edge `passed` counts: nowhere.
-const NO_PLACE: u32 = u32::MAX;
+pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 /// A run of layers.
 #[derive(Debug, PartialEq, Eq)]
@@ -128,9 +126,8 @@ fn admits_all(edge: &Edge, first: &Edge, add: u64) -> bool {
 /// Passes the layers of an edge's run: writes the one hop that stands for them into the path at
 /// `place`, and tells the edge to ask and the offset there.
 #[inline(always)]
-pub(crate) fn pass<L: Level>(
+pub(crate) fn pass(
     snapshot: &Snapshot,
-    cx: &mut Cx,
     body: &mut Body,
     (run, offset, place): (u32, u64, usize),
 ) -> Option<(u32, u64)> {
@@ -139,8 +136,5 @@ pub(crate) fn pass<L: Level>(
     let hop = &mut body.hops[place % MAX_DEPTH];
     hop.edge = run.passed;
     hop.offset = offset;
-    if L::COUNTS {
-        cx.passed[place % MAX_DEPTH] = NO_PLACE;
-    }
     Some((run.asked, offset.wrapping_add(run.add)))
 }
