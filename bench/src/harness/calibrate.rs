@@ -154,6 +154,8 @@ fn cost(
         Length::Exactly { iterations, .. } => iterations.clamp(1, ITERATIONS_MAX),
         Length::Calibrated => ITERATIONS_MAX,
     };
+    // A trial has whole steps, so the longest is no longer than these.
+    let most = in_steps(most, cell.step);
     let mut iterations = cell.step;
     let (mut shortest_ns, mut doubts, mut doubted_ns) = (u64::MAX, 0, 0);
     loop {
@@ -182,7 +184,7 @@ fn cost(
         (shortest_ns, doubts, doubted_ns) = (u64::MAX, 0, 0);
         // The first trials are cold; so do not trust them for more than a factor of 20.
         let grown = iterations as f64 * (missing * 1.2).clamp(2.0, 20.0);
-        iterations = in_steps(grown as u64, cell.step).min(in_steps(most, cell.step));
+        iterations = in_steps(grown as u64, cell.step).min(most);
     }
 }
 

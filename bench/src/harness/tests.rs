@@ -506,6 +506,25 @@ fn work_that_has_an_end_leaves_its_time_to_the_others() {
 }
 
 #[test]
+fn work_whose_end_is_no_whole_number_of_steps_is_measured_in_whole_steps() {
+    let fake = Fake::default();
+    let mut cells = [
+        // So quick that no trial is long enough before the work ends.
+        fake.cell(0, 1, 0)
+            .with_length(Length::AtMost(500))
+            .in_steps_of(32),
+        fake.cell(1, 1, 0)
+            .with_length(Length::AtMost(5))
+            .in_steps_of(32),
+    ];
+    let measured = fake.run(&mut cells, &settings());
+    for round in &measured.rounds {
+        let iterations: Vec<u64> = round.samples.iter().map(|it| it.iterations).collect();
+        assert_eq!(iterations, [480, 32]);
+    }
+}
+
+#[test]
 fn what_prepares_a_run_is_not_counted() {
     let fake = Fake::default();
     let prepared = Shared::new(0_u64);
