@@ -220,16 +220,26 @@ pub(super) fn depth(found: &WayFindings) -> Option<String> {
         (_, _, true) => "The limit of small blocks is the rate of transactions",
         _ => "Whether latency limits small blocks is not decided",
     };
-    Some(format!(
+    let mut said = format!(
         "{verdict}: with more blocks of {block} under way the rate is {} of that with one.",
         ratios.join(", ")
-    ))
+    );
+    if rose && uses_a_core(&found.steps.first()?.1) {
+        said += " But this program used a whole core with one under way, too: it may be the cost \
+                 of each block that falls then, and not the time that it waits.";
+    }
+    Some(said)
+}
+
+/// True when this program had a core for itself.
+fn uses_a_core(sums: &Sums) -> bool {
+    sums.cpu_share() >= SATURATED
 }
 
 /// Is a core the limit?
 fn processor(found: &WayFindings) -> Option<String> {
     let busiest = |sums: &Sums| sums.busiest_core_ns as f64 / sums.wall_ns.max(1) as f64;
-    let own = |sums: &Sums| sums.cpu_share() >= SATURATED;
+    let own = uses_a_core;
     let foreign = |sums: &Sums| !own(sums) && busiest(sums) >= SATURATED;
     let blocks = |full: &dyn Fn(&Sums) -> bool| {
         let full = found.steps.iter().filter(|(_, sums)| full(sums));

@@ -280,6 +280,13 @@ fn what_cannot_be_measured_is_named() {
         nowhere,
         "ugeom: /no/such/folder/x: No such file or directory (os error 2)\n"
     );
+    let folder = tempfile::tempdir().expect("a folder");
+    let unwritten = folder.path().join("result.json");
+    let name = unwritten.to_str().expect("UTF-8");
+    let broken = ["lab", "sweep", "md:64k | nop:rfail=1", "--json", name];
+    let said = ugeom(&broken).failed(1);
+    assert!(said.contains("md0.nop"), "{said}");
+    assert!(!unwritten.exists(), "nothing was measured");
     ugeom(&["lab", "layers", "--budget", "1s", "--full"]).failed(2);
     ugeom(&["lab", "--full", "layers"]).failed(2);
 }

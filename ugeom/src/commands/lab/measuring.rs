@@ -75,20 +75,22 @@ pub fn measured<S>(
 const STDOUT: &str = "-";
 
 /// Tries to open the file that results will be saved in: better now than after the measurement.
-/// What is in it stays until then.
+/// What is in it stays until then, and where there is none, none is left.
 ///
 /// # Errors
 /// Why it cannot be written.
 pub fn check_writable(json: Option<&Path>) -> Result<()> {
-    if let Some(path) = json.filter(|path| *path != Path::new(STDOUT)) {
-        File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .with_context(|| path.display().to_string())?;
-    }
-    Ok(())
+    let Some(path) = json.filter(|path| *path != Path::new(STDOUT)) else {
+        return Ok(());
+    };
+    let mut options = File::options();
+    options.write(true);
+    let tried = match options.clone().create_new(true).open(path) {
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(path).map(drop),
+        Err(error) => Err(error),
+    };
+    tried.with_context(|| path.display().to_string())
 }
 
 /// What became of a result.
