@@ -70,7 +70,7 @@ fn survives(result: &str) {
     let whole: Value = serde_json::from_str(result).unwrap();
     let mut count = 0;
     values(&mut whole.clone(), &mut |_| count += 1);
-    targets::show(result.as_bytes());
+    assert!(targets::show(result.as_bytes()), "it was whole");
     targets::compare(result.as_bytes());
     // The one of a failure can be looked at.
     let last = format!(
@@ -79,6 +79,7 @@ fn survives(result: &str) {
         whole["experiment"]
     );
     let last = last.replace('"', "");
+    let mut shown = 0;
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut copy = whole.clone();
@@ -94,9 +95,10 @@ fn survives(result: &str) {
         let text = copy.to_string();
         std::fs::write(&last, &text).unwrap();
         println!("seed {seed}, saved as {last}");
-        targets::show(text.as_bytes());
+        shown += u32::from(targets::show(text.as_bytes()));
         targets::compare(text.as_bytes());
     }
+    assert!(shown > 0, "some damage is not refused");
 }
 
 /// Lets an experiment run for as short as it can, and damages its result. Where it cannot run
@@ -208,5 +210,5 @@ fn a_sweep_of_blocks_of_nothing_ends() {
     for cell in whole["subject"]["cells"].as_array_mut().unwrap() {
         cell["block_bytes"] = json!(0);
     }
-    targets::show(whole.to_string().as_bytes());
+    assert!(targets::show(whole.to_string().as_bytes()));
 }

@@ -1,4 +1,6 @@
 //! Fuzz target: see `show` in `src/report.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::report::show(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    ugeom_fuzz::report::show(data);
+});

@@ -4,14 +4,15 @@
 use ugeom_bench::compare::{self, Loaded};
 use ugeom_bench::report::{Page, Saved, to_html};
 
-/// The text of a result.
-pub fn show(data: &[u8]) {
+/// The text of a result; true when it was shown.
+pub fn show(data: &[u8]) -> bool {
     let Ok(saved) = Saved::read(String::from_utf8_lossy(data).into_owned()) else {
-        return;
+        return false;
     };
     in_every_form(saved.page());
     let html = to_html(&[saved]);
     assert!(!html.contains("<script"), "nothing is run");
+    true
 }
 
 /// The same, for `compare`.
