@@ -18,15 +18,16 @@ mod command;
 mod job;
 mod level;
 mod page;
+mod printed;
 mod reading;
 mod side;
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Answer, answer};
-pub use command::Printed;
 pub use job::Jobs;
 pub use page::page;
+pub use printed::Printed;
 pub use reading::Load;
 pub use side::Side;
 

@@ -80,10 +80,15 @@ fn sides(document: &Document, page: &mut Page) {
             shown(summary.median),
             shown(summary.sd),
         ]);
-        plot.row(name, [mean.ok()]);
+        if let Ok(mean) = mean {
+            plot.row(name, [Some(mean)]);
+        }
     }
     if !table.rows.is_empty() {
         page.push(table);
+    }
+    // Without any spread there is no interval to draw.
+    if !plot.rows.is_empty() {
         page.push(plot);
     }
 }
