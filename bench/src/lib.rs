@@ -28,6 +28,7 @@
 pub mod ab;
 pub mod cached;
 pub mod compare;
+mod crew;
 pub mod devices;
 pub mod diskinfo;
 pub mod engines;

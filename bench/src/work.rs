@@ -2,6 +2,7 @@
 //! requests at once; and reading the same bytes without a stack.
 
 use crate::BenchError;
+use crate::crew;
 use crate::harness::{Cell, RunResult};
 use crate::tst::Tst;
 use std::hint::black_box;
@@ -132,15 +133,13 @@ pub fn reading_by(
         };
         let spans = std::thread::scope(|scope| {
             let mut numbered = readers.iter_mut().enumerate();
-            let own = numbered.next()?;
-            let started: Vec<_> = numbered
-                .map(|reader| scope.spawn(|| together(reader)))
-                .collect();
-            let mut spans = vec![Ok(together(own))];
-            spans.extend(started.into_iter().map(std::thread::ScopedJoinHandle::join));
-            Some(spans)
+            let own = numbered.next();
+            let others = crew::start(scope, numbered, together)?;
+            let mut spans: Vec<_> = own.into_iter().map(|own| Some(together(own))).collect();
+            spans.extend(others.join());
+            Ok(spans)
         });
-        whole_span(&cell, spans.unwrap_or_default())
+        whole_span(&cell, spans.map_err(crew::not_started(&cell))?)
     };
     Ok(Cell::new(name, run).in_steps_of(threads))
 }
@@ -189,17 +188,18 @@ impl Start {
     }
 }
 
-type Span = Result<Result<(u64, u64), BenchError>, Box<dyn std::any::Any + Send>>;
+/// What a thread took; none when it panicked.
+type Span = Option<Result<(u64, u64), BenchError>>;
 
 /// From the first start to the last end.
 fn whole_span(cell: &str, spans: Vec<Span>) -> Result<RunResult, BenchError> {
     let (mut first_ns, mut last_ns) = (u64::MAX, 0);
     for span in spans {
-        let panicked = |_| BenchError::Thread {
+        let panicked = || BenchError::Thread {
             cell: cell.to_owned(),
             problem: "a reading thread panicked".to_owned(),
         };
-        let (start_ns, end_ns) = span.map_err(panicked)??;
+        let (start_ns, end_ns) = span.ok_or_else(panicked)??;
         first_ns = first_ns.min(start_ns);
         last_ns = last_ns.max(end_ns);
     }
@@ -274,17 +274,13 @@ fn computing_by(
             let _ = before.map(|before| before.apply());
             Ok((start_ns, end_ns))
         };
-        let together = &together;
         let spans = std::thread::scope(|scope| {
-            let others = 1..threads as usize;
-            let started: Vec<_> = others
-                .map(|index| scope.spawn(move || together(index)))
-                .collect();
-            let mut spans = vec![Ok(together(0))];
-            spans.extend(started.into_iter().map(std::thread::ScopedJoinHandle::join));
-            spans
+            let others = crew::start(scope, 1..threads as usize, together)?;
+            let mut spans = vec![Some(together(0))];
+            spans.extend(others.join());
+            Ok(spans)
         });
-        whole_span(&cell, spans)
+        whole_span(&cell, spans.map_err(crew::not_started(&cell))?)
     };
     Cell::new(name, run).in_steps_of(threads)
 }

@@ -125,17 +125,18 @@ impl Turn {
 /// Says that there will be no more turns.
 const END: u64 = u64::MAX;
 
-/// Round trips between threads on these cores; none when they cannot be put there.
+/// Round trips between threads on these cores; none when they cannot be started or put there.
 fn trips(asking: usize, answering: usize, waiting: Waiting) -> Option<Trips> {
     let turn = Arc::new(Turn(AtomicU64::new(0)));
     // A thread of its own, so that the caller's place is not touched.
-    let asker = thread::spawn(move || {
+    let asker = thread::Builder::new().spawn(move || {
         let own = thread::current();
         let theirs = Arc::clone(&turn);
         // Both are in their places before one of them spins: under a real-time scheduler a thread
         // that spins never lets another one of the same core begin.
         let (ready, is_ready) = mpsc::channel();
-        let answerer = thread::spawn(move || answer(&theirs, &own, answering, waiting, &ready));
+        let answers = move || answer(&theirs, &own, answering, waiting, &ready);
+        let answerer = thread::Builder::new().spawn(answers).ok()?;
         let placed = is_ready.recv().unwrap_or(false) && cpu::pin(&[asking]).is_ok();
         if !placed {
             turn.give(END, answerer.thread(), Waiting::Parked);
@@ -148,7 +149,7 @@ fn trips(asking: usize, answering: usize, waiting: Waiting) -> Option<Trips> {
         answerer.join().ok()?;
         Some(times)
     });
-    let times = asker.join().ok()??;
+    let times = asker.ok()?.join().ok()??;
     Some(Trips {
         median_ns: times.percentile(50.0)?,
         quartile_low_ns: times.percentile(25.0)?,

@@ -1,6 +1,7 @@
 //! Running jobs: waves of them, one thread each, watched by the thread that asked.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
@@ -11,6 +12,8 @@ use ugeom_engine::EngineOptions;
 use ugeom_format::diskstats::{Stat, parse_stat};
 use ugeom_machine::cpu::Affinity;
 use ugeom_stack::Delta;
+
+use crate::crew;
 
 use super::door::{EngineDoor, NullDoor, StackDoor, choice_of};
 use super::error::JobError;
@@ -224,15 +227,10 @@ fn run_wave(wave: &[Copy], watcher: &mut dyn Watcher) -> Result<Vec<JobOutcome>,
     let start = Barrier::new(wave.len() + 1);
     let notes = Mutex::new(Vec::new());
     let mut sampling = Sampling::new(wave);
-    let ended: Vec<Option<Ended>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = wave
-            .iter()
-            .enumerate()
-            .map(|(index, copy)| {
-                let (live, stop, start, notes) = (&lives[index], &stops[index], &start, &notes);
-                scope.spawn(move || work(copy, live, stop, start, notes))
-            })
-            .collect();
+    let ended = std::thread::scope(|scope| {
+        let (lives, stops, start, notes) = (&lives, &stops, &start, &notes);
+        let one = |(index, copy)| work(copy, &lives[index], &stops[index], start, notes);
+        let crew = crew::start(scope, wave.iter().enumerate(), one)?;
         start.wait();
         for note in notes
             .lock()
@@ -243,13 +241,14 @@ fn run_wave(wave: &[Copy], watcher: &mut dyn Watcher) -> Result<Vec<JobOutcome>,
         }
         while lives.iter().any(|live| live.phase() != Phase::Ended) {
             std::thread::sleep(Duration::from_millis(TICK_MS));
-            sampling.look(wave, &lives, &stops, watcher);
+            sampling.look(wave, lives, stops, watcher);
         }
-        threads
-            .into_iter()
-            .map(|thread| thread.join().ok())
-            .collect()
+        Ok(crew.join())
     });
+    let ended = ended.map_err(|error: io::Error| {
+        let message = format!("starting a thread for each of {} jobs", wave.len());
+        JobError::caused(&wave[0].job.name, message, error)
+    })?;
     let mut outcomes = Vec::new();
     for (index, ended) in ended.into_iter().enumerate() {
         let copy = &wave[index];

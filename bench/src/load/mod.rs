@@ -22,10 +22,10 @@ mod watch;
 mod worker;
 
 use crate::BenchError;
+use crate::crew;
 use crate::harness::{Cell, RunResult, Work};
 use crate::work::{Cores, Start};
 use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
 use ugeom_measure::Histogram;
 use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
@@ -158,30 +158,28 @@ impl Load {
         let spans = std::thread::scope(|scope| {
             let workers = self.workers.iter_mut().zip(counts.iter().copied());
             let mut numbered = workers.enumerate();
-            let own = numbered.next()?;
-            let started: Vec<_> = numbered
-                .map(|worker| scope.spawn(|| together(worker)))
-                .collect();
-            let mut spans = vec![Ok(together(own))];
-            spans.extend(started.into_iter().map(ScopedJoinHandle::join));
-            Some(spans)
+            let own = numbered.next();
+            let others = crew::start(scope, numbered, together)?;
+            let mut spans: Vec<_> = own.into_iter().map(|own| Some(together(own))).collect();
+            spans.extend(others.join());
+            Ok(spans)
         });
-        self.joined(spans.unwrap_or_default())
+        self.joined(spans.map_err(crew::not_started(&self.name))?)
     }
 
     /// The outcome of all workers together.
     fn joined(
         &mut self,
-        spans: Vec<std::thread::Result<Result<Span, BenchError>>>,
+        spans: Vec<Option<Result<Span, BenchError>>>,
     ) -> Result<Outcome, BenchError> {
         let (mut first_ns, mut last_ns) = (u64::MAX, 0);
         let mut outcome = Outcome::default();
         for span in spans {
-            let panicked = |_| BenchError::Thread {
+            let panicked = || BenchError::Thread {
                 cell: self.name.clone(),
                 problem: "a worker panicked".to_owned(),
             };
-            let span = span.map_err(panicked)??;
+            let span = span.ok_or_else(panicked)??;
             first_ns = first_ns.min(span.start_ns);
             last_ns = last_ns.max(span.end_ns);
             outcome.requests += span.requests;

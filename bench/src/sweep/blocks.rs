@@ -3,6 +3,7 @@
 
 use super::walk::Walk;
 use crate::BenchError;
+use crate::crew;
 use crate::harness::{Cell, RunResult, Work};
 use std::fs::File;
 use std::io;
@@ -160,16 +161,13 @@ pub(super) fn by_threads<'a>(
             }
             Ok((start_ns, clock::now_ns()))
         };
-        let spans: Vec<_> = std::thread::scope(|scope| {
-            let started: Vec<_> = walks
-                .iter_mut()
-                .map(|walk| scope.spawn(|| one(walk)))
-                .collect();
-            started.into_iter().map(|thread| thread.join()).collect()
+        let spans = std::thread::scope(|scope| {
+            crew::start(scope, walks.iter_mut(), one).map(crew::Crew::join)
         });
+        let spans = spans.map_err(crew::not_started(&cell))?;
         let (mut first_ns, mut last_ns) = (u64::MAX, 0);
         for span in spans {
-            let (start_ns, end_ns) = span.map_err(|_| BenchError::Thread {
+            let (start_ns, end_ns) = span.ok_or_else(|| BenchError::Thread {
                 cell: cell.clone(),
                 problem: "a reading thread panicked".to_owned(),
             })??;

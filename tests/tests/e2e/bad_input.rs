@@ -160,7 +160,7 @@ fn no_permission_is_said_with_the_path() {
     std::fs::set_permissions(&path, denied).expect("permissions");
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).expect("permissions");
-    let Some(command) = unprivileged(test, &["show", &target]) else {
+    let Some(command) = unprivileged(test, &[UGEOM, "show", &target]) else {
         return;
     };
     let error = run(command, b"").failed(1);
@@ -170,15 +170,52 @@ fn no_permission_is_said_with_the_path() {
     );
 }
 
-/// The program run by somebody whom permissions hold for; `None` after saying why that cannot be.
+#[test]
+fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
+    let test = "threads_that_cannot_be_started_are_an_error_and_not_a_panic";
+    if ugeom_testkit::program(test, "prlimit").is_none() {
+        return;
+    }
+    let job = "run --name=j --filename=md:1m --size=1m --rw=read";
+    for command in [
+        &format!("{job} --numjobs=3") as &str,
+        &format!("{job} --ioengine=guasi"),
+        "lab layers --budget 1s",
+        "lab scaling --workers 1,2 --budget 1s",
+        "lab engines --depth 4 --size 1m --budget 1s",
+        "serve md:1m --nbd tcp:127.0.0.1:0 --run true",
+    ] {
+        let mut arguments = vec!["prlimit", "--nproc=1", UGEOM];
+        arguments.extend(command.split(' '));
+        let Some(mut program) = unprivileged(test, &arguments) else {
+            return;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(folder.path(), open).expect("permissions");
+        program.current_dir(folder.path());
+        let ended = run(program, b"");
+        let told = &ended.stderr;
+        assert_eq!(ended.code, 1, "{command}: {told}");
+        assert!(!told.contains("panicked"), "{command}: {told}");
+        let cause = "Resource temporarily unavailable";
+        assert!(told.contains(cause), "{command}: {told}");
+    }
+}
+
+/// A command run by somebody whom permissions and limits hold for; `None` after saying why that
+/// cannot be.
 fn unprivileged(test: &str, arguments: &[&str]) -> Option<Command> {
     let me = std::fs::metadata("/proc/self").expect("proc").uid();
     if me != 0 {
-        return Some(command(UGEOM, arguments));
+        return Some(command(arguments[0], &arguments[1..]));
     }
     let setpriv = ugeom_testkit::program(test, "setpriv")?;
-    let mut nobody: Vec<&str> = vec!["--reuid=65534", "--regid=65534", "--clear-groups", UGEOM];
-    let probe = run(command(&setpriv, &[&nobody[..], &["-V"]].concat()), b"");
+    let mut nobody: Vec<&str> = vec!["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let probe = run(
+        command(&setpriv, &[&nobody[..], &[UGEOM, "-V"]].concat()),
+        b"",
+    );
     if probe.code != 0 {
         ugeom_testkit::skip(test, "this is root, and nobody else may start the program");
         return None;

@@ -169,11 +169,12 @@ impl Serve {
         let (stack, target) = (&open.target.stack, &self.target.target);
         let control = self.control.start(stack, target)?;
         let told = tell.clone();
-        std::thread::spawn(move || {
+        let listening = std::thread::Builder::new().spawn(move || {
             // An end of the pipe would be a signal, too; and nobody listens once all is over.
             let _ = File::from(signals).read(&mut [0; 1]);
             let _ = told.send(End::Signal);
         });
+        listening.context("starting a thread that listens for signals")?;
         let Some(command) = &self.run else {
             self.announce(&open, &servers, control.as_ref())?;
             let _ = ends.recv();
@@ -183,7 +184,7 @@ impl Serve {
         let child = start(command, &servers)?;
         let ended = wait(child, &tell, &ends);
         servers.stop();
-        match ended {
+        match ended? {
             End::Signal | End::Unmounted => Ok(()),
             End::Command(status) => judge(command, status),
         }
@@ -344,21 +345,27 @@ fn start(command: &str, servers: &Servers) -> Result<Child> {
 }
 
 /// Waits for the end of the command, or for a signal, which it is sent, too.
-fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) -> End {
+fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) -> Result<End> {
     let pid = rustix::process::Pid::from_child(&child);
     let tell = tell.clone();
-    let waiting = std::thread::spawn(move || {
+    let waiting = std::thread::Builder::new().spawn(move || {
         // Nobody listens once a signal has come.
         let _ = tell.send(End::Command(child.wait()));
     });
+    let terminate = || rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    let waiting = waiting.inspect_err(|_| {
+        // It may have ended by itself.
+        let _ = terminate();
+    });
+    let waiting = waiting.context("starting a thread that waits for the command")?;
     let end = ends.recv().unwrap_or(End::Signal);
     if !matches!(end, End::Command(_)) {
         // It may have ended by itself meanwhile.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = terminate();
     }
     // The thread does nothing that could panic.
     let _ = waiting.join();
-    end
+    Ok(end)
 }
 
 fn judge(command: &str, status: std::io::Result<std::process::ExitStatus>) -> Result<()> {
