@@ -448,9 +448,10 @@ impl Context {
         let is_slow = spent >= clock::ns_to_ticks(shared.spin_ns / 10)
             && seen > seen_first
             && rest > clock::ns_to_ticks(shared.spin_ns / 2);
+        let sleeps_at_once =
+            is_slow || shared.is_crowded() || (missing >= MANY && shared.is_long(missing));
         if spin_ns > 0
-            && !is_slow
-            && !shared.is_crowded()
+            && !sleeps_at_once
             && shared.spin_until(start, spin_ns, (pauses, yield_ns), found)
         {
             return;

@@ -43,8 +43,8 @@ pub(crate) struct Shared {
     cores: u32,
     /// When a yield last took long, in ticks.
     no_yield_from: AtomicU64,
-    /// Workers found that calls take long.
-    calls_wait: Padded<AtomicBool>,
+    /// How long a call takes a worker about, in ticks.
+    call_ticks: Padded<AtomicU64>,
     stack_bytes: usize,
     signal: i32,
 }
@@ -52,6 +52,10 @@ pub(crate) struct Shared {
 /// How long a call takes at least that is taken to wait for something, ns: several times what a
 /// read from the system's cache takes, and less than any device.
 const CALL_WAITS_NS: u64 = 10_000;
+
+/// How long a fetcher has to wait at least for a sleep to cost less than looking out, ns, where the
+/// core that it sleeps on has other work and need not be woken.
+const SLEEP_PAYS_NS: u64 = 12_000;
 
 /// How often a thread that looks out lets others run on its core, ns. A look at the scheduler costs
 /// about a tenth of that.
@@ -63,7 +67,10 @@ const YIELD_LONG_NS: u64 = 1_000_000;
 /// For how long there is no yield after that, ns: so at most one hundredth of the time is lost.
 const YIELDS_PAUSE_NS: u64 = 100 * YIELD_LONG_NS;
 
-/// What a worker did since it last had nothing to do.
+/// After how many calls a worker that always has work notes how long they take.
+const JUDGED_CALLS: u64 = 64;
+
+/// What a worker did since it last noted how long calls take.
 #[derive(Default)]
 struct Busy {
     since: u64,
@@ -71,15 +78,19 @@ struct Busy {
 }
 
 impl Busy {
+    /// A call begins; every so often tells the mean time of those before it, in ticks.
     #[inline]
-    fn begin(&mut self) {
+    fn begin(&mut self) -> Option<u64> {
+        let is_due = self.calls == JUDGED_CALLS;
+        let mean = if is_due { self.end() } else { None };
         if self.calls == 0 {
             self.since = clock::ticks();
         }
         self.calls += 1;
+        mean
     }
 
-    /// The mean time of a call, in ticks; `None` when there was none.
+    /// The mean time of a call since the last such note, in ticks; `None` when there was none.
     fn end(&mut self) -> Option<u64> {
         let calls = std::mem::take(&mut self.calls);
         let mean = || clock::ticks().wrapping_sub(self.since) / calls;
@@ -133,7 +144,7 @@ impl Shared {
             cores: u32::try_from(cores).unwrap_or(1),
             // Long ago.
             no_yield_from: AtomicU64::new(clock::ticks().wrapping_sub(u64::MAX / 2)),
-            calls_wait: Padded(AtomicBool::new(false)),
+            call_ticks: Padded(AtomicU64::new(0)),
             stack_bytes: settings.stack_bytes,
             signal: interrupt::signal().map_err(GuasiError::System)?,
         })
@@ -243,14 +254,14 @@ impl Shared {
                     // It can only fail to start one more; this one will come to it.
                     let _ = self.summon();
                 }
-                busy.begin();
+                self.note_calls(busy.begin());
                 self.run(entry, seat.number);
                 continue;
             }
             if self.closing.load(Ordering::Acquire) {
                 break;
             }
-            self.judge_calls(&mut busy);
+            self.note_calls(busy.end());
             let spins = self.spin_ns > 0 && !self.is_crowded();
             if spins && (searching || self.roster.try_search()) {
                 searching = true;
@@ -285,20 +296,40 @@ impl Shared {
         workers.left.extend(entry.and_then(|worker| worker.thread));
     }
 
-    /// Notes whether the calls of a worker that has nothing left to do took long.
-    fn judge_calls(&self, busy: &mut Busy) {
-        let Some(mean) = busy.end() else { return };
-        let wait = mean > clock::ns_to_ticks(CALL_WAITS_NS);
-        if wait != self.calls_wait.load(Ordering::Relaxed) {
-            self.calls_wait.store(wait, Ordering::Relaxed);
+    /// Notes the mean time of a worker's calls, where it differs much from what is known: fetchers
+    /// look at it all the time.
+    #[inline]
+    fn note_calls(&self, mean: Option<u64>) {
+        let Some(mean) = mean else { return };
+        let known = self.call_ticks.load(Ordering::Relaxed);
+        if known.abs_diff(mean) > known / 4 {
+            self.call_ticks.store(mean, Ordering::Relaxed);
         }
+    }
+
+    /// Workers that have something to do.
+    fn at_work(&self) -> u32 {
+        self.workers().saturating_sub(self.roster.idle())
     }
 
     /// Whether calls wait for something in more workers than there are cores: then results and new
     /// work come by wake-ups anyway, and a core is better left to what the calls wait for.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.calls_wait.load(Ordering::Relaxed)
-            && self.workers().saturating_sub(self.roster.idle()) > self.cores + 1
+        self.call_ticks.load(Ordering::Relaxed) > clock::ns_to_ticks(CALL_WAITS_NS)
+            && self.at_work() > self.cores + 1
+    }
+
+    /// Whether a fetcher that misses so many results had better sleep at once: workers fill the
+    /// cores, so that whoever looks out keeps one of them from working, and they will take longer
+    /// than falling asleep and being woken on a core that is awake.
+    pub(crate) fn is_long(&self, missing: usize) -> bool {
+        let at_work = self.at_work();
+        let calls_ticks = self
+            .call_ticks
+            .load(Ordering::Relaxed)
+            .saturating_mul(missing as u64);
+        at_work >= self.cores
+            && calls_ticks / u64::from(at_work.max(1)) > clock::ns_to_ticks(SLEEP_PAYS_NS)
     }
 
     /// Looks out until `max_ns` after `start` (a reading of the clock in ticks), with `pauses`
