@@ -4,7 +4,7 @@
 use crate::figure::{Unit, value};
 use crate::harness::{Ended, NullFloor};
 use crate::json::Document;
-use crate::text::paragraph;
+use crate::text::{counted, paragraph};
 use ugeom_measure::units::duration_human;
 
 /// The column at which the head's words begin.
@@ -101,9 +101,9 @@ fn measured<S>(document: &Document<S>, left_out: &[String]) -> String {
         many => format!("{many} processes"),
     };
     let mut text = format!(
-        "{} rounds of {cells} cells in {processes} and {}; each round in a random order of its own \
-         (seed {})",
-        document.rounds(),
+        "{} of {} in {processes} and {}; each round in a random order of its own (seed {})",
+        counted(document.rounds(), "round"),
+        counted(cells as u64, "cell"),
         duration_human(elapsed_ns.sum()),
         document.settings.seed
     );
@@ -281,7 +281,7 @@ mod tests {
             "{failed}"
         );
         let measured = said(&entries, "measured").unwrap();
-        assert!(measured.contains("10 rounds of 1 cells"), "{measured}");
+        assert!(measured.contains("10 rounds of 1 cell "), "{measured}");
         assert!(measured.contains("ended by a failure"), "{measured}");
         assert!(measured.contains("left out: mmap"), "{measured}");
     }

@@ -32,6 +32,18 @@ pub fn paragraph_within(width: usize, text: &str, indent: usize, hanging: usize)
     out
 }
 
+/// `1 round`, `2 rounds`.
+pub fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// `1 round is too few`, `2 rounds are too few`.
+pub fn too_few(rounds: u64) -> String {
+    let verb = if rounds == 1 { "is" } else { "are" };
+    format!("{} {verb} too few", counted(rounds, "round"))
+}
+
 /// A last column with less room than this goes on a line of its own.
 const LAST_COLUMN_MIN: usize = 24;
 

@@ -2,6 +2,7 @@
 
 use super::{CELLS, Document};
 use crate::compare::{Compared, Loaded, Metric, Options, Row, compare};
+use crate::text::too_few;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::planning::rounds_needed;
 use ugeom_measure::units::{duration_human, grouped};
@@ -136,7 +137,10 @@ fn nothing(document: &Document) -> String {
             duration_human(b[0]),
             duration_human(a[0])
         ),
-        None => format!("Nothing can be said: {rounds} rounds are too few, it takes at least 3."),
+        None => format!(
+            "Nothing can be said: {}, it takes at least 3.",
+            too_few(rounds)
+        ),
     }
 }
 

@@ -151,11 +151,11 @@ impl Options {
 }
 
 /// Measures both sides. What was measured before the user stopped it, or before one of them
-/// failed, is kept if there is a whole round.
+/// failed, is kept, but for the trials that find the length of runs.
 ///
 /// # Errors
 /// A target that cannot be opened or is too small, a job or a command that fails, before there is
-/// a round.
+/// a measured run.
 pub fn run(
     options: &Options,
     jobs: &Jobs<'_>,
@@ -175,6 +175,10 @@ pub fn run(
     let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
     if let Some(error) = error
         && measured.rounds.is_empty()
+        && measured
+            .unfinished
+            .as_ref()
+            .is_none_or(|one| one.calibrating)
     {
         return Err(error);
     }

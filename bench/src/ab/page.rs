@@ -63,6 +63,11 @@ fn sides(document: &Document, page: &mut Page) {
     ];
     for (cell, (name, what)) in CELLS.into_iter().zip(texts).enumerate() {
         let Ok(summary) = blocks.summary(cell) else {
+            if let Some(ns) = single(document, cell) {
+                let once = with_unit(Metric::Time, ns);
+                let columns = [Cell::text(name), Cell::text(what), once];
+                table.row(columns.into_iter().chain([Cell::empty(), Cell::empty()]));
+            }
             continue;
         };
         let mean = student(summary.moments(), subject.confidence).map(|effect| effect.interval);
@@ -91,6 +96,19 @@ fn sides(document: &Document, page: &mut Page) {
     if !plot.rows.is_empty() {
         page.push(plot);
     }
+}
+
+/// The time of an iteration where a cell ran once: in the only round, or in one that was not
+/// finished.
+fn single(document: &Document, cell: usize) -> Option<f64> {
+    let processes = || document.processes.iter();
+    let rounds = processes().flat_map(|one| &one.rounds);
+    let whole = rounds.filter_map(|round| round.samples.get(cell));
+    let unfinished = processes().filter_map(|one| one.unfinished.as_ref());
+    let measured = unfinished.filter(|one| !one.calibrating);
+    let samples = measured.flat_map(|one| &one.samples);
+    let broken = samples.filter(|one| one.0 == cell).map(|one| &one.1);
+    Some(whole.chain(broken).next()?.ns_per_iteration())
 }
 
 /// B against A in every metric.

@@ -1,7 +1,7 @@
 //! Whole experiments on targets and commands, and the sentences for known samples.
 
 use super::*;
-use crate::harness::Machine;
+use crate::harness::{Machine, Unfinished};
 use crate::json::Document as Json;
 use std::sync::atomic::AtomicBool;
 use ugeom_measure::Verdict;
@@ -222,6 +222,35 @@ fn the_sentence_says_faster_slower_same_or_what_it_would_take() {
     );
     let few = made_up(2, |cell, round| 100 + wobble(cell, round));
     assert!(answer(&few).sentence.contains("2 rounds are too few"));
+}
+
+#[test]
+fn what_ran_once_is_shown_without_an_interval() {
+    let whole = made_up(1, |cell, _| 100 + cell as u64);
+    let shown = page(&whole).to_text(100);
+    assert!(shown.contains("1 round is too few"), "{shown}");
+    assert!(shown.contains("1 round of 3 cells"), "{shown}");
+    for time in ["100 ns", "101 ns", "102 ns"] {
+        assert!(shown.contains(time), "{time}: {shown}");
+    }
+    let mut broken = whole;
+    let samples = std::mem::take(&mut broken.processes[0].rounds)
+        .remove(0)
+        .samples;
+    let mut unfinished = Unfinished {
+        calibrating: false,
+        samples: vec![(1, samples[1].clone())],
+    };
+    broken.processes[0].unfinished = Some(unfinished.clone());
+    let shown = page(&broken).to_text(100);
+    assert!(shown.contains("0 rounds are too few"), "{shown}");
+    assert!(
+        shown.contains("101 ns") && !shown.contains("A again"),
+        "{shown}"
+    );
+    unfinished.calibrating = true;
+    broken.processes[0].unfinished = Some(unfinished);
+    assert!(!page(&broken).to_text(100).contains("101 ns"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Compared, Judged, Loaded, Metric, Row};
 use crate::report::{Axis, Cell, Column, Page, Rows, Table, Value};
-use crate::text::columns;
+use crate::text::{columns, counted};
 use std::path::Path;
 use ugeom_measure::Verdict;
 use ugeom_measure::units::duration_human;
@@ -73,8 +73,10 @@ pub fn page(compared: &Compared) -> Page {
             ""
         };
         let text = format!(
-            "{}, {} rounds, {}{observations}",
-            source.experiment, source.rounds, source.program
+            "{}, {}, {}{observations}",
+            source.experiment,
+            counted(source.rounds, "round"),
+            source.program
         );
         page.fact(&source.name, text);
     }

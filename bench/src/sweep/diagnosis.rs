@@ -153,8 +153,12 @@ pub(super) fn limits(found: &WayFindings) -> String {
         };
         said.push(format!("both limits weigh the same at {knee}"));
     }
+    let once = match &found.limits {
+        Limited::Once(_) => " From so few rounds it is not known how certain this is.",
+        _ => "",
+    };
     format!(
-        "{}; {residuals}, with p = {:.1}.",
+        "{}; {residuals}, with p = {:.1}.{once}",
         sentence(&said.join("; ")),
         sharpness(fitted)
     )

@@ -199,6 +199,24 @@ fn every_entry_of_the_table_is_debians() {
 }
 
 #[test]
+fn of_an_option_given_twice_the_last_counts_as_in_debians() {
+    const NAME: &str = "of_an_option_given_twice_the_last_counts_as_in_debians";
+    let Some(_) = ugeom_testkit::program(NAME, "ministat") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("set");
+    std::fs::write(&path, "1 5\n2 7\n3 90\n").expect("a data set");
+    let set = disks::text(&path);
+    let twice = "-c 80 -c 99 -w 30 -w 50 -C 1 -C 2 -d , -d _ -s -s";
+    let mut arguments: Vec<String> = twice.split(' ').map(|one| one.replace('_', " ")).collect();
+    arguments.extend([set.clone(), set]);
+    let expected = debian(&arguments);
+    assert_eq!(expected.code, 0, "{}", expected.stderr);
+    assert_eq!(classic(&arguments).quiet(), expected.text());
+}
+
+#[test]
 fn standard_input_and_the_current_version() {
     let input = b"1\n2\n30\n40\n";
     let classic = ugeom_with(&["ministat", "--classic", "-A"], input).quiet();
@@ -311,4 +329,6 @@ fn bad_data_sets_are_1_with_file_and_line_and_wrong_usage_is_2() {
     ] {
         ugeom(&[&["ministat"], wrong].concat()).failed(2);
     }
+    let negative = ugeom(&["ministat", "-w", "-3"]).failed(2);
+    assert!(negative.contains("-3 is not in 2"), "{negative}");
 }

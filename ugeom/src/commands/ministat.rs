@@ -21,7 +21,7 @@ plot, and for every set after the first whether its mean differs from that of th
 t, pooled variance).
 
 A data set is a file with a number a line, or standard input where no file is named (also as -). \
-What follows a # is a comment.
+From a column that begins with # on a line is a comment.
 
 Two versions of ministat differ: the current one takes the median of an even number of values from \
 the middle two, computes variances in two passes, and counts the spread of the first set in the \
@@ -41,7 +41,7 @@ const WIDTH_MAX: i64 = 10_000;
 
 /// Compare data sets as ministat(1) does
 #[derive(Args)]
-#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES, args_override_self = true)]
 pub struct Ministat {
     /// Data sets, at most 7; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -81,7 +81,7 @@ pub struct Ministat {
     delimiters: String,
 
     /// The width of the plot [default: that of the terminal, or 74]
-    #[arg(short = 'w', value_name = "COLUMNS",
+    #[arg(short = 'w', value_name = "COLUMNS", allow_negative_numbers = true,
           value_parser = clap::value_parser!(i64).range(WIDTH_MIN as i64..=WIDTH_MAX))]
     width: Option<i64>,
 

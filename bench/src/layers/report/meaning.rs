@@ -3,14 +3,15 @@
 use super::super::subject::{Disk, Document};
 use crate::figure::{Figure, Reached, Unit, value};
 use crate::head::{doubts, is_disturbed};
+use crate::text::too_few;
 use ugeom_measure::units::{duration_human, size_human};
 
 /// The answer in one sentence with its interval, and what an interval is.
 pub(super) fn answer(document: &Document) -> String {
     sentence(document).unwrap_or_else(|| {
         format!(
-            "There is none yet: {} rounds are too few for an interval, which needs three.",
-            document.rounds()
+            "There is none yet: {} for an interval, which needs three.",
+            too_few(document.rounds())
         )
     })
 }
