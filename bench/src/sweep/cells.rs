@@ -9,6 +9,7 @@ use crate::devices::{KernelDevice, StackDevice};
 use crate::harness::{Cell, Counters, Length};
 use rustix::fs::{Advice, Mode, OFlags};
 use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -48,6 +49,8 @@ struct Found {
     file: Option<PathBuf>,
     /// It is that file and nothing else.
     plain: bool,
+    /// A stack of it is open and keeps others out: further ones of this sweep need not.
+    held: std::cell::Cell<bool>,
 }
 
 /// The path that a target is, when it is nothing else: no layer, no option, no address.
@@ -71,6 +74,7 @@ impl Found {
             text: text.to_owned(),
             file: path.map(|path| PathBuf::from(&path.value)),
             plain,
+            held: std::cell::Cell::new(false),
         }
     }
 
@@ -88,9 +92,31 @@ impl Found {
         let options = TargetOptions {
             writable: write,
             direct: way == Way::Direct,
+            // Reading a path by system calls keeps nobody out of it, so its queue need not either.
+            unlocked: self.held.get() || self.plain && !write,
             ..TargetOptions::default()
         };
-        open_target(&self.text, &options).map_err(|error| BenchError::Target(Box::new(error)))
+        let target = open_target(&self.text, &options);
+        let target = target.map_err(|error| BenchError::Target(Box::new(error)))?;
+        self.held.set(true);
+        Ok(target)
+    }
+
+    /// Whether there is something in it that blocks can be read from.
+    fn can_be_read(&self) -> Result<(), BenchError> {
+        let Some(path) = self.file.as_ref().filter(|_| self.plain) else {
+            return Ok(());
+        };
+        let name = path.display().to_string();
+        let facts = std::fs::metadata(path).map_err(BenchError::os(&name, "opening"))?;
+        let kind = facts.file_type();
+        let problem = match () {
+            () if kind.is_block_device() => return Ok(()),
+            () if !kind.is_file() => "is no file and no block device".to_owned(),
+            () if facts.len() == 0 => "is empty: there are no blocks to move".to_owned(),
+            () => return Ok(()),
+        };
+        Err(BenchError::Load { job: name, problem })
     }
 }
 
@@ -175,6 +201,24 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// Whether there is nothing to measure.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Why there is not.
+    pub fn nothing(&self) -> BenchError {
+        let name = self.subject.parts.first();
+        let why = self.subject.left_out.first();
+        BenchError::Load {
+            job: name.map_or_else(String::new, |part| part.target.clone()),
+            problem: match why {
+                Some(why) => format!("nothing of it can be measured: {why}"),
+                None => "there are no blocks to measure".to_owned(),
+            },
+        }
+    }
+
     pub fn finish(self) -> (Vec<Cell<'a>>, Subject) {
         (self.cells, self.subject)
     }
@@ -204,6 +248,7 @@ impl<'a> Matrix<'a> {
     /// [`BenchError`] when it cannot be opened in any of the ways that were asked for.
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), BenchError> {
         let found = Found::of(text);
+        found.can_be_read()?;
         let ways: Vec<Way> = match found.file {
             None => vec![Way::Stack],
             Some(_) => [

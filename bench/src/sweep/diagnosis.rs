@@ -154,11 +154,11 @@ pub(super) fn limits(found: &WayFindings) -> String {
         said.push(format!("both limits weigh the same at {knee}"));
     }
     let once = match &found.limits {
-        Limited::Once(_) => " From so few rounds it is not known how certain this is.",
+        Limited::Once(_) => " (from too few rounds for intervals)",
         _ => "",
     };
     format!(
-        "{}; {residuals}, with p = {:.1}.{once}",
+        "{}{once}; {residuals}, with p = {:.1}.",
         sentence(&said.join("; ")),
         sharpness(fitted)
     )
@@ -218,10 +218,13 @@ pub(super) fn depth(found: &WayFindings) -> Option<String> {
     let block = value(found.steps.first()?.0 as f64, Unit::Bytes);
     let rose = found.depths.iter().any(|(_, ratio)| ratio.low > RISE);
     let flat = found.depths.iter().all(|(_, ratio)| ratio.high < RISE);
+    // Where the bandwidth limits the smallest blocks already, their number does not.
+    let by_number = seen(found).is_none_or(|seen| seen.transactions);
     let verdict = match (found.depths.is_empty(), rose, flat) {
         (true, ..) => return None,
         (_, true, _) => "The limit of small blocks is latency at depth 1",
-        (_, _, true) => "The limit of small blocks is the rate of transactions",
+        (_, _, true) if by_number => "The limit of small blocks is the rate of transactions",
+        (_, _, true) => "Several small blocks at once are no faster",
         _ => "Whether latency limits small blocks is not decided",
     };
     let mut said = format!(

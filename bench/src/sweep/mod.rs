@@ -123,6 +123,9 @@ pub fn run(
     for (name, text) in &targets {
         matrix.add(name, text)?;
     }
+    if matrix.is_empty() {
+        return Err(matrix.nothing());
+    }
     let set_up_ns = meter.now_ns().saturating_sub(started_ns);
     let settings = settings(options, seed, set_up_ns);
     let facts = targets

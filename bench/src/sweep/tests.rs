@@ -269,7 +269,7 @@ fn a_target_that_fails_in_the_middle_leaves_what_was_measured() {
     let text = page(&document).to_text(100);
     assert!(text.contains("FAILED"), "{text}");
     let limits = text.contains("with p = ");
-    let doubted = text.contains("not known how certain this is");
+    let doubted = text.contains("too few rounds for intervals");
     assert!(!limits || doubted || document.rounds() > 1, "{text}");
     let refused = |control: &mut Control<'_>| {
         run(
@@ -304,6 +304,48 @@ fn a_file_is_read_both_ways_and_random_blocks_too() {
     // A file system in memory may have no direct I/O, and says so.
     assert!(ways(Way::Direct) >= 10 || !document.subject.left_out.is_empty());
     assert!(document.target.is_some());
+}
+
+#[test]
+fn one_sweep_does_not_keep_itself_out() {
+    let scratch = Scratch::new(None, 1 << 20, 3, &GO_ON).unwrap();
+    let path = scratch.path().display().to_string();
+    for text in [path.clone(), format!("{path} | nop")] {
+        let options = Options {
+            write: true,
+            ..target(&text)
+        };
+        let document = control(|control| run(&options, &harness::Machine, control)).unwrap();
+        let left_out = document.subject.left_out.join("; ");
+        assert!(!left_out.contains("open for writing"), "{left_out}");
+        let ways = document.subject.cells.iter().map(|cell| cell.way);
+        let buffered = ways.clone().filter(|way| *way == Way::Buffered).count();
+        assert!(buffered > 0, "{text}: {left_out}");
+        let deep = |cell: &&CellFacts| cell.role == Role::Depth(32) && cell.way == Way::Direct;
+        let is_deep = document.subject.cells.iter().any(|cell| deep(&cell));
+        let is_direct = ways.clone().any(|way| way == Way::Direct);
+        assert!(is_deep || !is_direct, "{text}: {left_out}");
+    }
+}
+
+#[test]
+fn what_holds_no_blocks_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.img");
+    std::fs::write(&empty, []).unwrap();
+    let refused = |text: &str| {
+        let options = target(text);
+        let run = |control: &mut Control<'_>| run(&options, &harness::Machine, control);
+        match control(run) {
+            Ok(_) => format!("{text} was measured"),
+            Err(error) => error.to_string(),
+        }
+    };
+    let folder = folder.path().display().to_string();
+    assert!(refused(&folder).contains("is no file and no block device"));
+    assert!(refused("/dev/null").contains("/dev/null: is no file"));
+    assert!(refused(&empty.display().to_string()).contains("is empty"));
+    assert!(refused("md:2m,sectorsize=1m").contains("nothing of it can be measured"));
 }
 
 #[test]

@@ -202,7 +202,7 @@ impl BlockedLimits {
 
 /// The points of a fit, on logarithmic scales.
 fn logarithms(sizes: &[f64], times: &[f64]) -> Result<Vec<fit::Point>, Error> {
-    const WHAT: &str = "the limits of a device";
+    const WHAT: &str = "a fit of limits";
     require_pairs(WHAT, sizes.len(), times.len())?;
     for (what, values) in [
         ("the size of a transfer", sizes),

@@ -85,6 +85,19 @@ fn a_block_device_is_what_its_image_is() {
 }
 
 #[test]
+fn a_block_device_is_swept_with_several_blocks_at_a_time() {
+    let test = "a_block_device_is_swept_with_several_blocks_at_a_time";
+    let Some(disk) = Loop::new(test) else { return };
+    for target in [disk.device.clone(), format!("{} | nop", disk.device)] {
+        let sizes = ["--min", "4k", "--max", "32k", "--budget", "1s"];
+        let sweep = [&["lab", "sweep", "--direct"], &sizes[..], &[&target]].concat();
+        let report = ugeom(&sweep).text();
+        assert!(report.contains("at depth 32"), "{report}");
+        assert!(!report.contains("is in use"), "{report}");
+    }
+}
+
+#[test]
 fn what_is_mounted_is_not_written_to() {
     let test = "what_is_mounted_is_not_written_to";
     let Some(disk) = Loop::new(test) else { return };
