@@ -6,6 +6,7 @@ use super::published::{JUDGED, Line, OVERALL, PROCESSES, ROWS, judged};
 use super::subject::Document;
 use crate::figure::{Figure, Unit, value};
 use crate::report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Table};
+use crate::text::counted;
 use ugeom_measure::ministat::Difference;
 use ugeom_measure::{Blocks, Interval};
 
@@ -154,7 +155,7 @@ fn ladder(page: &mut Page, document: &Document, rates: &Blocks) {
     let axis = Axis::log10("rate", "requests/s");
     let mut both = vec![1, subject.cores];
     both.dedup();
-    let series = both.iter().map(|workers| format!("{workers} workers"));
+    let series = both.iter().map(|workers| counted(*workers, "worker"));
     let mut plot = Rows::points("The ladder, with 95 % intervals", axis, series);
     for knob in &subject.ladder {
         plot.row(

@@ -217,6 +217,12 @@ fn of_an_option_given_twice_the_last_counts_as_in_debians() {
 }
 
 #[test]
+fn a_negative_width_is_a_value_and_no_option() {
+    let negative = ugeom(&["ministat", "-w", "-3"]).failed(2);
+    assert!(negative.contains("-3 is not in 2"), "{negative}");
+}
+
+#[test]
 fn standard_input_and_the_current_version() {
     let input = b"1\n2\n30\n40\n";
     let classic = ugeom_with(&["ministat", "--classic", "-A"], input).quiet();
@@ -329,6 +335,4 @@ fn bad_data_sets_are_1_with_file_and_line_and_wrong_usage_is_2() {
     ] {
         ugeom(&[&["ministat"], wrong].concat()).failed(2);
     }
-    let negative = ugeom(&["ministat", "-w", "-3"]).failed(2);
-    assert!(negative.contains("-3 is not in 2"), "{negative}");
 }
