@@ -32,6 +32,15 @@ pub fn paragraph_within(width: usize, text: &str, indent: usize, hanging: usize)
     out
 }
 
+/// A word as it has to be written on a command line.
+pub fn in_a_shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// `1 round`, `2 rounds`.
 pub fn counted(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

@@ -4,6 +4,7 @@ use super::answer::{answer, compared};
 use super::{CELLS, Document, Side};
 use crate::compare::{Metric, probability, with_unit};
 use crate::report::{Axis, Cell, Column, Page, Rows, Table, Value};
+use crate::text::in_a_shell;
 use ugeom_measure::interval::student;
 
 /// The page of a result.
@@ -14,7 +15,10 @@ pub fn page(document: &Document) -> Page {
         set.iter().map(|one| format!(" {flag} {one}")).collect()
     };
     let set = flags("--set", &subject.set) + &flags("--set-b", &subject.set_b);
-    let mut page = Page::new(super::EXPERIMENT, &format!("ugeom ab{set} '{a}' '{b}'"));
+    let mut page = Page::new(
+        super::EXPERIMENT,
+        &format!("ugeom ab{set} {} {}", in_a_shell(a), in_a_shell(b)),
+    );
     page.question = format!(
         "Is B faster than A? A is the {}, B the {}. A round runs A, B and A once more in random \
          order; what counts is how they differ within rounds.",

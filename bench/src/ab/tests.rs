@@ -99,8 +99,7 @@ fn one_target_is_compared_with_itself_set_otherwise() {
     // Two hand-overs to threads that sleep take microseconds, a call some tens of nanoseconds.
     assert!(least(1) > 2.0 * least(0), "{:?}", blocks.rounds());
     let shown = page(&document).to_text(100);
-    let asked =
-        "ugeom ab --set statistics=counts --set-b dispatch=queued --set-b spin=0 'zero' 'zero'";
+    let asked = "ugeom ab --set statistics=counts --set-b dispatch=queued --set-b spin=0 zero zero";
     assert!(shown.contains(asked), "{shown}");
     options.subject.set_b = vec!["dispatch=sideways".to_owned()];
     let refused = measured(&options).unwrap_err().to_string();
@@ -222,6 +221,14 @@ fn the_sentence_says_faster_slower_same_or_what_it_would_take() {
     );
     let few = made_up(2, |cell, round| 100 + wobble(cell, round));
     assert!(answer(&few).sentence.contains("2 rounds are too few"));
+}
+
+#[test]
+fn what_was_asked_can_be_given_to_a_shell_again() {
+    let document = measured(&options(command("sh -c 'true'"), target("zero"))).unwrap();
+    let shown = page(&document).to_text(100);
+    let asked = r"ugeom ab 'sh -c '\''true'\''' zero";
+    assert!(shown.starts_with(asked), "{shown}");
 }
 
 #[test]

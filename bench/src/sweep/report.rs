@@ -8,6 +8,7 @@ use super::subject::{Document, Part, Subject};
 use crate::figure::{Unit, value};
 use crate::harness::total;
 use crate::report::{Axis, Cell, Column, Curve, Curves, Page, Table};
+use crate::text::in_a_shell;
 use ugeom_measure::Interval;
 use ugeom_measure::units::{grouped, size_exact, size_human};
 
@@ -62,7 +63,7 @@ fn asked(document: &Document) -> String {
         text += if set { flag } else { "" };
     }
     if let [part] = &subject.parts[..] {
-        text += &format!(" '{}'", part.target);
+        text += &format!(" {}", in_a_shell(&part.target));
     }
     text
 }

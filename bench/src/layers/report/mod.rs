@@ -14,7 +14,7 @@ mod tests;
 
 use super::subject::Document;
 use crate::head;
-use crate::text::{Align, paragraph, table};
+use crate::text::{Align, in_a_shell, paragraph, table};
 
 pub use page::page;
 
@@ -130,13 +130,4 @@ fn next(document: &Document, all: bool) -> String {
         rows.push(vec![format!("{this} --full"), full.to_owned()]);
     }
     "NEXT\n".to_owned() + &table(2, &[Align::Left; 2], &rows)
-}
-
-/// A target as it has to be written on a command line.
-fn in_a_shell(target: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,%".contains(c);
-    if target.chars().all(plain) {
-        return target.to_owned();
-    }
-    format!("'{}'", target.replace('\'', "'\\''"))
 }
