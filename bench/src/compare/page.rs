@@ -1,6 +1,7 @@
 //! What a comparison has to say, as a page.
 
 use super::{Compared, Judged, Loaded, Metric, Row};
+use crate::ab;
 use crate::report::{Axis, Cell, Column, Page, Rows, Table, Value};
 use crate::text::{columns, counted};
 use std::path::Path;
@@ -50,6 +51,32 @@ pub(super) fn confounded(results: &[Loaded]) -> Vec<String> {
             reasons.push(format!(
                 "{} is of the experiment {}, not {}",
                 other.name, experiments.0, experiments.1
+            ));
+        }
+        reasons.extend(other_sides(base, other));
+    }
+    reasons
+}
+
+/// Two results of `ugeom ab` have a cell A and a cell B each, whatever was measured in them.
+fn other_sides(base: &Loaded, other: &Loaded) -> Vec<String> {
+    let is_ab = |one: &Loaded| one.document.experiment == ab::EXPERIMENT;
+    if !is_ab(base) || !is_ab(other) {
+        return Vec::new();
+    }
+    let side = |one: &Loaded, key: &str| {
+        let side = one.document.subject.get(key)?;
+        serde_json::from_value::<ab::Side>(side.clone()).ok()
+    };
+    let mut reasons = Vec::new();
+    for (key, name) in [("a", "A"), ("b", "B")] {
+        let (Some(old), Some(new)) = (side(base, key), side(other, key)) else {
+            continue;
+        };
+        if old != new {
+            reasons.push(format!(
+                "{name} is the {old} in {}, and the {new} in {}",
+                base.name, other.name
             ));
         }
     }

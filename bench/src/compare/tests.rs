@@ -222,3 +222,23 @@ fn from_five_processes_on_their_means_are_the_observations() {
     assert_eq!(row.base.sample.n, 6);
     assert!(compared.sources[0].by_process);
 }
+
+#[test]
+fn two_results_of_ab_say_where_their_sides_were_something_else() {
+    let of = |name: &str, a: &str| {
+        let cells = ["A", "B", "A again"];
+        let mut one = result(name, &cells, 20, |cell, round| 1000 + wobble(cell, round));
+        one.document.experiment = crate::ab::EXPERIMENT.to_owned();
+        one.document.subject = serde_json::json!({"a": {"target": a}, "b": {"command": "true"}});
+        one
+    };
+    let compared = |other: Loaded| {
+        let results = [of("old.json", "zero"), other];
+        told(&compare(&results, &Options::default()).unwrap()).replace("\n          ", " ")
+    };
+    let text = compared(of("new.json", "md:1m"));
+    let said = "A is the target zero in old.json, and the target md:1m in new.json";
+    assert!(text.contains(said), "{text}");
+    assert!(!text.contains("B is the"), "{text}");
+    assert!(!compared(of("new.json", "zero")).contains(" is the target"));
+}
