@@ -336,7 +336,7 @@ fn a_sweep_finds_the_limits_of_a_simulated_disk_and_saves_them() {
     assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
     let report = ended.text();
     for part in [
-        "ugeom lab sweep --min 4k --max 64k --bytes 1m 'disk:4m,overhead=200us,rate=50m/s,data=0'",
+        "ugeom lab sweep --min 4k --max 64k --bytes 1m disk:4m,overhead=200us,rate=50m/s,data=0",
         "THE ANSWER: stack: ",
         "This disk is simulated with 5,000 transactions/s",
         "KB/t",
