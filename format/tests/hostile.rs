@@ -115,6 +115,11 @@ proptest! {
     }
 
     #[test]
+    fn metadata_of_geli(bytes in disk(9 + 1024)) {
+        targets::eli(&bytes);
+    }
+
+    #[test]
     fn a_gpt(bytes in disk(1 + 24 * 512), fields in any::<[u8; 4]>()) {
         targets::gpt(&bytes);
         let header = 1 + 512;

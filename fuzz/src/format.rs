@@ -7,7 +7,7 @@
 //! them too.
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, apm, bsd, diskstats, ebr, gpt, mbr, raidtest, wire};
+use ugeom_format::{Media, apm, bsd, diskstats, ebr, eli, gpt, mbr, raidtest, wire};
 
 /// Sector 0.
 pub fn mbr(data: &[u8]) {
@@ -62,6 +62,61 @@ pub fn raidtest(data: &[u8]) {
     let processes = 1 + usize::from(choice / 16);
     let shares = (0..processes).map(|index| raidtest::share(&requests, processes, index).len());
     assert_eq!(shares.sum::<usize>(), requests.len());
+}
+
+/// Eight bytes of size, a byte for the sector size, then the metadata sector. libfuzzer does not
+/// guess an MD5, so the bytes are used a second time with the right one.
+pub fn eli(data: &[u8]) {
+    let Some((size, rest)) = data.split_first_chunk::<8>() else {
+        return;
+    };
+    let Some((choice, sector)) = rest.split_first() else {
+        return;
+    };
+    let provider_bytes = u64::from_le_bytes(*size);
+    let below_bytes = 1 << (choice % 16);
+    if let Ok(metadata) = eli::Metadata::decode(sector) {
+        use_eli(&metadata, provider_bytes, below_bytes);
+    }
+    let word = |at: usize| {
+        let bytes = sector.get(at..at + 4).and_then(|b| b.try_into().ok());
+        bytes.map_or(0, u32::from_le_bytes)
+    };
+    let mut metadata = eli::Metadata {
+        version: word(16) % (eli::VERSION_MAX + 1),
+        flags: eli::EliFlags(word(20)),
+        cipher_number: word(24) as u16 % 24,
+        key_bits: (word(26) as u16) << 6,
+        authentication_number: word(28) as u16 % 24,
+        provider_bytes,
+        sector_bytes: word(38),
+        keys: word(42) as u8,
+        iterations: word(43).cast_signed(),
+        salt: [*choice; eli::SALT_BYTES],
+        master_keys: [0; eli::MASTER_KEYS_BYTES],
+    };
+    if metadata.version == 0 {
+        metadata.authentication_number = 0;
+    }
+    use_eli(&metadata, provider_bytes, below_bytes);
+}
+
+fn use_eli(metadata: &eli::Metadata, provider_bytes: u64, below_bytes: u32) {
+    let encoded = metadata.encode();
+    assert_eq!(eli::Metadata::decode(&encoded).as_ref(), Ok(metadata));
+    let Ok(layout) = metadata.layout(provider_bytes, below_bytes) else {
+        return;
+    };
+    assert!(metadata.cipher().is_ok() && metadata.authentication().is_ok());
+    let sector = u64::from(layout.sector_bytes);
+    assert!(layout.media_bytes >= sector && layout.media_bytes.is_multiple_of(sector));
+    let (start, length) = layout.below(layout.media_bytes - sector, sector);
+    assert!(start + length <= provider_bytes);
+    if let Some(sub) = layout.sub_sectors {
+        let carried: u32 = (0..sub.count).map(|number| sub.carried_bytes(number)).sum();
+        assert_eq!(carried, layout.sector_bytes);
+        assert!(sub.tag_bytes + sub.data_bytes <= below_bytes);
+    }
 }
 
 /// Each message of the protocol in turn. What is understood is written again as it was.

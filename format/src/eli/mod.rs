@@ -1,0 +1,24 @@
+//! GELI: FreeBSD's encrypted providers, metadata versions 0 to 7.
+//!
+//! The metadata is one struct of 511 bytes (509 in version 0) at the start of the provider's last
+//! sector: algorithms, sizes, a salt, and two slots that hold the encrypted master keys. Nothing
+//! here decrypts; [`Metadata::decode`] reads the struct, [`Metadata::layout`] checks every field
+//! that sizes depend on and says where data and tags lie.
+//!
+//! Sources: FreeBSD `sys/geom/eli/g_eli.h`, `g_eli.c` (`eli_metadata_decode`, `g_eli_create`,
+//! `eli_mediasize`), `g_eli_integrity.c`. The layout stands in `docs/formats/eli.md`.
+
+mod algorithms;
+mod error;
+mod layout;
+mod metadata;
+#[cfg(test)]
+mod tests;
+
+pub use algorithms::{Authentication, Cipher};
+pub use error::EliError;
+pub use layout::{EliLayout, SubSectors};
+pub use metadata::{
+    EliFlags, MAGIC, MASTER_KEYS_BYTES, METADATA_BYTES, Metadata, SALT_BYTES, SECTOR_BYTES_MAX,
+    SLOT_BYTES, SLOTS, VERSION_MAX,
+};
