@@ -2,56 +2,67 @@
 //!
 //! It is sent as the operation that it may become. When the bio is home before the call returns,
 //! and whole, its data goes into the reply right here; in any other case the operation is made
-//! then, and goes the way of all others (operation.rs).
+//! then, and goes the way of all others (operations.rs).
 
-use super::operation::{Kind, LOOK_BYTES_MIN, MAIN, cookie_of};
+use super::exports::Chosen;
+use super::operation::{LOOK_BYTES_MIN, MAIN, TaskKind, cookie_of};
+use super::operations::Operations;
 use super::output::Body;
-use super::reply::put_piece;
-use super::worker::Worker;
 use crate::span::Span;
+use std::sync::Arc;
 use ugeom_format::wire::nbd::Request;
 use ugeom_stack::Finished;
 
-impl Worker {
-    /// Sends a READ that was found to be in order, and answers it if it comes home at once. False
-    /// when it is not small, or no bio is to be had now: nothing has happened then.
-    pub fn read_at_once(&mut self, index: usize, request: &Request, charge: usize) -> bool {
+/// What became of a READ.
+pub(super) enum AtOnce {
+    /// Its data.
+    Read(Body),
+    /// It is an operation.
+    Begun,
+    /// It is not small, or no bio is to be had now: nothing has happened.
+    NotTried,
+}
+
+impl Operations {
+    /// Sends a READ that was found to be in order, and fetches its data if it comes home at once.
+    #[inline]
+    pub fn read_at_once(
+        &mut self,
+        (connection, chosen): (usize, &Arc<Chosen>),
+        request: &Request,
+    ) -> AtOnce {
         if request.length_bytes >= LOOK_BYTES_MIN {
-            return false;
+            return AtOnce::NotTried;
         }
         let number = self.next_operation();
-        let Some(connection) = self.connections[index].as_mut() else {
-            return false;
-        };
         let start = request.offset_bytes;
         let range = start..start + u64::from(request.length_bytes);
-        let sector = u64::from(connection.chosen.export.sector_bytes);
+        let sector = u64::from(chosen.export.sector_bytes);
         let Some(span) = Span::single(&range, sector) else {
-            return false;
+            return AtOnce::NotTried;
         };
         let Some(draft) = self.channel.bio() else {
-            return false;
+            return AtOnce::NotTried;
         };
         let draft = draft
             .read_or_lease(span.start(), self.buffers.take(span.sectors))
             .length(span.sectors as u64)
             .cookie(cookie_of(number, 0, MAIN));
-        let opened = &connection.chosen.opened;
-        let mut finished = match self.channel.submit_or_finish(opened, draft) {
+        let mut finished = match self.channel.submit_or_finish(&chosen.opened, draft) {
             Some(finished) if is_whole(&finished) => finished,
             other => {
-                self.new_operation(index, *request, false);
-                self.add(number, Kind::Read, span, None);
+                self.new_operation((connection, chosen), *request, false);
+                self.add(number, TaskKind::Read, span, None);
                 if let Some(finished) = other {
                     self.completed(finished);
                 }
-                return true;
+                return AtOnce::Begun;
             }
         };
         let (lease, buffer) = (finished.take_lease(), finished.take_buffer());
         self.channel.recycle(finished);
         let (start, end) = (span.skip, span.skip + span.length);
-        let body = match (lease, buffer) {
+        AtOnce::Read(match (lease, buffer) {
             (Some(lease), buffer) => {
                 if let Some(buffer) = buffer {
                     self.buffers.put(buffer);
@@ -60,10 +71,7 @@ impl Worker {
             }
             (None, Some(buffer)) => Body::Data { buffer, start, end },
             (None, None) => Body::Bytes(vec![0; span.length]),
-        };
-        let structured = connection.structured;
-        put_piece(&mut connection.output, request, structured, body, charge);
-        true
+        })
     }
 }
 

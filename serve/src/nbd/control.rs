@@ -1,15 +1,15 @@
 //! The control thread: listeners, handshakes, time-outs; it opens and closes providers.
 
 use super::address::Listening;
+use super::connections::{Admission, Home};
 use super::error::ServeError;
 use super::exports::{Chosen, Exports};
 use super::handshake::{Handshake, Session, Step};
-use super::worker::{Admission, Order, Worker};
+use super::stream::Stream;
+use super::worker::{Order, Worker};
 use super::{Limits, Log, Settings};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
@@ -29,12 +29,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What workers tell.
 pub(super) enum News {
     /// A connection has ended; its provider is to be closed.
-    Ended { worker: usize, chosen: Chosen },
+    Ended { worker: usize, chosen: Arc<Chosen> },
 }
 
 /// A client that shakes hands.
 struct Pending {
-    fd: Arc<OwnedFd>,
+    stream: Stream,
     who: String,
     handshake: Handshake,
     input: Vec<u8>,
@@ -96,13 +96,12 @@ impl Control {
         for number in 0..settings.threads.max(1) {
             let (orders, inbox) = mpsc::channel();
             let tell = tell.clone();
-            let (worker, waker) = Worker::new(
-                number,
-                exports.stack(),
-                settings,
-                inbox,
-                (tell, news_waker.clone()),
-            )?;
+            let home = Home {
+                worker: number,
+                news: tell,
+                waker: news_waker.clone(),
+            };
+            let (worker, waker) = Worker::new(exports.stack(), settings, inbox, home)?;
             let thread = std::thread::Builder::new()
                 .name(format!("ugeom-nbd-{number}"))
                 .spawn(move || worker.run())
@@ -242,7 +241,7 @@ impl Control {
     fn accept(&mut self, at: usize) {
         while self.connections() + self.pending.len() < self.limits.connections {
             match self.listeners[at].1.socket.accept() {
-                Ok((fd, who)) => self.greet(Arc::new(fd), who),
+                Ok((fd, who)) => self.greet(Stream::plain(fd), who),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
@@ -255,8 +254,8 @@ impl Control {
         }
     }
 
-    fn greet(&mut self, fd: Arc<OwnedFd>, who: String) {
-        let source = match self.reactor.register(Arc::clone(&fd), Interest::READ) {
+    fn greet(&mut self, stream: Stream, who: String) {
+        let source = match self.reactor.register(stream.fd(), Interest::READ) {
             Ok(source) => source,
             Err(error) => return (self.log)(&format!("nbd: watching {who}: {error}")),
         };
@@ -266,7 +265,7 @@ impl Control {
             .timer_at(clock::now_ns().saturating_add(limit_ns));
         let (handshake, output) = Handshake::new();
         let pending = Pending {
-            fd,
+            stream,
             who,
             handshake,
             input: Vec::new(),
@@ -284,7 +283,7 @@ impl Control {
             return;
         };
         let mut bytes = [0; READ_BYTES];
-        match rustix::io::read(&pending.fd, &mut bytes) {
+        match pending.stream.read(&mut [], &mut bytes) {
             Ok(0) => return self.leave(source, None),
             Ok(count) => pending.input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => return,
@@ -312,9 +311,8 @@ impl Control {
         let Some(pending) = self.pending.get_mut(&source) else {
             return;
         };
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         while !pending.output.is_empty() {
-            match rustix::net::send(&pending.fd, &pending.output, flags) {
+            match pending.stream.send_bytes(&pending.output) {
                 Ok(sent) => drop(pending.output.drain(..sent)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
@@ -349,7 +347,7 @@ impl Control {
             return;
         };
         let admission = Admission {
-            fd: pending.fd,
+            stream: pending.stream,
             who: pending.who,
             session: *session,
             early: pending.input,

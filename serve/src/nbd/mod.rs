@@ -29,20 +29,26 @@
 //! exports come and go.
 //!
 //! The files: `address` where to listen; `exports` what there is; `handshake` the options, as a
-//! function from bytes to bytes; `control` and `worker` the threads; `connection` one client's
-//! requests; `operation` one request on its way through the stack, `reply` its
-//! answer; `output` replies that wait to be sent.
+//! function from bytes to bytes; `control` and `worker` the threads; `stream` the bytes of a
+//! connection, `connection` one client, `connections` those of a worker, `budget` what they may
+//! have in flight; `operation` one request on its way through the stack, `operations` those of a
+//! worker, `at_once` READs that need none; `reply` the answers, `output` those that wait to be
+//! sent.
 
 mod address;
 mod at_once;
+mod budget;
 mod connection;
+mod connections;
 mod control;
 mod error;
 mod exports;
 mod handshake;
 mod operation;
+mod operations;
 mod output;
 mod reply;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod worker;

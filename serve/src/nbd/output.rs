@@ -1,10 +1,10 @@
 //! Replies of one connection that wait to be sent, in the order in which they were finished, each
 //! with its data where the stack has put it.
 
+use super::stream::Stream;
 use crate::buffers::Buffers;
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::gather::Gather;
 use ugeom_machine::lease::Lease;
@@ -120,13 +120,13 @@ impl Output {
     ///
     /// # Errors
     /// What the socket says, but for "not now".
-    pub fn send(&mut self, fd: BorrowedFd<'_>, buffers: &mut Buffers) -> Result<Sent, Errno> {
+    pub fn send(&mut self, stream: &mut Stream, buffers: &mut Buffers) -> Result<Sent, Errno> {
         let mut done = Sent::default();
         while !self.waiting.is_empty() {
             let mut gather = Gather::new();
             self.gather(&mut gather);
             let wanted = gather.bytes();
-            match gather.send(fd).map_err(errno_of) {
+            match stream.send(&gather) {
                 Ok(sent) => {
                     done.progress |= sent > 0;
                     self.advance(sent, buffers, &mut done);
@@ -173,10 +173,6 @@ impl Output {
     }
 }
 
-fn errno_of(error: std::io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
-}
-
 impl Sent {
     fn count(&mut self, message: Message, buffers: &mut Buffers) {
         self.released += message.charge;
@@ -191,13 +187,13 @@ impl Sent {
 mod tests {
     use super::*;
     use std::io::Read;
-    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
     #[test]
     fn everything_arrives_in_order_however_little_the_socket_takes() {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair");
         ours.set_nonblocking(true).expect("it can");
+        let mut ours = Stream::plain(ours.into());
         let (mut output, mut buffers) = (Output::default(), Buffers::new());
         let mut expected = Vec::new();
         for number in 0..700_usize {
@@ -218,7 +214,7 @@ mod tests {
         });
         let (mut released, mut ended) = (0, 0);
         while !output.is_empty() {
-            let sent = output.send(ours.as_fd(), &mut buffers).expect("sent");
+            let sent = output.send(&mut ours, &mut buffers).expect("sent");
             released += sent.released;
             ended += sent.ended;
             std::thread::yield_now();

@@ -1,88 +1,68 @@
 //! What a request is answered with.
 
-use super::connection::cost;
 use super::handshake::ALLOCATION_ID;
-use super::operation::{Kind, Task};
+use super::operation::{Ended, Task, TaskKind};
 use super::output::{Body, HEAD_BYTES_MAX, Output};
-use super::worker::Worker;
-use crate::span::Span;
 use ugeom_format::wire::nbd::{
-    CHUNK_HEADER_BYTES, ChunkHeader, HOLE_BYTES, Hole, Request, SimpleReply, Status, chunk,
-    command, command_flag, encode_block_status, state,
+    CHUNK_HEADER_BYTES, ChunkHeader, ErrorChunk, HOLE_BYTES, Hole, Request, SimpleReply, chunk,
+    command, command_flag, encode_block_status,
 };
-use ugeom_stack::{Extent, ExtentKind};
 
-impl Worker {
-    /// Answers an operation whose tasks have all ended, and lets go of it.
-    pub fn answer(&mut self, number: u32) {
-        let operation = &mut self.operations[number as usize];
-        let (index, request, silent) = (operation.connection, operation.request, operation.silent);
-        let failure = operation.failure.take();
-        let status = std::mem::take(&mut operation.status);
-        let mut tasks = std::mem::take(&mut operation.tasks);
-        if self.touched.last() != Some(&index) {
-            self.touched.push(index);
-        }
-        if let Some(connection) = self.connections[index].as_mut() {
-            let sector_bytes = connection.chosen.export.sector_bytes;
-            let charge = if silent {
-                0
-            } else {
-                cost(&request, sector_bytes)
+/// Answers a request that went well.
+pub(super) fn put_reply(output: &mut Output, ended: &mut Ended, structured: bool, charge: usize) {
+    let request = &ended.request;
+    match request.command {
+        command::READ if structured => put_chunks(output, request, &mut ended.tasks, charge),
+        command::READ => put_data(output, request, &mut ended.tasks, charge),
+        command::BLOCK_STATUS => {
+            let body = encode_block_status(ALLOCATION_ID, &ended.status);
+            let head = ChunkHeader {
+                flags: chunk::DONE,
+                kind: chunk::BLOCK_STATUS,
+                cookie: request.cookie,
+                length_bytes: body.len() as u32,
             };
-            connection.operations -= 1;
-            let writes = matches!(
-                request.command,
-                command::WRITE | command::TRIM | command::WRITE_ZEROES
-            );
-            let not_flushed = failure.is_some() && request.command == command::FLUSH && !silent;
-            connection.dirty |= writes || not_flushed;
-            if silent {
-                if let Some((_, why)) = &failure {
-                    (self.log)(&format!(
-                        "nbd: {}: the last FLUSH failed: {why}",
-                        connection.who
-                    ));
-                }
-            } else if connection.dead {
-                connection.requests -= 1;
-                connection.bytes -= charge;
-                self.bytes -= charge;
-            } else if let Some((errno, why)) = failure {
-                self.refuse(index, &request, errno, &why, charge);
-            } else {
-                let structured = connection.structured;
-                let output = &mut connection.output;
-                match request.command {
-                    command::READ if structured => put_chunks(output, &request, &mut tasks, charge),
-                    command::READ => put_data(output, &request, &mut tasks, charge),
-                    command::BLOCK_STATUS => {
-                        let body = encode_block_status(ALLOCATION_ID, &status);
-                        let head = ChunkHeader {
-                            flags: chunk::DONE,
-                            kind: chunk::BLOCK_STATUS,
-                            cookie: request.cookie,
-                            length_bytes: body.len() as u32,
-                        };
-                        output.push(&head.encode(), Body::Bytes(body), charge, true);
-                    }
-                    _ => {
-                        let head = SimpleReply {
-                            error: 0,
-                            cookie: request.cookie,
-                        };
-                        output.push(&head.encode(), Body::Nothing, charge, true);
-                    }
-                }
-            }
+            output.push(&head.encode(), Body::Bytes(body), charge, true);
         }
-        for task in tasks.drain(..) {
-            if let Some(buffer) = task.buffer {
-                self.buffers.put(buffer);
-            }
+        _ => {
+            let head = SimpleReply {
+                error: 0,
+                cookie: request.cookie,
+            };
+            output.push(&head.encode(), Body::Nothing, charge, true);
         }
-        self.operations[number as usize].tasks = tasks;
-        self.unused.push(number);
+    }
+}
+
+/// Answers a request with an error.
+pub(super) fn put_error(
+    output: &mut Output,
+    request: &Request,
+    structured: bool,
+    errno: u32,
+    why: &str,
+    charge: usize,
+) {
+    let cookie = request.cookie;
+    if structured {
+        let message = ErrorChunk {
+            error: errno,
+            message: why.to_owned(),
+        };
+        let message = message.encode();
+        let head = ChunkHeader {
+            flags: chunk::DONE,
+            kind: chunk::ERROR,
+            cookie,
+            length_bytes: message.len() as u32,
+        };
+        output.push(&head.encode(), Body::Bytes(message), charge, true);
+    } else {
+        let head = SimpleReply {
+            error: errno,
+            cookie,
+        };
+        output.push(&head.encode(), Body::Nothing, charge, true);
     }
 }
 
@@ -104,7 +84,7 @@ fn put_data(output: &mut Output, request: &Request, tasks: &mut [Task], charge: 
 /// A READ as chunks: one for each piece and each hole.
 fn put_chunks(output: &mut Output, request: &Request, tasks: &mut [Task], charge: usize) {
     let whole = request.flags & command_flag::DF != 0;
-    let is_sent = |task: &Task| matches!(task.kind, Kind::Read | Kind::Hole);
+    let is_sent = |task: &Task| matches!(task.kind, TaskKind::Read | TaskKind::Hole);
     let count = tasks.iter().filter(|task| is_sent(task)).count();
     let sent = tasks.iter_mut().filter(|task| is_sent(task));
     for (number, task) in sent.enumerate() {
@@ -116,7 +96,7 @@ fn put_chunks(output: &mut Output, request: &Request, tasks: &mut [Task], charge
             cookie: request.cookie,
             length_bytes: span.length as u32 + 8,
         };
-        if task.kind == Kind::Hole {
+        if task.kind == TaskKind::Hole {
             header.kind = chunk::OFFSET_HOLE;
             header.length_bytes = HOLE_BYTES as u32;
             let hole = Hole {
@@ -179,56 +159,5 @@ fn data_of(task: &mut Task) -> Body {
     match task.buffer.take() {
         Some(buffer) => Body::Data { buffer, start, end },
         None => Body::Bytes(vec![0; task.span.length]),
-    }
-}
-
-/// The stretches of a block status: those of whole sectors, cut to the range.
-pub(super) fn statuses(span: &Span, extents: &[Extent]) -> Vec<Status> {
-    let mut statuses: Vec<Status> = Vec::new();
-    let (mut at, end) = (0_u64, (span.skip + span.length) as u64);
-    for extent in extents {
-        let next = at.saturating_add(extent.length_bytes).min(end);
-        let length = next.saturating_sub(at.max(span.skip as u64));
-        let flags = match extent.kind {
-            ExtentKind::Data => 0,
-            ExtentKind::Zero => state::ZERO,
-            ExtentKind::Hole => state::HOLE | state::ZERO,
-        };
-        if length > 0 {
-            statuses.push(Status {
-                length_bytes: length as u32,
-                flags,
-            });
-        }
-        at = next;
-    }
-    if statuses.is_empty() {
-        statuses.push(Status {
-            length_bytes: span.length as u32,
-            flags: 0,
-        });
-    }
-    statuses
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_status_is_cut_to_the_range() {
-        let span = Span::new(&(100..2000), 512);
-        let extent = |length_bytes, kind| Extent { length_bytes, kind };
-        let found = [
-            extent(512, ExtentKind::Hole),
-            extent(1536, ExtentKind::Data),
-        ];
-        let expected = [(412, 3), (1488, 0)];
-        let expected = expected.map(|(length_bytes, flags)| Status {
-            length_bytes,
-            flags,
-        });
-        assert_eq!(statuses(&span, &found), expected);
-        assert_eq!(statuses(&span, &[])[0].length_bytes, 1900);
     }
 }

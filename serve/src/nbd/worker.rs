@@ -1,51 +1,33 @@
-//! A worker thread: its connections, its channel of the stack, and the loop that turns them.
+//! A worker thread: the loop that turns its connections and its operations.
 //!
 //! ```text
 //!   sleep (reactor, with the channel's mailbox and engines)
-//!     readable: connection.rs reads and begins requests
-//!   collect: what the stack has finished becomes replies (operation.rs)
+//!     readable: connections read, and begin requests
+//!   collect: what the stack has finished (operations.rs) becomes replies (connections.rs)
 //!   send: each connection with replies, one call
 //!   resume: connections that were held back go on when there is room again
 //! ```
 
-use super::connection::Connection;
-use super::control::News;
+use super::connections::{Admission, Connections, Home};
 use super::error::ServeError;
-use super::exports::Chosen;
-use super::handshake::Session;
-use super::operation::Operation;
-use super::{Limits, Log, Settings};
-use crate::buffers::Buffers;
-use std::collections::{HashMap, VecDeque};
-use std::os::fd::OwnedFd;
+use super::operations::Operations;
+use super::{Log, Settings};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
-use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
+use ugeom_engine::reactor::{Event, Interest, Reactor, Timer, Waiting, Waker};
 use ugeom_machine::clock;
 use ugeom_machine::patience::Patience;
-use ugeom_stack::{Channel, Stack};
+use ugeom_stack::Stack;
 
 /// Requests that a worker has in the stack at a time; more wait.
 const CHANNEL_DEPTH: usize = 512;
-
-/// Bytes read from a socket at a time, beside the data of a WRITE that is on its way.
-const SCRATCH_BYTES: usize = 64 << 10;
 
 /// How long to wait when waiting has failed.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// How often in a row one connection is read without looking who else has sent something.
 const TURNS_OF_ONE: u32 = 8;
-
-/// A connection that has shaken hands.
-pub(super) struct Admission {
-    pub fd: Arc<OwnedFd>,
-    pub who: String,
-    pub session: Session,
-    /// What it has sent already.
-    pub early: Vec<u8>,
-}
 
 /// What the control thread asks of a worker.
 pub(super) enum Order {
@@ -54,9 +36,6 @@ pub(super) enum Order {
     /// End all connections when their requests are answered, and refuse new ones.
     Drain,
 }
-
-/// A bio that could not be had yet: of which operation, task and part.
-pub(super) type Starved = (u32, u32, u8);
 
 /// Wakes a worker because a claim on a range is granted.
 struct Granted(Waker);
@@ -78,53 +57,29 @@ enum Next {
     Sleep,
 }
 
-/// A worker's own.
+/// A worker: the connections that it serves, and their requests in the stack.
 pub(super) struct Worker {
-    pub number: usize,
-    pub limits: Limits,
-    /// This worker's share of the bytes in flight.
-    pub bytes_max: usize,
-    pub bytes: usize,
-    /// Bytes of requests that were begun since replies were sent in the middle of a batch.
-    pub begun_bytes: usize,
-    pub log: Log,
-    pub channel: Channel,
-    pub reactor: Reactor,
-    pub connections: Vec<Option<Connection>>,
-    sources: HashMap<Source, usize>,
-    /// Connections with replies to send, or that may have ended.
-    pub touched: Vec<usize>,
-    /// Connections with input that waits for room.
-    pub held_back: Vec<usize>,
-    pub operations: Vec<Operation>,
-    pub unused: Vec<u32>,
-    /// Operations whose tasks wait for a claim on a range.
-    pub claiming: Vec<(u32, u32)>,
-    pub starved: VecDeque<Starved>,
-    pub buffers: Buffers,
-    pub scratch: Vec<u8>,
-    /// The moment at which the worker woke up.
-    pub now_ns: u64,
+    connections: Connections,
+    operations: Operations,
     orders: Receiver<Order>,
-    news: (Sender<News>, Waker),
-    /// Woken when a claim is granted.
-    pub own_waker: std::task::Waker,
+    log: Log,
     patience: Patience,
     /// The connection that was read last, which is likely to send again.
     hot: usize,
     hot_turns: u32,
     tick: Option<Timer>,
+    /// How often it is looked for clients that have fallen silent.
+    tick_every: Duration,
     draining: bool,
 }
 
 impl Worker {
     /// A worker that waits for orders, and the waker that tells it to look at them.
     pub fn new(
-        number: usize,
         stack: &Stack,
         settings: &Settings,
         orders: Receiver<Order>,
-        news: (Sender<News>, Waker),
+        home: Home,
     ) -> Result<(Self, Waker), ServeError> {
         let system = |source| ServeError::system("preparing a worker", source);
         let other = std::io::Error::other::<Box<dyn std::error::Error + Send + Sync>>;
@@ -138,33 +93,19 @@ impl Worker {
         let watched = reactor.register(Arc::new(mailbox), Interest::EDGE);
         watched.map_err(system)?;
         let (_, waker) = reactor.waker().map_err(system)?;
+        let limits = &settings.limits;
+        let shortest = limits.idle.unwrap_or(limits.stall).min(limits.stall);
+        let granted = Arc::new(Granted(waker.clone()));
         let worker = Self {
-            number,
-            limits: settings.limits,
-            bytes_max: settings.limits.bytes / settings.threads.max(1),
-            bytes: 0,
-            begun_bytes: 0,
-            log: Arc::clone(&settings.log),
-            channel,
-            reactor,
-            connections: Vec::new(),
-            sources: HashMap::new(),
-            touched: Vec::new(),
-            held_back: Vec::new(),
-            operations: Vec::new(),
-            unused: Vec::new(),
-            claiming: Vec::new(),
-            starved: VecDeque::new(),
-            buffers: Buffers::new(),
-            scratch: vec![0; SCRATCH_BYTES],
-            now_ns: clock::now_ns(),
+            connections: Connections::new(reactor, settings, home),
+            operations: Operations::new(channel, granted.into()),
             orders,
-            news,
-            own_waker: Arc::new(Granted(waker.clone())).into(),
+            log: Arc::clone(&settings.log),
             patience: Patience::new(u64::try_from(settings.spin.as_nanos()).unwrap_or(u64::MAX)),
             hot: 0,
             hot_turns: 0,
             tick: None,
+            tick_every: (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1)),
             draining: false,
         };
         Ok((worker, waker))
@@ -175,7 +116,7 @@ impl Worker {
     pub fn run(mut self) {
         let mut events = Vec::new();
         loop {
-            if !self.take_orders() || (self.draining && self.sources.is_empty()) {
+            if !self.take_orders() || (self.draining && self.connections.is_empty()) {
                 break;
             }
             let next = self.look_out();
@@ -185,43 +126,57 @@ impl Worker {
             }
             let timeout = (next == Next::Look).then_some(Duration::ZERO);
             self.sleep(timeout, &mut events);
-            self.now_ns = clock::now_ns();
+            self.connections.now_ns = clock::now_ns();
             if !events.is_empty() {
-                self.patience.came(self.now_ns);
+                self.patience.came(self.connections.now_ns);
             }
             for event in events.drain(..) {
-                match event {
-                    Event::Due(_) => self.look_after_silent(),
-                    Event::Ready {
-                        source,
-                        readable,
-                        writable,
-                    } => {
-                        if let Some(&index) = self.sources.get(&source) {
-                            if readable {
-                                self.hot = index;
-                                self.read(index);
-                            }
-                            if writable {
-                                self.touched.push(index);
-                            }
-                        }
-                    }
-                }
+                self.take_event(event);
             }
             self.turn();
         }
     }
 
+    fn take_event(&mut self, event: Event) {
+        match event {
+            Event::Due(_) => {
+                self.tick = None;
+                if !self.connections.is_empty() {
+                    self.connections.cut_silent(&mut self.operations);
+                    self.wind_up();
+                }
+            }
+            Event::Ready {
+                source,
+                readable,
+                writable,
+            } => {
+                if let Some(index) = self.connections.find(source) {
+                    if readable {
+                        self.hot = index;
+                        self.connections.read(index, &mut self.operations);
+                    }
+                    if writable {
+                        self.connections.touch(index);
+                    }
+                }
+            }
+        }
+    }
+
     /// Moves everything that can be moved without sleeping.
     fn turn(&mut self) {
+        let Self {
+            connections,
+            operations,
+            ..
+        } = self;
         loop {
-            self.go_on_with_claims();
-            self.collect();
-            while let Some(index) = self.touched.pop() {
-                self.send(index);
-            }
-            if !self.resume() {
+            operations.go_on_with_claims();
+            operations.collect();
+            connections.answer_ended(operations);
+            connections.send_touched(operations);
+            if !connections.resume(operations) {
                 return;
             }
         }
@@ -240,14 +195,19 @@ impl Worker {
             self.hot_turns = 0;
             return Next::Look;
         }
+        let Self {
+            connections,
+            operations,
+            ..
+        } = self;
         loop {
-            self.now_ns = clock::now_ns();
-            if self.read(self.hot) || self.channel.poll() > 0 {
-                self.patience.came(self.now_ns);
+            connections.now_ns = clock::now_ns();
+            if connections.read(self.hot, operations) || operations.channel.poll() > 0 {
+                self.patience.came(connections.now_ns);
                 self.hot_turns += 1;
                 return Next::Go;
             }
-            if self.now_ns.saturating_sub(began_ns) >= longest_ns {
+            if connections.now_ns.saturating_sub(began_ns) >= longest_ns {
                 return Next::Sleep;
             }
             // Who else wants this core, perhaps the client, gets it.
@@ -256,11 +216,9 @@ impl Worker {
     }
 
     fn sleep(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) {
-        let Self {
-            channel, reactor, ..
-        } = self;
+        let reactor = &mut self.connections.reactor;
         let mut failed = None;
-        channel.sleep(timeout, |engines, timeout| {
+        self.operations.channel.sleep(timeout, |engines, timeout| {
             failed = reactor.wait(engines, timeout, events).err();
         });
         if let Some(error) = failed {
@@ -274,12 +232,19 @@ impl Worker {
         use std::sync::mpsc::TryRecvError;
         loop {
             match self.orders.try_recv() {
-                Ok(Order::Admit(admission)) => self.admit(*admission),
+                Ok(Order::Admit(admission)) => {
+                    self.connections.admit(*admission, &mut self.operations);
+                    if self.tick.is_none() {
+                        self.wind_up();
+                    }
+                    if self.draining {
+                        self.connections.close_all(&mut self.operations);
+                    }
+                    self.turn();
+                }
                 Ok(Order::Drain) => {
                     self.draining = true;
-                    for index in 0..self.connections.len() {
-                        self.close(index, None);
-                    }
+                    self.connections.close_all(&mut self.operations);
                     self.turn();
                 }
                 Err(TryRecvError::Empty) => return true,
@@ -288,81 +253,9 @@ impl Worker {
         }
     }
 
-    fn admit(&mut self, admission: Admission) {
-        let Admission {
-            fd,
-            who,
-            session,
-            early,
-        } = admission;
-        let source = match self.reactor.register(Arc::clone(&fd), Interest::READ) {
-            Ok(source) => source,
-            Err(error) => {
-                (self.log)(&format!("nbd: watching {who}: {error}"));
-                return self.tell_end(session.chosen);
-            }
-        };
-        let free = self.connections.iter().position(Option::is_none);
-        let index = free.unwrap_or_else(|| {
-            self.connections.push(None);
-            self.connections.len() - 1
-        });
-        let connection = Connection::new(fd, source, who, session, self.now_ns);
-        self.connections[index] = Some(connection);
-        self.sources.insert(source, index);
-        if self.tick.is_none() {
-            self.wind_up();
-        }
-        self.take_input(index, &early);
-        if self.draining {
-            self.close(index, None);
-        }
-        self.turn();
-    }
-
-    fn tell_end(&self, chosen: Chosen) {
-        let worker = self.number;
-        // Without a control thread the provider is closed right here.
-        let _ = self.news.0.send(News::Ended { worker, chosen });
-        self.news.1.wake();
-    }
-
-    /// Lets go of a connection that has nothing in the stack any more.
-    pub fn remove(&mut self, index: usize) {
-        let Some(mut connection) = self.connections[index].take() else {
-            return;
-        };
-        let left = connection.output.clear(&mut self.buffers);
-        self.bytes -= left.released + connection.give_back_input(&mut self.buffers);
-        self.sources.remove(&connection.source);
-        self.reactor.deregister(connection.source);
-        // The other side learns of it even while somebody else holds the descriptor.
-        let _ = rustix::net::shutdown(&connection.fd, rustix::net::Shutdown::Both);
-        self.tell_end(connection.chosen);
-    }
-
     /// Starts the timer that looks for clients which have fallen silent.
     fn wind_up(&mut self) {
-        let shortest = self.limits.idle.unwrap_or(self.limits.stall);
-        let period = (shortest.min(self.limits.stall) / 4)
-            .clamp(Duration::from_millis(10), Duration::from_secs(1));
-        let due_ns = clock::now_ns() + period.as_nanos() as u64;
-        self.tick = Some(self.reactor.timer_at(due_ns));
-    }
-
-    fn look_after_silent(&mut self) {
-        self.tick = None;
-        if self.sources.is_empty() {
-            return;
-        }
-        for index in 0..self.connections.len() {
-            let Some(connection) = &self.connections[index] else {
-                continue;
-            };
-            if let Some(why) = connection.silent_too_long(self.now_ns, &self.limits) {
-                self.cut(index, Some(why.to_owned()));
-            }
-        }
-        self.wind_up();
+        let due_ns = clock::now_ns() + self.tick_every.as_nanos() as u64;
+        self.tick = Some(self.connections.reactor.timer_at(due_ns));
     }
 }

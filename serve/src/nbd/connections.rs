@@ -1,0 +1,539 @@
+//! A worker's connections: from bytes to requests, and from what has ended to replies.
+//!
+//! ```text
+//!   read     bytes of a socket become requests, which begin as operations or are refused
+//!   answer   operations that have ended become replies
+//!   send     replies of many requests with one call; a connection that is done ends here
+//!   resume   connections that were held back go on when there is room again
+//! ```
+
+use super::at_once::AtOnce;
+use super::budget::{Budget, REQUEST_COST_BYTES, cost};
+use super::connection::{Connection, Incoming};
+use super::control::News;
+use super::exports::Chosen;
+use super::handshake::Session;
+use super::operation::Ended;
+use super::operations::Operations;
+use super::reply::{put_piece, put_reply};
+use super::stream::Stream;
+use super::{Log, Settings};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use ugeom_engine::reactor::{Interest, Reactor, Source, Waker};
+use ugeom_format::wire::nbd::{REQUEST_BYTES, Request, command};
+use ugeom_machine::clock;
+
+/// Bytes read from a socket at a time, beside the data of a WRITE that is on its way.
+const SCRATCH_BYTES: usize = 64 << 10;
+
+/// How often a socket is read in a row before the others get their turn.
+const READS_IN_A_ROW: usize = 4;
+
+/// After requests of so many bytes, and their heads, those of a batch that are done already are
+/// answered: the client goes on meanwhile, and their data is still in the processor's caches.
+const SEND_EARLY_BYTES: usize = 64 << 10;
+
+/// A connection that has shaken hands.
+pub(super) struct Admission {
+    pub stream: Stream,
+    pub who: String,
+    pub session: Session,
+    /// What it has sent already.
+    pub early: Vec<u8>,
+}
+
+/// Where it is told that a connection has ended: the number of the worker, and the way there.
+pub(super) struct Home {
+    pub worker: usize,
+    pub news: Sender<News>,
+    pub waker: Waker,
+}
+
+impl Home {
+    fn tell_end(&self, chosen: Arc<Chosen>) {
+        let worker = self.worker;
+        // Without a control thread the provider is closed right here.
+        let _ = self.news.send(News::Ended { worker, chosen });
+        self.waker.wake();
+    }
+}
+
+/// The connections of one worker.
+pub(super) struct Connections {
+    pub reactor: Reactor,
+    /// The moment at which the worker woke up.
+    pub now_ns: u64,
+    slots: Vec<Option<Connection>>,
+    sources: HashMap<Source, usize>,
+    /// Connections with replies to send, or that may have ended.
+    touched: Vec<usize>,
+    /// Connections with input that waits for room.
+    held_back: Vec<usize>,
+    budget: Budget,
+    /// Bytes of requests that were begun since replies were sent in the middle of a batch.
+    begun_bytes: usize,
+    scratch: Vec<u8>,
+    log: Log,
+    home: Home,
+}
+
+/// What reading a socket once has come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    Nothing,
+    Some,
+    /// As much as there was room for: there may be more.
+    Full,
+}
+
+impl Connections {
+    /// None yet.
+    pub fn new(reactor: Reactor, settings: &Settings, home: Home) -> Self {
+        Self {
+            reactor,
+            now_ns: clock::now_ns(),
+            slots: Vec::new(),
+            sources: HashMap::new(),
+            touched: Vec::new(),
+            held_back: Vec::new(),
+            budget: Budget::new(settings.limits, settings.threads),
+            begun_bytes: 0,
+            scratch: vec![0; SCRATCH_BYTES],
+            log: Arc::clone(&settings.log),
+            home,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Which connection a source of the reactor is.
+    pub fn find(&self, source: Source) -> Option<usize> {
+        self.sources.get(&source).copied()
+    }
+
+    /// Takes a connection, and begins what it has sent already.
+    pub fn admit(&mut self, admission: Admission, operations: &mut Operations) {
+        let Admission {
+            stream,
+            who,
+            session,
+            early,
+        } = admission;
+        let source = match self.reactor.register(stream.fd(), Interest::READ) {
+            Ok(source) => source,
+            Err(error) => {
+                (self.log)(&format!("nbd: watching {who}: {error}"));
+                return self.home.tell_end(Arc::new(session.chosen));
+            }
+        };
+        let free = self.slots.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        let connection = Connection::new(stream, source, who, session, self.now_ns);
+        self.slots[index] = Some(connection);
+        self.sources.insert(source, index);
+        self.take_input(index, &early, operations);
+    }
+
+    /// Reads what the socket has and begins the requests. True when there was anything.
+    pub fn read(&mut self, index: usize, operations: &mut Operations) -> bool {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut any = false;
+        for _ in 0..READS_IN_A_ROW {
+            let read = self.read_once(index, &mut scratch, operations);
+            any |= read != Read::Nothing;
+            if read != Read::Full {
+                break;
+            }
+        }
+        self.scratch = scratch;
+        any
+    }
+
+    fn read_once(&mut self, index: usize, scratch: &mut [u8], operations: &mut Operations) -> Read {
+        let Some(connection) = self.slots.get_mut(index).and_then(Option::as_mut) else {
+            return Read::Nothing;
+        };
+        if connection.closing || connection.held_back {
+            return Read::Nothing;
+        }
+        let buffers = &mut operations.buffers;
+        let incoming = connection.incoming.as_mut();
+        let target = incoming.map_or(&mut [][..], |it| it.target(buffers));
+        let data_bytes = target.len();
+        let room = data_bytes + scratch.len();
+        let count = match connection.stream.read(target, scratch) {
+            Ok(0) => {
+                let half = connection.incoming.is_some() || !connection.leftover.is_empty();
+                let why = half.then(|| "it left in the middle of a message".to_owned());
+                self.cut(index, why, operations);
+                return Read::Some;
+            }
+            Ok(count) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return Read::Nothing,
+            Err(_) => {
+                self.cut(index, None, operations);
+                return Read::Some;
+            }
+        };
+        connection.progress_ns = self.now_ns;
+        if let Some(incoming) = &mut connection.incoming {
+            incoming.filled += count.min(data_bytes);
+            self.finish_incoming(index, operations);
+        }
+        let beyond = count.saturating_sub(data_bytes);
+        self.take_input(index, &scratch[..beyond], operations);
+        if count == room {
+            Read::Full
+        } else {
+            Read::Some
+        }
+    }
+
+    /// Takes bytes that a client has sent, behind those that are left over.
+    fn take_input(&mut self, index: usize, input: &[u8], operations: &mut Operations) {
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        if connection.leftover.is_empty() {
+            let used = self.parse(index, input, operations);
+            if let Some(connection) = self.slots[index].as_mut() {
+                connection.leftover.extend(&input[used..]);
+            }
+        } else {
+            connection.leftover.extend(input);
+            self.take_leftover(index, operations);
+        }
+        self.touched.push(index);
+    }
+
+    /// Goes on with what is left over. True when any of it was used.
+    fn take_leftover(&mut self, index: usize, operations: &mut Operations) -> bool {
+        let Some(connection) = self.slots[index].as_mut() else {
+            return false;
+        };
+        let mut leftover = std::mem::take(&mut connection.leftover);
+        let used = self.parse(index, &leftover, operations);
+        leftover.drain(..used);
+        if let Some(connection) = self.slots[index].as_mut() {
+            connection.leftover = leftover;
+        }
+        used > 0
+    }
+
+    /// Begins as many requests as there are and as may be; returns how many bytes that took.
+    fn parse(&mut self, index: usize, input: &[u8], operations: &mut Operations) -> usize {
+        let mut at = 0;
+        loop {
+            let Some(connection) = self.slots[index].as_mut() else {
+                return input.len();
+            };
+            if connection.closing {
+                return input.len();
+            }
+            let rest = &input[at..];
+            if connection.discard > 0 {
+                let now = connection.discard.min(rest.len() as u64);
+                connection.discard -= now;
+                at += now as usize;
+                if connection.discard > 0 {
+                    return at;
+                }
+                continue;
+            }
+            if let Some(incoming) = &mut connection.incoming {
+                if rest.is_empty() {
+                    return at;
+                }
+                let target = incoming.target(&mut operations.buffers);
+                let now = target.len().min(rest.len());
+                target[..now].copy_from_slice(&rest[..now]);
+                incoming.filled += now;
+                at += now;
+                self.finish_incoming(index, operations);
+                continue;
+            }
+            let Some(header) = rest.first_chunk::<REQUEST_BYTES>() else {
+                return at;
+            };
+            if !has_room(&self.budget, connection, header) {
+                self.hold_back(index);
+                return at;
+            }
+            match Request::decode(header) {
+                Ok(request) => self.take_request(index, request, operations),
+                Err(error) => self.cut(index, Some(error.to_string()), operations),
+            }
+            at += REQUEST_BYTES;
+            if self.begun_bytes >= SEND_EARLY_BYTES {
+                self.begun_bytes = 0;
+                operations.collect();
+                self.answer_ended(operations);
+                self.send(index, operations);
+            }
+        }
+    }
+
+    fn hold_back(&mut self, index: usize) {
+        if let Some(connection) = self.slots[index].as_mut()
+            && !connection.held_back
+        {
+            connection.held_back = true;
+            self.held_back.push(index);
+        }
+    }
+
+    /// Lets connections go on that were held back. True when any of them did.
+    pub fn resume(&mut self, operations: &mut Operations) -> bool {
+        let mut moved = false;
+        for index in std::mem::take(&mut self.held_back) {
+            let Some(connection) = self.slots[index].as_mut() else {
+                continue;
+            };
+            let next = connection.leftover.first_chunk();
+            let room = next.is_none_or(|next| has_room(&self.budget, connection, next));
+            if connection.closing || room {
+                connection.held_back = false;
+                moved |= self.take_leftover(index, operations);
+                self.touched.push(index);
+            } else {
+                self.held_back.push(index);
+            }
+        }
+        moved
+    }
+
+    fn take_request(&mut self, index: usize, request: Request, operations: &mut Operations) {
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        if request.command == command::DISC {
+            return self.close(index, None, operations);
+        }
+        if let Some((errno, why)) = connection.problem(&request) {
+            connection.discard = request.payload_bytes().into();
+            let charge = REQUEST_COST_BYTES;
+            self.budget.charge(&mut connection.account, charge);
+            connection.refuse(&request, errno, why, charge, &self.log);
+            self.touched.push(index);
+            return;
+        }
+        let sector_bytes = connection.chosen.export.sector_bytes;
+        let charge = cost(&request, sector_bytes);
+        self.budget.charge(&mut connection.account, charge);
+        self.begun_bytes += charge;
+        if request.command == command::WRITE {
+            connection.incoming = Some(Incoming::new(request, sector_bytes));
+            return;
+        }
+        let of = (index, &connection.chosen);
+        if request.command == command::READ {
+            match operations.read_at_once(of, &request) {
+                AtOnce::Read(body) => {
+                    let structured = connection.structured;
+                    put_piece(&mut connection.output, &request, structured, body, charge);
+                    return;
+                }
+                AtOnce::Begun => {
+                    connection.operations += 1;
+                    return;
+                }
+                AtOnce::NotTried => {}
+            }
+        }
+        if request.command == command::FLUSH {
+            // What ends after this is not covered by it: see `answer`.
+            connection.dirty = false;
+        }
+        connection.operations += 1;
+        operations.begin(of, request, Vec::new(), connection.structured);
+    }
+
+    /// Begins a WRITE whose data has come in full.
+    fn finish_incoming(&mut self, index: usize, operations: &mut Operations) {
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        let whole = connection.incoming.as_mut().is_some_and(Incoming::step);
+        if whole && let Some(incoming) = connection.incoming.take() {
+            connection.operations += 1;
+            let of = (index, &connection.chosen);
+            operations.begin(of, incoming.request, incoming.pieces, false);
+        }
+    }
+
+    /// Answers all operations that have ended.
+    pub fn answer_ended(&mut self, operations: &mut Operations) {
+        while let Some(mut ended) = operations.next_ended() {
+            self.answer(&mut ended);
+            operations.recycle(ended);
+        }
+    }
+
+    fn answer(&mut self, ended: &mut Ended) {
+        let index = ended.connection;
+        if self.touched.last() != Some(&index) {
+            self.touched.push(index);
+        }
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        let request = ended.request;
+        let failure = ended.failure.take();
+        connection.operations -= 1;
+        let writes = matches!(
+            request.command,
+            command::WRITE | command::TRIM | command::WRITE_ZEROES
+        );
+        let not_flushed = failure.is_some() && request.command == command::FLUSH && !ended.silent;
+        connection.dirty |= writes || not_flushed;
+        if ended.silent {
+            if let Some((_, why)) = &failure {
+                let who = &connection.who;
+                (self.log)(&format!("nbd: {who}: the last FLUSH failed: {why}"));
+            }
+            return;
+        }
+        let charge = cost(&request, connection.chosen.export.sector_bytes);
+        if connection.dead {
+            self.budget.release(&mut connection.account, 1, charge);
+        } else if let Some((errno, why)) = failure {
+            connection.refuse(&request, errno, &why, charge, &self.log);
+        } else {
+            put_reply(&mut connection.output, ended, connection.structured, charge);
+        }
+    }
+
+    /// A connection may have room for replies, or have ended.
+    pub fn touch(&mut self, index: usize) {
+        self.touched.push(index);
+    }
+
+    /// Sends to all connections that have been touched.
+    pub fn send_touched(&mut self, operations: &mut Operations) {
+        while let Some(index) = self.touched.pop() {
+            self.send(index, operations);
+        }
+    }
+
+    /// Sends what waits, and ends a connection that has nothing left to do.
+    fn send(&mut self, index: usize, operations: &mut Operations) {
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        if !connection.output.is_empty() {
+            match connection.send(&mut operations.buffers, self.now_ns) {
+                Ok(sent) => {
+                    let account = &mut connection.account;
+                    self.budget.release(account, sent.ended, sent.released);
+                }
+                Err(_) => self.cut(index, None, operations),
+            }
+        }
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        if connection.has_ended() {
+            if std::mem::take(&mut connection.dirty) {
+                connection.operations += 1;
+                return operations.begin_last_flush(index, &connection.chosen);
+            }
+            return self.remove(index, operations);
+        }
+        let interest = connection.interest();
+        if interest != connection.watched {
+            connection.watched = interest;
+            let source = connection.source;
+            if let Err(error) = self.reactor.change(source, interest) {
+                self.cut(index, Some(error.to_string()), operations);
+            }
+        }
+    }
+
+    /// Ends all connections when their requests are answered.
+    pub fn close_all(&mut self, operations: &mut Operations) {
+        for index in 0..self.slots.len() {
+            self.close(index, None, operations);
+        }
+    }
+
+    /// Reads no more, and ends the connection when what was read is answered.
+    fn close(&mut self, index: usize, why: Option<&str>, operations: &mut Operations) {
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        if let Some(why) = why {
+            (self.log)(&format!("nbd: {} is left: {why}", connection.who));
+        }
+        connection.closing = true;
+        connection.leftover = Vec::new();
+        connection.discard = 0;
+        let given = connection.give_back_input(&mut operations.buffers);
+        let account = &mut connection.account;
+        self.budget.release(account, usize::from(given > 0), given);
+        self.touched.push(index);
+    }
+
+    /// Ends the connection without answering: nobody is there, or not to be trusted.
+    fn cut(&mut self, index: usize, why: Option<String>, operations: &mut Operations) {
+        self.close(index, why.as_deref(), operations);
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
+        connection.dead = true;
+        let left = connection.output.clear(&mut operations.buffers);
+        let account = &mut connection.account;
+        self.budget.release(account, left.ended, left.released);
+    }
+
+    /// Lets go of a connection that has nothing in the stack any more.
+    fn remove(&mut self, index: usize, operations: &mut Operations) {
+        let Some(mut connection) = self.slots[index].take() else {
+            return;
+        };
+        let left = connection.output.clear(&mut operations.buffers);
+        let given = connection.give_back_input(&mut operations.buffers);
+        let account = &mut connection.account;
+        self.budget.release(account, left.ended, left.released);
+        self.budget.release(account, usize::from(given > 0), given);
+        self.sources.remove(&connection.source);
+        self.reactor.deregister(connection.source);
+        connection.stream.shutdown();
+        self.home.tell_end(connection.chosen);
+    }
+
+    /// Ends connections whose clients have not moved for too long.
+    pub fn cut_silent(&mut self, operations: &mut Operations) {
+        for index in 0..self.slots.len() {
+            let Some(connection) = &self.slots[index] else {
+                continue;
+            };
+            if let Some(why) = connection.silent_too_long(self.now_ns, &self.budget.limits) {
+                self.cut(index, Some(why.to_owned()), operations);
+            }
+        }
+    }
+}
+
+/// Whether the request that begins so may be read.
+#[inline]
+fn has_room(budget: &Budget, connection: &Connection, header: &[u8; REQUEST_BYTES]) -> bool {
+    if budget.has_room(&connection.account) {
+        return true;
+    }
+    let cost_bytes = match Request::decode(header) {
+        Ok(request) if connection.problem(&request).is_none() => {
+            cost(&request, connection.chosen.export.sector_bytes)
+        }
+        // It is only refused.
+        _ => REQUEST_COST_BYTES,
+    };
+    Budget::is_served_always(&connection.account, cost_bytes)
+}
