@@ -1,12 +1,13 @@
 //! Saved results: whatever is read, it is refused or shown in every form, and compared with itself
 //! and its own cells.
 
-use ugeom_bench::compare::{self, Loaded};
-use ugeom_bench::report::{Page, Saved, to_html};
+use ugeom_harness::compare::{self, Loaded};
+use ugeom_lab::saved;
+use ugeom_report::{Page, to_html};
 
 /// The text of a result; true when it was shown.
 pub fn show(data: &[u8]) -> bool {
-    let Ok(saved) = Saved::read(String::from_utf8_lossy(data).into_owned()) else {
+    let Ok(saved) = saved::read(String::from_utf8_lossy(data).into_owned()) else {
         return false;
     };
     in_every_form(saved.page());
@@ -23,7 +24,7 @@ pub fn compare(data: &[u8]) {
     let options = compare::Options::default();
     for results in [vec![loaded.clone()], vec![loaded.clone(), loaded]] {
         if let Ok(compared) = compare::compare(&results, &options) {
-            in_every_form(&compare::page(&compared));
+            in_every_form(&ugeom_report::compare::page(&compared));
         }
     }
 }

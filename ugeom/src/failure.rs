@@ -4,8 +4,9 @@ use crate::output;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
-use ugeom_bench::BenchError;
 use ugeom_classes::TargetError;
+use ugeom_fio::JobError;
+use ugeom_harness::HarnessError;
 
 /// The work failed.
 const FAILED: u8 = 1;
@@ -80,8 +81,9 @@ fn code(error: &anyhow::Error) -> u8 {
     let is_usage = |cause: &(dyn std::error::Error + 'static)| {
         cause.is::<Usage>()
             || cause.downcast_ref().is_some_and(is_spec)
-            || matches!(cause.downcast_ref(), Some(BenchError::Target(e)) if is_spec(e))
-            || matches!(cause.downcast_ref(), Some(BenchError::Job(e)) if e.is_usage())
+            || matches!(cause.downcast_ref(), Some(HarnessError::Subject(error)) if
+                error.downcast_ref().is_some_and(is_spec)
+                    || error.downcast_ref().is_some_and(JobError::is_usage))
     };
     if error.chain().any(is_usage) {
         USAGE

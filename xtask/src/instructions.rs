@@ -3,7 +3,7 @@
 //! Instructions are exact where time is noisy: the same program on the same compiler gives the same
 //! figure on a busy machine. The example `instructions` of `bench` is run under callgrind twice,
 //! with N and with 2 N reads; the difference over N is the cost of one read, free of start-up and
-//! set-up. The figures are compared with `bench/instructions.toml`; `--save` records them there.
+//! set-up. The figures are compared with `lab/instructions.toml`; `--save` records them there.
 
 use crate::{Outcome, run};
 use anyhow::{Context, Result, bail, ensure};
@@ -16,7 +16,7 @@ const READS: u64 = 10_000;
 /// these features every x86-64 machine takes the same one.
 const SAME_MEMCPY: &str = "glibc.cpu.hwcaps=-AVX2,-AVX512VL,-AVX512F,-ERMS,-FSRM,-AVX2_Usable";
 
-const RECORD: &str = "bench/instructions.toml";
+const RECORD: &str = "lab/instructions.toml";
 
 pub fn run(save: bool) -> Result<Outcome> {
     if run::find_program("valgrind").is_none() {
@@ -62,7 +62,7 @@ pub fn run(save: bool) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// `bench/instructions.toml`.
+/// `lab/instructions.toml`.
 struct Record {
     tolerance_percent: f64,
     /// Case and instructions a read; 0 when it was never measured.
@@ -146,7 +146,7 @@ fn judge(recorded: f64, now: f64, tolerance_percent: f64) -> Verdict {
 }
 
 fn build() -> Result<PathBuf> {
-    let source = "bench/examples/instructions.rs";
+    let source = "lab/examples/instructions.rs";
     ensure!(
         run::root().join(source).is_file(),
         "{source} is missing: there is nothing to measure"
@@ -155,7 +155,7 @@ fn build() -> Result<PathBuf> {
         "build",
         "--release",
         "-p",
-        "ugeom-bench",
+        "ugeom-lab",
         "--example",
         "instructions",
     ]))?;

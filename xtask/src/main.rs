@@ -27,7 +27,7 @@ usage: cargo xtask COMMAND
   test                  install missing Debian packages and crates where allowed, then build and
                         run all tests (UGEOM_NO_INSTALL=1 forbids installing)
   tidy                  check the floors, sizes, openings, unsafe code, pages and fuzz targets
-  instructions [--save] instructions a read under callgrind, against bench/instructions.toml
+  instructions [--save] instructions a read under callgrind, against lab/instructions.toml
   miri [ARGS]           unit tests of machine, guasi and stack, and the life of a bio, under Miri
                         (nightly); ARGS go to cargo test, as in
                         `miri -p ugeom-stack --test path a_dropped`

@@ -6,11 +6,11 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::AtomicBool;
-use ugeom_bench::harness::{Control, Machine};
-use ugeom_bench::layers;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
+use ugeom_harness::{Control, Machine};
+use ugeom_lab::layers;
 use ugeom_serve::control::{Answer, Figures, Layer, Spread, Times};
 
 /// Jobs that use each kind of value, and a file that they include.

@@ -5,10 +5,10 @@ use crate::servers::{EXPORT_BYTES, Kind, Server, program};
 use serde::Deserialize;
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use ugeom_bench::BenchError;
-use ugeom_bench::figure::Unit;
-use ugeom_bench::harness::{Cell, Length, RunResult, Work};
-use ugeom_bench::load::{self, Job, Load, Pattern, Range};
+use ugeom_harness::HarnessError;
+use ugeom_harness::figure::Unit;
+use ugeom_harness::{Cell, Length, RunResult, Work};
+use ugeom_load::{self as load, Job, Load, Pattern, Range};
 
 /// Bytes of a request.
 const BLOCK_BYTES: u32 = 4096;
@@ -172,9 +172,9 @@ impl Plan {
 }
 
 /// CPU time of all threads of a process, ns (proc_pid_schedstat in the kernel's documentation).
-fn cpu_ns(id: u32) -> Result<u64, BenchError> {
+fn cpu_ns(id: u32) -> Result<u64, HarnessError> {
     let path = format!("/proc/{id}/task");
-    let os = |source| BenchError::Os {
+    let os = |source| HarnessError::Os {
         path: path.clone(),
         operation: "listing threads",
         source,
@@ -191,16 +191,16 @@ fn cpu_ns(id: u32) -> Result<u64, BenchError> {
     Ok(sum)
 }
 
-fn wrong(cell: &str, problem: impl Into<String>) -> BenchError {
-    BenchError::Load {
+fn wrong(cell: &str, problem: impl Into<String>) -> HarnessError {
+    HarnessError::Load {
         job: cell.to_owned(),
         problem: problem.into(),
     }
 }
 
-fn output(cell: &str, command: &mut Command) -> Result<Vec<u8>, BenchError> {
+fn output(cell: &str, command: &mut Command) -> Result<Vec<u8>, HarnessError> {
     let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|source| BenchError::Os {
+    let output = output.map_err(|source| HarnessError::Os {
         path: cell.to_owned(),
         operation: "running it",
         source,
@@ -230,7 +230,7 @@ struct Reads {
     total_ios: u64,
 }
 
-fn fio(cell: &str, uri: &str, requests: u64) -> Result<RunResult, BenchError> {
+fn fio(cell: &str, uri: &str, requests: u64) -> Result<RunResult, HarnessError> {
     if requests == 0 {
         return Ok(RunResult::taking(0));
     }
@@ -255,7 +255,7 @@ fn fio(cell: &str, uri: &str, requests: u64) -> Result<RunResult, BenchError> {
     }
 }
 
-fn copy(cell: &str, uri: &str, copies: u64) -> Result<RunResult, BenchError> {
+fn copy(cell: &str, uri: &str, copies: u64) -> Result<RunResult, HarnessError> {
     let began = Instant::now();
     for _ in 0..copies {
         let mut command = Command::new("nbdcopy");

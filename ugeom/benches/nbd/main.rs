@@ -16,13 +16,13 @@ use servers::{Kind, Server};
 use std::error::Error;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
-use ugeom_bench::figure::{Figure, Goal, Unit};
-use ugeom_bench::harness::{self, Control, Machine, Progress, Settings};
-use ugeom_bench::host::Host;
-use ugeom_bench::json::Document;
-use ugeom_bench::report::Page;
+use ugeom_harness::document::Document;
+use ugeom_harness::figure::{Figure, Goal, Unit};
+use ugeom_harness::host::Host;
+use ugeom_harness::{self as harness, Control, Machine, Progress, Settings};
 use ugeom_measure::Blocks;
 use ugeom_measure::interval::student_of;
+use ugeom_report::Page;
 
 /// What anything here may fail with.
 pub(crate) type Failure = Box<dyn Error>;

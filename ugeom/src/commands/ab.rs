@@ -1,4 +1,4 @@
-//! `ugeom ab`: is B faster than A? How it is measured and judged is in `ugeom_bench::ab`; here are
+//! `ugeom ab`: is B faster than A? How it is measured and judged is in `ugeom_lab::ab`; here are
 //! its flags, and what the two texts are taken for.
 
 use super::compare::RulesArgs;
@@ -12,11 +12,11 @@ use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use ugeom_bench::ab::{self, BUDGET_NS, Jobs, Load, Options, Printed, Side, Subject};
-use ugeom_bench::harness::{Machine, Settings};
-use ugeom_bench::job::Meaning;
-use ugeom_bench::text::WIDTH;
 use ugeom_classes::spec::Settings as Setting;
+use ugeom_fio::Meaning;
+use ugeom_harness::{Machine, Settings};
+use ugeom_lab::ab::{self, BUDGET_NS, Jobs, Load, Options, Printed, Side, Subject};
+use ugeom_report::text::WIDTH;
 
 const LONG_ABOUT: &str = "\
 Measures two targets, job files or commands, in the same rounds, in random order, and says \

@@ -1,5 +1,5 @@
 //! `ugeom compare`: saved results against each other. How they are judged is in
-//! `ugeom_bench::compare`; here are its flags and its files.
+//! `ugeom_harness::compare`; here are its flags and its files.
 
 use crate::output::{self, printable};
 use anyhow::{Context, Result, bail};
@@ -7,8 +7,10 @@ use clap::{Args, ValueHint};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use ugeom_bench::compare::{Loaded, Metric, Options, compare, page};
-use ugeom_bench::text::WIDTH;
+use ugeom_harness::compare::{Loaded, Metric, Options, compare};
+use ugeom_lab::ab::other_sides;
+use ugeom_report::compare::page;
+use ugeom_report::text::WIDTH;
 
 const LONG_ABOUT: &str = "\
 Compares results that were saved as JSON, whatever experiment they are of: the cells that both \
@@ -116,7 +118,8 @@ impl Compare {
             .iter()
             .map(|path| read(path))
             .collect::<Result<_>>()?;
-        let compared = compare(&results, &options)?;
+        let mut compared = compare(&results, &options)?;
+        compared.confounded.extend(other_sides(&results));
         if self.json {
             return output::print_json(&compared);
         }

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use ugeom_bench::report::{Saved, to_html, write_html};
+use ugeom_report::{Saved, to_html, write_html};
 
 const LONG_ABOUT: &str = "\
 Makes a report of results that `ugeom lab ... --json FILE` saved: what was asked, the answer in a \
@@ -100,7 +100,7 @@ impl Report {
 /// Reads a result and makes its page.
 fn read(path: &Path) -> Result<Saved> {
     let json = text(path).with_context(|| path.display().to_string())?;
-    Saved::read(json).with_context(|| path.display().to_string())
+    ugeom_lab::saved::read(json).with_context(|| path.display().to_string())
 }
 
 fn text(path: &Path) -> Result<String> {

@@ -61,22 +61,32 @@ fn an_upward_or_level_edge_is_found_and_a_downward_one_is_not() {
 
 #[test]
 fn edges_of_targets_builds_and_tests_are_seen() {
-    let bench = manifest("bench", "");
+    let lab = manifest("lab", "");
     for section in [
         "target.'cfg(loom)'.dependencies",
         "build-dependencies",
         "dev-dependencies",
     ] {
-        let stack = manifest(
-            "stack",
-            &format!("[{section}]\nugeom-bench.workspace = true"),
-        );
+        let stack = manifest("stack", &format!("[{section}]\nugeom-lab.workspace = true"));
         let files = [
             ("stack/Cargo.toml", stack.as_str()),
-            ("bench/Cargo.toml", &bench),
+            ("lab/Cargo.toml", &lab),
         ];
         assert_eq!(found(&files).len(), 1, "{section}");
     }
+}
+
+#[test]
+fn a_crate_stands_on_another_of_its_floor_only_where_the_list_has_it() {
+    let report = manifest("report", "[dependencies]\nugeom-harness.workspace = true");
+    let harness = manifest("harness", "[dependencies]\nugeom-report.workspace = true");
+    assert_eq!(
+        found(&[
+            ("report/Cargo.toml", report.as_str()),
+            ("harness/Cargo.toml", &harness)
+        ]),
+        ["harness/Cargo.toml:4 harness (floor 1) depends on report (floor 1)"]
+    );
 }
 
 #[test]
@@ -133,14 +143,14 @@ fn a_crate_without_a_floor_and_anyhow_in_a_library_are_found() {
         found(&[("stray/Cargo.toml", &stray)]),
         ["stray/Cargo.toml:1 stray stands on no floor"]
     );
-    let bench = manifest("bench", "[dependencies]\nanyhow = \"1\"");
+    let lab = manifest("lab", "[dependencies]\nanyhow = \"1\"");
     assert_eq!(
-        found(&[("bench/Cargo.toml", &bench)]),
-        ["bench/Cargo.toml:4 bench depends on anyhow"]
+        found(&[("lab/Cargo.toml", &lab)]),
+        ["lab/Cargo.toml:4 lab depends on anyhow"]
     );
     let program = manifest("x", "[dependencies]\nanyhow = \"1\"");
     assert!(found(&[("ugeom/Cargo.toml", &program)]).is_empty());
-    assert_eq!(found(&[("bench/Cargo.toml", "[package")]).len(), 1);
+    assert_eq!(found(&[("lab/Cargo.toml", "[package")]).len(), 1);
 }
 
 #[test]
@@ -291,12 +301,9 @@ fn libraries_do_not_print_and_do_not_exit() {
         "std::process::exit(1)",
     ] {
         let text = format!("//! x\n#![forbid(unsafe_code)]\nfn f() {{ {call} }}\n");
-        assert_eq!(found(&[("bench/src/lib.rs", &text)]).len(), 1, "{call}");
+        assert_eq!(found(&[("lab/src/lib.rs", &text)]).len(), 1, "{call}");
         assert!(found(&[("ugeom/src/main.rs", &text)]).is_empty(), "{call}");
-        assert!(
-            found(&[("bench/examples/a.rs", &text)]).is_empty(),
-            "{call}"
-        );
+        assert!(found(&[("lab/examples/a.rs", &text)]).is_empty(), "{call}");
         let text = format!("//! x\n#[cfg(test)]\nmod tests {{\n fn f() {{ {call} }}\n}}\n");
         assert!(found_in(&text).is_empty(), "{call} in tests");
     }

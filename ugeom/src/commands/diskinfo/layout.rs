@@ -1,7 +1,7 @@
 //! The lines of FreeBSD's diskinfo for what it measures.
 
+use super::timing::{Kind, Step};
 use std::fmt::Write;
-use ugeom_bench::diskinfo::{Kind, Step};
 
 /// Writes the steps one by one as FreeBSD prints them, with a heading before each kind.
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! `ugeom diskinfo -c -t -i -wS`: measures the top provider of each target.
 
 use super::layout::Layout;
+use super::timing::{self as diskinfo, Around, Ended, Kind, Settings, Step};
 use super::{Attributes, Diskinfo, Info};
 use crate::commands::lab::duration_ns;
 use crate::failure::{self, Reported, Usage};
@@ -10,7 +11,6 @@ use clap::Args;
 use serde::Serialize;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
-use ugeom_bench::diskinfo::{self, Around, Ended, Kind, Settings, Step};
 use ugeom_classes::TargetOptions;
 use ugeom_machine::{clock, interrupt};
 use ugeom_stack::{Delta, ProviderView};

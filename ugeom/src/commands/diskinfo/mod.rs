@@ -6,6 +6,7 @@
 
 mod layout;
 mod measure;
+mod timing;
 
 use crate::failure::{self, Reported};
 use crate::opening::{self, Open, SetArgs};

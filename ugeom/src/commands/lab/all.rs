@@ -7,11 +7,11 @@ use crate::failure::Reported;
 use crate::output;
 use anyhow::{Context, Result};
 use std::path::Path;
-use ugeom_bench::harness::{Ended, Machine};
-use ugeom_bench::json::Document;
-use ugeom_bench::report::{Saved, write_html};
-use ugeom_bench::text::WIDTH;
-use ugeom_bench::{cached, engines, layers, scaling, sweep};
+use ugeom_harness::document::Document;
+use ugeom_harness::{Ended, Machine};
+use ugeom_lab::{cached, engines, layers, scaling, sweep};
+use ugeom_report::text::WIDTH;
+use ugeom_report::{Saved, write_html};
 
 /// The time that an experiment may take, ns, unless it may take what it needs.
 const BUDGET_NS: u64 = 15_000_000_000;
@@ -146,10 +146,10 @@ fn done<S>(document: &Document<S>, text: String) -> Result<Done>
 where
     S: serde::Serialize + serde::de::DeserializeOwned,
 {
-    let stopped = |one: &ugeom_bench::harness::Measured| one.ended == Ended::Cancelled;
+    let stopped = |one: &ugeom_harness::Measured| one.ended == Ended::Cancelled;
     Ok(Done {
         text,
-        saved: Saved::of(document)?,
+        saved: ugeom_lab::saved::of(document)?,
         stopped: document.processes.iter().any(stopped),
     })
 }

@@ -7,8 +7,8 @@ use crate::opening::size;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_bench::cached::{self, Options, SIZE_BYTES_MIN};
-use ugeom_bench::harness::{Control, Machine};
+use ugeom_harness::{Control, Machine};
+use ugeom_lab::cached::{self, Options, SIZE_BYTES_MIN};
 
 const ABOUT: &str = "\
 Repeats the measurement of cached reads of 2006 on this machine: reading what is in memory \

@@ -5,9 +5,9 @@ use super::measuring::Results;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_bench::engines::{self, Options};
-use ugeom_bench::harness::{Control, Machine};
 use ugeom_classes::spec::units;
+use ugeom_harness::{Control, Machine};
+use ugeom_lab::engines::{self, Options};
 
 const ENGINES_ABOUT: &str = "\
 Repeats the comparison of 2007, in which a library of threads (GUASI) kept up with the kernel's \

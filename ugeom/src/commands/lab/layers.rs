@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use ugeom_bench::harness::Machine;
-use ugeom_bench::layers::{self, Options};
+use ugeom_harness::Machine;
+use ugeom_lab::layers::{self, Options};
 
 const LAYERS_ABOUT: &str = "\
 Repeats the GEOM benchmarks of 2002 on this machine: 512-byte reads of sector 0 of a memory disk, \

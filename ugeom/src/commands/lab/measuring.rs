@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use ugeom_bench::BenchError;
-use ugeom_bench::harness::{Control, Measured, Phase, Progress};
-use ugeom_bench::json::Document;
-use ugeom_bench::report::Page;
-use ugeom_bench::text::WIDTH;
+use ugeom_harness::HarnessError;
+use ugeom_harness::document::Document;
+use ugeom_harness::{Control, Measured, Phase, Progress};
 use ugeom_machine::interrupt;
+use ugeom_report::Page;
+use ugeom_report::text::WIDTH;
 
 /// The flags of an experiment that is measured in one go, and reported on.
 #[derive(Args)]
@@ -35,7 +35,7 @@ impl Results {
     /// Why it could not be measured, or not be saved.
     pub fn of<S: Serialize + DeserializeOwned>(
         &self,
-        measure: impl FnOnce(&mut Control<'_>) -> Result<Document<S>, BenchError>,
+        measure: impl FnOnce(&mut Control<'_>) -> Result<Document<S>, HarnessError>,
         report: impl FnOnce(&Document<S>) -> Page,
     ) -> Result<()> {
         check_writable(self.json.as_deref())?;
@@ -49,7 +49,7 @@ impl Results {
 
 /// Measures while showing the progress and listening for Ctrl-C.
 pub fn measured<S>(
-    measure: impl FnOnce(&mut Control<'_>) -> Result<Document<S>, BenchError>,
+    measure: impl FnOnce(&mut Control<'_>) -> Result<Document<S>, HarnessError>,
 ) -> Result<Document<S>> {
     let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
     if cfg!(debug_assertions) {

@@ -1,4 +1,4 @@
-//! `ugeom lab`: the experiments. What they measure and how they judge it is in `ugeom_bench`; here
+//! `ugeom lab`: the experiments. What they measure and how they judge it is in `ugeom_lab`; here
 //! are their flags, one file an experiment, and in `measuring.rs` the progress, Ctrl-C and where
 //! the results go.
 

@@ -4,8 +4,8 @@ use super::duration_ns;
 use super::measuring::Results;
 use anyhow::Result;
 use clap::Args;
-use ugeom_bench::harness::{Control, Machine};
-use ugeom_bench::scaling::{self, Options, WORKERS_MAX};
+use ugeom_harness::{Control, Machine};
+use ugeom_lab::scaling::{self, Options, WORKERS_MAX};
 
 const ABOUT: &str = "\
 Repeats the measurement of GEOM's limits with gzero on this machine: raidtest's requests to a \

@@ -9,10 +9,10 @@ use crate::safety;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use ugeom_bench::harness::Machine;
-use ugeom_bench::sweep::{self, Options};
-use ugeom_bench::text::WIDTH;
 use ugeom_classes::{TargetOptions, open_target};
+use ugeom_harness::Machine;
+use ugeom_lab::sweep::{self, Options};
+use ugeom_report::text::WIDTH;
 
 const LONG_ABOUT: &str = "\
 Moves the same bytes in blocks of 512 bytes to 512 KiB, doubling, past the system's cache and \

@@ -4,7 +4,7 @@ use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_bench::tst;
+use ugeom_load::tst;
 
 const TST_EXAMPLES: &str = "\
 Examples:

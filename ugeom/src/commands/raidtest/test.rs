@@ -15,11 +15,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use ugeom_bench::load::{Job, Load, Pattern};
-use ugeom_bench::work::Cores;
 use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, registry};
 use ugeom_format::raidtest::{self, Kind, RECORD_BYTES, REQUESTS_MAX, Request, Totals};
+use ugeom_load::cells::Cores;
+use ugeom_load::{Job, Load, Pattern};
 use ugeom_machine::clock;
 
 const LONG_ABOUT: &str = "\

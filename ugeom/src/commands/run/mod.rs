@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory, Parser};
 use std::fs;
 use std::io;
 use std::path::Path;
-use ugeom_bench::job::{
+use ugeom_fio::{
     self, Arguments, Environment, Job, JobError, Loader, Outcome, Understood, options,
     output as text,
 };
@@ -66,7 +66,8 @@ struct Alone {
 
 impl Run {
     pub fn run(&self) -> Result<()> {
-        let read = job::parse_arguments(&self.arguments, &mut Files, &Process).map_err(failed)?;
+        let read =
+            ugeom_fio::parse_arguments(&self.arguments, &mut Files, &Process).map_err(failed)?;
         let report = &read.report;
         if report.help {
             return output::print(&Alone::command().render_long_help().to_string());
@@ -74,7 +75,8 @@ impl Run {
         if let Some(name) = &report.describe {
             return output::print(&options::describe(name).map_err(failed)?);
         }
-        let Understood { jobs, warnings } = job::understand(&read.sections).map_err(failed)?;
+        let Understood { jobs, warnings } =
+            ugeom_fio::understand(&read.sections).map_err(failed)?;
         if jobs.is_empty() {
             return Err(Usage("there is no job: name one with --name=".to_owned()).into());
         }
@@ -93,8 +95,8 @@ impl Run {
 /// # Errors
 /// What is wrong, with its file and line.
 pub fn job_file(path: &str) -> Result<Vec<Job>> {
-    let sections = job::language::parse_file(path, &mut Files, &Process).map_err(failed)?;
-    let Understood { jobs, warnings } = job::understand(&sections).map_err(failed)?;
+    let sections = ugeom_fio::language::parse_file(path, &mut Files, &Process).map_err(failed)?;
+    let Understood { jobs, warnings } = ugeom_fio::understand(&sections).map_err(failed)?;
     if jobs.is_empty() {
         let path = output::printable(path);
         return Err(Usage(format!("{path}: there is no job in it")).into());
@@ -129,7 +131,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         output::print(&head)?;
     }
     let mut terminal = Terminal::new(report, normal && to_stdout)?;
-    let outcome = job::run(jobs, &mut terminal).map_err(failed)?;
+    let outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;
     terminal.clear();
     let failures: Vec<String> = outcome.jobs.iter().filter_map(message).collect();
     for failure in &failures {
@@ -152,7 +154,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     }
 }
 
-fn message(outcome: &job::JobOutcome) -> Option<String> {
+fn message(outcome: &ugeom_fio::JobOutcome) -> Option<String> {
     let trouble = outcome.trouble.as_ref()?;
     Some(format!("{}: {}", outcome.job.name, trouble.message))
 }

@@ -6,8 +6,8 @@ use anyhow::Result;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use ugeom_bench::job::{Meaning, Progress, Report, Watcher, output as text};
 use ugeom_classes::{TargetOptions, open_target};
+use ugeom_fio::{Meaning, Progress, Report, Watcher, output as text};
 
 /// How often the line is drawn.
 const DRAWN_EACH: Duration = Duration::from_millis(500);

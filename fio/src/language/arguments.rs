@@ -1,0 +1,177 @@
+//! The command line: `--name=x --rw=read ...`, job files, and the options that are no job's.
+
+use super::super::error::{JobError, Origin};
+use super::{Environment, Loader, Section, Setting, parse_file};
+use crate::options;
+
+/// Options of the program, not of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// `--output=FILE`: write the result there.
+    pub output: Option<String>,
+    /// `--output-format=normal,json,json+`.
+    pub formats: Vec<String>,
+    /// `--eta=auto|always|never`.
+    pub eta: Option<String>,
+    /// `--status-interval=TIME`, ns.
+    pub status_interval_ns: Option<u64>,
+    /// `--parse-only`: understand the jobs and run none.
+    pub parse_only: bool,
+    /// `--section=NAME`: only these jobs of the job files.
+    pub sections: Vec<String>,
+    /// `--destroy`: write to targets that carry something.
+    pub destroy: bool,
+    /// `--help`, or a command line without anything.
+    pub help: bool,
+    /// `--cmdhelp[=NAME]`: describe an option, or all of them.
+    pub describe: Option<String>,
+}
+
+/// A command line that was understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arguments {
+    /// What does not belong to a job.
+    pub report: Report,
+    /// The sections of all job files, and those of the command line.
+    pub sections: Vec<Section>,
+}
+
+/// Reads a command line: job files and options, in any order. As with fio, `--name=` begins a job,
+/// and what stands before the first is meant for all.
+///
+/// # Errors
+/// The argument or the line that is wrong, and why.
+pub fn parse_arguments(
+    arguments: &[String],
+    loader: &mut dyn Loader,
+    environment: &dyn Environment,
+) -> Result<Arguments, JobError> {
+    let mut all = Arguments::default();
+    let mut own: Vec<Section> = Vec::new();
+    let mut from_files = Vec::new();
+    let mut at = 0;
+    while let Some(argument) = arguments.get(at) {
+        at += 1;
+        let origin = Origin::Argument {
+            text: argument.as_str().into(),
+        };
+        let Some(text) = argument.strip_prefix("--") else {
+            if argument.starts_with('-') && argument.len() > 1 {
+                if argument == "-h" {
+                    all.report.help = true;
+                    continue;
+                }
+                return Err(JobError::language(
+                    &origin,
+                    "there are no options with one dash",
+                ));
+            }
+            from_files.extend(parse_file(argument, loader, environment)?);
+            continue;
+        };
+        let (name, value) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (text, None),
+        };
+        if all.report.take(name, value.as_deref(), &origin)? {
+            continue;
+        }
+        let needs_value = options::find(name).is_some_and(|entry| entry.bare.is_none());
+        let next = arguments.get(at).filter(|next| !next.starts_with("--"));
+        let value = match (value, next) {
+            (None, Some(next)) if needs_value => {
+                at += 1;
+                Some(next.clone())
+            }
+            (value, _) => value,
+        };
+        own_setting(&mut own, name, value, origin)?;
+    }
+    let wanted = &all.report.sections;
+    from_files.retain(|section: &Section| {
+        section.is_global() || wanted.is_empty() || wanted.contains(&section.name)
+    });
+    all.sections = from_files;
+    all.sections.extend(own);
+    Ok(all)
+}
+
+fn own_setting(
+    own: &mut Vec<Section>,
+    name: &str,
+    value: Option<String>,
+    origin: Origin,
+) -> Result<(), JobError> {
+    if name == "name" {
+        let Some(name) = value.filter(|name| !name.is_empty()) else {
+            return Err(JobError::language(&origin, "--name needs a name"));
+        };
+        own.push(Section {
+            name,
+            origin,
+            settings: Vec::new(),
+        });
+        return Ok(());
+    }
+    if own.is_empty() {
+        own.push(Section {
+            name: "global".to_owned(),
+            origin: origin.clone(),
+            settings: Vec::new(),
+        });
+    }
+    if let Some(section) = own.last_mut() {
+        section.settings.push(Setting {
+            name: name.to_owned(),
+            value,
+            origin,
+        });
+    }
+    Ok(())
+}
+
+impl Report {
+    /// Takes an option of the program; `false` when it is none.
+    fn take(&mut self, name: &str, value: Option<&str>, origin: &Origin) -> Result<bool, JobError> {
+        let wrong = |message: String| JobError::language(origin, message);
+        let needed = || {
+            value
+                .filter(|value| !value.is_empty())
+                .map(ToOwned::to_owned)
+                .ok_or_else(|| wrong(format!("--{name} needs a value")))
+        };
+        match name {
+            "help" => self.help = true,
+            "minimal" => self.formats = vec!["terse".to_owned()],
+            "destroy" => self.destroy = true,
+            "parse-only" => self.parse_only = true,
+            "cmdhelp" => self.describe = Some(value.unwrap_or("all").to_owned()),
+            "output" => self.output = Some(needed()?),
+            "section" => self.sections.push(needed()?),
+            "status-interval" => {
+                let ns = crate::value::time_ns(&needed()?, 1_000_000_000).map_err(wrong)?;
+                self.status_interval_ns = Some(ns.max(100_000_000));
+            }
+            "eta" => self.eta = Some(one_of(&needed()?, &["auto", "always", "never"], &wrong)?),
+            "output-format" => {
+                for format in needed()?.split(',') {
+                    let known = ["normal", "json", "json+", "terse"];
+                    self.formats.push(one_of(format, &known, &wrong)?);
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+fn one_of(
+    value: &str,
+    known: &[&str],
+    wrong: &impl Fn(String) -> JobError,
+) -> Result<String, JobError> {
+    if known.contains(&value) {
+        return Ok(value.to_owned());
+    }
+    Err(wrong(format!("`{value}` is none of {}", known.join(", "))))
+}

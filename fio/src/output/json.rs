@@ -1,0 +1,293 @@
+//! fio's JSON: the same keys, in the same order, with the same units.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value, json};
+use ugeom_machine::clock::local_time_text;
+use ugeom_measure::Histogram;
+
+use super::{BUCKET_ENDS, FIO_VERSION, latency_shares, percents};
+use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
+use crate::settings::{DIRECTIONS, Job};
+use crate::tally::{Side, Tally};
+
+/// Keys and values in the order in which they stand.
+struct Object(Vec<(String, Item)>);
+
+enum Item {
+    Plain(Value),
+    Object(Object),
+    List(Vec<Object>),
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, item) in &self.0 {
+            match item {
+                Item::Plain(value) => map.serialize_entry(key, value)?,
+                Item::Object(object) => map.serialize_entry(key, object)?,
+                Item::List(objects) => map.serialize_entry(key, objects)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl Object {
+    fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    fn put(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.0.push((key.into(), Item::Plain(value.into())));
+        self
+    }
+
+    fn object(mut self, key: &str, object: Self) -> Self {
+        self.0.push((key.to_owned(), Item::Object(object)));
+        self
+    }
+}
+
+/// The JSON of an outcome; `bins` adds the histograms (`json+`).
+///
+/// # Errors
+/// None that could be caused from outside.
+pub fn json(outcome: &Outcome, bins: bool) -> Result<String, serde_json::Error> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let mut root = Object::new()
+        .put("fio version", FIO_VERSION)
+        .put("timestamp", now.as_secs())
+        .put("timestamp_ms", now.as_millis() as u64)
+        .put("time", local_time_text(now.as_secs()));
+    let global = outcome.jobs.first().map(|job| job.job.global.as_slice());
+    if let Some(global) = global.filter(|global| !global.is_empty()) {
+        root = root.object("global options", options(global));
+    }
+    let jobs = outcome.jobs.iter().map(|job| one_job(job, outcome, bins));
+    root.0.push(("jobs".to_owned(), Item::List(jobs.collect())));
+    let disks = outcome.disks.iter().map(one_disk);
+    root.0
+        .push(("disk_util".to_owned(), Item::List(disks.collect())));
+    let mut text = serde_json::to_string_pretty(&root)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn options(options: &[(String, String)]) -> Object {
+    let put = |object: Object, (key, value): &(String, String)| object.put(key, value.as_str());
+    options.iter().fold(Object::new(), put)
+}
+
+/// The options of a job, with those that programs look for whether they were set or not.
+fn job_options(job: &Job) -> Object {
+    let mut all = vec![("name".to_owned(), job.name.clone())];
+    all.extend(job.own.iter().filter(|(key, _)| key != "name").cloned());
+    let sizes = job.sizes.iter().zip(job.rw.does).find(|(_, does)| *does);
+    let bytes = sizes.map_or(0, |(sizes, _)| sizes.min);
+    let bytes = match bytes % 1024 {
+        0 => format!("{}k", bytes / 1024),
+        _ => bytes.to_string(),
+    };
+    let global = |key: &str| job.global.iter().find(|(name, _)| name == key);
+    for (key, value) in [
+        ("bs", bytes),
+        ("rw", job.rw.name.to_owned()),
+        ("iodepth", job.iodepth.to_string()),
+        ("numjobs", job.numjobs.to_string()),
+    ] {
+        if !all.iter().any(|(name, _)| name == key) {
+            let value = global(key).map_or(value, |(_, value)| value.clone());
+            all.push((key.to_owned(), value));
+        }
+    }
+    options(&all)
+}
+
+fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
+    let tally = &job.tally;
+    let mut object = Object::new()
+        .put("jobname", job.job.name.as_str())
+        .put("groupid", job.group)
+        .put("job_start", job.begun_unix_ms)
+        .put(
+            "error",
+            job.trouble.as_ref().map_or(0, |trouble| trouble.errno),
+        )
+        .put("eta", 0)
+        .put(
+            "elapsed",
+            job.ended_unix_s.saturating_sub(job.begun_unix_ms / 1000) + 1,
+        );
+    if let Some(description) = &job.job.description {
+        object = object.put("desc", description.as_str());
+    }
+    object = object.object("job options", job_options(&job.job));
+    for (kind, side) in tally.sides.iter().enumerate() {
+        object = object.object(DIRECTIONS[kind], one_side(job, outcome, kind, side, bins));
+    }
+    let syncs = Object::new().put("total_ios", tally.syncs.count()).object(
+        "lat_ns",
+        latencies(&tally.syncs, Some(&job.job.percentile_list), bins),
+    );
+    object = object.object("sync", syncs);
+    object = usage(object, tally);
+    let depth_labels = ["1", "2", "4", "8", "16", "32", ">=64"];
+    let batch_labels = ["0", "4", "8", "16", "32", "64", ">=64"];
+    object = object
+        .object(
+            "iodepth_level",
+            shares(&depth_labels, &percents(tally.depths)),
+        )
+        .object(
+            "iodepth_submit",
+            shares(&batch_labels, &percents(tally.submits)),
+        )
+        .object(
+            "iodepth_complete",
+            shares(&batch_labels, &percents(tally.completes)),
+        );
+    let found = latency_shares(tally);
+    let labels = BUCKET_ENDS.map(|end| end.to_string());
+    let mut labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    object = object
+        .object("latency_ns", shares(&labels, &found.ns))
+        .object("latency_us", shares(&labels, &found.us));
+    labels.extend(["2000", ">=2000"]);
+    object = object
+        .object("latency_ms", shares(&labels, &found.ms))
+        .put("latency_depth", job.job.iodepth)
+        .put("latency_target", 0)
+        .put("latency_percentile", 100.0)
+        .put("latency_window", 0);
+    match &job.steady {
+        Some(steady) => object.object("steadystate", steadystate(steady)),
+        None => object,
+    }
+}
+
+fn steadystate(steady: &crate::steady::SteadyState) -> Object {
+    let rounded = |values: &[f64]| {
+        values
+            .iter()
+            .map(|value| *value as u64)
+            .collect::<Vec<u64>>()
+    };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let data = Object::new()
+        .put("bw_mean", mean(&steady.bw) as u64)
+        .put("iops_mean", mean(&steady.iops) as u64)
+        .put("iops", rounded(&steady.iops))
+        .put("bw", rounded(&steady.bw));
+    Object::new()
+        .put("ss", steady.wanted.as_str())
+        .put("duration", steady.duration_s)
+        .put("attained", u8::from(steady.attained))
+        .put("criterion", format!("{:.6}%", steady.criterion))
+        .put("max_deviation", steady.deviation)
+        .put("slope", steady.slope)
+        .object("data", data)
+}
+
+fn usage(object: Object, tally: &Tally) -> Object {
+    let elapsed_ns = tally.elapsed_ns.max(1) as f64;
+    let usage = &tally.usage;
+    object
+        .put("job_runtime", tally.elapsed_ns / 1_000_000)
+        .put("usr_cpu", 100.0 * usage.user_ns as f64 / elapsed_ns)
+        .put("sys_cpu", 100.0 * usage.system_ns as f64 / elapsed_ns)
+        .put("ctx", usage.switches.voluntary + usage.switches.involuntary)
+        .put("majf", usage.faults_major)
+        .put("minf", usage.faults_minor)
+}
+
+fn shares(labels: &[&str], shares: &[f64]) -> Object {
+    let put = |object: Object, (label, share): (&&str, &f64)| object.put(*label, *share);
+    labels.iter().zip(shares).fold(Object::new(), put)
+}
+
+fn one_side(job: &JobOutcome, outcome: &Outcome, kind: usize, side: &Side, bins: bool) -> Object {
+    let ns = side.runtime_ns.max(1);
+    let bytes = (u128::from(side.bytes) * 1_000_000_000 / u128::from(ns)) as u64;
+    let wanted = job.job.percentiles;
+    let list = |wanted: bool| wanted.then_some(job.job.percentile_list.as_slice());
+    let (bw_min, bw_max) = side.bw.ends();
+    let (iops_min, iops_max) = side.iops.ends();
+    let group = outcome.jobs.iter().filter(|other| other.group == job.group);
+    let all: f64 = group
+        .map(|other| &other.tally.sides[kind])
+        .map(|side| side.bytes as f64 * 1e9 / side.runtime_ns.max(1) as f64 / 1024.0)
+        .sum();
+    let share = match side.bw.values.is_empty() || all == 0.0 {
+        true => 0.0,
+        false => (100.0 * side.bw.mean() / all).min(100.0),
+    };
+    Object::new()
+        .put("io_bytes", side.bytes)
+        .put("io_kbytes", side.bytes / 1024)
+        .put("bw_bytes", bytes)
+        .put("bw", bytes / 1024)
+        .put("iops", side.requests as f64 * 1e9 / ns as f64)
+        .put("runtime", side.runtime_ns / 1_000_000)
+        .put("total_ios", side.requests)
+        .put("short_ios", side.short)
+        .put("drop_ios", 0)
+        .object("slat_ns", latencies(&side.slat, list(wanted.slat), bins))
+        .object("clat_ns", latencies(&side.clat, list(wanted.clat), bins))
+        .object("lat_ns", latencies(&side.lat, list(wanted.lat), bins))
+        .put("bw_min", bw_min)
+        .put("bw_max", bw_max)
+        .put("bw_agg", share)
+        .put("bw_mean", side.bw.mean())
+        .put("bw_dev", side.bw.deviation())
+        .put("bw_samples", side.bw.values.len())
+        .put("iops_min", iops_min)
+        .put("iops_max", iops_max)
+        .put("iops_mean", side.iops.mean())
+        .put("iops_stddev", side.iops.deviation())
+        .put("iops_samples", side.iops.values.len())
+}
+
+fn latencies(histogram: &Histogram, list: Option<&[f64]>, bins: bool) -> Object {
+    let mut object = Object::new()
+        .put("min", histogram.min().unwrap_or(0))
+        .put("max", histogram.max().unwrap_or(0))
+        .put("mean", histogram.mean().unwrap_or(0.0))
+        .put("stddev", histogram.standard_deviation().unwrap_or(0.0))
+        .put("N", histogram.count());
+    let Some(list) = list.filter(|_| histogram.count() > 0) else {
+        return object;
+    };
+    let percentiles = list.iter().fold(Object::new(), |object, percent| {
+        object.put(
+            format!("{percent:.6}"),
+            histogram.percentile(*percent).unwrap_or(0),
+        )
+    });
+    object = object.object("percentile", percentiles);
+    if bins {
+        let bins = histogram.buckets().fold(Object::new(), |object, bucket| {
+            object.put(bucket.middle().to_string(), bucket.count)
+        });
+        object = object.object("bins", bins);
+    }
+    object
+}
+
+fn one_disk(disk: &DiskOutcome) -> Object {
+    let counts = disk.counts();
+    Object::new()
+        .put("name", disk.name.as_str())
+        .put("read_ios", counts.ios[0])
+        .put("write_ios", counts.ios[1])
+        .put("read_merges", counts.merges[0])
+        .put("write_merges", counts.merges[1])
+        .put("read_ticks", counts.ticks_ms[0])
+        .put("write_ticks", counts.ticks_ms[1])
+        .put("in_queue", counts.queue_ms)
+        .put("util", json!(counts.util))
+}

@@ -1,0 +1,347 @@
+//! fio's normal output: block after block, to the letter of fio 3.33.
+
+use std::fmt::Write as _;
+
+use ugeom_machine::clock::local_time_text;
+use ugeom_measure::Histogram;
+
+use super::number::{binary, decimal, short};
+use super::{BUCKET_ENDS, latency_shares, percents};
+use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
+use crate::settings::DIRECTIONS;
+use crate::tally::{Samples, Side, Tally};
+
+/// The smallest share that is shown as one, percent.
+const LEAST_LATENCY: f64 = 0.01;
+const LEAST_DEPTH: f64 = 0.1;
+/// So many shares of latencies stand in a line.
+const IN_A_LINE: usize = 5;
+
+/// The text of an outcome.
+#[must_use]
+pub fn normal(outcome: &Outcome) -> String {
+    let mut out = String::new();
+    for job in &outcome.jobs {
+        let _ = writeln!(out);
+        one_job(&mut out, job, outcome);
+    }
+    groups(&mut out, outcome);
+    disks(&mut out, &outcome.disks);
+    out
+}
+
+fn one_job(out: &mut String, job: &JobOutcome, outcome: &Outcome) {
+    let trouble = job.trouble.as_ref();
+    let errno = trouble.map_or(0, |trouble| trouble.errno);
+    let why = trouble.map_or(String::new(), |trouble| format!(" ({})", trouble.message));
+    let _ = writeln!(
+        out,
+        "{}: (groupid={}, jobs={}): err={errno:2}{why}: pid={}: {}",
+        job.job.name,
+        job.group,
+        job.jobs,
+        job.pid,
+        local_time_text(job.ended_unix_s)
+    );
+    if let Some(description) = &job.job.description {
+        let _ = writeln!(out, "  Description  : [{description}]");
+    }
+    for (kind, side) in job.tally.sides.iter().enumerate() {
+        if side.requests > 0 {
+            one_side(out, job, outcome, kind, side);
+        }
+    }
+    syncs(out, &job.tally.syncs);
+    latencies(out, &job.tally);
+    cpu(out, job);
+    depths(out, job);
+    if let Some(steady) = &job.steady {
+        let yes = if steady.attained { "yes" } else { "no" };
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let _ = writeln!(
+            out,
+            "  steadystate  : attained={yes}, bw={} ({}), iops={}, {} mean dev={:.3}",
+            binary(mean(&steady.bw) as u64, "B/s"),
+            decimal(mean(&steady.bw) as u64, "B/s"),
+            decimal(mean(&steady.iops) as u64, ""),
+            steady.wanted.split([':', '_']).next().unwrap_or(""),
+            steady.criterion
+        );
+    }
+}
+
+/// Rates, from bytes and a time.
+fn per_second(amount: u64, ns: u64) -> u64 {
+    (u128::from(amount) * 1_000_000_000 / u128::from(ns.max(1))) as u64
+}
+
+fn one_side(out: &mut String, job: &JobOutcome, outcome: &Outcome, kind: usize, side: &Side) {
+    let bytes = per_second(side.bytes, side.runtime_ns);
+    let zones = if kind == 0 { "" } else { "; 0 zone resets" };
+    let _ = writeln!(
+        out,
+        "  {}: IOPS={}, BW={} ({})({}/{}msec){zones}",
+        DIRECTIONS[kind],
+        decimal(per_second(side.requests, side.runtime_ns), ""),
+        binary(bytes, "B/s"),
+        decimal(bytes, "B/s"),
+        binary(side.bytes, "B"),
+        side.runtime_ns / 1_000_000
+    );
+    let wanted = job.job.percentiles;
+    latency_line(out, "slat", &side.slat);
+    latency_line(out, "clat", &side.clat);
+    latency_line(out, " lat", &side.lat);
+    let list = &job.job.percentile_list;
+    for (name, histogram, wanted) in [
+        ("slat", &side.slat, wanted.slat),
+        ("clat", &side.clat, wanted.clat),
+        ("lat", &side.lat, wanted.lat),
+    ] {
+        if wanted && histogram.count() > 0 && !list.is_empty() {
+            percentiles(out, name, histogram, list);
+        }
+    }
+    samples(out, outcome, job, kind, side);
+}
+
+/// fio changes to the next unit when all of the smallest, largest and deviation are large.
+fn unit_of(min: f64, max: f64, deviation: f64) -> (&'static str, f64) {
+    let is_large = |by: f64| min / by > 2000.0 && max / by > 99_999.0 && deviation / by > 1000.0;
+    match (is_large(1.0), is_large(1000.0)) {
+        (false, _) => ("nsec", 1.0),
+        (true, false) => ("usec", 1e3),
+        (true, true) => ("msec", 1e6),
+    }
+}
+
+fn latency_line(out: &mut String, name: &str, histogram: &Histogram) {
+    let (Some(min), Some(max)) = (histogram.min(), histogram.max()) else {
+        return;
+    };
+    if max == 0 {
+        return;
+    }
+    let mean = histogram.mean().unwrap_or(0.0);
+    let deviation = histogram.standard_deviation().unwrap_or(0.0);
+    let (unit, by) = unit_of(min as f64, max as f64, deviation);
+    let shown = |value: u64| short(value / by as u64, 6, false, "");
+    let _ = writeln!(
+        out,
+        "    {name} ({unit}): min={}, max={}, avg={:5.2}, stdev={:5.2}",
+        shown(min),
+        shown(max),
+        mean / by,
+        deviation / by
+    );
+}
+
+fn percentiles(out: &mut String, name: &str, histogram: &Histogram, list: &[f64]) {
+    let values: Vec<u64> = list
+        .iter()
+        .map(|p| histogram.percentile(*p).unwrap_or(0))
+        .collect();
+    let (min, max) = (
+        values.iter().min().copied().unwrap_or(0),
+        values.iter().max().copied().unwrap_or(0),
+    );
+    let (unit, by) = if min > 2_000_000 && max > 99_999_999 {
+        ("msec", 1_000_000)
+    } else if min > 2000 && max > 99_999 {
+        ("usec", 1000)
+    } else {
+        ("nsec", 1)
+    };
+    let _ = write!(out, "    {name} percentiles ({unit}):\n     |");
+    let in_a_line = 4;
+    for (index, (percent, value)) in list.iter().zip(&values).enumerate() {
+        if index > 0 && index % in_a_line == 0 {
+            out.push_str("     |");
+        }
+        let is_last = index + 1 == list.len();
+        let value = value.div_ceil(by);
+        let end = if is_last { "\n" } else { "," };
+        let _ = write!(out, " {percent:5.2}th=[{value:5}]{end}");
+        if !is_last && index % in_a_line == in_a_line - 1 {
+            out.push('\n');
+        }
+    }
+}
+
+fn samples(out: &mut String, outcome: &Outcome, job: &JobOutcome, kind: usize, side: &Side) {
+    if side.bw.values.is_empty() {
+        return;
+    }
+    let group = outcome.jobs.iter().filter(|other| other.group == job.group);
+    let all: u64 = group
+        .map(|other| &other.tally.sides[kind])
+        .map(|side| per_second(side.bytes, side.runtime_ns))
+        .sum();
+    let share = (side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64).min(100.0);
+    let (unit, by) = if side.bw.mean() > 1024.0 * 1024.0 {
+        ("MiB", 1024.0)
+    } else {
+        ("KiB", 1.0)
+    };
+    let sampled = |samples: &Samples, by: f64| {
+        let (min, max) = samples.ends();
+        let (min, max) = (min / by as u64, max / by as u64);
+        let (mean, deviation) = (samples.mean() / by, samples.deviation() / by);
+        (
+            format!("min={min:5}, max={max:5}"),
+            format!(
+                "avg={mean:5.2}, stdev={deviation:5.2}, samples={}",
+                samples.values.len()
+            ),
+        )
+    };
+    let (ends, mean) = sampled(&side.bw, by);
+    let _ = writeln!(out, "   bw ({unit:>5}/s): {ends}, per={share:3.2}%, {mean}");
+    let (ends, mean) = sampled(&side.iops, 1.0);
+    let _ = writeln!(out, "   iops        : {ends}, {mean}");
+}
+
+fn syncs(out: &mut String, syncs: &Histogram) {
+    if syncs.count() > 0 {
+        let _ = writeln!(out, "  fsync/fdatasync/sync_file_range:");
+        latency_line(out, "sync", syncs);
+    }
+}
+
+fn latencies(out: &mut String, tally: &Tally) {
+    let shares = latency_shares(tally);
+    let ends = |unit: &str| BUCKET_ENDS.map(|end| format!("{end}={unit}"));
+    let labels = ends("");
+    shares_of(out, "nsec", &labels, &shares.ns);
+    shares_of(out, "usec", &labels, &shares.us);
+    let mut labels = labels.to_vec();
+    labels.extend(["2000=".to_owned(), ">=2000=".to_owned()]);
+    shares_of(out, "msec", &labels, &shares.ms);
+}
+
+fn shares_of(out: &mut String, unit: &str, labels: &[String], shares: &[f64]) {
+    let shown: Vec<String> = labels
+        .iter()
+        .zip(shares)
+        .filter(|(_, share)| **share > 0.0)
+        .map(|(label, share)| format!("{label}{:.2}%", share.max(LEAST_LATENCY)))
+        .collect();
+    for line in shown.chunks(IN_A_LINE) {
+        let _ = writeln!(out, "  lat ({unit})   : {}", line.join(", "));
+    }
+}
+
+fn cpu(out: &mut String, job: &JobOutcome) {
+    let usage = &job.tally.usage;
+    let elapsed_ns = job.tally.elapsed_ns.max(1) as f64;
+    let _ = writeln!(
+        out,
+        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx={}, majf={}, minf={}",
+        100.0 * usage.user_ns as f64 / elapsed_ns,
+        100.0 * usage.system_ns as f64 / elapsed_ns,
+        usage.switches.voluntary + usage.switches.involuntary,
+        usage.faults_major,
+        usage.faults_minor
+    );
+}
+
+fn depths(out: &mut String, job: &JobOutcome) {
+    let line = |labels: [&str; 7], counts: [u64; 7]| {
+        let shown: Vec<String> = labels
+            .iter()
+            .zip(percents(counts))
+            .map(|(label, share)| {
+                let share = if share > 0.0 {
+                    share.max(LEAST_DEPTH)
+                } else {
+                    share
+                };
+                format!("{label}={share:3.1}%")
+            })
+            .collect();
+        shown.join(", ")
+    };
+    let batches = ["0", "4", "8", "16", "32", "64", ">=64"];
+    let tally = &job.tally;
+    let depths = line(["1", "2", "4", "8", "16", "32", ">=64"], tally.depths);
+    let _ = writeln!(out, "  IO depths    : {depths}");
+    let _ = writeln!(out, "     submit    : {}", line(batches, tally.submits));
+    let _ = writeln!(out, "     complete  : {}", line(batches, tally.completes));
+    let [r, w, t] = [0, 1, 2].map(|kind| tally.sides[kind].requests);
+    let [short_r, short_w, short_t] = [0, 1, 2].map(|kind| tally.sides[kind].short);
+    let _ = writeln!(
+        out,
+        "     issued rwts: total={r},{w},{t},{} short={short_r},{short_w},{short_t},0 \
+         dropped=0,0,0,0",
+        tally.syncs.count()
+    );
+    let _ = writeln!(
+        out,
+        "     latency   : target=0, window=0, percentile=100.00%, depth={}",
+        job.job.iodepth
+    );
+}
+
+fn groups(out: &mut String, outcome: &Outcome) {
+    let mut groups: Vec<u32> = outcome.jobs.iter().map(|job| job.group).collect();
+    groups.dedup();
+    for group in groups {
+        let _ = writeln!(out, "\nRun status group {group} (all jobs):");
+        for (kind, name) in DIRECTIONS.iter().enumerate() {
+            let jobs = outcome.jobs.iter().filter(|job| job.group == group);
+            let sides: Vec<&Side> = jobs
+                .map(|job| &job.tally.sides[kind])
+                .filter(|side| side.requests > 0)
+                .collect();
+            if !sides.is_empty() {
+                group_line(out, name, &sides);
+            }
+        }
+    }
+}
+
+fn group_line(out: &mut String, name: &str, sides: &[&Side]) {
+    let rates = sides
+        .iter()
+        .map(|side| per_second(side.bytes, side.runtime_ns));
+    let times = sides.iter().map(|side| side.runtime_ns / 1_000_000);
+    let bytes: u64 = sides.iter().map(|side| side.bytes).sum();
+    let longest_ns = sides.iter().map(|side| side.runtime_ns).max().unwrap_or(1);
+    let (min, max) = (rates.clone().min().unwrap_or(0), rates.max().unwrap_or(0));
+    let all = per_second(bytes, longest_ns);
+    let both = |bytes: u64, unit: &str| (binary(bytes, unit), decimal(bytes, unit));
+    let (all, all_decimal) = both(all, "B/s");
+    let (min, min_decimal) = both(min, "B/s");
+    let (max, max_decimal) = both(max, "B/s");
+    let (io, io_decimal) = both(bytes, "B");
+    let name = name.to_uppercase();
+    let (first, last) = (times.clone().min().unwrap_or(0), times.max().unwrap_or(0));
+    let _ = writeln!(
+        out,
+        "{name:>7}: bw={all} ({all_decimal}), {min}-{max} ({min_decimal}-{max_decimal}), \
+         io={io} ({io_decimal}), run={first}-{last}msec"
+    );
+}
+
+fn disks(out: &mut String, disks: &[DiskOutcome]) {
+    if disks.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nDisk stats (read/write):");
+    for disk in disks {
+        let counts = disk.counts();
+        let _ = writeln!(
+            out,
+            "  {}: ios={}/{}, merge={}/{}, ticks={}/{}, in_queue={}, util={:3.2}%",
+            disk.name,
+            counts.ios[0],
+            counts.ios[1],
+            counts.merges[0],
+            counts.merges[1],
+            counts.ticks_ms[0],
+            counts.ticks_ms[1],
+            counts.queue_ms,
+            counts.util
+        );
+    }
+}

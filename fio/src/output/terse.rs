@@ -1,0 +1,130 @@
+//! fio's terse output, version 3: one line a job, its fields separated by semicolons, times in us.
+//!
+//! The fields, in their order, are those of fio(1), TERSE OUTPUT; trims have none in version 3.
+
+use std::fmt::Display;
+
+use ugeom_measure::Histogram;
+
+use super::{FIO_VERSION, latency_shares, percents};
+use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
+use crate::tally::Side;
+
+/// The version of the format.
+const VERSION: u32 = 3;
+
+/// There are always so many percentiles; those that were not asked for are zeroes.
+const PERCENTILES: usize = 20;
+
+/// Fields in their order.
+struct Line(String);
+
+impl Line {
+    fn put(&mut self, field: impl Display) {
+        if !self.0.is_empty() {
+            self.0.push(';');
+        }
+        self.0.push_str(&field.to_string());
+    }
+}
+
+/// The lines of an outcome.
+#[must_use]
+pub fn terse(outcome: &Outcome) -> String {
+    let line = |job: &JobOutcome| one_job(job, outcome) + "\n";
+    outcome.jobs.iter().map(line).collect()
+}
+
+fn one_job(job: &JobOutcome, outcome: &Outcome) -> String {
+    let mut line = Line(String::new());
+    line.put(VERSION);
+    line.put(FIO_VERSION);
+    line.put(&job.job.name);
+    line.put(job.group);
+    line.put(job.trouble.as_ref().map_or(0, |trouble| trouble.errno));
+    for kind in [0, 1] {
+        one_side(&mut line, job, outcome, kind);
+    }
+    let tally = &job.tally;
+    let share = |ns: u64| 100.0 * ns as f64 / tally.elapsed_ns.max(1) as f64;
+    let usage = &tally.usage;
+    line.put(format!("{:.6}%", share(usage.user_ns)));
+    line.put(format!("{:.6}%", share(usage.system_ns)));
+    line.put(usage.switches.voluntary + usage.switches.involuntary);
+    line.put(usage.faults_major);
+    line.put(usage.faults_minor);
+    for share in percents(tally.depths) {
+        line.put(format!("{share:.1}%"));
+    }
+    let mut shares = latency_shares(tally);
+    // There are no fields for nanoseconds: they count in the first one for microseconds.
+    shares.us[0] += shares.ns.iter().sum::<f64>();
+    for share in shares.us.iter().chain(&shares.ms) {
+        line.put(format!("{share:.2}%"));
+    }
+    for disk in &outcome.disks {
+        one_disk(&mut line, disk);
+    }
+    if let Some(description) = &job.job.description {
+        line.put(description);
+    }
+    line.0
+}
+
+fn one_side(line: &mut Line, job: &JobOutcome, outcome: &Outcome, kind: usize) {
+    let side = &job.tally.sides[kind];
+    line.put(side.bytes / 1024);
+    line.put(bytes_per_second(side) / 1024);
+    let ns = u128::from(side.runtime_ns.max(1));
+    line.put(u128::from(side.requests) * 1_000_000_000 / ns);
+    line.put(side.runtime_ns / 1_000_000);
+    latency(line, &side.slat);
+    latency(line, &side.clat);
+    let list = &job.job.percentile_list;
+    let wanted = job.job.percentiles.clat && side.clat.count() > 0;
+    for index in 0..PERCENTILES {
+        match list.get(index).filter(|_| job.job.percentiles.clat) {
+            Some(percent) => {
+                let ns = side.clat.percentile(*percent).filter(|_| wanted);
+                line.put(format!("{percent:.6}%={}", ns.unwrap_or(0) / 1000));
+            }
+            None => line.put("0%=0"),
+        }
+    }
+    latency(line, &side.lat);
+    let (min, max) = side.bw.ends();
+    line.put(min);
+    line.put(max);
+    let group = outcome.jobs.iter().filter(|other| other.group == job.group);
+    let all: u64 = group
+        .map(|other| bytes_per_second(&other.tally.sides[kind]))
+        .sum();
+    let share = side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64;
+    line.put(format!("{:.6}%", share.min(100.0)));
+    line.put(format!("{:.6}", side.bw.mean()));
+    line.put(format!("{:.6}", side.bw.deviation()));
+}
+
+fn bytes_per_second(side: &Side) -> u64 {
+    let ns = u128::from(side.runtime_ns.max(1));
+    (u128::from(side.bytes) * 1_000_000_000 / ns) as u64
+}
+
+/// Smallest, largest, mean and deviation.
+fn latency(line: &mut Line, histogram: &Histogram) {
+    line.put(histogram.min().unwrap_or(0) / 1000);
+    line.put(histogram.max().unwrap_or(0) / 1000);
+    line.put(format!("{:.6}", histogram.mean().unwrap_or(0.0) / 1e3));
+    let deviation = histogram.standard_deviation().unwrap_or(0.0);
+    line.put(format!("{:.6}", deviation / 1e3));
+}
+
+fn one_disk(line: &mut Line, disk: &DiskOutcome) {
+    let counts = disk.counts();
+    line.put(&disk.name);
+    for count in [counts.ios, counts.merges, counts.ticks_ms].concat() {
+        line.put(count);
+    }
+    line.put(counts.queue_ms);
+    line.put(format!("{:.2}%", counts.util));
+}

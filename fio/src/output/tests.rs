@@ -1,0 +1,123 @@
+//! The output beside that of fio itself, for an outcome with known figures.
+
+use super::{json, normal, progress_line, title};
+use crate::error::Origin;
+use crate::outcome::{JobOutcome, Outcome};
+use crate::run::Progress;
+use crate::settings::Job;
+use crate::tally::{Phase, Tally};
+
+fn outcome() -> Outcome {
+    let mut tally = Tally {
+        elapsed_ns: 636_000_000,
+        depths: [1, 1, 1, 1, 1, 20, 975],
+        submits: [0, 1000, 0, 0, 0, 0, 0],
+        completes: [0, 999, 0, 0, 0, 0, 1],
+        ..Tally::default()
+    };
+    let side = &mut tally.sides[0];
+    side.requests = 8160;
+    side.bytes = 8160 * 4096;
+    side.runtime_ns = 636_000_000;
+    for step in 0..8160 {
+        side.slat.record(2_000 + step);
+        side.clat.record(278_000 + step * 4_000);
+        side.lat.record(282_000 + step * 4_000);
+    }
+    side.bw.values = vec![59_800.0];
+    side.iops.values = vec![14_950.0];
+    let mut job = Job::new("job1", Origin::Default);
+    job.iodepth = 100;
+    job.own = vec![("iodepth".to_owned(), "100".to_owned())];
+    Outcome {
+        jobs: vec![JobOutcome {
+            job,
+            group: 0,
+            jobs: 1,
+            tally,
+            trouble: None,
+            begun_unix_ms: 1_795_327_461_000,
+            ended_unix_s: 1_795_327_461,
+            pid: 7,
+            steady: None,
+        }],
+        disks: Vec::new(),
+    }
+}
+
+#[test]
+fn the_normal_output_is_that_of_fio_line_by_line() {
+    let text = normal(&outcome());
+    for expected in [
+        "job1: (groupid=0, jobs=1): err= 0: pid=7: ",
+        "  read: IOPS=12.8k, BW=50.1MiB/s (52.6MB/s)(31.9MiB/636msec)\n",
+        "    slat (nsec): min=2000, max=10159, avg=6079.50, stdev=",
+        "    clat (usec): min=278, max=32914, avg=16596.00, stdev=",
+        "     lat (usec): min=282, max=32918, avg=16600.00, stdev=",
+        "    clat percentiles (usec):\n     |  1.00th=[  ",
+        "],\n     | 30.00th=[",
+        "   bw (  KiB/s): min=59800, max=59800, per=100.00%, avg=59800.00, \
+         stdev= 0.00, samples=1\n",
+        "   iops        : min=14950, max=14950, avg=14950.00, stdev= 0.00, samples=1\n",
+        "  lat (usec)   : 500=0.6",
+        "  lat (msec)   : 2=3.0",
+        "  cpu          : usr=0.00%, sys=0.00%, ctx=0, majf=0, minf=0\n",
+        "  IO depths    : 1=0.1%, 2=0.1%, 4=0.1%, 8=0.1%, 16=0.1%, 32=2.0%, >=64=97.5%\n",
+        "     submit    : 0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%\n",
+        "     complete  : 0=0.0%, 4=99.9%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.1%\n",
+        "     issued rwts: total=8160,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n",
+        "     latency   : target=0, window=0, percentile=100.00%, depth=100\n",
+        "\nRun status group 0 (all jobs):\n   READ: bw=50.1MiB/s (52.6MB/s), 50.1MiB/s-50.1MiB/s \
+         (52.6MB/s-52.6MB/s), io=31.9MiB (33.4MB), run=636-636msec\n",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn options_that_programs_look_for_are_always_in_the_json() {
+    let text = json(&outcome(), true).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let options = &value["jobs"][0]["job options"];
+    for (key, expected) in [
+        ("bs", "4k"),
+        ("rw", "read"),
+        ("iodepth", "100"),
+        ("numjobs", "1"),
+    ] {
+        assert_eq!(options[key], expected, "{key}");
+    }
+    let read = &value["jobs"][0]["read"];
+    assert_eq!(read["total_ios"], 8160);
+    let bins = read["clat_ns"]["bins"].as_object().unwrap();
+    let counted: u64 = bins.values().filter_map(serde_json::Value::as_u64).sum();
+    assert_eq!(counted, 8160);
+    assert!(read["clat_ns"]["percentile"]["99.950000"].as_u64().unwrap() > 32_000_000);
+}
+
+#[test]
+fn titles_and_progress_are_as_fio_draws_them() {
+    let mut job = Job::new("job1", Origin::Default);
+    job.ioengine = "libaio".to_owned();
+    job.iodepth = 100;
+    assert_eq!(
+        title(&job, 0),
+        "job1: (g=0): rw=read, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, \
+         ioengine=libaio, iodepth=100"
+    );
+    let jobs = [
+        (&job, Phase::Running),
+        (&job, Phase::Running),
+        (&job, Phase::Ended),
+    ];
+    let line = progress_line(&Progress {
+        jobs: &jobs,
+        rates: [(104_857_600.0, 25_600.0), (0.0, 0.0), (0.0, 0.0)],
+        done: Some(0.5),
+        left_s: Some(61),
+    });
+    assert_eq!(
+        line,
+        "Jobs: 2 (f=2): [R(2),_(1)][50.0%][r=100MiB/s][r=25.6k IOPS][eta 01m:01s]"
+    );
+}

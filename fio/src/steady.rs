@@ -1,0 +1,190 @@
+//! Is a job in a steady state? `steadystate=` looks at the last seconds: either all values are near
+//! their mean, or the line of least squares through them is nearly flat (fio(1), "steadystate").
+
+use ugeom_measure::regression::Line;
+
+use super::settings::{Job, Steady, SteadyOf};
+
+/// One look each second, as fio does.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Figures of the seconds that are looked at.
+pub struct Watch {
+    steady: Steady,
+    window: usize,
+    ramp_ns: u64,
+    values: Vec<(f64, f64)>,
+    criterion: f64,
+    last: (u64, u64, u64),
+}
+
+/// What the watch found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SteadyState {
+    /// As it was asked for.
+    pub wanted: String,
+    /// How long the window is, s.
+    pub duration_s: u64,
+    /// It was reached.
+    pub attained: bool,
+    /// The figure that was compared with the limit, at last.
+    pub criterion: f64,
+    /// The slope in the window, a second, in the unit of what is looked at.
+    pub slope: f64,
+    /// Largest deviation from the mean in the window.
+    pub deviation: f64,
+    /// Requests a second in the window.
+    pub iops: Vec<f64>,
+    /// Bytes a second in the window.
+    pub bw: Vec<f64>,
+}
+
+impl Watch {
+    /// A watch on a job; `None` when it is not asked for.
+    #[must_use]
+    pub fn of(job: &Job) -> Option<Self> {
+        let steady = job.steady?;
+        Some(Self {
+            steady,
+            window: (job.steady_duration_ns / LOOK_NS).max(1) as usize,
+            ramp_ns: job.steady_ramp_ns,
+            values: Vec::new(),
+            criterion: f64::INFINITY,
+            last: (0, 0, 0),
+        })
+    }
+
+    /// Looks at what has been done after `at_ns`; true when the state is steady.
+    pub fn look(&mut self, at_ns: u64, bytes: u64, requests: u64) -> bool {
+        let (last_ns, last_bytes, last_requests) = self.last;
+        if at_ns < last_ns + LOOK_NS {
+            return false;
+        }
+        self.last = (at_ns, bytes, requests);
+        if at_ns <= self.ramp_ns {
+            return false;
+        }
+        let seconds = (at_ns - last_ns) as f64 / 1e9;
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        self.values
+            .push((rate(bytes, last_bytes), rate(requests, last_requests)));
+        if self.values.len() > self.window {
+            self.values.remove(0);
+        }
+        if self.values.len() < self.window {
+            return false;
+        }
+        let values = self.looked_at();
+        let figure = if self.steady.slope {
+            slope(&values).abs()
+        } else {
+            deviation(&values)
+        };
+        self.criterion = match self.steady.percent {
+            true => 100.0 * figure / mean(&values).max(f64::MIN_POSITIVE),
+            false => figure,
+        };
+        self.criterion <= self.steady.limit
+    }
+
+    fn looked_at(&self) -> Vec<f64> {
+        let values = self.values.iter();
+        match self.steady.of {
+            SteadyOf::Bandwidth => values.map(|value| value.0).collect(),
+            SteadyOf::Iops => values.map(|value| value.1).collect(),
+        }
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn state(&self, attained: bool) -> SteadyState {
+        let name = match (self.steady.of, self.steady.slope) {
+            (SteadyOf::Iops, false) => "iops",
+            (SteadyOf::Iops, true) => "iops_slope",
+            (SteadyOf::Bandwidth, false) => "bw",
+            (SteadyOf::Bandwidth, true) => "bw_slope",
+        };
+        let percent = if self.steady.percent { "%" } else { "" };
+        let values = self.looked_at();
+        SteadyState {
+            wanted: format!("{name}:{:.6}{percent}", self.steady.limit),
+            duration_s: self.window as u64,
+            attained,
+            criterion: if self.criterion.is_finite() {
+                self.criterion
+            } else {
+                0.0
+            },
+            slope: slope(&values),
+            deviation: deviation(&values),
+            iops: self.values.iter().map(|value| value.1).collect(),
+            bw: self.values.iter().map(|value| value.0).collect(),
+        }
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values
+        .iter()
+        .map(|value| (value - mean).abs())
+        .fold(0.0, f64::max)
+}
+
+/// The slope of the line of least squares, a second; 0 when there is none.
+fn slope(values: &[f64]) -> f64 {
+    let seconds: Vec<f64> = (0..values.len()).map(|second| second as f64).collect();
+    Line::fit(&seconds, values).map_or(0.0, |line| line.slope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Origin;
+
+    fn watch(slope: bool, limit: f64) -> Watch {
+        let mut job = Job::new("a", Origin::Default);
+        job.steady = Some(Steady {
+            of: SteadyOf::Iops,
+            slope,
+            limit,
+            percent: true,
+        });
+        job.steady_duration_ns = 4 * LOOK_NS;
+        Watch::of(&job).unwrap()
+    }
+
+    fn after(watch: &mut Watch, rates: &[u64]) -> Option<usize> {
+        let mut requests = 0;
+        (1..=rates.len()).find(|second| {
+            requests += rates[second - 1];
+            watch.look(*second as u64 * LOOK_NS, requests * 4096, requests)
+        })
+    }
+
+    #[test]
+    fn a_level_that_is_reached_is_steady_and_a_ramp_is_not() {
+        let rates = [10, 50, 80, 100, 100, 101, 99, 100, 100];
+        assert_eq!(after(&mut watch(false, 2.0), &rates), Some(7));
+        let ramp: Vec<u64> = (1..20).map(|second| second * 100).collect();
+        assert_eq!(after(&mut watch(true, 1.0), &ramp), None);
+    }
+
+    #[test]
+    fn noise_without_a_trend_is_flat_to_a_slope_and_not_to_a_deviation() {
+        let noise = [80, 120, 120, 80, 80, 120, 120, 80];
+        assert!(after(&mut watch(true, 1.0), &noise).is_some());
+        assert_eq!(after(&mut watch(false, 5.0), &noise), None);
+        let mut seen = watch(true, 1.0);
+        after(&mut seen, &noise);
+        let state = seen.state(true);
+        assert_eq!(
+            (state.wanted.as_str(), state.duration_s),
+            ("iops_slope:1.000000%", 4)
+        );
+    }
+}

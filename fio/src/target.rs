@@ -1,0 +1,415 @@
+//! What a job works on: files and block devices, a stack, or nothing; found, measured, and made
+//! where files are missing.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
+use ugeom_classes::spec::{self, FILE_CLASS};
+use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_stack::Delta;
+
+use super::error::JobError;
+use super::places::Region;
+use super::settings::{Job, READ, WRITE};
+
+/// What new files are filled with at a time, bytes.
+const LAYOUT_BYTES: usize = 1 << 20;
+
+/// What a `filename` means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// Files or block devices.
+    Paths(Vec<PathBuf>),
+    /// A stack, or a provider in one.
+    Stack(String),
+    /// `ioengine=null`: nothing is touched.
+    Nothing,
+}
+
+/// What the job's target is, for its `clone`-th copy (`numjobs`).
+#[must_use]
+pub fn meaning(job: &Job, clone: u32) -> Meaning {
+    if job.ioengine == "null" {
+        return Meaning::Nothing;
+    }
+    let folder = job.directory.as_deref().unwrap_or("");
+    let Some(filename) = &job.filename else {
+        let names = (0..job.nrfiles).map(|file| format!("{}.{clone}.{file}", job.name));
+        let names = names.map(|name| Path::new(folder).join(name.replace('/', "_")));
+        return Meaning::Paths(names.collect());
+    };
+    if is_stack(filename) {
+        return Meaning::Stack(filename.clone());
+    }
+    let names = split_names(filename);
+    Meaning::Paths(
+        names
+            .iter()
+            .map(|name| Path::new(folder).join(name))
+            .collect(),
+    )
+}
+
+/// A class, layers, options or an address; a path alone, or several joined by `:`, is none.
+fn is_stack(text: &str) -> bool {
+    if text.contains('|') {
+        return true;
+    }
+    let exists = split_names(text)
+        .iter()
+        .any(|name| Path::new(name).exists());
+    let names = registry::names();
+    let class = text.split_once(':').map_or(text, |(class, _)| class);
+    match spec::parse(text, &names) {
+        Err(_) => names.contains(&class) && !exists,
+        Ok(target) if !exists => {
+            let plain =
+                |layer: &spec::Layer| layer.class.value == FILE_CLASS && layer.options.is_empty();
+            target.stack.is_some() || target.provider.is_some() || !target.layers.iter().all(plain)
+        }
+        _ => false,
+    }
+}
+
+/// Names joined by `:`; `\:` is a colon in a name.
+fn split_names(text: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let last = names.len() - 1;
+        match c {
+            ':' => names.push(String::new()),
+            '\\' => names[last].extend(chars.next()),
+            c => names[last].push(c),
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// A target that is ready for a worker.
+#[derive(Clone)]
+pub enum Ready {
+    /// Open files.
+    Files(Vec<Arc<File>>),
+    /// A stack that several workers may share.
+    Stack(Arc<Target>),
+    /// Nothing.
+    Nothing,
+}
+
+/// A file that has to be made or made longer before a job can run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Which.
+    pub path: PathBuf,
+    /// How long it must be, bytes.
+    pub bytes: u64,
+    /// It is read: it must hold data, not holes.
+    pub filled: bool,
+}
+
+/// Opens a stack.
+///
+/// # Errors
+/// What it cannot be opened for.
+pub fn open_stack(job: &Job, text: &str) -> Result<Arc<Target>, JobError> {
+    let options = TargetOptions {
+        writable: job.changes_data(),
+        direct: job.direct,
+        ..TargetOptions::default()
+    };
+    let target = open_target(text, &options)
+        .map_err(|error| JobError::caused(&job.name, format!("the target `{text}`"), error))?;
+    Ok(Arc::new(target))
+}
+
+/// The part of a stack's provider that the job works on.
+///
+/// # Errors
+/// When it does not fit.
+pub fn stack_region(job: &Job, clone: u32, target: &Target) -> Result<Region, JobError> {
+    let refused =
+        |error| JobError::caused(&job.name, format!("the provider {}", target.name), error);
+    let opened = target
+        .stack
+        .open(target.top, Delta::READ)
+        .map_err(refused)?;
+    let view = opened
+        .view()
+        .ok_or_else(|| JobError::target(&job.name, format!("{} is gone", target.name)))?;
+    region(job, clone, &target.name, Some(view.mediasize_bytes), 1)
+}
+
+/// The regions of the job's files, and what has to be made before.
+///
+/// # Errors
+/// A file that cannot be looked at; a size that is missing, or larger than the device.
+pub fn file_regions(
+    job: &Job,
+    clone: u32,
+    paths: &[PathBuf],
+    seed: u64,
+) -> Result<(Vec<Region>, Vec<Layout>), JobError> {
+    let mut regions = Vec::new();
+    let mut layouts = Vec::new();
+    let mut random = fastrand::Rng::with_seed(seed);
+    for path in paths {
+        let name = path.display().to_string();
+        let found = found(job, path)?;
+        let fixed = job.filesize.map(|(low, high)| random.u64(low..=high));
+        let mut region = match (&found, fixed) {
+            (Found::Device(bytes), _) => region(job, clone, &name, Some(*bytes), paths.len())?,
+            (Found::File(bytes), None) if job.size.is_none() => {
+                region(job, clone, &name, Some(*bytes), paths.len())?
+            }
+            (_, fixed) => file_region(job, clone, &name, fixed, paths.len(), &found)?,
+        };
+        if matches!(found, Found::Device(_))
+            && let Some(bytes) = fixed
+        {
+            region.length = region.length.min(bytes);
+        }
+        let end = region.start.saturating_add(region.length);
+        let length = match found {
+            Found::Device(_) => u64::MAX,
+            Found::File(bytes) => bytes,
+            Found::Missing => 0,
+        };
+        if length < end || matches!(found, Found::Missing) {
+            layouts.push(Layout {
+                path: path.clone(),
+                bytes: end,
+                filled: job.rw.does[READ],
+            });
+        }
+        regions.push(region);
+    }
+    Ok((regions, layouts))
+}
+
+enum Found {
+    Device(u64),
+    File(u64),
+    Missing,
+}
+
+fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
+    let name = path.display();
+    let about = match std::fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) => return Err(JobError::caused(&job.name, name.to_string(), error)),
+    };
+    let kind = about.file_type();
+    if kind.is_file() {
+        return Ok(Found::File(about.len()));
+    }
+    if !kind.is_block_device() {
+        let message = format!("{name} is neither a file nor a block device");
+        return Err(JobError::target(&job.name, message));
+    }
+    let size = File::open(path).and_then(|mut file| {
+        use std::io::{Seek, SeekFrom};
+        file.seek(SeekFrom::End(0))
+    });
+    size.map(Found::Device)
+        .map_err(|error| JobError::caused(&job.name, format!("the size of {name}"), error))
+}
+
+/// The region of a file that may grow.
+fn file_region(
+    job: &Job,
+    clone: u32,
+    name: &str,
+    fixed: Option<u64>,
+    files: usize,
+    found: &Found,
+) -> Result<Region, JobError> {
+    let existing = match found {
+        Found::File(bytes) => Some(*bytes),
+        _ => None,
+    };
+    let start = start(job, clone, existing.unwrap_or(0));
+    let length = match (fixed, job.size) {
+        (Some(bytes), _) => bytes,
+        (None, Some(super::value::Amount::Bytes(bytes))) => bytes / files as u64,
+        (None, Some(_)) if existing.is_some() => {
+            return region(job, clone, name, existing, files);
+        }
+        (None, _) => {
+            let message = format!("{name} does not exist: say how large it should be, size=SIZE");
+            return Err(JobError::language(job.origin_of("size"), message));
+        }
+    };
+    Ok(Region {
+        name: name.to_owned(),
+        start,
+        length,
+    })
+}
+
+fn start(job: &Job, clone: u32, whole: u64) -> u64 {
+    let increment = job
+        .offset_increment
+        .of(whole)
+        .saturating_mul(u64::from(clone));
+    job.offset.of(whole).saturating_add(increment)
+}
+
+/// The region of something whose size is fixed.
+fn region(
+    job: &Job,
+    clone: u32,
+    name: &str,
+    whole: Option<u64>,
+    files: usize,
+) -> Result<Region, JobError> {
+    let whole = whole.unwrap_or(0);
+    let start = start(job, clone, whole);
+    let left = whole.saturating_sub(start);
+    let length = match job.size {
+        Some(super::value::Amount::Bytes(bytes)) => bytes / files as u64,
+        Some(share) => share.of(whole).min(left),
+        None => left,
+    };
+    if start.checked_add(length).is_none_or(|end| end > whole) || start >= whole {
+        let message = format!(
+            "offset {start} and size {length} reach past the end of {name}, which has {whole} bytes"
+        );
+        let option = if job.was_set("size") {
+            "size"
+        } else {
+            "offset"
+        };
+        return Err(JobError::target(
+            &job.name,
+            format!("{}{message}", job.origin_of(option)),
+        ));
+    }
+    Ok(Region {
+        name: name.to_owned(),
+        start,
+        length,
+    })
+}
+
+/// Makes a file, or makes it longer. What will be read is written with random bytes; what will
+/// only be written is reserved.
+///
+/// # Errors
+/// What it could not be made for.
+pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
+    let name = layout.path.display().to_string();
+    let failed = |doing: &str, error: std::io::Error| {
+        let (origin, bytes) = (job.origin_of("size"), layout.bytes);
+        let message = format!("{origin}{doing} {name}, {bytes} bytes");
+        JobError::caused(&job.name, message, error)
+    };
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&layout.path)
+        .map_err(|error| failed("making", error))?;
+    let has = file
+        .metadata()
+        .map_err(|error| failed("looking at", error))?
+        .len();
+    if job.fallocate {
+        // Not every file system can: the file then grows as it is written.
+        let reserved = fallocate(&file, FallocateFlags::empty(), 0, layout.bytes);
+        if let Err(error @ rustix::io::Errno::NOSPC) = reserved {
+            return Err(failed("reserving", error.into()));
+        }
+    }
+    if !layout.filled {
+        return file
+            .set_len(layout.bytes.max(has))
+            .map_err(|error| failed("making", error));
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut piece = vec![0; LAYOUT_BYTES];
+    let mut at = has;
+    while at < layout.bytes {
+        random.fill(&mut piece);
+        let count = (layout.bytes - at).min(LAYOUT_BYTES as u64) as usize;
+        std::os::unix::fs::FileExt::write_all_at(&file, &piece[..count], at)
+            .map_err(|error| failed("writing", error))?;
+        at += count as u64;
+    }
+    file.sync_all().map_err(|error| failed("writing", error))
+}
+
+/// Opens the files of a worker.
+///
+/// # Errors
+/// What one of them cannot be opened for.
+pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
+    let writes = job.changes_data();
+    let reads =
+        job.rw.does[READ] || (job.rw.does[WRITE] && job.verify != super::settings::Verify::No);
+    let open = |path: &PathBuf| {
+        let mut options = OpenOptions::new();
+        options.read(reads || !writes).write(writes);
+        if job.direct {
+            options.custom_flags(OFlags::DIRECT.bits() as i32);
+        }
+        let file = options.open(path);
+        let file = file.map_err(|error| {
+            let doing = format!("opening {}", path.display());
+            JobError::caused(&job.name, doing, error)
+        })?;
+        if job.invalidate && !job.direct {
+            // Advice: what the system does not drop stays, as with fio.
+            let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        }
+        Ok(Arc::new(file))
+    };
+    paths.iter().map(open).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Origin;
+
+    fn job(filename: Option<&str>) -> Job {
+        let mut job = Job::new("a", Origin::Default);
+        job.filename = filename.map(ToOwned::to_owned);
+        job
+    }
+
+    fn paths(names: &[&str]) -> Meaning {
+        Meaning::Paths(names.iter().map(PathBuf::from).collect())
+    }
+
+    #[test]
+    fn a_filename_is_paths_or_a_stack() {
+        let of = |text: &str| meaning(&job(Some(text)), 0);
+        assert_eq!(of("/tmp/x"), paths(&["/tmp/x"]));
+        assert_eq!(of("a:b\\:c"), paths(&["a", "b:c"]));
+        for stack in [
+            "md:64m",
+            "md:64m | nop",
+            "zero:clear=0",
+            "x.img@s1",
+            "md:64mm",
+        ] {
+            assert_eq!(of(stack), Meaning::Stack(stack.to_owned()), "{stack}");
+        }
+    }
+
+    #[test]
+    fn without_a_filename_each_copy_has_its_own() {
+        let mut job = job(None);
+        job.nrfiles = 2;
+        job.directory = Some("/d".to_owned());
+        assert_eq!(meaning(&job, 3), paths(&["/d/a.3.0", "/d/a.3.1"]));
+        job.ioengine = "null".to_owned();
+        assert_eq!(meaning(&job, 0), Meaning::Nothing);
+    }
+}

@@ -1,0 +1,117 @@
+//! What is wrong is told with its place, its reason, and what would be right.
+
+use super::{arguments, of_file};
+use crate::understand;
+
+fn error_of(text: &str) -> String {
+    let error = of_file(text).expect_err(text);
+    assert!(error.is_usage());
+    error.to_string()
+}
+
+#[test]
+fn each_error_names_file_line_and_reason() {
+    for (text, place, reason) in [
+        (
+            "[a]\niodpeth=3\n",
+            "jobs.fio:2: ",
+            "did you mean `iodepth`?",
+        ),
+        ("[a]\nbs=\n", "jobs.fio:2: ", "bs needs a value: bs=SIZE"),
+        ("[a]\n\nsize\n", "jobs.fio:3: ", "size needs a value"),
+        ("[a]\nbs=4q\n", "jobs.fio:2: ", "unknown unit"),
+        (
+            "[a]\nrw=reed\n",
+            "jobs.fio:2: ",
+            "`reed` is none of read, write",
+        ),
+        ("[a\n", "jobs.fio:1: ", "has no ]"),
+        ("[]\n", "jobs.fio:1: ", "needs a name"),
+        ("bs=4k\n", "jobs.fio:1: ", "before the first [section]"),
+        ("[a]\n=4k\n", "jobs.fio:2: ", "needs a name"),
+        (
+            "[a]\nfilename=${NOPE}\n",
+            "jobs.fio:2: ",
+            "no variable `NOPE`",
+        ),
+        ("[a]\nfilename=${NOPE\n", "jobs.fio:2: ", "not closed"),
+        ("[a]\ninclude\n", "jobs.fio:2: ", "needs the name of a file"),
+        (
+            "[a]\ninclude gone.fio\n",
+            "jobs.fio:2: ",
+            "`gone.fio` cannot be read",
+        ),
+        ("[a]\ntime_based\n", "jobs.fio:2: ", "needs a runtime"),
+        (
+            "[a]\nbssplit=4k/50:8k/60\n",
+            "jobs.fio:2: ",
+            "add up to 110",
+        ),
+        (
+            "[a]\nverify=pattern\nrw=write\n",
+            "jobs.fio:2: ",
+            "needs a verify_pattern",
+        ),
+        (
+            "[a]\nverify=crc32c\nbs=16\n",
+            "jobs.fio:2: ",
+            "a header of 44 bytes",
+        ),
+        ("[a]\niodepth=0\n", "jobs.fio:2: ", "not within 1 to 32768"),
+        ("[a]\nioengine=aio\n", "jobs.fio:2: ", "`aio` is none of"),
+        ("[a]\nguasi_workers=9..8\n", "jobs.fio:2: ", "`9..8` is not"),
+        ("[a]\nguasi_backend=x\n", "jobs.fio:2: ", "`x` is none of"),
+        ("[global]\nbs=4k\n", "jobs.fio:1: ", "there is no job"),
+        ("[a]\nsteadystate=iops\n", "jobs.fio:2: ", "CRITERION:LIMIT"),
+        ("[a]\nrandom_distribution=zipf:1\n", "jobs.fio:2: ", "theta"),
+        ("[a]\nverify_pattern=%x\n", "jobs.fio:2: ", "is no pattern"),
+    ] {
+        let error = error_of(text);
+        assert!(error.starts_with(place), "{text:?}: {error}");
+        assert!(error.contains(reason), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn a_circle_of_includes_is_shown_whole() {
+    let files = [
+        ("a.fio", "[a]\ninclude b.fio\n"),
+        ("b.fio", "bs=4k\ninclude a.fio\n"),
+    ];
+    let error = arguments(&["a.fio"], &files).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "b.fio:2: includes go in a circle: a.fio -> b.fio -> a.fio"
+    );
+}
+
+#[test]
+fn includes_that_multiply_are_stopped() {
+    let files: Vec<(String, String)> = (0..15)
+        .map(|n| {
+            let line = format!("include f{}\n", n + 1);
+            (format!("f{n}"), format!("[s]\n{}", line.repeat(4)))
+        })
+        .chain([("f15".to_owned(), "[z]\n".to_owned())])
+        .collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let error = arguments(&["f0"], &files).unwrap_err().to_string();
+    assert!(error.contains("256 in all"), "{error}");
+}
+
+#[test]
+fn an_argument_is_named_where_a_line_cannot_be() {
+    let error = |line: &[&str]| {
+        let read = arguments(line, &[]).and_then(|read| understand(&read.sections).map(drop));
+        read.unwrap_err().to_string()
+    };
+    assert!(error(&["--name=a", "--blocksise=4k"]).contains("did you mean `blocksize`?"));
+    assert!(error(&["--name=a", "--bs"]).starts_with("--bs: bs needs a value"));
+    assert!(error(&["--name="]).contains("--name needs a name"));
+    assert!(error(&["--output-format=yaml"]).contains("none of normal, json"));
+    assert!(error(&["-x"]).contains("no options with one dash"));
+    assert!(error(&["missing.fio"]).contains("`missing.fio` cannot be read"));
+}

@@ -1,0 +1,135 @@
+//! Job files and command lines as people write them.
+
+use super::{arguments, of_file};
+use crate::settings::{Distribution, Fill, Piece, READ, WRITE};
+use crate::understand;
+use crate::value::Amount;
+
+#[test]
+fn the_command_line_of_2007_is_understood() {
+    let line = "--name=global --rw=randrw --size=256m --bs=4k --direct=1 --ioengine=guasi \
+                --name=job1 --iodepth=100 --thread";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let jobs = understand(&arguments(&words, &[]).unwrap().sections)
+        .unwrap()
+        .jobs;
+    let [job] = jobs.as_slice() else {
+        panic!("{} jobs", jobs.len())
+    };
+    assert_eq!((job.name.as_str(), job.iodepth), ("job1", 100));
+    assert_eq!((job.rw.does, job.rw.random), ([true, true, false], true));
+    assert_eq!(job.size, Some(Amount::Bytes(256 << 20)));
+    assert!(job.direct && job.ioengine == "guasi");
+}
+
+#[test]
+fn global_settings_hold_for_what_follows_and_give_way_to_a_jobs_own() {
+    let text = "
+        ; a comment
+        # another
+        [global]
+        bs=4k,8k
+        iodepth=16
+        [a]
+        rw=randrw
+        filename=${DISK}
+        [global]
+        iodepth=$ncpus
+        [b]
+        bs=,64k
+        time_based
+        runtime=2m
+    ";
+    let jobs = of_file(text).unwrap().jobs;
+    assert_eq!(jobs[0].iodepth, 16);
+    assert_eq!(jobs[0].filename.as_deref(), Some("/dev/sdx"));
+    assert_eq!(jobs[1].iodepth, 4);
+    assert_eq!(
+        (jobs[1].sizes[READ].min, jobs[1].sizes[WRITE].min),
+        (4096, 65536)
+    );
+    assert_eq!(jobs[1].runtime_ns, 120_000_000_000);
+}
+
+#[test]
+fn an_included_file_stands_where_its_name_stood() {
+    let files = [
+        ("main.fio", "[global]\ninclude part.fio\n[job]\nrw=write\n"),
+        ("part.fio", "bs=16k\niodepth=8\n"),
+    ];
+    let sections = arguments(&["main.fio"], &files).unwrap().sections;
+    let jobs = understand(&sections).unwrap().jobs;
+    assert_eq!((jobs[0].sizes[WRITE].max, jobs[0].iodepth), (16384, 8));
+}
+
+#[test]
+fn values_that_only_one_option_has() {
+    let text = "[a]
+        rw=randrw:8
+        bssplit=4k/10:64k/50:32k/
+        random_distribution=zipf:1.2,zoned:60/10:40/90
+        buffer_pattern=0xdead%o\"ab\"-1
+        percentile_list=99.9:50
+        cpus_allowed=0-1
+        rwmixwrite=30
+        startdelay=1-2
+    ";
+    let understood = of_file(text).unwrap();
+    let job = &understood.jobs[0];
+    assert_eq!(job.rw.modifier, 8);
+    assert_eq!(
+        job.sizes[READ].split,
+        [(4096, 10), (65536, 50), (32768, 40)]
+    );
+    assert_eq!(job.distribution[READ], Distribution::Zipf(1.2));
+    let zones = vec![(60.0, 10.0), (40.0, 90.0)];
+    assert_eq!(job.distribution[WRITE], Distribution::Zoned(zones));
+    let pattern = vec![
+        Piece::Bytes(vec![0xde, 0xad]),
+        Piece::Offset,
+        Piece::Bytes(b"ab".to_vec()),
+        Piece::Bytes(vec![0xff; 4]),
+    ];
+    assert_eq!(job.fill, Fill::Pattern(pattern));
+    assert_eq!(job.percentile_list, [50.0, 99.9]);
+    assert_eq!(job.rwmixread, 70);
+    assert_eq!(job.startdelay_ns, (1_000_000_000, 2_000_000_000));
+}
+
+#[test]
+fn options_of_the_program_are_no_settings_of_a_job() {
+    let line = [
+        "--output=x",
+        "--name=a",
+        "--output-format=json,normal",
+        "--rw",
+        "write",
+        "--destroy",
+    ];
+    let read = arguments(&line, &[]).unwrap();
+    assert_eq!(read.report.output.as_deref(), Some("x"));
+    assert_eq!(read.report.formats, ["json", "normal"]);
+    assert!(read.report.destroy);
+    assert_eq!(read.sections[0].settings.len(), 1);
+    assert_eq!(read.sections[0].settings[0].value.as_deref(), Some("write"));
+}
+
+#[test]
+fn settings_without_effect_are_said() {
+    let text = "[a]\nrw=randread\nioengine=psync\niodepth=8\nfsync=1\nrwmixread=10\n\
+                guasi_workers=4\nguasi_backend=ring\n";
+    let warnings = of_file(text).unwrap().warnings.join("\n");
+    for expected in [
+        "jobs.fio:4: iodepth has no effect: psync",
+        "jobs.fio:5: fsync has no effect",
+        "jobs.fio:6: rwmixread has no effect",
+        "jobs.fio:7: guasi_workers has no effect: psync is not guasi",
+        "jobs.fio:8: guasi_backend has no effect",
+    ] {
+        assert!(
+            warnings.contains(expected),
+            "{expected} is not in\n{warnings}"
+        );
+    }
+    assert!(of_file("[a]\nrw=read\n").unwrap().warnings.is_empty());
+}

@@ -1,0 +1,199 @@
+//! What a worker does, on a door that only writes down what was asked of it.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::error::Origin;
+use crate::language::Setting;
+use crate::options::apply;
+
+/// Ends every request at once, and keeps it.
+struct Paper<'a> {
+    asked: &'a Mutex<Vec<Request>>,
+    ended: Vec<Event>,
+    memory: Vec<Vec<u8>>,
+    /// The request of this number fails, with no room left.
+    fails: usize,
+}
+
+impl Door for Paper<'_> {
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        &mut self.memory[slot as usize]
+    }
+
+    fn submit(&mut self, slot: u32, request: &Request) {
+        let mut asked = self.asked.lock().unwrap();
+        let result = if asked.len() == self.fails {
+            Err(Errno::NOSPC)
+        } else {
+            Ok(u64::from(request.length))
+        };
+        asked.push(*request);
+        self.ended.push(Event { slot, result });
+    }
+
+    fn flush(&mut self) {}
+
+    fn reap(&mut self, events: &mut Vec<Event>) {
+        events.append(&mut self.ended);
+    }
+
+    fn wait(&mut self, _: Option<Duration>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn done(settings: &[&str], fails: usize) -> (Done, Vec<Request>) {
+    let mut job = Job::new("test", Origin::Default);
+    job.ioengine = "io_uring".to_owned();
+    for setting in settings {
+        let (name, value) = setting.split_once('=').unwrap();
+        let setting = Setting {
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+            origin: Origin::Default,
+        };
+        apply(&mut job, &setting).unwrap();
+    }
+    let regions = [Region {
+        name: "paper".to_owned(),
+        start: 0,
+        length: 1 << 20,
+    }];
+    let asked = Mutex::new(Vec::new());
+    let done = {
+        let task = Task {
+            job: &job,
+            regions: &regions,
+            number: 0,
+            seed: 11,
+            blocking: false,
+            live: &Live::default(),
+            stop: &AtomicBool::new(false),
+        };
+        let paper = Paper {
+            asked: &asked,
+            ended: Vec::new(),
+            memory: vec![vec![0; job.largest_bytes() as usize]; slots(&job) as usize],
+            fails,
+        };
+        Worker::new(&task, paper).run()
+    };
+    (done, asked.into_inner().unwrap())
+}
+
+fn of(settings: &[&str]) -> (Done, Vec<Request>) {
+    done(settings, usize::MAX)
+}
+
+#[test]
+fn a_job_ends_when_its_size_its_number_or_its_loops_are_done() {
+    for (settings, requests) in [
+        (&["rw=read"][..], 256),
+        (&["rw=randread", "iodepth=16"], 256),
+        (&["rw=read", "number_ios=10"], 10),
+        (&["rw=randread", "loops=3"], 768),
+        (&["rw=read", "io_size=64k"], 16),
+        (&["rw=read", "io_size=2m", "iodepth=300"], 512),
+        (&["rw=write", "bs=64k"], 16),
+    ] {
+        let (done, asked) = of(settings);
+        assert_eq!(asked.len(), requests, "{settings:?}");
+        let counted: u64 = done.tally.sides.iter().map(|side| side.requests).sum();
+        assert_eq!(counted, requests as u64, "{settings:?}");
+        let side = done
+            .tally
+            .sides
+            .iter()
+            .find(|side| side.requests > 0)
+            .unwrap();
+        assert_eq!(side.lat.count(), requests as u64);
+        assert_eq!(done.tally.depths.iter().sum::<u64>(), requests as u64);
+        assert_eq!(done.trouble, None);
+    }
+}
+
+#[test]
+fn a_mix_has_the_share_that_was_asked_for() {
+    let (_, asked) = of(&[
+        "rw=randrw",
+        "rwmixread=70",
+        "bs=512",
+        "norandommap=1",
+        "loops=10",
+    ]);
+    let reads = asked
+        .iter()
+        .filter(|request| request.kind == Kind::Read)
+        .count();
+    let share = reads as f64 / asked.len() as f64;
+    // Five standard deviations of a share of 20480.
+    assert!(
+        (share - 0.7).abs() < 5.0 * (0.7_f64 * 0.3 / 20480.0).sqrt(),
+        "{share}"
+    );
+}
+
+#[test]
+fn syncs_follow_the_writes_they_are_for_and_are_counted_apart() {
+    let (done, asked) = of(&["rw=write", "bs=64k", "fsync=4", "end_fsync=1"]);
+    let syncs: Vec<usize> = (0..asked.len())
+        .filter(|i| asked[*i].kind == Kind::Sync)
+        .collect();
+    assert_eq!(syncs, [4, 9, 14, 19, 20]);
+    assert_eq!(
+        (done.tally.syncs.count(), done.tally.sides[WRITE].requests),
+        (5, 16)
+    );
+}
+
+#[test]
+fn each_trim_is_followed_by_the_write_of_its_range() {
+    let (done, asked) = of(&["rw=trimwrite", "bs=64k"]);
+    assert_eq!(asked.len(), 32);
+    for pair in asked.chunks(2) {
+        assert_eq!((pair[0].kind, pair[1].kind), (Kind::Trim, Kind::Write));
+        assert_eq!(pair[0].offset, pair[1].offset);
+    }
+    assert_eq!(done.tally.sides[TRIM].requests, 16);
+}
+
+#[test]
+fn the_first_error_ends_the_job_and_is_told_with_its_place() {
+    let (done, asked) = done(&["rw=write"], 20);
+    let trouble = done.trouble.unwrap();
+    assert_eq!(asked.len(), 21);
+    assert_eq!(trouble.errno, 28);
+    let expected = "writing 4096 bytes at offset 81920 of paper: No space left";
+    assert!(trouble.message.starts_with(expected), "{}", trouble.message);
+}
+
+#[test]
+fn what_is_read_back_and_is_not_what_was_written_is_found() {
+    // The door reads nothing: a block is right only while the slot that wrote it has not been used
+    // again, so one slot finds the second of two blocks in the place of the first.
+    let settings = ["rw=write", "verify=crc32c", "io_size=8k", "iodepth=1"];
+    let (done, asked) = of(&settings);
+    assert_eq!(asked.len(), 3);
+    let trouble = done.trouble.unwrap();
+    assert_eq!(trouble.errno, 84);
+    let expected = "verify: paper is wrong at offset 16 (byte 16 of the block at 0, 4096 bytes): \
+                    offset in the header: expected 0x0, found 0x1000";
+    assert_eq!(trouble.message, expected);
+    let (done, asked) = of(&["rw=write", "verify=crc32c", "io_size=4k"]);
+    assert_eq!((asked.len(), done.trouble), (2, None));
+}
+
+#[test]
+fn the_latency_of_a_late_request_counts_from_when_it_was_due() {
+    // 1000 a second: the whole takes 15 ms and more, however fast the door is.
+    let (done, asked) = of(&["rw=read", "bs=64k", "rate_iops=1000"]);
+    assert_eq!(asked.len(), 16);
+    assert!(
+        done.tally.elapsed_ns >= 15_000_000,
+        "{}",
+        done.tally.elapsed_ns
+    );
+    let side = &done.tally.sides[READ];
+    assert!(side.lat.max() >= side.clat.max());
+}

@@ -1,0 +1,197 @@
+//! A result as one JSON document: the machine, the settings, every raw sample, and the figures
+//! that were computed from them. `docs/results.md` describes it field by field.
+//!
+//! A report is made from a document and nothing else, so that a saved result reads the same later.
+
+use crate::HarnessError;
+use crate::figure::Figure;
+use crate::host::{Host, TargetFacts};
+use crate::rounds::{CpuTimes, Measured, Sample, Settings};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use ugeom_measure::{Blocks, Noise};
+
+/// The version of the schema: raised when a field changes its meaning or goes away.
+pub const SCHEMA: u32 = 1;
+
+/// From so many processes on, the mean of each process is one observation.
+pub const PROCESSES_MIN: usize = 5;
+
+/// A result. `S` is what the experiment itself adds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document<S> {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The program and its version.
+    pub program: String,
+    /// The name of the experiment.
+    pub experiment: String,
+    /// The machine.
+    pub host: Host,
+    /// How it was measured.
+    pub settings: Settings,
+    /// The file or device that was measured, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetFacts>,
+    /// What was measured.
+    pub subject: S,
+    /// One measurement for each process that took part.
+    pub processes: Vec<Measured>,
+    /// What two measurements of the same thing in one round differ by; none with too few rounds.
+    pub noise: Option<Noise>,
+    /// The figures computed from them.
+    pub figures: Vec<Figure>,
+}
+
+impl<S> Document<S> {
+    /// The document of one measurement in this process, without noise and figures.
+    pub fn new(
+        experiment: &str,
+        host: Host,
+        settings: Settings,
+        subject: S,
+        measured: Measured,
+    ) -> Self {
+        Self {
+            schema: SCHEMA,
+            program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
+            experiment: experiment.to_owned(),
+            host,
+            settings,
+            target: None,
+            subject,
+            processes: vec![measured],
+            noise: None,
+            figures: Vec::new(),
+        }
+    }
+
+    /// The wall time of one iteration, ns, as a table for comparisons. Its rows are rounds, or
+    /// the means of whole processes when there are [`PROCESSES_MIN`] of them: memory is laid out
+    /// anew in each process, and only processes show what that does.
+    pub fn blocks(&self) -> Blocks {
+        self.table(Sample::ns_per_iteration)
+    }
+
+    /// A kind of CPU time of one iteration, ns, as a table like [`Document::blocks`].
+    pub fn cpu_blocks(&self, kind: impl Fn(&CpuTimes) -> u64) -> Blocks {
+        self.table(|sample| kind(&sample.cpu) as f64 / sample.iterations.max(1) as f64)
+    }
+
+    fn table(&self, value: impl Fn(&Sample) -> f64) -> Blocks {
+        let cells = self
+            .processes
+            .first()
+            .map(|one| one.cells.clone())
+            .unwrap_or_default();
+        let mut blocks = Blocks::new(cells.iter().cloned());
+        for process in self
+            .processes
+            .iter()
+            .filter(|process| process.cells == cells)
+        {
+            let table = process.table(&value);
+            let rows = if self.by_process() {
+                means(&table).into_iter().collect()
+            } else {
+                table.rounds().to_vec()
+            };
+            for row in rows {
+                // Samples are finite numbers, one for each cell, so that this cannot be refused.
+                let _ = blocks.push_round(row);
+            }
+        }
+        blocks
+    }
+
+    /// The same document for those who do not know what was measured.
+    pub fn without_subject(&self) -> Document<serde_json::Value> {
+        Document {
+            schema: self.schema,
+            program: self.program.clone(),
+            experiment: self.experiment.clone(),
+            host: self.host.clone(),
+            settings: self.settings.clone(),
+            target: self.target.clone(),
+            subject: serde_json::Value::Null,
+            processes: self.processes.clone(),
+            noise: self.noise,
+            figures: self.figures.clone(),
+        }
+    }
+
+    /// Whether the observations are processes and not rounds.
+    pub fn by_process(&self) -> bool {
+        self.processes.len() >= PROCESSES_MIN
+    }
+
+    /// All rounds of all processes.
+    pub fn rounds(&self) -> u64 {
+        self.processes
+            .iter()
+            .map(|process| process.rounds.len() as u64)
+            .sum()
+    }
+
+    /// The figure of that name.
+    pub fn figure(&self, id: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.id == id)
+    }
+}
+
+/// The mean of each cell, as one row; none when there are no rounds.
+fn means(table: &Blocks) -> Option<Vec<f64>> {
+    let rounds = table.rounds();
+    if rounds.is_empty() {
+        return None;
+    }
+    let mean =
+        |cell: usize| rounds.iter().map(|round| round[cell]).sum::<f64>() / rounds.len() as f64;
+    Some((0..table.cells().len()).map(mean).collect())
+}
+
+impl<S: Serialize + DeserializeOwned> Document<S> {
+    /// The document as text, ending with a line feed.
+    ///
+    /// # Errors
+    /// [`HarnessError::Document`] when a figure is not a number that JSON can hold.
+    pub fn to_json(&self) -> Result<String, HarnessError> {
+        let text = serde_json::to_string_pretty(self);
+        Ok(text.map_err(|error| HarnessError::Document(error.to_string()))? + "\n")
+    }
+
+    /// Reads a document that [`Document::to_json`] wrote.
+    ///
+    /// # Errors
+    /// [`HarnessError::Document`] when it is none, of another schema or of another experiment.
+    pub fn from_json(text: &str, experiment: &str) -> Result<Self, HarnessError> {
+        let found = self::experiment(text)?;
+        if found != experiment {
+            let problem = format!("it is of the experiment {found}, not {experiment}");
+            return Err(HarnessError::Document(problem));
+        }
+        serde_json::from_str(text).map_err(refused)
+    }
+}
+
+/// The name of the experiment that a document is of.
+///
+/// # Errors
+/// [`HarnessError::Document`] when it is no document, or one of another schema.
+pub fn experiment(text: &str) -> Result<String, HarnessError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: u32,
+        experiment: String,
+    }
+    let head: Head = serde_json::from_str(text).map_err(refused)?;
+    if head.schema != SCHEMA {
+        let problem = format!("it has schema {}, this program reads {SCHEMA}", head.schema);
+        return Err(HarnessError::Document(problem));
+    }
+    Ok(head.experiment)
+}
+
+fn refused(error: serde_json::Error) -> HarnessError {
+    HarnessError::Document(error.to_string())
+}

@@ -1,0 +1,116 @@
+//! What can go wrong while measuring, in plain words.
+
+use std::error::Error;
+use std::io;
+
+/// The reason why an experiment or a part of it could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HarnessError {
+    /// The operating system refused something.
+    #[error("{path}: {operation}: {source}")]
+    Os {
+        /// What was worked on.
+        path: String,
+        /// What was tried.
+        operation: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A read ended early.
+    #[error(
+        "{path}: a read of {wanted_bytes} bytes at offset {offset_bytes} ended after {got_bytes}"
+    )]
+    Short {
+        /// What was read.
+        path: String,
+        /// Where, bytes.
+        offset_bytes: u64,
+        /// How much was asked for.
+        wanted_bytes: u64,
+        /// How much came.
+        got_bytes: u64,
+    },
+    /// A stack could not be built or opened.
+    #[error("building the stack to measure: {0}")]
+    Stack(#[source] Box<dyn Error + Send + Sync>),
+    /// What is measured failed, with an error of its own crate.
+    #[error(transparent)]
+    Subject(Box<dyn Error + Send + Sync>),
+    /// A request to a provider failed.
+    #[error("reading in cell {cell}: {source}")]
+    Request {
+        /// The name of the cell.
+        cell: String,
+        /// Which layer failed it, where and why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A statistic could not be computed.
+    #[error("computing {what}: {source}")]
+    Statistics {
+        /// The figure.
+        what: String,
+        /// Why not.
+        source: ugeom_measure::Error,
+    },
+    /// A thread of a measurement could not be started or ended by a panic.
+    #[error("cell {cell}: {problem}")]
+    Thread {
+        /// The name of the cell.
+        cell: String,
+        /// What happened.
+        problem: String,
+    },
+    /// A load does not fit the provider that it is meant for.
+    #[error("{job}: {problem}")]
+    Load {
+        /// What the load is called.
+        job: String,
+        /// Why not, in plain words.
+        problem: String,
+    },
+    /// A saved result is not one, or of another kind.
+    #[error("reading a saved result: {0}")]
+    Document(String),
+    /// Results or targets that cannot be compared.
+    #[error("{0}")]
+    Compare(String),
+    /// A command that is to be measured failed.
+    #[error("`{command}`: {problem}")]
+    Command {
+        /// The command.
+        command: String,
+        /// What happened.
+        problem: String,
+    },
+}
+
+impl HarnessError {
+    /// Makes an [`HarnessError::Stack`] of the error that the stack gave.
+    pub fn stack(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Stack(Box::new(error))
+    }
+
+    /// Makes an [`HarnessError::Subject`] of any other error.
+    pub fn subject(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Subject(Box::new(error))
+    }
+
+    /// Makes an [`HarnessError::Request`] of the error that a request of `cell` gave.
+    pub fn request(cell: impl Into<String>, source: impl Error + Send + Sync + 'static) -> Self {
+        Self::Request {
+            cell: cell.into(),
+            source: Box::new(source),
+        }
+    }
+
+    /// Makes an [`HarnessError::Os`] of what the system said.
+    pub fn os(path: impl Into<String>, operation: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Os {
+            path,
+            operation,
+            source,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The harness: what every measurement needs, whatever is measured. Cells run in rounds between
+//! readings of clocks and counters; what comes out is a document with the machine, the settings,
+//! every sample and the figures.
+//!
+//! | question | module |
+//! |---|---|
+//! | how is anything measured? | [`rounds`], rules in `docs/statistics.md` |
+//! | how do threads of a cell start together? | [`crew`] |
+//! | what does the measuring itself cost? | [`baseline`] |
+//! | on what machine, of what file? | [`host`] |
+//! | on which file, when the user names none? | [`scratch`] |
+//! | what is a figure, when is a goal reached? | [`figure`] |
+//! | what is saved, and how? | [`document`], fields in `docs/results.md` |
+//! | what do saved results prove? | [`compare`] |
+//!
+//! It knows no experiment, no stack and no file format, so that every crate above the first floor
+//! can measure itself with it.
+
+#![forbid(unsafe_code)]
+
+pub mod baseline;
+pub mod compare;
+pub mod crew;
+pub mod document;
+mod error;
+pub mod figure;
+pub mod host;
+pub mod rounds;
+pub mod scratch;
+
+pub use error::HarnessError;
+pub use rounds::{
+    Cell, Control, Counters, CpuTimes, DeviceCounts, Ended, Failure, Length, Machine, Measured,
+    Meter, NullFloor, Phase, Precision, Prepare, Progress, ROUNDS_MIN, Reading, Round, Run,
+    RunResult, Sample, Settings, Shortened, Unfinished, Work, run, run_keeping, total,
+};

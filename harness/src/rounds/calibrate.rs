@@ -1,0 +1,218 @@
+//! Finds how many iterations fill a run, and makes runs shorter when ten rounds would not fit the
+//! budget. The runs that it takes for that also warm the cells up; none of them is counted.
+
+use super::run::{Stopped, sample};
+use super::{Cell, Control, Length, Meter, Phase, Progress, Sample, Settings};
+
+/// The length of a cell's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RunLength {
+    /// Iterations that are not counted.
+    pub warm_up: u64,
+    /// Iterations that are.
+    pub iterations: u64,
+}
+
+/// The lengths of all cells' runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// In the order of the cells.
+    pub lengths: Vec<RunLength>,
+    /// The wall time that calibrated runs were made for, ns.
+    pub run_ns: u64,
+}
+
+/// One iteration in so many more is a warm-up.
+const WARM_UP_SHARE: u64 = 20;
+
+/// A trial run is long enough to be believed when it takes this share of a run.
+const TRIAL_SHARE: u64 = 10;
+
+/// No trial has to be longer to be believed, ns.
+const TRIAL_NS_MAX: u64 = 20_000_000;
+
+/// A trial that is this many times as long as it has to be is not believed at once: it would make
+/// all runs of its cell too short.
+const SURPRISING: u64 = 2;
+
+/// It is repeated once, and again so often while that takes no longer than this, ns: on a busy
+/// machine a thread may wait for a core some milliseconds several times in a row. The shortest
+/// counts.
+const DOUBTS: u32 = 3;
+const DOUBT_NS: u64 = 40_000_000;
+
+/// No trial has more iterations, so that work that takes no time at all ends.
+const ITERATIONS_MAX: u64 = 1 << 40;
+
+/// Measures the cost of each cell's iteration and plans the runs. The last trial of each cell is
+/// put into `trials`: it is all that there is of it if another cell fails now.
+pub(super) fn plan(
+    cells: &mut [Cell<'_>],
+    settings: &Settings,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+    trials: &mut Vec<(usize, Sample)>,
+) -> Result<Plan, Box<Stopped>> {
+    let started_ns = meter.now_ns();
+    let guess_ns = fitting_run_ns(settings, cells.len() as f64, 0.0, 0);
+    let total = cells.len() as u64;
+    let mut costs = Vec::with_capacity(cells.len());
+    for (index, cell) in cells.iter_mut().enumerate() {
+        if control.is_cancelled() {
+            let unknown = Cost {
+                iteration_ns: 1.0,
+                around_ns: 0.0,
+            };
+            costs.resize(total as usize, unknown);
+            break;
+        }
+        (control.progress)(&Progress {
+            phase: Phase::Calibrating,
+            cell: &cell.name,
+            done: index as u64,
+            total,
+        });
+        let (cost, trial) = cost(cell, (guess_ns / TRIAL_SHARE).min(TRIAL_NS_MAX), meter)?;
+        costs.push(cost);
+        trials.push((index, trial));
+    }
+    let spent_ns = meter.now_ns().saturating_sub(started_ns);
+    let run_ns = run_ns(cells, &costs, settings, spent_ns);
+    let lengths = cells
+        .iter()
+        .zip(&costs)
+        .map(|(cell, cost)| length(cell, cost.iteration_ns, run_ns));
+    Ok(Plan {
+        lengths: lengths.collect(),
+        run_ns,
+    })
+}
+
+/// The length of the runs that are not fixed. Cells whose work ends earlier leave their time to the
+/// others, so the length grows until no more of them end within it.
+fn run_ns(cells: &[Cell<'_>], costs: &[Cost], settings: &Settings, spent_ns: u64) -> u64 {
+    let mut run_ns = 0;
+    loop {
+        let (mut calibrated, mut fixed_ns) = (0.0, 0.0);
+        for (cell, cost) in cells.iter().zip(costs) {
+            // Once for the warm-up, once for the run.
+            fixed_ns += 2.0 * cost.around_ns;
+            let step_ns = cost.iteration_ns * cell.step as f64;
+            let whole_ns = |iterations: u64| cost.iteration_ns * iterations as f64;
+            match cell.length {
+                Length::Exactly {
+                    warm_up,
+                    iterations,
+                } => fixed_ns += whole_ns(warm_up + iterations),
+                Length::AtMost(iterations) if whole_ns(iterations) <= run_ns as f64 => {
+                    fixed_ns += whole_ns(iterations + iterations / WARM_UP_SHARE);
+                }
+                // A run cannot be shorter than one step.
+                _ if step_ns > settings.run_ns as f64 => fixed_ns += 2.0 * step_ns,
+                _ => calibrated += 1.0,
+            }
+        }
+        let longer = fitting_run_ns(settings, calibrated, fixed_ns, spent_ns);
+        if longer <= run_ns {
+            return run_ns;
+        }
+        run_ns = longer;
+    }
+}
+
+/// The length of runs with which the fewest rounds fit into what is left of the budget.
+fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns: u64) -> u64 {
+    let Some(budget_ns) = settings.budget_ns else {
+        return settings.run_ns;
+    };
+    let left_ns = budget_ns.saturating_sub(spent_ns) as f64;
+    let per_round_ns = left_ns / settings.rounds_min.max(1) as f64 - fixed_ns;
+    // The warm-up of each run, and a little for what happens between runs.
+    let share = 1.05 * (1.0 + 1.0 / WARM_UP_SHARE as f64);
+    let run_ns = (per_round_ns / (calibrated.max(1.0) * share)).max(0.0) as u64;
+    run_ns.clamp(settings.run_ns_min.min(settings.run_ns), settings.run_ns)
+}
+
+/// What a cell's runs cost.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// One iteration by the cell's own clock, ns.
+    iteration_ns: f64,
+    /// What a run needs beside that (threads to start), ns.
+    around_ns: f64,
+}
+
+/// Finds the cost in trials that grow until one takes `enough_ns` by the cell's own clock.
+fn cost(
+    cell: &mut Cell<'_>,
+    enough_ns: u64,
+    meter: &dyn Meter,
+) -> Result<(Cost, Sample), Box<Stopped>> {
+    let most = match cell.length {
+        Length::AtMost(most) => most.min(ITERATIONS_MAX),
+        // No trial needs to be longer than the run.
+        Length::Exactly { iterations, .. } => iterations.clamp(1, ITERATIONS_MAX),
+        Length::Calibrated => ITERATIONS_MAX,
+    };
+    // A trial has whole steps, so the longest is no longer than these.
+    let most = in_steps(most, cell.step);
+    let mut iterations = cell.step;
+    let (mut shortest_ns, mut doubts, mut doubted_ns) = (u64::MAX, 0, 0);
+    loop {
+        let before_ns = meter.now_ns();
+        let trial = sample(cell, iterations, meter)?;
+        let around_ns = meter
+            .now_ns()
+            .saturating_sub(before_ns)
+            .saturating_sub(trial.wall_ns);
+        shortest_ns = shortest_ns.min(trial.wall_ns);
+        // One that is much longer than expected may have been interrupted: once more, then.
+        doubted_ns += trial.wall_ns;
+        let may_doubt = doubts == 0 || (doubts < DOUBTS && doubted_ns < DOUBT_NS);
+        if shortest_ns / SURPRISING > enough_ns && may_doubt {
+            doubts += 1;
+            continue;
+        }
+        if shortest_ns >= enough_ns || iterations >= most {
+            let cost = Cost {
+                iteration_ns: (shortest_ns as f64 / iterations as f64).max(1e-3),
+                around_ns: around_ns as f64,
+            };
+            return Ok((cost, trial));
+        }
+        let missing = enough_ns as f64 / shortest_ns.max(1) as f64;
+        (shortest_ns, doubts, doubted_ns) = (u64::MAX, 0, 0);
+        // The first trials are cold; so do not trust them for more than a factor of 20.
+        let grown = iterations as f64 * (missing * 1.2).clamp(2.0, 20.0);
+        iterations = in_steps(grown as u64, cell.step).min(most);
+    }
+}
+
+fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
+    match cell.length {
+        Length::Exactly {
+            warm_up,
+            iterations,
+        } => RunLength {
+            warm_up,
+            iterations,
+        },
+        Length::Calibrated | Length::AtMost(_) => {
+            let most = match cell.length {
+                Length::AtMost(most) => most,
+                _ => u64::MAX,
+            };
+            let iterations = in_steps((run_ns as f64 / cost_ns).min(most as f64) as u64, cell.step);
+            let warm_up = in_steps(iterations / WARM_UP_SHARE, cell.step);
+            RunLength {
+                warm_up,
+                iterations,
+            }
+        }
+    }
+}
+
+/// The nearest multiple of `step` that is not above `iterations`, one step at least.
+fn in_steps(iterations: u64, step: u64) -> u64 {
+    (iterations / step).max(1) * step
+}

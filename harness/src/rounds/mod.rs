@@ -1,0 +1,200 @@
+//! Runs cells in rounds: a round runs every cell once, in random order, so that what slows a whole
+//! round down is shared by all cells and cancels in their differences.
+//!
+//! The rules (`docs/statistics.md` gives the reasons):
+//! - the length of a run is calibrated, 50 ms by default; each run begins with a warm-up that is
+//!   not counted;
+//! - at least ten rounds; then it stops when every cell's mean is known precisely enough, for all
+//!   cells together and in whole rounds, never because a difference looks significant;
+//! - to fit a time budget, first repetitions are left out, down to ten rounds, then runs are made
+//!   shorter; what was shortened is told;
+//! - each round begins with the null floor: an empty loop, and reading the clock;
+//! - around each run the CPU times, context switches and the counters of the device are read; what
+//!   was measured before a cell fails, or before the user stops, is kept.
+
+mod calibrate;
+pub mod device;
+mod floor;
+mod measured;
+mod meter;
+mod run;
+mod sample;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+use crate::HarnessError;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use device::{Counters, DeviceCounts};
+pub use floor::NullFloor;
+pub use measured::{Ended, Failure, Measured, Shortened};
+pub use meter::{CpuTimes, Machine, Meter, Reading};
+pub use run::{run, run_keeping};
+pub use sample::total;
+pub use sample::{Round, RunResult, Sample, Unfinished, Work};
+pub use stop::Precision;
+
+/// How many iterations a run of a cell has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// As many as fill the time of a run.
+    Calibrated,
+    /// As many as fill the time of a run, but no more than this: work that has an end.
+    AtMost(u64),
+    /// A fixed number, after a fixed number that is not counted.
+    Exactly {
+        /// Iterations before the measured ones.
+        warm_up: u64,
+        /// Measured iterations.
+        iterations: u64,
+    },
+}
+
+/// The work of a cell: it does so many iterations and says how long they took together.
+pub type Run<'a> = Box<dyn FnMut(u64) -> Result<RunResult, HarnessError> + 'a>;
+
+/// What a cell does before a run and outside of it.
+pub type Prepare<'a> = Box<dyn FnMut() -> Result<(), HarnessError> + 'a>;
+
+/// One thing to measure.
+pub struct Cell<'a> {
+    /// Its name, unique among the cells.
+    pub name: String,
+    /// The work.
+    pub run: Run<'a>,
+    /// How long a run is.
+    pub length: Length,
+    /// The number of iterations is a multiple of this (2 for work that two threads share).
+    pub step: u64,
+    /// The device that the work ends at, if it has counters.
+    pub device: Option<Arc<dyn Counters>>,
+    /// What is done right before each counted run, such as emptying a cache; no time, CPU time or
+    /// transfer of it is counted.
+    pub prepare: Option<Prepare<'a>>,
+}
+
+impl<'a> Cell<'a> {
+    /// A cell of calibrated length.
+    pub fn new(
+        name: impl Into<String>,
+        run: impl FnMut(u64) -> Result<RunResult, HarnessError> + 'a,
+    ) -> Self {
+        let (length, step) = (Length::Calibrated, 1);
+        Self {
+            name: name.into(),
+            run: Box::new(run),
+            length,
+            step,
+            device: None,
+            prepare: None,
+        }
+    }
+
+    /// The same cell, prepared like this before each of its counted runs.
+    #[must_use]
+    pub fn preparing(mut self, prepare: impl FnMut() -> Result<(), HarnessError> + 'a) -> Self {
+        self.prepare = Some(Box::new(prepare));
+        self
+    }
+
+    /// The same cell with the counters of this device beside each of its runs.
+    #[must_use]
+    pub fn observing(mut self, device: Arc<dyn Counters>) -> Self {
+        self.device = Some(device);
+        self
+    }
+
+    /// The same cell with runs of this length.
+    #[must_use]
+    pub fn with_length(mut self, length: Length) -> Self {
+        self.length = length;
+        self
+    }
+
+    /// The same cell with iterations in multiples of `step`.
+    #[must_use]
+    pub fn in_steps_of(mut self, step: u64) -> Self {
+        self.step = step.max(1);
+        self
+    }
+}
+
+/// How to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The seed of the order of the cells.
+    pub seed: u64,
+    /// The wanted wall time of a run, ns.
+    pub run_ns: u64,
+    /// The shortest run that a budget may force, ns.
+    pub run_ns_min: u64,
+    /// The fewest rounds.
+    pub rounds_min: u64,
+    /// The most rounds.
+    pub rounds_max: u64,
+    /// Enough when the half width of every cell's interval is below this share of its mean.
+    pub precision: f64,
+    /// The confidence of that interval.
+    pub confidence: f64,
+    /// The time that all this may take, ns; none for as long as it needs.
+    pub budget_ns: Option<u64>,
+}
+
+/// Fewer rounds than this are not run, whatever the budget.
+pub const ROUNDS_MIN: u64 = 10;
+
+impl Default for Settings {
+    /// Runs of 50 ms (2 ms at least), 10 to 50 rounds, until each mean is known to 1 % at 95 %.
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            run_ns: 50_000_000,
+            run_ns_min: 2_000_000,
+            rounds_min: ROUNDS_MIN,
+            rounds_max: 50,
+            precision: 0.01,
+            confidence: 0.95,
+            budget_ns: None,
+        }
+    }
+}
+
+/// What the harness is doing, for a progress bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress<'a> {
+    /// The phase.
+    pub phase: Phase,
+    /// The cell that comes next.
+    pub cell: &'a str,
+    /// Runs that are done.
+    pub done: u64,
+    /// Runs in all, as far as is known; a precise result needs fewer.
+    pub total: u64,
+}
+
+/// The phases of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Finding the length of runs, which also warms up.
+    Calibrating,
+    /// Measuring, round by round.
+    Measuring,
+}
+
+/// The caller's way to watch and to stop a measurement.
+pub struct Control<'a> {
+    /// Called before each run.
+    pub progress: &'a mut dyn FnMut(&Progress<'_>),
+    /// Set by a signal handler: the measurement ends and keeps its whole rounds.
+    pub cancelled: &'a AtomicBool,
+}
+
+impl Control<'_> {
+    /// Whether somebody asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+}

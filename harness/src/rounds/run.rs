@@ -1,0 +1,238 @@
+//! Runs the rounds.
+
+use super::calibrate::{self, RunLength};
+use super::{
+    Cell, Control, Ended, Failure, Measured, Meter, Phase, Progress, Round, Sample, Settings,
+    Shortened, Unfinished, stop,
+};
+use crate::HarnessError;
+
+/// Measures the cells.
+///
+/// # Errors
+/// What the work of a cell fails with.
+pub fn run(
+    cells: &mut [Cell<'_>],
+    settings: &Settings,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Measured, HarnessError> {
+    match run_keeping(cells, settings, meter, control) {
+        (_, Some(error)) => Err(error),
+        (measured, None) => Ok(measured),
+    }
+}
+
+/// Measures the cells, and keeps what was measured when one of them fails: the second value is
+/// what it failed with, [`Measured::failure`] says the same for a saved result.
+pub fn run_keeping(
+    cells: &mut [Cell<'_>],
+    settings: &Settings,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> (Measured, Option<HarnessError>) {
+    let mut running = Running {
+        started_ns: meter.now_ns(),
+        names: cells.iter().map(|cell| cell.name.clone()).collect(),
+        rounds: Vec::new(),
+        unfinished: None,
+        run_ns: settings.run_ns,
+    };
+    let outcome = running.go(cells, settings, meter, control);
+    let (ended, stopped) = match outcome {
+        Ok(ended) => (ended, None),
+        Err(stopped) => (Ended::Failed, Some(*stopped)),
+    };
+    let precision = stop::worst(&running.rounds, &running.names, settings.confidence);
+    let imprecise = precision
+        .as_ref()
+        .is_none_or(|worst| worst.relative > settings.precision);
+    let measured = Measured {
+        cells: running.names,
+        rounds: running.rounds,
+        ended,
+        shortened: Shortened {
+            run_ns_wanted: settings.run_ns,
+            run_ns: running.run_ns,
+            rounds: ended == Ended::Budget && imprecise,
+        },
+        precision,
+        elapsed_ns: meter.now_ns().saturating_sub(running.started_ns),
+        unfinished: running.unfinished,
+        failure: stopped.as_ref().map(|stopped| Failure {
+            cell: stopped.cell.clone(),
+            error: stopped.error.to_string(),
+        }),
+    };
+    (measured, stopped.map(|stopped| stopped.error))
+}
+
+/// A cell that failed.
+pub(super) struct Stopped {
+    /// Its name.
+    pub cell: String,
+    /// Why.
+    pub error: HarnessError,
+}
+
+/// A measurement under way.
+struct Running {
+    started_ns: u64,
+    names: Vec<String>,
+    rounds: Vec<Round>,
+    unfinished: Option<Unfinished>,
+    run_ns: u64,
+}
+
+impl Running {
+    fn go(
+        &mut self,
+        cells: &mut [Cell<'_>],
+        settings: &Settings,
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+    ) -> Result<Ended, Box<Stopped>> {
+        let mut trials = Vec::new();
+        let plan = match calibrate::plan(cells, settings, meter, control, &mut trials) {
+            Ok(plan) => plan,
+            Err(stopped) => {
+                self.keep(true, trials);
+                return Err(stopped);
+            }
+        };
+        self.run_ns = plan.run_ns;
+        let mut random = fastrand::Rng::with_seed(settings.seed);
+        let first_ns = meter.now_ns();
+        loop {
+            let elapsed_ns = meter.now_ns().saturating_sub(first_ns);
+            let spent_ns = meter.now_ns().saturating_sub(self.started_ns);
+            let next_ns = elapsed_ns / (self.rounds.len() as u64).max(1);
+            if let Some(reason) = stop::reason(&self.rounds, settings, spent_ns, next_ns) {
+                return Ok(reason);
+            }
+            let total = planned_rounds(settings, &self.rounds, spent_ns, next_ns);
+            let mut order: Vec<usize> = (0..cells.len()).collect();
+            random.shuffle(&mut order);
+            let null_floor = meter.null_floor();
+            let at = (self.rounds.len() as u64, total);
+            let mut done = Vec::with_capacity(cells.len());
+            let whole = one_round(cells, &plan.lengths, &order, meter, control, at, &mut done);
+            if !matches!(whole, Ok(true)) {
+                if self.rounds.is_empty() && done.is_empty() {
+                    self.keep(true, trials);
+                } else {
+                    self.keep(false, done);
+                }
+                return whole.map(|_| Ended::Cancelled);
+            }
+            done.sort_by_key(|(index, _)| *index);
+            let samples = done.into_iter().map(|(_, sample)| sample).collect();
+            self.rounds.push(Round {
+                order,
+                samples,
+                null_floor,
+            });
+        }
+    }
+
+    fn keep(&mut self, calibrating: bool, samples: Vec<(usize, Sample)>) {
+        if !samples.is_empty() {
+            self.unfinished = Some(Unfinished {
+                calibrating,
+                samples,
+            });
+        }
+    }
+}
+
+/// How many rounds there will be if precision does not end it earlier.
+fn planned_rounds(settings: &Settings, rounds: &[Round], spent_ns: u64, next_ns: u64) -> u64 {
+    let fit = match settings.budget_ns {
+        Some(budget_ns) if next_ns > 0 => {
+            rounds.len() as u64 + budget_ns.saturating_sub(spent_ns) / next_ns
+        }
+        Some(_) => settings.rounds_min,
+        None => settings.rounds_max,
+    };
+    fit.clamp(
+        settings.rounds_min,
+        settings.rounds_max.max(settings.rounds_min),
+    )
+}
+
+/// Runs every cell once; false when somebody asked to stop meanwhile. `at` is the number of this
+/// round and of all. The samples are in the order in which they ran.
+fn one_round(
+    cells: &mut [Cell<'_>],
+    lengths: &[RunLength],
+    order: &[usize],
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+    at: (u64, u64),
+    done: &mut Vec<(usize, Sample)>,
+) -> Result<bool, Box<Stopped>> {
+    let count = cells.len() as u64;
+    for (position, index) in order.iter().copied().enumerate() {
+        if control.is_cancelled() {
+            return Ok(false);
+        }
+        let cell = &mut cells[index];
+        (control.progress)(&Progress {
+            phase: Phase::Measuring,
+            cell: &cell.name,
+            done: at.0 * count + position as u64,
+            total: at.1 * count,
+        });
+        let length = &lengths[index];
+        if length.warm_up > 0 {
+            iterate(cell, length.warm_up)?;
+        }
+        let sample = sample(cell, length.iterations, meter)?;
+        // A run that was interrupted is shorter than the others of its cell.
+        if control.is_cancelled() {
+            return Ok(false);
+        }
+        done.push((index, sample));
+    }
+    Ok(true)
+}
+
+/// One run of a cell, and everything that is read around it.
+pub(super) fn sample(
+    cell: &mut Cell<'_>,
+    iterations: u64,
+    meter: &dyn Meter,
+) -> Result<Sample, Box<Stopped>> {
+    if let Some(prepare) = &mut cell.prepare {
+        let stopped = |error| Stopped {
+            cell: cell.name.clone(),
+            error,
+        };
+        prepare().map_err(|error| Box::new(stopped(error)))?;
+    }
+    let device = |cell: &Cell<'_>| cell.device.as_ref().and_then(|device| device.read());
+    let device_before = device(cell);
+    let before = meter.read();
+    let result = iterate(cell, iterations)?;
+    let cpu = meter.read().since(&before);
+    let device_after = device(cell);
+    Ok(Sample {
+        iterations: result.counted.unwrap_or(iterations),
+        wall_ns: result.ns_total,
+        cpu,
+        work: result.work,
+        device: device_after
+            .zip(device_before)
+            .map(|(after, before)| after.since(&before)),
+        core: meter.core(),
+    })
+}
+
+fn iterate(cell: &mut Cell<'_>, iterations: u64) -> Result<super::RunResult, Box<Stopped>> {
+    (cell.run)(iterations).map_err(|error| {
+        Box::new(Stopped {
+            cell: cell.name.clone(),
+            error,
+        })
+    })
+}

@@ -1,0 +1,183 @@
+//! What a run of a cell says of itself, and what the harness keeps of it.
+
+use super::NullFloor;
+use super::device::DeviceCounts;
+use super::meter::CpuTimes;
+use serde::{Deserialize, Serialize};
+use ugeom_measure::Histogram;
+
+/// What one run of a cell took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunResult {
+    /// The wall time of all iterations together, by the cell's own clock, ns.
+    pub ns_total: u64,
+    /// What was done in that time, for cells that count it.
+    pub work: Work,
+    /// The iterations that there were, where the work itself has to find that out; else as many as
+    /// were asked for.
+    pub counted: Option<u64>,
+}
+
+impl RunResult {
+    /// A run of a cell that counts nothing but iterations.
+    pub fn taking(ns_total: u64) -> Self {
+        Self {
+            ns_total,
+            work: Work::default(),
+            counted: None,
+        }
+    }
+
+    /// The same run, of so many iterations, whatever was asked for.
+    #[must_use]
+    pub fn counting(mut self, iterations: u64) -> Self {
+        self.counted = Some(iterations);
+        self
+    }
+
+    /// The same run, with what it did.
+    #[must_use]
+    pub fn doing(mut self, work: Work) -> Self {
+        self.work = work;
+        self
+    }
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Bytes that were moved.
+    pub bytes: u64,
+    /// Requests that moved them.
+    pub transactions: u64,
+    /// How long single requests took, ns; none where they were not timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Box<Histogram>>,
+}
+
+impl Work {
+    /// So many bytes by so many requests, without single times.
+    pub fn of(bytes: u64, transactions: u64) -> Self {
+        Self {
+            bytes,
+            transactions,
+            latency: None,
+        }
+    }
+
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One measured run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Iterations.
+    pub iterations: u64,
+    /// Wall time of all of them, ns.
+    pub wall_ns: u64,
+    /// CPU time meanwhile.
+    pub cpu: CpuTimes,
+    /// What was done, for cells that count it.
+    #[serde(default, skip_serializing_if = "Work::is_nothing")]
+    pub work: Work,
+    /// What the device below did meanwhile; none for cells without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceCounts>,
+    /// The core on which the measuring thread ended the run; none where the system does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<u32>,
+}
+
+impl Sample {
+    /// Wall time of one iteration, ns.
+    pub fn ns_per_iteration(&self) -> f64 {
+        self.wall_ns as f64 / self.iterations.max(1) as f64
+    }
+
+    /// Bytes moved in a second; none for cells that do not count them.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        (self.work.bytes > 0).then(|| per_second(self.work.bytes, self.wall_ns))
+    }
+
+    /// Requests in a second; none for cells that do not count them.
+    pub fn transactions_per_second(&self) -> Option<f64> {
+        (self.work.transactions > 0).then(|| per_second(self.work.transactions, self.wall_ns))
+    }
+}
+
+fn per_second(count: u64, wall_ns: u64) -> f64 {
+    count as f64 * 1e9 / wall_ns.max(1) as f64
+}
+
+/// One round: every cell once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// The indexes of the cells in the order in which they ran.
+    pub order: Vec<usize>,
+    /// A sample for each cell, in the order of the cells.
+    pub samples: Vec<Sample>,
+    /// What measuring nothing took when the round began; none where time was not real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub null_floor: Option<NullFloor>,
+}
+
+/// A round that was not finished, because the user stopped it or a cell failed. No comparison uses
+/// it: the cells that it lacks are not lacking by chance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// Whether these are the trials that find the length of runs, and no measured runs.
+    pub calibrating: bool,
+    /// The runs that there are: the index of the cell, and its sample.
+    pub samples: Vec<(usize, Sample)>,
+}
+
+/// A sum. Documents come from anywhere, and what they count need not be possible.
+pub fn total(numbers: impl IntoIterator<Item = u64>) -> u64 {
+    numbers.into_iter().fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_known_for_what_was_counted_only() {
+        let idle = Sample {
+            iterations: 4,
+            wall_ns: 2_000_000_000,
+            ..Sample::default()
+        };
+        assert_eq!(
+            (idle.bytes_per_second(), idle.transactions_per_second()),
+            (None, None)
+        );
+        assert_eq!(idle.ns_per_iteration(), 5e8);
+        let reading = Sample {
+            work: Work::of(1 << 20, 256),
+            ..idle
+        };
+        assert_eq!(reading.bytes_per_second(), Some(524_288.0));
+        assert_eq!(reading.transactions_per_second(), Some(128.0));
+    }
+
+    #[test]
+    fn what_a_sample_does_not_have_is_not_written() {
+        let text = serde_json::to_string(&Sample::default()).unwrap();
+        assert!(!text.contains("work") && !text.contains("device"), "{text}");
+        let mut latency = Histogram::new();
+        latency.record(700);
+        let work = Work {
+            latency: Some(Box::new(latency)),
+            ..Work::of(512, 1)
+        };
+        let sample = Sample {
+            work,
+            device: Some(DeviceCounts::default()),
+            ..Sample::default()
+        };
+        let text = serde_json::to_string(&sample).unwrap();
+        assert_eq!(serde_json::from_str::<Sample>(&text).unwrap(), sample);
+    }
+}

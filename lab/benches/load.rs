@@ -1,0 +1,45 @@
+//! `cargo bench -p ugeom-lab --bench load`: the load generator beside fio's null engine, in the
+//! same rounds, in about 20 seconds.
+//!
+//! `UGEOM_BENCH_SECONDS` sets the time: as many rounds as fit, up to 50. Started as a test it
+//! measures as little as it can, and does not start fio.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use ugeom_harness::{Control, Machine, Progress};
+use ugeom_lab::load::{Options, goals_page, run_goals};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let as_bench = std::env::args().any(|argument| argument == "--bench");
+    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
+    let seconds: Option<u64> = seconds.map(|text| text.parse()).transpose()?;
+    let budget_ns = match seconds {
+        _ if !as_bench => Some(1),
+        Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
+        None => None,
+    };
+    let options = Options {
+        budget_ns,
+        seed: None,
+        fio: as_bench.then(fio).flatten(),
+    };
+    let cancelled = AtomicBool::new(false);
+    let mut progress = |_: &Progress<'_>| {};
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let document = run_goals(&options, &Machine, &mut control)?;
+    let report = goals_page(&document).to_text(100);
+    std::io::stdout().write_all(report.as_bytes())?;
+    Ok(())
+}
+
+/// Where fio is, if it is installed.
+fn fio() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let places = std::env::split_paths(&path).map(|folder| folder.join("fio"));
+    places.into_iter().find(|place| place.is_file())
+}

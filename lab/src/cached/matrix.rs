@@ -1,0 +1,383 @@
+//! The cells: three parts, each a set of its own, run together in rounds.
+
+use super::counting::Ledger;
+use super::names;
+use super::orders::{Order, Places};
+use super::reading;
+use super::steps::{self, Content};
+use super::subject::{Extent, MAIN_BLOCK_BYTES, Subject};
+use crate::served::{Door, Through, Way};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use ugeom_classes::cache::index::{Index, hash::Hash, splay::Splay};
+use ugeom_classes::cache::store::Store;
+use ugeom_classes::{Target, TargetError, TargetOptions, open_target};
+use ugeom_harness::HarnessError;
+use ugeom_harness::baseline;
+use ugeom_harness::{Cell, Counters};
+use ugeom_load::devices::{KernelDevice, StackDevice};
+use ugeom_machine::buffer::Buffer;
+use ugeom_machine::mapping::Mapping;
+use ugeom_stack::{Delta, IoError};
+
+/// Bytes that caches are filled with at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Everything that cells read from; it lives as long as they are measured.
+pub struct Sources {
+    /// The kernel's own pages of the file.
+    pub mapping: Arc<Mapping>,
+    /// The caches of the hits, by their names.
+    pub caches: Vec<(String, Target)>,
+    /// What all caches count.
+    pub ledger: Ledger,
+    file: Arc<File>,
+    device: Option<Arc<dyn Counters>>,
+    seed: u64,
+}
+
+impl Sources {
+    /// Opens the file and fills the kernel's cache with it.
+    ///
+    /// # Errors
+    /// [`HarnessError::Os`] when it cannot be read or mapped.
+    pub fn new(path: &Path, size_bytes: u64, seed: u64) -> Result<Self, HarnessError> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
+        let mapping = Mapping::of(&file, size_bytes)
+            .map_err(HarnessError::os(&name, "mapping it into memory"))?;
+        let device = KernelDevice::below(path).map(|device| Arc::new(device) as Arc<dyn Counters>);
+        Ok(Self {
+            mapping: Arc::new(mapping),
+            caches: Vec::new(),
+            ledger: Ledger::default(),
+            file: Arc::new(file),
+            device,
+            seed,
+        })
+    }
+
+    fn places(&self, order: Order, total_bytes: u64, read_bytes: u64) -> Places {
+        Places::new(order, total_bytes, read_bytes, self.seed)
+    }
+
+    fn observed(&self, cell: Cell<'static>) -> Cell<'static> {
+        match &self.device {
+            Some(device) => cell.observing(Arc::clone(device)),
+            None => cell,
+        }
+    }
+}
+
+/// The stores whose steps are measured alone.
+struct Stores {
+    hash: Arc<Store<Hash>>,
+    splay: Arc<Store<Splay>>,
+}
+
+/// All cells.
+///
+/// # Errors
+/// [`HarnessError`] when a stack cannot be built or filled.
+pub fn cells(
+    sources: &mut Sources,
+    path: &Path,
+    extent: Extent,
+    subject: &mut Subject,
+) -> Result<Vec<Cell<'static>>, HarnessError> {
+    let buffers = (subject.size_bytes / MAIN_BLOCK_BYTES) as u32;
+    let stores = Stores {
+        hash: steps::filled(buffers, MAIN_BLOCK_BYTES, Content::Written)?,
+        splay: steps::filled(buffers, MAIN_BLOCK_BYTES, Content::Written)?,
+    };
+    subject.overhead_bytes_a_block = stores.hash.overhead_bytes() as f64 / f64::from(buffers);
+    let mut cells = hits(sources, path, extent, subject, &stores)?;
+    cells.extend(step_cells(sources, subject, &stores)?);
+    cells.extend(recycled(sources, extent, subject)?);
+    cells.extend(lookups(subject)?);
+    let places = sources.places(Order::Shuffled, subject.size_bytes, 4096);
+    cells.push(steps::empty_loop(places));
+    cells.push(baseline::clock_reading(names::CLOCK));
+    Ok(cells)
+}
+
+/// Everything is in memory: the kernel's cache, a mapping, the bare copy, the cache class.
+fn hits(
+    sources: &mut Sources,
+    path: &Path,
+    extent: Extent,
+    subject: &Subject,
+    stores: &Stores,
+) -> Result<Vec<Cell<'static>>, HarnessError> {
+    let size_bytes = subject.size_bytes;
+    for (index, block_bytes) in extent.caches() {
+        let text = format!(
+            "{} | cache:size={},block={block_bytes},index={index},readahead=off",
+            quoted(path),
+            cache_bytes(size_bytes, block_bytes)
+        );
+        let target = opened(&text, false)?;
+        fill_by_reading(&target, size_bytes)?;
+        let way = names::class(index, block_bytes);
+        sources.caches.push((way, target));
+    }
+    let mut cells = Vec::new();
+    for &read_bytes in &subject.reads_bytes {
+        for &order in &subject.orders {
+            let places = sources.places(order, size_bytes, read_bytes);
+            let name = |way: &str| names::hits(way, read_bytes, order);
+            let by_pread = |name: &str| {
+                let cell = reading::by_pread(name, &sources.file, places.clone(), read_bytes);
+                sources.observed(cell)
+            };
+            cells.push(by_pread(&name("pread")));
+            if (read_bytes, order) == (4096, Order::Shuffled) {
+                cells.push(by_pread(&names::hits_again("pread", read_bytes, order)));
+            }
+            let mapping = &sources.mapping;
+            let cell = reading::by_mapping(&name("mmap"), mapping, places.clone(), read_bytes);
+            cells.push(sources.observed(cell));
+            let copied = places.clone();
+            cells.push(steps::copy(
+                &name("memcpy"),
+                &stores.hash,
+                copied,
+                read_bytes,
+            ));
+            for (way, target) in &sources.caches {
+                let (stack, top) = (&target.stack, target.top);
+                let cell = reading::by_stack(&name(way), stack, top, places.clone(), read_bytes)?;
+                let ledger = &sources.ledger;
+                let cell = ledger.count(names::HITS, way, order, stack, cell);
+                cells.push(sources.observed(cell));
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// The cache that the profile is of, read through servers. A way that is closed here is left out,
+/// and said.
+///
+/// # Errors
+/// [`HarnessError`] when what is served cannot be read.
+pub fn served(
+    sources: &Sources,
+    ways: &[Way],
+    subject: &mut Subject,
+) -> Result<Vec<Cell<'static>>, HarnessError> {
+    let main = names::class("hash", MAIN_BLOCK_BYTES);
+    let mut cells = Vec::new();
+    let Some((_, target)) = sources.caches.iter().find(|(way, _)| *way == main) else {
+        return Ok(cells);
+    };
+    for way in ways {
+        let door = match Door::open(way, &target.stack, &target.name) {
+            Ok(door) => door,
+            Err(problem) => {
+                let problem = problem.lines().next().unwrap_or_default();
+                let left_out = format!("reads through {} ({problem})", way.name);
+                subject.left_out.push(left_out);
+                continue;
+            }
+        };
+        for &read_bytes in &subject.reads_bytes {
+            for &order in &subject.orders {
+                let places = sources.places(order, subject.size_bytes, read_bytes);
+                let name = names::hits(way.name, read_bytes, order);
+                let cell = match door.through() {
+                    Through::Stack(target) => {
+                        reading::by_stack(&name, &target.stack, target.top, places, read_bytes)?
+                    }
+                    Through::File(path) => {
+                        let file =
+                            File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
+                        reading::by_pread(&name, &Arc::new(file), places, read_bytes)
+                    }
+                };
+                let (ledger, stack) = (&sources.ledger, &target.stack);
+                let cell = ledger.count(names::HITS, &main, order, stack, cell);
+                cells.push(sources.observed(door.kept_by(cell)));
+            }
+        }
+        subject.through.push(way.name.to_owned());
+    }
+    Ok(cells)
+}
+
+/// Shards do not fill evenly, so that a cache for everything needs a little more than everything.
+fn cache_bytes(size_bytes: u64, block_bytes: u64) -> u64 {
+    (size_bytes + size_bytes / 8).next_multiple_of(block_bytes)
+}
+
+/// A path as the stack language takes any: in quotes.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn opened(text: &str, writable: bool) -> Result<Target, HarnessError> {
+    let options = TargetOptions {
+        writable,
+        taste: false,
+        ..TargetOptions::default()
+    };
+    open_target(text, &options).map_err(|error: TargetError| HarnessError::subject(error))
+}
+
+fn failed(cell: &str) -> impl FnOnce(IoError) -> HarnessError {
+    let cell = cell.to_owned();
+    move |source| HarnessError::request(cell, source)
+}
+
+/// Reads the first `size_bytes` twice, so that all of it is in the cache.
+fn fill_by_reading(target: &Target, size_bytes: u64) -> Result<(), HarnessError> {
+    let opened = Arc::new(
+        target
+            .stack
+            .open(target.top, Delta::READ)
+            .map_err(HarnessError::stack)?,
+    );
+    let mut channel = target.stack.channel(1).map_err(HarnessError::stack)?;
+    let mut buffer = Buffer::new(PIECE_BYTES as usize);
+    for _ in 0..2 {
+        let mut offset = 0;
+        while offset < size_bytes {
+            let length = PIECE_BYTES.min(size_bytes - offset) as usize;
+            let into = &mut buffer[..length];
+            channel
+                .read(&opened, offset, into)
+                .map_err(failed("filling a cache"))?;
+            offset += length as u64;
+        }
+    }
+    Ok(())
+}
+
+/// The steps of a hit, and of a miss, of both indexes.
+fn step_cells(
+    sources: &Sources,
+    subject: &Subject,
+    stores: &Stores,
+) -> Result<Vec<Cell<'static>>, HarnessError> {
+    let mut cells = Vec::new();
+    for &read_bytes in &subject.reads_bytes {
+        for order in [Order::Sequential, Order::Shuffled] {
+            let places = sources.places(order, subject.size_bytes, read_bytes);
+            for copied in [false, true] {
+                let hash = names::class(Hash::NAME, MAIN_BLOCK_BYTES);
+                let name = names::steps(copied, &hash, read_bytes, order);
+                let (store, at) = (&stores.hash, places.clone());
+                cells.push(steps::hit(&name, store, at, read_bytes, copied));
+                let splay = names::class(Splay::NAME, MAIN_BLOCK_BYTES);
+                let name = names::steps(copied, &splay, read_bytes, order);
+                let (store, at) = (&stores.splay, places.clone());
+                cells.push(steps::hit(&name, store, at, read_bytes, copied));
+            }
+        }
+    }
+    let buffers = (subject.recycled_cache_bytes / MAIN_BLOCK_BYTES) as u32;
+    let media_blocks = subject.recycled_media_bytes / MAIN_BLOCK_BYTES;
+    let name = |index: &str| names::miss(&names::class(index, MAIN_BLOCK_BYTES));
+    cells.push(steps::miss::<Hash>(
+        &name(Hash::NAME),
+        buffers,
+        MAIN_BLOCK_BYTES,
+        media_blocks,
+    )?);
+    cells.push(steps::miss::<Splay>(
+        &name(Splay::NAME),
+        buffers,
+        MAIN_BLOCK_BYTES,
+        media_blocks,
+    )?);
+    Ok(cells)
+}
+
+/// The regime of 2006: the data is in memory below, the cache holds 15 % of it.
+fn recycled(
+    sources: &Sources,
+    extent: Extent,
+    subject: &Subject,
+) -> Result<Vec<Cell<'static>>, HarnessError> {
+    let (media_bytes, cache_bytes) = (subject.recycled_media_bytes, subject.recycled_cache_bytes);
+    let mut targets = vec![("md".to_owned(), opened(&format!("md:{media_bytes}"), true)?)];
+    for (index, block_bytes) in extent.caches() {
+        let text = format!(
+            "md:{media_bytes} | \
+             cache:size={cache_bytes},block={block_bytes},index={index},readahead=off"
+        );
+        targets.push((names::class(index, block_bytes), opened(&text, true)?));
+    }
+    let text = format!("md:{media_bytes} | cache:size={cache_bytes},block={MAIN_BLOCK_BYTES}");
+    let way = names::ahead(&names::class(Hash::NAME, MAIN_BLOCK_BYTES));
+    targets.push((way, opened(&text, true)?));
+    let mut cells = Vec::new();
+    for (way, target) in &targets {
+        fill_by_writing(target, media_bytes, sources.seed)?;
+        for &read_bytes in &subject.reads_bytes {
+            for &order in &subject.orders {
+                let name = names::recycled(way, read_bytes, order);
+                let places = sources.places(order, media_bytes, read_bytes);
+                let (stack, top) = (&target.stack, target.top);
+                let cell = reading::by_stack(&name, stack, top, places, read_bytes)?;
+                let cell = match way.as_str() {
+                    "md" => cell,
+                    way => sources
+                        .ledger
+                        .count(names::RECYCLED, way, order, stack, cell),
+                };
+                cells.push(cell.observing(StackDevice::of("md", stack, target.bottom)));
+            }
+        }
+    }
+    Ok(cells)
+}
+
+/// Writes a memory disk in full: what was never written is no memory that could be copied.
+fn fill_by_writing(target: &Target, media_bytes: u64, seed: u64) -> Result<(), HarnessError> {
+    let opened = Arc::new(
+        target
+            .stack
+            .open(target.top, Delta::READ_WRITE)
+            .map_err(HarnessError::stack)?,
+    );
+    let mut channel = target.stack.channel(1).map_err(HarnessError::stack)?;
+    let mut buffer = Buffer::new(PIECE_BYTES as usize);
+    fastrand::Rng::with_seed(seed).fill(&mut buffer);
+    let mut offset = 0;
+    while offset < media_bytes {
+        let length = PIECE_BYTES.min(media_bytes - offset) as usize;
+        channel
+            .write(&opened, offset, &buffer[..length])
+            .map_err(failed("filling a memory disk"))?;
+        offset += length as u64;
+    }
+    Ok(())
+}
+
+/// The lookup alone: small and large, both indexes, and what bounds it.
+fn lookups(subject: &Subject) -> Result<Vec<Cell<'static>>, HarnessError> {
+    fn of<I: Index>(blocks: u64, cells: &mut Vec<Cell<'static>>) -> Result<usize, HarnessError> {
+        // The smallest blocks: only the index is looked at.
+        let buffers = blocks as u32 + blocks as u32 / 8;
+        let store = steps::filled::<I>(buffers, LOOKUP_BLOCK_BYTES, Content::Untouched)?;
+        let name = names::lookup(I::NAME, blocks);
+        cells.push(steps::lookup(&name, &store, blocks));
+        Ok(store.overhead_bytes())
+    }
+    let mut cells = Vec::new();
+    for blocks in [subject.index_blocks_small, subject.index_blocks] {
+        of::<Splay>(blocks, &mut cells)?;
+        let overhead_bytes = of::<Hash>(blocks, &mut cells)?;
+        if blocks == subject.index_blocks {
+            cells.push(steps::dependent_load(overhead_bytes));
+        }
+    }
+    cells.push(steps::hash_of_16_bytes());
+    Ok(cells)
+}
+
+/// Bytes of the blocks behind a lookup, which touches none of them.
+const LOOKUP_BLOCK_BYTES: u64 = 4096;

@@ -1,0 +1,196 @@
+//! `ugeom lab cached`: what does a cached read cost, and why?
+//!
+//! The measurement of 2006 on today's machine: reading what is in memory already, random against
+//! sequential, 4 and 16 KiB at a time, from the kernel's page cache, from a mapping, and through
+//! the cache class with a hash and with a splay tree; the same while buffers are recycled all the
+//! time; and lookups alone. `docs/lab-cached.md` is the page for users.
+
+mod counting;
+mod counts;
+mod findings;
+mod matrix;
+mod names;
+mod orders;
+mod page;
+mod profile;
+pub mod published;
+mod reading;
+mod steps;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use crate::served::Way;
+use std::path::{Path, PathBuf};
+use ugeom_harness::HarnessError;
+use ugeom_harness::host::{Host, TargetFacts};
+use ugeom_harness::scratch::Place;
+use ugeom_harness::{self as harness, Control, Meter, Settings};
+use ugeom_load::devices;
+
+pub use findings::compute;
+pub use orders::Order;
+pub use page::page;
+pub use subject::{Counted, Document, EXPERIMENT, Extent, Subject};
+
+/// What the user asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The file to read; none for a temporary one.
+    pub file: Option<PathBuf>,
+    /// How much of it, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`] with a budget.
+    pub size_bytes: Option<u64>,
+    /// The servers through which the cache is read, too.
+    pub ways: Vec<Way>,
+    /// The time that it may take, ns; none to measure everything as precisely as it needs.
+    pub budget_ns: Option<u64>,
+    /// The seed of the order of cells; none for one of the clock.
+    pub seed: Option<u64>,
+}
+
+/// How much is read, bytes: more than processors cache.
+pub const SIZE_BYTES: u64 = 1 << 30;
+
+/// The same where the time is short, bytes.
+pub const SIZE_BYTES_SHORT: u64 = 256 << 20;
+
+/// The least that means anything, bytes.
+pub const SIZE_BYTES_MIN: u64 = 4 << 20;
+
+/// The memory disk of 2006's regime, bytes, and of it the cache, per cent.
+const RECYCLED_BYTES: u64 = 400 << 20;
+const RECYCLED_PERCENT: u64 = 15;
+
+/// Blocks of the large index, and of 2006's best case.
+const INDEX_BLOCKS: u64 = 256 << 10;
+const INDEX_BLOCKS_SMALL: u64 = 64;
+
+/// Measures, and computes the figures.
+///
+/// # Errors
+/// [`HarnessError`] when the file cannot be read or is too small, when a stack cannot be built, or
+/// when a read fails before anything was measured.
+pub fn run(
+    options: &Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, HarnessError> {
+    let started_ns = meter.now_ns();
+    let host = Host::now().with_wakeups();
+    let extent = match options.budget_ns {
+        Some(_) => Extent::Short,
+        None => Extent::Whole,
+    };
+    let seed = options.seed.unwrap_or(host.started_unix_s);
+    let mut subject = planned(options, extent, &host);
+    let given = options.file.as_deref();
+    let place = Place::of(given, subject.size_bytes, seed, control.cancelled)?;
+    let path = place.path();
+    fit_to_file(path, &mut subject)?;
+    let mut sources = matrix::Sources::new(path, subject.size_bytes, seed)?;
+    let mut cells = matrix::cells(&mut sources, path, extent, &mut subject)?;
+    cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
+    subject.resident_percent[0] = resident_percent(&sources)?;
+    let settings = settings(options, seed, meter.now_ns().saturating_sub(started_ns));
+    let read_before_bytes = devices::read_by_this_process_bytes();
+    let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
+    if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
+        return Err(error);
+    }
+    subject.resident_percent[1] = resident_percent(&sources)?;
+    let read_bytes = devices::read_by_this_process_bytes();
+    let read_bytes = read_bytes.zip(read_before_bytes);
+    subject.own_read_bytes = read_bytes.map(|(after, before)| after.saturating_sub(before));
+    subject.caches = sources.ledger.rows();
+    let target = given.and_then(TargetFacts::of);
+    let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
+    document.target = target;
+    compute(&mut document);
+    Ok(document)
+}
+
+/// What will be measured, as far as the memory allows.
+fn planned(options: &Options, extent: Extent, host: &Host) -> Subject {
+    let usual_bytes = match extent {
+        Extent::Whole => SIZE_BYTES,
+        Extent::Short => SIZE_BYTES_SHORT,
+    };
+    let wanted_bytes = options
+        .size_bytes
+        .unwrap_or(usual_bytes)
+        .max(SIZE_BYTES_MIN);
+    let mut left_out = extent.left_out();
+    // The file's own pages, a copy a cache, and the two stores whose steps are measured alone.
+    let copies = extent.caches().len() as u64 + 3;
+    let room_bytes = host.memory_available_bytes / 10 * 8 / copies;
+    let whole_blocks = |bytes: u64| bytes / subject::MAIN_BLOCK_BYTES * subject::MAIN_BLOCK_BYTES;
+    let size_bytes = whole_blocks(match host.memory_available_bytes {
+        // The system does not say.
+        0 => wanted_bytes,
+        _ => wanted_bytes.min(room_bytes).max(SIZE_BYTES_MIN),
+    });
+    if size_bytes < whole_blocks(wanted_bytes) {
+        left_out.push(format!(
+            "the rest of {}, of which the free memory does not hold {copies} copies",
+            ugeom_measure::units::size_human(wanted_bytes)
+        ));
+    }
+    let recycled_media_bytes = RECYCLED_BYTES.min(size_bytes);
+    Subject {
+        file: options.file.as_ref().map(|path| path.display().to_string()),
+        size_bytes,
+        size_wanted_bytes: wanted_bytes,
+        reads_bytes: vec![4 << 10, 16 << 10],
+        blocks_bytes: vec![4 << 10, 16 << 10, 64 << 10],
+        orders: extent.orders(),
+        recycled_media_bytes,
+        recycled_cache_bytes: whole_blocks(recycled_media_bytes * RECYCLED_PERCENT / 100),
+        index_blocks: INDEX_BLOCKS,
+        index_blocks_small: INDEX_BLOCKS_SMALL,
+        overhead_bytes_a_block: 0.0,
+        resident_percent: [0.0; 2],
+        own_read_bytes: None,
+        caches: Vec::new(),
+        through: Vec::new(),
+        left_out,
+    }
+}
+
+/// Reads less when the file is shorter; refuses one that is too short for anything.
+fn fit_to_file(path: &Path, subject: &mut Subject) -> Result<(), HarnessError> {
+    let name = path.display().to_string();
+    let about = std::fs::metadata(path).map_err(HarnessError::os(&name, "looking at it"))?;
+    let refuse = |problem: String| {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem);
+        Err(HarnessError::os(&name, "choosing what to read")(source))
+    };
+    if !about.is_file() {
+        return refuse("only a regular file lies in the kernel's cache and can be mapped".into());
+    }
+    if about.len() < SIZE_BYTES_MIN {
+        return refuse(format!(
+            "it has {} bytes; less than {SIZE_BYTES_MIN} say nothing about a cache",
+            about.len()
+        ));
+    }
+    let whole = about.len() / subject::MAIN_BLOCK_BYTES * subject::MAIN_BLOCK_BYTES;
+    subject.size_bytes = subject.size_bytes.min(whole);
+    Ok(())
+}
+
+fn resident_percent(sources: &matrix::Sources) -> Result<f64, HarnessError> {
+    let resident = sources.mapping.resident_bytes();
+    let resident = resident.map_err(HarnessError::os("the file", "asking what is in memory"))?;
+    Ok(resident as f64 * 100.0 / sources.mapping.len() as f64)
+}
+
+/// How to measure. Setting up counts against the budget.
+fn settings(options: &Options, seed: u64, set_up_ns: u64) -> Settings {
+    Settings {
+        seed,
+        budget_ns: options
+            .budget_ns
+            .map(|budget_ns| budget_ns.saturating_sub(set_up_ns)),
+        ..Settings::default()
+    }
+}

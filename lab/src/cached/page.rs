@@ -1,0 +1,399 @@
+//! The report of an experiment about cached reads: tables of the three parts, the profile, what
+//! was published, and what can be concluded. It is made from the document alone.
+
+use super::counts;
+use super::findings::{Table, class_ways, recycled_ways};
+use super::names;
+use super::orders::Order;
+use super::profile::{Profile, profiles};
+use super::published::{self, CURRENT_RANDOM, CURRENT_SEQUENTIAL, OLD, SPEEDS};
+use super::subject::{Counted, Document, MAIN_BLOCK_BYTES};
+use ugeom_harness::figure::{Figure, Unit, amount};
+use ugeom_measure::Interval;
+use ugeom_measure::units::{duration_human, size_human};
+use ugeom_report::{Axis, Cell, Column, Page, Rows, Table as Printed};
+
+/// The page of a document.
+pub fn page(document: &Document) -> Page {
+    let subject = &document.subject;
+    let asked = match &subject.file {
+        Some(file) => format!("ugeom lab cached {file}"),
+        None => "ugeom lab cached".to_owned(),
+    };
+    let mut page = Page::new(&document.experiment, &asked);
+    page.head(document, &subject.left_out);
+    page.question = "A file lies in memory already. What does it cost to read from it, at random \
+                     and in sequence, 4 and 16 KiB at a time; how much of that is finding the \
+                     block, managing buffers, the copy, the system call; and is random slower \
+                     because of the lookup or because of the memory?"
+        .to_owned();
+    page.answer = answer(document);
+    page.heading("Hits: everything is in memory");
+    page.paragraph(resident(document));
+    hits(&mut page, document);
+    page.heading("The regime of 2006: buffers are recycled all the time");
+    page.paragraph(format!(
+        "A memory disk of {} under a cache of {}: a block that is read is rarely there still, so \
+         that nearly every read finds a buffer, gives it away and fills it anew.",
+        size_human(subject.recycled_media_bytes),
+        size_human(subject.recycled_cache_bytes)
+    ));
+    recycled(&mut page, document);
+    page.heading("What the caches counted");
+    counts::section(&mut page, document);
+    page.heading("The lookup alone");
+    lookups(&mut page, document);
+    page.heading("What it means");
+    page.list(meaning(document));
+    profile_section(&mut page, &profiles(document));
+    then_and_now(&mut page, document);
+    page.goals(&document.figures);
+    page
+}
+
+fn figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
+    document.figure(id)
+}
+
+/// A figure in words; that it was not measured, where it was not.
+pub(super) fn words(document: &Document, id: &str) -> String {
+    figure(document, id).map_or("(not measured)".to_owned(), Figure::amount)
+}
+
+/// A share in words, without its estimate where the interval is wider than the whole.
+fn share(document: &Document, id: &str) -> String {
+    let interval = figure(document, id).map(|figure| figure.interval);
+    match interval.filter(|interval| interval.high - interval.low > 100.0) {
+        Some(wide) => format!("an unknown part ({:.0} to {:.0} %)", wide.low, wide.high),
+        None => words(document, id),
+    }
+}
+
+fn main_way(index: &str) -> String {
+    names::class(index, MAIN_BLOCK_BYTES)
+}
+
+fn answer(document: &Document) -> String {
+    let table = Table::of(document);
+    let cell = |way: &str| names::hits(way, 4096, Order::Shuffled);
+    let time = |way: &str| {
+        table
+            .mean(&cell(way))
+            .map(|time| duration_human(time.estimate))
+    };
+    let (Some(class), Some(pread), Some(copy)) =
+        (time(&main_way("hash")), time("pread"), time("memcpy"))
+    else {
+        return "Too little was measured for an answer.".to_owned();
+    };
+    format!(
+        "A random read of 4 KiB that is in memory takes {class} through the cache and {pread} by \
+         pread; the bare copy takes {copy}. Of the cache's time {} is the lookup, {} the \
+         copy and {} the path of the request. {}",
+        share(document, "share.lookup.hash.16k.4k"),
+        share(document, "share.copyout.hash.16k.4k"),
+        share(document, "share.path.hash.16k.4k"),
+        blame(document, 4096)
+    )
+}
+
+/// Why random is slower than sequential, if it is.
+fn blame(document: &Document, read: u64) -> String {
+    let size = names::kib(read);
+    let of = |id: &str| figure(document, &format!("random.{id}.{size}"));
+    let (Some(whole), Some(memory), Some(lookup)) =
+        (of("hash.16k"), of("memory"), of("lookup.hash.16k"))
+    else {
+        return String::new();
+    };
+    if whole.is_unproven() || whole.interval.low <= 0.0 {
+        return format!(
+            "That random reads of {size} are slower than sequential ones is not proven: by {}.",
+            whole.amount()
+        );
+    }
+    let culprit = if memory.interval.low > lookup.interval.high {
+        "because of the memory, not of the lookup"
+    } else if lookup.interval.low > memory.interval.high {
+        "because of the lookup"
+    } else {
+        "and memory and lookup have shares in that which cannot be told apart"
+    };
+    format!(
+        "Random reads of {size} are slower than sequential ones by {}, {culprit}: the bare copy \
+         alone loses {}, the lookup {}.",
+        whole.amount(),
+        memory.amount(),
+        lookup.amount()
+    )
+}
+
+fn resident(document: &Document) -> String {
+    let subject = &document.subject;
+    let [before, after] = subject.resident_percent;
+    let (mut reads, mut runs) = (0, 0);
+    for process in &document.processes {
+        for round in &process.rounds {
+            let cells = process.cells.iter().zip(&round.samples);
+            for (_, sample) in cells.filter(|(name, _)| name.starts_with("hits/")) {
+                reads += sample.device.map_or(0, |device| device.reads);
+                runs += 1;
+            }
+        }
+    }
+    let caches = subject.caches.iter().filter(|cache| cache.is_of_hits());
+    let count = |sum: (u64, u64), cache: &Counted| (sum.0 + cache.misses, sum.1 + cache.asked());
+    let (misses, asked) = caches.fold((0, 0), count);
+    let own = match subject.own_read_bytes {
+        Some(bytes) => format!(", this process caused {bytes} bytes of all reads from devices"),
+        None => String::new(),
+    };
+    format!(
+        "{} are read. Of the file {before:.1} % were in memory before and {after:.1} % after; its \
+         device did {reads} reads for anybody during {runs} runs{own}, and the caches missed \
+         {misses} blocks of {asked}.",
+        size_human(subject.size_bytes),
+    )
+}
+
+/// A row of times: one for each order, the speed in sequence and at random, and the ratio.
+fn row(document: &Document, table: &Table, part: &str, way: &str, read: u64) -> Option<Vec<Cell>> {
+    let name = |order: Order| match part {
+        "hits" => names::hits(way, read, order),
+        _ => names::recycled(way, read, order),
+    };
+    let mut cells = vec![Cell::text(way), Cell::text(names::kib(read))];
+    for &order in &document.subject.orders {
+        let time = table.mean(&name(order))?;
+        cells.push(Cell::interval(&time, 0));
+    }
+    for order in [Order::Shuffled, Order::Sequential] {
+        let time = table.mean(&name(order))?;
+        cells.push(Cell::number(read as f64 * 1e3 / time.estimate, 0));
+    }
+    let ratio = table.ratio(&name(Order::Shuffled), &name(Order::Sequential))?;
+    cells.push(Cell::interval(&ratio, 2));
+    let cpu_ns = cpu_ns(document, &name(Order::Shuffled))?;
+    cells.push(Cell::number(cpu_ns, 0));
+    Some(cells)
+}
+
+/// CPU time of this process for one iteration, ns.
+fn cpu_ns(document: &Document, cell: &str) -> Option<f64> {
+    let blocks = document.cpu_blocks(|cpu| cpu.process_ns);
+    let values = blocks.values(blocks.position(cell)?).ok()?;
+    Some(values.iter().sum::<f64>() / values.len().max(1) as f64)
+}
+
+fn columns(document: &Document) -> Vec<Column> {
+    let mut columns = vec![Column::text("way"), Column::text("read")];
+    let orders = document.subject.orders.iter();
+    columns.extend(orders.map(|order| Column::number(order.word(), "ns")));
+    columns.push(Column::number("random", "MB/s"));
+    columns.push(Column::number("seq.", "MB/s"));
+    columns.push(Column::number("random/seq.", ""));
+    columns.push(Column::number("CPU", "ns"));
+    columns
+}
+
+fn part(page: &mut Page, document: &Document, part: &str, ways: &[String]) {
+    let table = Table::of(document);
+    let mut printed = Printed::new(
+        "The time of one read, by the way and the order",
+        columns(document),
+    );
+    for &read in &document.subject.reads_bytes {
+        for way in ways {
+            if let Some(cells) = row(document, &table, part, way, read) {
+                printed.row(cells);
+            }
+        }
+    }
+    page.push(printed);
+}
+
+fn hits(page: &mut Page, document: &Document) {
+    let plain = ["memcpy", "mmap", "pread"].map(str::to_owned);
+    let served = document.subject.through.clone();
+    let ways = plain.into_iter().chain(class_ways(document));
+    let ways: Vec<String> = ways.chain(served.iter().cloned()).collect();
+    part(page, document, "hits", &ways);
+    if !served.is_empty() {
+        page.paragraph(format!(
+            "Through {} the cache of {} is read, served by this process, one read at a time.",
+            served.join(" and "),
+            main_way("hash")
+        ));
+    }
+    let table = Table::of(document);
+    let orders = [Order::Sequential, Order::Shuffled];
+    let axis = Axis::linear("time of a read of 4 KiB", "ns");
+    let mut bars = Rows::bars(
+        "Reading 4 KiB that are in memory",
+        axis,
+        orders.map(Order::word),
+    );
+    for way in &ways {
+        let time = |order| table.mean(&names::hits(way, 4096, order));
+        bars.row(way, orders.map(time));
+    }
+    page.push(bars);
+}
+
+fn recycled(page: &mut Page, document: &Document) {
+    let ways: Vec<String> = std::iter::once("md".to_owned())
+        .chain(recycled_ways(document))
+        .collect();
+    part(page, document, "recycled", &ways);
+}
+
+fn lookups(page: &mut Page, document: &Document) {
+    let mut printed = Printed::new("", [Column::text("what"), Column::number("time", "")]);
+    let ids = [
+        "lookup.hash.hot",
+        "lookup.splay.hot",
+        "lookup.hash",
+        "lookup.splay",
+        "lookup.load",
+        "lookup.hash16",
+        "miss.hash.16k",
+        "miss.splay.16k",
+        "lookup.against.load",
+        "lookup.against.splay",
+    ];
+    for id in ids {
+        if let Some(figure) = figure(document, id) {
+            printed.row([Cell::text(&figure.what), Cell::figure(figure)]);
+        }
+    }
+    page.push(printed);
+    page.paragraph(format!(
+        "In 2006 a lookup among {} buffers took {} ns with a splay tree, the best case for it, and \
+         hashing 16 bytes {} ns.",
+        document.subject.index_blocks_small,
+        published::LOOKUP_BEST_NS,
+        published::HASH_16_NS
+    ));
+}
+
+fn meaning(document: &Document) -> Vec<String> {
+    let mut out = Vec::new();
+    for &read in &document.subject.reads_bytes {
+        let size = names::kib(read);
+        out.push(blame(document, read));
+        out.push(format!(
+            "Of a random pread of {size} {} is the copy and {} the system call with the kernel's \
+             page cache; of a hit of the cache class {} the copy, {} the lookup, {} the path of \
+             the request; with a splay tree the lookup is {}.",
+            share(document, &format!("share.kernel.copy.{size}")),
+            share(document, &format!("share.kernel.{size}")),
+            share(document, &format!("share.copyout.hash.16k.{size}")),
+            share(document, &format!("share.lookup.hash.16k.{size}")),
+            share(document, &format!("share.path.hash.16k.{size}")),
+            share(document, &format!("share.lookup.splay.16k.{size}")),
+        ));
+    }
+    out.push(matching_sizes(document));
+    out.push(counts::reading_ahead(document));
+    out.retain(|point| !point.is_empty());
+    out
+}
+
+/// The finding of 2006: random hurts when the read is smaller than the block, and stops hurting
+/// when they match.
+fn matching_sizes(document: &Document) -> String {
+    let ratio = |read: &str| {
+        let id = format!("order.recycled.hash.16k.{read}");
+        figure(document, &id).map(|figure| figure.interval)
+    };
+    let (Some(small), Some(matching)) = (ratio("4k"), ratio("16k")) else {
+        return String::new();
+    };
+    let words = |ratio: &Interval| amount(ratio, Unit::Times);
+    let verdict = if small.low > 1.0 && small.low > matching.high {
+        "so the finding of 2006 holds here: random reads hurt most where they are smaller than \
+         the block, since each fills a whole block to use a part of it"
+    } else {
+        "so the finding of 2006, that random reads hurt where they are smaller than the block and \
+         stop hurting where they match, is not seen here"
+    };
+    format!(
+        "With recycled buffers of 16 KiB random takes {} of the time of sequential for reads of \
+         4 KiB and {} for reads of 16 KiB, {verdict}.",
+        words(&small),
+        words(&matching)
+    )
+}
+
+fn profile_section(page: &mut Page, profiles: &[Profile]) {
+    if profiles.is_empty() {
+        return;
+    }
+    page.heading("The profile");
+    page.paragraph(
+        "gprof's columns. No step is timed: the same reads are run with steps left out, and a step \
+         is the difference; so the clock is read twice a run only, and its row, the mcount of \
+         2006, is next to nothing.",
+    );
+    for profile in profiles {
+        page.preformatted(format!("{}\n{}", profile.title, profile.text()));
+    }
+}
+
+fn then_and_now(page: &mut Page, document: &Document) {
+    page.heading("Then and now");
+    let columns = [
+        Column::text("2006"),
+        Column::text("order"),
+        Column::number("speed", "MB/s"),
+    ];
+    let mut printed = Printed::new("Cached reads of 16 KiB as published", columns);
+    for speed in SPEEDS {
+        let cells = [Cell::text(speed.kernel), Cell::text(speed.order)];
+        printed.row(cells.into_iter().chain([Cell::count(speed.mb_per_s)]));
+    }
+    page.push(printed);
+    page.paragraph(
+        "These stand as printed. The two figures of ~5.2 contradict the text around them, by which \
+         its splay trees are slower at random; perhaps they were exchanged.",
+    );
+    let share = |rows: &[published::Row], name: &str| {
+        let share = published::share_of_copy(rows, name);
+        share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0))
+    };
+    let columns = ["lookup against copy", "2006", "here"].map(Column::text);
+    let mut shapes = Printed::new(
+        "The time of all lookups as a share of the copying, reads of 16 KiB, recycled buffers",
+        columns,
+    );
+    let here = |index: &str, order: Order| {
+        let title = format!("{}, reads of 16k, {}", main_way(index), order.word());
+        let all = profiles(document);
+        let profile = all
+            .iter()
+            .find(|one| one.title.starts_with("Buffers recycled") && one.title.ends_with(&title));
+        let share = profile.and_then(|profile| profile.share_of("lookup", "copyout"));
+        share.map_or("(not measured)".to_owned(), |share| {
+            format!("{:.1} %", share * 100.0)
+        })
+    };
+    let random = share(&CURRENT_RANDOM, "buf_splay");
+    let sequential = share(&CURRENT_SEQUENTIAL, "buf_splay");
+    let rows = [
+        ("splay tree, random", random, here("splay", Order::Shuffled)),
+        (
+            "splay tree, sequential",
+            sequential,
+            here("splay", Order::Sequential),
+        ),
+        (
+            "hash, sequential and some random",
+            share(&OLD, "gbincore"),
+            here("hash", Order::Sequential),
+        ),
+    ];
+    for (what, then, now) in rows {
+        shapes.row([Cell::text(what), Cell::text(then), Cell::text(now)]);
+    }
+    page.push(shapes);
+}

@@ -1,0 +1,150 @@
+//! The tables of the job: rates and costs, times, checks, and what was published.
+
+use super::{a_request, samples};
+use crate::engines::published::{CONCLUSION, PUBLISHED, REQUESTS};
+use crate::engines::subject::{Document, JobDetail, Latency};
+use ugeom_harness::{Sample, total};
+use ugeom_report::{Cell, Column, Page, Table};
+
+/// Bytes of a request, KiB.
+const REQUEST_KIB: f64 = 4.0;
+
+/// Reads and writes a second.
+fn a_second(samples: &[&Sample], detail: &JobDetail) -> [f64; 2] {
+    let all = 1e9 / a_request(samples, |sample| sample.wall_ns).max(1e-9);
+    let (reads, writes) = (detail.reads.requests as f64, detail.writes.requests as f64);
+    [reads, writes].map(|part| all * part / (reads + writes).max(1.0))
+}
+
+/// The name of a row: the engine, and what makes it another one than that of the same depth.
+fn row_name(detail: &JobDetail) -> String {
+    let cell = detail.cell.trim_start_matches("job/");
+    cell.replacen(&format!(" {}", detail.depth), "", 1)
+}
+
+pub(super) fn jobs(page: &mut Page, document: &Document) {
+    page.heading("The job");
+    page.paragraph(
+        "`submit` is the mean time until a request was handed over (fio's slat), `complete` the \
+         time from there to its end (clat): an engine may hide waiting in either, so judge the \
+         sum. CPU is that of the whole process, and beside it of the whole machine; a switch is a \
+         context switch.",
+    );
+    let names = || [Column::text("engine"), Column::number("depth", "")];
+    let columns = [
+        Column::number("reads", "/s"),
+        Column::number("", "KiB/s"),
+        Column::number("writes", "/s"),
+        Column::number("", "KiB/s"),
+        Column::number("CPU", "us"),
+        Column::number("machine", "us"),
+        Column::number("switches", ""),
+    ];
+    let mut rates = Table::new(
+        "How many, and what each costs",
+        names().into_iter().chain(columns),
+    );
+    let columns = ["submit", "complete", "sum", "p50", "p99", "p99.9", "most"];
+    let columns = columns.map(|name| Column::number(name, ""));
+    let mut times = Table::new(
+        "How long each takes, us",
+        names().into_iter().chain(columns),
+    );
+    for detail in &document.subject.jobs {
+        let samples = samples(document, &detail.cell);
+        let [reads, writes] = a_second(&samples, detail);
+        let name = row_name(detail);
+        let names = || [Cell::text(&name), Cell::count(u64::from(detail.depth))];
+        let cells = [
+            Cell::number(reads, 0),
+            Cell::number(reads * REQUEST_KIB, 0),
+            Cell::number(writes, 0),
+            Cell::number(writes * REQUEST_KIB, 0),
+            Cell::number(a_request(&samples, |s| s.cpu.process_ns) / 1e3, 1),
+            Cell::number(a_request(&samples, |s| s.cpu.machine_ns) / 1e3, 1),
+            Cell::number(a_request(&samples, |s| s.cpu.switches()), 2),
+        ];
+        rates.row(names().into_iter().chain(cells));
+        let worse = |of: fn(&Latency) -> u64| {
+            of(&detail.reads.whole).max(of(&detail.writes.whole)) as f64 / 1e3
+        };
+        let means = detail.means_ns().map(|ns| Cell::number(ns / 1e3, 1));
+        let worst = [
+            worse(|latency| latency.p50_ns),
+            worse(|latency| latency.p99_ns),
+            worse(|latency| latency.p999_ns),
+            worse(|latency| latency.max_ns),
+        ];
+        let worst = worst.map(|us| Cell::number(us, 0));
+        times.row(names().into_iter().chain(means).chain(worst));
+    }
+    page.push(rates);
+    page.push(times);
+}
+
+pub(super) fn checks(page: &mut Page, document: &Document) {
+    let columns = [
+        Column::text("cell"),
+        Column::number("steady", "/s"),
+        Column::number("in flight, seen", ""),
+        Column::number("by Little's law", ""),
+        Column::number("at the device", ""),
+    ];
+    let mut table = Table::new("", columns);
+    for detail in &document.subject.jobs {
+        let samples = samples(document, &detail.cell);
+        let wall_ns = total(samples.iter().map(|sample| sample.wall_ns));
+        let queued = samples.iter().filter_map(|sample| sample.device);
+        let queued_ns = total(queued.map(|device| device.queue_ns));
+        let number =
+            |value: Option<f64>| value.map_or_else(Cell::empty, |value| Cell::number(value, 0));
+        table.row([
+            Cell::text(detail.cell.trim_start_matches("job/")),
+            number(detail.steady_per_second),
+            number(detail.in_flight),
+            Cell::number(detail.in_flight_by_law, 0),
+            number((queued_ns > 0).then(|| queued_ns as f64 / wall_ns.max(1) as f64)),
+        ]);
+    }
+    page.heading("Checks");
+    page.paragraph(
+        "Steady is the rate while the queue was kept full, without the beginning and the end of a \
+         run. The mean number in flight, as it was seen, must be the rate times the mean time of a \
+         request (Little's law). What is in flight and not at the device waits in front of it.",
+    );
+    page.push(table);
+}
+
+pub(super) fn published(page: &mut Page) {
+    let columns = [
+        Column::text("engine"),
+        Column::number("depth", ""),
+        Column::number("reads", "/s"),
+        Column::number("writes", "/s"),
+        Column::number("submit", "ms"),
+        Column::number("complete", "ms"),
+        Column::number("sum", "ms"),
+        Column::number("CPU", "%"),
+        Column::number("switches", ""),
+    ];
+    let title = "2007: Pentium 4 at 3.4 GHz, SATA drive, Linux 2.6.20; means of reads and writes";
+    let mut table = Table::new(title, columns);
+    for run in PUBLISHED {
+        let mean = |pair: [f64; 2]| (pair[0] + pair[1]) / 2.0;
+        let (submitting, completing) = (mean(run.submitting_ms), mean(run.completing_ms));
+        table.row([
+            Cell::text(run.engine),
+            Cell::count(u64::from(run.depth)),
+            Cell::count(run.iops[0]),
+            Cell::count(run.iops[1]),
+            Cell::number(submitting, 2),
+            Cell::number(completing, 1),
+            Cell::number(submitting + completing, 1),
+            Cell::number(run.cpu_percent, 2),
+            Cell::number(run.switches as f64 / REQUESTS as f64, 2),
+        ]);
+    }
+    page.heading("Then");
+    page.push(table);
+    page.paragraph(format!("Its conclusion: \"{CONCLUSION}\""));
+}

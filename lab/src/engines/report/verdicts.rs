@@ -1,0 +1,87 @@
+//! The verdicts: each way against libaio, each scheduler against the one that was set.
+
+use super::ratios;
+use crate::engines::findings::AGREE;
+use crate::engines::subject::Document;
+use crate::engines::ways::Way;
+use ugeom_harness::figure::Figure;
+use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
+
+/// What a ratio says; `base` is what it is the ratio to.
+fn verdict(figure: &Figure, base: &str) -> String {
+    let interval = &figure.interval;
+    if interval.lies_within(1.0 - AGREE, 1.0 + AGREE) {
+        "the same within 10 %".to_owned()
+    } else if figure.is_unproven() {
+        "no difference proven".to_owned()
+    } else if interval.estimate > 1.0 {
+        format!("faster than {base}")
+    } else {
+        format!("slower than {base}")
+    }
+}
+
+pub(super) fn pairs(page: &mut Page, document: &Document) {
+    page.heading("Pair by pair");
+    let columns = ["pair", "ratio", "verdict"].map(Column::text);
+    let mut table = Table::new("Requests a second, each engine to libaio", columns);
+    let pairs = document.figures.iter();
+    for figure in pairs.filter(|figure| figure.id.starts_with("iops.")) {
+        table.row([
+            Cell::text(figure.id.trim_start_matches("iops.").replace('.', ", ")),
+            Cell::figure(figure),
+            Cell::text(verdict(figure, "libaio")),
+        ]);
+    }
+    page.push(table);
+    page.push(plot(document));
+}
+
+/// The ratios, a row a depth and a series a way.
+fn plot(document: &Document) -> Rows {
+    let others = || Way::ALL.into_iter().filter(|way| *way != Way::Libaio);
+    let title = "Requests a second as a multiple of libaio's, with 95 % intervals";
+    let axis = Axis::linear("requests a second to libaio's", "x");
+    let mut rows = Rows::points(title, axis, others().map(Way::name));
+    for &depth in &document.subject.depths {
+        let of = |way: Way| {
+            let ending = format!(".{depth}");
+            let mut figures = ratios(document, way).into_iter();
+            let found = figures.find(|figure| figure.id.ends_with(&ending));
+            found.map(|figure| figure.interval)
+        };
+        rows.row(&format!("{depth} at a time"), others().map(of));
+    }
+    rows.mark("10 % less", 1.0 - AGREE);
+    rows.mark("10 % more", 1.0 + AGREE);
+    rows
+}
+
+/// What the schedulers change; nothing where only one was tried.
+pub(super) fn schedulers(page: &mut Page, document: &Document) {
+    let Some((before, others)) = document.subject.schedulers.split_first() else {
+        return;
+    };
+    page.heading("Schedulers");
+    page.paragraph(format!(
+        "The device had the scheduler {before}, and has it again; the job was repeated with {}. In \
+         2007 others made no difference.",
+        others.join(", ")
+    ));
+    let columns = ["scheduler", "engine, depth", "ratio", "verdict"].map(Column::text);
+    let title = format!("Requests a second, to those with {before}");
+    let mut table = Table::new(&title, columns);
+    for scheduler in others {
+        let prefix = format!("scheduler.{scheduler}.");
+        let figures = document.figures.iter();
+        for figure in figures.filter(|figure| figure.id.starts_with(&prefix)) {
+            table.row([
+                Cell::text(scheduler),
+                Cell::text(figure.id[prefix.len()..].replace('.', ", ")),
+                Cell::figure(figure),
+                Cell::text(verdict(figure, before)),
+            ]);
+        }
+    }
+    page.push(table);
+}

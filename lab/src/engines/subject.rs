@@ -1,0 +1,115 @@
+//! What the experiment measured, as its document keeps it.
+
+use serde::{Deserialize, Serialize};
+use ugeom_measure::Histogram;
+
+/// A finished experiment about engines.
+pub type Document = ugeom_harness::document::Document<Subject>;
+
+/// The name of the experiment in documents.
+pub const EXPERIMENT: &str = "engines";
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The file or device; none for a temporary file.
+    pub target: Option<String>,
+    /// How many requests at a time, one row of the experiment each.
+    pub depths: Vec<u32>,
+    /// The part of the file that is used, bytes.
+    pub size_bytes: u64,
+    /// Requests of one run, for each depth.
+    pub requests: Vec<u64>,
+    /// The device's schedulers that were tried, the one that it had first; empty when only that one
+    /// was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedulers: Vec<String>,
+    /// What each cell of the job did, over all its runs.
+    pub jobs: Vec<JobDetail>,
+    /// What was left out or made smaller, and why, in plain words.
+    pub left_out: Vec<String>,
+}
+
+/// What the runs of one cell did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobDetail {
+    /// The name of the cell.
+    pub cell: String,
+    /// `libaio`, `io_uring`, `guasi-workers`, `guasi-ring` or `threads`.
+    pub engine: String,
+    /// Requests at a time.
+    pub depth: u32,
+    /// How many threads made the calls at the most; none where the kernel did without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The scheduler, when several were tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
+    /// The reads.
+    pub reads: Side,
+    /// The writes.
+    pub writes: Side,
+    /// Requests a second while the queue was kept full, without the beginning and the end.
+    pub steady_per_second: Option<f64>,
+    /// The mean number in flight, as it was seen.
+    pub in_flight: Option<f64>,
+    /// The mean number in flight by Little's law.
+    pub in_flight_by_law: f64,
+}
+
+/// Reads or writes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// How many.
+    pub requests: u64,
+    /// From the beginning of a request until it was handed over (fio's slat).
+    pub submitting: Latency,
+    /// From there until its end was seen (fio's clat).
+    pub completing: Latency,
+    /// Both together (fio's lat).
+    pub whole: Latency,
+}
+
+/// How long something took, ns. Percentiles are known to 1 %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The mean.
+    pub mean_ns: f64,
+    /// The median.
+    pub p50_ns: u64,
+    /// 99 % took no longer.
+    pub p99_ns: u64,
+    /// 99.9 % took no longer.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Latency {
+    /// The figures of a histogram; zeroes of an empty one.
+    pub fn of(histogram: &Histogram) -> Self {
+        let percentile = |percent| histogram.percentile(percent).unwrap_or(0);
+        Self {
+            mean_ns: histogram.mean().unwrap_or(0.0),
+            p50_ns: percentile(50.0),
+            p99_ns: percentile(99.0),
+            p999_ns: percentile(99.9),
+            max_ns: histogram.max().unwrap_or(0),
+        }
+    }
+}
+
+impl JobDetail {
+    /// The mean time of a request, reads and writes together, ns: submitting, completing, whole.
+    pub fn means_ns(&self) -> [f64; 3] {
+        let (reads, writes) = (self.reads.requests as f64, self.writes.requests as f64);
+        let mean = |of: fn(&Side) -> f64| {
+            (of(&self.reads) * reads + of(&self.writes) * writes) / (reads + writes).max(1.0)
+        };
+        [
+            mean(|side| side.submitting.mean_ns),
+            mean(|side| side.completing.mean_ns),
+            mean(|side| side.whole.mean_ns),
+        ]
+    }
+}

@@ -1,0 +1,298 @@
+//! The cells of the experiment without a target: the memory disk of 2002 and what explains it.
+
+use super::image::Image;
+use super::names;
+use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
+use super::subject::{Disk, Link, Subject, layers};
+use super::{Matrix, Options, through};
+use std::path::Path;
+use std::sync::Arc;
+use ugeom_classes::target::QUEUED_SPIN_NS;
+pub(super) use ugeom_classes::target::TIME_ONE_IN;
+use ugeom_harness::HarnessError;
+use ugeom_harness::baseline;
+use ugeom_harness::{Cell, Length};
+use ugeom_load::cells;
+use ugeom_load::cells::Cores;
+use ugeom_load::tst::{LOOPS, READ_BYTES, WARM_UP_LOOPS};
+use ugeom_machine::region::Region;
+use ugeom_stack::{Dispatch, Statistics};
+
+/// Where the slice of the memory disk begins, bytes: at the second track, as fdisk puts it.
+const SLICE_OFFSET_BYTES: u64 = 63 * 512;
+
+/// Counts and the time of one request in so many.
+pub(super) const TIME: Statistics = Statistics::Time {
+    one_in: TIME_ONE_IN,
+};
+
+/// The queued mode: GEOM's threads, counting.
+pub(super) const QUEUED: Mode = Mode {
+    dispatch: Dispatch::Queued {
+        spin_ns: QUEUED_SPIN_NS,
+    },
+    ..Mode::direct(Statistics::Counts)
+};
+
+/// All cells and what they are about.
+pub(super) fn matrix(options: &Options) -> Result<Matrix, HarnessError> {
+    let subject = subject(options);
+    let mut matrix = Matrix {
+        cells: Vec::new(),
+        subject,
+        figures: Vec::new(),
+    };
+    published(&mut matrix, options)?;
+    queued(&mut matrix, options)?;
+    sizes(&mut matrix)?;
+    statistics(&mut matrix)?;
+    piles(&mut matrix, options)?;
+    limits(&mut matrix)?;
+    let disk = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    through(&mut matrix, &options.ways, &disk.stack, CHAIN[2]);
+    show(&mut matrix);
+    floors(&mut matrix);
+    Ok(matrix)
+}
+
+/// Only the cells of the figures that were to be reached, and the disk twice for the noise.
+pub(super) fn goals(options: &Options) -> Result<Matrix, HarnessError> {
+    let subject = subject(options);
+    let mut matrix = Matrix {
+        cells: Vec::new(),
+        subject,
+        figures: Vec::new(),
+    };
+    let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    let bottom = matrix.subject.bottom().to_owned();
+    for name in [names::direct(&bottom), names::direct_again(&bottom)] {
+        matrix
+            .cells
+            .push(cells::reading(&name, &stack, chain[0], READ_BYTES as u64)?);
+    }
+    piles(&mut matrix, &Options::default())?;
+    limits(&mut matrix)?;
+    show(&mut matrix);
+    floors(&mut matrix);
+    Ok(matrix)
+}
+
+fn subject(options: &Options) -> Subject {
+    let classes = ["MD", "MBR", "BSD"];
+    let link = |(index, provider): (usize, &&str)| Link {
+        provider: (*provider).to_owned(),
+        class: classes[index].to_owned(),
+        layers: layers(&classes[..=index]),
+        plain: true,
+    };
+    Subject {
+        target: None,
+        chain: CHAIN.iter().enumerate().map(link).collect(),
+        read_bytes: READ_BYTES as u64,
+        sizes_bytes: vec![4 << 10, 64 << 10, 128 << 10],
+        depths: if options.all {
+            (0..=8).collect()
+        } else {
+            vec![0, 1, 2, 4, 8]
+        },
+        faithful: options.faithful,
+        all: options.all,
+        disk: Disk::assumed(),
+        through: Vec::new(),
+        left_out: Vec::new(),
+    }
+}
+
+/// The rows of 2002: `/dev/zero`, the chain with GEOM, and the same bytes without; the control and
+/// the disk stand there twice.
+fn published(matrix: &mut Matrix, options: &Options) -> Result<(), HarnessError> {
+    let read_bytes = matrix.subject.read_bytes;
+    let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    let mut cells = Vec::new();
+    for name in [names::ZERO, names::ZERO_AGAIN] {
+        cells.push(cells::calling(
+            name,
+            Path::new("/dev/zero"),
+            READ_BYTES as u64,
+        )?);
+    }
+    for (name, provider) in CHAIN.iter().zip(chain) {
+        cells.push(cells::reading(
+            &names::direct(name),
+            &stack,
+            provider,
+            read_bytes,
+        )?);
+    }
+    let again = names::direct_again(CHAIN[0]);
+    cells.push(cells::reading(&again, &stack, chain[0], read_bytes)?);
+    let region = Arc::new(initialised()?);
+    for (name, offset) in CHAIN
+        .iter()
+        .zip([0, SLICE_OFFSET_BYTES, SLICE_OFFSET_BYTES])
+    {
+        cells.push(cells::copying(
+            &names::plain(name),
+            &region,
+            offset,
+            read_bytes,
+        ));
+    }
+    let exactly = Length::Exactly {
+        warm_up: WARM_UP_LOOPS,
+        iterations: LOOPS,
+    };
+    let length = if options.faithful {
+        exactly
+    } else {
+        Length::Calibrated
+    };
+    matrix
+        .cells
+        .extend(cells.into_iter().map(|cell| cell.with_length(length)));
+    Ok(())
+}
+
+/// Memory like that of the memory disk.
+fn initialised() -> Result<Region, HarnessError> {
+    let region = Region::new(MD_BYTES).map_err(HarnessError::os("memory", "mapping 1 MiB"))?;
+    region.fill(0, MD_BYTES, 0x5A);
+    Ok(region)
+}
+
+fn queued(matrix: &mut Matrix, options: &Options) -> Result<(), HarnessError> {
+    let read_bytes = matrix.subject.read_bytes;
+    let Labelled { stack, chain } = stacks::labelled(QUEUED)?;
+    for (index, provider) in chain.into_iter().enumerate() {
+        if index == 1 && !options.all {
+            continue;
+        }
+        let name = names::queued(CHAIN[index]);
+        matrix
+            .cells
+            .push(cells::reading(&name, &stack, provider, read_bytes)?);
+    }
+    let name = names::queued_two(CHAIN[2]);
+    matrix.cells.push(cells::reading_by(
+        (2, Cores::Any),
+        &name,
+        &stack,
+        chain[2],
+        read_bytes,
+    )?);
+    Ok(())
+}
+
+fn sizes(matrix: &mut Matrix) -> Result<(), HarnessError> {
+    let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
+    for size in matrix.subject.sizes_bytes.clone() {
+        for (index, provider) in [(0, chain[0]), (2, chain[2])] {
+            let name = names::sized(CHAIN[index], size);
+            matrix
+                .cells
+                .push(cells::reading(&name, &stack, provider, size)?);
+        }
+    }
+    Ok(())
+}
+
+fn statistics(matrix: &mut Matrix) -> Result<(), HarnessError> {
+    for (name, level) in [
+        (names::STATISTICS_OFF, Statistics::Off),
+        (names::STATISTICS_TIME, TIME),
+    ] {
+        let disk = stacks::labelled(Mode::direct(level))?;
+        let cell = cells::reading(name, &disk.stack, disk.chain[2], matrix.subject.read_bytes)?;
+        matrix.cells.push(cell);
+    }
+    Ok(())
+}
+
+/// A pile: its kind, its level, whether it belongs to the small matrix.
+const PILES: [(&str, &str, Statistics, bool); 10] = [
+    ("slicers", "off", Statistics::Off, true),
+    ("slicers", "counts", Statistics::Counts, true),
+    ("hooks", "off", Statistics::Off, true),
+    ("nops", "off", Statistics::Off, true),
+    ("passed", "counts", Statistics::Counts, true),
+    ("passed", "off", Statistics::Off, false),
+    ("slicers", "time", TIME, false),
+    ("nops", "counts", Statistics::Counts, false),
+    ("nops", "time", TIME, false),
+    ("hooks", "counts", Statistics::Counts, false),
+];
+
+fn piles(matrix: &mut Matrix, options: &Options) -> Result<(), HarnessError> {
+    let depths = matrix.subject.depths.clone();
+    let deepest = depths.iter().copied().max().unwrap_or(0) as usize;
+    for (kind, level, statistics, small) in PILES {
+        if !small && !options.all {
+            continue;
+        }
+        let (asked, passing) = (Mode::direct(statistics), Mode::passing(statistics));
+        let Pile { stack, levels } = match kind {
+            "slicers" => stacks::slicers(deepest, asked)?,
+            "passed" => stacks::slicers(deepest, passing)?,
+            _ => stacks::nops(deepest, kind == "hooks", asked)?,
+        };
+        for depth in &depths {
+            let depth = *depth as usize;
+            let provider = levels.get(depth).copied();
+            let provider = provider.ok_or_else(|| stacks::made("a pile lacks a layer"))?;
+            let name = names::pile(kind, level, depth);
+            matrix
+                .cells
+                .push(cells::reading(&name, &stack, provider, READ_BYTES as u64)?);
+        }
+    }
+    Ok(())
+}
+
+/// A read that does nothing but pass through the stack, alone and by two threads; and a thousand
+/// requests that wait together.
+fn limits(matrix: &mut Matrix) -> Result<(), HarnessError> {
+    let read_bytes = READ_BYTES as u64;
+    let null = stacks::open("zero:clear=0", Mode::direct(Statistics::Off))?;
+    let one = cells::reading(names::NULL_ONE, &null.stack, null.top, read_bytes)?;
+    let two = cells::reading_by(
+        (2, Cores::OneEach),
+        names::NULL_TWO,
+        &null.stack,
+        null.top,
+        read_bytes,
+    )?;
+    let slow = stacks::open(
+        "zero:clear=0 | nop:delay=1ms",
+        Mode::direct(Statistics::Counts),
+    )?;
+    let delay = cells::reading_at_once(1000, names::DELAY, &slow.stack, slow.top, read_bytes)?;
+    matrix.cells.extend([one, two, delay]);
+    Ok(())
+}
+
+/// Listing a large image; a machine that has no memory files goes without.
+fn show(matrix: &mut Matrix) {
+    let measured = Image::new().and_then(|image| Ok((image.read_bytes()?, image)));
+    match measured {
+        Ok((read, image)) => {
+            matrix.figures.push(read);
+            matrix.cells.push(image.cell());
+        }
+        Err(error) => matrix
+            .subject
+            .left_out
+            .push(format!("the 1 TiB image ({error})")),
+    }
+}
+
+/// What the bench itself costs.
+pub(super) fn floors(matrix: &mut Matrix) {
+    let depths = matrix.subject.depths.clone();
+    let calls = depths.iter().map(|depth| *depth as usize);
+    let calls = calls.map(|depth| baseline::indirect_calls(&names::calls(depth), depth));
+    let cells: Vec<Cell<'static>> = calls.collect();
+    matrix.cells.push(baseline::empty_loop(names::LOOP));
+    matrix.cells.push(baseline::clock_reading(names::CLOCK));
+    matrix.cells.push(baseline::ticks_reading(names::TICKS));
+    matrix.cells.extend(cells);
+}

@@ -1,0 +1,179 @@
+//! The whole experiment with a tiny budget: that it runs and that everything is there. Nothing here
+//! says how fast anything is.
+
+use super::*;
+use std::sync::atomic::AtomicBool;
+use ugeom_harness::{Ended, Machine, Progress};
+
+fn tiny(options: &Options) -> Document {
+    let cancelled = AtomicBool::new(false);
+    let mut progress = |_: &Progress<'_>| {};
+    let mut control = Control {
+        progress: &mut progress,
+        cancelled: &cancelled,
+    };
+    let short = |settings| Settings {
+        budget_ns: Some(1),
+        run_ns_min: 20_000,
+        ..settings
+    };
+    run_with(options, short, &Machine, &mut control).unwrap()
+}
+
+#[test]
+fn the_whole_experiment_runs_and_leaves_nothing_out() {
+    let document = tiny(&Options::default());
+    let measured = &document.processes[0];
+    assert_eq!((measured.rounds.len(), measured.ended), (10, Ended::Budget));
+    for id in [
+        "geom.cost",
+        "geom.share",
+        "geom.share.disk",
+        "control",
+        "layer.md0s1",
+        "layer.md0s1c",
+        "layer.mean",
+        "layer.share.disk",
+        "plain.md0s1c",
+        "size.131072",
+        "slope.slicers.off",
+        "slope.slicers.counts",
+        "slope.hooks.off",
+        "slope.nops.off",
+        "statistics.time",
+        "queued.cost",
+        "queued.scaling",
+        "cpu.queued.helpers",
+        "null.read",
+        "null.scaling",
+        "delay.all",
+        "floor.calls",
+        "floor.loop",
+        "floor.clock",
+    ] {
+        assert!(document.figure(id).is_some(), "there is no figure {id}");
+    }
+    assert!(document.noise.is_some());
+    let text = document.to_json().unwrap();
+    assert!(Document::from_json(&text, EXPERIMENT).unwrap() == document);
+}
+
+#[test]
+fn faithful_runs_have_the_loops_of_2002() {
+    let document = tiny(&Options {
+        faithful: true,
+        ..Options::default()
+    });
+    let measured = &document.processes[0];
+    let fixed = |name: &&String| name.starts_with("direct/") || name.starts_with("call/");
+    assert_eq!(measured.cells.iter().filter(fixed).count(), 6);
+    for (cell, name) in measured
+        .cells
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| fixed(name))
+    {
+        assert_eq!(
+            measured.rounds[0].samples[cell].iterations, 100_000,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_target_is_measured_along_its_deepest_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk.img");
+    std::fs::write(&path, stacks::image().unwrap()).unwrap();
+    let target = Some(format!("{} | nop", path.display()));
+    let document = tiny(&Options {
+        target,
+        ..Options::default()
+    });
+    let names: Vec<&str> = document
+        .subject
+        .chain
+        .iter()
+        .map(|link| link.provider.as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "disk.img",
+            "disk.img.nop",
+            "disk.img.nops1",
+            "disk.img.nops1a"
+        ]
+    );
+    assert_eq!(document.subject.chain[3].layers, "dev, bsd, mbr, nop, disk");
+    for id in [
+        "geom.cost",
+        "layer.disk.img.nops1",
+        "layer.mean",
+        "statistics.time",
+        "queued.cost",
+        "size.65536",
+    ] {
+        assert!(document.figure(id).is_some(), "there is no figure {id}");
+    }
+    let measured = document.subject.disk != Disk::assumed();
+    let left_out = document.subject.left_out.join("; ");
+    assert!(
+        measured || left_out.contains("the disk's own time"),
+        "left out: {left_out}"
+    );
+    let text = report(&document, true);
+    assert!(
+        text.contains("disk.img.nops1a") && text.contains("plain lseek, read"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_image_of_the_experiment_is_the_one_of_2002() {
+    let image = stacks::image().unwrap();
+    let sectors = |at: usize| u32::from_le_bytes(image[at..at + 4].try_into().unwrap());
+    assert_eq!(
+        (image.len(), &image[510..512]),
+        (1 << 20, &[0x55, 0xAA][..])
+    );
+    assert_eq!(
+        (image[450], sectors(454)),
+        (165, 63),
+        "one FreeBSD slice from sector 63 on"
+    );
+    assert_eq!(
+        sectors(64 * 512),
+        0x8256_4557,
+        "the label in sector 1 of the slice"
+    );
+}
+
+#[test]
+fn the_deepest_provider_is_read_through_servers_where_they_serve() {
+    let document = tiny(&Options {
+        target: Some("md:1m | nop".to_owned()),
+        ways: crate::served::tests::WAYS.to_vec(),
+        ..Options::default()
+    });
+    assert_eq!(document.subject.through, ["COPY"]);
+    let left_out = document.subject.left_out.join("; ");
+    assert!(
+        left_out.contains("reads through NONE (nobody serves here)"),
+        "{left_out}"
+    );
+    for id in ["through.COPY", "through.COPY.stack"] {
+        assert!(document.figure(id).is_some(), "there is no figure {id}");
+    }
+    let text = report(&document, false);
+    let row = text.lines().find(|line| line.ends_with("   through COPY"));
+    assert!(
+        row.is_some_and(|row| row.starts_with("  md0.nop")),
+        "{text}"
+    );
+    assert!(
+        text.contains("Served to another program, one read of md0.nop at a time"),
+        "{text}"
+    );
+    assert!(page(&document).to_text(100).contains("through COPY"));
+}

@@ -1,0 +1,248 @@
+//! What the load generator was to reach: what recording a latency costs, and how many requests it
+//! sends beside fio's null engine, measured in the same rounds.
+
+mod fio;
+
+use self::fio::{Account, null_engine};
+use std::hint::black_box;
+use std::path::PathBuf;
+use ugeom_classes::{TargetOptions, open_target};
+use ugeom_harness::HarnessError;
+use ugeom_harness::document::Document;
+use ugeom_harness::figure::{Figure, Goal, Unit};
+use ugeom_harness::host::Host;
+use ugeom_harness::{self as harness, Cell, Control, Meter, RunResult, Settings};
+use ugeom_load::{Job, Pattern, Range, cell};
+use ugeom_machine::clock;
+use ugeom_measure::interval::student_of;
+use ugeom_measure::{Blocks, Effect, Error, Histogram};
+use ugeom_report::Page;
+use ugeom_stack::Statistics;
+
+/// The name of this measurement in documents.
+pub const EXPERIMENT: &str = "load";
+
+/// The confidence of every interval.
+const CONFIDENCE: f64 = 0.95;
+
+/// Recording a value in a histogram takes less than this, ns.
+const RECORD_GOAL_NS: f64 = 3.0;
+
+/// Requests a second are at least this many times fio's.
+const TIMES_FIO_GOAL: f64 = 8.0;
+
+/// Bytes of one request, as of fio's.
+const BLOCK_BYTES: u32 = 512;
+
+const VALUES: &str = "histogram/loop";
+const RECORD: &str = "histogram/record";
+const TIMED: &str = "load/timed";
+const UNTIMED: &str = "load/untimed";
+const FIO_TIMED: &str = "fio/latency";
+const FIO_REDUCED: &str = "fio/gtod_reduce";
+
+/// How to measure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The time that it may take, ns: as many rounds as fit; none for ten rounds.
+    pub budget_ns: Option<u64>,
+    /// The seed of the order of cells; none for one of the clock.
+    pub seed: Option<u64>,
+    /// fio; without it only what does not need it is measured.
+    pub fio: Option<PathBuf>,
+}
+
+/// Measures, and computes the figures.
+///
+/// # Errors
+/// [`HarnessError`] when the stack cannot be built, a request fails, or fio does.
+pub fn run_goals(
+    options: &Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document<()>, HarnessError> {
+    let host = Host::now();
+    let mut cells = vec![
+        values(VALUES, |value| {
+            black_box(value);
+        }),
+        recording(RECORD),
+        sending(UNTIMED, false)?,
+        sending(TIMED, true)?,
+    ];
+    if let Some(fio) = &options.fio {
+        cells.push(null_engine(FIO_TIMED, fio, Account::Latency));
+        cells.push(null_engine(FIO_REDUCED, fio, Account::Reduced));
+    }
+    let settings = Settings {
+        seed: options.seed.unwrap_or(host.started_unix_s),
+        budget_ns: options.budget_ns,
+        ..match options.budget_ns {
+            // As many rounds as the time allows.
+            Some(_) => Settings::default(),
+            None => Settings {
+                rounds_max: harness::ROUNDS_MIN,
+                ..Settings::default()
+            },
+        }
+    };
+    let measured = harness::run(&mut cells, &settings, meter, control)?;
+    let mut document = Document::new(EXPERIMENT, host, settings, (), measured);
+    document.figures = figures(&document.blocks());
+    Ok(document)
+}
+
+/// Goes through values as latencies have them, between 15 and 1,000 ns.
+fn values(name: &str, mut each: impl FnMut(u64) + 'static) -> Cell<'static> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let values: Vec<u64> = (0..1024).map(|_| random.u64(15..1000)).collect();
+    Cell::new(name, move |iterations| {
+        let start_ns = clock::now_ns();
+        for value in values.iter().cycle().take(iterations as usize) {
+            each(*value);
+        }
+        Ok(RunResult::taking(clock::now_ns() - start_ns))
+    })
+}
+
+/// The same, each recorded.
+fn recording(name: &str) -> Cell<'static> {
+    let mut histogram = Histogram::new();
+    values(name, move |value| {
+        histogram.record(value);
+        black_box(&histogram);
+    })
+}
+
+/// Reads the device that touches no data, one worker, one request at a time, statistics off.
+fn sending(name: &str, latency: bool) -> Result<Cell<'static>, HarnessError> {
+    let options = TargetOptions {
+        statistics: Statistics::Off,
+        taste: false,
+        ..TargetOptions::default()
+    };
+    let target = open_target("zero:clear=0", &options);
+    let target = target.map_err(HarnessError::subject)?;
+    let range = Range {
+        start_bytes: 0,
+        blocks: (1 << 40) / u64::from(BLOCK_BYTES),
+        block_bytes: BLOCK_BYTES,
+        write_percent: 0,
+    };
+    let job = Job {
+        latency,
+        ..Job::new(name, Pattern::Sequential(range))
+    };
+    cell(&target.stack, target.top, &job)
+}
+
+fn figures(blocks: &Blocks) -> Vec<Figure> {
+    let place = |name: &str| blocks.position(name);
+    let mut figures = Vec::new();
+    let record = || -> Option<Result<Effect, Error>> {
+        Some(blocks.difference(place(VALUES)?, place(RECORD)?, CONFIDENCE))
+    };
+    let what = "recording a value in a histogram";
+    let record = record().and_then(|effect| Figure::of("record", what, Unit::Ns, effect));
+    figures.extend(record.map(|figure| figure.with_goal(Goal::Under(RECORD_GOAL_NS))));
+    for (ours, fio, id, what) in [
+        (TIMED, FIO_TIMED, "timed", "every request timed"),
+        (UNTIMED, FIO_REDUCED, "untimed", "no request timed"),
+    ] {
+        figures.extend(mean(blocks, id, ours, &format!("a request, {what}")));
+        let fio_id = format!("fio.{id}");
+        figures.extend(mean(
+            blocks,
+            &fio_id,
+            fio,
+            &format!("fio's null engine, {what}"),
+        ));
+        let times = || {
+            blocks
+                .typical_ratio(place(ours)?, place(fio)?, CONFIDENCE)
+                .ok()
+        };
+        figures.extend(times().map(|ratio| {
+            let (id, what) = (format!("times.{id}"), format!("times fio's rate, {what}"));
+            let figure = Figure::plain(&id, &what, Unit::Times, ratio.interval);
+            figure.with_goal(Goal::AtLeast(TIMES_FIO_GOAL))
+        }));
+    }
+    figures
+}
+
+fn mean(blocks: &Blocks, id: &str, cell: &str, what: &str) -> Option<Figure> {
+    let values = blocks.values(blocks.position(cell)?).ok()?;
+    let effect = student_of(&values, CONFIDENCE).ok()?;
+    Some(Figure::plain(id, what, Unit::Ns, effect.interval))
+}
+
+/// The report: the machine, the times, and what was to be reached.
+#[must_use]
+pub fn goals_page(document: &Document<()>) -> Page {
+    let mut page = Page::new(EXPERIMENT, "cargo bench -p ugeom-lab --bench load");
+    let left_out = match document.figure("times.timed") {
+        Some(_) => Vec::new(),
+        None => vec!["fio: not found, or too few rounds".to_owned()],
+    };
+    page.head(document, &left_out);
+    page.list(
+        document
+            .figures
+            .iter()
+            .filter(|figure| figure.goal.is_none())
+            .map(|figure| format!("{}: {}", figure.what, figure.amount())),
+    );
+    page.goals(&document.figures);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten rounds in which a request takes 30 ns here and 300 ns in fio, give or take 1 %.
+    fn blocks() -> Blocks {
+        let cells = [VALUES, RECORD, UNTIMED, TIMED, FIO_TIMED, FIO_REDUCED];
+        let means = [1.0, 2.5, 20.0, 30.0, 300.0, 150.0];
+        let mut random = fastrand::Rng::with_seed(2);
+        let mut blocks = Blocks::new(cells);
+        for _ in 0..10 {
+            let around = means.map(|mean| mean * (0.995 + 0.01 * random.f64()));
+            blocks.push_round(around.to_vec()).unwrap();
+        }
+        blocks
+    }
+
+    #[test]
+    fn the_ratios_are_those_of_the_rates_and_judged() {
+        let figures = figures(&blocks());
+        let figure = |id: &str| figures.iter().find(|figure| figure.id == id).unwrap();
+        assert!(figure("times.timed").interval.contains(10.0));
+        assert!(figure("times.untimed").interval.contains(7.5));
+        assert!(figure("record").interval.contains(1.5));
+        let word = |id: &str| figure(id).reached().unwrap().word();
+        assert_eq!(word("times.timed"), "reached");
+        assert_eq!(word("times.untimed"), "MISSED");
+        assert_eq!(word("record"), "reached");
+    }
+
+    #[test]
+    fn without_fio_the_rest_is_measured() {
+        let cancelled = std::sync::atomic::AtomicBool::new(false);
+        let mut progress = |_: &harness::Progress<'_>| {};
+        let mut control = Control {
+            progress: &mut progress,
+            cancelled: &cancelled,
+        };
+        let options = Options {
+            budget_ns: Some(1),
+            ..Options::default()
+        };
+        let document = run_goals(&options, &harness::Machine, &mut control).unwrap();
+        let text = goals_page(&document).to_text(100);
+        assert!(text.contains("left out: fio"), "{text}");
+        assert!(text.contains("recording a value in a histogram"), "{text}");
+        assert!(document.figure("untimed").is_some());
+    }
+}

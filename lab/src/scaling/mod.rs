@@ -1,0 +1,234 @@
+//! `ugeom lab scaling`: how does the machinery scale with workers, and which knob buys what? The
+//! measurement of GEOM's limits with `gzero`, repeated on this machine.
+//!
+//! A ladder of knobs, each added to the one before, from GEOM's way (two threads that carry every
+//! request, locks around devices and buffers, every request timed) to this program's; then each
+//! knob taken away from the end. Requests are those of raidtest on `zero:clear=0`, which touches no
+//! data, so that nothing but the machinery is measured.
+
+mod findings;
+mod knobs;
+pub mod published;
+mod report;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use knobs::Setting;
+use std::sync::Arc;
+use ugeom_classes::open_target;
+use ugeom_format::raidtest::{Kind, Shape};
+use ugeom_harness::HarnessError;
+use ugeom_harness::host::Host;
+use ugeom_harness::{self as harness, Cell, Control, Meter, Settings};
+use ugeom_load::cells::{self, Cores, Sums};
+use ugeom_load::{self as load, Job, Load, Pattern, Request};
+use ugeom_stack::{ProviderId, Stack};
+
+pub use findings::{Judgement, Step, compute, judge};
+pub use knobs::Knob;
+pub use report::report;
+pub use subject::{Document, EXPERIMENT, Subject, cell_name};
+
+/// What the user asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The columns: how many workers; none for 1, as many as there are cores, 4, 8 and 16.
+    pub workers: Vec<u64>,
+    /// As many rounds of as long runs as precision needs, whatever time that takes.
+    pub full: bool,
+    /// The seed of the order of cells and of the requests; none for one of the clock.
+    pub seed: Option<u64>,
+    /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
+    pub budget_ns: Option<u64>,
+}
+
+/// The time that the experiment may take when nothing else is said, ns.
+pub const BUDGET_NS: u64 = 15_000_000_000;
+
+/// The most workers.
+pub const WORKERS_MAX: u64 = 256;
+
+/// What is measured: a device that touches no data.
+const TARGET: &str = "zero:clear=0";
+
+/// The size of the published device, gzero: 1 EiB.
+const MEDIA_BYTES: u64 = 1 << 60;
+
+/// How many requests the list has. 64 KiB of them, so that reading the list costs no more than a
+/// cache that every core has.
+const REQUESTS: u64 = 4096;
+
+/// The columns that are measured when nothing else is said, beside the number of cores.
+const WORKERS: [u64; 4] = [1, 4, 8, 16];
+
+/// Measures, and computes the figures.
+///
+/// # Errors
+/// [`HarnessError`] when a stack cannot be built or a request fails. When `control` asks to stop,
+/// what was measured until then is the result.
+pub fn run(
+    options: &Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, HarnessError> {
+    let started_ns = meter.now_ns();
+    let host = Host::now().with_wakeups();
+    let seed = options.seed.unwrap_or(host.started_unix_s);
+    let (mut cells, subject) = matrix(options, host.cores_allowed, seed)?;
+    let set_up_ns = meter.now_ns().saturating_sub(started_ns);
+    let budget_ns = options.budget_ns.unwrap_or(BUDGET_NS);
+    let settings = Settings {
+        seed,
+        budget_ns: (!options.full).then_some(budget_ns.saturating_sub(set_up_ns)),
+        ..Settings::default()
+    };
+    let measured = harness::run(&mut cells, &settings, meter, control)?;
+    let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
+    compute(&mut document);
+    Ok(document)
+}
+
+/// The columns, in order, without doubles.
+fn columns(asked: &[u64], cores: u64) -> Vec<u64> {
+    let mut columns = match asked {
+        [] => WORKERS.to_vec(),
+        asked => asked.to_vec(),
+    };
+    // Goals are judged with as many workers as cores, against one.
+    columns.extend([1, cores]);
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+/// Requests as raidtest makes them up.
+fn requests(seed: u64, kind: Option<Kind>) -> Result<Pattern, HarnessError> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let shape = Shape {
+        media_bytes: MEDIA_BYTES,
+        sector_bytes: 512,
+        kind,
+    };
+    let made = shape.requests(|below| random.u64(0..below));
+    let made = made.map_err(|error| HarnessError::Load {
+        job: EXPERIMENT.to_owned(),
+        problem: error.to_string(),
+    })?;
+    let list: Arc<[Request]> = made.take(REQUESTS as usize).map(Request::from).collect();
+    Ok(Pattern::List(list))
+}
+
+fn matrix(
+    options: &Options,
+    cores: u64,
+    seed: u64,
+) -> Result<(Vec<Cell<'static>>, Subject), HarnessError> {
+    let workers = columns(&options.workers, cores);
+    // The published runs were `raidtest test -r`.
+    let reads = requests(seed, Some(Kind::Read))?;
+    let (ladder, spinning) = (knobs::ladder(), knobs::spinning());
+    let away = knobs::taken_away();
+    let mut cells = Vec::new();
+    for (knob, setting) in ladder.iter().chain(&spinning) {
+        for count in &workers {
+            cells.push(cell(
+                &cell_name(&knob.id, *count),
+                *setting,
+                *count,
+                &reads,
+            )?);
+        }
+    }
+    let judged: Vec<u64> = columns(&[1], cores);
+    for (knob, setting) in &away {
+        for count in &judged {
+            cells.push(cell(
+                &cell_name(&knob.id, *count),
+                *setting,
+                *count,
+                &reads,
+            )?);
+        }
+    }
+    if let Some((_, last)) = ladder.last() {
+        cells.extend(beside(*last, (cores, &judged), seed, &reads)?);
+    }
+    let names = |rows: Vec<(Knob, Setting)>| rows.into_iter().map(|row| row.0).collect();
+    let subject = Subject {
+        target: TARGET.to_owned(),
+        workers,
+        cores,
+        requests: REQUESTS,
+        requests_seed: seed,
+        ladder: names(ladder),
+        spinning: names(spinning),
+        taken_away: names(away),
+    };
+    Ok((cells, subject))
+}
+
+/// The cells beside the rows: what the machine gives, and the last row in other ways.
+fn beside(
+    last: Setting,
+    (cores, judged): (u64, &[u64]),
+    seed: u64,
+    reads: &Pattern,
+) -> Result<Vec<Cell<'static>>, HarnessError> {
+    let mut cells = vec![cell(&cell_name(subject::AGAIN, cores), last, cores, reads)?];
+    for count in judged {
+        for (id, sums) in [
+            (subject::APART, Sums::Chain),
+            (subject::FILLED, Sums::Filling),
+        ] {
+            cells.push(cells::computing(&cell_name(id, *count), *count, sums));
+        }
+    }
+    if cores > 1 {
+        let name = cell_name(subject::STACK_EACH, cores);
+        let job = job(&name, last, cores, reads);
+        let stacks = (0..cores).map(|_| stack_of(last));
+        let stacks: Vec<_> = stacks.collect::<Result<_, _>>()?;
+        cells.push(load::cell_of(Load::apart(&stacks, &job)?));
+    }
+    let mixed = requests(seed, None)?;
+    cells.push(cell(&cell_name(subject::MIXED, 1), last, 1, &mixed)?);
+    let name = cell_name(subject::TIMED, 1);
+    let timed = Job {
+        latency: true,
+        ..Job::new(&name, reads.clone())
+    };
+    cells.push(cell_of(last, &timed)?);
+    Ok(cells)
+}
+
+fn cell(
+    name: &str,
+    setting: Setting,
+    workers: u64,
+    pattern: &Pattern,
+) -> Result<Cell<'static>, HarnessError> {
+    cell_of(setting, &job(name, setting, workers, pattern))
+}
+
+fn job(name: &str, setting: Setting, workers: u64, pattern: &Pattern) -> Job {
+    let queued = !matches!(setting.dispatch, ugeom_stack::Dispatch::Direct);
+    Job {
+        workers: workers as usize,
+        // Threads of the stack's own need a place, too.
+        cores: if queued { Cores::Any } else { Cores::OneEach },
+        ..Job::new(name, pattern.clone())
+    }
+}
+
+/// A cell on a stack of its own, so that no two cells share a lock.
+fn cell_of(setting: Setting, job: &Job) -> Result<Cell<'static>, HarnessError> {
+    let (stack, provider) = stack_of(setting)?;
+    load::cell(&stack, provider, job)
+}
+
+fn stack_of(setting: Setting) -> Result<(Stack, ProviderId), HarnessError> {
+    let target = open_target(TARGET, &setting.options());
+    let target = target.map_err(HarnessError::subject)?;
+    Ok((target.stack, target.top))
+}

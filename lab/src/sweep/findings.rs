@@ -1,0 +1,339 @@
+//! What a document says: sums of each cell, the limits of each way to each target, what depth and
+//! the device make of it.
+
+use super::subject::{CellFacts, Document, Role, Way};
+use ugeom_harness::figure::{Figure, Unit};
+use ugeom_harness::{DeviceCounts, Sample, total};
+use ugeom_measure::limits::Fitted;
+use ugeom_measure::{BlockedLimits, Blocks, Bootstrap, Error, Interval, Noise};
+
+/// What the runs of one cell did, added up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sums {
+    /// How many runs.
+    pub runs: u64,
+    /// Wall time, ns.
+    pub wall_ns: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Blocks moved.
+    pub transactions: u64,
+    /// CPU time in user space, ns.
+    pub user_ns: u64,
+    /// CPU time in the kernel, ns.
+    pub system_ns: u64,
+    /// Context switches.
+    pub switches: u64,
+    /// What the busiest core worked, ns.
+    pub busiest_core_ns: u64,
+    /// What all cores of the machine did, ns: user, nice, system, interrupts, idle.
+    pub machine_ns: [u64; 5],
+    /// What the device did, where it has counters.
+    pub device: Option<DeviceCounts>,
+}
+
+impl Sums {
+    fn of<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<Self> {
+        let mut sums = Self::default();
+        for sample in samples {
+            let (cpu, shares) = (&sample.cpu, &sample.cpu.shares);
+            sums.runs += 1;
+            add(&mut sums.wall_ns, sample.wall_ns);
+            add(&mut sums.bytes, sample.work.bytes);
+            add(&mut sums.transactions, sample.work.transactions);
+            add(&mut sums.user_ns, cpu.user_ns);
+            add(&mut sums.system_ns, cpu.system_ns);
+            add(&mut sums.switches, cpu.switches());
+            add(&mut sums.busiest_core_ns, cpu.busiest_core_ns);
+            let machine = [
+                shares.user_ns,
+                shares.nice_ns,
+                shares.system_ns,
+                shares.interrupt_ns,
+                shares.idle_ns,
+            ];
+            for (sum, ns) in sums.machine_ns.iter_mut().zip(machine) {
+                add(sum, ns);
+            }
+            if let Some(device) = &sample.device {
+                add_device(sums.device.get_or_insert_default(), device);
+            }
+        }
+        (sums.runs > 0).then_some(sums)
+    }
+
+    /// A sum over the number of runs.
+    pub fn each(&self, sum: u64) -> f64 {
+        sum as f64 / self.runs.max(1) as f64
+    }
+
+    /// A sum for each second of wall time.
+    pub fn per_second(&self, sum: u64) -> f64 {
+        sum as f64 * 1e9 / self.wall_ns.max(1) as f64
+    }
+
+    /// The share of one core that the program used: 1.5 for one and a half.
+    pub fn cpu_share(&self) -> f64 {
+        total([self.user_ns, self.system_ns]) as f64 / self.wall_ns.max(1) as f64
+    }
+
+    /// CPU time in the kernel for each MiB that was moved, ns.
+    pub fn system_ns_per_mib(&self) -> f64 {
+        self.system_ns as f64 * 1_048_576.0 / self.bytes.max(1) as f64
+    }
+}
+
+fn add(sum: &mut u64, number: u64) {
+    *sum = total([*sum, number]);
+}
+
+fn add_device(sum: &mut DeviceCounts, device: &DeviceCounts) {
+    add(&mut sum.reads, device.reads);
+    add(&mut sum.read_bytes, device.read_bytes);
+    add(&mut sum.read_merges, device.read_merges);
+    add(&mut sum.writes, device.writes);
+    add(&mut sum.write_bytes, device.write_bytes);
+    add(&mut sum.write_merges, device.write_merges);
+    add(&mut sum.deletes, device.deletes);
+    add(&mut sum.delete_bytes, device.delete_bytes);
+    add(&mut sum.flushes, device.flushes);
+    add(&mut sum.busy_ns, device.busy_ns);
+}
+
+/// The limits of a way to a target.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Limited {
+    /// With intervals over rounds.
+    Rounds(Box<BlockedLimits>),
+    /// From too few rounds for intervals.
+    Once(Fitted),
+    /// Not known, and why.
+    Unknown(String),
+}
+
+impl Limited {
+    /// The fit, where there is one.
+    pub fn fitted(&self) -> Option<&Fitted> {
+        match self {
+            Self::Rounds(limits) => Some(&limits.fitted),
+            Self::Once(fitted) => Some(fitted),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// A way to a target, with everything that is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WayFindings {
+    /// The index of the target.
+    pub part: usize,
+    /// The way.
+    pub way: Way,
+    /// The cells of its steps, in the order of their blocks, with what was measured of each.
+    pub steps: Vec<(u64, Sums)>,
+    /// For each step the interval of the time of one block, ns; none with too few rounds.
+    pub times: Vec<Option<Interval>>,
+    /// Its limits.
+    pub limits: Limited,
+    /// The rate at each depth over the rate at depth 1, with the depth.
+    pub depths: Vec<(u64, Interval)>,
+}
+
+/// Everything that is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    sums: Vec<Option<Sums>>,
+    /// The ways to the targets, in the order in which they were planned.
+    pub ways: Vec<WayFindings>,
+}
+
+/// Fits for the intervals of limits: enough for their second digit.
+const RESAMPLES: u32 = 1000;
+
+impl Findings {
+    /// Computes them.
+    pub fn of(document: &Document) -> Self {
+        let subject = &document.subject;
+        let sums = (0..subject.cells.len()).map(|cell| Sums::of(samples(document, cell)));
+        let sums: Vec<Option<Sums>> = sums.collect();
+        let mut ways: Vec<(usize, Way)> = Vec::new();
+        for cell in &subject.cells {
+            if !ways.contains(&(cell.part, cell.way)) {
+                ways.push((cell.part, cell.way));
+            }
+        }
+        let table = document.blocks();
+        let way = |(part, way): (usize, Way)| way_findings(document, &sums, &table, part, way);
+        let ways = ways.into_iter().map(way).collect();
+        Self { sums, ways }
+    }
+
+    /// What the runs of a cell did; none when there were none.
+    pub fn sums(&self, cell: usize) -> Option<&Sums> {
+        self.sums.get(cell)?.as_ref()
+    }
+}
+
+/// The runs of a cell: those of whole rounds, or else what there is.
+fn samples(document: &Document, cell: usize) -> Box<dyn Iterator<Item = &Sample> + '_> {
+    if document.rounds() > 0 {
+        let rounds = document
+            .processes
+            .iter()
+            .flat_map(|process| &process.rounds);
+        return Box::new(rounds.filter_map(move |round| round.samples.get(cell)));
+    }
+    let unfinished = document
+        .processes
+        .iter()
+        .filter_map(|one| one.unfinished.as_ref());
+    let samples = unfinished.flat_map(|one| &one.samples);
+    Box::new(samples.filter(move |one| one.0 == cell).map(|one| &one.1))
+}
+
+fn way_findings(
+    document: &Document,
+    sums: &[Option<Sums>],
+    table: &Blocks,
+    part: usize,
+    way: Way,
+) -> WayFindings {
+    let cells = document.subject.cells.iter().enumerate();
+    let of_way = cells.filter(|(_, facts)| facts.part == part && facts.way == way);
+    let of_way: Vec<(usize, &CellFacts)> = of_way.collect();
+    let steps: Vec<(usize, u64, Sums)> = of_way
+        .iter()
+        .filter(|(_, facts)| facts.role == Role::Step)
+        .filter_map(|(cell, facts)| {
+            let sums = sums.get(*cell)?.clone()?;
+            Some((*cell, facts.block_bytes, sums))
+        })
+        .collect();
+    let confidence = document.settings.confidence;
+    let time = |cell: usize| {
+        let values = table.values(cell).ok()?;
+        let effect = ugeom_measure::interval::student_of(&values, confidence);
+        effect.ok().map(|effect| effect.interval)
+    };
+    let depth = |wanted: u64| {
+        let found = of_way
+            .iter()
+            .find(|(_, facts)| facts.role == Role::Depth(wanted));
+        found.map(|(cell, _)| *cell)
+    };
+    let depths = super::cells::DEPTHS.iter().skip(1).filter_map(|&wanted| {
+        // The ratio of the times, base over changed, is that of the rates.
+        match table.typical_ratio(depth(wanted)?, depth(1)?, confidence) {
+            Ok(ratio) => Some((wanted, ratio.interval)),
+            Err(Error::ZeroVariance { value, .. }) => {
+                Some((wanted, Interval::exact(value, confidence)))
+            }
+            Err(_) => None,
+        }
+    });
+    WayFindings {
+        part,
+        way,
+        times: steps.iter().map(|(cell, ..)| time(*cell)).collect(),
+        limits: limits(document, table, &steps),
+        depths: depths.collect(),
+        steps: steps
+            .into_iter()
+            .map(|(_, block, sums)| (block, sums))
+            .collect(),
+    }
+}
+
+fn limits(document: &Document, table: &Blocks, steps: &[(usize, u64, Sums)]) -> Limited {
+    let sizes: Vec<f64> = steps.iter().map(|(_, block, _)| *block as f64).collect();
+    let rounds: Vec<Vec<f64>> = table
+        .rounds()
+        .iter()
+        .map(|round| {
+            steps
+                .iter()
+                .filter_map(|step| round.get(step.0).copied())
+                .collect()
+        })
+        .collect();
+    let bootstrap = Bootstrap {
+        resamples: RESAMPLES,
+        seed: document.settings.seed,
+        confidence: document.settings.confidence,
+    };
+    if let Ok(limits) = BlockedLimits::of(&sizes, &rounds, &bootstrap) {
+        return Limited::Rounds(Box::new(limits));
+    }
+    let time = |sums: &Sums| sums.wall_ns as f64 / sums.transactions.max(1) as f64;
+    let times: Vec<f64> = steps.iter().map(|(.., sums)| time(sums)).collect();
+    match Fitted::of(&sizes, &times) {
+        Ok(fitted) => Limited::Once(fitted),
+        Err(error) => Limited::Unknown(error.to_string()),
+    }
+}
+
+/// Computes the noise and the figures of a document from its samples.
+pub fn compute(document: &mut Document) {
+    let table = document.blocks();
+    document.noise = noise(document, &table);
+    let findings = Findings::of(document);
+    let mut figures = Vec::new();
+    for found in &findings.ways {
+        let part = document
+            .subject
+            .parts
+            .get(found.part)
+            .map_or("", |part| &part.name);
+        let (name, way) = (format!("{part}.{}", found.way.word()), found.way.word());
+        if let Limited::Rounds(limits) = &found.limits {
+            let rate = limits.transaction_rate().scaled(1e9);
+            let bandwidth = limits.bandwidth.scaled(1e9);
+            let mut add = |id: &str, what: &str, unit, interval| {
+                let what = format!("{what} of {part}, {way}");
+                figures.push(Figure::plain(
+                    &format!("{name}.{id}"),
+                    &what,
+                    unit,
+                    interval,
+                ));
+            };
+            add(
+                "transactions",
+                "the most transactions",
+                Unit::PerSecond,
+                rate,
+            );
+            add(
+                "bandwidth",
+                "the bandwidth",
+                Unit::BytesPerSecond,
+                bandwidth,
+            );
+            add("knee", "where both limits meet", Unit::Bytes, limits.knee);
+        }
+        for (depth, ratio) in &found.depths {
+            let what = format!("the rate at depth {depth} over that at depth 1 of {part}");
+            let id = format!("{name}.depth{depth}");
+            figures.push(Figure::plain(&id, &what, Unit::Times, *ratio));
+        }
+    }
+    document.figures = figures;
+}
+
+/// The first cell that was measured twice.
+fn noise(document: &Document, table: &Blocks) -> Option<Noise> {
+    let cells = &document.subject.cells;
+    let again = cells.iter().position(|cell| cell.role == Role::Again)?;
+    let step = CellFacts {
+        role: Role::Step,
+        ..cells[again]
+    };
+    let first = cells.iter().position(|cell| *cell == step)?;
+    let values = |cell: usize| table.values(cell).ok();
+    Noise::of(
+        &values(first)?,
+        &values(again)?,
+        document.settings.confidence,
+    )
+    .ok()
+}

@@ -1,0 +1,311 @@
+//! The page of a sweep: the answer, what was measured step by step, what the device did, and the
+//! diagnosis.
+
+use super::diagnosis::{self, Reached};
+use super::findings::{Findings, Limited, WayFindings};
+use super::published;
+use super::subject::{Document, Part, Subject};
+use ugeom_harness::figure::{Unit, value};
+use ugeom_harness::total;
+use ugeom_measure::Interval;
+use ugeom_measure::units::{grouped, size_exact, size_human};
+use ugeom_report::text::in_a_shell;
+use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Table};
+
+const QUESTION: &str = "What limits this device: the number of transactions, the bandwidth, or the \
+                        processor, and from which block size on?";
+
+/// The page of a document.
+pub fn page(document: &Document) -> Page {
+    let subject = &document.subject;
+    let findings = Findings::of(document);
+    let mut page = Page::new("sweep", &asked(document));
+    page.head(document, &left_out(document, &findings));
+    page.question = QUESTION.to_owned();
+    page.answer = answer(subject, &findings);
+    for found in &findings.ways {
+        let Some(part) = subject.parts.get(found.part) else {
+            continue;
+        };
+        let title = title(subject, part, found);
+        page.heading(&title);
+        page.paragraph(format!("The target: {}", part.target));
+        page.push(steps(found));
+        let device = device(part, found);
+        if !device.rows.is_empty() {
+            page.push(device);
+        }
+        let said = diagnosis::of(subject, part, found);
+        page.list(said.into_iter().chain(lack_of_fit(found)));
+        page.push(rates(part, found, true));
+        page.push(rates(part, found, false));
+    }
+    then(&mut page);
+    page
+}
+
+/// The command that would do it again.
+fn asked(document: &Document) -> String {
+    let subject = &document.subject;
+    let mut text = "ugeom lab sweep".to_owned();
+    let blocks = || subject.cells.iter().map(|cell| cell.block_bytes);
+    for (flag, bytes, usual) in [
+        ("--min", blocks().min(), 512),
+        ("--max", blocks().max(), 512 << 10),
+        ("--bytes", Some(subject.bytes), 64 << 20),
+    ] {
+        if let Some(bytes) = bytes.filter(|bytes| *bytes != usual) {
+            text += &format!(" {flag} {}", size_exact(bytes));
+        }
+    }
+    for (flag, set) in [("--write", subject.write), ("--random", subject.random)] {
+        text += if set { " " } else { "" };
+        text += if set { flag } else { "" };
+    }
+    if let [part] = &subject.parts[..] {
+        text += &format!(" {}", in_a_shell(&part.target));
+    }
+    text
+}
+
+/// What was left out, and which blocks moved less than was asked for.
+fn left_out(document: &Document, findings: &Findings) -> Vec<String> {
+    let subject = &document.subject;
+    let mut left_out = subject.left_out.clone();
+    let short = findings
+        .ways
+        .iter()
+        .flat_map(|found| &found.steps)
+        .filter(|(block, sums)| {
+            let most = subject.bytes - subject.bytes % block.max(&1);
+            sums.each(sums.bytes) < 0.99 * most as f64
+        });
+    let least = short.map(|(block, sums)| (sums.each(sums.bytes) as u64, *block));
+    if let Some((bytes, block)) = least.min() {
+        left_out.push(format!(
+            "bytes: a run moved less than {}, with blocks of {} {}",
+            size_human(subject.bytes),
+            size_human(block),
+            size_human(bytes)
+        ));
+    }
+    left_out
+}
+
+fn answer(subject: &Subject, findings: &Findings) -> String {
+    let several = subject.parts.len() > 1;
+    let said = findings.ways.iter().filter_map(|found| {
+        let part = subject.parts.get(found.part)?;
+        let name = if several {
+            format!("{}, ", part.name)
+        } else {
+            String::new()
+        };
+        let depth = diagnosis::depth(found).and_then(|text| {
+            text.split_once(':')
+                .map(|(verdict, _)| format!(" {verdict}."))
+        });
+        let limits = diagnosis::limits(found);
+        let limits = limits
+            .split_once("; the model")
+            .map_or(limits.clone(), |(words, _)| format!("{words}."));
+        Some(format!(
+            "{name}{}: {limits}{}",
+            found.way.word(),
+            depth.unwrap_or_default()
+        ))
+    });
+    said.collect::<Vec<_>>().join(" ")
+}
+
+fn title(subject: &Subject, part: &Part, found: &WayFindings) -> String {
+    let what = match (subject.write, subject.random) {
+        (false, false) => "sequential reads",
+        (false, true) => "random reads",
+        (true, false) => "sequential writes",
+        (true, true) => "random writes",
+    };
+    format!("{}, {}: {what}", part.name, found.way.word())
+}
+
+/// What the program saw.
+fn steps(found: &WayFindings) -> Table {
+    // Units stand in the names: eleven columns leave no room for more.
+    let columns = [
+        "block",
+        "moved",
+        "seconds",
+        "MB/s",
+        "tps",
+        "user s",
+        "sys s",
+        "CPU %",
+        "switches",
+        "ns each",
+        "sys ms/MiB",
+    ];
+    let columns = columns.map(|name| Column::number(name, ""));
+    let mut table = Table::new("A run of each block size, on average", columns);
+    for (block, sums) in &found.steps {
+        let seconds = |ns: u64| Cell::number(sums.each(ns) / 1e9, 3);
+        let rate = sums.per_second(sums.bytes) / 1e6;
+        table.row([
+            block_cell(*block),
+            Cell::number(sums.each(sums.bytes), 0)
+                .shown_as(size_human(sums.each(sums.bytes) as u64)),
+            seconds(sums.wall_ns),
+            Cell::number(rate, if rate < 10.0 { 2 } else { 1 }),
+            Cell::number(sums.per_second(sums.transactions), 0),
+            seconds(sums.user_ns),
+            seconds(sums.system_ns),
+            Cell::number(sums.cpu_share() * 100.0, 1),
+            Cell::number(sums.each(sums.switches), 0),
+            Cell::number(sums.wall_ns as f64 / sums.transactions.max(1) as f64, 0),
+            Cell::number(sums.system_ns_per_mib() / 1e6, 3),
+        ]);
+    }
+    table
+}
+
+fn block_cell(block_bytes: u64) -> Cell {
+    Cell::count(block_bytes).shown_as(size_human(block_bytes))
+}
+
+/// What the device saw, in the columns of BSD's iostat.
+fn device(part: &Part, found: &WayFindings) -> Table {
+    let columns = [
+        "block", "asked", "done", "KB/t", "tps", "MB/s", "us", "ni", "sy", "in", "id",
+    ];
+    let columns = columns.map(|name| Column::number(name, ""));
+    let columns = columns.into_iter().chain([Column::text("blocks went")]);
+    let name = part.device.as_deref().unwrap_or("");
+    let mut table = Table::new(
+        &format!("What {name} did meanwhile, as iostat prints it"),
+        columns,
+    );
+    for (block, sums) in &found.steps {
+        let Some(counts) = sums.device else { continue };
+        let transfers = counts.transfers();
+        let kib = counts.bytes() as f64 / 1024.0 / transfers.max(1) as f64;
+        let all_ns = total(sums.machine_ns);
+        let share = |ns: &u64| Cell::number(*ns as f64 * 100.0 / all_ns.max(1) as f64, 0);
+        let row = [
+            block_cell(*block),
+            Cell::number(sums.each(sums.transactions), 0),
+            Cell::number(sums.each(transfers), 0),
+            Cell::number(kib, 2),
+            Cell::number(sums.per_second(transfers), 0),
+            Cell::number(sums.per_second(counts.bytes()) / 1_048_576.0, 2),
+        ];
+        let shares = sums.machine_ns.iter().map(share);
+        let went = Reached::of(sums).map_or("", Reached::word);
+        table.row(row.into_iter().chain(shares).chain([Cell::text(went)]));
+    }
+    table
+}
+
+/// Rate against block size, with the fitted limits: bytes a second, or transactions a second.
+fn rates(part: &Part, found: &WayFindings, bytes: bool) -> Curves {
+    let way = found.way.word();
+    let (title, unit) = match bytes {
+        true => (
+            format!("{}, {way}: rate against block size", part.name),
+            "MB/s",
+        ),
+        false => (
+            format!("{}, {way}: transactions against block size", part.name),
+            "1/s",
+        ),
+    };
+    let mut curves = Curves::new(&title, Axis::bytes("block size"), Axis::log10("rate", unit));
+    // From the time of one block, ns, to the rate.
+    let of_time = |block: f64, ns: f64| match bytes {
+        true => block / ns * 1e3,
+        false => 1e9 / ns,
+    };
+    let mut measured = Curve::measured("measured");
+    for ((block, sums), time) in found.steps.iter().zip(&found.times) {
+        let block = *block as f64;
+        let mean_ns = sums.wall_ns as f64 / sums.transactions.max(1) as f64;
+        let rate = time.filter(|time| time.low > 0.0).map(|time| Interval {
+            estimate: of_time(block, time.estimate),
+            low: of_time(block, time.high),
+            high: of_time(block, time.low),
+            confidence: time.confidence,
+        });
+        let exact = || Interval::exact(of_time(block, mean_ns), 0.95);
+        measured = measured.point(block, rate.unwrap_or_else(exact));
+    }
+    curves.push(measured);
+    if let Some(fitted) = found.limits.fitted() {
+        let limits = fitted.limits;
+        let seen = diagnosis::seen(found);
+        let doubt = if seen.is_some() {
+            ""
+        } else {
+            " (does not fit)"
+        };
+        let mut model = Curve::fitted(&format!("model{doubt}, p = {:.1}", limits.sharpness));
+        let (first, last) = (found.steps.first(), found.steps.last());
+        let ends = first
+            .zip(last)
+            .map(|(first, last)| (first.0 as f64, last.0 as f64));
+        let (first, last) = ends.unwrap_or((1.0, 0.0));
+        let next = |at: &f64| Some(at * std::f64::consts::SQRT_2);
+        // A damaged result may hold a block of nothing.
+        let drawn = std::iter::successors(Some(first.max(1.0)), next);
+        for at in drawn.take_while(|at| *at <= last * 1.001) {
+            model = model.exact(at, of_time(at, limits.time(at)));
+        }
+        curves.push(model);
+        // No line for a limit that was not reached, and none where nothing is said of limits.
+        match (seen, bytes) {
+            (Some(seen), true) if seen.bandwidth => {
+                curves.level("bandwidth", limits.bandwidth() * 1e3);
+            }
+            (Some(seen), false) if seen.transactions => {
+                curves.level("transactions", limits.transaction_rate() * 1e9);
+            }
+            _ => {}
+        }
+        if seen.is_some_and(|seen| seen.transactions && seen.bandwidth) {
+            curves.upright("knee", limits.knee());
+        }
+    }
+    curves
+}
+
+/// The figures of 2004 beside these.
+fn then(page: &mut Page) {
+    let Some(fitted) = published::limits() else {
+        return;
+    };
+    page.heading("Then");
+    let limits = fitted.limits;
+    let [first, .., last] = published::ROWS;
+    page.paragraph(format!(
+        "The ATA disk of 2004: at most {} transactions/s and {}, both limits at {}, p = {:.1}; the \
+         model misses by {}. Its supervisor's time fell by a factor of {:.0} from blocks of 512 \
+         bytes to 512 KiB. These are other machines: compare shapes, not figures.",
+        grouped((limits.transaction_rate() * 1e9).round() as u64),
+        value(limits.bandwidth() * 1e9, Unit::BytesPerSecond),
+        value(limits.knee(), Unit::Bytes),
+        limits.sharpness,
+        value(fitted.rms * 100.0, Unit::Percent),
+        first.system_seconds / last.system_seconds,
+    ));
+}
+
+/// The lack of fit of a way, in words; none without repetitions.
+fn lack_of_fit(found: &WayFindings) -> Option<String> {
+    let Limited::Rounds(limits) = &found.limits else {
+        return None;
+    };
+    let lack = limits.lack_of_fit?;
+    Some(format!(
+        "Lack of fit: F = {:.1}, p-value {:.2e}; runs scatter by {}.",
+        lack.f,
+        lack.p_value,
+        value(lack.scatter * 100.0, Unit::Percent)
+    ))
+}

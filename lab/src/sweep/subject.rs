@@ -1,0 +1,112 @@
+//! What a sweep measured, as its document keeps it.
+
+use serde::{Deserialize, Serialize};
+
+/// A finished sweep.
+pub type Document = ugeom_harness::document::Document<Subject>;
+
+/// The name of the experiment in documents.
+pub const EXPERIMENT: &str = "sweep";
+
+/// What was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The targets: the one that was asked for, or a temporary file and a simulated disk.
+    pub parts: Vec<Part>,
+    /// What each cell does, in the order of the cells.
+    pub cells: Vec<CellFacts>,
+    /// The bytes that each block size was to move.
+    pub bytes: u64,
+    /// Whether blocks were written.
+    pub write: bool,
+    /// Whether blocks were taken at random and not one after the other.
+    pub random: bool,
+    /// What was left out, and why, in plain words.
+    pub left_out: Vec<String>,
+}
+
+/// A target.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Its name in the names of cells: `file`, `disk`, `target`.
+    pub name: String,
+    /// The target as the user wrote it, or what stood in for it.
+    pub target: String,
+    /// How many bytes of it were used.
+    pub region_bytes: u64,
+    /// The device whose counters were read beside the runs.
+    pub device: Option<String>,
+    /// The largest transfer that the kernel asks the device for, bytes.
+    pub transfer_bytes_max: Option<u64>,
+    /// The limits that a simulated disk was given.
+    pub set: Option<SetLimits>,
+}
+
+/// The limits of a simulated disk.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetLimits {
+    /// The time of a transaction, ns.
+    pub transaction_ns: u64,
+    /// The bandwidth, bytes a second.
+    pub bytes_per_second: u64,
+}
+
+/// What a cell does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellFacts {
+    /// The index of its target.
+    pub part: usize,
+    /// Which way it goes.
+    pub way: Way,
+    /// What it is for.
+    pub role: Role,
+    /// Bytes of one block.
+    pub block_bytes: u64,
+}
+
+/// How blocks reach the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Past the system's cache.
+    Direct,
+    /// Through the system's cache, which is emptied of the target before each run.
+    Buffered,
+    /// Through a stack that stands on no file.
+    Stack,
+}
+
+impl Way {
+    /// The word in tables and names.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Buffered => "buffered",
+            Self::Stack => "stack",
+        }
+    }
+}
+
+/// What a cell is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A step of the sweep: one block after the other.
+    Step,
+    /// A step of the sweep once more, for the noise.
+    Again,
+    /// Every second block of the smallest size, so many under way at a time.
+    Depth(u64),
+}
+
+impl CellFacts {
+    /// The name of the cell: `file/direct/512`, `file/direct/depth 4`.
+    pub fn name(&self, part: &str) -> String {
+        let (way, block) = (self.way.word(), self.block_bytes);
+        match self.role {
+            Role::Step => format!("{part}/{way}/{block}"),
+            Role::Again => format!("{part}/{way}/{block} again"),
+            Role::Depth(depth) => format!("{part}/{way}/depth {depth}"),
+        }
+    }
+}

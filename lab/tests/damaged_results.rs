@@ -1,0 +1,214 @@
+//! Results of every experiment, damaged: they are refused, or shown and compared, and never a
+//! panic.
+
+#[path = "../../fuzz/src/report.rs"]
+mod targets;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
+use ugeom_harness::document::Document;
+use ugeom_harness::{Control, HarnessError, Machine, Meter};
+use ugeom_lab::{ab, cached, engines, layers, scaling, sweep};
+
+/// Values that a result from elsewhere may hold in any place.
+fn extreme(random: &mut fastrand::Rng) -> Value {
+    let values = [
+        json!(0),
+        json!(-1),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(u32::MAX),
+        json!(1e308),
+        json!(-1e308),
+        json!(5e-324),
+        json!(null),
+        json!(true),
+        json!("\u{1b}[31m<script>"),
+        json!([]),
+        json!({}),
+    ];
+    values[random.usize(..values.len())].clone()
+}
+
+/// Shows every value of a document, those that hold others after what they hold.
+fn values(value: &mut Value, show: &mut impl FnMut(&mut Value)) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| values(item, show)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| values(field, show)),
+        _ => {}
+    }
+    show(value);
+}
+
+/// Another value, mostly of the same kind, so that the document is still read.
+fn damaged(value: &Value, random: &mut fastrand::Rng) -> Value {
+    if random.u8(..16) == 0 {
+        return extreme(random);
+    }
+    match value {
+        Value::Number(number) if number.is_u64() => json!(u64::MAX >> random.u8(..64)),
+        Value::Number(_) => {
+            let exponent = f64::from(random.i16(-300..300));
+            json!((random.f64() - 0.3) * exponent.exp2())
+        }
+        Value::String(_) => json!(["", "a/b", "\u{1b}[31m<script>"][random.usize(..3)]),
+        Value::Bool(is) => json!(!is),
+        Value::Array(items) => {
+            let keep = random.usize(..=items.len());
+            let mut items = items[..keep].to_vec();
+            random.shuffle(&mut items);
+            Value::Array(items)
+        }
+        other => other.clone(),
+    }
+}
+
+/// Damages a result in a few places, many times over.
+fn survives(result: &str) {
+    let whole: Value = serde_json::from_str(result).unwrap();
+    let mut count = 0;
+    values(&mut whole.clone(), &mut |_| count += 1);
+    assert!(targets::show(result.as_bytes()), "it was whole");
+    targets::compare(result.as_bytes());
+    // The one of a failure can be looked at.
+    let last = format!(
+        "{}/damaged-{}.json",
+        env!("CARGO_TARGET_TMPDIR"),
+        whole["experiment"]
+    );
+    let last = last.replace('"', "");
+    let mut shown = 0;
+    for seed in 0..20 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut copy = whole.clone();
+        let places = 1 + random.usize(..8);
+        let places: Vec<usize> = (0..places).map(|_| random.usize(..count)).collect();
+        let mut at = 0;
+        values(&mut copy, &mut |value| {
+            if places.contains(&at) {
+                *value = damaged(value, &mut random);
+            }
+            at += 1;
+        });
+        let text = copy.to_string();
+        std::fs::write(&last, &text).unwrap();
+        println!("seed {seed}, saved as {last}");
+        shown += u32::from(targets::show(text.as_bytes()));
+        targets::compare(text.as_bytes());
+    }
+    assert!(shown > 0, "some damage is not refused");
+}
+
+/// Lets an experiment run for as short as it can, and damages its result. Where it cannot run
+/// (`O_DIRECT` on some file systems) there is nothing to damage.
+fn of<S: Serialize + DeserializeOwned>(
+    run: impl FnOnce(&dyn Meter, &mut Control<'_>) -> Result<Document<S>, HarnessError>,
+) {
+    let mut control = Control {
+        progress: &mut |_| {},
+        cancelled: &AtomicBool::new(false),
+    };
+    match run(&Machine, &mut control) {
+        Ok(document) => survives(&document.to_json().unwrap()),
+        Err(HarnessError::Os { operation, .. }) if operation.contains("O_DIRECT") => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn of_layers() {
+    let options = layers::Options {
+        budget_ns: Some(1),
+        ..layers::Options::default()
+    };
+    of(|meter, control| layers::run(&options, meter, control));
+}
+
+#[test]
+fn of_scaling() {
+    let options = scaling::Options {
+        workers: vec![1],
+        budget_ns: Some(1),
+        ..scaling::Options::default()
+    };
+    of(|meter, control| scaling::run(&options, meter, control));
+}
+
+fn sweep_of_little() -> sweep::Options {
+    sweep::Options {
+        target: Some("disk:1m,preset=ata2004".to_owned()),
+        min_bytes: 4096,
+        bytes: 64 << 10,
+        max_bytes: 64 << 10,
+        budget_ns: Some(1),
+        ..sweep::Options::default()
+    }
+}
+
+#[test]
+fn of_a_sweep() {
+    of(|meter, control| sweep::run(&sweep_of_little(), meter, control));
+}
+
+#[test]
+fn of_a_and_b() {
+    let options = ab::Options {
+        subject: ab::Subject {
+            a: ab::Side::Target("zero".to_owned()),
+            b: ab::Side::Target("md:1m".to_owned()),
+            load: ab::Load::default(),
+            printed: None,
+            confidence: 0.95,
+            same_within: 0.01,
+            set: Vec::new(),
+            set_b: Vec::new(),
+        },
+        rounds: Some(5),
+        budget_ns: 1,
+        run_ns: 1_000_000,
+        seed: Some(4),
+    };
+    of(|meter, control| ab::run(&options, &ab::Jobs::none(), meter, control));
+}
+
+#[test]
+fn of_the_cache() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), vec![7; 4 << 20]).unwrap();
+    let options = cached::Options {
+        file: Some(file.path().to_owned()),
+        budget_ns: Some(1),
+        ..cached::Options::default()
+    };
+    of(|meter, control| cached::run(&options, meter, control));
+}
+
+#[test]
+fn of_engines() {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::write(file.path(), vec![7; 4 << 20]).unwrap();
+    let options = engines::Options {
+        target: Some(file.path().to_owned()),
+        depths: vec![8],
+        size_bytes: Some(2 << 20),
+        budget_ns: Some(1),
+        ..engines::Options::default()
+    };
+    of(|meter, control| engines::run(&options, meter, control));
+}
+
+#[test]
+fn a_sweep_of_blocks_of_nothing_ends() {
+    let mut control = Control {
+        progress: &mut |_| {},
+        cancelled: &AtomicBool::new(false),
+    };
+    let document = sweep::run(&sweep_of_little(), &Machine, &mut control).unwrap();
+    let mut whole: Value = serde_json::from_str(&document.to_json().unwrap()).unwrap();
+    for cell in whole["subject"]["cells"].as_array_mut().unwrap() {
+        cell["block_bytes"] = json!(0);
+    }
+    assert!(targets::show(whole.to_string().as_bytes()));
+}

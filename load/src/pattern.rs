@@ -1,0 +1,223 @@
+//! Which requests a load is made of.
+
+use std::sync::Arc;
+use ugeom_harness::HarnessError;
+use ugeom_stack::Opened;
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Where, bytes.
+    pub offset_bytes: u64,
+    /// How much, bytes.
+    pub length_bytes: u32,
+    /// Whether it writes.
+    pub write: bool,
+}
+
+impl From<ugeom_format::raidtest::Request> for Request {
+    fn from(request: ugeom_format::raidtest::Request) -> Self {
+        Self {
+            offset_bytes: request.offset_bytes,
+            length_bytes: request.length_bytes,
+            write: request.kind == ugeom_format::raidtest::Kind::Write,
+        }
+    }
+}
+
+/// A stretch of the provider in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Where it begins, bytes.
+    pub start_bytes: u64,
+    /// How many blocks it has.
+    pub blocks: u64,
+    /// The size of a block, and so of a request, bytes.
+    pub block_bytes: u32,
+    /// How many of 100 requests write, chosen at random; 0 and 100 are no choice.
+    pub write_percent: u8,
+}
+
+/// Where requests come from.
+#[derive(Clone, Debug)]
+pub enum Pattern {
+    /// Block after block, and again from the start. Several workers begin at equal distances.
+    Sequential(Range),
+    /// Each block as likely as any other.
+    Random(Range),
+    /// These, in their order. Several workers have consecutive shares of them.
+    List(Arc<[Request]>),
+}
+
+impl Pattern {
+    /// Whether any request may write.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::Sequential(range) | Self::Random(range) => range.write_percent > 0,
+            Self::List(list) => list.iter().any(|request| request.write),
+        }
+    }
+
+    /// The longest request, bytes.
+    #[must_use]
+    pub fn longest_bytes(&self) -> u32 {
+        match self {
+            Self::Sequential(range) | Self::Random(range) => range.block_bytes,
+            Self::List(list) => list.iter().map(|one| one.length_bytes).max().unwrap_or(0),
+        }
+    }
+
+    /// Refuses a pattern that the provider cannot serve.
+    pub(super) fn check(&self, name: &str, opened: &Opened) -> Result<(), HarnessError> {
+        let wrong = |problem: String| HarnessError::Load {
+            job: name.to_owned(),
+            problem,
+        };
+        let Some(view) = opened.view() else {
+            return Err(wrong("the provider is gone".to_owned()));
+        };
+        let (provider, media_bytes) = (&view.name, view.mediasize_bytes);
+        let sector_bytes = u64::from(view.sectorsize_bytes.max(1));
+        let one = |offset_bytes: u64, length_bytes: u64| {
+            let end = offset_bytes.checked_add(length_bytes);
+            if length_bytes == 0
+                || !offset_bytes.is_multiple_of(sector_bytes)
+                || !length_bytes.is_multiple_of(sector_bytes)
+            {
+                return Err(wrong(format!(
+                    "{length_bytes} bytes at {offset_bytes} are not whole sectors of {provider}, \
+                     which have {sector_bytes} bytes"
+                )));
+            }
+            if end.is_none_or(|end| end > media_bytes) {
+                return Err(wrong(format!(
+                    "{length_bytes} bytes at {offset_bytes} reach past the end of {provider}, \
+                     which has {media_bytes} bytes"
+                )));
+            }
+            Ok(())
+        };
+        match self {
+            Self::Sequential(range) | Self::Random(range) => {
+                let block = u64::from(range.block_bytes);
+                one(range.start_bytes, block)?;
+                one(range.start_bytes, range.blocks.saturating_mul(block))
+            }
+            Self::List(list) if list.is_empty() => Err(wrong("there are no requests".to_owned())),
+            Self::List(list) => list
+                .iter()
+                .try_for_each(|it| one(it.offset_bytes, u64::from(it.length_bytes))),
+        }
+    }
+
+    /// The requests of one of `workers`, from the beginning.
+    pub(super) fn source(&self, index: usize, workers: usize, seed: u64) -> Source {
+        // Neighbouring seeds must not give neighbouring numbers, and no two workers the same.
+        let random =
+            fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index as u64);
+        match self {
+            Self::Sequential(range) => Source::Sequential(Sequential {
+                range: *range,
+                next: (u128::from(range.blocks) * index as u128 / workers as u128) as u64,
+                random,
+            }),
+            Self::Random(range) => Source::Random(Random {
+                range: *range,
+                random,
+            }),
+            Self::List(list) => {
+                let border =
+                    |index: usize| (list.len() as u128 * index as u128 / workers as u128) as usize;
+                Source::List(List {
+                    list: Arc::clone(list),
+                    share: border(index)..border(index + 1),
+                    next: border(index),
+                })
+            }
+        }
+    }
+}
+
+/// Gives requests for ever.
+pub(super) trait Requests {
+    fn next(&mut self) -> Request;
+}
+
+/// The requests of one worker.
+pub(super) enum Source {
+    Sequential(Sequential),
+    Random(Random),
+    List(List),
+}
+
+impl Range {
+    #[inline(always)]
+    fn request(&self, block: u64, random: &mut fastrand::Rng) -> Request {
+        let write = match self.write_percent {
+            0 => false,
+            100.. => true,
+            percent => random.u8(0..100) < percent,
+        };
+        Request {
+            offset_bytes: self.start_bytes + block * u64::from(self.block_bytes),
+            length_bytes: self.block_bytes,
+            write,
+        }
+    }
+}
+
+pub(super) struct Sequential {
+    range: Range,
+    next: u64,
+    random: fastrand::Rng,
+}
+
+impl Requests for Sequential {
+    #[inline(always)]
+    fn next(&mut self) -> Request {
+        if self.next >= self.range.blocks {
+            self.next = 0;
+        }
+        let block = self.next;
+        self.next += 1;
+        self.range.request(block, &mut self.random)
+    }
+}
+
+pub(super) struct Random {
+    range: Range,
+    random: fastrand::Rng,
+}
+
+impl Requests for Random {
+    #[inline(always)]
+    fn next(&mut self) -> Request {
+        let block = self.random.u64(0..self.range.blocks);
+        self.range.request(block, &mut self.random)
+    }
+}
+
+pub(super) struct List {
+    list: Arc<[Request]>,
+    share: std::ops::Range<usize>,
+    next: usize,
+}
+
+impl List {
+    pub(super) fn len(&self) -> u64 {
+        self.share.len() as u64
+    }
+}
+
+impl Requests for List {
+    #[inline(always)]
+    fn next(&mut self) -> Request {
+        if self.next >= self.share.end {
+            self.next = self.share.start;
+        }
+        let request = self.list[self.next];
+        self.next += 1;
+        request
+    }
+}

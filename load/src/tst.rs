@@ -1,0 +1,144 @@
+//! `tst.c` of 2002: lseek and read of 512 bytes from offset 0, 100 times unmeasured and 100,000
+//! times measured; the answer is the time of one loop in nanoseconds.
+//!
+//! Source: the program at the end of Poul-Henning Kamp's "GEOM benchmarks", 6 October 2002.
+
+use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
+use rustix::io::{Errno, read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use ugeom_harness::HarnessError;
+use ugeom_machine::clock;
+
+/// Bytes of one read.
+pub const READ_BYTES: usize = 512;
+/// Loops that are not measured.
+pub const WARM_UP_LOOPS: u64 = 100;
+/// Loops that are.
+pub const LOOPS: u64 = 100_000;
+
+/// A file to read the seed's way.
+pub struct Tst {
+    file: OwnedFd,
+    path: String,
+    buffer: Vec<u8>,
+}
+
+impl Tst {
+    /// Opens `path` for reading `read_bytes` at a time.
+    ///
+    /// # Errors
+    /// [`HarnessError::Os`] when it cannot be opened.
+    pub fn open(path: &Path, read_bytes: usize) -> Result<Self, HarnessError> {
+        let name = path.display().to_string();
+        let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| HarnessError::os(&name, "opening it")(errno.into()))?;
+        Ok(Self {
+            file,
+            path: name,
+            buffer: vec![0; read_bytes],
+        })
+    }
+
+    /// So many times lseek and read.
+    ///
+    /// # Errors
+    /// [`HarnessError::Os`] when either fails, [`HarnessError::Short`] when a read gives less.
+    pub fn loops(&mut self, count: u64) -> Result<(), HarnessError> {
+        for _ in 0..count {
+            seek(&self.file, SeekFrom::Start(0)).map_err(|errno| self.failed("seeking", errno))?;
+            let got = read(&self.file, &mut self.buffer)
+                .map_err(|errno| self.failed("reading at offset 0", errno))?;
+            if got != self.buffer.len() {
+                return Err(self.short(got));
+            }
+        }
+        Ok(())
+    }
+
+    /// So many loops, and how long they took, ns.
+    ///
+    /// # Errors
+    /// As [`Tst::loops`].
+    pub fn timed(&mut self, count: u64) -> Result<u64, HarnessError> {
+        let start_ns = clock::now_ns();
+        self.loops(count)?;
+        Ok(clock::now_ns() - start_ns)
+    }
+
+    #[cold]
+    fn failed(&self, operation: &'static str, errno: Errno) -> HarnessError {
+        HarnessError::os(&self.path, operation)(errno.into())
+    }
+
+    #[cold]
+    fn short(&self, got: usize) -> HarnessError {
+        HarnessError::Short {
+            path: self.path.clone(),
+            offset_bytes: 0,
+            wanted_bytes: self.buffer.len() as u64,
+            got_bytes: got as u64,
+        }
+    }
+}
+
+/// The whole program: nanoseconds of one loop. Print it with [`line()`].
+///
+/// # Errors
+/// [`HarnessError::Os`] when the file cannot be opened or read, [`HarnessError::Short`] when it has
+/// fewer than 512 bytes (where the program of 2002 ended with status 2 and no word).
+pub fn tst(path: &Path) -> Result<f64, HarnessError> {
+    let mut tst = Tst::open(path, READ_BYTES)?;
+    tst.loops(WARM_UP_LOOPS)?;
+    Ok(tst.timed(LOOPS)? as f64 / LOOPS as f64)
+}
+
+/// The line that the program of 2002 prints: `printf("%.3f\n")`, without the end of the line.
+pub fn line(ns_per_loop: f64) -> String {
+    format!("{ns_per_loop:.3}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_that_of_2002() {
+        assert_eq!(line(3_563.810_9), "3563.811");
+        assert_eq!(line(235.0), "235.000");
+    }
+
+    #[test]
+    fn dev_zero_is_read_to_the_end_of_the_loop() {
+        let mut zero = Tst::open(Path::new("/dev/zero"), READ_BYTES).unwrap();
+        assert!(zero.timed(1000).unwrap() > 0);
+    }
+
+    #[test]
+    fn a_file_that_is_too_short_is_refused_with_its_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("511");
+        std::fs::write(&path, [0; 511]).unwrap();
+        let error = tst(&path).unwrap_err().to_string();
+        assert!(
+            error.ends_with("511: a read of 512 bytes at offset 0 ended after 511"),
+            "{error}"
+        );
+        std::fs::write(&path, [0; 512]).unwrap();
+        assert!(tst(&path).unwrap() > 0.0);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_or_read_is_named() {
+        let error = tst(Path::new("/nowhere/at/all")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("/nowhere/at/all: opening it: No such file"),
+            "{error}"
+        );
+        let error = tst(Path::new("/")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("/: reading at offset 0: Is a directory"),
+            "{error}"
+        );
+    }
+}

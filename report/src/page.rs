@@ -1,0 +1,193 @@
+//! What a report consists of.
+
+use super::plot::{Curves, Plot, Rows};
+use super::table::{Cell, Column, Table};
+use crate::head;
+use ugeom_harness::document::Document;
+use ugeom_harness::figure::{Figure, Goal, value};
+use ugeom_harness::host::Host;
+use ugeom_measure::Blocks;
+
+/// A report of one result. Its texts are plain: no markup, any character; whoever shows them
+/// escapes them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The name of the experiment, as documents have it.
+    pub experiment: String,
+    /// The command line that measured it.
+    pub asked: String,
+    /// What the experiment wants to know, for a reader who has never heard of it.
+    pub question: String,
+    /// The answer in a sentence, with its interval.
+    pub answer: String,
+    /// The machine, its noise, how much was measured, what makes it doubtful.
+    pub facts: Vec<Fact>,
+    /// Everything else, in the order in which it is read.
+    pub blocks: Vec<Block>,
+}
+
+/// A word and what is to be said of it: `machine`: `2 cores of ...`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// The word.
+    pub name: String,
+    /// What it is.
+    pub text: String,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// The title of what follows, until the next one.
+    Heading(String),
+    /// Running text.
+    Paragraph(String),
+    /// Points, each a line or two.
+    List(Vec<String>),
+    /// Rows of cells.
+    Table(Table),
+    /// A picture of values with their intervals.
+    Plot(Plot),
+    /// Lines that are shown as they are.
+    Preformatted(String),
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl From<Curves> for Block {
+    fn from(curves: Curves) -> Self {
+        Self::Plot(Plot::Curves(curves))
+    }
+}
+
+impl From<Rows> for Block {
+    fn from(rows: Rows) -> Self {
+        Self::Plot(Plot::Rows(rows))
+    }
+}
+
+impl Page {
+    /// An empty page of an experiment that was asked for with this command line.
+    pub fn new(experiment: &str, asked: &str) -> Self {
+        Self {
+            experiment: experiment.to_owned(),
+            asked: asked.to_owned(),
+            question: String::new(),
+            answer: String::new(),
+            facts: Vec::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Adds a fact of the head.
+    pub fn fact(&mut self, name: &str, text: impl Into<String>) {
+        let (name, text) = (name.to_owned(), text.into());
+        self.facts.push(Fact { name, text });
+    }
+
+    /// Adds the facts `machine`, and `doubtful` when the machine was not quiet.
+    pub fn host(&mut self, host: &Host) {
+        self.fact("machine", host.to_string());
+        let doubts = host.doubts();
+        if !doubts.is_empty() {
+            self.fact("doubtful", format!("{}.", doubts.join("; ")));
+        }
+    }
+
+    /// Adds the head of a document: machine, target, wake-ups, noise, how much was measured, what
+    /// failed, what makes it doubtful. `left_out` names what was not measured, and why.
+    pub fn head<S>(&mut self, document: &Document<S>, left_out: &[String]) {
+        for entry in head::entries(document, left_out) {
+            self.fact(entry.word, entry.text);
+        }
+    }
+
+    /// Adds a block: a [`Table`], [`Curves`], [`Rows`] or any [`Block`].
+    pub fn push(&mut self, block: impl Into<Block>) {
+        self.blocks.push(block.into());
+    }
+
+    /// Adds a heading.
+    pub fn heading(&mut self, text: &str) {
+        self.push(Block::Heading(text.to_owned()));
+    }
+
+    /// Adds a paragraph.
+    pub fn paragraph(&mut self, text: impl Into<String>) {
+        self.push(Block::Paragraph(text.into()));
+    }
+
+    /// Adds a list; nothing when it is empty.
+    pub fn list<T: Into<String>>(&mut self, items: impl IntoIterator<Item = T>) {
+        let items: Vec<String> = items.into_iter().map(Into::into).collect();
+        if !items.is_empty() {
+            self.push(Block::List(items));
+        }
+    }
+
+    /// Adds lines that are shown as they are.
+    pub fn preformatted(&mut self, text: impl Into<String>) {
+        self.push(Block::Preformatted(text.into()));
+    }
+
+    /// Adds, below a heading, what was to be reached and what was seen; nothing when no figure has
+    /// a goal. Where there is a figure `by_cpu.ID` beside the figure ID, both are judged.
+    pub fn goals(&mut self, figures: &[Figure]) {
+        let columns = ["what", "goal", "seen", "verdict"].map(Column::text);
+        let mut table = Table::new("", columns);
+        for figure in figures {
+            let (words, limit) = match figure.goal {
+                Some(Goal::Under(limit)) => ("under", limit),
+                Some(Goal::AtLeast(limit)) => ("at least", limit),
+                None => continue,
+            };
+            let reached = figure.reached().map_or("", |reached| reached.word());
+            table.row([
+                Cell::text(&figure.what),
+                Cell::text(format!("{words} {}", value(limit, figure.unit))),
+                Cell::figure(figure),
+                Cell::text(reached),
+            ]);
+            let by_cpu = format!("by_cpu.{}", figure.id);
+            let by_cpu = figures.iter().find(|figure| figure.id == by_cpu);
+            if let (Some(by_cpu), Some(goal)) = (by_cpu, figure.goal) {
+                table.row([
+                    Cell::text("by CPU time alone"),
+                    Cell::empty(),
+                    Cell::figure(by_cpu),
+                    Cell::text(goal.judge(&by_cpu.interval).word()),
+                ]);
+            }
+        }
+        if !table.rows.is_empty() {
+            self.heading("Figures to reach");
+            self.push(table);
+        }
+    }
+
+    /// Adds, below a heading, mean, median, standard deviation and range of every cell. `unit` is
+    /// that of the values, `decimals` how many digits behind the point are shown.
+    pub fn every_cell(&mut self, blocks: &Blocks, unit: &str, decimals: usize) {
+        let columns = ["mean", "median", "sd", "least", "most"];
+        let columns = columns.map(|name| Column::number(name, unit));
+        let columns = [Column::text("cell")].into_iter().chain(columns);
+        let mut table = Table::new("", columns);
+        for (cell, name) in blocks.cells().iter().enumerate() {
+            let Ok(summary) = blocks.summary(cell) else {
+                continue;
+            };
+            let (mean, median, sd) = (summary.mean, summary.median, summary.sd);
+            let values = [mean, median, sd, summary.min, summary.max];
+            let values = values.map(|value| Cell::number(value, decimals));
+            table.row([Cell::text(name)].into_iter().chain(values));
+        }
+        if !table.rows.is_empty() {
+            self.heading("Every cell");
+            self.push(table);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Saved results beside their pages, for reports that hold both.
+
+use crate::Page;
+use crate::html::html;
+use std::path::Path;
+use ugeom_harness::HarnessError;
+
+/// A result with its page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saved {
+    page: Page,
+    json: String,
+    details: Vec<Details>,
+}
+
+/// Names and values under a title, as the document has them.
+type Details = (&'static str, Vec<(String, String)>);
+
+/// The parts of a document that reports show as they are, and what they are.
+const DETAILS: [(&str, &str); 3] = [
+    ("host", "The machine, as it was saved"),
+    ("target", "The target, as it was saved"),
+    ("settings", "How it was measured, as it was saved"),
+];
+
+impl Saved {
+    /// A document as text, and the page that was made of it.
+    ///
+    /// # Errors
+    /// [`HarnessError::Document`] when it is no JSON.
+    pub fn new(json: String, page: Page) -> Result<Self, HarnessError> {
+        let details = details(&json)?;
+        Ok(Self {
+            page,
+            json,
+            details,
+        })
+    }
+
+    /// The page.
+    pub fn page(&self) -> &Page {
+        &self.page
+    }
+
+    /// The document, byte for byte.
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// The machine, the target and the settings as the document has them.
+    pub(super) fn details(&self) -> &[Details] {
+        &self.details
+    }
+}
+
+/// The reports of results as one HTML file that needs nothing else.
+pub fn to_html(results: &[Saved]) -> String {
+    html(results)
+}
+
+/// Writes the reports of results as one HTML file.
+///
+/// # Errors
+/// [`HarnessError::Os`] when the file cannot be written.
+pub fn write_html(results: &[Saved], path: &Path) -> Result<(), HarnessError> {
+    let written = std::fs::write(path, to_html(results));
+    written.map_err(HarnessError::os(
+        path.display().to_string(),
+        "writing the report",
+    ))
+}
+
+fn details(json: &str) -> Result<Vec<Details>, HarnessError> {
+    let document: serde_json::Value =
+        serde_json::from_str(json).map_err(|error| HarnessError::Document(error.to_string()))?;
+    let part = |(name, title): &(&str, &'static str)| {
+        let mut entries = Vec::new();
+        flatten("", document.get(name)?, &mut entries);
+        (!entries.is_empty()).then_some((*title, entries))
+    };
+    Ok(DETAILS.iter().filter_map(part).collect())
+}
+
+/// Each value with the names on the way to it.
+fn flatten(name: &str, value: &serde_json::Value, entries: &mut Vec<(String, String)>) {
+    use serde_json::Value;
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                let dot = if name.is_empty() { "" } else { "." };
+                flatten(&format!("{name}{dot}{field}"), value, entries);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => entries.push((name.to_owned(), crate::clean::one_line(text))),
+        Value::Array(_) | Value::Bool(_) | Value::Number(_) => {
+            entries.push((name.to_owned(), crate::clean::one_line(&value.to_string())));
+        }
+    }
+}
+
+#[cfg(test)]
+impl Saved {
+    /// A page without a document behind it.
+    pub fn alone(page: Page) -> Self {
+        let (json, details) = ("{}".to_owned(), Vec::new());
+        Self {
+            page,
+            json,
+            details,
+        }
+    }
+}

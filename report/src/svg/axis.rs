@@ -1,0 +1,390 @@
+//! Where a value lies on an axis, and which values are written beside it.
+
+use crate::plot::{Axis, Scale};
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
+use ugeom_measure::units::{duration_human, grouped, size_human};
+
+/// Ticks that are aimed at on a linear axis.
+const TICKS: f64 = 8.0;
+/// The most ticks of an axis.
+const TICKS_MAX: usize = 12;
+/// A linear axis goes on behind its last value for this share of its length.
+const BEHIND: f64 = 0.06;
+
+/// An axis with its ends. Places are values after the scale: on a logarithmic axis the logarithm.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Spread {
+    scale: Scale,
+    /// The place of the lower end.
+    pub low: f64,
+    /// The place of the upper end; above the lower one.
+    pub high: f64,
+    /// The values that are written, from the lower end.
+    pub ticks: Vec<Tick>,
+    /// What stands beside the axis.
+    pub title: String,
+}
+
+/// A value that is written beside an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tick {
+    /// Its place.
+    pub place: f64,
+    /// Its text.
+    pub label: String,
+}
+
+impl Spread {
+    /// An axis on which all these values have a place, as far as the scale has one for them; none
+    /// when it has for none, or when they are too far apart for the arithmetic.
+    pub fn of(axis: &Axis, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let scale = axis.scale;
+        let places = values.into_iter().filter_map(|value| place(scale, value));
+        let ends = places.fold(None, |ends, place| match ends {
+            None => Some((place, place)),
+            Some((low, high)) => Some((f64::min(low, place), f64::max(high, place))),
+        });
+        let (low, high) = padded(scale, ends?);
+        let length = high - low;
+        if !(length.is_finite() && length > 0.0) {
+            return None;
+        }
+        let in_label = unit_in_label(axis);
+        let ticks = ticks(axis, low, high);
+        let title = if in_label {
+            axis.title.clone()
+        } else {
+            axis.heading()
+        };
+        Some(Self {
+            scale,
+            low,
+            high,
+            ticks,
+            title,
+        })
+    }
+
+    /// The place of a value; none where it has none.
+    pub fn place(&self, value: f64) -> Option<f64> {
+        place(self.scale, value)
+    }
+
+    /// The place of a value, or the end of the axis that is nearer to it.
+    pub fn nearest(&self, value: f64) -> f64 {
+        let place = self.place(value).unwrap_or(self.low);
+        place.clamp(self.low, self.high)
+    }
+}
+
+impl Ranged for Spread {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
+        let share = (place - self.low) / (self.high - self.low);
+        from + (share * f64::from(to - from)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.ticks.iter().map(|tick| tick.place).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Spread {
+    fn format_ext(&self, place: &f64) -> String {
+        let tick = self.ticks.iter().find(|tick| tick.place == *place);
+        tick.map(|tick| tick.label.clone()).unwrap_or_default()
+    }
+}
+
+fn place(scale: Scale, value: f64) -> Option<f64> {
+    let place = match scale {
+        Scale::Linear => value,
+        Scale::Log2 => value.log2(),
+        Scale::Log10 => value.log10(),
+        Scale::Nines if value >= 0.0 => -(1.0 - value).log10(),
+        Scale::Nines => return None,
+    };
+    // The logarithm of zero is infinite, that of less no number.
+    place.is_finite().then_some(place)
+}
+
+fn padded(scale: Scale, (low, high): (f64, f64)) -> (f64, f64) {
+    match scale {
+        Scale::Linear => {
+            let (low, high) = (low.min(0.0), high.max(0.0));
+            let length = high - low;
+            let behind = if length > 0.0 { length * BEHIND } else { 1.0 };
+            let before = if low < 0.0 { behind } else { 0.0 };
+            let behind = if high > 0.0 || low == 0.0 {
+                behind
+            } else {
+                0.0
+            };
+            (low - before, high + behind)
+        }
+        Scale::Log2 | Scale::Log10 => {
+            let margin = ((high - low) * 0.04).max(0.05);
+            (low - margin, high + margin)
+        }
+        Scale::Nines => (0.0, high.max(0.5) * 1.02),
+    }
+}
+
+/// Whether each tick is written with its unit, so that the title need not have it.
+fn unit_in_label(axis: &Axis) -> bool {
+    axis.scale != Scale::Linear && matches!(axis.unit.as_str(), "ns" | "bytes")
+}
+
+fn ticks(axis: &Axis, low: f64, high: f64) -> Vec<Tick> {
+    match axis.scale {
+        Scale::Linear => linear(low, high),
+        Scale::Log2 => {
+            let places = thinned(low, high);
+            let tick = |place: f64| Tick {
+                place,
+                label: labelled(axis, place.exp2()),
+            };
+            places.into_iter().map(tick).collect()
+        }
+        Scale::Log10 => tens(axis, low, high),
+        Scale::Nines => nines(high),
+    }
+}
+
+/// The whole places from end to end; every second or third where they are many.
+fn thinned(low: f64, high: f64) -> Vec<f64> {
+    let count = (high.floor() - low.ceil()).max(0.0) as usize + 1;
+    let every = count.div_ceil(TICKS_MAX);
+    (0..count)
+        .step_by(every)
+        .map(|step| low.ceil() + step as f64)
+        .filter(|place| *place <= high)
+        .collect()
+}
+
+/// Steps of 1, 2 or 5 times a power of ten.
+fn linear(low: f64, high: f64) -> Vec<Tick> {
+    let step = nice((high - low) / TICKS);
+    let first = (low / step).ceil();
+    let count = ((high / step).floor() - first).clamp(0.0, TICKS_MAX as f64) as usize + 1;
+    let places: Vec<f64> = (0..count).map(|n| (first + n as f64) * step).collect();
+    let largest = places
+        .iter()
+        .fold(0.0_f64, |most, place| most.max(place.abs()));
+    places
+        .into_iter()
+        .map(|place| Tick {
+            place,
+            label: number(place, step, largest),
+        })
+        .collect()
+}
+
+fn nice(step: f64) -> f64 {
+    let power = 10f64.powf(step.log10().floor());
+    let factor = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|factor| factor * power >= step);
+    factor.unwrap_or(10.0) * power
+}
+
+/// Powers of ten; with 2 and 5 times them where the axis is short, and other values where it is
+/// shorter.
+fn tens(axis: &Axis, low: f64, high: f64) -> Vec<Tick> {
+    let decades = high - low;
+    if decades < 0.7 {
+        let (from, to) = (10f64.powf(low), 10f64.powf(high));
+        let inside = |tick: &Tick| tick.place >= from;
+        let ticks = linear(from, to).into_iter().filter(inside);
+        return ticks
+            .map(|tick| {
+                let label = if unit_in_label(axis) {
+                    labelled(axis, tick.place)
+                } else {
+                    tick.label
+                };
+                Tick {
+                    place: tick.place.log10(),
+                    label,
+                }
+            })
+            .collect();
+    }
+    let factors: &[f64] = if decades <= 3.5 {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
+    };
+    let powers = match decades <= 3.5 {
+        true => (low.floor() as i64..=high.floor() as i64)
+            .map(|power| power as f64)
+            .collect(),
+        false => thinned(low, high),
+    };
+    let mut ticks = Vec::new();
+    for power in powers {
+        for factor in factors {
+            let place = power + factor.log10();
+            if (low..=high).contains(&place) {
+                let label = labelled(axis, factor * 10f64.powf(power));
+                ticks.push(Tick { place, label });
+            }
+        }
+    }
+    ticks
+}
+
+/// The median, and then 0.9, 0.99, 0.999.
+fn nines(high: f64) -> Vec<Tick> {
+    let mut ticks = vec![
+        Tick {
+            place: 0.0,
+            label: "0 %".to_owned(),
+        },
+        Tick {
+            place: 2f64.log10(),
+            label: "50 %".to_owned(),
+        },
+    ];
+    // Beyond so many nines a double has no more.
+    for count in 1..=(high.min(16.0) as usize) {
+        let nines = "9".repeat(count);
+        let label = match count {
+            1 => "90 %".to_owned(),
+            2 => "99 %".to_owned(),
+            _ => format!("{}.{} %", &nines[..2], &nines[2..]),
+        };
+        ticks.push(Tick {
+            place: count as f64,
+            label,
+        });
+    }
+    ticks
+}
+
+/// A value of a logarithmic axis.
+fn labelled(axis: &Axis, value: f64) -> String {
+    match axis.unit.as_str() {
+        "ns" => duration_human(value),
+        "bytes" => size_human(value.round() as u64),
+        _ => number(value, value, value),
+    }
+}
+
+/// A number with as many decimals as steps of `step` need, in thousands, millions and so on where
+/// the largest of its axis is long.
+fn number(value: f64, step: f64, largest: f64) -> String {
+    const PREFIXES: [(f64, &str); 3] = [(1e12, " T"), (1e9, " G"), (1e6, " M")];
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if largest >= 1e15 || step.abs() < 1e-6 {
+        return format!("{value:.1e}");
+    }
+    let prefix = PREFIXES.into_iter().find(|(size, _)| largest >= *size);
+    let (size, prefix) = prefix.unwrap_or((1.0, ""));
+    let (value, step) = (value / size, step.abs() / size);
+    let decimals = (-(step.log10() + 1e-9).floor()).clamp(0.0, 9.0) as usize;
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let whole = whole.parse::<u64>().map_or(whole.to_owned(), grouped);
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{whole}{rest}{prefix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
+        let spread = Spread::of(axis, values.iter().copied()).unwrap();
+        spread.ticks.iter().map(|tick| tick.label.clone()).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers_from_end_to_end() {
+        let linear = Axis::linear("time", "ns");
+        assert_eq!(
+            labels(&linear, &[12.0, 26.5]),
+            ["0", "5", "10", "15", "20", "25"]
+        );
+        assert_eq!(
+            labels(&linear, &[-0.3, 0.4]),
+            ["-0.3", "-0.2", "-0.1", "0", "0.1", "0.2", "0.3", "0.4"]
+        );
+        assert_eq!(
+            labels(&linear, &[2.5e6]),
+            ["0", "0.5 M", "1.0 M", "1.5 M", "2.0 M", "2.5 M"]
+        );
+        assert_eq!(
+            labels(&linear, &[14_577.0]),
+            [
+                "0", "2,000", "4,000", "6,000", "8,000", "10,000", "12,000", "14,000"
+            ]
+        );
+        let bytes = Axis::bytes("block size");
+        assert_eq!(
+            labels(&bytes, &[512.0, 2048.0]),
+            ["512 B", "1 KiB", "2 KiB"]
+        );
+        let log = Axis::log10("time", "ns");
+        assert_eq!(
+            labels(&log, &[1.0, 1e4]),
+            ["1 ns", "10 ns", "100 ns", "1 us", "10 us"]
+        );
+        assert_eq!(
+            labels(&log, &[90.0, 1000.0]),
+            ["100 ns", "200 ns", "500 ns", "1 us"]
+        );
+        let rate = Axis::log10("rate", "MB/s");
+        assert_eq!(labels(&rate, &[50.0, 60.0]), ["45", "50", "55", "60", "65"]);
+        let nines = Axis::quantiles("share of reads");
+        let expected = ["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"];
+        assert_eq!(labels(&nines, &[0.0, 0.99995]), expected);
+    }
+
+    #[test]
+    fn a_title_has_the_unit_unless_every_tick_has_it() {
+        let title = |axis: &Axis| Spread::of(axis, [1.0, 10.0]).unwrap().title;
+        assert_eq!(title(&Axis::linear("time", "ns")), "time (ns)");
+        assert_eq!(title(&Axis::log10("time", "ns")), "time");
+        assert_eq!(title(&Axis::log10("rate", "MB/s")), "rate (MB/s)");
+    }
+
+    #[test]
+    fn values_without_a_place_are_left_out() {
+        let log = Axis::log10("rate", "MB/s");
+        assert_eq!(Spread::of(&log, [0.0, -1.0, f64::NAN, f64::INFINITY]), None);
+        let spread = Spread::of(&log, [0.0, 1.0, 100.0]).unwrap();
+        assert_eq!((spread.place(0.0), spread.place(10.0)), (None, Some(1.0)));
+        assert_eq!(spread.nearest(-3.0), spread.low);
+        assert_eq!(spread.nearest(1e9), spread.high);
+        assert_eq!(Spread::of(&Axis::linear("x", ""), [-1e308, 1e308]), None);
+        let quantiles = Spread::of(&Axis::quantiles("q"), [0.5, 1.0, -0.5]).unwrap();
+        assert_eq!((quantiles.place(1.0), quantiles.place(-0.5)), (None, None));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_values_have_an_axis_or_none(values in proptest::collection::vec(
+            proptest::num::f64::ANY, 0..5)) {
+            for axis in [Axis::linear("a", "ns"), Axis::log10("a", "ns"), Axis::log10("a", ""),
+                         Axis::bytes("a"), Axis::quantiles("a")] {
+                let Some(spread) = Spread::of(&axis, values.iter().copied()) else { continue };
+                proptest::prop_assert!(spread.ticks.len() <= 40);
+                for value in &values {
+                    if let Some(place) = spread.place(*value) {
+                        proptest::prop_assert!((spread.low..=spread.high).contains(&place));
+                    }
+                }
+            }
+        }
+    }
+}
