@@ -8,6 +8,7 @@ use crate::access::{Counts, Delta};
 use crate::bio::{BioId, Next, Request};
 use crate::cx::{Completions, Cx, LocalKey};
 use crate::error::{Errno, IoError};
+use crate::losses::Losses;
 use crate::lower::Lower;
 use crate::taste::Taster;
 use std::any::Any;
@@ -157,6 +158,18 @@ pub trait Geom: Send + Sync + 'static {
     /// What could not be written. Closing goes on; the geom keeps what it still has, and says so.
     fn settle(&self) -> Result<(), IoError> {
         Ok(())
+    }
+
+    /// Where it notes that it has lost what it had acknowledged. Asked once, when it is made. The
+    /// core notes there, too, when a FLUSH fails in the geom.
+    fn losses(&self) -> Arc<Losses> {
+        Arc::default()
+    }
+
+    /// True when nothing is lost by a FLUSH that the geom itself fails: it keeps what it could not
+    /// write, and tries again.
+    fn keeps_unflushed(&self) -> bool {
+        false
     }
 
     /// Answers a change of the access counts of one of its providers with the changes that it

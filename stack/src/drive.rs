@@ -11,6 +11,7 @@ use crate::bio::slot::{Body, MAX_DEPTH, Stage};
 use crate::bio::{Bio, Command, Flags, Next};
 use crate::cx::Cx;
 use crate::error::Errno;
+use crate::losses;
 use crate::shift;
 use crate::snapshot::{Admission, Edge, NO_RUN, Snapshot, code};
 use crate::statistics::{self, Level};
@@ -439,7 +440,8 @@ pub(crate) fn resume(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<(
 #[inline(always)]
 fn nothing_on_the_way(bio: &mut Bio) -> bool {
     let body = bio.body_mut();
-    if body.hooks != 0 || body.error == code(Errno::NOMEM) {
+    let unseen = body.hooks != 0 || body.command == Command::Flush;
+    if unseen || body.error == code(Errno::NOMEM) {
         return false;
     }
     if body.depth != 0 {
@@ -463,7 +465,8 @@ pub(crate) fn leave<L: Level>(
     };
     let hop = &mut body.hops[top % MAX_DEPTH];
     body.offset = hop.offset;
-    let edge = snapshot.edges.get(hop.edge as usize)?;
+    let index = hop.edge;
+    let edge = snapshot.edges.get(index as usize)?;
     if body.error == code(Errno::NOMEM) {
         try_again_later::<L>(snapshot, cx, bio, unseen);
         return None;
@@ -476,6 +479,10 @@ pub(crate) fn leave<L: Level>(
         }
         return decided(cx, bio, &next, edge.below, edge.below_count);
     }
+    if body.command == Command::Flush {
+        losses::flushed(snapshot, &mut bio, index, top);
+    }
+    let body = bio.body_mut();
     if L::COUNTS {
         statistics::ended(cx, edge, body);
         if L::TIME {

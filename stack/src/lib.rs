@@ -16,6 +16,7 @@ pub mod error;
 mod generations;
 mod home;
 mod look;
+mod losses;
 mod lower;
 mod opened;
 mod options;
@@ -42,6 +43,7 @@ pub use class::{AccessChange, Class, Geom, Plan, ProviderPlan, TasteError, Threa
 pub use cx::{Completions, Cx, LocalKey};
 pub use error::{Errno, IoError, StackError};
 pub use look::{ConsumerFigures, Look};
+pub use losses::Losses;
 pub use lower::Lower;
 pub use opened::Opened;
 pub use options::{Dispatch, Options, Pools, Registry, Slicers};

@@ -60,12 +60,15 @@ impl Lower {
         let own = own.ok_or_else(|| StackError::Invalid("no such consumer".into()))?;
         let (consumer, entry) = (own.consumer, own.entry);
         let shared = self.shared()?;
+        let mark = shared
+            .topology
+            .with(|topology| topology.mark_of(consumer));
         Ok(Opened::new(
             shared,
-            consumer,
-            entry,
+            (consumer, entry),
             own.provider,
             Held::Own,
+            mark,
         ))
     }
 }

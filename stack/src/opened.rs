@@ -2,6 +2,7 @@
 
 use crate::access::Delta;
 use crate::error::IoError;
+use crate::losses::Mark;
 use crate::stack::Shared;
 use crate::topology::{ConsumerId, GeomView, ProviderId, ProviderView};
 use std::sync::Arc;
@@ -27,15 +28,17 @@ pub struct Opened {
     provider: ProviderId,
     held: Held,
     closed: bool,
+    /// What the consumer knows of the losses below it.
+    pub(crate) mark: Arc<Mark>,
 }
 
 impl Opened {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        consumer: ConsumerId,
-        entry: u32,
+        (consumer, entry): (ConsumerId, u32),
         provider: ProviderId,
         held: Held,
+        mark: Arc<Mark>,
     ) -> Self {
         Self {
             shared,
@@ -44,6 +47,7 @@ impl Opened {
             provider,
             held,
             closed: false,
+            mark,
         }
     }
 

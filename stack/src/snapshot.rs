@@ -11,6 +11,7 @@ use crate::cx::{Cx, LocalKey};
 use crate::devices::Devices;
 use crate::error::Errno;
 use crate::generations::Picture;
+use crate::losses::{Losses, Mark};
 use crate::shift::Run;
 use std::sync::Arc;
 use ugeom_machine::direct::Direct;
@@ -59,6 +60,11 @@ pub(crate) struct EdgeInfo {
     pub orphan: bool,
     /// Clones that a request entering here may need at the most, all layers below included.
     pub clones: usize,
+    /// What the provider's geom has lost, and the consumer's own.
+    pub losses: Arc<Losses>,
+    pub above: Arc<Losses>,
+    /// What the consumer knows of it.
+    pub mark: Arc<Mark>,
 }
 
 /// One generation of the topology.

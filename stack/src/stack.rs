@@ -171,12 +171,13 @@ impl Stack {
     /// # Errors
     /// `Access`, with GEOM's rule that forbids it, or `NoProvider`.
     pub fn open(&self, provider: ProviderId, delta: Delta) -> Result<Opened, StackError> {
-        let (consumer, entry) = self
-            .shared
-            .change(|topology| Shared::open(topology, provider, delta))?;
+        let (consumer, mark) = self.shared.change(|topology| {
+            let consumer = Shared::open(topology, provider, delta)?;
+            Ok((consumer, topology.mark_of(consumer.0)))
+        })?;
         let shared = Arc::clone(&self.shared);
         let held = Held::Open(delta);
-        Ok(Opened::new(shared, consumer, entry, provider, held))
+        Ok(Opened::new(shared, consumer, provider, held, mark))
     }
 
     /// Everything there is, to look at.
@@ -445,8 +446,8 @@ impl Shared {
         with: impl FnOnce(&mut Taster<'_>) -> R,
     ) -> Result<R, StackError> {
         let this = self.arc()?;
-        let (consumer, entry) = self.touch(|t| Self::open(t, provider, Delta::READ))?;
-        let opened = Opened::new(this, consumer, entry, provider, Held::Tasting);
+        let consumer = self.touch(|t| Self::open(t, provider, Delta::READ))?;
+        let opened = Opened::new(this, consumer, provider, Held::Tasting, Arc::default());
         let mut channel = Channel::new(&opened.shared, 1, true)?;
         let view = self.topology.with(|topology| {
             let view = topology.provider_view(provider);

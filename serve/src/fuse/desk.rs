@@ -197,7 +197,8 @@ impl Opener {
     /// Makes durable what was written through a handle, and closes the provider.
     fn close(&mut self, handle: Arc<Handle>) {
         if handle.dirty.swap(false, Ordering::AcqRel)
-            && let Err(error) = self.channel.flush(&handle.opened)
+            // release(2) has no result: the next one who opens the file hears of what is lost.
+            && let Err(error) = self.channel.last_flush(&handle.opened)
         {
             self.shared.say(&format!("{}: {error}", handle.name));
         }

@@ -298,6 +298,8 @@ impl Operations {
             }
             (TaskKind::Zero, _) => draft.discard(Command::Zero, start, sectors).flags(flags),
             (TaskKind::Delete, _) => draft.discard(Command::Delete, start, sectors),
+            // The client has gone and hears of no loss; the next one does.
+            (TaskKind::Flush, _) if operation.silent => draft.flush().flags(Flags::UNHEARD),
             (TaskKind::Flush, _) => draft.flush(),
             (TaskKind::Check, _) => draft.extents(start, sectors, CHECK_EXTENTS),
             (TaskKind::Look | TaskKind::Hole, _) => draft.extents(start, sectors, LOOK_EXTENTS),

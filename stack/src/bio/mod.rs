@@ -112,6 +112,9 @@ impl Flags {
     /// A barrier among the requests of one channel: all earlier ones complete before it starts,
     /// all later ones start after it completed (GEOM's `BIO_ORDERED`).
     pub const ORDERED: Self = Self(2);
+    /// Of a FLUSH: nobody but perhaps a log gets its error (the client has gone). What it finds to
+    /// be lost is told to the next one who asks.
+    pub const UNHEARD: Self = Self(4);
     /// The core's own: this bio is one of those whose time is taken.
     pub(crate) const MARKED: Self = Self(0x80);
     /// The core's own: this bio holds a reference in the locked registry.

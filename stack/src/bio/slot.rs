@@ -104,6 +104,8 @@ pub(crate) struct Body {
     pub below_ticks: u64,
     /// When a delayed bio is due, in clock nanoseconds.
     pub due_ns: u64,
+    /// Of a FLUSH: the last loss that its sender knew of.
+    pub lost_mark: u64,
     pub reason: Option<Reason>,
     pub payload: Payload,
     pub home: Arc<Home>,
@@ -157,6 +159,7 @@ impl Slot {
                 asked: 0,
                 below_ticks: 0,
                 due_ns: 0,
+                lost_mark: 0,
                 reason: None,
                 payload: Payload::None,
                 home,

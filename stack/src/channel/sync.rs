@@ -1,7 +1,7 @@
 //! Calls that wait until their bio is home.
 
 use super::{Channel, is_ordered};
-use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Loan, Trip};
+use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Flags, Loan, Trip};
 use crate::error::{Errno, IoError};
 use crate::opened::Opened;
 
@@ -69,6 +69,17 @@ impl Channel {
     /// As [`Channel::read`].
     pub fn flush(&mut self, opened: &Opened) -> Result<(), IoError> {
         let draft = self.draft().flush();
+        let finished = self.run_draft(opened, draft);
+        self.conclude(finished).map(drop)
+    }
+
+    /// The same for a client that has gone: what is found to be lost, the next one is told
+    /// ([`Flags::UNHEARD`]).
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    pub fn last_flush(&mut self, opened: &Opened) -> Result<(), IoError> {
+        let draft = self.draft().flush().flags(Flags::UNHEARD);
         let finished = self.run_draft(opened, draft);
         self.conclude(finished).map(drop)
     }

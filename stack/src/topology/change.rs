@@ -4,6 +4,7 @@ use super::{ConsumerId, Event, GeomId, GeomObject, ProviderId, ProviderObject, T
 use crate::access::Counts;
 use crate::class::{Geom, Plan, ProviderPlan};
 use crate::error::{Errno, StackError};
+use crate::losses::Mark;
 use crate::lower::OwnEntry;
 use crate::statistics::Totals;
 use std::collections::HashSet;
@@ -42,6 +43,7 @@ impl Topology {
         let id = GeomId(self.next());
         let object = GeomObject {
             class,
+            losses: plan.geom.losses(),
             name: plan.name,
             methods: plan.geom,
             consumers: Vec::new(),
@@ -107,6 +109,12 @@ impl Topology {
             object.entry = Some(entry);
         }
         Ok((consumer, entry))
+    }
+
+    /// What a consumer knows of the losses below it.
+    pub(crate) fn mark_of(&self, consumer: ConsumerId) -> Arc<Mark> {
+        let consumer = self.consumers.get(&consumer);
+        consumer.map_or_else(Arc::default, |consumer| Arc::clone(&consumer.mark))
     }
 
     pub(super) fn new_entry(&mut self) -> u32 {

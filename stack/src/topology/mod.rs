@@ -15,6 +15,7 @@ pub use view::{ConsumerView, GeomView, ProviderView, Tree};
 use crate::access::Counts;
 use crate::class::Geom;
 use crate::error::{Errno, StackError};
+use crate::losses::{Losses, Mark};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -47,6 +48,8 @@ pub(crate) struct GeomObject {
     pub providers: Vec<ProviderId>,
     pub rank: u32,
     pub wither: bool,
+    /// What it has lost of what it had acknowledged.
+    pub losses: Arc<Losses>,
 }
 
 /// A provider: what a geom offers to those above.
@@ -81,6 +84,8 @@ pub(crate) struct ConsumerObject {
     /// Where its geom submits requests of its own, if it does. Never used again: the geom's thread
     /// may know it for longer than the consumer lives, and must then reach nobody.
     pub own_entry: Option<u32>,
+    /// What it knows of the losses of the geom below.
+    pub mark: Arc<Mark>,
 }
 
 /// What has to be done after a change.

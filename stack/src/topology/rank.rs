@@ -41,6 +41,7 @@ impl Topology {
         }
         let own_io = self.geom(geom)?.methods.does_own_io();
         let own_entry = own_io.then(|| self.new_entry());
+        let mark = self.geom(below)?.losses.new_mark();
         let id = ConsumerId(self.next());
         let consumer = ConsumerObject {
             geom,
@@ -51,6 +52,7 @@ impl Topology {
             stat: self.take_stat(),
             entry: None,
             own_entry,
+            mark,
         };
         self.consumers.insert(id, consumer);
         if let Some(object) = self.geoms.get_mut(&geom) {

@@ -4,6 +4,7 @@ use super::{ConsumerId, ConsumerObject, GeomId, Topology};
 use crate::bio::Command;
 use crate::devices::Devices;
 use crate::error::Errno;
+use crate::losses::Losses;
 use crate::shift;
 use crate::snapshot::{Edge, EdgeInfo, HIGHEST, NO_RUN, Snapshot};
 use crate::statistics::Registry;
@@ -116,6 +117,9 @@ impl Topology {
             error: provider.error,
             orphan: consumer.orphan,
             clones: self.clones_from(provider.geom, clones),
+            losses: Arc::clone(&geom.losses),
+            above: self.losses_of(consumer.geom),
+            mark: Arc::clone(&consumer.mark),
         };
         (edge, cold)
     }
@@ -145,8 +149,16 @@ impl Topology {
             error: Some(Errno::NXIO),
             orphan: true,
             clones: 0,
+            losses: Arc::default(),
+            above: self.losses_of(consumer.geom),
+            mark: Arc::clone(&consumer.mark),
         };
         (edge, cold)
+    }
+
+    fn losses_of(&self, geom: GeomId) -> Arc<Losses> {
+        let geom = self.geoms.get(&geom);
+        geom.map_or_else(Arc::default, |geom| Arc::clone(&geom.losses))
     }
 
     /// The clones that one request to `geom` may need in flight at once, everything below

@@ -1,0 +1,241 @@
+//! Who hears of writes that were acknowledged and then lost: every consumer, once for each loss.
+
+mod common;
+
+use common::{Slicer, all_options, plan, stack};
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use ugeom_stack::{
+    Bio, Channel, Command, Cx, Delta, Errno, Geom, Losses, Next, Opened, Options, ProviderId, Request,
+    Stack,
+};
+
+const SIZE: u64 = 64 * 512;
+const WHY: &str = "the test has lost it";
+
+/// A disk that forgets when it is told to.
+#[derive(Default)]
+struct Forgetful {
+    losses: Arc<Losses>,
+    /// How many FLUSHes fail.
+    failing: AtomicU64,
+    /// What it fails is kept.
+    keeps: AtomicBool,
+    /// It keeps FLUSHes waiting.
+    holds: AtomicBool,
+    held: Mutex<Vec<Bio>>,
+}
+
+impl Geom for Forgetful {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        let less = |left: u64| left.checked_sub(1);
+        let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+        let flush = request.command() == Command::Flush;
+        if flush && self.failing.try_update(set, get, less).is_ok() {
+            return request.fail(Errno::NOSPC, "no room");
+        }
+        if flush && self.holds.load(Ordering::SeqCst) {
+            let (bio, next) = request.park();
+            self.held.lock().expect("held").push(bio);
+            return next;
+        }
+        request.done_in_full()
+    }
+
+    fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.losses)
+    }
+
+    fn keeps_unflushed(&self) -> bool {
+        self.keeps.load(Ordering::SeqCst)
+    }
+}
+
+/// Two slices of one disk, and the disk.
+struct Rig {
+    stack: Stack,
+    disk: Arc<Forgetful>,
+    slice: ProviderId,
+    bottom: ProviderId,
+}
+
+impl Rig {
+    fn new(options: Options) -> Self {
+        let stack = stack(options);
+        let disk = Arc::new(Forgetful::default());
+        let bottom = plan("disk", SIZE, Arc::clone(&disk) as Arc<dyn Geom>);
+        let bottom = stack.create("DISK", bottom, &[]).expect("a disk")[0];
+        let slice = plan("slice", SIZE, Slicer::hooked(0));
+        let slice = stack.create("SLICE", slice, &[bottom]).expect("a slice")[0];
+        Self {
+            stack,
+            disk,
+            slice,
+            bottom,
+        }
+    }
+
+    fn open(&self, provider: ProviderId) -> (Opened, Channel) {
+        let opened = self.stack.open(provider, Delta::READ_WRITE).expect("opens");
+        (opened, self.stack.channel(4).expect("a channel"))
+    }
+
+    fn client(&self) -> (Opened, Channel) {
+        self.open(self.slice)
+    }
+}
+
+fn flush((opened, channel): &mut (Opened, Channel)) -> Result<(), (Errno, String)> {
+    let flushed = channel.flush(opened);
+    flushed.map_err(|error| (error.errno, error.to_string()))
+}
+
+fn fails_once(client: &mut (Opened, Channel)) {
+    let (errno, text) = flush(client).expect_err("it has not heard");
+    assert_eq!(errno, Errno::IO);
+    assert!(text.contains(WHY), "{text}");
+    assert_eq!(flush(client), Ok(()));
+}
+
+#[test]
+fn every_handle_hears_of_each_loss_once() {
+    for options in all_options() {
+        let rig = Rig::new(options);
+        let mut clients = [rig.client(), rig.client(), rig.client()];
+        for client in &mut clients {
+            assert_eq!(flush(client), Ok(()));
+        }
+        for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+            rig.disk.losses.record(WHY);
+            for at in order {
+                fails_once(&mut clients[at]);
+            }
+        }
+    }
+}
+
+#[test]
+fn two_losses_between_two_flushes_are_one_error() {
+    let rig = Rig::new(Options::default());
+    let mut clients = [rig.client(), rig.client()];
+    rig.disk.losses.record(WHY);
+    rig.disk.losses.record(WHY);
+    clients.iter_mut().for_each(fails_once);
+}
+
+#[test]
+fn a_flush_that_the_disk_fails_is_told_to_the_others_too() {
+    for options in all_options() {
+        let rig = Rig::new(options);
+        let mut clients = [rig.client(), rig.client()];
+        rig.disk.failing.store(1, Ordering::SeqCst);
+        let (errno, _) = flush(&mut clients[0]).expect_err("no room");
+        assert_eq!(errno, Errno::NOSPC);
+        let (errno, text) = flush(&mut clients[1]).expect_err("it is lost for all");
+        assert_eq!(errno, Errno::IO);
+        assert!(text.contains("no room"), "{text}");
+        for client in &mut clients {
+            assert_eq!(flush(client), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn what_a_layer_keeps_is_not_lost() {
+    let rig = Rig::new(Options::default());
+    let mut clients = [rig.client(), rig.client()];
+    rig.disk.keeps.store(true, Ordering::SeqCst);
+    rig.disk.failing.store(1, Ordering::SeqCst);
+    flush(&mut clients[0]).expect_err("no room now");
+    assert_eq!(flush(&mut clients[1]), Ok(()));
+    assert_eq!(flush(&mut clients[0]), Ok(()));
+}
+
+#[test]
+fn users_of_the_layer_and_of_what_is_below_it_both_hear() {
+    let rig = Rig::new(Options::default());
+    let mut clients = [rig.open(rig.slice), rig.open(rig.slice)];
+    rig.disk.losses.record(WHY);
+    fails_once(&mut clients[1]);
+    drop(clients);
+    let mut below = rig.open(rig.bottom);
+    assert_eq!(flush(&mut below), Ok(()), "it came after that was heard");
+    rig.disk.losses.record(WHY);
+    fails_once(&mut below);
+    rig.disk.losses.record(WHY);
+    drop(below);
+    // Nobody has heard of the last one; whoever comes next does, through whatever layer.
+    let slice = plan("other slice", SIZE, Slicer::hooked(0));
+    let slice = rig.stack.create("SLICE", slice, &[rig.bottom]);
+    fails_once(&mut rig.open(slice.expect("a slice")[0]));
+}
+
+#[test]
+fn a_new_handle_hears_only_what_nobody_has_heard() {
+    let rig = Rig::new(Options::default());
+    let mut first = rig.client();
+    rig.disk.losses.record(WHY);
+    assert!(rig.disk.losses.is_unheard());
+    let (opened, mut channel) = rig.client();
+    channel.last_flush(&opened).expect_err("nobody listens");
+    drop((opened, channel));
+    fails_once(&mut rig.client());
+    assert_eq!(flush(&mut rig.client()), Ok(()));
+    fails_once(&mut first);
+}
+
+#[test]
+fn flushes_that_were_sent_before_the_error_came_all_fail() {
+    for options in all_options() {
+        let rig = Rig::new(options);
+        let (opened, mut channel) = rig.client();
+        rig.disk.holds.store(true, Ordering::SeqCst);
+        for _ in 0..3 {
+            let draft = channel.bio().expect("a bio").flush();
+            channel.submit(&opened, draft);
+        }
+        rig.disk.losses.record(WHY);
+        let first = loop {
+            if let Some(bio) = rig.disk.held.lock().expect("held").pop() {
+                break bio;
+            }
+            channel.poll();
+        };
+        rig.disk.holds.store(false, Ordering::SeqCst);
+        first.complete(Ok(0));
+        let mut results = Vec::new();
+        while results.len() < 3 {
+            channel.wait(None);
+            while let Some(finished) = channel.finished() {
+                results.push(finished.result());
+                channel.recycle(finished);
+            }
+        }
+        assert_eq!(results, [Err(Errno::IO); 3]);
+        assert_eq!(flush(&mut (opened, channel)), Ok(()));
+    }
+}
+
+#[test]
+fn of_two_threads_none_gets_ok_for_what_was_lost_before_it_asked() {
+    let rig = Rig::new(Options::default());
+    let rounds = if cfg!(miri) { 5 } else { 300 };
+    let barrier = std::sync::Barrier::new(3);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut client = rig.client();
+                for _ in 0..rounds {
+                    barrier.wait();
+                    assert!(flush(&mut client).is_err());
+                    barrier.wait();
+                }
+            });
+        }
+        for _ in 0..rounds {
+            rig.disk.losses.record(WHY);
+            barrier.wait();
+            barrier.wait();
+        }
+    });
+}
