@@ -60,9 +60,7 @@ impl Lower {
         let own = own.ok_or_else(|| StackError::Invalid("no such consumer".into()))?;
         let (consumer, entry) = (own.consumer, own.entry);
         let shared = self.shared()?;
-        let mark = shared
-            .topology
-            .with(|topology| topology.mark_of(consumer));
+        let mark = shared.topology.with(|topology| topology.mark_of(consumer));
         Ok(Opened::new(
             shared,
             (consumer, entry),

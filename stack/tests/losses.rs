@@ -3,11 +3,11 @@
 mod common;
 
 use common::{Slicer, all_options, plan, stack};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use ugeom_stack::{
-    Bio, Channel, Command, Cx, Delta, Errno, Geom, Losses, Next, Opened, Options, ProviderId, Request,
-    Stack,
+    Bio, Channel, Command, Cx, Delta, Errno, Geom, Losses, Next, Opened, Options, ProviderId,
+    Request, Stack,
 };
 
 const SIZE: u64 = 64 * 512;

@@ -1,72 +1,86 @@
-//! What the server has acknowledged and not made durable, for all links of a geom together.
+//! What a server has acknowledged over one connection and not made durable.
 //!
-//! A server that dies forgets such writes. The one that takes its place answers a FLUSH well, of
-//! which it knows nothing to flush; so when a connection breaks while there are such writes, each
-//! link's next FLUSH fails. Whether the server has really died cannot be known.
+//! A server that dies forgets such writes, and the one that takes its place answers a FLUSH well,
+//! of which it knows nothing to flush. No message of the protocol tells two lives of a server
+//! apart. So each connection counts as a life of its own: a write is durable when a FLUSH that was
+//! sent after its acknowledgement, **over the same connection**, was answered well. What a
+//! connection has not got that far when it breaks is lost, or may be; and a FLUSH of the geom
+//! visits every connection that has such writes ([`super::links`]), whichever was made when.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use ugeom_stack::Losses;
 
-/// Counts of acknowledged writes and of losses.
+/// What the FLUSHes fail with that follow a loss.
+pub(super) const BROKE: &str =
+    "the connection broke before, and writes that no FLUSH had covered may be lost";
+pub(super) const FAILED: &str =
+    "the server failed a FLUSH before, and the writes that it should have covered may be lost";
+
+/// The account of one connection.
 #[derive(Default)]
 pub(super) struct Durability {
-    /// Writes that were acknowledged.
-    written: AtomicU64,
-    /// Of these, how many a FLUSH has covered.
-    flushed: AtomicU64,
-    losses: AtomicU64,
+    /// Writes that were acknowledged over it.
+    written: u64,
+    /// Of these, how many a FLUSH over it has covered.
+    covered: u64,
+    /// That there are others, for those who do not hold the link.
+    unflushed: Arc<AtomicBool>,
+    /// Where losses are noted, for all links of the geom.
+    losses: Arc<Losses>,
 }
 
 impl Durability {
+    pub fn new(losses: &Arc<Losses>) -> Self {
+        let losses = Arc::clone(losses);
+        Self {
+            losses,
+            ..Self::default()
+        }
+    }
+
+    /// True while there are acknowledged writes that no FLUSH has covered.
+    pub fn unflushed(&self) -> &Arc<AtomicBool> {
+        &self.unflushed
+    }
+
+    fn tell(&self) {
+        let unflushed = self.written > self.covered;
+        self.unflushed.store(unflushed, Ordering::SeqCst);
+    }
+
     /// The server has acknowledged a write that it need not have made durable.
-    pub fn wrote(&self) {
-        self.written.fetch_add(1, Ordering::SeqCst);
+    pub fn wrote(&mut self) {
+        self.written += 1;
+        self.tell();
     }
 
     /// How many writes a FLUSH covers that is sent now.
     pub fn covers(&self) -> u64 {
-        self.written.load(Ordering::SeqCst)
+        self.written
     }
 
     /// A FLUSH that covers so many writes has been answered well.
-    pub fn flushed(&self, covered: u64) {
-        self.flushed.fetch_max(covered, Ordering::SeqCst);
+    pub fn flushed(&mut self, covered: u64) {
+        self.covered = self.covered.max(covered);
+        self.tell();
     }
 
-    /// A connection is gone that was up.
-    pub fn connection_lost(&self) {
-        let written = self.written.load(Ordering::SeqCst);
-        if self.flushed.fetch_max(written, Ordering::SeqCst) < written {
-            self.losses.fetch_add(1, Ordering::SeqCst);
+    /// A FLUSH has failed. What it should have covered may be gone, and the server may say of the
+    /// next one that all is well.
+    pub fn failed(&mut self) {
+        if self.written > self.covered {
+            self.losses.record(FAILED);
         }
     }
 
-    /// How often writes may have been lost.
-    pub fn losses(&self) -> u64 {
-        self.losses.load(Ordering::SeqCst)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_writes_that_no_flush_covers_can_be_lost() {
-        let durability = Durability::default();
-        durability.connection_lost();
-        assert_eq!(durability.losses(), 0);
-        durability.wrote();
-        let covered = durability.covers();
-        durability.wrote();
-        durability.flushed(covered);
-        durability.connection_lost();
-        assert_eq!(durability.losses(), 1);
-        // The other connections to the same server break, too: it is one loss.
-        durability.connection_lost();
-        assert_eq!(durability.losses(), 1);
-        durability.wrote();
-        durability.flushed(durability.covers());
-        durability.connection_lost();
-        assert_eq!(durability.losses(), 1);
+    /// The connection is gone; the next one begins a new account.
+    pub fn broke(&mut self) {
+        if self.written > self.covered {
+            // Before others can find nothing to be flushed here.
+            self.losses.record(BROKE);
+        }
+        (self.written, self.covered) = (0, 0);
+        self.tell();
     }
 }

@@ -15,8 +15,10 @@
 
 use super::Remote;
 use super::connect::connected;
+use super::durability::Durability;
 use super::replies::Replies;
 use super::shake::{Facts, Shake};
+use super::sync::Asked;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::time::{
@@ -26,6 +28,7 @@ use rustix::time::{
 use std::collections::VecDeque;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Waiting};
 use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
@@ -74,6 +77,16 @@ pub(super) struct Flight {
     pub covers: u64,
 }
 
+impl Flight {
+    /// True for a durable write that a server without FUA makes durable with a FLUSH behind it.
+    pub fn waits_for_flush(&self, remote: &Remote) -> bool {
+        let writes = matches!(self.bio.command(), Command::Write | Command::Zero);
+        let makes_durable = !remote.has(export_flag::SEND_FUA);
+        let can = makes_durable && remote.has(export_flag::SEND_FLUSH);
+        can && writes && self.bio.flags().contains(Flags::FUA)
+    }
+}
+
 /// Where a link is on its way to the server.
 enum Stage {
     Down { again_ns: u64 },
@@ -110,8 +123,10 @@ pub(super) struct Link {
     /// Something was received since that was asked last.
     pub received: bool,
     patience: Patience,
-    /// How many losses of unflushed writes this link has told of.
-    told_losses: u64,
+    /// What was written over this connection.
+    pub durability: Durability,
+    /// FLUSHes for other threads.
+    pub asked: Asked,
 }
 
 impl Link {
@@ -143,7 +158,8 @@ impl Link {
             attempts: 0,
             received: false,
             patience: Patience::new(LOOK_OUT_NS),
-            told_losses: remote.durability.losses(),
+            durability: Durability::new(&remote.losses),
+            asked: Asked::default(),
         };
         let watched = link.reactor.register(timer, Interest::READ);
         watched.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
@@ -154,6 +170,16 @@ impl Link {
         self.live
     }
 
+    /// True while the server owes something.
+    pub fn is_busy(&self) -> bool {
+        self.live > 0 || self.asked.is_waiting()
+    }
+
+    /// True while there are acknowledged writes that no FLUSH has covered.
+    pub fn unflushed(&self) -> &Arc<AtomicBool> {
+        self.durability.unflushed()
+    }
+
     /// Readable when [`Link::poll`] has something to do.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
         self.reactor.wait_fd()
@@ -161,7 +187,7 @@ impl Link {
 
     /// Takes a request over; it is sent with the next poll.
     pub fn submit(&mut self, bio: Bio) {
-        if self.live == 0 {
+        if !self.is_busy() {
             self.now_ns = clock::now_ns();
             self.heard_ns = self.now_ns;
         }
@@ -191,13 +217,16 @@ impl Link {
     /// Moves everything that can be moved, and hands out what has ended.
     pub fn poll(&mut self, done: &mut dyn FnMut(Bio, Outcome)) {
         self.now_ns = clock::now_ns();
-        if self.live > 0 && !self.ticks {
+        if !matches!(self.stage, Stage::Up) {
+            self.asked.end_all();
+        }
+        if self.is_busy() && !self.ticks {
             self.set_timer(true);
         }
         if self.ticks && self.now_ns >= self.next_tick_ns {
             self.tick();
         }
-        if self.live > 0
+        if self.is_busy()
             && let Err(why) = self.advance()
         {
             self.lose(why);
@@ -219,13 +248,6 @@ impl Link {
         } else {
             0
         }
-    }
-
-    /// True once after each time that writes may have been lost which no FLUSH had covered: the
-    /// next FLUSH has to say so.
-    pub fn tell_loss(&mut self) -> bool {
-        let losses = self.remote.durability.losses();
-        std::mem::replace(&mut self.told_losses, losses) != losses
     }
 
     /// One flight has ended.
@@ -344,6 +366,9 @@ impl Link {
 
     /// Writes the next parts of queued requests into the bytes to be sent.
     fn fill_out(&mut self) {
+        if let Some(flush) = self.next_flush() {
+            self.out.extend(flush);
+        }
         while self.out.len() < OUT_BYTES_MAX {
             let Some(index) = self.queue.pop_front() else {
                 return;
@@ -352,7 +377,7 @@ impl Link {
             let Some(flight) = self.flights[index as usize].as_mut() else {
                 continue;
             };
-            let request = request(remote, index, flight);
+            let request = request(remote, self.durability.covers(), index, flight);
             flight.asked = true;
             self.out.extend(request.encode());
             if request.command == command::WRITE {
@@ -391,9 +416,8 @@ impl Link {
             self.reactor.deregister(source);
         }
         let was_up = matches!(self.stage, Stage::Up);
-        if was_up {
-            self.remote.durability.connection_lost();
-        }
+        self.durability.broke();
+        self.asked.end_all();
         // A server that breaks every connection soon, perhaps over one request, is as good as gone.
         let spoke_ns = self.heard_ns.saturating_sub(self.up_ns);
         let was_there = was_up && u128::from(spoke_ns) >= self.remote.retry.as_nanos();
@@ -424,7 +448,7 @@ impl Link {
                     flight.lost = true;
                     flight.since_ns = self.now_ns;
                 }
-                if flight.flushing {
+                if flight.waits_for_flush(&self.remote) {
                     // What was written is not durable yet, and the server may have forgotten it.
                     flight.flushing = false;
                     flight.done = 0;
@@ -456,7 +480,7 @@ impl Link {
         // The number of ticks does not matter; without any there is nothing to read.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
         self.next_tick_ns = self.now_ns + self.period().as_nanos() as u64;
-        if self.live == 0 {
+        if !self.is_busy() {
             return self.set_timer(false);
         }
         let silent_ns = u128::from(self.now_ns.saturating_sub(self.heard_ns));
@@ -509,7 +533,7 @@ impl Drop for Link {
 }
 
 /// The next request to the server for a flight.
-fn request(remote: &Remote, index: u32, flight: &mut Flight) -> Request {
+fn request(remote: &Remote, covers: u64, index: u32, flight: &mut Flight) -> Request {
     let bio = &flight.bio;
     let durable = bio.flags().contains(Flags::FUA);
     let left = bio.length() - flight.done;
@@ -528,7 +552,7 @@ fn request(remote: &Remote, index: u32, flight: &mut Flight) -> Request {
     let fua = writes && durable && remote.has(export_flag::SEND_FUA);
     let part = left.min(limit);
     let offset_bytes = if command == command::FLUSH {
-        flight.covers = remote.durability.covers();
+        flight.covers = covers;
         0
     } else {
         bio.offset() + flight.done

@@ -15,6 +15,8 @@
 //! no request changes threads then. For any other server there is one connection, which a thread of
 //! its own looks after: requests travel to it, and home again, through mailboxes.
 //!
+//! A FLUSH goes over every connection that has acknowledged writes to be flushed ([`links`]).
+//!
 //! When a connection breaks, or the server is silent for too long, it is made again, and requests
 //! that were not answered are sent once more, in the order in which they were made: reads, and
 //! writes of the same data to the same place, may be done twice. `docs/classes/nbd.md` says what
@@ -23,11 +25,13 @@
 mod connect;
 mod durability;
 mod link;
+mod links;
 mod replies;
 mod service;
 mod shake;
 mod start;
 mod state;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod uri;
@@ -36,7 +40,7 @@ use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, OptionDoc, Role};
 use crate::spec::Options;
 use connect::Place;
-use durability::Durability;
+use links::Flusher;
 use service::Service;
 use shake::Facts;
 use state::ThreadLink;
@@ -44,7 +48,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use ugeom_format::wire::nbd::export_flag;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Next, Plan, ProviderPlan, Request, ThreadState,
+    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
+    ThreadState,
 };
 
 /// The registry's line.
@@ -100,7 +105,8 @@ pub(super) struct Remote {
     timeout: Duration,
     /// Absence of a server.
     retry: Duration,
-    durability: Durability,
+    /// Acknowledged writes that are lost, of all links.
+    losses: Arc<Losses>,
 }
 
 impl Remote {
@@ -114,8 +120,15 @@ pub struct NbdGeom {
     remote: Arc<Remote>,
     writable: bool,
     key: LocalKey,
-    /// For servers that allow one connection only.
-    service: Option<Service>,
+    ways: Ways,
+}
+
+/// How requests get to the server.
+enum Ways {
+    /// It allows one connection only.
+    One(Service),
+    /// Each thread has its own; a FLUSH visits all that have something to flush.
+    Many(Flusher),
 }
 
 impl Geom for NbdGeom {
@@ -124,7 +137,10 @@ impl Geom for NbdGeom {
     }
 
     fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
-        Ok(Box::new(ThreadLink::new(&self.remote)?))
+        match &self.ways {
+            Ways::One(_) => Err(Errno::NXIO),
+            Ways::Many(flusher) => Ok(Box::new(ThreadLink::new(&self.remote, &flusher.links)?)),
+        }
     }
 
     fn local_key(&self) -> Option<LocalKey> {
@@ -138,11 +154,14 @@ impl Geom for NbdGeom {
         Ok(Vec::new())
     }
 
+    fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.remote.losses)
+    }
+
     fn config(&self) -> Vec<(String, String)> {
-        let connections = if self.service.is_some() {
-            "one: the server promises nothing for more"
-        } else {
-            "one a thread"
+        let connections = match self.ways {
+            Ways::One(_) => "one: the server promises nothing for more",
+            Ways::Many(_) => "one a thread",
         };
         vec![("connections".into(), connections.into())]
     }
@@ -190,7 +209,7 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
         sector_bytes: sectorsize as u32,
         timeout,
         retry,
-        durability: Durability::default(),
+        losses: Arc::default(),
     });
     plan(name, remote, sectorsize, context.writable())
 }
@@ -202,16 +221,16 @@ fn plan(
     writable: bool,
 ) -> Result<Plan, BuildError> {
     let writable = writable && !remote.has(export_flag::READ_ONLY);
-    let service = if remote.has(export_flag::CAN_MULTI_CONN) {
-        None
+    let ways = if remote.has(export_flag::CAN_MULTI_CONN) {
+        Flusher::start().map(Ways::Many)
     } else {
-        let started = Service::start(&remote);
-        Some(started.map_err(|error| BuildError::System {
-            class: "nbd",
-            operation: "starting a thread",
-            error,
-        })?)
+        Service::start(&remote).map(Ways::One)
     };
+    let ways = ways.map_err(|error| BuildError::System {
+        class: "nbd",
+        operation: "starting a thread",
+        error,
+    })?;
     let access = if writable { "read-write" } else { "read-only" };
     let mut config = vec![
         ("server".into(), remote.place.to_string()),
@@ -240,7 +259,7 @@ fn plan(
             remote,
             writable,
             key,
-            service,
+            ways,
         }),
         providers: vec![provider],
     })

@@ -1,6 +1,7 @@
 //! What the server answers: bytes to replies and chunks, data to the requests' own memory.
 
 use super::link::{Flight, Link};
+use super::sync;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use ugeom_format::wire::nbd::{
@@ -186,6 +187,9 @@ impl Link {
         if reply.error == error::ESHUTDOWN {
             return Err("the server is shutting down");
         }
+        if reply.cookie == sync::COOKIE {
+            return self.flush_replied(reply);
+        }
         let (index, flight) = self.find(reply.cookie)?;
         if reply.error != 0 {
             flight.failure = Some((errno_of(reply.error), "the server failed it"));
@@ -241,6 +245,9 @@ impl Link {
         };
         let data = data.to_vec();
         self.replies.start += CHUNK_HEADER_BYTES + length;
+        if header.cookie == sync::COOKIE {
+            return self.flush_chunk(header, &data).map(|()| true);
+        }
         let sector = u64::from(self.remote.sector_bytes);
         let (index, flight) = self.find(header.cookie)?;
         match header.kind {
@@ -274,14 +281,17 @@ impl Link {
 
     /// The server has answered the part that it was asked for.
     fn part_done(&mut self, index: u32) {
-        let needs_flush = !self.remote.has(export_flag::SEND_FUA);
         let can_flush = self.remote.has(export_flag::SEND_FLUSH);
         let Some(flight) = self.flights[index as usize].as_mut() else {
             return;
         };
         flight.asked = false;
         flight.lost = false;
+        let is_flush = flight.flushing || flight.bio.command() == Command::Flush;
         if let Some(failure) = flight.failure {
+            if is_flush {
+                self.durability.failed();
+            }
             return self.finish(index, Err(failure));
         }
         if is_read(flight) && flight.got != flight.part {
@@ -297,26 +307,21 @@ impl Link {
             return self.finish(index, outcome);
         }
         flight.done += flight.part;
-        let durable = flight.bio.flags().contains(Flags::FUA);
         let writes = matches!(command, Command::Write | Command::Zero);
-        if flight.flushing || command == Command::Flush {
-            self.remote.durability.flushed(flight.covers);
-            if command == Command::Flush && self.tell_loss() {
-                let why = "the connection broke before, and writes that no FLUSH had covered may \
-                           be lost";
-                return self.finish(index, Err((Errno::IO, why)));
-            }
+        if is_flush {
+            self.durability.flushed(flight.covers);
             return self.finish(index, Ok(length));
         }
-        let kept = durable && writes && !needs_flush;
-        if can_flush && (writes || command == Command::Delete) && !kept {
-            self.remote.durability.wrote();
+        // A durable write is durable now, or is written again when it does not get that far.
+        let cared_for = writes && flight.bio.flags().contains(Flags::FUA);
+        if can_flush && (writes || command == Command::Delete) && !cared_for {
+            self.durability.wrote();
         }
         if flight.done < length {
             self.queue.push_back(index);
             return;
         }
-        if writes && durable && needs_flush && can_flush {
+        if flight.waits_for_flush(&self.remote) {
             flight.flushing = true;
             self.queue.push_back(index);
             return;
@@ -325,7 +330,7 @@ impl Link {
     }
 }
 
-const NONSENSE: &str = "the server sends what the protocol does not have there";
+pub(super) const NONSENSE: &str = "the server sends what the protocol does not have there";
 
 fn is_read(flight: &Flight) -> bool {
     flight.bio.command() == Command::Read

@@ -2,6 +2,7 @@
 
 use super::Remote;
 use super::link::Link;
+use super::links::hand_out;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,10 +60,7 @@ fn run(shared: &Shared, mut link: Link) {
         while let Some(bio) = arrived.pop() {
             link.submit(bio);
         }
-        link.poll(&mut |bio, result| match result {
-            Ok(bytes) => bio.complete(Ok(bytes)),
-            Err((errno, why)) => bio.fail(errno, why),
-        });
+        link.poll(&mut hand_out);
         if shared.stop.load(Ordering::Relaxed) && link.in_flight() == 0 {
             return;
         }

@@ -1,7 +1,7 @@
 //! The data path of `nbd`: what the server can do goes to a link, questions are answered here.
 
-use super::NbdGeom;
 use super::state::ThreadLink;
+use super::{NbdGeom, Ways};
 use ugeom_format::wire::nbd::export_flag;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
 
@@ -29,7 +29,7 @@ pub(super) fn start(geom: &NbdGeom, mut request: Request<'_>, cx: &mut Cx) -> Ne
         }
         _ => {}
     }
-    if let Some(service) = &geom.service {
+    if let Ways::One(service) = &geom.ways {
         let (bio, next) = request.park();
         service.submit(bio);
         return next;

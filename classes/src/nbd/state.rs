@@ -1,22 +1,31 @@
 //! A thread's own link to the server.
 
 use super::Remote;
-use super::link::Link;
+use super::links::{Links, SharedLink};
 use std::any::Any;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use ugeom_stack::{Bio, Completions, Errno, ThreadState};
+use ugeom_stack::{Bio, Command, Completions, Errno, ThreadState};
 
 /// The link of one thread.
-pub(super) struct ThreadLink(Link);
+pub(super) struct ThreadLink {
+    own: Arc<SharedLink>,
+    links: Arc<Links>,
+}
 
 impl ThreadLink {
-    pub fn new(remote: &Arc<Remote>) -> Result<Self, Errno> {
-        Link::new(remote).map(Self)
+    pub fn new(remote: &Arc<Remote>, links: &Arc<Links>) -> Result<Self, Errno> {
+        let own = links.add(remote)?;
+        let links = Arc::clone(links);
+        Ok(Self { own, links })
     }
 
     pub fn submit(&mut self, bio: Bio) {
-        self.0.submit(bio);
+        if bio.command() == Command::Flush && self.links.others_are_unflushed(&self.own) {
+            self.links.flush(bio);
+        } else {
+            self.own.lock().submit(bio);
+        }
     }
 }
 
@@ -26,21 +35,31 @@ impl ThreadState for ThreadLink {
     }
 
     fn poll(&mut self, completions: &mut Completions<'_>) {
-        self.0.poll(&mut |bio, result| match result {
+        let mut link = self.own.lock();
+        link.poll(&mut |bio, result| match result {
             Ok(bytes) => completions.push(bio, Ok(bytes)),
             Err((errno, why)) => completions.push_failed(bio, errno, why),
         });
+        if link.flush_has_ended() {
+            self.links.answered();
+        }
     }
 
     fn in_flight(&self) -> usize {
-        self.0.in_flight()
+        self.own.lock().in_flight()
     }
 
     fn look_out_ns(&self) -> u64 {
-        self.0.look_out_ns()
+        self.own.lock().look_out_ns()
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.wait_fd())
+        Some(self.own.wait_fd())
+    }
+}
+
+impl Drop for ThreadLink {
+    fn drop(&mut self) {
+        self.links.leave(&self.own);
     }
 }

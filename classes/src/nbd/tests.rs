@@ -1,7 +1,9 @@
 //! Disks that other programs serve, and servers that are gone, silent or mad.
 
+mod crash;
 mod loss;
 mod mad;
+mod model;
 
 use crate::{Target, TargetOptions, open_target};
 use std::io::{Read, Write};
@@ -325,11 +327,20 @@ fn serve_once_with(listener: &UnixListener, flags: u16, then: impl FnOnce(UnixSt
 
 /// The same, with or without replies in chunks and BLOCK_STATUS, whose context is number 1.
 fn serve_once_as(listener: &UnixListener, flags: u16, chunks: bool, then: impl FnOnce(UnixStream)) {
-    let (mut stream, _) = listener.accept().expect("a client");
-    stream
-        .write_all(&Greeting { flags: 3 }.encode())
-        .expect("a greeting");
-    stream.read_exact(&mut [0; 4]).expect("flags");
+    let (stream, _) = listener.accept().expect("a client");
+    shake_hands(stream, flags, chunks, then);
+}
+
+/// The same for a client that has been accepted; one that leaves meanwhile is left.
+fn shake_hands(mut stream: UnixStream, flags: u16, chunks: bool, then: impl FnOnce(UnixStream)) {
+    let greeting = Greeting { flags: 3 }.encode();
+    let greeted = stream.write_all(&greeting);
+    if greeted
+        .and_then(|()| stream.read_exact(&mut [0; 4]))
+        .is_err()
+    {
+        return;
+    }
     loop {
         let mut header = [0; 16];
         if stream.read_exact(&mut header).is_err() {
@@ -337,7 +348,9 @@ fn serve_once_as(listener: &UnixListener, flags: u16, chunks: bool, then: impl F
         }
         let header = OptionHeader::decode(&header).expect("an option");
         let mut data = vec![0; header.length as usize];
-        stream.read_exact(&mut data).expect("its data");
+        if stream.read_exact(&mut data).is_err() {
+            return;
+        }
         let mut reply = |reply: u32, data: &[u8]| {
             let head = OptionReplyHeader {
                 option: header.option,
@@ -345,7 +358,8 @@ fn serve_once_as(listener: &UnixListener, flags: u16, chunks: bool, then: impl F
                 length: data.len() as u32,
             };
             let message = [&head.encode()[..], data].concat();
-            stream.write_all(&message).expect("a reply");
+            // One that has left is found out with the next option.
+            let _ = stream.write_all(&message);
         };
         if chunks && header.option == option::SET_META_CONTEXT {
             let (id, name) = (1, BASE_ALLOCATION.to_owned());

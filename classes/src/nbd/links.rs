@@ -1,0 +1,229 @@
+//! The links of a geom together, and the thread that brings a FLUSH to all of them.
+//!
+//! ```text
+//!   thread 1        thread 2        thread 3                    ugeom-nbd-flush
+//!      |               |               | FLUSH, and others have    |
+//!      |               |               | writes to be flushed ---->| mailbox
+//!    link 1          link 2          link 3                        |
+//!      ^               ^                                           |
+//!      +---------------+---------- FLUSH over each of them --------+
+//! ```
+//!
+//! A link belongs to a thread, which may be asleep, or busy elsewhere, for as long as it likes. So
+//! links are locked, and the thread here sends and receives over those of others while a FLUSH
+//! waits for them. Links whose thread has ended stay until what was written over them is durable.
+
+use super::Remote;
+use super::link::{Link, Outcome};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use ugeom_machine::mailbox::Mailbox;
+use ugeom_stack::{Bio, Errno};
+
+/// A link that several threads can reach.
+pub(super) struct SharedLink {
+    link: Mutex<Link>,
+    /// It has acknowledged writes that no FLUSH has covered.
+    unflushed: Arc<AtomicBool>,
+    wait: OwnedFd,
+    /// Its thread has ended.
+    left: AtomicBool,
+}
+
+impl SharedLink {
+    pub fn lock(&self) -> MutexGuard<'_, Link> {
+        // A panic in it is a defect that has been reported; what it had in flight is asked again.
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_unflushed(&self) -> bool {
+        self.unflushed.load(Ordering::SeqCst)
+    }
+
+    /// Readable when the link has something to do.
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.wait.as_fd()
+    }
+}
+
+/// The links of a geom.
+pub(super) struct Links {
+    all: Mutex<Vec<Arc<SharedLink>>>,
+    mailbox: Mailbox<Bio>,
+    stop: AtomicBool,
+}
+
+impl Links {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            all: Mutex::default(),
+            mailbox: Mailbox::new()?,
+            stop: AtomicBool::new(false),
+        })
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<SharedLink>>> {
+        // Nothing panics while it is locked.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A link for the calling thread.
+    pub fn add(&self, remote: &Arc<Remote>) -> Result<Arc<SharedLink>, Errno> {
+        let link = Link::new(remote)?;
+        let wait = link.wait_fd().try_clone_to_owned();
+        let wait = wait.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))?;
+        let unflushed = Arc::clone(link.unflushed());
+        let shared = Arc::new(SharedLink {
+            link: Mutex::new(link),
+            unflushed,
+            wait,
+            left: AtomicBool::new(false),
+        });
+        self.all().push(Arc::clone(&shared));
+        Ok(shared)
+    }
+
+    /// True when others than `own` have acknowledged writes that no FLUSH has covered.
+    pub fn others_are_unflushed(&self, own: &Arc<SharedLink>) -> bool {
+        let all = self.all();
+        let mut others = all.iter().filter(|other| !Arc::ptr_eq(other, own));
+        others.any(|other| other.is_unflushed())
+    }
+
+    /// Completes a FLUSH when it has been answered over all links that have something to flush.
+    pub fn flush(&self, bio: Bio) {
+        self.mailbox.post(bio);
+    }
+
+    /// The thread of a link ends.
+    pub fn leave(&self, link: &Arc<SharedLink>) {
+        link.left.store(true, Ordering::SeqCst);
+        if link.is_unflushed() {
+            self.mailbox.wake();
+        } else {
+            self.all().retain(|other| !Arc::ptr_eq(other, link));
+        }
+    }
+
+    /// A FLUSH over some link has been answered, perhaps to its own thread.
+    pub fn answered(&self) {
+        self.mailbox.wake();
+    }
+
+    fn unflushed(&self) -> Vec<Arc<SharedLink>> {
+        let all = self.all();
+        let unflushed = all.iter().filter(|link| link.is_unflushed());
+        unflushed.cloned().collect()
+    }
+
+    /// Forgets links whose thread has ended and that have nothing to flush; names those that have.
+    fn left_over(&self) -> Vec<Arc<SharedLink>> {
+        let left = |link: &Arc<SharedLink>| link.left.load(Ordering::SeqCst);
+        let mut all = self.all();
+        all.retain(|link| !left(link) || link.is_unflushed());
+        all.iter().filter(|link| left(link)).cloned().collect()
+    }
+}
+
+/// The thread. Dropping it ends it.
+pub(super) struct Flusher {
+    pub links: Arc<Links>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Flusher {
+    pub fn start() -> io::Result<Self> {
+        let links = Arc::new(Links::new()?);
+        let own = Arc::clone(&links);
+        let thread = std::thread::Builder::new()
+            .name("ugeom-nbd-flush".to_owned())
+            .spawn(move || run(&own))?;
+        let thread = Some(thread);
+        Ok(Self { links, thread })
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        self.links.stop.store(true, Ordering::SeqCst);
+        self.links.mailbox.wake();
+        if let Some(thread) = self.thread.take() {
+            // A panic has been reported already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A FLUSH, and the links over which it is not answered yet, each with its number there.
+struct Round {
+    bio: Option<Bio>,
+    left: Vec<(Arc<SharedLink>, u64)>,
+}
+
+impl Round {
+    fn begin(bio: Option<Bio>, links: Vec<Arc<SharedLink>>) -> Self {
+        let ask = |link: Arc<SharedLink>| {
+            let number = link.lock().ask_flush();
+            (link, number)
+        };
+        let left = links.into_iter().map(ask).collect();
+        Self { bio, left }
+    }
+
+    /// Moves what can be moved. True when it is over.
+    fn go_on(&mut self) -> bool {
+        self.left.retain(|(link, number)| {
+            let mut link = link.lock();
+            link.poll(&mut hand_out);
+            !link.has_flushed(*number)
+        });
+        self.left.is_empty()
+    }
+}
+
+/// Sends a request home that another thread has made.
+pub(super) fn hand_out(bio: Bio, outcome: Outcome) {
+    match outcome {
+        Ok(bytes) => bio.complete(Ok(bytes)),
+        Err((errno, why)) => bio.fail(errno, why),
+    }
+}
+
+fn run(links: &Links) {
+    let mut rounds: Vec<Round> = Vec::new();
+    loop {
+        let mut arrived = links.mailbox.take();
+        while let Some(bio) = arrived.pop() {
+            rounds.push(Round::begin(Some(bio), links.unflushed()));
+        }
+        let stop = links.stop.load(Ordering::SeqCst);
+        let left = if stop { Vec::new() } else { links.left_over() };
+        let new = |link: &Arc<SharedLink>| {
+            let known = |round: &Round| round.left.iter().any(|(it, _)| Arc::ptr_eq(it, link));
+            !rounds.iter().any(known)
+        };
+        let left: Vec<_> = left.into_iter().filter(new).collect();
+        if !left.is_empty() {
+            rounds.push(Round::begin(None, left));
+        }
+        rounds.retain_mut(|round| {
+            let over = round.go_on();
+            if over && let Some(bio) = round.bio.take() {
+                // What was lost is noted, and fails it further up.
+                bio.complete(Ok(0));
+            }
+            !over
+        });
+        if stop {
+            // Nobody waits any more: the geom is gone.
+            return;
+        }
+        let waiting = rounds.iter().flat_map(|round| &round.left);
+        let fds: Vec<_> = waiting.map(|(link, _)| link.wait_fd()).collect();
+        // A failed sleep is a short one; what there is to do is looked for in any case.
+        let _ = links.mailbox.park(&fds, None);
+    }
+}

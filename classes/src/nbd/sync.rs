@@ -1,0 +1,113 @@
+//! FLUSHes over a link that no request of its thread has asked for, but one of another thread's:
+//! their place among the requests, and their answers.
+
+use super::link::Link;
+use super::replies::NONSENSE;
+use ugeom_format::wire::nbd::{
+    ChunkHeader, ErrorChunk, Request, SimpleReply, chunk, command, error,
+};
+use ugeom_machine::clock;
+
+/// The name of such a FLUSH. No flight has it: their slots are fewer.
+pub(super) const COOKIE: u64 = u64::MAX;
+
+const SHUTTING_DOWN: &str = "the server is shutting down";
+
+/// The FLUSHes of others over a link, by their numbers.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// The last one that is wanted.
+    wanted: u64,
+    /// The last one that was answered, or that has nothing to cover any more.
+    done: u64,
+    /// The one in flight: its number, and how many writes it covers.
+    sent: Option<(u64, u64)>,
+    /// One has ended since that was asked last.
+    ended: bool,
+}
+
+impl Asked {
+    pub fn is_waiting(&self) -> bool {
+        self.done < self.wanted
+    }
+
+    /// There is nothing to flush over this link any more: its connection is gone.
+    pub fn end_all(&mut self) {
+        self.ended |= self.is_waiting();
+        self.done = self.wanted;
+        self.sent = None;
+    }
+}
+
+impl Link {
+    /// Wants a FLUSH that covers everything acknowledged so far; its number.
+    pub fn ask_flush(&mut self) -> u64 {
+        if !self.is_busy() {
+            self.now_ns = clock::now_ns();
+            self.heard_ns = self.now_ns;
+        }
+        self.asked.wanted += 1;
+        self.asked.wanted
+    }
+
+    /// True when it is answered, or has nothing to cover any more.
+    pub fn has_flushed(&self, number: u64) -> bool {
+        self.asked.done >= number
+    }
+
+    /// True once after each FLUSH of others that has ended.
+    pub fn flush_has_ended(&mut self) -> bool {
+        std::mem::take(&mut self.asked.ended)
+    }
+
+    /// The bytes of the next one, if it is its turn.
+    pub fn next_flush(&mut self) -> Option<[u8; ugeom_format::wire::nbd::REQUEST_BYTES]> {
+        if !self.asked.is_waiting() || self.asked.sent.is_some() {
+            return None;
+        }
+        self.asked.sent = Some((self.asked.wanted, self.durability.covers()));
+        let request = Request {
+            flags: 0,
+            command: command::FLUSH,
+            cookie: COOKIE,
+            offset_bytes: 0,
+            length_bytes: 0,
+        };
+        Some(request.encode())
+    }
+
+    /// The answer as a simple reply.
+    pub fn flush_replied(&mut self, reply: SimpleReply) -> Result<(), &'static str> {
+        self.flush_answered(reply.error)
+    }
+
+    /// The answer as a chunk, with its data behind the header.
+    pub fn flush_chunk(&mut self, header: ChunkHeader, data: &[u8]) -> Result<(), &'static str> {
+        match header.kind {
+            chunk::NONE if header.is_last() => self.flush_answered(0),
+            chunk::ERROR | chunk::ERROR_OFFSET if header.is_last() => {
+                let failed = ErrorChunk::decode(data).map_err(|_| NONSENSE)?;
+                self.flush_answered(failed.error)
+            }
+            _ => Err(NONSENSE),
+        }
+    }
+
+    fn flush_answered(&mut self, errno: u32) -> Result<(), &'static str> {
+        let Some((number, covers)) = self.asked.sent.take() else {
+            return Err("the server answers what nobody asked");
+        };
+        match errno {
+            0 => self.durability.flushed(covers),
+            error::ESHUTDOWN => return Err(SHUTTING_DOWN),
+            _ => {
+                self.durability.failed();
+                // They are told to be lost, once.
+                self.durability.flushed(covers);
+            }
+        }
+        self.asked.done = number;
+        self.asked.ended = true;
+        Ok(())
+    }
+}
