@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod cache;
+pub mod crash;
 pub mod delayed;
 pub mod disk;
 pub mod file;

@@ -88,6 +88,7 @@ static REGISTRY: &[ClassEntry] = &[
     crate::nop::ENTRY,
     crate::cache::ENTRY,
     crate::delayed::ENTRY,
+    crate::crash::ENTRY,
     crate::part::gpt::ENTRY,
     crate::part::mbr::ENTRY,
     crate::part::ebr::ENTRY,

@@ -130,6 +130,14 @@ const ROWS: &[Row] = &[
         "md:16k | delayed:depth=4,delay=10us | nop:hook=1 | delayed:delay=0",
         Promises::DISK,
     ),
+    row("crash", "md:1m | crash", Promises::DISK),
+    row("crash", "md:333s | crash:cache=4k,tear=512", Promises::DISK),
+    row("crash", "md:1m | crash:log=/dev/null", Promises::DISK),
+    row(
+        "crash",
+        "md:1m | crash:log=/dev/null,seed=3",
+        Promises::DISK,
+    ),
 ];
 
 /// nbdkit, with a disk in memory.
@@ -278,6 +286,11 @@ fn apm_conforms() {
 #[test]
 fn delayed_conforms() {
     conforms("delayed");
+}
+
+#[test]
+fn crash_conforms() {
+    conforms("crash");
 }
 
 #[test]

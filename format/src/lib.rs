@@ -3,8 +3,9 @@
 //! Every module holds one format: `mbr` and `ebr` (the PC partition table and
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
 //! (the Apple partition map), `eli` (FreeBSD's encrypted providers); `diskstats` is a text of the
-//! kernel, `raidtest` the request files of that benchmark; `wire` holds protocols. Decoders take
-//! the bytes of whole sectors, or of the file, and answer with a struct or with an error
+//! kernel, `raidtest` the request files of that benchmark, `crash_log` what a disk was written
+//! before it crashes; `wire` holds protocols. Decoders take the bytes of whole sectors, or of the
+//! file, and answer with a struct or with an error
 //! that names the place, what was found and what was expected; they never
 //! panic and never allocate more than a bound that each module states.
 //! Nothing here does I/O: what has to be read next is asked of a [`SectorRead`]
@@ -16,6 +17,7 @@
 pub mod apm;
 pub mod bsd;
 mod bytes;
+pub mod crash_log;
 pub mod diskstats;
 pub mod ebr;
 pub mod eli;

@@ -5,6 +5,7 @@
 mod targets;
 
 use proptest::prelude::*;
+use ugeom_format::crash_log;
 
 /// Random bytes with a few signatures and small numbers put in, so that more
 /// than the first check is reached.
@@ -83,6 +84,30 @@ proptest! {
             bytes = patched(bytes, ends);
         }
         targets::ebr(&bytes);
+    }
+
+    #[test]
+    fn a_crash_log(
+        bytes in disk(64),
+        kind in 0_u8..9,
+        words in [0_u64..4096, 0_u64..4096],
+        stored in 0_u8..40,
+    ) {
+        targets::crash_log(&bytes);
+        let header = crash_log::Header { media_bytes: 1 << 20, sector_bytes: 512 }.encode();
+        targets::crash_log(&[&header, &bytes[..]].concat());
+        let mut bytes = bytes;
+        bytes.resize(64, 1);
+        let data = &bytes[..usize::from(stored)];
+        let [first, second] = words.map(|word| (word * 512).to_le_bytes());
+        let mut record = bytes[..32].to_vec();
+        record[..8].copy_from_slice(&[kind, bytes[1] & 1, 0, 0, stored, 0, 0, 0]);
+        record[8..16].copy_from_slice(&first);
+        record[16..24].copy_from_slice(&second);
+        record[24..28].copy_from_slice(&crc32fast::hash(data).to_le_bytes());
+        let crc = crc32fast::hash(&record[..28]);
+        record[28..].copy_from_slice(&crc.to_le_bytes());
+        targets::crash_log(&[&header, &record[..], data].concat());
     }
 
     #[test]

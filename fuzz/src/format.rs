@@ -7,7 +7,7 @@
 //! them too.
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, apm, bsd, diskstats, ebr, eli, gpt, mbr, raidtest, wire};
+use ugeom_format::{Media, apm, bsd, crash_log, diskstats, ebr, eli, gpt, mbr, raidtest, wire};
 
 /// Sector 0.
 pub fn mbr(data: &[u8]) {
@@ -31,6 +31,32 @@ pub fn diskstats(data: &[u8]) {
     };
     let again: String = devices.iter().map(|device| format!("{device}\n")).collect();
     assert_eq!(diskstats::parse(&again).as_ref(), Ok(&devices));
+}
+
+/// A crash log: its header, its records with their data, until the first that is refused.
+pub fn crash_log(data: &[u8]) {
+    let Ok(header) = crash_log::Header::decode(data) else {
+        return;
+    };
+    let mut rest = &data[crash_log::HEADER_BYTES..];
+    for number in 0.. {
+        let Ok(record) = crash_log::Record::decode(rest, number, &header) else {
+            return;
+        };
+        assert_eq!(record.encode()[..], rest[..crash_log::RECORD_BYTES]);
+        if let Some((offset, length)) = record.range() {
+            assert!(offset + length <= header.media_bytes);
+        }
+        rest = &rest[crash_log::RECORD_BYTES..];
+        let Some((stored, after)) = rest.split_at_checked(record.stored_bytes as usize) else {
+            return;
+        };
+        if record.check(stored).is_err() {
+            return;
+        }
+        assert_eq!(crash_log::numbers(stored).count(), stored.len() / 8);
+        rest = after;
+    }
 }
 
 /// A byte for the sector size, then a file of requests.

@@ -79,6 +79,7 @@ fn main() -> io::Result<()> {
     write("ministat", "two-sets", sets)?;
     let requests = [[0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0], [0; 16]].concat();
     write("raidtest", "two", &[&[9], &requests[..]].concat())?;
+    write("crash_log", "small", &crash_log())?;
     let go = b"\0\0\0\x03md0\0\x01\0\x03";
     write("wire", "go", go)?;
     write("wire", "greeting", b"NBDMAGICIHAVEOPT\0\x03")?;
@@ -87,6 +88,32 @@ fn main() -> io::Result<()> {
     write("control", "question", FIGURES_WANTED)?;
     write("control", "answer", figures().as_bytes())?;
     write("diskstats", "linux-6", DISKSTATS)
+}
+
+/// A log with a record of most kinds.
+fn crash_log() -> Vec<u8> {
+    use ugeom_format::crash_log::{Entry, Header, Record};
+    let header = Header {
+        media_bytes: 1 << 20,
+        sector_bytes: 512,
+    };
+    let write = Entry::Write {
+        offset_bytes: 512,
+        length_bytes: 512,
+        fua: true,
+    };
+    let mut log = header.encode().to_vec();
+    for (entry, data) in [
+        (write, &b"data"[..]),
+        (Entry::Durable { write: 0 }, b""),
+        (Entry::Begin, b""),
+        (Entry::Barrier { covers: 2 }, &[1, 0, 0, 0, 0, 0, 0, 0]),
+        (Entry::Promise, b"ack 1"),
+    ] {
+        log.extend(Record::new(entry, data).encode());
+        log.extend(data);
+    }
+    log
 }
 
 /// A kernel's question for a file, as a message of FUSE.

@@ -1,0 +1,195 @@
+//! `crash`: a disk with a volatile cache, that loses, tears, misdirects and rots by a seed, and a
+//! log of everything that it was written.
+//!
+//! ```text
+//!            caller                                   home thread walks on from here
+//!              |  WRITE 4096 at 8192                        ^
+//!         md0.crash   with log= alone: the record           |
+//!              |      goes into the log, then forward(0)    |
+//!              |                                            |
+//!              |  any other option: parked           thread `crash`
+//!              v                                       volatile cache, faults, power
+//!             md0  <------- what a FLUSH, FUA or a full cache writes -------
+//! ```
+//!
+//! Two geoms, so that a recording costs no more than a copy of what is written: [`Recording`]
+//! writes the log and passes on; [`Crashing`] has a thread that serves requests one at a time, so
+//! that the n-th request has the same fate in every run. GEOM's gnop(8) fails and delays requests;
+//! it has no cache.
+
+mod faults;
+mod model;
+mod options;
+mod recorder;
+mod start;
+mod state;
+#[cfg(test)]
+mod tests;
+mod volatile;
+
+pub use recorder::{LogError, Promises, Recorder};
+
+use crate::build::{BuildContext, BuildError};
+use crate::registry::{Build, ClassEntry, Role};
+use crate::spec::Options;
+use options::Settings;
+use state::Worker;
+use std::path::Path;
+use std::sync::Arc;
+use ugeom_format::crash_log::Header;
+use ugeom_stack::{
+    BioId, Cx, Geom, IoError, Lower, Next, Plan, ProviderPlan, ProviderView, Request,
+};
+
+/// The registry's line.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "crash",
+    class: "CRASH",
+    about: "a volatile cache, power cuts and faults by a seed, and a log of all writes",
+    role: Role::Layer,
+    positional: &[],
+    options: options::DOCS,
+    build: Build::Layer(build),
+    taste: None,
+};
+
+/// The geom that records what passes.
+pub struct Recording {
+    recorder: Arc<Recorder>,
+}
+
+impl Geom for Recording {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::record(&self.recorder, request)
+    }
+
+    fn wants_done(&self) -> bool {
+        true
+    }
+
+    fn done(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::recorded(&self.recorder, request)
+    }
+
+    /// A writer below is not in the log, but that was there before it.
+    fn survives_spoil(&self) -> bool {
+        true
+    }
+
+    fn settle(&self) -> Result<(), IoError> {
+        // An error of the log reaches those who write, and is no error of the device below.
+        let _ = self.recorder.write_out();
+        Ok(())
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        vec![("Records".into(), self.recorder.records().to_string())]
+    }
+}
+
+/// The geom that crashes.
+pub struct Crashing {
+    settings: Settings,
+    worker: Worker,
+}
+
+impl Geom for Crashing {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::park(&self.worker, request)
+    }
+
+    fn attribute(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        request.forward(0)
+    }
+
+    fn cancel(&self, id: BioId) {
+        self.worker.cancel(id);
+    }
+
+    fn does_own_io(&self) -> bool {
+        true
+    }
+
+    fn attached(&self, lower: Lower) {
+        self.worker.attached(lower);
+    }
+
+    /// The last writer leaves: what is in the volatile cache goes to the media, and a device whose
+    /// power was cut is switched on again.
+    fn settle(&self) -> Result<(), IoError> {
+        self.worker.settle();
+        Ok(())
+    }
+
+    fn survives_spoil(&self) -> bool {
+        true
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        self.settings.config()
+    }
+}
+
+/// The plan of a geom that records what the provider `below` is written, for programs that hold
+/// the recorder themselves.
+#[must_use]
+pub fn recording(below: &ProviderView, recorder: Arc<Recorder>) -> Plan {
+    plan(below, Arc::new(Recording { recorder }))
+}
+
+fn plan(below: &ProviderView, geom: Arc<dyn Geom>) -> Plan {
+    let name = format!("{}.crash", below.name);
+    let provider = ProviderPlan {
+        name: name.clone(),
+        mediasize_bytes: below.mediasize_bytes,
+        sectorsize_bytes: below.sectorsize_bytes,
+        stripesize_bytes: below.stripesize_bytes,
+        stripeoffset_bytes: below.stripeoffset_bytes,
+        ..ProviderPlan::default()
+    };
+    Plan {
+        name,
+        geom,
+        providers: vec![provider],
+    }
+}
+
+fn build(
+    _context: &mut BuildContext<'_>,
+    mut options: Options<'_>,
+    below: &ProviderView,
+) -> Result<Plan, BuildError> {
+    let log = options.take_str("log");
+    let settings = Settings::read(options, below)?;
+    let recorder = match log {
+        None => None,
+        Some(path) => Some(create_log(path, below)?),
+    };
+    let geom: Arc<dyn Geom> = match recorder {
+        Some(recorder) if !settings.given => Arc::new(Recording { recorder }),
+        recorder => {
+            let worker = Worker::start(&settings, recorder);
+            let worker = worker.map_err(|error| BuildError::System {
+                class: "crash",
+                operation: "starting a thread",
+                error,
+            })?;
+            Arc::new(Crashing { settings, worker })
+        }
+    };
+    Ok(plan(below, geom))
+}
+
+fn create_log(path: &str, below: &ProviderView) -> Result<Arc<Recorder>, BuildError> {
+    let header = Header {
+        media_bytes: below.mediasize_bytes,
+        sector_bytes: below.sectorsize_bytes,
+    };
+    let created = Recorder::create(Path::new(path), header);
+    let recorder = created.map_err(|error| BuildError::Os {
+        operation: "creating",
+        path: path.to_owned(),
+        error: error.into_io(),
+    })?;
+    Ok(Arc::new(recorder))
+}

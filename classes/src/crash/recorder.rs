@@ -1,0 +1,257 @@
+//! The log as it is written: one buffer, given to a file when it is full.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ugeom_format::crash_log::{
+    Entry, Header, PROMISE_BYTES_MAX, RECORD_BYTES, Record, without_zeroes,
+};
+
+/// How much is collected before the file gets it, bytes.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Where promises to the workload come from: called before each record is written, with a
+/// function that takes one promise. What a program was promised before it wrote then stands before
+/// the write.
+pub type Promises = Box<dyn FnMut(&mut dyn FnMut(&[u8])) + Send>;
+
+/// The log cannot be written.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("writing the log {path}: {error}")]
+pub struct LogError {
+    /// Which file.
+    pub path: PathBuf,
+    /// The system's answer.
+    #[source]
+    pub error: Arc<io::Error>,
+}
+
+impl LogError {
+    /// The system's answer alone.
+    #[must_use]
+    pub fn into_io(self) -> io::Error {
+        Arc::try_unwrap(self.error).unwrap_or_else(|shared| io::Error::from(shared.kind()))
+    }
+}
+
+/// A FLUSH that is in flight: what it will have covered.
+struct Flush {
+    covers: u64,
+    except: Vec<u64>,
+}
+
+struct Log {
+    file: File,
+    buffer: Vec<u8>,
+    /// The number of the next record.
+    next: u64,
+    /// Writes that have not completed.
+    in_flight: BTreeSet<u64>,
+    /// FLUSHes that have not completed, by a ticket.
+    flushes: Vec<(u64, Flush)>,
+    tickets: u64,
+    failed: Option<Arc<io::Error>>,
+    promises: Option<Promises>,
+}
+
+impl Log {
+    /// Adds a record, whose number it returns.
+    fn add(&mut self, entry: Entry, data: &[u8]) -> u64 {
+        let record = Record::new(entry, data);
+        self.buffer.extend_from_slice(&record.encode());
+        self.buffer.extend_from_slice(data);
+        self.next += 1;
+        self.make_room();
+        self.next - 1
+    }
+
+    fn make_room(&mut self) {
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.write_out();
+        }
+    }
+
+    fn write_out(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.file.write_all(&self.buffer).err().map(Arc::new);
+        }
+        self.buffer.clear();
+    }
+
+    fn take_promises(&mut self) {
+        let Some(mut promises) = self.promises.take() else {
+            return;
+        };
+        promises(&mut |promise| {
+            let promise = &promise[..promise.len().min(PROMISE_BYTES_MAX)];
+            self.add(Entry::Promise, promise);
+        });
+        self.promises = Some(promises);
+    }
+}
+
+/// Writes a log. Shared by all threads that serve the device.
+pub struct Recorder {
+    path: PathBuf,
+    log: Mutex<Log>,
+}
+
+impl Recorder {
+    /// A new log with that header, in a file that is made or emptied.
+    ///
+    /// # Errors
+    /// [`LogError`] when it cannot be made.
+    pub fn create(path: &Path, header: Header) -> Result<Self, LogError> {
+        let file = File::create(path).map_err(|error| LogError {
+            path: path.to_owned(),
+            error: Arc::new(error),
+        })?;
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
+        buffer.extend_from_slice(&header.encode());
+        Ok(Self {
+            path: path.to_owned(),
+            log: Mutex::new(Log {
+                file,
+                buffer,
+                next: 0,
+                in_flight: BTreeSet::new(),
+                flushes: Vec::new(),
+                tickets: 0,
+                failed: None,
+                promises: None,
+            }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        // Nothing panics while the log is locked.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file that it is written to.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.lock().next
+    }
+
+    /// Asks `promises` for what the workload was promised, from now on.
+    pub fn listen(&self, promises: Option<Promises>) {
+        let mut log = self.lock();
+        log.take_promises();
+        log.promises = promises;
+    }
+
+    /// The set-up is over, and all that was written is durable.
+    pub fn begin(&self) {
+        self.lock().add(Entry::Begin, &[]);
+    }
+
+    /// Something was promised to the workload; more than [`PROMISE_BYTES_MAX`] are cut off.
+    pub fn promise(&self, promise: &[u8]) {
+        let promise = &promise[..promise.len().min(PROMISE_BYTES_MAX)];
+        self.lock().add(Entry::Promise, promise);
+    }
+
+    /// A change is submitted. `data` shows what a write carries, piece by piece. The number of the
+    /// record, for [`Recorder::completed`].
+    pub(super) fn submitted(
+        &self,
+        entry: Entry,
+        data: impl FnOnce(&mut dyn FnMut(&[u8])),
+    ) -> Result<u64, LogError> {
+        let mut log = self.lock();
+        log.take_promises();
+        let start = log.buffer.len();
+        log.buffer.extend_from_slice(&[0; RECORD_BYTES]);
+        let at = start + RECORD_BYTES;
+        data(&mut |piece| log.buffer.extend_from_slice(piece));
+        let kept = without_zeroes(&log.buffer[at..]).len();
+        log.buffer.truncate(at + kept);
+        let record = Record::new(entry, &log.buffer[at..]).encode();
+        log.buffer[start..at].copy_from_slice(&record);
+        let number = log.next;
+        log.next += 1;
+        log.in_flight.insert(number);
+        log.make_room();
+        match &log.failed {
+            None => Ok(number),
+            Some(error) => Err(self.failure(error)),
+        }
+    }
+
+    /// That change has completed. One that failed may have reached the media all the same, so it
+    /// counts as volatile until the next barrier.
+    pub(super) fn completed(&self, number: u64, durable: bool) {
+        let mut log = self.lock();
+        log.in_flight.remove(&number);
+        if durable {
+            log.take_promises();
+            log.add(Entry::Durable { write: number }, &[]);
+        }
+    }
+
+    /// A FLUSH is submitted: a ticket for [`Recorder::flushed`].
+    pub(super) fn flush(&self) -> u64 {
+        let mut log = self.lock();
+        let flush = Flush {
+            covers: log.next,
+            except: log.in_flight.iter().copied().collect(),
+        };
+        log.tickets += 1;
+        let ticket = log.tickets;
+        log.flushes.push((ticket, flush));
+        ticket
+    }
+
+    /// It has succeeded, or not.
+    pub(super) fn flushed(&self, ticket: u64, succeeded: bool) {
+        let mut log = self.lock();
+        let Some(at) = log.flushes.iter().position(|(other, _)| *other == ticket) else {
+            return;
+        };
+        let (_, flush) = log.flushes.swap_remove(at);
+        if succeeded {
+            log.take_promises();
+            let words = flush.except.iter().flat_map(|number| number.to_le_bytes());
+            let words: Vec<u8> = words.collect();
+            let covers = flush.covers;
+            log.add(Entry::Barrier { covers }, &words);
+        }
+    }
+
+    /// Gives the file what is collected.
+    ///
+    /// # Errors
+    /// [`LogError`], also of an earlier write.
+    pub fn write_out(&self) -> Result<(), LogError> {
+        let mut log = self.lock();
+        log.take_promises();
+        log.write_out();
+        match &log.failed {
+            None => Ok(()),
+            Some(error) => Err(self.failure(error)),
+        }
+    }
+
+    fn failure(&self, error: &Arc<io::Error>) -> LogError {
+        LogError {
+            path: self.path.clone(),
+            error: Arc::clone(error),
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // Whoever needs to know has asked `write_out`.
+        let _ = self.write_out();
+    }
+}

@@ -1,0 +1,74 @@
+//! The data path of `crash`: record and pass on, or hand over to the thread.
+
+use super::recorder::Recorder;
+use super::state::Worker;
+use ugeom_format::crash_log::Entry;
+use ugeom_stack::{Command, Errno, Flags, Next, Request};
+
+/// The record of a request that changes the media.
+pub(super) fn entry(
+    command: Command,
+    offset_bytes: u64,
+    length_bytes: u64,
+    flags: Flags,
+) -> Option<Entry> {
+    match command {
+        Command::Write => Some(Entry::Write {
+            offset_bytes,
+            length_bytes,
+            fua: flags.contains(Flags::FUA),
+        }),
+        Command::Zero => Some(Entry::Zero {
+            offset_bytes,
+            length_bytes,
+        }),
+        Command::Delete => Some(Entry::Delete {
+            offset_bytes,
+            length_bytes,
+        }),
+        _ => None,
+    }
+}
+
+/// Writes the record, remembers its number, and forwards.
+pub(super) fn record(recorder: &Recorder, mut request: Request<'_>) -> Next {
+    if request.command() == Command::Flush {
+        *request.scratch() = recorder.flush();
+        return request.forward(0);
+    }
+    let (offset, length) = (request.offset(), request.length());
+    if length > 0
+        && let Some(entry) = entry(request.command(), offset, length, request.flags())
+    {
+        let written = recorder.submitted(entry, |with| request.each(|_, piece| with(piece)));
+        match written {
+            Ok(number) => *request.scratch() = number,
+            Err(_) => {
+                return request.fail(Errno::IO, "the log of the class crash cannot be written");
+            }
+        }
+    }
+    request.forward(0)
+}
+
+/// A request comes back: barriers go into the log now.
+pub(super) fn recorded(recorder: &Recorder, mut request: Request<'_>) -> Next {
+    let succeeded = request.result().is_ok();
+    let number = *request.scratch();
+    match request.command() {
+        Command::Flush => recorder.flushed(number, succeeded),
+        Command::Write | Command::Zero | Command::Delete if request.length() > 0 => {
+            let durable = request.flags().contains(Flags::FUA);
+            recorder.completed(number, durable && succeeded);
+        }
+        _ => {}
+    }
+    request.finish()
+}
+
+/// Hands a request over to the thread.
+pub(super) fn park(worker: &Worker, request: Request<'_>) -> Next {
+    let (bio, next) = request.park();
+    worker.add(bio);
+    next
+}

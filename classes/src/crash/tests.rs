@@ -1,0 +1,358 @@
+//! Tests of `crash`: what survives a power cut, each fault, and the log.
+
+use super::recorder::Recorder;
+use crate::target::{TargetOptions, open_target};
+use std::fs;
+use std::path::Path;
+use ugeom_format::crash_log::{self, Entry, HEADER_BYTES, Header, RECORD_BYTES, Record};
+use ugeom_stack::{Channel, Command, Delta, Errno, Opened, Stack};
+
+const SECTOR: usize = 512;
+/// Sectors of the disks here.
+const SECTORS: usize = 64;
+
+fn stack_of(text: &str) -> (Stack, ugeom_stack::ProviderId) {
+    // Without tasting, whose reads would count as operations.
+    let options = TargetOptions {
+        taste: false,
+        ..TargetOptions::default()
+    };
+    let target = open_target(text, &options);
+    let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
+    (target.stack, target.top)
+}
+
+/// An open disk, which can be closed and opened again.
+struct Disk {
+    stack: Stack,
+    top: ugeom_stack::ProviderId,
+    channel: Channel,
+    opened: Option<Opened>,
+}
+
+impl Disk {
+    fn new(text: &str) -> Self {
+        let (stack, top) = stack_of(text);
+        let channel = stack.channel(4).expect("a channel");
+        let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
+        Self {
+            stack,
+            top,
+            channel,
+            opened: Some(opened),
+        }
+    }
+
+    /// Closes it, and opens it again: its power is on then.
+    fn reopen(&mut self) {
+        self.opened = None;
+        let opened = self.stack.open(self.top, Delta::READ_WRITE);
+        self.opened = Some(opened.expect("opens again"));
+    }
+
+    fn write(&mut self, sector: usize, byte: u8, count: usize) -> Result<usize, Errno> {
+        let data = vec![byte; SECTOR * count];
+        let opened = self.opened.as_ref().expect("open");
+        let written = self.channel.write(opened, (sector * SECTOR) as u64, &data);
+        written.map_err(|error| error.errno)
+    }
+
+    fn read(&mut self, sector: usize, count: usize) -> Result<Vec<u8>, Errno> {
+        let mut data = vec![0xee; SECTOR * count];
+        let opened = self.opened.as_ref().expect("open");
+        let read = self
+            .channel
+            .read(opened, (sector * SECTOR) as u64, &mut data);
+        read.map(|_| data).map_err(|error| error.errno)
+    }
+
+    fn flush(&mut self) -> Result<(), Errno> {
+        let opened = self.opened.as_ref().expect("open");
+        self.channel.flush(opened).map_err(|error| error.errno)
+    }
+
+    /// The first byte of each sector.
+    fn bytes(&mut self) -> Vec<u8> {
+        let all = self.read(0, SECTORS).expect("reads");
+        all.chunks(SECTOR).map(|sector| sector[0]).collect()
+    }
+}
+
+/// Writes every sector twice, with a FLUSH in between; the power goes with the last request.
+fn after_a_cut(options: &str) -> Vec<u8> {
+    let cut = 2 * SECTORS + 2;
+    let mut disk = Disk::new(&format!("md:32k | crash:cut=op{cut}{options}"));
+    for sector in 0..SECTORS {
+        disk.write(sector, 1, 1).expect("writes");
+    }
+    disk.flush().expect("flushes");
+    for sector in 0..SECTORS {
+        disk.write(sector, 2, 1).expect("writes");
+    }
+    assert_eq!(disk.bytes_error(), Errno::IO);
+    assert_eq!(disk.write(0, 3, 1), Err(Errno::IO), "it is off");
+    disk.reopen();
+    disk.bytes()
+}
+
+impl Disk {
+    fn bytes_error(&mut self) -> Errno {
+        self.read(0, 1).expect_err("the power is gone")
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_and_what_was_not_may_be_lost() {
+    for seed in 0..20 {
+        let found = after_a_cut(&format!(",seed={seed}"));
+        assert!(found.iter().all(|byte| [1, 2].contains(byte)), "{found:?}");
+        let kept = found.iter().filter(|byte| **byte == 2).count();
+        assert!((8..=56).contains(&kept), "seed {seed} kept {kept}");
+    }
+}
+
+#[test]
+fn the_same_seed_loses_the_same_writes() {
+    assert_eq!(after_a_cut(",seed=7"), after_a_cut(",seed=7"));
+    assert_ne!(after_a_cut(",seed=7"), after_a_cut(",seed=8"));
+}
+
+#[test]
+fn a_write_tears_at_the_granularity() {
+    let mut torn = 0;
+    for seed in 0..40 {
+        let mut disk = Disk::new(&format!("md:32k | crash:cut=op2,tear=4096,seed={seed}"));
+        disk.write(0, 1, SECTORS).expect("writes");
+        assert_eq!(disk.bytes_error(), Errno::IO);
+        disk.reopen();
+        let bytes = disk.bytes();
+        let units: Vec<&[u8]> = bytes.chunks(8).collect();
+        let whole = units
+            .iter()
+            .all(|unit| unit.iter().all(|byte| *byte == unit[0]));
+        assert!(whole, "seed {seed} tears inside 4096 bytes: {bytes:?}");
+        torn += usize::from(units.iter().any(|unit| unit[0] != units[0][0]));
+    }
+    assert!((2..30).contains(&torn), "{torn} of 40 seeds tear");
+}
+
+#[test]
+fn a_full_cache_writes_its_oldest() {
+    let mut disk = Disk::new("md:32k | crash:cache=4k,cut=op65");
+    for sector in 0..SECTORS {
+        disk.write(sector, 1, 1).expect("writes");
+    }
+    assert_eq!(disk.bytes_error(), Errno::IO);
+    disk.reopen();
+    let bytes = disk.bytes();
+    assert!(
+        bytes[..SECTORS - 8].iter().all(|byte| *byte == 1),
+        "{bytes:?}"
+    );
+}
+
+#[test]
+fn what_is_closed_is_not_lost() {
+    let mut disk = Disk::new("md:32k | crash");
+    disk.write(3, 9, 1).expect("writes");
+    disk.reopen();
+    assert_eq!(disk.bytes()[3], 9);
+}
+
+#[test]
+fn a_lost_write_is_acknowledged_and_not_done() {
+    let mut disk = Disk::new("md:32k | crash:lost=op2");
+    disk.write(0, 1, 1).expect("writes");
+    disk.write(0, 2, 1).expect("is acknowledged");
+    assert_eq!(disk.bytes()[0], 1);
+}
+
+#[test]
+fn a_misdirected_write_is_somewhere_else_and_a_duplicated_one_twice() {
+    for (fault, there) in [("misdirected", 0), ("duplicated", 1)] {
+        let mut disk = Disk::new(&format!("md:32k | crash:{fault}=op1,seed=5"));
+        disk.write(10, 7, 1).expect("is acknowledged");
+        let bytes = disk.bytes();
+        assert_eq!(usize::from(bytes[10] == 7), there, "{fault}");
+        let count = bytes.iter().filter(|byte| **byte == 7).count();
+        assert_eq!(count, there + 1, "{fault}");
+    }
+}
+
+#[test]
+fn a_stale_read_shows_what_was_there_before_and_only_once() {
+    let mut disk = Disk::new("md:32k | crash:stale=op3");
+    disk.write(0, 1, 1).expect("writes");
+    disk.write(0, 2, 1).expect("writes");
+    assert_eq!(disk.read(0, 1).expect("reads")[0], 1);
+    assert_eq!(disk.read(0, 1).expect("reads")[0], 2);
+}
+
+#[test]
+fn rot_changes_one_bit_and_stays() {
+    let mut disk = Disk::new("md:32k | crash:rot=op2,seed=1");
+    disk.write(0, 0, 4).expect("writes");
+    let first = disk.read(0, 4).expect("reads");
+    let ones: u32 = first.iter().map(|byte| byte.count_ones()).sum();
+    assert_eq!(ones, 1);
+    assert_eq!(disk.read(0, 4).expect("reads"), first);
+}
+
+#[test]
+fn a_latent_error_lasts_until_the_sector_is_written() {
+    let mut disk = Disk::new("md:32k | crash:latent=op1");
+    assert_eq!(disk.read(5, 1), Err(Errno::IO));
+    assert_eq!(disk.read(5, 1), Err(Errno::IO));
+    assert!(disk.read(6, 1).is_ok());
+    disk.write(5, 1, 1).expect("writes");
+    assert!(disk.read(5, 1).is_ok());
+}
+
+#[test]
+fn a_transient_error_is_gone_the_next_time() {
+    let mut disk = Disk::new("md:32k | crash:eio=op1+op3,enospc=op5");
+    assert_eq!(disk.read(0, 1), Err(Errno::IO));
+    assert!(disk.read(0, 1).is_ok());
+    assert_eq!(disk.write(0, 1, 1), Err(Errno::IO));
+    assert!(disk.write(0, 1, 1).is_ok());
+    assert_eq!(disk.write(0, 1, 1), Err(Errno::NOSPC));
+    assert!(disk.write(0, 1, 1).is_ok());
+}
+
+#[test]
+fn a_flush_that_failed_once_covers_nothing_afterwards() {
+    let mut disk = Disk::new("md:32k | crash:flushfail=op2,cut=op5");
+    disk.write(0, 1, 1).expect("writes");
+    assert_eq!(disk.flush(), Err(Errno::IO));
+    assert_eq!(disk.flush(), Ok(()));
+    assert_eq!(disk.read(0, 1).expect("reads")[0], 1, "it is in the cache");
+    assert_eq!(disk.bytes_error(), Errno::IO);
+    disk.reopen();
+    assert_eq!(disk.bytes()[0], 0);
+}
+
+#[test]
+fn faults_stay_in_their_range() {
+    let mut disk = Disk::new("md:32k | crash:eio=100%,from=8k,to=12k");
+    for sector in 0..SECTORS {
+        let inside = (16..24).contains(&sector);
+        assert_eq!(disk.read(sector, 1).is_err(), inside, "sector {sector}");
+    }
+}
+
+#[test]
+fn a_wrong_option_is_pointed_at() {
+    for (text, problem) in [
+        ("crash:tear=1000", "512, 4096 or 16384"),
+        ("crash:cut=sometimes", "op17+op40"),
+        ("crash:cut=op0", "from op1"),
+        ("crash:from=8k,to=4k", "empty"),
+        ("crash:cache=1", "a sector at least"),
+    ] {
+        let options = TargetOptions::default();
+        let error = open_target(&format!("md:32k | {text}"), &options).err();
+        let error = error.expect("it is wrong").to_string();
+        assert!(error.contains(problem), "{text}: {error}");
+    }
+}
+
+/// The records of a log, with their data.
+fn records(path: &Path) -> (Header, Vec<(Entry, Vec<u8>)>) {
+    let bytes = fs::read(path).expect("the log");
+    let header = Header::decode(&bytes).expect("a header");
+    let mut rest = &bytes[HEADER_BYTES..];
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let record = Record::decode(rest, found.len() as u64, &header).expect("a record");
+        let data = &rest[RECORD_BYTES..][..record.stored_bytes as usize];
+        record.check(data).expect("its data");
+        found.push((record.entry, data.to_vec()));
+        rest = &rest[RECORD_BYTES + data.len()..];
+    }
+    (header, found)
+}
+
+#[test]
+fn the_log_has_what_was_written_in_its_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for more in ["", ",seed=1"] {
+        let path = folder.path().join("log");
+        let mut disk = Disk::new(&format!("md:32k | crash:log={}{more}", path.display()));
+        disk.write(1, 0xab, 2).expect("writes");
+        disk.flush().expect("flushes");
+        disk.write(8, 0, 1).expect("writes");
+        let opened = disk.opened.as_ref().expect("open");
+        let zeroed = disk.channel.discard(opened, Command::Zero, 0, 4096);
+        zeroed.expect("zeroes");
+        drop(disk);
+        let (header, found) = records(&path);
+        assert_eq!((header.media_bytes, header.sector_bytes), (32 << 10, 512));
+        let write = |offset_bytes, length_bytes| Entry::Write {
+            offset_bytes,
+            length_bytes,
+            fua: false,
+        };
+        let zero = Entry::Zero {
+            offset_bytes: 0,
+            length_bytes: 4096,
+        };
+        let expected = [
+            (write(512, 1024), vec![0xab; 1024]),
+            (Entry::Barrier { covers: 1 }, vec![]),
+            (write(4096, 512), vec![]),
+            (zero, vec![]),
+        ];
+        assert_eq!(found, expected, "{more}");
+    }
+}
+
+#[test]
+fn a_barrier_does_not_cover_what_was_in_flight() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let header = Header {
+        media_bytes: 4096,
+        sector_bytes: 512,
+    };
+    let recorder = Recorder::create(&path, header).expect("a log");
+    let write = |fua| Entry::Write {
+        offset_bytes: 0,
+        length_bytes: 512,
+        fua,
+    };
+    let submit = |fua| {
+        recorder
+            .submitted(write(fua), |with| with(&[1]))
+            .expect("goes")
+    };
+    let (done, flying) = (submit(false), submit(true));
+    recorder.completed(done, false);
+    let ticket = recorder.flush();
+    let later = submit(false);
+    recorder.completed(flying, true);
+    recorder.flushed(ticket, true);
+    recorder.completed(later, false);
+    recorder.promise(b"ack 1");
+    recorder.begin();
+    recorder.write_out().expect("is written");
+    let (_, found) = records(&path);
+    let expected = [
+        (write(false), vec![1]),
+        (write(true), vec![1]),
+        (write(false), vec![1]),
+        (Entry::Durable { write: 1 }, vec![]),
+        (Entry::Barrier { covers: 2 }, 1_u64.to_le_bytes().to_vec()),
+        (Entry::Promise, b"ack 1".to_vec()),
+        (Entry::Begin, vec![]),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(crash_log::numbers(&found[4].1).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_fails_writes() {
+    let mut disk = Disk::new("md:8m | crash:log=/dev/full");
+    // What fits into the buffer is not written yet.
+    let results: Vec<_> = (0..40).map(|_| disk.write(0, 1, 100)).collect();
+    assert!(results.contains(&Err(Errno::IO)), "{results:?}");
+}
