@@ -1,58 +1,46 @@
-//! Why a size or a time was not understood, and at which byte.
+//! Why a number with a unit was refused.
 
-/// What is wrong with the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UnitErrorKind {
-    /// There is nothing, or nothing but blanks.
-    #[error("a number is missing")]
-    Empty,
-    /// The text does not begin with a digit.
-    #[error("a number must begin with a digit, not with `{0}`")]
-    NotANumber(char),
-    /// The unit after the number is not known.
-    #[error("unknown unit `{unit}`; known are {known}")]
-    UnknownUnit {
-        /// The unit as it was written.
-        unit: String,
-        /// The units that are known.
-        known: &'static str,
+/// Why a value was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// It is not a number, or its unit is unknown.
+    #[error("this is not {what}")]
+    Form {
+        /// What was expected.
+        what: &'static str,
+        /// How such a value is written.
+        help: &'static str,
     },
-    /// A time without a unit.
-    #[error("a unit is missing; known are {known}")]
-    MissingUnit {
-        /// The units that are known.
-        known: &'static str,
+    /// It does not fit in 64 bits.
+    #[error("this is more than 2^64 - 1 {unit}")]
+    TooLarge {
+        /// The smallest unit.
+        unit: &'static str,
     },
-    /// The number does not fit in 64 bits.
-    #[error("the number is too large")]
-    TooLarge,
-    /// A fraction that leaves a part of a byte or nanosecond.
-    #[error("that is not a whole number of {0}")]
-    NotWhole(&'static str),
-    /// A percentage above 100, or where none is allowed.
-    #[error("{0}")]
-    Percent(&'static str),
-}
-
-/// A size or a time that was not understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}`, at byte {at}: {kind}")]
-pub struct UnitError {
-    /// The whole text.
-    pub text: String,
-    /// The position of the first byte that is wrong, from 0.
-    pub at: usize,
-    /// What is wrong with it.
-    pub kind: UnitErrorKind,
+    /// A fraction of the smallest unit is left.
+    #[error("this is not a whole number of {unit}")]
+    Fraction {
+        /// The smallest unit.
+        unit: &'static str,
+    },
 }
 
 impl UnitError {
-    pub(super) fn new(text: &str, at: usize, kind: UnitErrorKind) -> Self {
-        Self {
-            text: text.to_owned(),
-            at,
-            kind,
+    /// How such a value is written.
+    #[must_use]
+    pub const fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::Form { help, .. } => Some(help),
+            Self::TooLarge { .. } | Self::Fraction { .. } => None,
+        }
+    }
+
+    /// The error and its help in one line, for messages that have no place for a second one.
+    #[must_use]
+    pub fn with_help(&self) -> String {
+        match self.help() {
+            Some(help) => format!("{self}; write {help}"),
+            None => self.to_string(),
         }
     }
 }

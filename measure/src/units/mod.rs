@@ -1,10 +1,13 @@
-//! Sizes and times as users write and read them.
+//! Sizes, times, percentages and counts as users write and read them.
 //!
 //! | what | function | example |
 //! |---|---|---|
-//! | read a size | [`parse_size`] | `64m` is 67,108,864 bytes |
-//! | read a size or a share | [`parse_size_or_percent`] | `50%` |
-//! | read a time | [`parse_duration_ns`] | `10us` is 10,000 ns |
+//! | read a size | [`size_bytes`] | `64m` is 67,108,864 bytes |
+//! | read a size or a share | [`size_or_percent`] | `50%` |
+//! | read a rate | [`rate_bytes_per_second`] | `57m/s` |
+//! | read a time | [`duration_ns`] | `10us` is 10,000 ns |
+//! | read a percentage, a probability | [`percent`], [`probability`] | `95`, `5%` |
+//! | read a count, a truth value | [`whole_number`], [`truth`] | `0x2a`, `yes` |
 //! | write a size that reads back | [`size_exact`] | `64m` |
 //! | write a size for people | [`size_human`] | `1.4 MiB` |
 //! | write a size as FreeBSD does | [`humanize_number`], [`diskinfo_size`] | `1.0E` |
@@ -15,11 +18,14 @@ mod duration;
 mod error;
 mod humanize;
 mod number;
+mod read;
 mod size;
 
-pub use duration::{
-    TimeUnit, duration_exact, duration_human, parse_duration_ns, parse_duration_ns_in,
-};
-pub use error::{UnitError, UnitErrorKind};
+pub use duration::{TimeUnit, duration_exact, duration_human};
+pub use error::UnitError;
 pub use humanize::{Humanize, Scale, diskinfo_size, humanize_number};
-pub use size::{Size, grouped, parse_size, parse_size_or_percent, size_exact, size_human};
+pub use read::{
+    SECTOR_BYTES, SizeUnits, duration_ns, percent, probability, rate_bytes_per_second, size_bytes,
+    size_or_percent, truth, whole_number,
+};
+pub use size::{Size, grouped, size_exact, size_human};

@@ -1,102 +1,63 @@
 //! The number in front of a unit: decimal with or without a fraction, or hexadecimal.
 
-use super::error::{UnitError, UnitErrorKind};
+use super::error::UnitError;
 
-/// More digits behind the point than this are refused; 10^18 still fits.
-const FRACTION_DIGITS_MAX: usize = 18;
-
-/// A number and what follows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Number<'a> {
-    /// The digits before and behind the point as one number.
-    digits: u128,
-    /// How often to divide by ten.
-    tenths: u32,
-    /// What follows, without blanks.
-    pub(super) unit: &'a str,
-    /// The position of the unit in the text.
-    pub(super) unit_at: usize,
+/// `digits / scale`, where the scale is a power of ten.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decimal {
+    digits: Option<u128>,
+    scale: Option<u128>,
 }
 
-impl<'a> Number<'a> {
-    /// Takes the number off the front of the text; blanks around number and unit are ignored.
-    pub(super) fn parse(text: &'a str) -> Result<Self, UnitError> {
-        let at = text.len() - text.trim_start().len();
-        let rest = text.trim();
-        let first = rest.chars().next();
-        let first = first.ok_or_else(|| UnitError::new(text, at, UnitErrorKind::Empty))?;
-        if !first.is_ascii_digit() {
-            return Err(UnitError::new(text, at, UnitErrorKind::NotANumber(first)));
+impl Decimal {
+    /// Reads `12`, `1.5` or `0x200` from the beginning of `text`, and gives what follows without
+    /// blanks. Nothing if there is no number.
+    pub(super) fn read(text: &str) -> Option<(Self, &str)> {
+        let text = text.trim();
+        let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        if let Some(text) = hexadecimal {
+            let (number, unit) = split(text, |c| c.is_ascii_hexdigit());
+            let digits = u128::from_str_radix(number, 16).ok();
+            let scale = Some(1);
+            return (!number.is_empty()).then_some((Self { digits, scale }, unit));
         }
-        let (digits, tenths, used) = match rest.strip_prefix("0x").or(rest.strip_prefix("0X")) {
-            Some(hex) if hex.starts_with(|c: char| c.is_ascii_hexdigit()) => {
-                let end = span(hex, |c| c.is_ascii_hexdigit());
-                (u128::from_str_radix(&hex[..end], 16).ok(), 0, end + 2)
-            }
-            _ => Self::decimal(text, at, rest)?,
+        let (number, unit) = split(text, |c| c.is_ascii_digit() || c == '.');
+        let (whole, fraction) = match number.split_once('.') {
+            Some((_, "")) => return None,
+            Some(parts) => parts,
+            None => (number, ""),
         };
-        let too_large = || UnitError::new(text, at, UnitErrorKind::TooLarge);
-        let digits = digits.ok_or_else(too_large)?;
-        let unit = rest[used..].trim_start();
-        let unit_at = at + rest.len() - unit.len();
-        Ok(Self {
-            digits,
-            tenths,
-            unit,
-            unit_at,
-        })
-    }
-
-    /// The digits, their number behind the point, and the bytes they take.
-    fn decimal(text: &str, at: usize, rest: &str) -> Result<(Option<u128>, u32, usize), UnitError> {
-        let whole = span(rest, |c| c.is_ascii_digit());
-        let Some(behind) = rest[whole..].strip_prefix('.') else {
-            return Ok((rest[..whole].parse().ok(), 0, whole));
-        };
-        let fraction = span(behind, |c| c.is_ascii_digit());
-        let end = whole + 1 + fraction;
-        if fraction == 0 || fraction > FRACTION_DIGITS_MAX {
-            let found = behind[fraction..].chars().next().unwrap_or('.');
-            let kind = match fraction {
-                0 => UnitErrorKind::NotANumber(found),
-                _ => UnitErrorKind::TooLarge,
-            };
-            return Err(UnitError::new(text, at + whole + 1, kind));
+        if whole.is_empty() || fraction.contains('.') {
+            return None;
         }
-        let digits = format!("{}{}", &rest[..whole], &behind[..fraction]);
-        Ok((digits.parse().ok(), fraction as u32, end))
+        let fraction = fraction.trim_end_matches('0');
+        let digits = format!("{whole}{fraction}").parse().ok();
+        let scale = 10_u128.checked_pow(fraction.len() as u32);
+        Some((Self { digits, scale }, unit))
     }
 
-    /// The number times `factor`, which must be whole (`part` names what cannot be split) and fit.
-    pub(super) fn times(
-        &self,
-        text: &str,
-        factor: u64,
-        part: &'static str,
-    ) -> Result<u64, UnitError> {
-        let at = text.len() - text.trim_start().len();
-        let refuse = |kind| UnitError::new(text, at, kind);
-        let product = self.digits.checked_mul(u128::from(factor));
-        let product = product.ok_or_else(|| refuse(UnitErrorKind::TooLarge))?;
-        let divisor = 10_u128.pow(self.tenths);
-        if !product.is_multiple_of(divisor) {
-            return Err(refuse(UnitErrorKind::NotWhole(part)));
+    /// The number times `factor`, which must be a whole number of `unit` and fit in 64 bits.
+    pub(super) fn times(self, factor: u64, unit: &'static str) -> Result<u64, UnitError> {
+        let too_large = UnitError::TooLarge { unit };
+        let digits = self.digits.ok_or(too_large.clone())?;
+        let product = digits.checked_mul(u128::from(factor));
+        let product = product.ok_or(too_large.clone())?;
+        // A fraction with more digits than 2^128 has is smaller than any unit.
+        let scale = self.scale.ok_or(UnitError::Fraction { unit })?;
+        if !product.is_multiple_of(scale) {
+            return Err(UnitError::Fraction { unit });
         }
-        u64::try_from(product / divisor).map_err(|_| refuse(UnitErrorKind::TooLarge))
+        u64::try_from(product / scale).map_err(|_| too_large)
     }
 
-    /// The number itself, rounded to the nearest float.
-    pub(super) fn value(&self) -> f64 {
-        self.digits as f64 / 10_f64.powi(self.tenths as i32)
-    }
-
-    /// Whether the number is 0, which needs no unit.
-    pub(super) fn is_zero(&self) -> bool {
-        self.digits == 0
+    /// The nearest float to the number; nothing if it has more digits than 2^128.
+    pub(super) fn value(self) -> Option<f64> {
+        Some(self.digits? as f64 / self.scale? as f64)
     }
 }
 
-/// The length of the front part of which every character satisfies `which` (ASCII only).
-fn span(text: &str, which: impl Fn(char) -> bool) -> usize {
-    text.find(|c| !which(c)).unwrap_or(text.len())
+/// The front part, whose characters all satisfy `belongs`, and the rest without blanks.
+fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
+    let end = text.find(|c| !belongs(c)).unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
 }

@@ -1,35 +1,10 @@
 //! Sizes in bytes.
 
-use serde::{Deserialize, Serialize};
-
-use super::error::{UnitError, UnitErrorKind};
-use super::number::Number;
-
 /// The suffixes, each 1,024 times the one before.
-const SUFFIXES: [char; 6] = ['k', 'm', 'g', 't', 'p', 'e'];
-
-const KNOWN: &str = "b, k, m, g, t, p, e (powers of 1024)";
-
-/// Reads a size: a decimal number, with a fraction if the result is a whole number of bytes, or a
-/// hexadecimal one after `0x`, then perhaps a suffix of either case.
-///
-/// All suffixes are powers of 1,024, written `k`, `kb`, `ki` or `kib`, as expand_number(3) of
-/// FreeBSD and fio's `k` have it. That differs from GNU dd for `kB` (1,000 there), and from dd of
-/// both systems for a bare `b`, which means bytes here and blocks of 512 there.
-///
-/// # Errors
-/// [`UnitError`] with the position of the first byte that is wrong; a percentage is refused.
-pub fn parse_size(text: &str) -> Result<u64, UnitError> {
-    let number = Number::parse(text)?;
-    if number.unit == "%" {
-        let kind = UnitErrorKind::Percent("a size in bytes is needed here, not a share");
-        return Err(UnitError::new(text, number.unit_at, kind));
-    }
-    bytes(text, &number)
-}
+pub(super) const SUFFIXES: [char; 6] = ['k', 'm', 'g', 't', 'p', 'e'];
 
 /// A size that may be a share of something known only later.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Size {
     /// So many bytes.
     Bytes(u64),
@@ -53,49 +28,7 @@ impl Size {
     }
 }
 
-/// Reads a size as [`parse_size`] does, or a share such as `50%`.
-///
-/// # Errors
-/// As [`parse_size`]; more than 100 % is refused.
-pub fn parse_size_or_percent(text: &str) -> Result<Size, UnitError> {
-    let number = Number::parse(text)?;
-    if number.unit != "%" {
-        return bytes(text, &number).map(Size::Bytes);
-    }
-    let percent = number.value();
-    if percent > 100.0 {
-        let kind = UnitErrorKind::Percent("a share cannot be more than 100 %");
-        return Err(UnitError::new(
-            text,
-            text.len() - text.trim_start().len(),
-            kind,
-        ));
-    }
-    Ok(Size::Percent(percent))
-}
-
-fn bytes(text: &str, number: &Number<'_>) -> Result<u64, UnitError> {
-    let unit = number.unit.to_ascii_lowercase();
-    let mut letters = unit.chars();
-    let factor = match (letters.next(), letters.as_str()) {
-        (None | Some('b'), "") => Some(1),
-        (Some(first), "" | "b" | "i" | "ib") => SUFFIXES
-            .iter()
-            .position(|suffix| *suffix == first)
-            .map(|power| 1024_u64.pow(power as u32 + 1)),
-        _ => None,
-    };
-    let factor = factor.ok_or_else(|| {
-        let kind = UnitErrorKind::UnknownUnit {
-            unit: number.unit.to_owned(),
-            known: KNOWN,
-        };
-        UnitError::new(text, number.unit_at, kind)
-    })?;
-    number.times(text, factor, "bytes")
-}
-
-/// Writes a size with the largest suffix that loses nothing, so that [`parse_size`] reads it back:
+/// Writes a size with the largest suffix that loses nothing, so that [`size_bytes`](super::size_bytes) reads it back:
 /// `64m`, `1474560` as `1440k`, `513`.
 pub fn size_exact(bytes: u64) -> String {
     let steps = if bytes == 0 {
@@ -156,91 +89,7 @@ pub fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    #[test]
-    fn sizes_are_read_as_users_write_them() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("512", 512),
-            ("512b", 512),
-            ("4k", 4096),
-            ("4K", 4096),
-            ("4kb", 4096),
-            ("4KiB", 4096),
-            ("4ki", 4096),
-            ("64m", 64 << 20),
-            (" 64 MiB ", 64 << 20),
-            ("1.5g", 3 << 29),
-            ("1.44m", 1_509_949),
-            ("0x200", 512),
-            ("0x10k", 16384),
-            ("1t", 1 << 40),
-            ("2p", 1 << 51),
-            ("1e", 1 << 60),
-            ("15.5E", 31 << 59),
-            ("18446744073709551615", u64::MAX),
-        ] {
-            if text == "1.44m" {
-                assert!(
-                    parse_size(text).is_err(),
-                    "1.44 x 2^20 is not a whole number"
-                );
-            } else {
-                assert_eq!(parse_size(text), Ok(bytes), "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_bad_size_is_refused_at_its_byte() {
-        for (text, at, message) in [
-            ("", 0, "a number is missing"),
-            ("  ", 2, "a number is missing"),
-            ("m", 0, "must begin with a digit, not with `m`"),
-            ("-1", 0, "must begin with a digit, not with `-`"),
-            ("64x", 2, "unknown unit `x`; known are b, k, m, g, t, p, e"),
-            ("64 mbit", 3, "unknown unit `mbit`"),
-            ("64µ", 2, "unknown unit `µ`"),
-            ("1.", 2, "must begin with a digit"),
-            ("1.k", 2, "must begin with a digit, not with `k`"),
-            (".5k", 0, "must begin with a digit"),
-            ("0.0001k", 0, "not a whole number of bytes"),
-            ("16e", 0, "too large"),
-            (" 18446744073709551616", 1, "too large"),
-            (
-                "99999999999999999999999999999999999999999999",
-                0,
-                "too large",
-            ),
-            ("0xfffffffffffffffffffffffffffffffffff", 0, "too large"),
-            ("1.1234567890123456789k", 2, "too large"),
-            ("50%", 2, "not a share"),
-            ("1k1k", 1, "unknown unit `k1k`"),
-        ] {
-            let error = parse_size(text).unwrap_err();
-            assert_eq!(error.at, at, "{error}");
-            assert!(error.to_string().contains(message), "{error}");
-        }
-    }
-
-    #[test]
-    fn shares_are_read_and_taken_of_the_whole() {
-        assert_eq!(parse_size_or_percent("50%").unwrap().of(1000), 500);
-        assert_eq!(parse_size_or_percent("12.5 %").unwrap().of(1000), 125);
-        assert_eq!(
-            parse_size_or_percent("100%").unwrap().of(u64::MAX),
-            u64::MAX
-        );
-        assert_eq!(parse_size_or_percent("4k").unwrap().of(1), 4096);
-        let error = parse_size_or_percent("101%").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "`101%`, at byte 0: a share cannot be more than 100 %"
-        );
-    }
 
     #[test]
     fn sizes_are_written_for_people() {
@@ -265,20 +114,5 @@ mod tests {
             (size_exact(1_474_560), size_exact(513)),
             ("1440k".into(), "513".into())
         );
-    }
-
-    proptest! {
-        #[test]
-        fn an_exact_size_reads_back_as_itself(bytes: u64, shift in 0_u32..64) {
-            let bytes = bytes << shift;
-            prop_assert_eq!(parse_size(&size_exact(bytes)), Ok(bytes));
-        }
-
-        #[test]
-        fn no_text_makes_the_parser_panic_and_errors_point_into_it(text: String) {
-            if let Err(error) = parse_size_or_percent(&text) {
-                prop_assert!(error.at <= text.len());
-            }
-        }
     }
 }
