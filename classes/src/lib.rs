@@ -21,5 +21,5 @@ pub mod target;
 pub mod zero;
 
 pub use build::{BuildContext, BuildError};
-pub use registry::{Build, ClassEntry, OptionDoc, Role, registry};
+pub use registry::{Build, ClassEntry, Role, registry};
 pub use target::{Target, TargetError, TargetOptions, open_target};

@@ -2,7 +2,7 @@
 //! conformance suite and automatic tasting know about them.
 
 use crate::build::{BuildContext, BuildError};
-use crate::spec::Options;
+use crate::spec::{DeclaredOptions, LayerArguments, OptionTable};
 use std::sync::Arc;
 use ugeom_stack::{Class, Plan, ProviderView};
 
@@ -29,22 +29,11 @@ impl Role {
     }
 }
 
-/// An option of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionDoc {
-    /// Its name.
-    pub name: &'static str,
-    /// What its value is, as in a synopsis (`SIZE`, `0|1`).
-    pub value: &'static str,
-    /// What it does, and its default.
-    pub about: &'static str,
-}
-
 /// The builder of a bottom layer.
-pub type BuildBottom = fn(&mut BuildContext<'_>, Options<'_>) -> Result<Plan, BuildError>;
+pub type BuildBottom = fn(&mut BuildContext<'_>, LayerArguments<'_>) -> Result<Plan, BuildError>;
 /// The builder of a layer on a provider.
 pub type BuildLayer =
-    fn(&mut BuildContext<'_>, Options<'_>, below: &ProviderView) -> Result<Plan, BuildError>;
+    fn(&mut BuildContext<'_>, LayerArguments<'_>, below: &ProviderView) -> Result<Plan, BuildError>;
 
 /// How a geom of a class is made from its options.
 #[derive(Clone, Copy)]
@@ -70,13 +59,16 @@ pub struct ClassEntry {
     pub role: Role,
     /// The names of the values that can stand without a name, in their order.
     pub positional: &'static [&'static str],
-    /// All its options.
-    pub options: &'static [OptionDoc],
+    /// All its options, each declared once.
+    pub options: &'static dyn DeclaredOptions,
     /// How a geom of it is made.
     pub build: Build,
     /// The class itself, if it tastes.
     pub taste: Option<fn() -> Arc<dyn Class>>,
 }
+
+/// The options of a class that has none.
+pub(crate) const NO_OPTIONS: OptionTable<()> = OptionTable(&[]);
 
 /// All classes: devices first, then layers, then tables. Providers are tasted in this order.
 static REGISTRY: &[ClassEntry] = &[
@@ -124,6 +116,7 @@ pub fn tasting() -> Vec<Arc<dyn Class>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::OptionDefault;
 
     #[test]
     fn every_entry_is_consistent() {
@@ -134,8 +127,9 @@ mod tests {
                 Build::Table => entry.role == Role::Table && entry.taste.is_some(),
             };
             assert!(fits, "{}: role {:?}", entry.name, entry.role);
+            let docs = entry.options.docs();
             for name in entry.positional {
-                let known = entry.options.iter().any(|option| option.name == *name);
+                let known = docs.iter().any(|option| option.name == *name);
                 assert!(known, "{}: {name} is not described", entry.name);
             }
             if let Some(make) = entry.taste {
@@ -146,10 +140,29 @@ mod tests {
 
     #[test]
     fn no_name_stands_twice() {
-        let mut names = names();
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count);
+        fn is_unique(mut names: Vec<&str>) -> bool {
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            names.len() == count
+        }
+        assert!(is_unique(names()));
+        for entry in registry() {
+            let docs = entry.options.docs();
+            let names = docs.iter().map(|doc| doc.name).collect();
+            assert!(is_unique(names), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_option() {
+        for entry in registry() {
+            for doc in entry.options.docs() {
+                if let OptionDefault::Value(text) = doc.default {
+                    let tried = entry.options.try_value(doc.name, text);
+                    assert_eq!(tried, Ok(()), "{}: {}={text}", entry.name, doc.name);
+                }
+            }
+        }
     }
 }

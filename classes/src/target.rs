@@ -14,7 +14,7 @@
 
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{self, Build, ClassEntry};
-use crate::spec::{self, Address, Layer, SpecError};
+use crate::spec::{self, Address, DispatchMode, Layer, SpecError, StatisticsMode};
 use std::io::{self, Read};
 use ugeom_stack::{
     Dispatch, Options, Pools, ProviderId, ProviderView, Registry, Slicers, Stack, StackError,
@@ -144,8 +144,8 @@ impl TargetOptions {
     fn settled(self, settings: spec::Settings) -> Self {
         let spin_ns = settings.spin_ns;
         let dispatch = match (settings.dispatch, self.dispatch) {
-            (Some(spec::Dispatch::Direct), _) | (None, Dispatch::Direct) => Dispatch::Direct,
-            (Some(spec::Dispatch::Queued), _) => Dispatch::Queued {
+            (Some(DispatchMode::Direct), _) | (None, Dispatch::Direct) => Dispatch::Direct,
+            (Some(DispatchMode::Queued), _) => Dispatch::Queued {
                 spin_ns: spin_ns.unwrap_or(QUEUED_SPIN_NS),
             },
             (None, Dispatch::Queued { spin_ns: given }) => Dispatch::Queued {
@@ -154,33 +154,18 @@ impl TargetOptions {
         };
         let one_in = settings.sample.unwrap_or(TIME_ONE_IN);
         let statistics = match settings.statistics {
-            Some(spec::Statistics::Off) => Statistics::Off,
-            Some(spec::Statistics::Counts) => Statistics::Counts,
-            Some(spec::Statistics::Time) => Statistics::Time { one_in },
+            Some(StatisticsMode::Off) => Statistics::Off,
+            Some(StatisticsMode::Counts) => Statistics::Counts,
+            Some(StatisticsMode::Time) => Statistics::Time { one_in },
             None => self.statistics,
-        };
-        let registry = match settings.registry {
-            Some(spec::Registry::LockFree) => Registry::LockFree,
-            Some(spec::Registry::Locked) => Registry::Locked,
-            None => self.registry,
-        };
-        let pools = match settings.pools {
-            Some(spec::Pools::PerCore) => Pools::PerCore,
-            Some(spec::Pools::Shared) => Pools::Shared,
-            None => self.pools,
-        };
-        let slicers = match settings.slicers {
-            Some(spec::Slicers::Passed) => Slicers::Passed,
-            Some(spec::Slicers::Asked) => Slicers::Asked,
-            None => self.slicers,
         };
         Self {
             taste: self.taste && settings.taste.unwrap_or(true),
             dispatch,
             statistics,
-            registry,
-            pools,
-            slicers,
+            registry: settings.registry.unwrap_or(self.registry),
+            pools: settings.pools.unwrap_or(self.pools),
+            slicers: settings.slicers.unwrap_or(self.slicers),
             ..self
         }
     }
@@ -268,10 +253,10 @@ impl Builder<'_> {
                 return Err(self.ambiguous(at, layer).into());
             }
             Build::Layer(build) => {
-                let options = layer.options(entry.positional)?;
+                let arguments = layer.arguments(entry.positional)?;
                 let view = self.view(below)?;
                 let mut context = BuildContext::new(self.stack, self.options);
-                let plan = build(&mut context, options, &view)?;
+                let plan = build(&mut context, arguments, &view)?;
                 let provider = self.create(entry, plan, &[below])?;
                 self.at = Some(Place {
                     provider,
@@ -297,9 +282,9 @@ impl Builder<'_> {
                 .with_help(format!("write DEVICE | {}", entry.name))
                 .into());
         };
-        let options = layer.options(entry.positional)?;
+        let arguments = layer.arguments(entry.positional)?;
         let mut context = BuildContext::new(self.stack, self.options);
-        let plan = build(&mut context, options)?;
+        let plan = build(&mut context, arguments)?;
         let provider = self.create(entry, plan, &[])?;
         self.bottom = Some(provider);
         self.at = Some(Place {
@@ -328,7 +313,9 @@ impl Builder<'_> {
         layer: &Layer,
         below: ProviderId,
     ) -> Result<(), TargetError> {
-        layer.options(entry.positional)?.finish()?;
+        layer
+            .arguments(entry.positional)?
+            .read(&registry::NO_OPTIONS, ())?;
         let is_there = |tree: ugeom_stack::Tree| {
             tree.above(below)
                 .any(|geom| geom.class == entry.class && !geom.wither)

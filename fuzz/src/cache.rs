@@ -27,8 +27,8 @@ pub fn options(data: &[u8]) {
             name: "md0",
             sector_bytes,
         };
-        let options = layer.options(&["size"]);
-        match options.and_then(|options| Settings::read(options, below, MEMORY_BYTES)) {
+        let arguments = layer.arguments(&["size"]);
+        match arguments.and_then(|given| Settings::read(&given, below, MEMORY_BYTES)) {
             Ok(settings) => {
                 let (buffers, block_bytes) = (u64::from(settings.buffers), settings.block_bytes);
                 assert!(buffers > 0 && buffers * block_bytes <= MEMORY_BYTES);

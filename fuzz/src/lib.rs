@@ -9,3 +9,4 @@ pub mod job;
 pub mod report;
 pub mod serve;
 pub mod taste;
+pub mod units;

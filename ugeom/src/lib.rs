@@ -96,4 +96,36 @@ mod tests {
     fn the_tree_of_commands_is_consistent() {
         super::command().debug_assert();
     }
+
+    #[test]
+    fn sizes_and_times_of_arguments_have_one_grammar() {
+        for arguments in [
+            "ugeom lab layers --budget 5m",
+            "ugeom lab layers --budget 300",
+            "ugeom lab sweep --budget 1.5h md:64m",
+            "ugeom stat -I 24h",
+            "ugeom serve --spin 0 --idle-timeout 24h md:64m",
+            "ugeom read --offset 8s --length 0x1000 md:64m",
+            "ugeom read --set spin=20us --length 1.5k md:64m",
+        ] {
+            let read = super::command().try_get_matches_from(arguments.split(' '));
+            assert!(read.is_ok(), "{arguments}: {read:?}");
+        }
+        let refused = |arguments: &str| {
+            let read = super::command().try_get_matches_from(arguments.split(' '));
+            read.err()
+                .map(|error| error.to_string())
+                .unwrap_or_default()
+        };
+        let error = refused("ugeom lab layers --budget 5k");
+        assert!(
+            error.contains("this is not a duration; write a number with ns"),
+            "{error}"
+        );
+        let error = refused("ugeom read --set spin=20 md:64m");
+        assert!(
+            error.contains("more than 1s; a bare number counts seconds"),
+            "{error}"
+        );
+    }
 }

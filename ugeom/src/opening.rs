@@ -3,8 +3,9 @@
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
-use ugeom_classes::spec::{self, FILE_CLASS, units};
+use ugeom_classes::spec::{self, DeclaredOptions, FILE_CLASS, SETTINGS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_measure::units::{self, SizeUnits};
 use ugeom_stack::{ProviderView, Stack, StackError, TasteError};
 
 /// The target, as every command that works on one takes it.
@@ -22,22 +23,31 @@ pub struct TargetArgs {
     pub set: SetArgs,
 }
 
-/// How the stack of a target works, for whoever wants to measure or avoid one way of it.
+/// How the stack of a target works, to measure or to avoid one way of it.
 #[derive(Args, Clone, Default)]
 pub struct SetArgs {
-    /// How the stack works: dispatch=direct|queued, spin=TIME, statistics=off|counts|time,
-    /// sample=N, registry=lockfree|locked, pools=per-core|shared, slicers=passed|asked
-    /// (docs/stack-language.md)
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    // The help is made from the declared settings.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, help = set_help())]
     settings: Vec<(String, spec::Settings)>,
 }
 
-/// A setting with its text, for whoever has to pass it on.
+/// A setting with its text, which other processes are given.
 ///
 /// # Errors
-/// In words: there is no such key, or the value is none of its values.
+/// There is no such key, or the value is none of its values.
 pub fn setting(text: &str) -> Result<(String, spec::Settings), String> {
-    Ok((text.to_owned(), spec::Settings::parse(text)?))
+    let settings = spec::Settings::parse(text).map_err(|error| error.in_one_line())?;
+    Ok((text.to_owned(), settings))
+}
+
+/// The help of `--set`: all settings and their values.
+fn set_help() -> String {
+    let keys = SETTINGS.docs().into_iter();
+    let keys: Vec<String> = keys
+        .map(|doc| format!("{}={}", doc.name, doc.value))
+        .collect();
+    let keys = keys.join(", ");
+    format!("How the stack works: {keys} (docs/stack-language.md)")
 }
 
 impl SetArgs {
@@ -149,8 +159,5 @@ fn view(stack: &Stack, name: &str) -> Result<ProviderView, StackError> {
 /// # Errors
 /// In words for clap.
 pub fn size(text: &str) -> Result<u64, String> {
-    units::size_bytes(text, units::SECTOR_BYTES).map_err(|error| match error.help() {
-        Some(help) => format!("{error}; write {help}"),
-        None => error.to_string(),
-    })
+    units::size_bytes(text, SizeUnits::USUAL).map_err(|error| error.with_help())
 }

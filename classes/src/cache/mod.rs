@@ -36,12 +36,12 @@ pub mod writers;
 
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, Role};
-use crate::spec::Options;
+use crate::spec::LayerArguments;
 use ahead::ReadAhead;
 use index::Index;
 use index::hash::Hash;
 use index::splay::Splay;
-use options::{Below, Kind, Settings, Writing};
+use options::{Below, IndexKind, Settings, Writing};
 use pending::PendingReads;
 use std::io;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "a buffer cache in memory",
     role: Role::Layer,
     positional: &["size"],
-    options: options::DOCS,
+    options: &options::OPTIONS,
     build: Build::Layer(build),
     taste: None,
 };
@@ -343,18 +343,18 @@ fn geom<I: Index>(
 
 fn build(
     _context: &mut BuildContext<'_>,
-    options: Options<'_>,
+    arguments: LayerArguments<'_>,
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
     let sectors = Below {
         name: &below.name,
         sector_bytes: u64::from(below.sectorsize_bytes),
     };
-    let settings = Settings::read(options, sectors, memory_bytes())?;
+    let settings = Settings::read(&arguments, sectors, memory_bytes())?;
     let name = format!("{}.cache", below.name);
     let geom = match settings.index {
-        Kind::Hash => geom::<Hash>(settings, below, &name)?,
-        Kind::Splay => geom::<Splay>(settings, below, &name)?,
+        IndexKind::Hash => geom::<Hash>(settings, below, &name)?,
+        IndexKind::Splay => geom::<Splay>(settings, below, &name)?,
     };
     let provider = ProviderPlan {
         name: name.clone(),

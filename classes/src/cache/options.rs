@@ -1,66 +1,122 @@
 //! The options of `cache` and their checks.
 
 use super::index::{Index, hash::Hash, splay::Splay};
-use crate::registry::OptionDoc;
-use crate::spec::{Options, SpecError, units};
+use crate::set_field;
+use crate::spec::OptionDefault::Value;
+use crate::spec::values::{choice, duration_ns, size};
+use crate::spec::{LayerArguments, OptionTable, SpecError, ValueError, option};
+use ugeom_measure::units::{Size, SizeUnits, UnitError, size_or_percent};
 
-/// The options for the registry.
-pub(super) const DOCS: &[OptionDoc] = &[
-    doc("size", "SIZE", "memory for blocks [64m]"),
-    doc(
+/// The options of the class.
+pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
+    option(
+        "size",
+        "SIZE",
+        Value("64m"),
+        "memory for blocks",
+        set_field!(size_bytes = size),
+    ),
+    option(
         "block",
         "SIZE",
-        "size of a block, a power of two from 4k to 64k [16k]",
+        Value("16k"),
+        "size of a block, a power of two from 4k to 64k",
+        set_field!(block_bytes = size),
     ),
-    doc(
+    option(
         "index",
         "hash|splay",
-        "how a block is found; splay is there to compare [hash]",
+        Value("hash"),
+        "how a block is found; splay is for comparison",
+        set_field!(index = index),
     ),
-    doc(
+    option(
         "readahead",
         "SIZE|off",
-        "the most that is read ahead of a sequential reader [512k]",
+        Value("512k"),
+        "maximum read-ahead of a sequential reader",
+        set_field!(ahead_bytes = size_or_off),
     ),
-    doc(
+    option(
         "write",
         "through|back",
-        "when a write is done: below, or in memory, to be written later [through]",
+        Value("through"),
+        "when a write completes: when the layer below has it, or when it is in memory",
+        |it, text| {
+            it.is_write_back = choice(&[(THROUGH, false), (BACK, true)], text)?;
+            Ok(())
+        },
     ),
-    doc(
+    option(
         "dirty",
         "SIZE|PERCENT",
-        "with write=back, memory for what is not below yet [50%]",
+        Value("50%"),
+        "with write=back: memory for dirty blocks, a share of size",
+        set_field!(dirty = share),
     ),
-    doc(
+    option(
         "idle",
         "TIME",
-        "with write=back, how long nobody writes before it gets below [100ms]",
+        Value("100ms"),
+        "with write=back: flush after this long without writes",
+        set_field!(idle_ns = duration_ns),
     ),
-    doc(
+    option(
         "age",
         "TIME",
-        "with write=back, after how long it gets below at the latest [5s]",
+        Value("5s"),
+        "with write=back: maximum age of a dirty block",
+        set_field!(age_ns = duration_ns),
     ),
-];
+]);
+
+/// The options as they are written.
+pub(super) struct Wanted {
+    size_bytes: u64,
+    block_bytes: u64,
+    index: IndexKind,
+    ahead_bytes: u64,
+    is_write_back: bool,
+    dirty: Size,
+    idle_ns: u64,
+    age_ns: u64,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            size_bytes: 0,
+            block_bytes: 0,
+            index: IndexKind::Hash,
+            ahead_bytes: 0,
+            is_write_back: false,
+            dirty: Size::Bytes(0),
+            idle_ns: 0,
+            age_ns: 0,
+        }
+    }
+}
+
+fn index(text: &str) -> Result<IndexKind, ValueError> {
+    let kinds = [
+        (Hash::NAME, IndexKind::Hash),
+        (Splay::NAME, IndexKind::Splay),
+    ];
+    choice(&kinds, text)
+}
+
+fn size_or_off(text: &str) -> Result<u64, UnitError> {
+    if text == "off" { Ok(0) } else { size(text) }
+}
+
+fn share(text: &str) -> Result<Size, UnitError> {
+    size_or_percent(text, SizeUnits::USUAL)
+}
 
 /// The names of the ways to write.
 pub(super) const THROUGH: &str = "through";
 pub(super) const BACK: &str = "back";
 
-const fn doc(name: &'static str, value: &'static str, about: &'static str) -> OptionDoc {
-    OptionDoc { name, value, about }
-}
-
-/// The part of the buffers that may be dirty when nothing is said.
-const DIRTY_SHARE: f64 = 0.5;
-/// How long the flusher leaves things alone after the last write, ns.
-const IDLE_NS: u64 = 100_000_000;
-/// How long something is dirty at the most when writes never pause, ns.
-const AGE_NS: u64 = 5_000_000_000;
-const SIZE_BYTES: u64 = 64 << 20;
-const AHEAD_BYTES: u64 = 512 << 10;
-const BLOCK_BYTES: u64 = 16 << 10;
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
 const BLOCK_BYTES_MAX: u64 = 64 << 10;
 /// Buffers have numbers of 32 bits, and the index wants room to grow to a power of two.
@@ -68,7 +124,7 @@ const BUFFERS_MAX: u64 = 1 << 30;
 
 /// Which index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum IndexKind {
     /// [`struct@Hash`].
     Hash,
     /// [`Splay`].
@@ -84,9 +140,9 @@ pub enum Writing {
     Back {
         /// How many buffers may be dirty.
         limit: u32,
-        /// How long nobody writes before the flusher begins, ns.
+        /// Time without writes after which the flusher begins, ns.
         idle_ns: u64,
-        /// How long it waits at the most, ns.
+        /// Maximum age of a dirty block, ns.
         age_ns: u64,
     },
 }
@@ -99,7 +155,7 @@ pub struct Settings {
     /// The size of a block, bytes: a power of two, and a multiple of the sector below.
     pub block_bytes: u64,
     /// Which index.
-    pub index: Kind,
+    pub index: IndexKind,
     /// The longest window of read-ahead, blocks; 0 for none.
     pub ahead_blocks: u64,
     /// When a write is done.
@@ -121,12 +177,15 @@ impl Settings {
     /// # Errors
     /// What is wrong with the first option that cannot be, with the place in the text.
     pub fn read(
-        mut options: Options<'_>,
+        arguments: &LayerArguments<'_>,
         below: Below<'_>,
         memory_bytes: u64,
     ) -> Result<Self, SpecError> {
-        let block_bytes = block_size(&mut options, below)?;
-        let size_bytes = options.take_size("size")?.unwrap_or(SIZE_BYTES);
+        let wanted = arguments.read(&OPTIONS, Wanted::default())?;
+        let (size_bytes, block_bytes) = (wanted.size_bytes, wanted.block_bytes);
+        if let Some(problem) = wrong_block(block_bytes, below) {
+            return Err(arguments.invalid("block", problem));
+        }
         let buffers = size_bytes / block_bytes;
         let problem = if buffers == 0 {
             Some(format!(
@@ -142,59 +201,36 @@ impl Settings {
             None
         };
         if let Some(problem) = problem {
-            return Err(options.invalid("size", problem));
+            return Err(arguments.invalid("size", problem));
         }
-        let kinds = [(Hash::NAME, Kind::Hash), (Splay::NAME, Kind::Splay)];
-        let index = options.take_choice(&kinds, "index")?.unwrap_or(Kind::Hash);
-        let ahead_blocks = ahead(&mut options)? / block_bytes;
-        let writing = writing(&mut options, buffers as u32, block_bytes)?;
-        options.finish()?;
         Ok(Self {
             buffers: buffers as u32,
             block_bytes,
-            index,
-            ahead_blocks,
-            writing,
+            index: wanted.index,
+            ahead_blocks: wanted.ahead_bytes / block_bytes,
+            writing: writing(arguments, &wanted, buffers as u32)?,
         })
     }
 }
 
-fn ahead(options: &mut Options<'_>) -> Result<u64, SpecError> {
-    match options.take_str("readahead") {
-        None => Ok(AHEAD_BYTES),
-        Some("off") => Ok(0),
-        Some(text) => units::size_bytes(text, units::SECTOR_BYTES)
-            .map_err(|error| options.invalid("readahead", error.to_string())),
-    }
-}
-
 fn writing(
-    options: &mut Options<'_>,
+    arguments: &LayerArguments<'_>,
+    wanted: &Wanted,
     buffers: u32,
-    block_bytes: u64,
 ) -> Result<Writing, SpecError> {
-    let backs = options.take_choice(&[(THROUGH, false), (BACK, true)], "write")?;
-    let dirty = options.take_str("dirty");
-    let idle_ns = options.take_duration_ns("idle")?;
-    let age_ns = options.take_duration_ns("age")?;
-    if !backs.unwrap_or(false) {
-        let given = [
-            ("dirty", dirty.is_some()),
-            ("idle", idle_ns.is_some()),
-            ("age", age_ns.is_some()),
-        ];
-        return match given.into_iter().find(|(_, is_given)| *is_given) {
+    if !wanted.is_write_back {
+        let given = ["dirty", "idle", "age"];
+        return match given.into_iter().find(|key| arguments.is_given(key)) {
             None => Ok(Writing::Through),
-            Some((key, _)) => Err(options.invalid(key, format!("{key} goes with write=back"))),
+            Some(key) => Err(arguments.invalid(key, format!("{key} goes with write=back"))),
         };
     }
-    let share = |share: f64| (share * f64::from(buffers)) as u64;
-    let limit = match dirty {
-        None => share(DIRTY_SHARE).max(1),
-        Some(text) if text.ends_with('%') => {
-            share(options.take_probability("dirty")?.unwrap_or(DIRTY_SHARE))
-        }
-        Some(_) => options.take_size("dirty")?.unwrap_or(0) / block_bytes,
+    let block_bytes = wanted.block_bytes;
+    let limit = match wanted.dirty {
+        Size::Bytes(bytes) => bytes / block_bytes,
+        // Half of one buffer is one: the default has to work with the smallest cache.
+        share if !arguments.is_given("dirty") => share.of(buffers.into()).max(1),
+        share => share.of(buffers.into()),
     };
     let problem = if limit == 0 {
         format!("there must be room for one dirty block of {block_bytes} bytes")
@@ -202,21 +238,19 @@ fn writing(
         let size_bytes = u64::from(buffers) * block_bytes;
         format!("the whole cache has {size_bytes} bytes")
     } else {
-        let limit = limit as u32;
         return Ok(Writing::Back {
-            limit,
-            idle_ns: idle_ns.unwrap_or(IDLE_NS),
-            age_ns: age_ns.unwrap_or(AGE_NS),
+            limit: limit as u32,
+            idle_ns: wanted.idle_ns,
+            age_ns: wanted.age_ns,
         });
     };
-    Err(options.invalid("dirty", problem))
+    Err(arguments.invalid("dirty", problem))
 }
 
-fn block_size(options: &mut Options<'_>, below: Below<'_>) -> Result<u64, SpecError> {
-    let block_bytes = options.take_size("block")?.unwrap_or(BLOCK_BYTES);
+fn wrong_block(block_bytes: u64, below: Below<'_>) -> Option<String> {
     let Below { name, sector_bytes } = below;
     let sizes = BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX;
-    let problem = if !block_bytes.is_power_of_two() || !sizes.contains(&block_bytes) {
+    if !block_bytes.is_power_of_two() || !sizes.contains(&block_bytes) {
         Some("a block size is a power of two from 4k to 64k".to_owned())
     } else if block_bytes < sector_bytes {
         Some(format!(
@@ -228,10 +262,6 @@ fn block_size(options: &mut Options<'_>, below: Below<'_>) -> Result<u64, SpecEr
         ))
     } else {
         None
-    };
-    match problem {
-        Some(problem) => Err(options.invalid("block", problem)),
-        None => Ok(block_bytes),
     }
 }
 
@@ -246,13 +276,13 @@ mod tests {
     fn read(text: &str, sector_bytes: u64) -> Result<Settings, String> {
         let target = parse(text, &["md", "cache"]).map_err(|error| error.to_string())?;
         let layer = target.layers.last().ok_or("no layer")?;
-        let options = layer.options(&["size"]);
-        let options = options.map_err(|error| error.to_string())?;
+        let arguments = layer.arguments(&["size"]);
+        let arguments = arguments.map_err(|error| error.to_string())?;
         let below = Below {
             name: "md0",
             sector_bytes,
         };
-        Settings::read(options, below, MEMORY_BYTES).map_err(|error| error.to_string())
+        Settings::read(&arguments, below, MEMORY_BYTES).map_err(|error| error.to_string())
     }
 
     /// Whatever was accepted can be built.

@@ -61,7 +61,10 @@ fn options_are_checked() {
             "md:3m | nop:sectorsize=1536 | cache",
             "no whole number of md0.nop's sectors",
         ),
-        ("md:1m | cache:index=tree", "index cannot be"),
+        (
+            "md:1m | cache:index=tree",
+            "index=tree: this is none of hash, splay",
+        ),
         ("md:1m | cache:readahead=much", "readahead"),
         ("md:1m | cache:sise=1m", "did you mean `size`"),
     ] {

@@ -31,7 +31,7 @@ pub use recorder::{LogError, Promises, Recorder};
 
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, Role};
-use crate::spec::Options;
+use crate::spec::LayerArguments;
 use options::Settings;
 use state::Worker;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "a volatile cache, power cuts and faults by a seed, and a log of all writes",
     role: Role::Layer,
     positional: &[],
-    options: options::DOCS,
+    options: &options::OPTIONS,
     build: Build::Layer(build),
     taste: None,
 };
@@ -156,14 +156,13 @@ fn plan(below: &ProviderView, geom: Arc<dyn Geom>) -> Plan {
 
 fn build(
     _context: &mut BuildContext<'_>,
-    mut options: Options<'_>,
+    arguments: LayerArguments<'_>,
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
-    let log = options.take_str("log");
-    let settings = Settings::read(options, below)?;
+    let (settings, log) = Settings::read(&arguments, below)?;
     let recorder = match log {
         None => None,
-        Some(path) => Some(create_log(path, below)?),
+        Some(path) => Some(create_log(&path, below)?),
     };
     let geom: Arc<dyn Geom> = match recorder {
         Some(recorder) if !settings.given => Arc::new(Recording { recorder }),

@@ -1,85 +1,149 @@
 //! The options of `crash`.
 
 use super::faults::{Fault, FaultPlan, Region, Trigger};
-use crate::registry::OptionDoc;
-use crate::spec::units::probability;
-use crate::spec::{Options, SpecError};
+use crate::set_field;
+use crate::spec::OptionDefault::{Absent, Depends, Value};
+use crate::spec::values::{self, choice, duration_ns, size, size_in_sectors_of};
+use crate::spec::{LayerArguments, OptionEntry, OptionTable, SpecError, ValueError, option};
+use ugeom_measure::units::{probability, whole_number};
 use ugeom_stack::ProviderView;
 
-/// The options for the registry.
-pub(super) const DOCS: &[OptionDoc] = &[
-    doc(
-        "log",
-        "PATH",
-        "log of all writes and barriers, with data (docs/formats/crash_log.md)",
-    ),
-    doc("seed", "N", "seed of all random decisions [0]"),
-    doc("cache", "SIZE", "size of the volatile cache [16m]"),
-    doc(
-        "tear",
-        "512|4096|16384",
-        "granularity of torn writes [4096]",
-    ),
-    doc("from", "SIZE", "start of the range that faults hit [0]"),
-    doc(
-        "to",
-        "SIZE",
-        "end of the range that faults hit [the end of the media]",
-    ),
-    doc(
-        "cut",
-        "WHEN",
-        "the power goes: a rate (0.1%) or request numbers (op17+op40)",
-    ),
-    doc(
-        "lost",
-        "WHEN",
-        "writes that are acknowledged and never done",
-    ),
-    doc("misdirected", "WHEN", "writes that go to another place"),
-    doc("duplicated", "WHEN", "writes that go to another place, too"),
-    doc(
-        "stale",
-        "WHEN",
-        "reads that show what was there before the last write",
-    ),
-    doc(
-        "rot",
-        "WHEN",
-        "reads that find a changed bit; it stays changed",
-    ),
-    doc(
-        "latent",
-        "WHEN",
-        "reads that fail until the sector is written again",
-    ),
-    doc("eio", "WHEN", "reads and writes that fail once"),
-    doc(
-        "flushfail",
-        "WHEN",
-        "FLUSHes that fail once; what they should cover is lost at a cut",
-    ),
-    doc("enospc", "WHEN", "writes that fail with ENOSPC"),
-    doc("spike", "WHEN", "requests that take longer, by delay"),
-    doc("delay", "TIME", "length of a latency spike [100ms]"),
-];
-
-const fn doc(name: &'static str, value: &'static str, about: &'static str) -> OptionDoc {
-    OptionDoc { name, value, about }
+/// The options as they are written.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub log: Option<String>,
+    /// Of the provider below: `s` in the range of faults counts these.
+    below_sector_bytes: u64,
+    seed: u64,
+    cache_bytes: u64,
+    tear_bytes: u64,
+    from_bytes: u64,
+    to_bytes: Option<u64>,
+    delay_ns: u64,
+    triggers: Vec<(Fault, Trigger)>,
 }
 
-/// The size of the volatile cache when nothing is said, bytes.
-const CACHE_BYTES: u64 = 16 << 20;
-/// The largest that can be asked for, bytes: it is memory.
+/// Declares the option of a fault.
+macro_rules! fault {
+    ($name:literal, $fault:ident, $help:literal) => {
+        option($name, "WHEN", Absent, $help, |it, text| {
+            it.triggers.push((Fault::$fault, trigger(text)?));
+            Ok(())
+        })
+    };
+}
+
+const ENTRIES: &[OptionEntry<Wanted>] = &[
+    option(
+        "log",
+        "PATH",
+        Absent,
+        "log of all writes and barriers, with data (docs/formats/crash_log.md)",
+        set_field!(log = values::text),
+    ),
+    option(
+        "seed",
+        "N",
+        Value("0"),
+        "seed of all random decisions",
+        set_field!(seed = whole_number),
+    ),
+    option(
+        "cache",
+        "SIZE",
+        Value("16m"),
+        "size of the volatile cache; beyond it the oldest write goes to the media",
+        set_field!(cache_bytes = size),
+    ),
+    option(
+        "tear",
+        "512|4096|16384",
+        Value("4096"),
+        "granularity of torn writes, bytes",
+        |it, text| {
+            let sizes = [("512", 512), ("4096", 4096), ("16384", 16_384)];
+            it.tear_bytes = choice(&sizes, text)?;
+            Ok(())
+        },
+    ),
+    option(
+        "from",
+        "SIZE",
+        Value("0"),
+        "start of the range that faults hit",
+        |it, text| {
+            it.from_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
+            Ok(())
+        },
+    ),
+    option(
+        "to",
+        "SIZE",
+        Depends("the end of the media"),
+        "end of the range that faults hit",
+        |it, text| {
+            it.to_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
+            Ok(())
+        },
+    ),
+    // In the order of `Fault::ALL`, in which they are tried.
+    fault!(
+        "cut",
+        Cut,
+        "power cut: a rate (0.1%) or request numbers (op17+op40)"
+    ),
+    fault!("spike", Spike, "requests that take longer, by delay"),
+    fault!("eio", Eio, "reads and writes that fail once"),
+    fault!("enospc", NoSpace, "writes that fail with ENOSPC"),
+    fault!(
+        "flushfail",
+        FlushFail,
+        "FLUSHes that fail once; what they should cover is lost at a cut"
+    ),
+    fault!("lost", Lost, "writes that are acknowledged and never done"),
+    fault!(
+        "misdirected",
+        Misdirected,
+        "writes that go to another place"
+    ),
+    fault!(
+        "duplicated",
+        Duplicated,
+        "writes that go to another place, too"
+    ),
+    fault!(
+        "stale",
+        Stale,
+        "reads that show what was there before the last write"
+    ),
+    fault!(
+        "rot",
+        Rot,
+        "reads that find a changed bit; it stays changed"
+    ),
+    fault!(
+        "latent",
+        Latent,
+        "reads that fail until the sector is written again"
+    ),
+    option(
+        "delay",
+        "TIME",
+        Value("100ms"),
+        "length of a latency spike",
+        set_field!(delay_ns = duration_ns),
+    ),
+];
+
+/// The options of the class.
+pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(ENTRIES);
+
+/// The largest volatile cache, bytes: it is memory.
 const CACHE_BYTES_MAX: u64 = 16 << 30;
-/// The granularity of torn writes when nothing is said, bytes.
-const TEAR_BYTES: u64 = 4096;
-/// The length of a latency spike when nothing is said, ns.
-const DELAY_NS: u64 = 100_000_000;
 /// How many request numbers one option takes.
 const OPERATIONS_MAX: usize = 4096;
 
-/// What the options say.
+/// The options, checked against the provider below.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub faults: FaultPlan,
@@ -93,52 +157,47 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Reads and checks them.
-    pub fn read(mut options: Options<'_>, below: &ProviderView) -> Result<Self, SpecError> {
+    /// Reads and checks them; also gives the path of the log.
+    pub fn read(
+        arguments: &LayerArguments<'_>,
+        below: &ProviderView,
+    ) -> Result<(Self, Option<String>), SpecError> {
         let media_bytes = below.mediasize_bytes;
         let sector_bytes = u64::from(below.sectorsize_bytes);
-        let seed = options.take_u64("seed")?;
-        let cache = options.take_size("cache")?;
-        let tear = options.take_size("tear")?;
-        let from = options.take_size_in_sectors_of(sector_bytes, "from")?;
-        let to = options.take_size_in_sectors_of(sector_bytes, "to")?;
-        let delay_ns = options.take_duration_ns("delay")?;
-        let mut triggers = Vec::new();
-        for (fault, name) in Fault::ALL {
-            if let Some(trigger) = trigger(&mut options, name)? {
-                triggers.push((fault, trigger));
-            }
-        }
+        let start = Wanted {
+            below_sector_bytes: sector_bytes,
+            ..Wanted::default()
+        };
+        let wanted = arguments.read(&OPTIONS, start)?;
         let region = Region {
-            start_bytes: from.unwrap_or(0),
-            end_bytes: to.unwrap_or(media_bytes).min(media_bytes),
+            start_bytes: wanted.from_bytes,
+            end_bytes: wanted.to_bytes.unwrap_or(media_bytes).min(media_bytes),
         };
         if region.start_bytes >= region.end_bytes {
-            let key = if from.is_some() { "from" } else { "to" };
-            return Err(options.invalid(key, "the range that faults hit is empty"));
+            let given = arguments.is_given("from");
+            let key = if given { "from" } else { "to" };
+            return Err(arguments.invalid(key, "the range that faults hit is empty"));
         }
-        if cache.is_some_and(|bytes| bytes < sector_bytes || bytes > CACHE_BYTES_MAX) {
+        if wanted.cache_bytes < sector_bytes || wanted.cache_bytes > CACHE_BYTES_MAX {
             let message = "a volatile cache holds a sector at least and 16g at most";
-            return Err(options.invalid("cache", message));
+            return Err(arguments.invalid("cache", message));
         }
-        if tear.is_some_and(|bytes| ![512, 4096, 16384].contains(&bytes)) {
-            return Err(options.invalid("tear", "writes tear at 512, 4096 or 16384 bytes"));
-        }
-        let given = seed.is_some() || cache.is_some() || tear.is_some() || !triggers.is_empty();
-        options.finish()?;
-        Ok(Self {
+        let of_the_model = ["seed", "cache", "tear"];
+        let given = of_the_model.iter().any(|key| arguments.is_given(key));
+        let settings = Self {
+            given: given || !wanted.triggers.is_empty(),
             faults: FaultPlan {
-                triggers,
+                triggers: wanted.triggers,
                 region,
-                seed: seed.unwrap_or(0),
+                seed: wanted.seed,
             },
-            cache_bytes: cache.unwrap_or(CACHE_BYTES),
-            tear_bytes: tear.unwrap_or(TEAR_BYTES).max(sector_bytes),
-            delay_ns: delay_ns.unwrap_or(DELAY_NS),
+            cache_bytes: wanted.cache_bytes,
+            tear_bytes: wanted.tear_bytes.max(sector_bytes),
+            delay_ns: wanted.delay_ns,
             sector_bytes,
             media_bytes,
-            given,
-        })
+        };
+        Ok((settings, wanted.log))
     }
 
     /// The facts for `ugeom show`.
@@ -157,16 +216,10 @@ impl Settings {
 }
 
 /// A rate, or the numbers of requests.
-fn trigger(options: &mut Options<'_>, name: &'static str) -> Result<Option<Trigger>, SpecError> {
-    let Some(text) = options.take_str(name) else {
-        return Ok(None);
-    };
+fn trigger(text: &str) -> Result<Trigger, ValueError> {
     if !text.starts_with("op") {
-        let rate = probability(text).map_err(|_| {
-            let message = "write a rate (0.1%), or numbers of requests (op17+op40)";
-            options.invalid(name, message)
-        })?;
-        return Ok(Some(Trigger::Rate(rate)));
+        let wrong = |_| ValueError::new("write a rate (0.1%), or numbers of requests (op17+op40)");
+        return probability(text).map(Trigger::Rate).map_err(wrong);
     }
     let number = |word: &str| {
         let number = word.strip_prefix("op")?.parse::<u64>().ok()?;
@@ -174,8 +227,10 @@ fn trigger(options: &mut Options<'_>, name: &'static str) -> Result<Option<Trigg
     };
     let numbers: Option<Vec<u64>> = text.split('+').map(number).collect();
     match numbers {
-        Some(numbers) if numbers.len() <= OPERATIONS_MAX => Ok(Some(Trigger::Operations(numbers))),
-        Some(_) => Err(options.invalid(name, format!("at most {OPERATIONS_MAX} numbers"))),
-        None => Err(options.invalid(name, "numbers of requests look like op17+op40, from op1")),
+        Some(numbers) if numbers.len() <= OPERATIONS_MAX => Ok(Trigger::Operations(numbers)),
+        Some(_) => Err(ValueError::new(format!("at most {OPERATIONS_MAX} numbers"))),
+        None => Err(ValueError::new(
+            "numbers of requests look like op17+op40, from op1",
+        )),
     }
 }

@@ -21,10 +21,13 @@ mod state;
 mod tests;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, OptionDoc, Role};
-use crate::spec::Options;
+use crate::registry::{Build, ClassEntry, Role};
+use crate::set_field;
+use crate::spec::OptionDefault::Value;
+use crate::spec::{LayerArguments, OptionTable, option, values};
 use state::{Held, Order};
 use std::sync::Arc;
+use ugeom_measure::units;
 use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request};
 
 /// The registry's line.
@@ -34,33 +37,39 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "requests finish later, out of order, on another thread",
     role: Role::Layer,
     positional: &[],
-    options: &[
-        OptionDoc {
-            name: "seed",
-            value: "N",
-            about: "where the random order begins [0]",
-        },
-        OptionDoc {
-            name: "depth",
-            value: "N",
-            about: "how many requests are held before all are let go [8]",
-        },
-        OptionDoc {
-            name: "delay",
-            value: "TIME",
-            about: "how long requests wait for others before all are let go [100us]",
-        },
-    ],
+    options: &OPTIONS,
     build: Build::Layer(build),
     taste: None,
 };
 
-/// How many requests are held when nothing is said.
-const DEPTH: u64 = 8;
 /// The most that can be asked for.
 const DEPTH_MAX: u64 = 1 << 20;
-/// How long requests wait for others when nothing is said, ns.
-const DELAY_NS: u64 = 100_000;
+const OPTIONS: OptionTable<Order> = OptionTable(&[
+    option(
+        "seed",
+        "N",
+        Value("0"),
+        "seed of the random order",
+        set_field!(seed = units::whole_number),
+    ),
+    option(
+        "depth",
+        "N",
+        Value("8"),
+        "requests that are held before all are released",
+        |it, text| {
+            it.depth = values::number_in(1..=DEPTH_MAX, text)? as usize;
+            Ok(())
+        },
+    ),
+    option(
+        "delay",
+        "TIME",
+        Value("100us"),
+        "time that a request waits for others before all are released",
+        set_field!(delay_ns = values::duration_ns),
+    ),
+]);
 
 /// The geom.
 pub struct Delayed {
@@ -111,17 +120,10 @@ impl Geom for Delayed {
 
 fn build(
     _context: &mut BuildContext<'_>,
-    mut options: Options<'_>,
+    arguments: LayerArguments<'_>,
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
-    let order = Order {
-        seed: options.take_u64("seed")?.unwrap_or(0),
-        depth: options
-            .take_u64_in(1..=DEPTH_MAX, "depth")?
-            .unwrap_or(DEPTH) as usize,
-        delay_ns: options.take_duration_ns("delay")?.unwrap_or(DELAY_NS),
-    };
-    options.finish()?;
+    let order = arguments.read(&OPTIONS, Order::default())?;
     let held = Held::start(order).map_err(|error| BuildError::System {
         class: "delayed",
         operation: "starting a thread",

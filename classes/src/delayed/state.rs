@@ -8,7 +8,7 @@ use std::time::Duration;
 use ugeom_stack::{Bio, BioId, Errno};
 
 /// How requests are let go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Order {
     /// Where the random order begins.
     pub seed: u64,

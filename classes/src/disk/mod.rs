@@ -29,7 +29,7 @@ pub use state::{Poll, Queue};
 
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, Role};
-use crate::spec::Options;
+use crate::spec::LayerArguments;
 use options::Settings;
 use start::Simulation;
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "a simulated drive whose limits are known",
     role: Role::Bottom,
     positional: &["size"],
-    options: options::DOCS,
+    options: &options::OPTIONS,
     build: Build::Bottom(build),
     taste: None,
 };
@@ -110,8 +110,11 @@ impl Geom for Disk {
     }
 }
 
-fn build(context: &mut BuildContext<'_>, options: Options<'_>) -> Result<Plan, BuildError> {
-    let settings = Settings::read(options)?;
+fn build(
+    context: &mut BuildContext<'_>,
+    arguments: LayerArguments<'_>,
+) -> Result<Plan, BuildError> {
+    let settings = Settings::read(&arguments)?;
     let parameters = settings.parameters;
     let region = settings.data.then(|| Region::new(parameters.size_bytes));
     let region = region.transpose().map_err(|error| BuildError::System {
@@ -123,7 +126,7 @@ fn build(context: &mut BuildContext<'_>, options: Options<'_>) -> Result<Plan, B
     let provider = ProviderPlan {
         name: name.clone(),
         mediasize_bytes: parameters.size_bytes,
-        sectorsize_bytes: settings.sectorsize_bytes,
+        sectorsize_bytes: settings.sector_bytes as u32,
         ..ProviderPlan::default()
     };
     let geom = Arc::new(Disk::new(parameters, region));

@@ -1,61 +1,114 @@
 //! The options of `disk`, and drives that somebody has measured.
 
 use super::drive::Parameters;
-use crate::build::BuildError;
-use crate::md::sector_size;
-use crate::registry::OptionDoc;
-use crate::spec::Options;
+use crate::set_field;
+use crate::spec::OptionDefault::{Depends, Value};
+use crate::spec::values::{choice, duration_ns, number_in, sector_size, size, size_in_sectors_of};
+use crate::spec::{LayerArguments, OptionDefault, OptionTable, SpecError, option};
 use ugeom_machine::region::MAX_LEN_BYTES;
+use ugeom_measure::units::{rate_bytes_per_second, truth};
 
-/// The options for the registry.
-pub(super) const DOCS: &[OptionDoc] = &[
-    doc(
-        "size",
-        "SIZE",
-        "size of the media, a multiple of the sector size, up to 64t [4g]",
-    ),
-    doc(
+/// The default of a value that the preset gives.
+const OF_THE_PRESET: OptionDefault = Depends("the preset's");
+
+/// The options of the class. The sector size is read before the size, which may be given in
+/// sectors, and the preset before the values that it has.
+pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
+    option(
         "sectorsize",
         "SIZE",
-        "size of a sector, a power of two from 512 to 1m [512]",
+        Value("512"),
+        "size of a sector, a power of two from 512 to 1m",
+        set_field!(sector_bytes = sector_size),
     ),
-    doc(
+    option(
         "preset",
         "NAME",
-        "a measured drive, whose values hold where no other is given [ata2004]",
+        Value("ata2004"),
+        "a measured drive, whose values hold where no other is given",
+        |it, text| {
+            it.parameters = choice(PRESETS, text)?;
+            Ok(())
+        },
     ),
-    doc(
+    option(
+        "size",
+        "SIZE",
+        Value("4g"),
+        "size of the media, a multiple of the sector size, at most 64t",
+        |it, text| {
+            it.parameters.size_bytes = size_in_sectors_of(it.sector_bytes, text)?;
+            Ok(())
+        },
+    ),
+    option(
         "overhead",
         "TIME",
-        "time of a transaction without mechanics",
+        OF_THE_PRESET,
+        "time of a request without seek, rotation and transfer",
+        set_field!(parameters.overhead_ns = duration_ns),
     ),
-    doc("rate", "SIZE/s", "what passes under the heads"),
-    doc("seek", "TIME", "seek over the whole media; 0 for none"),
-    doc("track", "TIME", "seek to the next track [a tenth of seek]"),
-    doc(
+    option(
+        "rate",
+        "SIZE/s",
+        OF_THE_PRESET,
+        "media transfer rate",
+        set_field!(parameters.rate_bytes_per_second = rate_bytes_per_second),
+    ),
+    option(
+        "seek",
+        "TIME",
+        OF_THE_PRESET,
+        "time of a seek over the whole media; 0 for none",
+        |it, text| {
+            it.parameters.seek_ns = duration_ns(text)?;
+            it.parameters.seek_track_ns = it.parameters.seek_ns / 10;
+            Ok(())
+        },
+    ),
+    option(
+        "track",
+        "TIME",
+        Depends("a tenth of seek"),
+        "time of a seek to the next track",
+        set_field!(parameters.seek_track_ns = duration_ns),
+    ),
+    option(
         "rpm",
         "N",
+        OF_THE_PRESET,
         "revolutions a minute; 0 for no rotational delay",
+        |it, text| {
+            it.parameters.revolutions_per_minute = number_in(0..=REVOLUTIONS_MAX, text)?;
+            Ok(())
+        },
     ),
-    doc("buffer", "SIZE", "how far it reads ahead and writes behind"),
-    doc(
+    option(
+        "buffer",
+        "SIZE",
+        OF_THE_PRESET,
+        "memory of the drive for reading ahead and writing behind",
+        set_field!(parameters.buffer_bytes = size),
+    ),
+    option(
         "queue",
         "1..32",
-        "among how many requests it chooses the nearest",
+        OF_THE_PRESET,
+        "queue depth of the drive: of so many requests it takes the nearest",
+        |it, text| {
+            it.parameters.queue = number_in(1..=QUEUE_MAX, text)? as usize;
+            Ok(())
+        },
     ),
-    doc(
+    option(
         "data",
         "0|1",
-        "keep what is written; with 0 it reads as zeroes [1]",
+        Value("1"),
+        "keep what is written; with 0 all reads give zeroes",
+        set_field!(data = truth),
     ),
-];
+]);
 
-const fn doc(name: &'static str, value: &'static str, about: &'static str) -> OptionDoc {
-    OptionDoc { name, value, about }
-}
-
-/// The size that is not asked for, bytes.
-const SIZE_BYTES: u64 = 4 << 30;
 /// The longest queue of a drive (native command queueing, Serial ATA II, 2003).
 const QUEUE_MAX: u64 = 32;
 /// Faster does not turn: an hour of a revolution's nanoseconds must not round to nothing.
@@ -65,7 +118,7 @@ const REVOLUTIONS_MAX: u64 = 1_000_000;
 /// (131,072 of 512 bytes in 8.996 s, and `iostat` beside it), 57,123,364 bytes a second from
 /// blocks of 16 KiB on. He read in order, so nothing is known of seeks, and none are modelled.
 const ATA_2004: Parameters = Parameters {
-    size_bytes: SIZE_BYTES,
+    size_bytes: 4 << 30,
     overhead_ns: 1_000_000_000 / 14_577,
     rate_bytes_per_second: 57_123_364,
     seek_ns: 0,
@@ -77,66 +130,51 @@ const ATA_2004: Parameters = Parameters {
 
 const PRESETS: &[(&str, Parameters)] = &[("ata2004", ATA_2004)];
 
-/// What the options say.
+/// The values of the options.
 pub(super) struct Settings {
     pub parameters: Parameters,
-    pub sectorsize_bytes: u32,
+    pub sector_bytes: u64,
     pub data: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            parameters: ATA_2004,
+            sector_bytes: 0,
+            data: true,
+        }
+    }
 }
 
 impl Settings {
     /// Reads and checks them.
-    pub fn read(mut options: Options<'_>) -> Result<Self, BuildError> {
-        let sectorsize_bytes = sector_size(&mut options)?;
-        let mut parameters = options.take_choice(PRESETS, "preset")?.unwrap_or(ATA_2004);
-        let size = options.take_size_in_sectors_of(sectorsize_bytes, "size")?;
-        parameters.size_bytes = size.unwrap_or(parameters.size_bytes);
-        let overhead = options.take_duration_ns("overhead")?;
-        parameters.overhead_ns = overhead.unwrap_or(parameters.overhead_ns);
-        let rate = options.take_rate_bytes_per_second("rate")?;
-        parameters.rate_bytes_per_second = rate.unwrap_or(parameters.rate_bytes_per_second);
-        if let Some(seek_ns) = options.take_duration_ns("seek")? {
-            parameters.seek_ns = seek_ns;
-            parameters.seek_track_ns = seek_ns / 10;
-        }
-        let track = options.take_duration_ns("track")?;
-        parameters.seek_track_ns = track.unwrap_or(parameters.seek_track_ns);
-        let turns = options.take_u64_in(0..=REVOLUTIONS_MAX, "rpm")?;
-        parameters.revolutions_per_minute = turns.unwrap_or(parameters.revolutions_per_minute);
-        let buffer = options.take_size("buffer")?;
-        parameters.buffer_bytes = buffer.unwrap_or(parameters.buffer_bytes);
-        let queue = options.take_u64_in(1..=QUEUE_MAX, "queue")?;
-        parameters.queue = queue.map_or(parameters.queue, |queue| queue as usize);
-        let data = options.take_bool("data")?.unwrap_or(true);
-        check(&options, &parameters, sectorsize_bytes)?;
-        options.finish()?;
-        Ok(Self {
-            parameters,
-            sectorsize_bytes: sectorsize_bytes as u32,
-            data,
-        })
+    pub fn read(arguments: &LayerArguments<'_>) -> Result<Self, SpecError> {
+        let settings = arguments.read(&OPTIONS, Self::default())?;
+        check(arguments, &settings)?;
+        Ok(settings)
     }
 }
 
-fn check(
-    options: &Options<'_>,
-    parameters: &Parameters,
-    sectorsize_bytes: u64,
-) -> Result<(), BuildError> {
+fn check(arguments: &LayerArguments<'_>, settings: &Settings) -> Result<(), SpecError> {
+    let parameters = &settings.parameters;
     let size_bytes = parameters.size_bytes;
     let wrong = if size_bytes == 0 || size_bytes > MAX_LEN_BYTES {
         Some(("size", "a disk has at least one sector and at most 64t"))
-    } else if !size_bytes.is_multiple_of(sectorsize_bytes) {
+    } else if !size_bytes.is_multiple_of(settings.sector_bytes) {
         Some(("size", "the size is no whole number of sectors"))
     } else if parameters.rate_bytes_per_second == 0 {
-        Some(("rate", "at this rate nothing ever finishes"))
+        Some(("rate", "at this rate no request ever completes"))
     } else if parameters.seek_track_ns > parameters.seek_ns {
-        Some(("track", "the next track is nearer than the last one"))
+        Some((
+            "track",
+            "a seek to the next track is longer than one over the whole media",
+        ))
     } else {
         None
     };
     match wrong {
-        Some((key, why)) => Err(options.invalid(key, why).into()),
+        Some((key, why)) => Err(arguments.invalid(key, why)),
         None => Ok(()),
     }
 }

@@ -16,20 +16,22 @@
 //! refused. GEOM's counterparts are the class `DISK` and `md(4)` of type `vnode`.
 
 mod open;
+mod options;
 mod start;
 mod state;
 #[cfg(test)]
 mod tests;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, OptionDoc, Role};
-use crate::spec::Options;
+use crate::registry::{Build, ClassEntry, Role};
+use crate::spec::LayerArguments;
 use open::Opened;
+use options::Settings;
 use start::Facts;
 use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
-use ugeom_engine::{Choice, EngineOptions, GuasiOptions};
+use ugeom_engine::{Choice, EngineOptions};
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Next, Plan, ProviderPlan, Request, ThreadState,
 };
@@ -41,53 +43,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "an image or a block device",
     role: Role::Bottom,
     positional: &["path"],
-    options: &[
-        OptionDoc {
-            name: "path",
-            value: "PATH",
-            about: "the image or block device",
-        },
-        OptionDoc {
-            name: "engine",
-            value: "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated",
-            about: "how I/O is done; auto takes io_uring where it is allowed, else guasi [auto]",
-        },
-        OptionDoc {
-            name: "workers",
-            value: "MIN..MAX|MAX",
-            about: "threads of engine=guasi [1..256]",
-        },
-        OptionDoc {
-            name: "backend",
-            value: "workers|ring|auto",
-            about: "who makes the calls of engine=guasi: threads, or io_uring [workers]",
-        },
-        OptionDoc {
-            name: "direct",
-            value: "0|1",
-            about: "past the system's cache (O_DIRECT) [as the command says, else 0]",
-        },
-        OptionDoc {
-            name: "sectorsize",
-            value: "SIZE",
-            about: "size of a sector of an image, a power of two from 512 to 1m [512]",
-        },
-        OptionDoc {
-            name: "shared",
-            value: "0|1",
-            about: "read a block device that somebody else uses, too [0]",
-        },
-        OptionDoc {
-            name: "fwsectors",
-            value: "N",
-            about: "sectors of a track, as firmware would say (mdconfig -x) [none]",
-        },
-        OptionDoc {
-            name: "fwheads",
-            value: "N",
-            about: "heads, as firmware would say (mdconfig -y) [none]",
-        },
-    ],
+    options: &options::OPTIONS,
     build: Build::Bottom(build),
     taste: None,
 };
@@ -136,61 +92,33 @@ impl Geom for FileGeom {
     }
 }
 
-fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Plan, BuildError> {
-    let engines = Choice::ALL.map(|choice| (choice.name(), choice));
-    let engine = options.take_choice(&engines, "engine")?.unwrap_or_default();
-    let guasi = take_guasi(&mut options, engine)?;
+fn build(
+    context: &mut BuildContext<'_>,
+    arguments: LayerArguments<'_>,
+) -> Result<Plan, BuildError> {
+    let settings = Settings::read(&arguments)?;
     let engine_options = EngineOptions {
         depth: ENGINE_DEPTH,
-        guasi,
+        guasi: settings.guasi,
     };
-    let direct = options.take_bool("direct")?.unwrap_or(context.direct());
-    let shared = options.take_bool("shared")?.unwrap_or(false);
-    let sectorsize = match options.take_size("sectorsize")? {
-        Some(size) if !size.is_power_of_two() || !(512..=1 << 20).contains(&size) => {
-            let message = "a sector size is a power of two from 512 to 1m";
-            return Err(options.invalid("sectorsize", message).into());
-        }
-        size => size.map(|size| size as u32),
-    };
-    let fwsectors = options.take_u64_in(0..=255, "fwsectors")?.unwrap_or(0);
-    let fwheads = options.take_u64_in(0..=65_535, "fwheads")?.unwrap_or(0);
-    let path = options.take_str("path").unwrap_or("").to_owned();
-    if path.is_empty() {
-        return Err(options.missing("path").into());
-    }
-    options.finish()?;
+    let direct = settings.direct.unwrap_or(context.direct());
+    let (path, engine) = (settings.path, settings.engine);
     let wanted = open::Wanted {
         writable: context.writable(),
         direct,
-        shared,
+        shared: settings.shared,
         unlocked: context.unlocked(),
-        sectorsize,
+        sectorsize: settings.sector_bytes,
     };
     let opened = open::open(&path, wanted)?;
     let why = check_engine(engine, engine_options, direct, &path)?;
     let chosen = (engine, engine_options, why);
-    plan(&path, opened, chosen, (fwsectors, fwheads))
-}
-
-/// What is said about the engine `guasi`, where it may be the one.
-fn take_guasi(options: &mut Options<'_>, engine: Choice) -> Result<GuasiOptions, BuildError> {
-    let mut guasi = GuasiOptions::default();
-    for key in ["workers", "backend"] {
-        let Some(text) = options.take_str(key) else {
-            continue;
-        };
-        let read = match key {
-            "workers" => text.parse().map(|workers| guasi.workers = Some(workers)),
-            _ => text.parse().map(|backend| guasi.backend = backend),
-        };
-        read.map_err(|message| options.invalid(key, message))?;
-        if !matches!(engine, Choice::Guasi | Choice::Auto) {
-            let message = format!("{key} is for engine=guasi");
-            return Err(options.invalid(key, message).into());
-        }
-    }
-    Ok(guasi)
+    plan(
+        &path,
+        opened,
+        chosen,
+        (settings.fwsectors, settings.fwheads),
+    )
 }
 
 /// An engine that cannot work here is an error now and not with the first request. Returns why it

@@ -17,8 +17,10 @@ mod start;
 mod tests;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, OptionDoc, Role};
-use crate::spec::Options;
+use crate::registry::{Build, ClassEntry, Role};
+use crate::set_field;
+use crate::spec::OptionDefault::{Depends, Required, Value};
+use crate::spec::{LayerArguments, OptionTable, option, values};
 use std::sync::Arc;
 use ugeom_machine::region::{MAX_LEN_BYTES, Region};
 use ugeom_stack::{Cx, Geom, Next, Plan, ProviderPlan, Request};
@@ -30,31 +32,45 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "a disk in memory, sparse",
     role: Role::Bottom,
     positional: &["size"],
-    options: &[
-        OptionDoc {
-            name: "size",
-            value: "SIZE",
-            about: "size of the media, a multiple of the sector size, up to 64t",
-        },
-        OptionDoc {
-            name: "sectorsize",
-            value: "SIZE",
-            about: "size of a sector, a power of two from 512 to 1m [512]",
-        },
-        OptionDoc {
-            name: "name",
-            value: "NAME",
-            about: "name of the provider [md0, md1, ...]",
-        },
-    ],
+    options: &OPTIONS,
     build: Build::Bottom(build),
     taste: None,
 };
 
-/// The sector size that is not asked for, bytes.
-const SECTORSIZE_BYTES: u64 = 512;
-/// The greatest sector size, bytes: GEOM's `maxphys`, beyond which no request goes.
-pub(crate) const SECTORSIZE_BYTES_MAX: u64 = 1 << 20;
+#[derive(Default)]
+struct Wanted {
+    sector_bytes: u64,
+    size_bytes: u64,
+    name: Option<String>,
+}
+
+/// The size is read after the sector size, in whose sectors it may be given.
+const OPTIONS: OptionTable<Wanted> = OptionTable(&[
+    option(
+        "sectorsize",
+        "SIZE",
+        Value("512"),
+        "size of a sector, a power of two from 512 to 1m",
+        set_field!(sector_bytes = values::sector_size),
+    ),
+    option(
+        "size",
+        "SIZE",
+        Required,
+        "size of the media, a multiple of the sector size, at most 64t",
+        |it, text| {
+            it.size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?;
+            Ok(())
+        },
+    ),
+    option(
+        "name",
+        "NAME",
+        Depends("md0, md1, ..."),
+        "name of the provider",
+        set_field!(name = values::provider_name),
+    ),
+]);
 
 /// The geom of a memory disk.
 pub struct Md {
@@ -76,10 +92,12 @@ impl Geom for Md {
     }
 }
 
-fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Plan, BuildError> {
-    let sectorsize_bytes = sector_size(&mut options)?;
-    let size = options.take_size_in_sectors_of(sectorsize_bytes, "size")?;
-    let size_bytes = size.ok_or_else(|| options.missing("size"))?;
+fn build(
+    context: &mut BuildContext<'_>,
+    arguments: LayerArguments<'_>,
+) -> Result<Plan, BuildError> {
+    let wanted = arguments.read(&OPTIONS, Wanted::default())?;
+    let (size_bytes, sectorsize_bytes) = (wanted.size_bytes, wanted.sector_bytes);
     let problem = if size_bytes == 0 {
         Some("a disk needs at least one sector".to_owned())
     } else if size_bytes > MAX_LEN_BYTES {
@@ -92,14 +110,9 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
         None
     };
     if let Some(problem) = problem {
-        return Err(options.invalid("size", problem).into());
+        return Err(arguments.invalid("size", problem).into());
     }
-    let name = match options.take_str("name") {
-        Some("") => return Err(options.invalid("name", "a provider needs a name").into()),
-        Some(name) => name.to_owned(),
-        None => context.next_name("md"),
-    };
-    options.finish()?;
+    let name = wanted.name.unwrap_or_else(|| context.next_name("md"));
     let region = Region::new(size_bytes).map_err(|error| BuildError::System {
         class: "md",
         operation: "mapping memory",
@@ -121,14 +134,4 @@ fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Pla
         geom: Arc::new(Md::new(region)),
         providers: vec![provider],
     })
-}
-
-/// Reads the option `sectorsize` of a class that brings a device into being.
-pub(crate) fn sector_size(options: &mut Options<'_>) -> Result<u64, BuildError> {
-    let size = options.take_size("sectorsize")?.unwrap_or(SECTORSIZE_BYTES);
-    if !size.is_power_of_two() || !(SECTORSIZE_BYTES..=SECTORSIZE_BYTES_MAX).contains(&size) {
-        let message = "a sector size is a power of two from 512 to 1m";
-        return Err(options.invalid("sectorsize", message).into());
-    }
-    Ok(size)
 }

@@ -37,8 +37,10 @@ mod tests;
 mod uri;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, OptionDoc, Role};
-use crate::spec::Options;
+use crate::registry::{Build, ClassEntry, Role};
+use crate::set_field;
+use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
+use crate::spec::{LayerArguments, OptionTable, option, values};
 use connect::Place;
 use links::Flusher;
 use service::Service;
@@ -59,41 +61,66 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "a disk that another program or machine serves over NBD",
     role: Role::Bottom,
     positional: &["uri"],
-    options: &[
-        OptionDoc {
-            name: "uri",
-            value: "URI",
-            about: "nbd://HOST[:PORT]/EXPORT, or nbd+unix:///EXPORT with socket=PATH",
-        },
-        OptionDoc {
-            name: "socket",
-            value: "PATH",
-            about: "the server's socket, for nbd+unix",
-        },
-        OptionDoc {
-            name: "sectorsize",
-            value: "SIZE",
-            about: "size of a sector, a power of two from 512 to 1m [512, or as the server says]",
-        },
-        OptionDoc {
-            name: "timeout",
-            value: "TIME",
-            about: "silence of a server that owes answers, before it is connected to anew [30s]",
-        },
-        OptionDoc {
-            name: "retry",
-            value: "TIME",
-            about: "how long requests wait for a server that is gone before they fail [1m]",
-        },
-        OptionDoc {
-            name: "name",
-            value: "NAME",
-            about: "name of the provider [nbd0, nbd1, ...]",
-        },
-    ],
+    options: &OPTIONS,
     build: Build::Bottom(build),
     taste: None,
 };
+
+/// The options as they are written.
+#[derive(Default)]
+struct Wanted {
+    uri: String,
+    socket: Option<String>,
+    sector_bytes: Option<u64>,
+    timeout_ns: u64,
+    retry_ns: u64,
+    name: Option<String>,
+}
+
+const OPTIONS: OptionTable<Wanted> = OptionTable(&[
+    option(
+        "uri",
+        "URI",
+        Required,
+        "nbd://HOST[:PORT]/EXPORT, or nbd+unix:///EXPORT with socket=PATH",
+        set_field!(uri = values::text),
+    ),
+    option(
+        "socket",
+        "PATH",
+        Absent,
+        "the server's socket, for nbd+unix",
+        set_field!(socket = values::text),
+    ),
+    option(
+        "sectorsize",
+        "SIZE",
+        Depends("512, or the server's minimum"),
+        "size of a sector, a power of two from 512 to 1m",
+        set_field!(sector_bytes = values::sector_size),
+    ),
+    option(
+        "timeout",
+        "TIME",
+        Value("30s"),
+        "reconnect when a server that owes replies has sent nothing for this long",
+        set_field!(timeout_ns = values::duration_ns),
+    ),
+    option(
+        "retry",
+        "TIME",
+        Value("1m"),
+        "fail requests with EIO when no server has answered for this long",
+        set_field!(retry_ns = values::duration_ns),
+    ),
+    option(
+        "name",
+        "NAME",
+        Depends("nbd0, nbd1, ..."),
+        "name of the provider",
+        set_field!(name = values::provider_name),
+    ),
+]);
 
 /// Where the export is, and what is known of it.
 pub(super) struct Remote {
@@ -167,36 +194,27 @@ impl Geom for NbdGeom {
     }
 }
 
-fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Plan, BuildError> {
-    let text = options.take_str("uri").unwrap_or("").to_owned();
-    if text.is_empty() {
-        return Err(options.missing("uri").into());
-    }
-    let socket = options.take_str("socket").map(str::to_owned);
-    let (place, export) = match uri::parse(&text, socket.as_deref()) {
+fn build(
+    context: &mut BuildContext<'_>,
+    arguments: LayerArguments<'_>,
+) -> Result<Plan, BuildError> {
+    let wanted = arguments.read(&OPTIONS, Wanted::default())?;
+    let (place, export) = match uri::parse(&wanted.uri, wanted.socket.as_deref()) {
         Ok(parsed) => parsed,
-        Err(problem) => return Err(options.invalid("uri", problem).into()),
+        Err(problem) => return Err(arguments.invalid("uri", problem).into()),
     };
-    let wanted = options.take_size("sectorsize")?;
-    if wanted.is_some_and(|size| !size.is_power_of_two() || !(512..=1 << 20).contains(&size)) {
-        let message = "a sector size is a power of two from 512 to 1m";
-        return Err(options.invalid("sectorsize", message).into());
-    }
-    let time =
-        |ns: Option<u64>, usual: u64| Duration::from_nanos(ns.unwrap_or(usual * 1_000_000_000));
-    let timeout = time(options.take_duration_ns("timeout")?, 30);
-    let retry = time(options.take_duration_ns("retry")?, 60);
-    let name = match options.take_str("name") {
-        Some(name) => name.to_owned(),
-        None => context.next_name("nbd"),
-    };
-    options.finish()?;
+    let timeout = Duration::from_nanos(wanted.timeout_ns);
+    let retry = Duration::from_nanos(wanted.retry_ns);
+    let name = wanted.name.unwrap_or_else(|| context.next_name("nbd"));
     let refused = |problem: String| BuildError::Refused {
         path: format!("{place}, export `{export}`"),
         problem,
     };
     let facts = connect::ask(&place, &export, timeout).map_err(refused)?;
-    let sectorsize = wanted.unwrap_or(512).max(u64::from(facts.minimum_bytes));
+    let sectorsize = wanted
+        .sector_bytes
+        .unwrap_or(512)
+        .max(u64::from(facts.minimum_bytes));
     if !sectorsize.is_power_of_two() || facts.size_bytes < sectorsize {
         let (size, minimum) = (facts.size_bytes, facts.minimum_bytes);
         let problem = format!("{size} bytes in blocks of {minimum} make no sector of {sectorsize}");

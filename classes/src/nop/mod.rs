@@ -28,7 +28,7 @@ pub use state::{Faults, Window};
 
 use crate::build::{BuildContext, BuildError};
 use crate::registry::{Build, ClassEntry, Role};
-use crate::spec::Options;
+use crate::spec::LayerArguments;
 use options::Settings;
 use state::Decider;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "passes requests on; can move, shrink, fail and delay them",
     role: Role::Layer,
     positional: &[],
-    options: options::DOCS,
+    options: &options::OPTIONS,
     build: Build::Layer(build),
     taste: None,
 };
@@ -138,10 +138,10 @@ impl Geom for Faulty {
 
 fn build(
     _context: &mut BuildContext<'_>,
-    options: Options<'_>,
+    arguments: LayerArguments<'_>,
     below: &ProviderView,
 ) -> Result<Plan, BuildError> {
-    let settings = Settings::read(options, below)?;
+    let settings = Settings::read(&arguments, below)?;
     let name = format!("{}.nop", below.name);
     let provider = ProviderPlan {
         name: name.clone(),

@@ -1,62 +1,138 @@
 //! The options of `nop` and gnop's checks of them (`g_nop_create`).
 
 use super::{Faults, Window, errors};
-use crate::md::SECTORSIZE_BYTES_MAX;
-use crate::registry::OptionDoc;
-use crate::spec::{Options, SpecError};
+use crate::set_field;
+use crate::spec::OptionDefault::{Absent, Depends, Value};
+use crate::spec::values::{SECTOR_BYTES_MAX, duration_ns, size, size_in_sectors_of};
+use crate::spec::{LayerArguments, OptionTable, SpecError, ValueError, option};
+use ugeom_measure::units::{probability, truth, whole_number};
 use ugeom_stack::{Errno, ProviderView};
 
-/// The options for the registry.
-pub(super) const DOCS: &[OptionDoc] = &[
-    doc("offset", "SIZE", "where in the device below it begins [0]"),
-    doc("size", "SIZE", "size of the media [all behind the offset]"),
-    doc(
-        "sectorsize",
-        "SIZE",
-        "size of a sector, a multiple of the one below [the same]",
-    ),
-    doc(
-        "stripesize",
-        "SIZE",
-        "size of a stripe that it claims to have [0]",
-    ),
-    doc("stripeoffset", "SIZE", "where the first stripe begins [0]"),
-    doc("rfail", "PROBABILITY", "reads that fail [0]"),
-    doc("wfail", "PROBABILITY", "writes that fail [0]"),
-    doc(
-        "error",
-        "ERRNO",
-        "what they fail with, a name or a number [EIO]",
-    ),
-    doc(
-        "count_until_fail",
-        "N",
-        "reads and writes that pass before all fail",
-    ),
-    doc(
-        "delay",
-        "TIME",
-        "how long a delay is; alone, all reads and writes wait [1ms]",
-    ),
-    doc("rdelay", "PROBABILITY", "reads that wait"),
-    doc("wdelay", "PROBABILITY", "writes that wait"),
-    doc(
-        "seed",
-        "N",
-        "where random decisions begin; the same seed, the same decisions [0]",
-    ),
-    doc(
-        "hook",
-        "0|1",
-        "ask to see requests come back, and do nothing then [0]",
-    ),
-];
-
-const fn doc(name: &'static str, value: &'static str, about: &'static str) -> OptionDoc {
-    OptionDoc { name, value, about }
+/// The options as they are written.
+#[derive(Default)]
+pub(super) struct Wanted {
+    /// Of the provider below: `s` in offset and size counts these.
+    below_sector_bytes: u64,
+    offset_bytes: u64,
+    size_bytes: Option<u64>,
+    sector_bytes: Option<u64>,
+    stripesize_bytes: u64,
+    stripeoffset_bytes: u64,
+    hook: bool,
+    faults: Faults,
+    read_delay: Option<f64>,
+    write_delay: Option<f64>,
 }
 
-/// What the options say.
+/// The options of the class.
+pub(super) const OPTIONS: OptionTable<Wanted> = OptionTable(&[
+    option(
+        "offset",
+        "SIZE",
+        Value("0"),
+        "where the media begins in the provider below",
+        |it, text| {
+            it.offset_bytes = size_in_sectors_of(it.below_sector_bytes, text)?;
+            Ok(())
+        },
+    ),
+    option(
+        "size",
+        "SIZE",
+        Depends("all behind the offset"),
+        "size of the media",
+        |it, text| {
+            it.size_bytes = Some(size_in_sectors_of(it.below_sector_bytes, text)?);
+            Ok(())
+        },
+    ),
+    option(
+        "sectorsize",
+        "SIZE",
+        Depends("the one below"),
+        "size of a sector, a multiple of the one below, at most 1m",
+        set_field!(sector_bytes = size),
+    ),
+    option(
+        "stripesize",
+        "SIZE",
+        Value("0"),
+        "size of the stripes that the provider reports",
+        set_field!(stripesize_bytes = size),
+    ),
+    option(
+        "stripeoffset",
+        "SIZE",
+        Value("0"),
+        "where the first stripe begins",
+        set_field!(stripeoffset_bytes = size),
+    ),
+    option(
+        "rfail",
+        "PROBABILITY",
+        Value("0"),
+        "share of reads that fail",
+        set_field!(faults.read_fail = probability),
+    ),
+    option(
+        "wfail",
+        "PROBABILITY",
+        Value("0"),
+        "share of writes that fail",
+        set_field!(faults.write_fail = probability),
+    ),
+    option(
+        "error",
+        "ERRNO",
+        Value("EIO"),
+        "error of failed requests, a name or a number",
+        set_field!(faults.error = error),
+    ),
+    option(
+        "count_until_fail",
+        "N",
+        Absent,
+        "reads and writes that pass before all fail",
+        set_field!(faults.count_until_fail = whole_number),
+    ),
+    option(
+        "delay",
+        "TIME",
+        Value("1ms"),
+        "length of a delay; given alone, all reads and writes are delayed",
+        set_field!(faults.delay_ns = duration_ns),
+    ),
+    option(
+        "rdelay",
+        "PROBABILITY",
+        Depends("100% with delay, else 0"),
+        "share of reads that are delayed",
+        set_field!(read_delay = probability),
+    ),
+    option(
+        "wdelay",
+        "PROBABILITY",
+        Depends("100% with delay, else 0"),
+        "share of writes that are delayed",
+        set_field!(write_delay = probability),
+    ),
+    option(
+        "seed",
+        "N",
+        Value("0"),
+        "seed of the random decisions; the same seed gives the same decisions",
+        set_field!(faults.seed = whole_number),
+    ),
+    option(
+        "hook",
+        "0|1",
+        Value("0"),
+        "register a completion hook that does nothing",
+        set_field!(hook = truth),
+    ),
+]);
+
+/// The options, checked against the provider below.
 pub(super) struct Settings {
     pub window: Window,
     pub stripesize_bytes: u64,
@@ -67,37 +143,39 @@ pub(super) struct Settings {
 
 impl Settings {
     /// Reads and checks them.
-    pub fn read(mut options: Options<'_>, below: &ProviderView) -> Result<Self, SpecError> {
-        let window = window(&mut options, below)?;
+    pub fn read(arguments: &LayerArguments<'_>, below: &ProviderView) -> Result<Self, SpecError> {
         let sector_bytes = u64::from(below.sectorsize_bytes);
-        let stripesize_bytes = options.take_size("stripesize")?.unwrap_or(0);
-        let stripeoffset_bytes = options.take_size("stripeoffset")?.unwrap_or(0);
+        let start = Wanted {
+            below_sector_bytes: sector_bytes,
+            ..Wanted::default()
+        };
+        let wanted = arguments.read(&OPTIONS, start)?;
+        let window = window(arguments, &wanted, below)?;
+        let (stripesize_bytes, stripeoffset_bytes) =
+            (wanted.stripesize_bytes, wanted.stripeoffset_bytes);
         for (key, value) in [
             ("stripesize", stripesize_bytes),
             ("stripeoffset", stripeoffset_bytes),
         ] {
-            whole_sectors(&options, key, value, sector_bytes)?;
+            whole_sectors(arguments, key, value, sector_bytes)?;
         }
         if stripeoffset_bytes > 0 && stripeoffset_bytes >= stripesize_bytes {
             let message = "the stripe offset lies beyond the first stripe";
-            return Err(options.invalid("stripeoffset", message));
+            return Err(arguments.invalid("stripeoffset", message));
         }
-        let hook = options.take_bool("hook")?.unwrap_or(false);
-        let faults = faults(&mut options)?;
-        let faults = faults.any().then_some(faults);
-        options.finish()?;
+        let faults = faults(arguments, &wanted)?;
         Ok(Self {
             window,
             stripesize_bytes,
             stripeoffset_bytes,
-            hook,
-            faults,
+            hook: wanted.hook,
+            faults: faults.any().then_some(faults),
         })
     }
 }
 
 fn whole_sectors(
-    options: &Options<'_>,
+    arguments: &LayerArguments<'_>,
     key: &str,
     value: u64,
     sector_bytes: u64,
@@ -106,26 +184,27 @@ fn whole_sectors(
         return Ok(());
     }
     let message = format!("{value} bytes are no whole number of {sector_bytes}-byte sectors");
-    Err(options.invalid(key, message))
+    Err(arguments.invalid(key, message))
 }
 
-fn window(options: &mut Options<'_>, below: &ProviderView) -> Result<Window, SpecError> {
-    let (media_bytes, sector_bytes) = (below.mediasize_bytes, u64::from(below.sectorsize_bytes));
-    let offset_bytes = options
-        .take_size_in_sectors_of(sector_bytes, "offset")?
-        .unwrap_or(0);
-    let size = options.take_size_in_sectors_of(sector_bytes, "size")?;
-    let sectorsize_bytes = options.take_size("sectorsize")?.unwrap_or(sector_bytes);
+fn window(
+    arguments: &LayerArguments<'_>,
+    wanted: &Wanted,
+    below: &ProviderView,
+) -> Result<Window, SpecError> {
+    let (media_bytes, sector_bytes) = (below.mediasize_bytes, wanted.below_sector_bytes);
+    let (offset_bytes, size) = (wanted.offset_bytes, wanted.size_bytes);
+    let sectorsize_bytes = wanted.sector_bytes.unwrap_or(sector_bytes);
     let name = &below.name;
-    whole_sectors(options, "offset", offset_bytes, sector_bytes)?;
+    whole_sectors(arguments, "offset", offset_bytes, sector_bytes)?;
     if offset_bytes >= media_bytes {
         let message =
             format!("{name} ends at {media_bytes}, nothing is left behind {offset_bytes}");
-        return Err(options.invalid("offset", message));
+        return Err(arguments.invalid("offset", message));
     }
     let room_bytes = media_bytes - offset_bytes;
     if let Some(size_bytes) = size {
-        whole_sectors(options, "size", size_bytes, sector_bytes)?;
+        whole_sectors(arguments, "size", size_bytes, sector_bytes)?;
         let problem = match size_bytes {
             0 => Some("a device needs at least one sector".to_owned()),
             more if more > room_bytes => Some(format!(
@@ -134,15 +213,15 @@ fn window(options: &mut Options<'_>, below: &ProviderView) -> Result<Window, Spe
             _ => None,
         };
         if let Some(problem) = problem {
-            return Err(options.invalid("size", problem));
+            return Err(arguments.invalid("size", problem));
         }
     }
     if sectorsize_bytes == 0
         || !sectorsize_bytes.is_multiple_of(sector_bytes)
-        || sectorsize_bytes > SECTORSIZE_BYTES_MAX
+        || sectorsize_bytes > SECTOR_BYTES_MAX
     {
         let message = format!("a sector here is a multiple of {sector_bytes} bytes, at most 1m");
-        return Err(options.invalid("sectorsize", message));
+        return Err(arguments.invalid("sectorsize", message));
     }
     let window = Window {
         offset_bytes,
@@ -151,42 +230,31 @@ fn window(options: &mut Options<'_>, below: &ProviderView) -> Result<Window, Spe
     };
     if window.size_bytes(media_bytes) == 0 {
         let message = format!("the media is smaller than one sector of {sectorsize_bytes} bytes");
-        return Err(options.invalid("sectorsize", message));
+        return Err(arguments.invalid("sectorsize", message));
     }
     Ok(window)
 }
 
-fn faults(options: &mut Options<'_>) -> Result<Faults, SpecError> {
-    let delay_ns = options.take_duration_ns("delay")?;
-    let read_delay = options.take_probability("rdelay")?;
-    let write_delay = options.take_probability("wdelay")?;
-    let always = delay_ns.is_some() && read_delay.is_none() && write_delay.is_none();
+fn faults(arguments: &LayerArguments<'_>, wanted: &Wanted) -> Result<Faults, SpecError> {
+    let (read_delay, write_delay) = (wanted.read_delay, wanted.write_delay);
+    let always = arguments.is_given("delay") && read_delay.is_none() && write_delay.is_none();
     let otherwise = f64::from(u8::from(always));
-    let usual = Faults::default();
     let faults = Faults {
-        read_fail: options.take_probability("rfail")?.unwrap_or(0.0),
-        write_fail: options.take_probability("wfail")?.unwrap_or(0.0),
-        error: error(options)?.unwrap_or(usual.error),
         read_delay: read_delay.unwrap_or(otherwise),
         write_delay: write_delay.unwrap_or(otherwise),
-        delay_ns: delay_ns.unwrap_or(usual.delay_ns),
-        count_until_fail: options.take_u64("count_until_fail")?,
-        seed: options.take_u64("seed")?.unwrap_or(0),
+        ..wanted.faults
     };
     let certain = faults.read_fail >= 1.0 || faults.write_fail >= 1.0;
     if faults.error == Errno::NOMEM && (certain || faults.count_until_fail.is_some()) {
         let message = "requests that fail with ENOMEM are tried again, and these would never end";
-        return Err(options.invalid("error", message));
+        return Err(arguments.invalid("error", message));
     }
     Ok(faults)
 }
 
-fn error(options: &mut Options<'_>) -> Result<Option<Errno>, SpecError> {
-    let Some(text) = options.take_str("error") else {
-        return Ok(None);
-    };
-    errors::parse(text).map(Some).ok_or_else(|| {
-        let error = options.invalid("error", "this is no error");
+fn error(text: &str) -> Result<Errno, ValueError> {
+    errors::parse(text).ok_or_else(|| {
+        let error = ValueError::new("this is no error");
         error.with_help(format!("write a number or one of: {}", errors::names()))
     })
 }

@@ -105,7 +105,7 @@ fn impossible_options_are_refused_where_they_stand() {
         ("stripeoffset=512", "beyond the first stripe"),
         ("rfail=101%", "rfail=101%"),
         ("wfail=-1", "wfail=-1"),
-        ("delay=1", "delay=1"),
+        ("delay=1x", "delay=1x: this is not a duration"),
         ("error=EWHAT", "one of: EACCES, EAGAIN"),
         ("error=0", "this is no error"),
         ("error=-5", "this is no error"),
@@ -214,8 +214,8 @@ fn a_delay_alone_is_for_all_reads_and_writes_and_a_probability_for_its_own() {
     ] {
         let text = format!("md:1m | nop:{options}");
         let target = crate::spec::parse(&text, &["md", "nop"]).expect("reads");
-        let options = target.layers[1].options(&[]).expect("options");
-        let settings = Settings::read(options, &below()).expect("settings");
+        let arguments = target.layers[1].arguments(&[]).expect("arguments");
+        let settings = Settings::read(&arguments, &below()).expect("settings");
         let decider = Decider::new(settings.faults.expect("faults"));
         assert_eq!(decider.decide(Command::Read), read, "{text}");
         assert_eq!(decider.decide(Command::Write), write, "{text}");
@@ -241,8 +241,8 @@ fn nothing_is_paid_for_what_was_not_asked_for() {
     ] {
         let text = format!("md:1m | nop{options}");
         let target = crate::spec::parse(&text, &["md", "nop"]).expect("reads");
-        let options = target.layers[1].options(&[]).expect("options");
-        let settings = Settings::read(options, &below()).expect("settings");
+        let arguments = target.layers[1].arguments(&[]).expect("arguments");
+        let settings = Settings::read(&arguments, &below()).expect("settings");
         assert_eq!(settings.faults.is_none(), plain, "{text}");
     }
 }

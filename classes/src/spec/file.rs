@@ -12,12 +12,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use super::ast::{Layer, Target};
-use super::error::{Origin, Span, SpecError, quoted, shortened};
+use super::error::{Origin, Span, SpecError, WORD_CHARS, quoted, shortened};
 use super::parse::{self, Begin};
-use super::settings::{Dispatch, Pools, Registry, Settings, Slicers, Spin, Statistics};
+use super::settings::{SETTINGS, Settings};
 use super::{BASES_MAX, FILE_BYTES_MAX, LAYERS_MAX};
 
 /// How much is shown of a message that may quote the file.
@@ -42,32 +43,8 @@ pub struct Stack {
 #[derive(Clone, Debug)]
 struct Described {
     own: Target,
-    base: Option<String>,
+    base: Option<super::Spanned<String>>,
     settings: Settings,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFile {
-    #[serde(default)]
-    stack: BTreeMap<toml::Spanned<String>, RawStack>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawStack {
-    base: Option<toml::Spanned<String>>,
-    #[serde(default)]
-    layers: Vec<toml::Spanned<String>>,
-    components: Option<toml::Spanned<toml::Value>>,
-    dispatch: Option<Dispatch>,
-    spin: Option<Spin>,
-    statistics: Option<Statistics>,
-    sample: Option<std::num::NonZeroU32>,
-    taste: Option<bool>,
-    registry: Option<Registry>,
-    pools: Option<Pools>,
-    slicers: Option<Slicers>,
 }
 
 impl StackFile {
@@ -83,21 +60,25 @@ impl StackFile {
             return Err(Origin::file(file, "").error(Span::default(), message));
         }
         let origin = Origin::file(file, text);
-        let raw: RawFile = toml::from_str(text).map_err(|error| {
+        let raw = DeTable::parse(text).map_err(|error| {
             let span = error
                 .span()
                 .map_or_else(Span::default, |at| Span::new(at.start, at.end));
             origin.error(span, shortened(error.message(), TOML_MESSAGE_CHARS))
         })?;
+        let reader = FileReader {
+            origin: &origin,
+            classes,
+        };
+        let raw = reader.stacks(raw.get_ref())?;
         let mut stacks = BTreeMap::new();
-        for (name, stack) in &raw.stack {
-            let described = described(&origin, name, stack, classes)?;
-            stacks.insert(name.get_ref().clone(), described);
+        for (name, table) in &raw {
+            stacks.insert(name.get_ref().to_string(), reader.stack(name, table)?);
         }
         let file = StackFile { stacks };
-        for stack in raw.stack.values() {
-            if let Some(base) = &stack.base {
-                file.check_bases(&origin, base, stack.layers.len())?;
+        for described in file.stacks.values() {
+            if let Some(base) = &described.base {
+                file.check_bases(&origin, base, described.own.layers.len())?;
             }
         }
         Ok(file)
@@ -144,7 +125,8 @@ impl StackFile {
     /// ends; the bound is there for its use before that.
     fn chain(&self, name: &str) -> Vec<&Described> {
         let first = self.stacks.get(name);
-        let below = |described: &&Described| self.stacks.get(described.base.as_deref()?);
+        let below =
+            |described: &&Described| self.stacks.get(described.base.as_ref()?.value.as_str());
         std::iter::successors(first, below)
             .take(BASES_MAX + 1)
             .collect()
@@ -154,11 +136,11 @@ impl StackFile {
     fn check_bases(
         &self,
         origin: &Origin,
-        base: &toml::Spanned<String>,
+        base: &super::Spanned<String>,
         own_layers: usize,
     ) -> Result<(), SpecError> {
-        let name = base.get_ref().as_str();
-        let error = |message: String| origin.error(span_of(base), message);
+        let name = base.value.as_str();
+        let error = |message: String| origin.error(base.span, message);
         if !self.stacks.contains_key(name) {
             let names: Vec<&str> = self.names().collect();
             let message = format!("the file has no stack {}", quoted(name));
@@ -222,65 +204,157 @@ impl Stack {
     }
 }
 
-fn described(
-    origin: &Origin,
-    name: &toml::Spanned<String>,
-    raw: &RawStack,
-    classes: &[&str],
-) -> Result<Described, SpecError> {
-    if !parse::is_stack_name(name.get_ref()) {
-        let error = origin.error(span_of(name), "this is not the name of a stack");
-        return Err(error.with_help("a stack's name has letters, digits, `_`, `-` and `.`"));
-    }
-    if let Some(components) = &raw.components {
-        let message = "`components` is kept for mirrors and stripes, which are not there yet";
-        return Err(origin.error(span_of(components), message));
-    }
-    if raw.base.is_none() && raw.layers.is_empty() {
-        let message = format!("the stack {} has no layers", quoted(name.get_ref()));
-        let error = origin.error(span_of(name), message);
-        return Err(error.with_help("write layers = [\"md:64m\"], or base = \"NAME\""));
-    }
-    let mut own = Stack::empty(origin);
-    for (i, text) in raw.layers.iter().enumerate() {
-        let begin = if i == 0 && raw.base.is_none() {
-            Begin::Bottom
-        } else {
-            Begin::Upper
-        };
-        let inside = origin.inside(span_of(text), text.get_ref());
-        let part = parse::target(&inside, text.get_ref(), begin, classes)?;
-        if let Some(reference) = &part.stack {
-            let error = inside.error(reference.file.span, "a stack file names no other file");
-            return Err(error.with_help("within one file a stack is named by base = \"NAME\""));
-        }
-        own.put(&part);
-        if own.target.layers.len() > LAYERS_MAX {
-            return Err(origin.error(
-                span_of(text),
-                format!("a target has at most {LAYERS_MAX} layers"),
-            ));
-        }
-    }
-    let settings = Settings {
-        dispatch: raw.dispatch,
-        spin_ns: raw.spin.map(|spin| spin.0),
-        statistics: raw.statistics,
-        sample: raw.sample.map(std::num::NonZeroU32::get),
-        taste: raw.taste,
-        registry: raw.registry,
-        pools: raw.pools,
-        slicers: raw.slicers,
-    };
-    let base = raw.base.as_ref().map(|base| base.get_ref().clone());
-    Ok(Described {
-        own: own.target,
-        base,
-        settings,
-    })
+/// Turns the tables of a stack file into stacks.
+struct FileReader<'a> {
+    origin: &'a Origin,
+    classes: &'a [&'a str],
 }
 
-fn span_of<T>(spanned: &toml::Spanned<T>) -> Span {
+/// A key of a TOML file with its place.
+type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
+
+impl FileReader<'_> {
+    /// The tables `[stack.NAME]`.
+    fn stacks<'a>(
+        &self,
+        file: &'a DeTable<'a>,
+    ) -> Result<Vec<(&'a Key<'a>, &'a DeTable<'a>)>, SpecError> {
+        let mut stacks = Vec::new();
+        for (key, value) in file {
+            if key.get_ref() != "stack" {
+                return Err(self.unknown_key(key, &["stack"]));
+            }
+            for (name, value) in self.table(value)? {
+                stacks.push((name, self.table(value)?));
+            }
+        }
+        Ok(stacks)
+    }
+
+    /// One `[stack.NAME]`.
+    fn stack(&self, name: &Key<'_>, table: &DeTable<'_>) -> Result<Described, SpecError> {
+        let origin = self.origin;
+        if !parse::is_stack_name(name.get_ref()) {
+            let error = origin.error(span_of(name), "this is not the name of a stack");
+            return Err(error.with_help("a stack's name has letters, digits, `_`, `-` and `.`"));
+        }
+        let mut base = None;
+        let mut layers = Vec::new();
+        let mut settings = Settings::default();
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "base" => {
+                    let text = self.string(value)?;
+                    base = Some(super::Spanned::new(text.to_owned(), span_of(value)));
+                }
+                "layers" => layers = self.strings(value)?,
+                "components" => {
+                    let message =
+                        "`components` is kept for mirrors and stripes, which are not there yet";
+                    return Err(origin.error(span_of(value), message));
+                }
+                _ => self.setting(&mut settings, key, value)?,
+            }
+        }
+        if base.is_none() && layers.is_empty() {
+            let message = format!("the stack {} has no layers", quoted(name.get_ref()));
+            let error = origin.error(span_of(name), message);
+            return Err(error.with_help("write layers = [\"md:64m\"], or base = \"NAME\""));
+        }
+        let own = self.layers(&layers, base.is_none())?;
+        Ok(Described {
+            own,
+            base,
+            settings,
+        })
+    }
+
+    fn layers(&self, layers: &[(&str, Span)], has_bottom: bool) -> Result<Target, SpecError> {
+        let mut own = Stack::empty(self.origin);
+        for (i, (text, span)) in layers.iter().enumerate() {
+            let begin = if i == 0 && has_bottom {
+                Begin::Bottom
+            } else {
+                Begin::Upper
+            };
+            let inside = self.origin.inside(*span, text);
+            let part = parse::target(&inside, text, begin, self.classes)?;
+            if let Some(reference) = &part.stack {
+                let error = inside.error(reference.file.span, "a stack file names no other file");
+                return Err(error.with_help("within one file a stack is named by base = \"NAME\""));
+            }
+            own.put(&part);
+            if own.target.layers.len() > LAYERS_MAX {
+                let message = format!("a target has at most {LAYERS_MAX} layers");
+                return Err(self.origin.error(*span, message));
+            }
+        }
+        Ok(own.target)
+    }
+
+    /// A key that is neither base nor layers: a setting, declared in [`SETTINGS`].
+    fn setting(
+        &self,
+        settings: &mut Settings,
+        key: &Key<'_>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), SpecError> {
+        let name = key.get_ref();
+        if SETTINGS.find(name).is_none() {
+            let names = [vec!["base", "layers"], SETTINGS.names()].concat();
+            return Err(self.unknown_key(key, &names));
+        }
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.as_ref(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::Boolean(true) => "true",
+            DeValue::Boolean(false) => "false",
+            _ => return Err(self.wrong_type(value, "a string, a whole number, true or false")),
+        };
+        SETTINGS.set(settings, name, text).map_err(|wrong| {
+            let message = format!("{name}={}: {wrong}", shortened(text, WORD_CHARS));
+            let error = self.origin.error(span_of(value), message);
+            match wrong.help {
+                Some(help) => error.with_help(help),
+                None => error,
+            }
+        })
+    }
+
+    fn table<'a>(&self, value: &'a Spanned<DeValue<'a>>) -> Result<&'a DeTable<'a>, SpecError> {
+        let table = value.get_ref().as_table();
+        table.ok_or_else(|| self.wrong_type(value, "a table, [stack.NAME]"))
+    }
+
+    fn string<'a>(&self, value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, SpecError> {
+        let text = value.get_ref().as_str();
+        text.ok_or_else(|| self.wrong_type(value, "a string"))
+    }
+
+    fn strings<'a>(
+        &self,
+        value: &'a Spanned<DeValue<'_>>,
+    ) -> Result<Vec<(&'a str, Span)>, SpecError> {
+        let array = value.get_ref().as_array();
+        let array = array.ok_or_else(|| self.wrong_type(value, "an array of strings"))?;
+        let text = |value| Ok((self.string(value)?, span_of(value)));
+        array.iter().map(text).collect()
+    }
+
+    fn wrong_type(&self, value: &Spanned<DeValue<'_>>, wanted: &str) -> SpecError {
+        let found = value.get_ref().type_str();
+        let message = format!("{wanted} is needed here, not a value of type {found}");
+        self.origin.error(span_of(value), message)
+    }
+
+    fn unknown_key(&self, key: &Key<'_>, names: &[&str]) -> SpecError {
+        let message = format!("there is no key {}", quoted(key.get_ref()));
+        let error = self.origin.error(span_of(key), message);
+        error.with_nearest(key.get_ref(), names)
+    }
+}
+
+fn span_of<T>(spanned: &Spanned<T>) -> Span {
     let range = spanned.span();
     Span::new(range.start, range.end)
 }

@@ -7,27 +7,33 @@
 //! ```
 //!
 //! Nothing here opens a file or knows what a class does: text becomes a [`Target`], classes read
-//! their arguments from it with [`Options`], and every error points at the column. The grammar
+//! their arguments from it through a table of [declared options](OptionTable), and every error points
+//! at the column. The grammar
 //! and its reasons stand in `docs/stack-language.md`.
 
+mod arguments;
 mod ast;
+mod declared;
 mod error;
 mod file;
 mod glyph;
 mod nearest;
-mod options;
 mod parse;
 mod settings;
 #[cfg(test)]
 mod tests;
-pub mod units;
+pub mod values;
 
+pub use arguments::LayerArguments;
 pub use ast::{Address, FILE_CLASS, Layer, Opt, StackRef, Target};
+pub use declared::{
+    DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, OptionTable, SetOption, ValueError,
+    option,
+};
 pub use error::{Origin, Span, Spanned, SpecError};
 pub use file::{Stack, StackFile};
 pub use nearest::nearest;
-pub use options::Options;
-pub use settings::{Dispatch, Pools, Registry, SETTINGS, Settings, Slicers, Statistics};
+pub use settings::{DispatchMode, SETTINGS, Settings, StatisticsMode};
 
 /// The longest specification that is read, in bytes.
 pub const SPEC_BYTES_MAX: usize = 64 << 10;

@@ -1,21 +1,22 @@
 //! How a stack is to be run: the keys that a stack file and `--set KEY=VALUE` share.
 
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error, StrDeserializer};
-
-use super::{nearest, units};
+use super::declared::OptionDefault::{Depends, Value};
+use super::declared::{OptionTable, ValueError, option};
+use super::values::{choice, duration_ns, number_in};
+use crate::set_field;
+use ugeom_measure::units::truth;
+use ugeom_stack::{Pools, Registry, Slicers};
 
 /// How a stack is to be run. Nothing: as the command or the default has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// How bios move between layers.
-    pub dispatch: Option<Dispatch>,
-    /// How long a thread of queued dispatch spins before it sleeps, ns.
+    pub dispatch: Option<DispatchMode>,
+    /// How long a thread of queued dispatch polls before it sleeps, ns.
     pub spin_ns: Option<u64>,
     /// What is counted.
-    pub statistics: Option<Statistics>,
-    /// Of how many requests the time of one is taken, at least 1.
+    pub statistics: Option<StatisticsMode>,
+    /// One request in this many is timed, at least 1.
     pub sample: Option<u32>,
     /// Whether classes may taste the providers.
     pub taste: Option<bool>,
@@ -23,14 +24,13 @@ pub struct Settings {
     pub registry: Option<Registry>,
     /// Where bios come from.
     pub pools: Option<Pools>,
-    /// What becomes of layers that only move requests.
+    /// Whether layers that only shift the offset are fused.
     pub slicers: Option<Slicers>,
 }
 
 /// How bios move between layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dispatch {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DispatchMode {
     /// In the thread of the caller.
     Direct,
     /// Through the threads `g_down` and `g_up`.
@@ -38,9 +38,8 @@ pub enum Dispatch {
 }
 
 /// What is counted for each provider and consumer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Statistics {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatisticsMode {
     /// Nothing.
     Off,
     /// Operations, bytes, errors, and requests in flight.
@@ -49,47 +48,119 @@ pub enum Statistics {
     Time,
 }
 
-/// How a request finds its device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Registry {
-    /// Without a lock.
-    LockFree,
-    /// Under one lock, taken when a request enters and when it is home.
-    Locked,
+/// How long `g_down` and `g_up` poll at most: longer is a mistake in the unit.
+const SPIN_NS_MAX: u64 = 1_000_000_000;
+
+/// All settings.
+pub const SETTINGS: OptionTable<Settings> = OptionTable(&[
+    option(
+        "dispatch",
+        "direct|queued",
+        Value("direct"),
+        "requests run in the caller's thread, or through the threads g_down and g_up",
+        set_field!(dispatch = dispatch),
+    ),
+    option(
+        "spin",
+        "TIME",
+        Value("20us"),
+        "with dispatch=queued: time that g_down and g_up poll before they sleep, at most 1s",
+        set_field!(spin_ns = spin_ns),
+    ),
+    option(
+        "statistics",
+        "off|counts|time",
+        Value("counts"),
+        "what is counted for each provider and consumer",
+        set_field!(statistics = statistics),
+    ),
+    option(
+        "sample",
+        "N",
+        Value("64"),
+        "with statistics=time: time one request in N",
+        |it, text| {
+            it.sample = Some(number_in(1..=u32::MAX.into(), text)? as u32);
+            Ok(())
+        },
+    ),
+    option(
+        "taste",
+        "true|false",
+        Depends("true, false with --no-taste"),
+        "look for partition tables on every provider",
+        set_field!(taste = truth),
+    ),
+    option(
+        "registry",
+        "lockfree|locked",
+        Value("lockfree"),
+        "how a request finds its device; locked is for comparison",
+        set_field!(registry = registry),
+    ),
+    option(
+        "pools",
+        "per-core|shared",
+        Value("per-core"),
+        "where the memory of requests comes from; shared is for comparison",
+        set_field!(pools = pools),
+    ),
+    option(
+        "slicers",
+        "passed|asked",
+        Value("passed"),
+        "layers that only shift the offset: fused into one step, or each called",
+        set_field!(slicers = slicers),
+    ),
+]);
+
+fn dispatch(text: &str) -> Result<DispatchMode, ValueError> {
+    let known = [
+        ("direct", DispatchMode::Direct),
+        ("queued", DispatchMode::Queued),
+    ];
+    choice(&known, text)
 }
 
-/// Where bios come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pools {
-    /// From a pool of the thread's own.
-    PerCore,
-    /// From one pool of all threads, under one lock.
-    Shared,
+fn spin_ns(text: &str) -> Result<u64, ValueError> {
+    match duration_ns(text)? {
+        ns if ns > SPIN_NS_MAX => Err(ValueError::new(
+            "this is more than 1s; a bare number counts seconds",
+        )),
+        ns => Ok(ns),
+    }
 }
 
-/// What becomes of layers that only move requests to another offset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Slicers {
-    /// The stack makes their step.
-    Passed,
-    /// Each is asked about each request.
-    Asked,
+fn statistics(text: &str) -> Result<StatisticsMode, ValueError> {
+    let known = [
+        ("off", StatisticsMode::Off),
+        ("counts", StatisticsMode::Counts),
+        ("time", StatisticsMode::Time),
+    ];
+    choice(&known, text)
 }
 
-/// The keys that there are.
-pub const SETTINGS: &[&str] = &[
-    "dispatch",
-    "spin",
-    "statistics",
-    "sample",
-    "taste",
-    "registry",
-    "pools",
-    "slicers",
-];
+fn registry(text: &str) -> Result<Registry, ValueError> {
+    let known = [
+        ("lockfree", Registry::LockFree),
+        ("locked", Registry::Locked),
+    ];
+    choice(&known, text)
+}
+
+fn pools(text: &str) -> Result<Pools, ValueError> {
+    choice(
+        &[("per-core", Pools::PerCore), ("shared", Pools::Shared)],
+        text,
+    )
+}
+
+fn slicers(text: &str) -> Result<Slicers, ValueError> {
+    choice(
+        &[("passed", Slicers::Passed), ("asked", Slicers::Asked)],
+        text,
+    )
+}
 
 impl Settings {
     /// These settings, completed by those of `below`.
@@ -110,69 +181,16 @@ impl Settings {
     /// Reads one setting, `dispatch=queued`, as the command line has it.
     ///
     /// # Errors
-    /// In words: there is no such key, or the value is none of its values.
-    pub fn parse(text: &str) -> Result<Settings, String> {
+    /// There is no such key, or the value is refused.
+    pub fn parse(text: &str) -> Result<Settings, ValueError> {
         let Some((key, value)) = text.split_once('=') else {
-            return Err(format!(
-                "write KEY=VALUE; the keys are {}",
-                SETTINGS.join(", ")
-            ));
+            let keys = SETTINGS.names().join(", ");
+            return Err(
+                ValueError::new("this is not KEY=VALUE").with_help(format!("the keys are {keys}"))
+            );
         };
         let mut settings = Settings::default();
-        match key {
-            "dispatch" => settings.dispatch = Some(word(value)?),
-            "spin" => settings.spin_ns = Some(spin_ns(value)?),
-            "statistics" => settings.statistics = Some(word(value)?),
-            "sample" => settings.sample = Some(sample(value)?),
-            "taste" => settings.taste = Some(units::truth(value).map_err(in_words)?),
-            "registry" => settings.registry = Some(word(value)?),
-            "pools" => settings.pools = Some(word(value)?),
-            "slicers" => settings.slicers = Some(word(value)?),
-            _ => {
-                let help = nearest(key, SETTINGS.iter().copied()).map_or_else(
-                    || format!("the keys are {}", SETTINGS.join(", ")),
-                    |near| format!("did you mean {near}?"),
-                );
-                return Err(format!("there is no such setting; {help}"));
-            }
-        }
+        SETTINGS.set(&mut settings, key, value)?;
         Ok(settings)
-    }
-}
-
-fn word<'de, T: Deserialize<'de>>(value: &'de str) -> Result<T, String> {
-    let reader: StrDeserializer<'de, Error> = value.into_deserializer();
-    T::deserialize(reader).map_err(|error| error.to_string())
-}
-
-fn in_words(error: units::UnitError) -> String {
-    match error.help() {
-        Some(help) => format!("{error}; write {help}"),
-        None => error.to_string(),
-    }
-}
-
-fn spin_ns(value: &str) -> Result<u64, String> {
-    units::duration_ns(value).map_err(in_words)
-}
-
-fn sample(value: &str) -> Result<u32, String> {
-    let number = units::whole_number(value).map_err(in_words)?;
-    match u32::try_from(number) {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err(format!("one in {number} requests: write 1 to {}", u32::MAX)),
-    }
-}
-
-/// `spin = "20us"` in a stack file.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) struct Spin(pub u64);
-
-impl TryFrom<String> for Spin {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        spin_ns(&text).map(Self)
     }
 }

@@ -14,9 +14,12 @@ mod start;
 mod tests;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, OptionDoc, Role};
-use crate::spec::Options;
+use crate::registry::{Build, ClassEntry, Role};
+use crate::set_field;
+use crate::spec::OptionDefault::{Depends, Value};
+use crate::spec::{LayerArguments, OptionTable, option, values};
 use std::sync::Arc;
+use ugeom_measure::units;
 use ugeom_stack::{Cx, Geom, Next, Plan, ProviderPlan, Request};
 
 /// The registry's line.
@@ -26,21 +29,36 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "2^60 bytes that read as zeroes; writes are forgotten",
     role: Role::Bottom,
     positional: &[],
-    options: &[
-        OptionDoc {
-            name: "clear",
-            value: "0|1",
-            about: "fill the memory of a read; with 0 it stays as it is [1]",
-        },
-        OptionDoc {
-            name: "byte",
-            value: "0..255",
-            about: "the byte that reads are filled with [0]",
-        },
-    ],
+    options: &OPTIONS,
     build: Build::Bottom(build),
     taste: None,
 };
+
+#[derive(Default)]
+struct Wanted {
+    clear: bool,
+    byte: Option<u64>,
+}
+
+const OPTIONS: OptionTable<Wanted> = OptionTable(&[
+    option(
+        "clear",
+        "0|1",
+        Value("1"),
+        "fill the memory of a read; 0 leaves it as it is",
+        set_field!(clear = units::truth),
+    ),
+    option(
+        "byte",
+        "0..255",
+        Depends("0"),
+        "the byte that reads are filled with; not with clear=0",
+        |it, text| {
+            it.byte = Some(values::number_in(0..=255, text)?);
+            Ok(())
+        },
+    ),
+]);
 
 /// The size of the media, bytes (`g_zero_init`: 1152921504606846976).
 pub const MEDIASIZE_BYTES: u64 = 1 << 60;
@@ -69,15 +87,15 @@ impl Geom for Untouched {
     }
 }
 
-fn build(context: &mut BuildContext<'_>, mut options: Options<'_>) -> Result<Plan, BuildError> {
-    let clear = options.take_bool("clear")?.unwrap_or(true);
-    let byte = options.take_u64_in(0..=255, "byte")?;
+fn build(
+    context: &mut BuildContext<'_>,
+    arguments: LayerArguments<'_>,
+) -> Result<Plan, BuildError> {
+    let Wanted { clear, byte } = arguments.read(&OPTIONS, Wanted::default())?;
     if !clear && byte.is_some() {
-        return Err(options
-            .invalid("byte", "with clear=0 no byte is filled in")
-            .into());
+        let message = "with clear=0 no byte is filled in";
+        return Err(arguments.invalid("byte", message).into());
     }
-    options.finish()?;
     let geom: Arc<dyn Geom> = if clear {
         let byte = byte.unwrap_or(0) as u8;
         Arc::new(Zero { byte })

@@ -87,7 +87,7 @@ fn it_keeps_to_what_gzero_answers_but_for_flush_zero_and_extents() {
 #[test]
 fn impossible_options_are_refused_where_they_stand() {
     for (text, words) in [
-        ("zero:byte=256", "byte goes from 0 to 255"),
+        ("zero:byte=256", "byte=256: this is not within 0 to 255"),
         ("zero:clear=0,byte=1", "with clear=0 no byte is filled in"),
         ("zero:clear=perhaps", "clear=perhaps"),
         ("zero:size=1m", "zero has no option `size`"),

@@ -70,6 +70,14 @@ fn main() -> io::Result<()> {
     write("ebr", "chain", &chain())?;
     let back = b"\x0064k,block=4k,index=splay,write=back,dirty=25%,idle=1ms,age=1s,readahead=off";
     write("cache", "back", back)?;
+    for (name, text) in [
+        ("size", "1.5g"),
+        ("time", "250us"),
+        ("share", "12.5%"),
+        ("hex", "0x10k"),
+    ] {
+        write("units", name, text.as_bytes())?;
+    }
     write("job", "mix", JOBS.as_bytes())?;
     let result = layers()?;
     for target in ["report", "compare"] {

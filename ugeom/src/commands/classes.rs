@@ -7,14 +7,16 @@ use clap::Args;
 use serde::Serialize;
 use std::fmt::Write;
 use ugeom_classes::registry::{self, registry};
-use ugeom_classes::{ClassEntry, OptionDoc, Role, spec};
+use ugeom_classes::spec::{self, OptionDefault, OptionDoc};
+use ugeom_classes::{ClassEntry, Role};
 
 const LONG_ABOUT: &str = "\
 Lists the classes that a target can be made of; with a NAME, what one class does and what its \
 options mean.
 
-A bottom class brings a device into being, a layer stands on a provider, and a table finds the \
-partitions that are described there.";
+A bottom class creates a provider, a layer attaches to one, and a table creates a provider for \
+each partition. In options, TIME is a number with ns, us, ms, s, m, h or d (a bare number counts \
+seconds), SIZE one with k, m, g, t, p, e or s (sectors; a bare number counts bytes).";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,7 +51,9 @@ struct Described {
 struct DescribedOption {
     name: &'static str,
     value: &'static str,
-    about: &'static str,
+    required: bool,
+    default: Option<&'static str>,
+    help: &'static str,
 }
 
 impl Classes {
@@ -101,16 +105,18 @@ fn page(entry: &ClassEntry) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "  {}\n", synopsis(entry));
     let _ = writeln!(text, "{}", role(entry));
-    if entry.options.is_empty() {
+    let options = entry.options.docs();
+    if options.is_empty() {
         return text;
     }
     text.push('\n');
-    let mut table = Table::new(&["OPTION", "VALUE", "WHAT IT DOES"], &[false, false, false]);
-    for option in entry.options {
+    let mut table = Table::new(&["OPTION", "VALUE", "DEFAULT", "WHAT IT DOES"], &[false; 4]);
+    for option in options {
         table.row(vec![
             option.name.into(),
             option.value.into(),
-            option.about.into(),
+            option.default.shown().unwrap_or("-").into(),
+            option.help.into(),
         ]);
     }
     text.push_str(&table.render(Paint::of_stdout()));
@@ -119,22 +125,22 @@ fn page(entry: &ClassEntry) -> String {
 
 fn role(entry: &ClassEntry) -> &'static str {
     match entry.role {
-        Role::Bottom => "It stands at the bottom and brings a device into being.",
-        Role::Layer => "It stands on a provider and offers one of its own.",
+        Role::Bottom => "Bottom of a stack: it creates a provider.",
+        Role::Layer => "Layer: it attaches to a provider and creates one provider.",
         Role::Table => {
-            "It stands on a provider and offers the partitions that are described there. It tastes \
-             by itself: it need not be written."
+            "Table: it attaches to a provider and creates one provider for each partition. It is \
+             found by tasting, so a target need not name it."
         }
     }
 }
 
 /// How a layer of the class is written: `md:SIZE[,sectorsize=SIZE][,name=NAME]`.
 fn synopsis(entry: &ClassEntry) -> String {
-    let named = |name: &str| entry.options.iter().find(|option| option.name == name);
+    let options = entry.options.docs();
+    let named = |name: &str| options.iter().find(|option| option.name == name);
     let first = entry.positional.iter().filter_map(|name| named(name));
     let first: Vec<String> = first.map(|option| option.value.to_owned()).collect();
-    let others = entry
-        .options
+    let others = options
         .iter()
         .filter(|option| !entry.positional.contains(&option.name));
     let others = others.map(|OptionDoc { name, value, .. }| format!("{name}={value}"));
@@ -162,10 +168,15 @@ fn synopsis(entry: &ClassEntry) -> String {
 
 impl Described {
     fn new(entry: &ClassEntry) -> Self {
-        let option = |option: &OptionDoc| DescribedOption {
+        let option = |option: OptionDoc| DescribedOption {
             name: option.name,
             value: option.value,
-            about: option.about,
+            required: option.default == OptionDefault::Required,
+            default: match option.default {
+                OptionDefault::Value(text) | OptionDefault::Depends(text) => Some(text),
+                OptionDefault::Required | OptionDefault::Absent => None,
+            },
+            help: option.help,
         };
         Self {
             name: entry.name,
@@ -174,7 +185,7 @@ impl Described {
             about: entry.about,
             synopsis: synopsis(entry),
             tastes: entry.taste.is_some(),
-            options: entry.options.iter().map(option).collect(),
+            options: entry.options.docs().into_iter().map(option).collect(),
         }
     }
 }

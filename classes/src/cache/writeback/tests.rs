@@ -63,7 +63,10 @@ fn flagged(channel: &mut Channel, opened: &Opened, offset: u64, byte: u8, flags:
 #[test]
 fn options_are_checked() {
     for (text, words) in [
-        ("md:1m | cache:write=behind", "write cannot be"),
+        (
+            "md:1m | cache:write=behind",
+            "write=behind: this is none of through, back",
+        ),
         ("md:1m | cache:dirty=1m", "dirty goes with write=back"),
         (
             "md:1m | cache:write=through,dirty=50%",

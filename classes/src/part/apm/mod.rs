@@ -9,7 +9,7 @@
 
 mod taste;
 
-use crate::registry::{Build, ClassEntry, Role};
+use crate::registry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
@@ -23,7 +23,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "Apple partition map: s1 and up",
     role: Role::Table,
     positional: &[],
-    options: &[],
+    options: &NO_OPTIONS,
     build: Build::Table,
     taste: Some(|| Arc::new(Apm)),
 };

@@ -10,7 +10,7 @@
 
 mod taste;
 
-use crate::registry::{Build, ClassEntry, Role};
+use crate::registry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
@@ -24,7 +24,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "BSD disklabel: partitions a to v",
     role: Role::Table,
     positional: &[],
-    options: &[],
+    options: &NO_OPTIONS,
     build: Build::Table,
     taste: Some(|| Arc::new(Bsd)),
 };

@@ -9,7 +9,7 @@
 
 mod taste;
 
-use crate::registry::{Build, ClassEntry, Role};
+use crate::registry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_format::gpt::{Guid, types};
 use ugeom_format::mbr::Kind;
@@ -25,7 +25,7 @@ pub const ENTRY: ClassEntry = ClassEntry {
     about: "GUID partition table: p1 and up",
     role: Role::Table,
     positional: &[],
-    options: &[],
+    options: &NO_OPTIONS,
     build: Build::Table,
     taste: Some(|| Arc::new(Gpt)),
 };

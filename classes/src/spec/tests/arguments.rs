@@ -1,120 +1,200 @@
 //! How a class reads its arguments.
 
 use super::*;
-use crate::spec::{Options, parse};
+use crate::set_field;
+use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
+use crate::spec::{LayerArguments, OptionTable, SpecError, option, parse, values};
+use ugeom_measure::units;
 
-/// Reads the options of the last layer of `text`, which may have one value called `size`.
-fn with_options<T>(text: &str, read: impl FnOnce(Options<'_>) -> T) -> T {
+#[derive(Debug, Default, PartialEq)]
+struct Disk {
+    sector_bytes: u64,
+    size_bytes: u64,
+    seek_ns: Option<u64>,
+    fail: f64,
+    rate_bytes_per_second: u64,
+    seed: u64,
+    direct: bool,
+    name: Option<String>,
+    engine: u32,
+}
+
+const ENGINES: &[(&str, u32)] = &[("sync", 1), ("io_uring", 2)];
+
+const OPTIONS: OptionTable<Disk> = OptionTable(&[
+    option(
+        "sectorsize",
+        "SIZE",
+        Value("512"),
+        "",
+        set_field!(sector_bytes = values::size),
+    ),
+    option("size", "SIZE", Required, "", |it, text| {
+        it.size_bytes = values::size_in_sectors_of(it.sector_bytes, text)?;
+        Ok(())
+    }),
+    option(
+        "seek",
+        "TIME",
+        Absent,
+        "",
+        set_field!(seek_ns = values::duration_ns),
+    ),
+    option(
+        "fail",
+        "PROBABILITY",
+        Value("5%"),
+        "",
+        set_field!(fail = units::probability),
+    ),
+    option(
+        "rate",
+        "SIZE/s",
+        Value("1m/s"),
+        "",
+        set_field!(rate_bytes_per_second = units::rate_bytes_per_second),
+    ),
+    option("seed", "6..9", Value("6"), "", |it, text| {
+        it.seed = values::number_in(6..=9, text)?;
+        Ok(())
+    }),
+    option(
+        "direct",
+        "0|1",
+        Value("0"),
+        "",
+        set_field!(direct = units::truth),
+    ),
+    option(
+        "name",
+        "NAME",
+        Depends("disk0"),
+        "",
+        set_field!(name = values::text),
+    ),
+    option("engine", "ENGINE", Value("sync"), "", |it, text| {
+        it.engine = values::choice(ENGINES, text)?;
+        Ok(())
+    }),
+]);
+
+/// Reads the last layer of `text`, which may have one value called `size`.
+fn with_arguments<T>(text: &str, read: impl FnOnce(LayerArguments<'_>) -> T) -> T {
     let target = parse(text, CLASSES).unwrap();
-    read(target.layers.last().unwrap().options(&["size"]).unwrap())
+    read(target.layers.last().unwrap().arguments(&["size"]).unwrap())
+}
+
+fn read(text: &str) -> Result<Disk, SpecError> {
+    with_arguments(text, |arguments| arguments.read(&OPTIONS, Disk::default()))
 }
 
 #[test]
 fn values_are_read_by_name_and_type() {
-    with_options(
-        "disk:64m,sectorsize=8s,seek=8ms,fail=5%,rate=57m/s,seed=0x2a,direct=yes,name=\"a b\"",
-        |mut options| {
-            assert_eq!(options.take_size("size"), Ok(Some(64 << 20)));
-            assert_eq!(
-                options.take_size_in_sectors_of(4096, "sectorsize"),
-                Ok(Some(32768))
-            );
-            assert_eq!(options.take_duration_ns("seek"), Ok(Some(8_000_000)));
-            assert_eq!(options.take_probability("fail"), Ok(Some(0.05)));
-            assert_eq!(
-                options.take_rate_bytes_per_second("rate"),
-                Ok(Some(57 << 20))
-            );
-            assert_eq!(options.take_u64("seed"), Ok(Some(42)));
-            assert_eq!(options.take_bool("direct"), Ok(Some(true)));
-            assert_eq!(options.take_str("name"), Some("a b"));
-            assert_eq!(options.take_u64("absent"), Ok(None));
-            assert_eq!(options.finish(), Ok(()));
-        },
-    );
+    let text = "disk:8s,sectorsize=4k,seek=5m,fail=10%,rate=57m/s,seed=0x8,direct=yes,\
+                name=\"a b\",engine=io_uring";
+    let disk = Disk {
+        sector_bytes: 4096,
+        size_bytes: 32_768,
+        seek_ns: Some(300_000_000_000),
+        fail: 0.1,
+        rate_bytes_per_second: 57 << 20,
+        seed: 8,
+        direct: true,
+        name: Some("a b".into()),
+        engine: 2,
+    };
+    assert_eq!(read(text), Ok(disk));
 }
 
 #[test]
-fn an_unnamed_value_can_be_given_by_its_name() {
-    with_options("md:size=4k", |mut options| {
-        assert_eq!(options.take_size("size"), Ok(Some(4096)));
-        assert_eq!(options.finish(), Ok(()));
+fn what_is_not_given_has_its_default() {
+    let disk = Disk {
+        sector_bytes: 512,
+        size_bytes: 4096,
+        seek_ns: None,
+        fail: 0.05,
+        rate_bytes_per_second: 1 << 20,
+        seed: 6,
+        direct: false,
+        name: None,
+        engine: 1,
+    };
+    assert_eq!(read("md:size=8s"), Ok(disk));
+    with_arguments("md:64m,fail=0", |arguments| {
+        assert!(arguments.is_given("size") && arguments.is_given("fail"));
+        assert!(!arguments.is_given("seed"));
     });
 }
 
 #[test]
 fn an_unknown_option_is_refused_with_the_nearest_known_one() {
-    with_options("md:64m | nop:dealy=1ms", |mut options| {
-        assert_eq!(options.take_duration_ns("delay"), Ok(None));
-        let error = options.finish().unwrap_err();
-        assert_eq!(columns(&error), (14, 18));
-        assert_eq!(error.message, "nop has no option `dealy`");
-        assert_eq!(error.help.as_deref(), Some("did you mean `delay`?"));
-    });
-    with_options("nop:colour=1", |mut options| {
-        assert_eq!(options.take_duration_ns("delay"), Ok(None));
-        let error = options.finish().unwrap_err();
-        assert_eq!(error.help.as_deref(), Some("there are: size, delay"));
-    });
+    let error = read("md:64m | nop:sede=1ms").unwrap_err();
+    assert_eq!(columns(&error), (14, 17));
+    assert_eq!(error.message, "nop has no option `sede`");
+    assert_eq!(error.help.as_deref(), Some("did you mean `seed`?"));
+    let error = read("nop:colour=1").unwrap_err();
+    let help = error.help.unwrap();
+    assert!(
+        help.starts_with("there are: sectorsize, size, seek,"),
+        "{help}"
+    );
     let target = parse("mbr:x=1", CLASSES).unwrap();
-    let error = target.layers[0].options(&[]).unwrap().finish().unwrap_err();
+    let arguments = target.layers[0].arguments(&[]).unwrap();
+    let error = arguments.read(&OptionTable(&[]), ()).unwrap_err();
     assert_eq!(error.help.as_deref(), Some("mbr takes no options"));
 }
 
 #[test]
 fn a_wrong_value_is_pointed_at() {
-    with_options("md:64x,at=5,fail=7%,on=maybe", |mut options| {
-        let error = options.take_size("size").unwrap_err();
-        assert_eq!(columns(&error), (4, 6));
-        assert_eq!(error.message, "size=64x: this is not a size");
-        assert!(error.help.unwrap().starts_with("a number with k, m, g"));
-        let error = options.take_duration_ns("at").unwrap_err();
-        assert_eq!(
-            (columns(&error), error.message.as_str()),
-            ((11, 11), "at=5: this is not a duration")
-        );
-        let error = options.take_u64_in(1..=9, "at").unwrap();
-        assert_eq!(error, Some(5));
-        let error = options.take_u64_in(6..=9, "at").unwrap_err();
-        assert_eq!(
-            (columns(&error), error.message.as_str()),
-            ((11, 11), "at goes from 6 to 9")
-        );
-        assert_eq!(columns(&options.take_u64("fail").unwrap_err()), (18, 19));
-        assert_eq!(columns(&options.take_bool("on").unwrap_err()), (24, 28));
-        assert_eq!(columns(&options.invalid("fail", "too much")), (18, 19));
-        assert_eq!(columns(&options.invalid("absent", "needed")), (1, 28));
-    });
-}
-
-#[test]
-fn a_choice_is_one_of_some_words() {
-    let engines = [("sync", 1), ("io_uring", 2)];
-    with_options("disk.img?engine=io_uring&backup=iouring", |mut options| {
-        assert_eq!(options.take_choice(&engines, "engine"), Ok(Some(2)));
-        assert_eq!(options.take_choice(&engines, "absent"), Ok(None));
-        let error = options.take_choice(&engines, "backup").unwrap_err();
-        assert_eq!(columns(&error), (33, 39));
-        assert_eq!(error.message, "backup cannot be `iouring`");
-        assert_eq!(error.help.as_deref(), Some("did you mean `io_uring`?"));
+    for (text, place, message) in [
+        ("md:64x", (4, 6), "size=64x: this is not a size"),
+        ("md:1,seek=8x", (11, 12), "seek=8x: this is not a duration"),
+        ("md:1,seed=5", (11, 11), "seed=5: this is not within 6 to 9"),
+        ("md:1,fail=7", (11, 11), "fail=7: this is not a probability"),
+        (
+            "md:1,direct=maybe",
+            (13, 17),
+            "direct=maybe: this is not yes or no",
+        ),
+        (
+            "md:1,engine=iouring",
+            (13, 19),
+            "engine=iouring: this is none of sync, io_uring",
+        ),
+    ] {
+        let error = read(text).unwrap_err();
+        assert_eq!((columns(&error), error.message.as_str()), (place, message));
+    }
+    let help = |text| read(text).unwrap_err().help;
+    assert!(
+        help("md:64x")
+            .unwrap()
+            .starts_with("write a number with k, m, g")
+    );
+    assert_eq!(
+        help("md:1,engine=iouring").as_deref(),
+        Some("did you mean `io_uring`?")
+    );
+    with_arguments("md:64x,at=5", |arguments| {
+        assert_eq!(columns(&arguments.invalid("at", "too much")), (11, 11));
+        assert_eq!(columns(&arguments.invalid("absent", "needed")), (1, 11));
     });
 }
 
 #[test]
 fn a_missing_option_is_an_error_about_the_layer() {
-    with_options("md:64m | nop:delay=1ms | disk", |options| {
-        let error = options.missing("seek");
-        assert_eq!(
-            (columns(&error), error.message.as_str()),
-            ((26, 29), "disk needs seek")
-        );
-    });
+    let error = read("md:64m | nop:delay=1ms | disk").unwrap_err();
+    assert_eq!(
+        (columns(&error), error.message.as_str()),
+        ((26, 29), "disk needs size")
+    );
+    assert_eq!(error.help.as_deref(), Some("write disk:size=SIZE"));
 }
 
 #[test]
 fn more_values_than_names_and_a_value_given_twice_are_refused() {
     let target = parse("md:64m,512", CLASSES).unwrap();
-    let error = target.layers[0].options(&["size"]).unwrap_err();
+    let error = target.layers[0].arguments(&["size"]).unwrap_err();
     assert_eq!(
         (columns(&error), error.message.as_str()),
         ((8, 10), "`512` has no name")
@@ -123,11 +203,11 @@ fn more_values_than_names_and_a_value_given_twice_are_refused() {
         error.help.as_deref(),
         Some("without a name md takes only: size")
     );
-    let error = target.layers[0].options(&[]).unwrap_err();
+    let error = target.layers[0].arguments(&[]).unwrap_err();
     assert_eq!(columns(&error), (4, 6));
 
     let target = parse("md:64m,size=32m", CLASSES).unwrap();
-    let error = target.layers[0].options(&["size"]).unwrap_err();
+    let error = target.layers[0].arguments(&["size"]).unwrap_err();
     assert_eq!(columns(&error), (8, 11));
     assert_eq!(error.message, "`size` was already given, as `64m`");
 }

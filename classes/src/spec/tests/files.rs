@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::spec::{
-    BASES_MAX, Dispatch, FILE_BYTES_MAX, LAYERS_MAX, Settings, Stack, StackFile, Statistics, parse,
-    stack,
+    BASES_MAX, DispatchMode, FILE_BYTES_MAX, LAYERS_MAX, Settings, Stack, StackFile,
+    StatisticsMode, parse, stack,
 };
 
 const FILE: &str = r#"
@@ -52,8 +52,8 @@ fn a_stack_is_its_layers_and_settings() {
     assert_eq!(
         stack.settings,
         Settings {
-            dispatch: Some(Dispatch::Queued),
-            statistics: Some(Statistics::Counts),
+            dispatch: Some(DispatchMode::Queued),
+            statistics: Some(StatisticsMode::Counts),
             taste: None,
             ..Settings::default()
         }
@@ -73,8 +73,8 @@ fn a_stack_stands_on_the_provider_of_its_base() {
     assert_eq!(
         stack.settings,
         Settings {
-            dispatch: Some(Dispatch::Queued),
-            statistics: Some(Statistics::Time),
+            dispatch: Some(DispatchMode::Queued),
+            statistics: Some(StatisticsMode::Time),
             taste: Some(false),
             ..Settings::default()
         }
@@ -222,26 +222,25 @@ const WRONG: &[Row] = &[
         "[stack.a]\nlayer = [\"zero\"]",
         2,
         (1, 5),
-        "unknown field `layer`, expected one of `base`, `layers`, `components`, `dispatch`, \
-             `spin`, `statistics`, `sample`, `taste`, `registry`, `pools`, `slicers`",
+        "there is no key `layer`",
     ),
     (
         "[stakc.a]\nlayers = []",
         1,
         (2, 6),
-        "unknown field `stakc`, expected `stack`",
+        "there is no key `stakc`",
     ),
     (
         "[stack.a]\nlayers = [\"zero\"]\ndispatch = \"quick\"",
         3,
         (12, 18),
-        "unknown variant `quick`, expected `direct` or `queued`",
+        "dispatch=quick: this is none of direct, queued",
     ),
     (
         "[stack.a]\nlayers = \"zero\"",
         2,
         (10, 15),
-        "invalid type: string \"zero\", expected a sequence",
+        "an array of strings is needed here, not a value of type string",
     ),
 ];
 
@@ -306,7 +305,7 @@ fn a_message_cannot_flood_or_command_the_terminal() {
     let error = StackFile::parse("s.toml", &text, CLASSES).unwrap_err();
     let shown = error.to_string();
     assert!(
-        shown.starts_with("unknown field `\u{fffd}[2Jxxx"),
+        shown.starts_with("there is no key `\u{fffd}[2Jxxx"),
         "{}",
         &shown[..40]
     );

@@ -1,10 +1,10 @@
 //! What the stack language means, by examples, and what holds for every text.
 
+mod arguments;
 mod document;
 mod errors;
 mod examples;
 mod files;
-mod options;
 mod properties;
 mod settings;
 

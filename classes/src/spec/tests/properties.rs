@@ -6,7 +6,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 
 use super::*;
-use crate::spec::{StackFile, StackRef, nearest, parse, units};
+use crate::spec::{StackFile, StackRef, nearest, parse};
 
 /// Text of the characters that mean something here, so that the grammar is often met.
 fn likely_text() -> impl Strategy<Value = String> {
@@ -159,21 +159,9 @@ proptest! {
     }
 
     #[test]
-    fn any_word_is_a_value_of_each_unit_or_refused(text in "[0-9.]{0,40}[a-z%/]{0,4}|\\PC{0,8}") {
-        let _ = units::size_bytes(&text, u64::MAX);
-        let _ = units::rate_bytes_per_second(&text);
-        let _ = units::duration_ns(&text);
-        let _ = units::whole_number(&text);
-        let _ = units::truth(&text);
-        let _ = nearest(&text, CLASSES.iter().copied());
-        if let Ok(value) = units::probability(&text) {
-            prop_assert!((0.0..=1.0).contains(&value));
+    fn no_word_has_a_name_near_it_that_is_not_there(text in "[0-9.]{0,40}[a-z%/]{0,4}|\\PC{0,8}") {
+        if let Some(near) = nearest(&text, CLASSES.iter().copied()) {
+            prop_assert!(CLASSES.contains(&near));
         }
-    }
-
-    #[test]
-    fn a_size_in_bytes_reads_as_itself(bytes in any::<u64>()) {
-        prop_assert_eq!(units::size_bytes(&bytes.to_string(), 512), Ok(bytes));
-        prop_assert_eq!(units::duration_ns(&format!("{bytes}ns")), Ok(bytes));
     }
 }

@@ -1,8 +1,11 @@
 //! Settings, from a stack file and from `--set KEY=VALUE`.
 
 use super::super::{
-    Dispatch, Pools, Registry, SETTINGS, Settings, Slicers, StackFile, Statistics, parse,
+    DeclaredOptions, DispatchMode, OptionDefault, SETTINGS, Settings, StackFile, StatisticsMode,
+    parse,
 };
+use crate::target::{QUEUED_SPIN_NS, TIME_ONE_IN};
+use ugeom_stack::{Pools, Registry, Slicers};
 
 const EVERY: [(&str, &str); 8] = [
     ("dispatch", "queued"),
@@ -17,9 +20,9 @@ const EVERY: [(&str, &str); 8] = [
 
 fn every() -> Settings {
     Settings {
-        dispatch: Some(Dispatch::Queued),
+        dispatch: Some(DispatchMode::Queued),
         spin_ns: Some(5_000),
-        statistics: Some(Statistics::Time),
+        statistics: Some(StatisticsMode::Time),
         sample: Some(16),
         taste: Some(false),
         registry: Some(Registry::Locked),
@@ -53,14 +56,14 @@ fn each_setting_can_be_given_on_the_command_line_and_in_a_file() {
         .expand(parse("all.toml#all", &["md"]).unwrap())
         .unwrap();
     assert_eq!(stack.settings, every());
-    assert_eq!(EVERY.map(|(key, _)| key), SETTINGS);
+    assert_eq!(EVERY.map(|(key, _)| key), SETTINGS.names()[..]);
 }
 
 #[test]
 fn the_later_word_goes_first_and_what_is_not_said_stays() {
     let direct = Settings::parse("dispatch=direct").unwrap();
     let over = direct.over(every());
-    assert_eq!(over.dispatch, Some(Dispatch::Direct));
+    assert_eq!(over.dispatch, Some(DispatchMode::Direct));
     assert_eq!(
         (over.pools, over.spin_ns),
         (Some(Pools::Shared), Some(5_000))
@@ -70,23 +73,41 @@ fn the_later_word_goes_first_and_what_is_not_said_stays() {
 
 #[test]
 fn a_wrong_setting_is_refused_with_what_there_is() {
-    let refused = |text: &str| Settings::parse(text).unwrap_err();
-    assert!(refused("dispatch").starts_with("write KEY=VALUE; the keys are dispatch, spin,"));
+    let refused = |text: &str| Settings::parse(text).unwrap_err().in_one_line();
+    assert!(refused("dispatch").starts_with("this is not KEY=VALUE; the keys are dispatch, spin,"));
     assert_eq!(
         refused("pool=shared"),
-        "there is no such setting; did you mean pools?"
+        "there is no option `pool`; did you mean `pools`?"
     );
-    assert!(refused("x=1").starts_with("there is no such setting; the keys are "));
-    let error = refused("registry=global");
-    assert!(
-        error.contains("`global`") && error.contains("`lockfree` or `locked`"),
-        "{error}"
+    assert!(refused("x=1").starts_with("there is no option `x`; there are: dispatch, spin,"));
+    assert_eq!(
+        refused("registry=global"),
+        "this is none of lockfree, locked"
     );
-    assert!(refused("pools=percore").contains("`per-core` or `shared`"));
-    assert!(refused("sample=0").starts_with("one in 0 requests"));
-    assert!(refused("sample=4294967296").starts_with("one in 4294967296"));
-    assert!(!refused("spin=5").is_empty() && !refused("taste=maybe").is_empty());
+    assert!(refused("pools=percore").ends_with("did you mean `per-core`?"));
+    let sample = "this is not within 1 to 4294967295";
+    assert_eq!(refused("sample=0"), sample);
+    assert_eq!(refused("sample=4294967296"), sample);
+    assert!(refused("spin=5").contains("more than 1s"), "5 seconds");
+    assert!(refused("taste=maybe").starts_with("this is not yes or no"));
     let wrong = "[stack.a]\nlayers = [\"md:1m\"]\nspin = \"soon\"\n";
     let error = StackFile::parse("a.toml", wrong, &["md"]).unwrap_err();
     assert!(error.to_string().contains("a.toml"), "{error}");
+}
+
+#[test]
+fn every_documented_default_of_a_setting_is_a_value_of_it() {
+    for entry in SETTINGS.0 {
+        if let OptionDefault::Value(text) = entry.doc.default {
+            let tried = SETTINGS.try_value(entry.doc.name, text);
+            assert_eq!(tried, Ok(()), "{}={text}", entry.doc.name);
+        }
+    }
+    let default = |key: &str| match SETTINGS.find(key).map(|entry| entry.doc.default) {
+        Some(OptionDefault::Value(text)) => Settings::parse(&format!("{key}={text}")).ok(),
+        _ => None,
+    };
+    let (spin, sample) = (default("spin").unwrap(), default("sample").unwrap());
+    assert_eq!(spin.spin_ns, Some(QUEUED_SPIN_NS));
+    assert_eq!(sample.sample, Some(TIME_ONE_IN));
 }

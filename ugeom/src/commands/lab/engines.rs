@@ -2,10 +2,10 @@
 
 use super::duration_ns;
 use super::measuring::Results;
+use crate::opening;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_classes::spec::units;
 use ugeom_harness::{Control, Machine};
 use ugeom_lab::engines::{self, Options};
 
@@ -68,10 +68,9 @@ pub struct Engines {
 const SIZE_BYTES_MIN: u64 = 1 << 20;
 
 fn size_bytes(text: &str) -> Result<u64, String> {
-    match units::size_bytes(text, 512) {
-        Ok(size) if size < SIZE_BYTES_MIN => Err("at least 1m is needed".to_owned()),
-        Ok(size) => Ok(size),
-        Err(error) => Err(error.to_string()),
+    match opening::size(text)? {
+        size if size < SIZE_BYTES_MIN => Err("at least 1m is needed".to_owned()),
+        size => Ok(size),
     }
 }
 

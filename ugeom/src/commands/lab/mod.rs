@@ -15,7 +15,7 @@ mod ways;
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
 use std::path::PathBuf;
-use ugeom_classes::spec::units;
+use ugeom_measure::units::{self, TimeUnit};
 
 const LONG_ABOUT: &str = "\
 Measures, and says what the figures mean: each result comes with its interval, its noise, and \
@@ -74,11 +74,9 @@ enum Experiment {
     Tst(tst::Tst),
 }
 
+/// Reads a time from an argument: `250us`, `5m`; a bare number counts seconds.
 pub(in crate::commands) fn duration_ns(text: &str) -> Result<u64, String> {
-    units::duration_ns(text).map_err(|error| match error.help() {
-        Some(help) => format!("{error}; write {help}"),
-        None => error.to_string(),
-    })
+    units::duration_ns(text, TimeUnit::Seconds).map_err(|error| error.with_help())
 }
 
 impl Lab {

@@ -9,8 +9,8 @@ use clap::Args;
 use serde_json::json;
 use std::str::FromStr;
 use ugeom_classes::part::edit::{self, EditError};
-use ugeom_classes::spec::units;
 use ugeom_format::plan::{NewPart, Scheme};
+use ugeom_measure::units;
 use ugeom_stack::{Channel, Delta, Opened, ProviderView};
 
 const CREATE_ABOUT: &str = "\

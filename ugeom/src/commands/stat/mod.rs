@@ -18,8 +18,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use text::Columns;
-use ugeom_classes::spec::units;
 use ugeom_machine::interrupt;
+use ugeom_measure::units::{self, TimeUnit};
 use ugeom_serve::control::{Client, Found, running};
 
 const LONG_ABOUT: &str = "\
@@ -104,26 +104,23 @@ pub struct Stat {
     json: bool,
 }
 
-/// Shorter intervals would be looks at the same picture.
+/// Shorter intervals would report the same sample twice.
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 
 /// Longer intervals are a mistake: a day.
 const INTERVAL_MAX: Duration = Duration::from_secs(86_400);
 
-/// Reads an interval: with a unit, or in microseconds.
+/// Reads an interval; a bare number counts microseconds, as gstat's does.
 fn interval(text: &str) -> Result<Duration, String> {
-    let bare = text.parse::<u64>().ok();
-    let ns = match bare {
-        Some(us) => us.saturating_mul(1000),
-        None => units::duration_ns(text).map_err(|error| error.to_string())?,
-    };
+    let ns = units::duration_ns(text, TimeUnit::Microseconds).map_err(|error| error.with_help())?;
     let interval = Duration::from_nanos(ns);
     if (INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
         return Ok(interval);
     }
-    let hint = match bare {
-        Some(number) => format!("; {number} without a unit is microseconds, {number}s is seconds"),
-        None => String::new(),
+    let hint = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        format!("; {text} without a unit is microseconds, {text}s is seconds")
+    } else {
+        String::new()
     };
     Err(format!("an interval is from 50ms to 24h{hint}"))
 }
@@ -275,6 +272,8 @@ mod tests {
         assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(interval("2s"), Ok(Duration::from_secs(2)));
         assert_eq!(interval("500000"), Ok(Duration::from_millis(500)));
+        assert_eq!(interval("24h"), Ok(INTERVAL_MAX), "what the error allows");
+        assert_eq!(interval("1d"), Ok(INTERVAL_MAX));
         let error = interval("1").unwrap_err();
         assert!(error.contains("1s is seconds"), "{error}");
         for wrong in ["10ms", "2d", "x", "", "-1s", "99999999999999999999"] {

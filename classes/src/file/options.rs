@@ -1,0 +1,130 @@
+//! The options of `file` and their checks.
+
+use crate::set_field;
+use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
+use crate::spec::values::{choice, number_in, sector_size};
+use crate::spec::{LayerArguments, OptionTable, SpecError, ValueError, option};
+use ugeom_engine::{Choice, GuasiOptions};
+use ugeom_measure::units::truth;
+
+/// The options of the class.
+pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
+    option(
+        "path",
+        "PATH",
+        Required,
+        "the image or block device",
+        set_field!(path = path),
+    ),
+    option(
+        "engine",
+        "auto|io_uring|guasi|libaio|sync|seek|mmap|simulated",
+        Value("auto"),
+        "I/O engine; auto takes io_uring where the kernel allows it, else guasi",
+        set_field!(engine = engine),
+    ),
+    option(
+        "workers",
+        "MIN..MAX|MAX",
+        Depends("1..256"),
+        "threads of engine=guasi",
+        |it, text| {
+            it.guasi.workers = Some(text.parse()?);
+            Ok(())
+        },
+    ),
+    option(
+        "backend",
+        "workers|ring|auto",
+        Depends("workers"),
+        "what makes the calls of engine=guasi: threads, or io_uring",
+        |it, text| {
+            it.guasi.backend = text.parse()?;
+            Ok(())
+        },
+    ),
+    option(
+        "direct",
+        "0|1",
+        Depends("the command's, else 0"),
+        "direct I/O (O_DIRECT), not buffered",
+        set_field!(direct = truth),
+    ),
+    option(
+        "sectorsize",
+        "SIZE",
+        Depends("512, or the block device's"),
+        "size of a sector of an image, a power of two from 512 to 1m",
+        |it, text| {
+            it.sector_bytes = Some(sector_size(text)? as u32);
+            Ok(())
+        },
+    ),
+    option(
+        "shared",
+        "0|1",
+        Value("0"),
+        "open a block device that is in use, for reading",
+        set_field!(shared = truth),
+    ),
+    option(
+        "fwsectors",
+        "N",
+        Absent,
+        "sectors per track, as firmware reports them (mdconfig -x)",
+        |it, text| {
+            it.fwsectors = number_in(0..=255, text)?;
+            Ok(())
+        },
+    ),
+    option(
+        "fwheads",
+        "N",
+        Absent,
+        "heads, as firmware reports them (mdconfig -y)",
+        |it, text| {
+            it.fwheads = number_in(0..=65_535, text)?;
+            Ok(())
+        },
+    ),
+]);
+
+/// The values of the options.
+#[derive(Default)]
+pub(super) struct Settings {
+    pub path: String,
+    pub engine: Choice,
+    pub guasi: GuasiOptions,
+    /// As the command says unless set.
+    pub direct: Option<bool>,
+    pub sector_bytes: Option<u32>,
+    pub shared: bool,
+    pub fwsectors: u64,
+    pub fwheads: u64,
+}
+
+impl Settings {
+    /// Reads and checks them.
+    pub fn read(arguments: &LayerArguments<'_>) -> Result<Self, SpecError> {
+        let settings = arguments.read(&OPTIONS, Self::default())?;
+        let of_guasi = ["workers", "backend"];
+        let given = of_guasi.into_iter().find(|key| arguments.is_given(key));
+        match given {
+            Some(key) if !matches!(settings.engine, Choice::Guasi | Choice::Auto) => {
+                Err(arguments.invalid(key, format!("{key} is for engine=guasi")))
+            }
+            _ => Ok(settings),
+        }
+    }
+}
+
+fn path(text: &str) -> Result<String, ValueError> {
+    if text.is_empty() {
+        return Err(ValueError::new("a path is needed"));
+    }
+    Ok(text.to_owned())
+}
+
+fn engine(text: &str) -> Result<Choice, ValueError> {
+    choice(&Choice::ALL.map(|choice| (choice.name(), choice)), text)
+}

@@ -1,0 +1,232 @@
+//! Options as data: one entry an option, with its name, the form of its value, its default, its
+//! help, and the function that puts a value into place. Options of classes, settings of stacks and
+//! fio's options are tables of such entries. Reading, `ugeom classes`, `--help` and the tables in
+//! docs/classes all come from the same table, so they cannot differ.
+//!
+//! ```
+//! use ugeom_classes::set_field;
+//! use ugeom_classes::spec::OptionDefault::{Required, Value};
+//! use ugeom_classes::spec::{OptionTable, option, values};
+//!
+//! #[derive(Default)]
+//! struct Wanted {
+//!     size_bytes: u64,
+//!     age_ns: Option<u64>,
+//! }
+//!
+//! const OPTIONS: OptionTable<Wanted> = OptionTable(&[
+//!     option("size", "SIZE", Required, "memory for blocks", set_field!(size_bytes = values::size)),
+//!     option("age", "TIME", Value("5s"), "maximum age", set_field!(age_ns = values::duration_ns)),
+//! ]);
+//!
+//! let mut wanted = Wanted::default();
+//! OPTIONS.set(&mut wanted, "size", "64m")?;
+//! OPTIONS.set(&mut wanted, "age", "2m")?;
+//! assert_eq!((wanted.size_bytes, wanted.age_ns), (64 << 20, Some(120_000_000_000)));
+//! # Ok::<(), ugeom_classes::spec::ValueError>(())
+//! ```
+
+use super::error::quoted;
+use super::nearest;
+use ugeom_measure::units::UnitError;
+
+/// Why a value is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ValueError {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead, where that is known.
+    pub help: Option<String>,
+}
+
+impl ValueError {
+    /// An error without advice.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// The same error with advice.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        Self {
+            help: Some(help.into()),
+            ..self
+        }
+    }
+
+    /// Error and advice in one line.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        match &self.help {
+            Some(help) => format!("{}; {help}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
+impl From<String> for ValueError {
+    fn from(message: String) -> Self {
+        Self::new(message)
+    }
+}
+
+impl From<UnitError> for ValueError {
+    fn from(error: UnitError) -> Self {
+        Self {
+            message: error.to_string(),
+            help: error.help().map(|help| format!("write {help}")),
+        }
+    }
+}
+
+/// Which value holds for an option that is not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionDefault {
+    /// None: the option must be given.
+    Required,
+    /// None: nothing happens without the option.
+    Absent,
+    /// This text, read as if it had been given.
+    Value(&'static str),
+    /// One that depends on something else, in words.
+    Depends(&'static str),
+}
+
+impl OptionDefault {
+    /// The default as help prints it, in brackets; nothing where there is none.
+    #[must_use]
+    pub fn shown(self) -> Option<&'static str> {
+        match self {
+            Self::Required => Some("required"),
+            Self::Absent => None,
+            Self::Value(text) | Self::Depends(text) => Some(text),
+        }
+    }
+}
+
+/// Puts a value into place.
+pub type SetOption<T> = fn(&mut T, &str) -> Result<(), ValueError>;
+
+/// One option of a `T`.
+pub struct OptionEntry<T: 'static> {
+    /// What help and errors need.
+    pub doc: OptionDoc,
+    /// Puts a value into place.
+    pub set: SetOption<T>,
+}
+
+/// What help prints about an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionDoc {
+    /// The name, as it is written.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// The form of the value, as in a synopsis (`SIZE`, `0|1`).
+    pub value: &'static str,
+    /// The value that holds when the option is not given.
+    pub default: OptionDefault,
+    /// The value that the name alone stands for; nothing: a value is needed.
+    pub bare: Option<&'static str>,
+    /// What the option does.
+    pub help: &'static str,
+}
+
+/// Declares an option.
+pub const fn option<T>(
+    name: &'static str,
+    value: &'static str,
+    default: OptionDefault,
+    help: &'static str,
+    set: SetOption<T>,
+) -> OptionEntry<T> {
+    let doc = OptionDoc {
+        name,
+        aliases: &[],
+        value,
+        default,
+        bare: None,
+        help,
+    };
+    OptionEntry { doc, set }
+}
+
+/// The setter that puts what a reader makes of the text into a field:
+/// `set_field!(size_bytes = values::size)`. The reader gives the type of the field, or `T` for a
+/// field of type `Option<T>`.
+#[macro_export]
+macro_rules! set_field {
+    ($($field:ident).+ = $read:expr) => {
+        |it, text| {
+            it.$($field).+ = $read(text)?.into();
+            Ok(())
+        }
+    };
+}
+
+/// All options of a `T`, in the order in which help prints them and values are set.
+pub struct OptionTable<T: 'static>(pub &'static [OptionEntry<T>]);
+
+impl<T> OptionTable<T> {
+    /// The option of that name or alias.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&'static OptionEntry<T>> {
+        let entries: &'static [OptionEntry<T>] = self.0;
+        entries
+            .iter()
+            .find(|entry| entry.doc.name == name || entry.doc.aliases.contains(&name))
+    }
+
+    /// All names, without aliases.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|entry| entry.doc.name).collect()
+    }
+
+    /// Sets one option.
+    ///
+    /// # Errors
+    /// There is no such option, or the value is refused.
+    pub fn set(&self, target: &mut T, name: &str, value: &str) -> Result<(), ValueError> {
+        let entry = self.find(name).ok_or_else(|| self.unknown(name))?;
+        (entry.set)(target, value)
+    }
+
+    /// The error for a name that the table does not have, with the nearest one.
+    #[must_use]
+    pub fn unknown(&self, name: &str) -> ValueError {
+        let error = ValueError::new(format!("there is no option {}", quoted(name)));
+        let names = self.names();
+        let known = self.0.iter().flat_map(|entry| entry.doc.aliases).copied();
+        error.with_help(match nearest(name, names.iter().copied().chain(known)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("there are: {}", names.join(", ")),
+        })
+    }
+}
+
+/// A table of options, whatever they are options of.
+pub trait DeclaredOptions: Sync {
+    /// All options, in their order.
+    fn docs(&self) -> Vec<OptionDoc>;
+
+    /// Reads one value and forgets it: what a default or an example in a document would do.
+    ///
+    /// # Errors
+    /// As [`OptionTable::set`].
+    fn try_value(&self, name: &str, value: &str) -> Result<(), ValueError>;
+}
+
+impl<T: Default> DeclaredOptions for OptionTable<T> {
+    fn docs(&self) -> Vec<OptionDoc> {
+        self.0.iter().map(|entry| entry.doc).collect()
+    }
+
+    fn try_value(&self, name: &str, value: &str) -> Result<(), ValueError> {
+        self.set(&mut T::default(), name, value)
+    }
+}
