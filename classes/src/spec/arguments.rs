@@ -16,8 +16,8 @@ use super::error::{Spanned, SpecError, WORD_CHARS, quoted, shortened};
 ///     sector_bytes: u64,
 /// }
 /// const OPTIONS: OptionTable<Disk> = OptionTable(&[
-///     option("size", "SIZE", Required, "size of the media", set_field!(size_bytes = values::size)),
-///     option("sectorsize", "SIZE", Value("512"), "size of a sector", set_field!(sector_bytes = values::size)),
+///     option("size", "SIZE", Required, "media size", set_field!(size_bytes = values::size)),
+///     option("sector", "SIZE", Value("512"), "its size", set_field!(sector_bytes = values::size)),
 /// ]);
 ///
 /// let target = spec::parse("md:64m", &["md"])?;

@@ -15,8 +15,8 @@
 //! }
 //!
 //! const OPTIONS: OptionTable<Wanted> = OptionTable(&[
-//!     option("size", "SIZE", Required, "memory for blocks", set_field!(size_bytes = values::size)),
-//!     option("age", "TIME", Value("5s"), "maximum age", set_field!(age_ns = values::duration_ns)),
+//!     option("size", "SIZE", Required, "memory", set_field!(size_bytes = values::size)),
+//!     option("age", "TIME", Value("5s"), "limit", set_field!(age_ns = values::duration_ns)),
 //! ]);
 //!
 //! let mut wanted = Wanted::default();

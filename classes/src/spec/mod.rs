@@ -7,9 +7,8 @@
 //! ```
 //!
 //! Nothing here opens a file or knows what a class does: text becomes a [`Target`], classes read
-//! their arguments from it through a table of [declared options](OptionTable), and every error points
-//! at the column. The grammar
-//! and its reasons stand in `docs/stack-language.md`.
+//! their arguments from it through a table of [declared options](OptionTable), and every error
+//! points at the column. The grammar and its reasons stand in `docs/stack-language.md`.
 
 mod arguments;
 mod ast;

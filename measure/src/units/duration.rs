@@ -87,8 +87,8 @@ impl TimeUnit {
     }
 }
 
-/// Writes a time with the longest unit that loses nothing, so that [`duration_ns`](super::duration_ns) reads it
-/// back: `10us`, `1500ms`, `1h`.
+/// Writes a time with the longest unit that loses nothing, so that
+/// [`duration_ns`](super::duration_ns) reads it back: `10us`, `1500ms`, `1h`.
 pub fn duration_exact(ns: u64) -> String {
     let fits = |unit: &&TimeUnit| ns.is_multiple_of(unit.ns());
     match TimeUnit::ALL.iter().find(fits) {

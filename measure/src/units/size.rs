@@ -28,8 +28,8 @@ impl Size {
     }
 }
 
-/// Writes a size with the largest suffix that loses nothing, so that [`size_bytes`](super::size_bytes) reads it back:
-/// `64m`, `1474560` as `1440k`, `513`.
+/// Writes a size with the largest suffix that loses nothing, so that
+/// [`size_bytes`](super::size_bytes) reads it back: `64m`, `1474560` as `1440k`, `513`.
 pub fn size_exact(bytes: u64) -> String {
     let steps = if bytes == 0 {
         0

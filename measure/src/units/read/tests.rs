@@ -216,7 +216,11 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_exactly_reads_back_as_itself(number: u64, shift in 0_u32..64, unit in 0_usize..4) {
+    fn what_is_written_exactly_reads_back_as_itself(
+        number: u64,
+        shift in 0_u32..64,
+        unit in 0_usize..4,
+    ) {
         let bytes = number << shift;
         prop_assert_eq!(size(&size_exact(bytes)), Ok(bytes));
         prop_assert_eq!(size(&bytes.to_string()), Ok(bytes));
