@@ -1,15 +1,17 @@
 //! Where a server listens: a Unix socket, or a TCP port.
 
 use super::error::ServeError;
+use super::peers::Peer;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 /// The longest path of a Unix socket, bytes: what `sockaddr_un` has room for (unix(7)).
 const PATH_BYTES_MAX: usize = 107;
@@ -76,6 +78,8 @@ pub(super) struct Listening {
     /// How clients reach it.
     pub uri: String,
     remove: Option<PathBuf>,
+    /// Other hosts can reach it.
+    pub open_to_others: bool,
 }
 
 /// The two kinds.
@@ -131,6 +135,7 @@ impl Address {
             socket: Socket::Unix(listener),
             uri: format!("nbd+unix:///?socket={}", escaped(path)),
             remove: Some(path.to_owned()),
+            open_to_others: false,
         })
     }
 
@@ -171,7 +176,7 @@ impl Address {
             self.failed(problem, Some(error))
         })?;
         self.unblocked(listener.set_nonblocking(true))?;
-        let local = listener.local_addr();
+        let local = listener.local_addr().ok();
         let port = local.map_or(port, |address| address.port());
         let host = if host.contains(':') {
             format!("[{host}]")
@@ -182,6 +187,8 @@ impl Address {
             socket: Socket::Tcp(listener),
             uri: format!("nbd://{host}:{port}/"),
             remove: None,
+            // One of unknown address is taken for the worst.
+            open_to_others: local.is_none_or(|it| !it.ip().to_canonical().is_loopback()),
         })
     }
 
@@ -202,25 +209,41 @@ impl Socket {
         }
     }
 
-    /// Accepts a client without waiting: its socket, and who it is.
-    pub(super) fn accept(&self) -> io::Result<(OwnedFd, String)> {
+    /// Accepts a client without waiting: its socket, who it is for the log, and whose it is.
+    pub(super) fn accept(&self) -> io::Result<(OwnedFd, String, Peer)> {
         match self {
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 // Many replies are sent at once; with less room it only takes more calls.
                 let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, SEND_BYTES);
-                Ok((stream.into(), "a local client".to_owned()))
+                let uid = rustix::net::sockopt::socket_peercred(&stream)?.uid.as_raw();
+                let who = format!("a local client (uid {uid})");
+                Ok((stream.into(), who, Peer::User(uid)))
             }
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept()?;
                 stream.set_nonblocking(true)?;
                 // Small replies must not wait for company; without it they are only slower.
                 let _ = stream.set_nodelay(true);
-                Ok((stream.into(), peer.to_string()))
+                // A host that is gone without a word is noticed; otherwise only by the idle limit.
+                let _ = keep_alive(&stream);
+                let host = Peer::host(peer.ip());
+                Ok((stream.into(), peer.to_string(), host))
             }
         }
     }
+}
+
+/// Lets the system look after hosts that say nothing: first after a minute, then every 10 s, six
+/// times.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    use rustix::net::sockopt;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepcnt(stream, 6)?;
+    Ok(())
 }
 
 /// A path as a URI carries it (RFC 3986, 2.1).

@@ -12,39 +12,74 @@ pub(super) const REQUEST_COST_BYTES: usize = 256;
 /// What a BLOCK_STATUS costs, bytes: its stretches as they are found, and as they are sent.
 const STATUS_COST_BYTES: usize = STATUS_EXTENTS * 24;
 
-/// A request that costs no more than this, bytes, is served whatever others have in flight.
-const SMALL_BYTES: usize = (64 << 10) + REQUEST_COST_BYTES;
+/// What every connection may have in flight whatever the others have, bytes.
+const GUARANTEED_BYTES: usize = (64 << 10) + REQUEST_COST_BYTES;
+
+/// What a connection may have in flight before it has shown that it reads its replies, bytes.
+const FIRST_WINDOW_BYTES: usize = 2 << 20;
+
+/// Lengths of the parts of a request for which there is no room as a whole, bytes: the first that
+/// there is room for.
+const PART_BYTES: [u64; 3] = [1 << 20, 256 << 10, 64 << 10];
 
 /// What one connection has in flight.
-#[derive(Default)]
 pub(super) struct Account {
     /// Requests that were read and whose replies are not sent.
     pub requests: usize,
     /// Bytes, as [`Limits`] count them.
-    pub bytes: usize,
+    bytes: usize,
+    /// What it may have in flight while there is room, bytes. It grows by what was answered, so
+    /// that memory goes to clients that read.
+    window_bytes: usize,
+}
+
+impl Account {
+    /// Of a client that is not known yet.
+    pub fn new() -> Self {
+        Self {
+            requests: 0,
+            bytes: 0,
+            window_bytes: FIRST_WINDOW_BYTES,
+        }
+    }
 }
 
 /// What all connections of a worker have in flight.
+///
+/// Each connection has a small stretch that is always there. Beyond it the bytes are shared by the
+/// connections that have requests in flight, to equal parts, and none gets much more than what its
+/// client has read already: connecting anew, or reading nothing, brings no memory.
 pub(super) struct Budget {
     pub limits: Limits,
-    /// This worker's share of the bytes in flight.
+    /// This worker's part of the bytes in flight.
     bytes_max: usize,
     bytes: usize,
+    /// Connections with requests in flight.
+    active: usize,
+    /// `bytes_max` divided by them.
+    share_bytes: usize,
 }
 
 impl Budget {
     /// Nothing in flight yet, on one of so many workers.
     pub fn new(limits: Limits, workers: usize) -> Self {
+        let bytes_max = limits.bytes / workers.max(1);
         Self {
             limits,
-            bytes_max: limits.bytes / workers.max(1),
+            bytes_max,
             bytes: 0,
+            active: 0,
+            share_bytes: bytes_max,
         }
     }
 
     /// Begins a request that costs so much.
     #[inline]
     pub fn charge(&mut self, account: &mut Account, cost_bytes: usize) {
+        if account.requests == 0 {
+            self.active += 1;
+            self.share_bytes = self.bytes_max / self.active;
+        }
         account.requests += 1;
         account.bytes += cost_bytes;
         self.bytes += cost_bytes;
@@ -53,23 +88,73 @@ impl Budget {
     /// Ends as many requests.
     #[inline]
     pub fn release(&mut self, account: &mut Account, requests: usize, cost_bytes: usize) {
+        if requests > 0 && account.requests == requests {
+            self.active -= 1;
+            self.share_bytes = self.bytes_max / self.active.max(1);
+        }
         account.requests -= requests;
         account.bytes -= cost_bytes;
+        account.window_bytes = account.window_bytes.saturating_add(cost_bytes);
         self.bytes -= cost_bytes;
     }
 
-    /// Whether there is room for any request.
+    /// Whether a request that costs so much may begin.
     #[inline]
-    pub fn has_room(&self, account: &Account) -> bool {
-        account.requests < self.limits.requests
-            && account.bytes < self.limits.bytes_per_connection
-            && self.bytes < self.bytes_max
+    pub fn admits(&self, account: &Account, cost_bytes: usize) -> bool {
+        if account.requests >= self.limits.requests {
+            return false;
+        }
+        let bytes = account.bytes + cost_bytes;
+        bytes <= GUARANTEED_BYTES
+            || (bytes <= self.window_bytes(account) && self.bytes + cost_bytes <= self.bytes_max)
     }
 
-    /// Whether a request is served although there is no room: a small one that is its client's
-    /// only one, so that no client can take all the room there is from others.
-    pub fn is_served_always(account: &Account, cost_bytes: usize) -> bool {
-        account.requests == 0 && cost_bytes <= SMALL_BYTES
+    /// Whether there may be room for a request of a connection that was held back: a quick look.
+    #[inline]
+    pub fn has_any_room(&self, account: &Account) -> bool {
+        account.requests == 0 || self.admits(account, REQUEST_COST_BYTES)
+    }
+
+    /// Whether there is no room for a request that costs so much even when its connection has
+    /// nothing else in flight.
+    pub fn is_too_much(&self, account: &Account, cost_bytes: usize) -> bool {
+        cost_bytes > self.window_bytes(account).max(GUARANTEED_BYTES)
+            || (account.requests == 0 && !self.admits(account, cost_bytes))
+    }
+
+    /// The next part of a request, from `at` on: as much as may begin now, and something in any
+    /// case when its connection has nothing else in flight; `None` otherwise.
+    pub fn part(
+        &self,
+        account: &Account,
+        request: &Request,
+        at: u64,
+        sector_bytes: u32,
+    ) -> Option<Request> {
+        let start = request.offset_bytes + at;
+        let left = u64::from(request.length_bytes) - at;
+        let sector = u64::from(sector_bytes);
+        let part = |bytes: u64| {
+            // Parts end where sectors do: between them nothing is read or written twice.
+            let unit = (bytes - bytes % sector).max(sector);
+            let end = (start - start % unit).saturating_add(unit);
+            Request {
+                offset_bytes: start,
+                length_bytes: (end - start).min(left) as u32,
+                ..*request
+            }
+        };
+        let [.., least] = PART_BYTES;
+        PART_BYTES
+            .iter()
+            .map(|&bytes| part(bytes))
+            .find(|part| self.admits(account, cost(part, sector_bytes)))
+            .or_else(|| (account.requests == 0).then(|| part(least)))
+    }
+
+    fn window_bytes(&self, account: &Account) -> usize {
+        let granted = self.limits.bytes_per_connection.min(self.share_bytes);
+        account.window_bytes.min(granted)
     }
 }
 

@@ -1,13 +1,16 @@
 //! One client's connection in the transmission phase: what it has sent, what it is owed, and
 //! whether what it asks for is in order.
 
+use super::Limits;
 use super::budget::{Account, cost};
+use super::complaints::Complaints;
+use super::divided::Divided;
 use super::exports::Chosen;
 use super::handshake::Session;
 use super::output::{Output, Sent};
+use super::peers::Presence;
 use super::reply::put_error;
 use super::stream::Stream;
-use super::{Limits, Log};
 use crate::buffers::Buffers;
 use crate::span::Span;
 use rustix::io::Errno;
@@ -19,9 +22,23 @@ use ugeom_machine::buffer::Buffer;
 /// Failed requests of a connection that are written to the log.
 const FAILURES_LOGGED: u32 = 10;
 
+/// A connection that has shaken hands.
+pub(super) struct Admission {
+    /// Its number among all connections of the server.
+    pub id: u64,
+    pub presence: Arc<Presence>,
+    pub stream: Stream,
+    pub who: String,
+    pub session: Session,
+    /// What it has sent already.
+    pub early: Vec<u8>,
+}
+
 /// A WRITE whose data is on its way.
 pub(super) struct Incoming {
     pub request: Request,
+    /// The number of the divided request that this is a part of.
+    pub part_of: Option<u32>,
     pub pieces: Vec<(Span, Option<Buffer>)>,
     at: usize,
     pub filled: usize,
@@ -29,6 +46,10 @@ pub(super) struct Incoming {
 
 /// A connection in the transmission phase.
 pub(super) struct Connection {
+    /// Its number among all connections of the server.
+    pub id: u64,
+    /// What the control thread sees of it.
+    presence: Arc<Presence>,
     pub stream: Stream,
     pub source: Source,
     pub who: String,
@@ -38,6 +59,12 @@ pub(super) struct Connection {
     /// The beginning of a message that is not whole, or messages that wait for room.
     pub leftover: Vec<u8>,
     pub incoming: Option<Incoming>,
+    /// The request of which not all parts have begun.
+    pub dividing: Option<Divided>,
+    /// Those of which all have begun, and not all ended.
+    pub divided: Vec<Divided>,
+    /// How many there have been.
+    pub divided_count: u32,
     /// Bytes of data that belong to a refused WRITE.
     pub discard: u64,
     pub output: Output,
@@ -57,19 +84,25 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(stream: Stream, source: Source, who: String, session: Session, now_ns: u64) -> Self {
+    pub fn new(admission: Admission, source: Source, now_ns: u64) -> Self {
+        let session = admission.session;
         Self {
-            stream,
+            id: admission.id,
+            presence: admission.presence,
+            stream: admission.stream,
             source,
-            who,
+            who: admission.who,
             chosen: Arc::new(session.chosen),
             structured: session.structured,
             allocation: session.allocation,
             leftover: Vec::new(),
             incoming: None,
+            dividing: None,
+            divided: Vec::new(),
+            divided_count: 0,
             discard: 0,
             output: Output::default(),
-            account: Account::default(),
+            account: Account::new(),
             operations: 0,
             dirty: false,
             closing: false,
@@ -94,6 +127,13 @@ impl Connection {
         cost(&incoming.request, self.chosen.export.sector_bytes)
     }
 
+    /// Goes on to the next request when the one in `dividing` has begun in full.
+    pub fn settle_dividing(&mut self) {
+        if let Some(divided) = self.dividing.take_if(|it| it.lets_others_begin()) {
+            self.divided.push(divided);
+        }
+    }
+
     /// Why a client is left that has not moved for too long.
     pub fn silent_too_long(&self, now_ns: u64, limits: &Limits) -> Option<&'static str> {
         let silent_ns = u128::from(now_ns.saturating_sub(self.progress_ns));
@@ -107,8 +147,9 @@ impl Connection {
         if stalled && half && !self.closing {
             return Some("it fell silent in the middle of a message");
         }
-        let idle = limits.idle.is_some_and(|idle| silent_ns > idle.as_nanos());
-        (idle && self.account.requests == 0 && !self.closing).then_some("it was idle for too long")
+        let idle = silent_ns > limits.idle.as_nanos();
+        let asks_nothing = self.account.requests == 0 && self.dividing.is_none();
+        (idle && asks_nothing && !self.closing).then_some("it was idle for too long")
     }
 
     /// What is wrong with a request: the error, and the reason in plain words.
@@ -142,10 +183,6 @@ impl Connection {
         if request.length_bytes == 0 {
             return Some((error::EINVAL, "the length is 0"));
         }
-        let carries = matches!(request.command, command::READ | command::WRITE);
-        if carries && request.length_bytes > export.maximum_bytes() {
-            return Some((error::EINVAL, "the request is longer than was agreed on"));
-        }
         let end = request
             .offset_bytes
             .checked_add(request.length_bytes.into());
@@ -161,7 +198,14 @@ impl Connection {
     }
 
     /// Answers a request with an error.
-    pub fn refuse(&mut self, request: &Request, errno: u32, why: &str, charge: usize, log: &Log) {
+    pub fn refuse(
+        &mut self,
+        request: &Request,
+        errno: u32,
+        why: &str,
+        charge: usize,
+        complaints: &Complaints,
+    ) {
         self.failures += 1;
         if self.failures <= FAILURES_LOGGED {
             let Request {
@@ -176,8 +220,8 @@ impl Connection {
             } else {
                 ""
             };
-            log(&format!(
-                "nbd: {}: command {command} of {length_bytes} bytes at {offset_bytes} of {name}: \
+            complaints.say(format_args!(
+                "{}: command {command} of {length_bytes} bytes at {offset_bytes} of {name}: \
                  {why}{last}",
                 self.who
             ));
@@ -197,8 +241,15 @@ impl Connection {
         let sent = self.output.send(&mut self.stream, buffers)?;
         if sent.progress {
             self.progress_ns = now_ns;
+            self.presence.note_served();
         }
         Ok(sent)
+    }
+
+    /// Lets the control thread see when it has last moved.
+    #[inline]
+    pub fn show(&self) {
+        self.presence.note(self.progress_ns, self.operations > 0);
     }
 
     /// What the reactor is to watch for: input unless there is no room for it, and room for output
@@ -210,18 +261,20 @@ impl Connection {
 
     /// Whether nothing is left to do of a connection that ends.
     pub fn has_ended(&self) -> bool {
-        self.closing && self.operations == 0 && self.output.is_empty()
+        let begins = self.dividing.is_some();
+        self.closing && self.operations == 0 && self.output.is_empty() && !begins
     }
 }
 
 impl Incoming {
     /// The data of a WRITE, none of which has come yet.
-    pub fn new(request: Request, sector_bytes: u32) -> Self {
+    pub fn new(request: Request, sector_bytes: u32, part_of: Option<u32>) -> Self {
         let start = request.offset_bytes;
         let range = start..start + u64::from(request.length_bytes);
         let pieces = Span::pieces(range, sector_bytes.into());
         Self {
             request,
+            part_of,
             pieces: pieces.map(|span| (span, None)).collect(),
             at: 0,
             filled: 0,

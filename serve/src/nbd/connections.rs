@@ -7,17 +7,16 @@
 //!   resume   connections that were held back go on when there is room again
 //! ```
 
+use super::Settings;
 use super::at_once::AtOnce;
 use super::budget::{Budget, REQUEST_COST_BYTES, cost};
-use super::connection::{Connection, Incoming};
+use super::complaints::Complaints;
+use super::connection::{Admission, Connection, Incoming};
 use super::control::News;
 use super::exports::Chosen;
-use super::handshake::Session;
 use super::operation::Ended;
 use super::operations::Operations;
 use super::reply::{put_piece, put_reply};
-use super::stream::Stream;
-use super::{Log, Settings};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,27 +35,20 @@ const READS_IN_A_ROW: usize = 4;
 /// answered: the client goes on meanwhile, and their data is still in the processor's caches.
 const SEND_EARLY_BYTES: usize = 64 << 10;
 
-/// A connection that has shaken hands.
-pub(super) struct Admission {
-    pub stream: Stream,
-    pub who: String,
-    pub session: Session,
-    /// What it has sent already.
-    pub early: Vec<u8>,
-}
-
 /// Where it is told that a connection has ended: the number of the worker, and the way there.
 pub(super) struct Home {
     pub worker: usize,
     pub news: Sender<News>,
     pub waker: Waker,
+    /// Where lines about clients go.
+    pub complaints: Complaints,
 }
 
 impl Home {
-    fn tell_end(&self, chosen: Arc<Chosen>) {
+    fn tell_end(&self, id: u64, chosen: Arc<Chosen>) {
         let worker = self.worker;
         // Without a control thread the provider is closed right here.
-        let _ = self.news.send(News::Ended { worker, chosen });
+        let _ = self.news.send(News::Ended { worker, id, chosen });
         self.waker.wake();
     }
 }
@@ -66,18 +58,19 @@ pub(super) struct Connections {
     pub reactor: Reactor,
     /// The moment at which the worker woke up.
     pub now_ns: u64,
-    slots: Vec<Option<Connection>>,
+    pub(super) slots: Vec<Option<Connection>>,
     sources: HashMap<Source, usize>,
     /// Connections with replies to send, or that may have ended.
-    touched: Vec<usize>,
+    pub(super) touched: Vec<usize>,
     /// Connections with input that waits for room.
     held_back: Vec<usize>,
-    budget: Budget,
+    pub(super) budget: Budget,
     /// Bytes of requests that were begun since replies were sent in the middle of a batch.
-    begun_bytes: usize,
+    pub(super) begun_bytes: usize,
+    /// Requests and parts of requests that were begun, ever.
+    pub(super) begun: u64,
     scratch: Vec<u8>,
-    log: Log,
-    home: Home,
+    pub(super) home: Home,
 }
 
 /// What reading a socket once has come to.
@@ -101,8 +94,8 @@ impl Connections {
             held_back: Vec::new(),
             budget: Budget::new(settings.limits, settings.threads),
             begun_bytes: 0,
+            begun: 0,
             scratch: vec![0; SCRATCH_BYTES],
-            log: Arc::clone(&settings.log),
             home,
         }
     }
@@ -117,18 +110,14 @@ impl Connections {
     }
 
     /// Takes a connection, and begins what it has sent already.
-    pub fn admit(&mut self, admission: Admission, operations: &mut Operations) {
-        let Admission {
-            stream,
-            who,
-            session,
-            early,
-        } = admission;
-        let source = match self.reactor.register(stream.fd(), Interest::READ) {
+    pub fn admit(&mut self, mut admission: Admission, operations: &mut Operations) {
+        let source = match self.reactor.register(admission.stream.fd(), Interest::READ) {
             Ok(source) => source,
             Err(error) => {
-                (self.log)(&format!("nbd: watching {who}: {error}"));
-                return self.home.tell_end(Arc::new(session.chosen));
+                let line = format_args!("watching {}: {error}", admission.who);
+                self.home.complaints.say(line);
+                let chosen = Arc::new(admission.session.chosen);
+                return self.home.tell_end(admission.id, chosen);
             }
         };
         let free = self.slots.iter().position(Option::is_none);
@@ -136,7 +125,8 @@ impl Connections {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        let connection = Connection::new(stream, source, who, session, self.now_ns);
+        let early = std::mem::take(&mut admission.early);
+        let connection = Connection::new(admission, source, self.now_ns);
         self.slots[index] = Some(connection);
         self.sources.insert(source, index);
         self.take_input(index, &early, operations);
@@ -235,19 +225,10 @@ impl Connections {
             let Some(connection) = self.slots[index].as_mut() else {
                 return input.len();
             };
-            if connection.closing {
+            if connection.closing && connection.dividing.is_none() {
                 return input.len();
             }
             let rest = &input[at..];
-            if connection.discard > 0 {
-                let now = connection.discard.min(rest.len() as u64);
-                connection.discard -= now;
-                at += now as usize;
-                if connection.discard > 0 {
-                    return at;
-                }
-                continue;
-            }
             if let Some(incoming) = &mut connection.incoming {
                 if rest.is_empty() {
                     return at;
@@ -260,18 +241,35 @@ impl Connections {
                 self.finish_incoming(index, operations);
                 continue;
             }
-            let Some(header) = rest.first_chunk::<REQUEST_BYTES>() else {
-                return at;
-            };
-            if !has_room(&self.budget, connection, header) {
-                self.hold_back(index);
-                return at;
+            if connection.discard > 0 {
+                let now = connection.discard.min(rest.len() as u64);
+                connection.discard -= now;
+                at += now as usize;
+                if connection.discard > 0 {
+                    return at;
+                }
+                continue;
             }
-            match Request::decode(header) {
-                Ok(request) => self.take_request(index, request, operations),
-                Err(error) => self.cut(index, Some(error.to_string()), operations),
+            if connection.dividing.is_some() {
+                if !self.begin_part(index, operations) {
+                    self.hold_back(index);
+                    return at;
+                }
+            } else {
+                let Some(header) = rest.first_chunk::<REQUEST_BYTES>() else {
+                    return at;
+                };
+                match Request::decode(header) {
+                    Ok(request) => {
+                        if !self.take_request(index, request, operations) {
+                            self.hold_back(index);
+                            return at;
+                        }
+                    }
+                    Err(error) => self.cut(index, Some(error.to_string()), operations),
+                }
+                at += REQUEST_BYTES;
             }
-            at += REQUEST_BYTES;
             if self.begun_bytes >= SEND_EARLY_BYTES {
                 self.begun_bytes = 0;
                 operations.collect();
@@ -292,46 +290,67 @@ impl Connections {
 
     /// Lets connections go on that were held back. True when any of them did.
     pub fn resume(&mut self, operations: &mut Operations) -> bool {
-        let mut moved = false;
-        for index in std::mem::take(&mut self.held_back) {
-            let Some(connection) = self.slots[index].as_mut() else {
-                continue;
-            };
-            let next = connection.leftover.first_chunk();
-            let room = next.is_none_or(|next| has_room(&self.budget, connection, next));
-            if connection.closing || room {
-                connection.held_back = false;
-                moved |= self.take_leftover(index, operations);
-                self.touched.push(index);
-            } else {
-                self.held_back.push(index);
-            }
+        if self.held_back.is_empty() {
+            return false;
         }
-        moved
+        let begun = self.begun;
+        let mut waiting = std::mem::take(&mut self.held_back);
+        waiting.retain(|&index| {
+            let Some(connection) = self.slots[index].as_mut() else {
+                return false;
+            };
+            // Nothing of its own has ended, and there is no room for more yet.
+            if !connection.closing && !self.budget.has_any_room(&connection.account) {
+                return true;
+            }
+            connection.held_back = false;
+            self.take_leftover(index, operations);
+            self.touched.push(index);
+            // If it waits again, it has its place at the end.
+            false
+        });
+        waiting.append(&mut self.held_back);
+        self.held_back = waiting;
+        self.begun != begun
     }
 
-    fn take_request(&mut self, index: usize, request: Request, operations: &mut Operations) {
+    /// Begins a request, or refuses it. False when there is no room for it now.
+    fn take_request(
+        &mut self,
+        index: usize,
+        request: Request,
+        operations: &mut Operations,
+    ) -> bool {
         let Some(connection) = self.slots[index].as_mut() else {
-            return;
+            return true;
         };
         if request.command == command::DISC {
-            return self.close(index, None, operations);
+            self.close(index, None, operations);
+            return true;
         }
         if let Some((errno, why)) = connection.problem(&request) {
-            connection.discard = request.payload_bytes().into();
             let charge = REQUEST_COST_BYTES;
+            if !self.budget.admits(&connection.account, charge) {
+                return false;
+            }
+            connection.discard = request.payload_bytes().into();
+            self.begun += 1;
             self.budget.charge(&mut connection.account, charge);
-            connection.refuse(&request, errno, why, charge, &self.log);
+            connection.refuse(&request, errno, why, charge, &self.home.complaints);
             self.touched.push(index);
-            return;
+            return true;
         }
         let sector_bytes = connection.chosen.export.sector_bytes;
         let charge = cost(&request, sector_bytes);
+        if !self.budget.admits(&connection.account, charge) {
+            return self.divide_or_wait(index, request, charge, operations);
+        }
+        self.begun += 1;
         self.budget.charge(&mut connection.account, charge);
         self.begun_bytes += charge;
         if request.command == command::WRITE {
-            connection.incoming = Some(Incoming::new(request, sector_bytes));
-            return;
+            connection.incoming = Some(Incoming::new(request, sector_bytes, None));
+            return true;
         }
         let of = (index, &connection.chosen);
         if request.command == command::READ {
@@ -339,21 +358,36 @@ impl Connections {
                 AtOnce::Read(body) => {
                     let structured = connection.structured;
                     put_piece(&mut connection.output, &request, structured, body, charge);
-                    return;
+                    return true;
                 }
                 AtOnce::Begun => {
                     connection.operations += 1;
-                    return;
+                    return true;
                 }
                 AtOnce::NotTried => {}
             }
         }
+        self.begin_whole(index, request, operations);
+        true
+    }
+
+    /// Begins a request without data, in one piece.
+    pub(super) fn begin_whole(
+        &mut self,
+        index: usize,
+        request: Request,
+        operations: &mut Operations,
+    ) {
+        let Some(connection) = self.slots[index].as_mut() else {
+            return;
+        };
         if request.command == command::FLUSH {
             // What ends after this is not covered by it: see `answer`.
             connection.dirty = false;
         }
         connection.operations += 1;
-        operations.begin(of, request, Vec::new(), connection.structured);
+        let of = (index, &connection.chosen);
+        operations.begin(of, request, Vec::new(), (connection.structured, None));
     }
 
     /// Begins a WRITE whose data has come in full.
@@ -365,19 +399,20 @@ impl Connections {
         if whole && let Some(incoming) = connection.incoming.take() {
             connection.operations += 1;
             let of = (index, &connection.chosen);
-            operations.begin(of, incoming.request, incoming.pieces, false);
+            let how = (false, incoming.part_of);
+            operations.begin(of, incoming.request, incoming.pieces, how);
         }
     }
 
     /// Answers all operations that have ended.
     pub fn answer_ended(&mut self, operations: &mut Operations) {
         while let Some(mut ended) = operations.next_ended() {
-            self.answer(&mut ended);
+            self.answer(&mut ended, operations);
             operations.recycle(ended);
         }
     }
 
-    fn answer(&mut self, ended: &mut Ended) {
+    fn answer(&mut self, ended: &mut Ended, operations: &mut Operations) {
         let index = ended.connection;
         if self.touched.last() != Some(&index) {
             self.touched.push(index);
@@ -397,15 +432,18 @@ impl Connections {
         if ended.silent {
             if let Some((_, why)) = &failure {
                 let who = &connection.who;
-                (self.log)(&format!("nbd: {who}: the last FLUSH failed: {why}"));
+                let line = format_args!("{who}: the last FLUSH failed: {why}");
+                self.home.complaints.say(line);
             }
             return;
         }
         let charge = cost(&request, connection.chosen.export.sector_bytes);
         if connection.dead {
             self.budget.release(&mut connection.account, 1, charge);
+        } else if let Some(number) = ended.part_of {
+            self.answer_part((index, number), ended, failure, charge, operations);
         } else if let Some((errno, why)) = failure {
-            connection.refuse(&request, errno, &why, charge, &self.log);
+            connection.refuse(&request, errno, &why, charge, &self.home.complaints);
         } else {
             put_reply(&mut connection.output, ended, connection.structured, charge);
         }
@@ -447,6 +485,7 @@ impl Connections {
             }
             return self.remove(index, operations);
         }
+        connection.show();
         let interest = connection.interest();
         if interest != connection.watched {
             connection.watched = interest;
@@ -454,6 +493,16 @@ impl Connections {
             if let Err(error) = self.reactor.change(source, interest) {
                 self.cut(index, Some(error.to_string()), operations);
             }
+        }
+    }
+
+    /// Ends the connection of that number, if it has nothing in the stack: another gets its place.
+    /// What it has written is made durable as at any end.
+    pub fn make_room(&mut self, id: u64, operations: &mut Operations) {
+        let is_it = |it: &Option<Connection>| it.as_ref().is_some_and(|it| it.id == id);
+        if let Some(index) = self.slots.iter().position(is_it) {
+            let why = "it makes room for a new connection: it was the longest idle one";
+            self.cut(index, Some(why.to_owned()), operations);
         }
     }
 
@@ -470,11 +519,18 @@ impl Connections {
             return;
         };
         if let Some(why) = why {
-            (self.log)(&format!("nbd: {} is left: {why}", connection.who));
+            let who = &connection.who;
+            self.home
+                .complaints
+                .say(format_args!("{who} is left: {why}"));
         }
         connection.closing = true;
         connection.leftover = Vec::new();
         connection.discard = 0;
+        // A READ that was read is answered; the rest of a WRITE will not come.
+        connection
+            .dividing
+            .take_if(|it| it.request.command == command::WRITE);
         let given = connection.give_back_input(&mut operations.buffers);
         let account = &mut connection.account;
         self.budget.release(account, usize::from(given > 0), given);
@@ -482,12 +538,13 @@ impl Connections {
     }
 
     /// Ends the connection without answering: nobody is there, or not to be trusted.
-    fn cut(&mut self, index: usize, why: Option<String>, operations: &mut Operations) {
+    pub(super) fn cut(&mut self, index: usize, why: Option<String>, operations: &mut Operations) {
         self.close(index, why.as_deref(), operations);
         let Some(connection) = self.slots[index].as_mut() else {
             return;
         };
         connection.dead = true;
+        connection.dividing = None;
         let left = connection.output.clear(&mut operations.buffers);
         let account = &mut connection.account;
         self.budget.release(account, left.ended, left.released);
@@ -506,7 +563,7 @@ impl Connections {
         self.sources.remove(&connection.source);
         self.reactor.deregister(connection.source);
         connection.stream.shutdown();
-        self.home.tell_end(connection.chosen);
+        self.home.tell_end(connection.id, connection.chosen);
     }
 
     /// Ends connections whose clients have not moved for too long.
@@ -520,20 +577,4 @@ impl Connections {
             }
         }
     }
-}
-
-/// Whether the request that begins so may be read.
-#[inline]
-fn has_room(budget: &Budget, connection: &Connection, header: &[u8; REQUEST_BYTES]) -> bool {
-    if budget.has_room(&connection.account) {
-        return true;
-    }
-    let cost_bytes = match Request::decode(header) {
-        Ok(request) if connection.problem(&request).is_none() => {
-            cost(&request, connection.chosen.export.sector_bytes)
-        }
-        // It is only refused.
-        _ => REQUEST_COST_BYTES,
-    };
-    Budget::is_served_always(&connection.account, cost_bytes)
 }

@@ -1,15 +1,18 @@
 //! The control thread: listeners, handshakes, time-outs; it opens and closes providers.
 
 use super::address::Listening;
-use super::connections::{Admission, Home};
+use super::complaints::Complaints;
+use super::connection::Admission;
+use super::connections::Home;
 use super::error::ServeError;
 use super::exports::{Chosen, Exports};
 use super::handshake::{Handshake, Session, Step};
+use super::peers::{Census, Peer, Place, Presence};
 use super::stream::Stream;
 use super::worker::{Order, Worker};
 use super::{Limits, Log, Settings};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
@@ -23,17 +26,40 @@ const READ_BYTES: usize = 4096;
 /// Bytes of answers that may wait for a client that does not read them, beyond which it is left.
 const UNREAD_BYTES_MAX: usize = 1 << 20;
 
+/// How soon it is looked again for a place for those that wait.
+const SEAT_EVERY: Duration = Duration::from_millis(20);
+
+/// Connections accepted in a row before others get their turn.
+const ACCEPTS_IN_A_ROW: usize = 64;
+
+/// Connections that wait for a place; beyond that those of the peer with most of them are refused.
+const WAITING_MAX: usize = 256;
+
 /// How long nothing is accepted after the system had no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What workers tell.
 pub(super) enum News {
     /// A connection has ended; its provider is to be closed.
-    Ended { worker: usize, chosen: Arc<Chosen> },
+    Ended {
+        worker: usize,
+        id: u64,
+        chosen: Arc<Chosen>,
+    },
+}
+
+/// A client that was accepted, and has no place yet.
+struct Arrival {
+    stream: Stream,
+    who: String,
+    peer: Peer,
 }
 
 /// A client that shakes hands.
 struct Pending {
+    /// Its number in the census.
+    id: u64,
+    presence: Arc<Presence>,
     stream: Stream,
     who: String,
     handshake: Handshake,
@@ -59,11 +85,18 @@ pub(super) struct Control {
     exports: Exports,
     limits: Limits,
     log: Log,
+    complaints: Complaints,
     reactor: Reactor,
     listeners: Vec<(Source, Listening)>,
     stop: Source,
     news: Receiver<News>,
+    census: Census,
+    /// Who waits for a place, in the order of their coming.
+    waiting: VecDeque<Arrival>,
+    seat_again: Option<Timer>,
     pending: HashMap<Source, Pending>,
+    /// By their numbers, the workers of those that have shaken hands.
+    served: HashMap<u64, usize>,
     workers: Vec<Hand>,
     accepting: bool,
     pause: Option<Timer>,
@@ -85,6 +118,7 @@ impl Control {
         let mut listeners = Vec::new();
         for address in &settings.addresses {
             let listening = address.listen()?;
+            warn_if_open(&listening, settings);
             let fd = listening.socket.watched().map_err(waiting)?;
             let source = reactor.register(Arc::new(fd), Interest::READ);
             listeners.push((source.map_err(waiting)?, listening));
@@ -92,6 +126,7 @@ impl Control {
         let (stop, stop_waker) = reactor.waker().map_err(waiting)?;
         let (_, news_waker) = reactor.waker().map_err(waiting)?;
         let (tell, news) = mpsc::channel();
+        let complaints = Complaints::new(&settings.log);
         let mut workers = Vec::new();
         for number in 0..settings.threads.max(1) {
             let (orders, inbox) = mpsc::channel();
@@ -100,6 +135,7 @@ impl Control {
                 worker: number,
                 news: tell,
                 waker: news_waker.clone(),
+                complaints: complaints.clone(),
             };
             let (worker, waker) = Worker::new(exports.stack(), settings, inbox, home)?;
             let thread = std::thread::Builder::new()
@@ -119,11 +155,16 @@ impl Control {
             exports,
             limits: settings.limits,
             log: Arc::clone(&settings.log),
+            complaints,
             reactor,
             listeners,
             stop,
             news,
+            census: Census::new(&settings.limits),
+            waiting: VecDeque::new(),
+            seat_again: None,
             pending: HashMap::new(),
+            served: HashMap::new(),
             workers,
             accepting: true,
             pause: None,
@@ -169,23 +210,28 @@ impl Control {
 
     /// Closes the providers of connections that have ended; classes may taste them again.
     fn hear(&mut self) {
-        while let Ok(News::Ended { worker, chosen }) = self.news.try_recv() {
+        while let Ok(News::Ended { worker, id, chosen }) = self.news.try_recv() {
             drop(chosen);
+            self.census.remove(id);
+            self.served.remove(&id);
             self.workers[worker].connections -= 1;
         }
         // A worker that is gone without a word has dropped its connections.
-        for worker in &mut self.workers {
-            if worker.thread.is_finished() {
+        for (number, worker) in self.workers.iter_mut().enumerate() {
+            if worker.connections > 0 && worker.thread.is_finished() {
                 worker.connections = 0;
+                for (id, _) in self.served.extract_if(|_, of| *of == number) {
+                    self.census.remove(id);
+                }
             }
         }
+        self.seat();
         self.accept_or_not();
     }
 
-    /// Accepts only while there is room for a connection.
+    /// Accepts while the system has descriptors.
     fn accept_or_not(&mut self) {
-        let taken = self.connections() + self.pending.len();
-        let room = taken < self.limits.connections && self.pause.is_none() && !self.stopping;
+        let room = self.pause.is_none() && !self.stopping;
         if room == self.accepting {
             return;
         }
@@ -200,6 +246,7 @@ impl Control {
 
     fn begin_stop(&mut self) {
         self.stopping = true;
+        self.waiting.clear();
         for (source, _) in self.listeners.drain(..) {
             self.reactor.deregister(source);
         }
@@ -216,6 +263,10 @@ impl Control {
     fn due(&mut self, timer: Timer) {
         if self.pause == Some(timer) {
             self.pause = None;
+            return;
+        }
+        if self.seat_again == Some(timer) {
+            self.seat_again = None;
             return;
         }
         let late = self.pending.iter().find(|(_, it)| it.deadline == timer);
@@ -239,13 +290,18 @@ impl Control {
     }
 
     fn accept(&mut self, at: usize) {
-        while self.connections() + self.pending.len() < self.limits.connections {
+        for _ in 0..ACCEPTS_IN_A_ROW {
             match self.listeners[at].1.socket.accept() {
-                Ok((fd, who)) => self.greet(Stream::plain(fd), who),
+                Ok((fd, who, peer)) => {
+                    let stream = Stream::plain(fd);
+                    self.waiting.push_back(Arrival { stream, who, peer });
+                    self.seat();
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) if is_passing(&error) => {}
                 Err(error) => {
-                    (self.log)(&format!("nbd: accepting a client: {error}; trying again"));
+                    let line = format_args!("accepting a client: {error}; trying again");
+                    self.complaints.say(line);
                     let until_ns = clock::now_ns() + PAUSE.as_nanos() as u64;
                     self.pause = Some(self.reactor.timer_at(until_ns));
                     return;
@@ -254,7 +310,63 @@ impl Control {
         }
     }
 
-    fn greet(&mut self, stream: Stream, who: String) {
+    /// Gives places to those that wait for one.
+    fn seat(&mut self) {
+        let mut without = VecDeque::new();
+        while let Some(arrival) = self.waiting.pop_front() {
+            match self.census.place(arrival.peer, clock::now_ns()) {
+                Place::Free => self.greet(arrival),
+                Place::Instead(id) => {
+                    self.make_room(id);
+                    self.greet(arrival);
+                }
+                Place::Wait => without.push_back(arrival),
+            }
+        }
+        self.waiting = without;
+        if self.waiting.len() > WAITING_MAX {
+            self.refuse_one();
+        }
+        if !self.waiting.is_empty() && self.seat_again.is_none() {
+            let due_ns = clock::now_ns() + SEAT_EVERY.as_nanos() as u64;
+            self.seat_again = Some(self.reactor.timer_at(due_ns));
+        }
+    }
+
+    /// Refuses the youngest of the peer with most connections that wait.
+    fn refuse_one(&mut self) {
+        let mut counts: HashMap<Peer, usize> = HashMap::new();
+        for arrival in &self.waiting {
+            *counts.entry(arrival.peer).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        let at = most.and_then(|(most, _)| self.waiting.iter().rposition(|it| it.peer == most));
+        if let Some(arrival) = at.and_then(|at| self.waiting.remove(at)) {
+            let Arrival { who, peer, .. } = arrival;
+            let line = format_args!("{who} is refused: too many connections of {peer} wait");
+            self.complaints.say(line);
+        }
+    }
+
+    /// Lets a connection go, so that another has its place.
+    fn make_room(&mut self, id: u64) {
+        let pending = self.pending.iter().find(|(_, it)| it.id == id);
+        if let Some(source) = pending.map(|(source, _)| *source) {
+            let why = "it makes room for a new connection: it was the longest idle one";
+            return self.leave(source, Some(why.to_owned()));
+        }
+        self.census.leaves(id);
+        let worker = self.served.get(&id).and_then(|at| self.workers.get(*at));
+        // One that is gone has dropped its connections.
+        if let Some(worker) = worker
+            && worker.orders.send(Order::MakeRoom(id)).is_ok()
+        {
+            worker.waker.wake();
+        }
+    }
+
+    fn greet(&mut self, arrival: Arrival) {
+        let Arrival { stream, who, peer } = arrival;
         let source = match self.reactor.register(stream.fd(), Interest::READ) {
             Ok(source) => source,
             Err(error) => return (self.log)(&format!("nbd: watching {who}: {error}")),
@@ -264,7 +376,10 @@ impl Control {
             .reactor
             .timer_at(clock::now_ns().saturating_add(limit_ns));
         let (handshake, output) = Handshake::new();
+        let presence = Presence::new(clock::now_ns());
         let pending = Pending {
+            id: self.census.add(peer, Arc::clone(&presence)),
+            presence,
             stream,
             who,
             handshake,
@@ -285,7 +400,10 @@ impl Control {
         let mut bytes = [0; READ_BYTES];
         match pending.stream.read(&mut [], &mut bytes) {
             Ok(0) => return self.leave(source, None),
-            Ok(count) => pending.input.extend(&bytes[..count]),
+            Ok(count) => {
+                pending.presence.note(clock::now_ns(), false);
+                pending.input.extend(&bytes[..count]);
+            }
             Err(Errno::AGAIN | Errno::INTR) => return,
             Err(_) => return self.leave(source, None),
         }
@@ -342,11 +460,13 @@ impl Control {
         let Some(session) = pending.session else {
             return;
         };
-        let least = self.workers.iter_mut().min_by_key(|it| it.connections);
-        let Some(worker) = least else {
+        let workers = self.workers.iter_mut().enumerate();
+        let Some((number, worker)) = workers.min_by_key(|(_, it)| it.connections) else {
             return;
         };
         let admission = Admission {
+            id: pending.id,
+            presence: pending.presence,
             stream: pending.stream,
             who: pending.who,
             session: *session,
@@ -359,16 +479,22 @@ impl Control {
         {
             worker.connections += 1;
             worker.waker.wake();
+            self.served.insert(pending.id, number);
+        } else {
+            self.census.remove(pending.id);
         }
     }
 
     fn leave(&mut self, source: Source, why: Option<String>) {
-        if let Some(pending) = self.forget(source)
-            && let Some(why) = why
-        {
-            (self.log)(&format!("nbd: {} was sent away: {why}", pending.who));
+        let Some(pending) = self.forget(source) else {
+            return;
+        };
+        self.census.remove(pending.id);
+        if let Some(why) = why {
+            let who = pending.who;
+            self.complaints
+                .say(format_args!("{who} was sent away: {why}"));
         }
-        self.accept_or_not();
     }
 
     fn forget(&mut self, source: Source) -> Option<Pending> {
@@ -376,6 +502,17 @@ impl Control {
         self.reactor.cancel_timer(pending.deadline);
         self.reactor.deregister(source);
         Some(pending)
+    }
+}
+
+/// Warns when hosts that nobody knows can write.
+fn warn_if_open(listening: &Listening, settings: &Settings) {
+    if settings.writable && listening.open_to_others {
+        (settings.log)(&format!(
+            "warning: any host that reaches {} can write: there is no password; listen on \
+             localhost, or leave out --rw",
+            listening.uri
+        ));
     }
 }
 

@@ -38,15 +38,19 @@
 mod address;
 mod at_once;
 mod budget;
+mod complaints;
 mod connection;
 mod connections;
 mod control;
+mod divided;
 mod error;
 mod exports;
 mod handshake;
 mod operation;
 mod operations;
 mod output;
+mod parts;
+mod peers;
 mod reply;
 mod stream;
 #[cfg(test)]
@@ -71,8 +75,11 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 /// What a server grants at most.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time; more wait to be accepted.
+    /// Connections at a time. When there are more, the longest idle one of the peer with most of
+    /// them makes room; when none is idle, new ones wait.
     pub connections: usize,
+    /// The same for the connections of one peer: a user of this machine, or another host.
+    pub connections_per_peer: usize,
     /// Requests in flight of one connection.
     pub requests: usize,
     /// Bytes in flight of one connection: data of requests, and replies that were not sent.
@@ -83,22 +90,23 @@ pub struct Limits {
     pub handshake: Duration,
     /// How long a client may be silent in the middle of a message, or leave replies unread.
     pub stall: Duration,
-    /// How long a client may ask for nothing. `None`: for ever.
-    pub idle: Option<Duration>,
+    /// How long a client may ask for nothing.
+    pub idle: Duration,
 }
 
 impl Default for Limits {
-    /// What suits a machine of today: 1024 connections, 1024 requests and 64 MiB each, 256 MiB in
-    /// all, 10 s for a handshake, 30 s of silence, idle for ever.
+    /// What suits a machine of today: 1024 connections, 512 of one peer, 1024 requests and 64 MiB
+    /// each, 256 MiB in all, 10 s for a handshake, 30 s of silence, 24 h without a request.
     fn default() -> Self {
         Self {
             connections: 1024,
+            connections_per_peer: 512,
             requests: 1024,
             bytes_per_connection: 64 << 20,
             bytes: 256 << 20,
             handshake: Duration::from_secs(10),
             stall: Duration::from_secs(30),
-            idle: None,
+            idle: Duration::from_secs(24 * 3600),
         }
     }
 }

@@ -106,6 +106,8 @@ pub(super) struct Operation {
     pub then_flush: bool,
     /// Nobody has asked for it, so nobody is answered.
     pub silent: bool,
+    /// The number of the divided request that this is a part of.
+    pub part_of: Option<u32>,
 }
 
 impl Operation {
@@ -121,6 +123,7 @@ impl Operation {
             status: Vec::new(),
             then_flush: false,
             silent: false,
+            part_of: None,
         }
     }
 }
@@ -131,6 +134,7 @@ pub(super) struct Ended {
     pub connection: usize,
     pub request: Request,
     pub silent: bool,
+    pub part_of: Option<u32>,
     pub failure: Option<(u32, String)>,
     pub status: Vec<Status>,
     pub tasks: Vec<Task>,

@@ -49,13 +49,13 @@ impl Operations {
     }
 
     /// Begins a request that was found to be in order, with the data of a WRITE. In `chunks` holes
-    /// of a READ need no data.
+    /// of a READ need no data. It may be a part of a divided request.
     pub fn begin(
         &mut self,
         (connection, chosen): (usize, &Arc<Chosen>),
         request: Request,
         pieces: Vec<(Span, Option<Buffer>)>,
-        chunks: bool,
+        (chunks, part_of): (bool, Option<u32>),
     ) {
         let sector = u64::from(chosen.export.sector_bytes);
         let writable = chosen.export.writable;
@@ -66,6 +66,7 @@ impl Operations {
         let range = start..start + u64::from(request.length_bytes);
         let (fast, stays) = (command_flag::FAST_ZERO, command_flag::NO_HOLE);
         let number = self.new_operation((connection, chosen), request, false);
+        self.slots[number as usize].part_of = part_of;
         match request.command {
             command::READ if looks => {
                 self.add(number, TaskKind::Look, Span::new(&range, sector), None)
@@ -139,6 +140,7 @@ impl Operations {
         operation.request = request;
         operation.silent = silent;
         operation.then_flush = false;
+        operation.part_of = None;
         number
     }
 
@@ -546,6 +548,7 @@ impl Operations {
             connection: operation.connection,
             request: operation.request,
             silent: operation.silent,
+            part_of: operation.part_of,
             failure: operation.failure.take(),
             status: std::mem::take(&mut operation.status),
             tasks: std::mem::take(&mut operation.tasks),

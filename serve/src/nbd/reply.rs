@@ -12,7 +12,7 @@ use ugeom_format::wire::nbd::{
 pub(super) fn put_reply(output: &mut Output, ended: &mut Ended, structured: bool, charge: usize) {
     let request = &ended.request;
     match request.command {
-        command::READ if structured => put_chunks(output, request, &mut ended.tasks, charge),
+        command::READ if structured => put_chunks(output, request, &mut ended.tasks, charge, true),
         command::READ => put_data(output, request, &mut ended.tasks, charge),
         command::BLOCK_STATUS => {
             let body = encode_block_status(ALLOCATION_ID, &ended.status);
@@ -81,8 +81,15 @@ fn put_data(output: &mut Output, request: &Request, tasks: &mut [Task], charge: 
     }
 }
 
-/// A READ as chunks: one for each piece and each hole.
-fn put_chunks(output: &mut Output, request: &Request, tasks: &mut [Task], charge: usize) {
+/// A READ as chunks: one for each piece and each hole. They end the reply, unless the request is a
+/// part of a divided one that goes on.
+pub(super) fn put_chunks(
+    output: &mut Output,
+    request: &Request,
+    tasks: &mut [Task],
+    charge: usize,
+    ends_reply: bool,
+) {
     let whole = request.flags & command_flag::DF != 0;
     let is_sent = |task: &Task| matches!(task.kind, TaskKind::Read | TaskKind::Hole);
     let count = tasks.iter().filter(|task| is_sent(task)).count();
@@ -91,7 +98,11 @@ fn put_chunks(output: &mut Output, request: &Request, tasks: &mut [Task], charge
         let last = number + 1 == count;
         let (charge, span) = (if last { charge } else { 0 }, task.span);
         let mut header = ChunkHeader {
-            flags: if last || whole { chunk::DONE } else { 0 },
+            flags: if (last && ends_reply) || whole {
+                chunk::DONE
+            } else {
+                0
+            },
             kind: chunk::OFFSET_DATA,
             cookie: request.cookie,
             length_bytes: span.length as u32 + 8,
@@ -114,6 +125,42 @@ fn put_chunks(output: &mut Output, request: &Request, tasks: &mut [Task], charge
         // With DF all pieces are one chunk.
         let head: &[u8] = if whole && number > 0 { &[] } else { &head };
         output.push(head, data_of(task), charge, last);
+    }
+}
+
+/// The next part of a READ whose reply is one stretch of data, with its head before the first.
+pub(super) fn put_stretch(
+    output: &mut Output,
+    whole: &Request,
+    part: &mut Ended,
+    structured: bool,
+    charge: usize,
+) {
+    let first = part.request.offset_bytes == whole.offset_bytes;
+    let (cookie, simple) = (
+        whole.cookie,
+        SimpleReply {
+            error: 0,
+            cookie: whole.cookie,
+        },
+    );
+    let header = ChunkHeader {
+        flags: chunk::DONE,
+        kind: chunk::OFFSET_DATA,
+        cookie,
+        length_bytes: whole.length_bytes.saturating_add(8),
+    };
+    let (chunk_head, simple_head) = (data_head(&header, whole.offset_bytes), simple.encode());
+    let head: &[u8] = match (first, structured) {
+        (false, _) => &[],
+        (true, true) => &chunk_head,
+        (true, false) => &simple_head,
+    };
+    let count = part.tasks.len();
+    for (number, task) in part.tasks.iter_mut().enumerate() {
+        let last = number + 1 == count;
+        let head = if number == 0 { head } else { &[] };
+        output.push(head, data_of(task), if last { charge } else { 0 }, last);
     }
 }
 

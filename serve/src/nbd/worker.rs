@@ -8,7 +8,8 @@
 //!   resume: connections that were held back go on when there is room again
 //! ```
 
-use super::connections::{Admission, Connections, Home};
+use super::connection::Admission;
+use super::connections::{Connections, Home};
 use super::error::ServeError;
 use super::operations::Operations;
 use super::{Log, Settings};
@@ -33,6 +34,8 @@ const TURNS_OF_ONE: u32 = 8;
 pub(super) enum Order {
     /// Serve a connection.
     Admit(Box<Admission>),
+    /// End the connection of that number, if it is still idle: another gets its place.
+    MakeRoom(u64),
     /// End all connections when their requests are answered, and refuse new ones.
     Drain,
 }
@@ -94,7 +97,7 @@ impl Worker {
         watched.map_err(system)?;
         let (_, waker) = reactor.waker().map_err(system)?;
         let limits = &settings.limits;
-        let shortest = limits.idle.unwrap_or(limits.stall).min(limits.stall);
+        let shortest = limits.idle.min(limits.stall);
         let granted = Arc::new(Granted(waker.clone()));
         let worker = Self {
             connections: Connections::new(reactor, settings, home),
@@ -240,6 +243,10 @@ impl Worker {
                     if self.draining {
                         self.connections.close_all(&mut self.operations);
                     }
+                    self.turn();
+                }
+                Ok(Order::MakeRoom(id)) => {
+                    self.connections.make_room(id, &mut self.operations);
                     self.turn();
                 }
                 Ok(Order::Drain) => {

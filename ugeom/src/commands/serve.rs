@@ -79,9 +79,14 @@ pub struct Serve {
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = duration_ns)]
     spin: u64,
 
-    /// Connections at a time; more wait
+    /// Connections at a time; beyond it the longest idle one makes room
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
+
+    /// Connections of one peer at a time, a user of this machine or another host; beyond it the
+    /// longest idle one of that peer makes room
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections_per_peer)]
+    max_connections_per_peer: usize,
 
     /// Requests in flight of one connection
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests)]
@@ -99,9 +104,9 @@ pub struct Serve {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration_ns)]
     stall_timeout: u64,
 
-    /// How long a client may ask for nothing [default: for ever]
-    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
-    idle_timeout: Option<u64>,
+    /// How long a client may send no request
+    #[arg(long, value_name = "TIME", default_value = "86400s", value_parser = duration_ns)]
+    idle_timeout: u64,
 
     #[command(flatten)]
     control: ControlArgs,
@@ -233,12 +238,13 @@ impl Serve {
             spin: Duration::from_nanos(self.spin),
             limits: Limits {
                 connections: self.max_connections.max(1),
+                connections_per_peer: self.max_connections_per_peer.max(1),
                 requests: self.max_requests.max(1),
                 bytes_per_connection: (bytes / 4).max(1),
                 bytes: bytes.max(1),
                 handshake: Duration::from_nanos(self.handshake_timeout),
                 stall: Duration::from_nanos(self.stall_timeout),
-                idle: self.idle_timeout.map(Duration::from_nanos),
+                idle: Duration::from_nanos(self.idle_timeout),
             },
             ranges,
             log: Arc::new(|line| output::remark(&output::printable(line))),

@@ -41,7 +41,7 @@ fn half_a_message_and_silence_ends_in_time_and_idleness_does_not() {
 #[test]
 fn an_idle_client_is_left_when_that_was_asked_for() {
     let running = serve("md:1m", |settings| {
-        settings.limits.idle = Some(Duration::from_millis(50));
+        settings.limits.idle = Duration::from_millis(50);
     });
     assert_eq!(running.client("", false).until_closed(), 0);
     running.wait_for("idle for too long");
@@ -133,22 +133,20 @@ fn replies_do_not_wait_for_the_end_of_what_is_being_sent() {
 }
 
 #[test]
-fn connections_beyond_the_limit_wait_for_their_turn() {
-    let running = serve("md:1m", |settings| settings.limits.connections = 2);
-    let first = running.client("", false);
-    let mut second = running.client("", false);
-    let mut third = running.connect();
-    third
-        .set_read_timeout(Some(Duration::from_millis(50)))
-        .expect("a time-out");
-    let mut greeting = [0; 18];
-    assert!(third.read_exact(&mut greeting).is_err(), "it waits");
-    drop(first);
-    third
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .expect("a time-out");
-    third.read_exact(&mut greeting).expect("its turn has come");
-    second.read(0, 512);
+fn connections_beyond_the_limit_wait_for_those_that_have_something_in_the_stack() {
+    let running = serve("md:1m | nop:delay=200ms", |settings| {
+        settings.limits.connections = 2;
+    });
+    let mut busy = [running.client("", false), running.client("", false)];
+    for client in &mut busy {
+        client.send(command::READ, 0, 0, 512);
+    }
+    let third = running.connect();
+    for client in &mut busy {
+        assert_eq!(client.receive(0, 512).1.data, [0; 512]);
+    }
+    let mut third = Peer::greeted(third).go("").expect("its turn has come");
+    assert_eq!(third.read(0, 512), [0; 512]);
 }
 
 #[test]

@@ -107,6 +107,9 @@ fn holes_are_told_and_not_sent() {
     assert_ne!(client.flags & export_flag::SEND_DF, 0);
     let data = vec![7; 64 << 10];
     assert_eq!(client.write(0, 1 << 20, &data).error, 0);
+    // In parts, since its client has read nothing yet; then as a whole.
+    let reply = client.ask(command::READ, 0, 100, 4 << 20);
+    assert_eq!((reply.error, reply.holes, reply.chunks), (0, 4, 6));
     let reply = client.ask(command::READ, 0, 100, 4 << 20);
     assert_eq!((reply.error, reply.holes, reply.chunks), (0, 2, 3));
     let mut expected = vec![0; 4 << 20];

@@ -236,7 +236,7 @@ fn disturb(running: &Running, random: &mut Rng) {
 
 fn soak(target: &str) {
     let running = serve(target, |settings| {
-        settings.limits.connections = 12;
+        settings.limits.connections = 200;
         settings.limits.bytes_per_connection = 1 << 20;
         settings.limits.requests = 8;
     });
