@@ -5,7 +5,8 @@ mod common;
 
 use common::{Sparse, add, tables};
 use std::sync::{Arc, Mutex};
-use ugeom_classes::part::edit::{self, Create, EditError, Found, found};
+use ugeom_classes::part::edit::{self, Create, EditError, found};
+use ugeom_format::content::Content;
 use ugeom_format::gpt::Gpt;
 use ugeom_format::plan::{Column, NewPart, Scheme, Table};
 use ugeom_format::{Media, SectorWrite, apm, mbr};
@@ -68,7 +69,7 @@ fn names(stack: &Stack) -> Vec<String> {
         .collect()
 }
 
-fn look(stack: &Stack, name: &str) -> Vec<Found> {
+fn look(stack: &Stack, name: &str) -> Vec<Content> {
     let provider = stack.find(name).expect("a provider");
     let opened = stack.open(provider, Delta::READ).expect("open for reading");
     let mut channel = stack.channel(1).expect("a channel");
@@ -183,7 +184,10 @@ fn a_table_is_not_made_over_another() {
             assert!(text.starts_with(&format!("md0 carries {what}")), "{text}");
             assert_eq!(image(&memory), before, "nothing was written");
             create(&stack, "md0", second, true).expect("a second table");
-            let left: Vec<String> = look(&stack, "md0").iter().map(|f| f.what.clone()).collect();
+            let left: Vec<String> = look(&stack, "md0")
+                .iter()
+                .map(|f| f.title.clone())
+                .collect();
             let expected = match second {
                 Scheme::Mbr => vec![],
                 Scheme::Bsd => vec!["a BSD disklabel"],
@@ -224,14 +228,14 @@ fn signatures(size: u64) -> Vec<(&'static str, u64, Vec<u8>)> {
     };
     let zfs = |offset: u64| {
         (
-            "a part of a ZFS pool",
+            "a member of a ZFS pool",
             offset,
             0x00ba_b10c_u64.to_le_bytes().to_vec(),
         )
     };
     let md = |offset: u64| {
         (
-            "a part of an md RAID",
+            "a member of an md RAID",
             offset,
             0xa92b_4efc_u32.to_le_bytes().to_vec(),
         )
@@ -252,11 +256,11 @@ fn signatures(size: u64) -> Vec<(&'static str, u64, Vec<u8>)> {
         ("a UFS2 file system", 263_516, ufs2),
         ("an NTFS file system", 3, text("NTFS    ")),
         ("an exFAT file system", 3, text("EXFAT   ")),
-        ("a FAT file system", 54, text("FAT12   ")),
-        ("a FAT file system", 54, text("FAT16   ")),
-        ("a FAT file system", 82, text("FAT32   ")),
+        ("a damaged FAT file system", 54, text("FAT12   ")),
+        ("a damaged FAT file system", 54, text("FAT16   ")),
+        ("a damaged FAT file system", 82, text("FAT32   ")),
         ("an ISO 9660 file system", 32_769, text("CD001")),
-        ("a UDF file system", 32_769, text("BEA01")),
+        ("a damaged UDF file system", 32_769, text("BEA01")),
         ("an HFS+ file system", 1024, vec![b'H', b'+', 0, 4]),
         ("an APFS container", 32, text("NXSB")),
         (
@@ -267,8 +271,12 @@ fn signatures(size: u64) -> Vec<(&'static str, u64, Vec<u8>)> {
         ("a SquashFS file system", 0, text("hsqs")),
         ("a swap area", 4086, text("SWAPSPACE2")),
         ("a swap area", 65_526, text("SWAPSPACE2")),
-        ("an LVM physical volume", 512, text("LABELONE")),
-        ("a LUKS container", 0, b"LUKS\xba\xbe".to_vec()),
+        ("a damaged LVM2 physical volume", 512, text("LABELONE")),
+        (
+            "a LUKS container of an unknown version",
+            0,
+            b"LUKS\xba\xbe".to_vec(),
+        ),
         md(0),
         md(4096),
         md(size - 8192),
@@ -294,13 +302,13 @@ fn file_systems_and_parts_of_volumes_are_found_and_named() {
         add(&stack, "md0", size, 512, Arc::clone(&memory));
         let found = look(&stack, "md0");
         assert_eq!(found.len(), 1, "{what}: {found:?}");
-        assert_eq!(found[0].what, what);
+        assert_eq!(found[0].title, what);
         let error = create(&stack, "md0", Scheme::Gpt, false).expect_err("it is refused");
         let text = error.to_string();
         let said = text.contains(what) && text.contains("nothing was written");
         assert!(said, "{text}");
         create(&stack, "md0", Scheme::Gpt, true).expect("a table, by force");
-        let left: Vec<String> = look(&stack, "md0").into_iter().map(|f| f.what).collect();
+        let left: Vec<String> = look(&stack, "md0").into_iter().map(|f| f.title).collect();
         assert_eq!(left, ["a GPT"], "{what}");
     }
 }

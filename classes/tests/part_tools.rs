@@ -453,7 +453,7 @@ fn what_mkfs_made_in_a_partition_is_recognised() {
     let test = "what_mkfs_made_in_a_partition_is_recognised";
     for (tool, arguments, what) in [
         ("mkfs.ext4", &["-q", "-F"][..], "an ext4 file system"),
-        ("mkfs.vfat", &[][..], "a FAT file system"),
+        ("mkfs.vfat", &[][..], "a FAT16 file system"),
         ("mkswap", &[][..], "a swap area"),
     ] {
         let Some(tool) = program(test, tool) else {
@@ -490,7 +490,7 @@ fn what_mkfs_made_in_a_partition_is_recognised() {
         let mut channel = target.stack.channel(1).expect("a channel");
         let found = found::look(&mut channel, &opened).expect("a look");
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].what, what);
+        assert_eq!(found[0].title, what);
         let mut read = vec![0; contents.len()];
         channel.read(&opened, 0, &mut read).expect("all of it");
         assert!(read == contents, "the partition is read as it was written");

@@ -17,6 +17,7 @@
 pub mod apm;
 pub mod bsd;
 mod bytes;
+pub mod content;
 pub mod crash_log;
 pub mod diskstats;
 pub mod ebr;

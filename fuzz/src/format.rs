@@ -7,7 +7,9 @@
 //! them too.
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
-use ugeom_format::{Media, apm, bsd, crash_log, diskstats, ebr, eli, gpt, mbr, raidtest, wire};
+use ugeom_format::{
+    Media, apm, bsd, content, crash_log, diskstats, ebr, eli, gpt, mbr, raidtest, wire,
+};
 
 /// Sector 0.
 pub fn mbr(data: &[u8]) {
@@ -348,6 +350,32 @@ fn crc32(bytes: &[u8]) -> u32 {
         })
     };
     !bytes.iter().fold(u32::MAX, step)
+}
+
+/// Two bytes for how far the disk is moved and how long it is, then a disk: signatures anywhere.
+pub fn content(data: &[u8]) {
+    let Some(([moved, longer], disk)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let start = u64::from(*moved) * 512;
+    let size = start + disk.len() as u64 + u64::from(*longer) * 65_536;
+    let found = content::identify(size, &mut |offset, length| {
+        let end = (offset + length as u64).min(size);
+        let mut bytes = vec![0; end.saturating_sub(offset) as usize];
+        for (place, byte) in (start..).zip(disk) {
+            if let Some(target) = place
+                .checked_sub(offset)
+                .and_then(|at| bytes.get_mut(at as usize))
+            {
+                *target = *byte;
+            }
+        }
+        Ok(bytes)
+    });
+    for content in found.contents {
+        assert!(!content.places.is_empty());
+        assert!(!content.summary().chars().any(char::is_control));
+    }
 }
 
 /// A byte for the sector size, then a disk.

@@ -86,6 +86,12 @@ pub trait Geom: Send + Sync + 'static {
         None
     }
 
+    /// Where byte 0 of this provider lies in the provider of its only consumer, if its bytes lie there
+    /// one after the other. `None`: they lie elsewhere, or in no order.
+    fn position(&self, port: u16) -> Option<u64> {
+        self.shift(port)
+    }
+
     /// Answers a GETATTR, or decides about it as about any other request. A method of its own, so
     /// that `start` of a layer that passes everything else on need not look at the command.
     fn attribute(&self, request: Request<'_>, cx: &mut Cx) -> Next {

@@ -13,6 +13,9 @@ const FAILED: u8 = 1;
 /// The command line is wrong, as clap has it.
 const USAGE: u8 = 2;
 
+/// The work was ended by Ctrl-C, as shells have it: 128 and the number of SIGINT.
+const INTERRUPTED: u8 = 130;
+
 /// A wrong use of the program that the command finds only when it looks at its target.
 #[derive(Debug)]
 pub struct Usage(pub String);
@@ -36,6 +39,18 @@ impl fmt::Display for Reported {
 }
 
 impl std::error::Error for Reported {}
+
+/// Ctrl-C, or a signal that asks for the end, ended the work early.
+#[derive(Debug)]
+pub struct Interrupted(pub String);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// Prints what clap has to say: help and version on stdout, errors on stderr.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
@@ -85,7 +100,9 @@ fn code(error: &anyhow::Error) -> u8 {
                 error.downcast_ref().is_some_and(is_spec)
                     || error.downcast_ref().is_some_and(JobError::is_usage))
     };
-    if error.chain().any(is_usage) {
+    if error.chain().any(|cause| cause.is::<Interrupted>()) {
+        INTERRUPTED
+    } else if error.chain().any(is_usage) {
         USAGE
     } else {
         FAILED

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod contents;
 mod control;
 mod failure;
 mod opening;

@@ -203,6 +203,10 @@ impl<I: Index> Cache<I> {
 }
 
 impl<I: Index> Geom for Cache<I> {
+    fn position(&self, _port: u16) -> Option<u64> {
+        Some(0)
+    }
+
     #[inline]
     fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
         start::start(self, request, cx)

@@ -84,6 +84,10 @@ impl Delayed {
 }
 
 impl Geom for Delayed {
+    fn position(&self, _port: u16) -> Option<u64> {
+        Some(0)
+    }
+
     fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
         start::down(request)
     }

@@ -108,6 +108,10 @@ impl Faulty {
 }
 
 impl Geom for Faulty {
+    fn position(&self, _port: u16) -> Option<u64> {
+        Some(self.pass.window.offset_bytes)
+    }
+
     fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
         start::decide(&self.decider, self.pass.window.offset_bytes, request)
     }

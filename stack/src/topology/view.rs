@@ -64,6 +64,9 @@ pub struct ProviderView {
     pub stripesize_bytes: u64,
     /// Where the first stripe boundary lies, bytes.
     pub stripeoffset_bytes: u64,
+    /// Where byte 0 lies in the provider below, if all bytes lie there in order
+    /// ([`crate::Geom::position`]).
+    pub position_bytes: Option<u64>,
     /// A fault that a user must see.
     pub mark: Option<String>,
     /// Facts about it.
@@ -158,7 +161,11 @@ impl Topology {
 
     pub(crate) fn provider_view(&self, id: ProviderId) -> Option<ProviderView> {
         let provider = self.providers.get(&id)?;
+        let geom = self.geoms.get(&provider.geom);
+        let port = geom.and_then(|geom| geom.providers.iter().position(|other| *other == id));
+        let position = geom.zip(port).filter(|(geom, _)| geom.consumers.len() == 1);
         Some(ProviderView {
+            position_bytes: position.and_then(|(geom, port)| geom.methods.position(port as u16)),
             id,
             geom: provider.geom,
             name: provider.name.clone(),

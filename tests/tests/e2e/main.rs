@@ -6,6 +6,7 @@ mod arguments;
 mod bad_input;
 mod cached;
 mod compare;
+mod content;
 mod diskinfo;
 mod disks;
 mod files;

@@ -11,25 +11,25 @@ fn a_disk_that_carries_two_tables_shows_both_and_marks_what_is_cut_off() {
         return;
     };
     let expected = "\
-NAME         CLASS  SIZE    START   SECTORS  SECSIZE  MODE    TYPE              LABEL
-md34         FILE    37K                 74      512  r0w0e0  image
-├─md34s1     MBR     17G       63  35873082      512  r0w0e0  freebsd [active]
+NAME         CLASS  SIZE    START   SECTORS  SECSIZE  MODE    TYPE              LABEL  CONTENT
+md34         FILE    37K                 74      512  r0w0e0  image                    MBR, BSD
+├─md34s1     MBR     17G       63  35873082      512  r0w0e0  freebsd [active]         MBR, BSD
 │ │ ! reaches 18367012352 bytes past the end of md34
 │ ├─md34s1b  BSD    400M   819200    819200      512  r0w0e0  freebsd-swap
 │ │   ! reaches 838855168 bytes past the end of md34
-│ ├─md34s1c  BSD     17G        0  35873082      512  r0w0e0  !0
+│ ├─md34s1c  BSD     17G        0  35873082      512  r0w0e0  !0                       MBR, BSD
 │ │   ! reaches 18367012352 bytes past the end of md34
-│ ├─md34s1e  BSD    400M        0    819200      512  r0w0e0  freebsd-ufs
+│ ├─md34s1e  BSD    400M        0    819200      512  r0w0e0  freebsd-ufs              MBR, BSD
 │ │   ! reaches 419424768 bytes past the end of md34
 │ ├─md34s1f  BSD    1.0G  1638400   2097152      512  r0w0e0  freebsd-ufs
 │ │   ! reaches 1912596992 bytes past the end of md34
 │ └─md34s1g  BSD     15G  3735552  32137530      512  r0w0e0  freebsd-ufs
 │     ! reaches 18367012352 bytes past the end of md34
-├─md34a      BSD     36M        0     73728      512  r0w0e0  freebsd-ufs
+├─md34a      BSD     36M        0     73728      512  r0w0e0  freebsd-ufs              MBR, BSD
 │   ! reaches 37710848 bytes past the end of md34
 ├─md34b      BSD    256M    73728    524288      512  r0w0e0  freebsd-swap
 │   ! reaches 306146304 bytes past the end of md34
-├─md34c      BSD    7.8G        0  16450560      512  r0w0e0  !0
+├─md34c      BSD    7.8G        0  16450560      512  r0w0e0  !0                       MBR, BSD
 │   ! reaches 8422648832 bytes past the end of md34
 └─md34h      BSD    7.6G   598016  15851520      512  r0w0e0  freebsd-ufs
     ! reaches 8422124544 bytes past the end of md34

@@ -1,13 +1,16 @@
 //! `ugeom write`: bytes from stdin, to a provider.
 
+use crate::failure::Interrupted;
 use crate::opening::{self, TargetArgs};
 use crate::output;
 use crate::safety;
+use crate::transfer::input::Input;
 use crate::transfer::{self, write::End};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
-use std::io;
+use std::ops::Range;
+use ugeom_measure::units::grouped;
 use ugeom_stack::Delta;
 
 const LONG_ABOUT: &str = "\
@@ -19,7 +22,8 @@ are refused with the name of what was found, unless --destroy is given. A partit
 addressed (disk.img@s1) and carries nothing known is written to.
 
 Without --length all of stdin is written, which must fit before the end of the media; with it \
-exactly so many bytes are. Images are locked while they are written.";
+exactly so many bytes are. A file on stdin that is too long or too short is refused before the first \
+byte. Ctrl-C flushes what was written, reports how much that is, and ends with exit code 130. Images are locked while they are written.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,14 +73,24 @@ impl Write {
         if !self.destroy {
             safety::refuse_content(&target)?;
         }
+        let mut input = Input::new()?;
+        refuse_misfit(&provider.name, &range, self.length, input.bytes_left())?;
         let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
         let channel = target.stack.channel(transfer::write::CHANNEL_DEPTH)?;
         let end = match self.length {
             Some(_) => End::AtTheEnd,
             None => End::Anywhere,
         };
-        let mut stdin = io::stdin().lock();
-        let written = transfer::write::copy(&opened, channel, range, end, &mut stdin)?;
+        let written = transfer::write::copy(&opened, channel, range, end, &mut input);
+        if input.interrupted() {
+            let so_far = written?;
+            let text = format!(
+                "interrupted: {so_far} bytes from offset {} were written",
+                self.offset
+            );
+            return Err(Interrupted(text).into());
+        }
+        let written = written?;
         if self.json {
             output::print_json(&Done {
                 provider: &provider.name,
@@ -86,4 +100,30 @@ impl Write {
         }
         Ok(())
     }
+}
+
+/// Refuses a file on stdin that does not fit, before anything is written.
+fn refuse_misfit(
+    provider: &str,
+    range: &Range<u64>,
+    length: Option<u64>,
+    bytes_left: Option<u64>,
+) -> Result<()> {
+    let room = range.end - range.start;
+    let text = match (bytes_left, length) {
+        (Some(left), None) if left > room => format!(
+            "the input has {} bytes, but only {} are left in {provider} from offset {} on; \
+             nothing was written",
+            grouped(left),
+            grouped(room),
+            grouped(range.start)
+        ),
+        (Some(left), Some(length)) if left < length => format!(
+            "the input has {} of {} bytes; nothing was written",
+            grouped(left),
+            grouped(length)
+        ),
+        _ => return Ok(()),
+    };
+    Err(anyhow!(text))
 }

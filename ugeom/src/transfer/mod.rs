@@ -12,6 +12,7 @@
 //! whole sectors as they are, and the one at either end that does not through
 //! [`ugeom_stack::Unaligned`].
 
+pub mod input;
 pub mod read;
 pub mod write;
 

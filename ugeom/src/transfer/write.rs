@@ -1,5 +1,6 @@
 //! From a stream to a provider: whole blocks are sent while the next are read from the stream.
 
+use super::input::Input;
 use super::{DEPTH, Geometry};
 use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
@@ -41,7 +42,7 @@ pub fn copy(
     channel: Channel,
     range: Range<u64>,
     end: End,
-    from: &mut impl Read,
+    from: &mut Input,
 ) -> Result<u64> {
     let Some(provider) = opened.view() else {
         bail!("the provider is gone");
@@ -62,6 +63,9 @@ pub fn copy(
         .channel
         .flush(opened)
         .context("flushing what was written")?;
+    if from.interrupted() {
+        return Ok(written);
+    }
     if written < length && end == End::AtTheEnd {
         bail!("the input ended after {written} of {length} bytes, which were written");
     }

@@ -1,6 +1,6 @@
 //! Why a partition table was not changed.
 
-use super::Found;
+use ugeom_format::content::Content;
 use ugeom_format::plan::{self, Scheme};
 use ugeom_stack::IoError;
 
@@ -38,7 +38,7 @@ pub enum EditError {
         /// The provider.
         provider: String,
         /// What was found, and where; never empty.
-        found: Vec<Found>,
+        found: Vec<Content>,
     },
     /// No table that can be edited.
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
@@ -91,7 +91,7 @@ pub enum EditError {
     Random(#[source] std::io::Error),
 }
 
-fn list(found: &[Found]) -> String {
+fn list(found: &[Content]) -> String {
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     found.join(", ")
 }

@@ -1,6 +1,8 @@
 //! An opened provider as the planners of `ugeom_format` see it: sectors in, sectors out.
 
-use super::{EditError, Found};
+use super::EditError;
+use super::found::owns_sector0;
+use ugeom_format::content::Content;
 use ugeom_format::gpt::{Gpt, Guid};
 use ugeom_format::mbr::{Kind, Mbr};
 use ugeom_format::plan::{self, Part, Scheme, Table};
@@ -173,7 +175,7 @@ impl<'a> Disk<'a> {
     }
 
     /// Overwrites the magic of everything found with zeros, as wipefs(8) does.
-    pub(super) fn wipe(&mut self, found: &[Found]) -> Result<(), EditError> {
+    pub(super) fn wipe(&mut self, found: &[Content]) -> Result<(), EditError> {
         let unit = u64::from(self.media.sector_size_bytes);
         for place in found.iter().flat_map(|found| &found.places) {
             let first = place.offset_bytes / unit * unit;
@@ -194,8 +196,8 @@ impl<'a> Disk<'a> {
     }
 
     /// Sector 0, whose boot code a new table keeps; empty when it held something else.
-    pub(super) fn boot_sector(&mut self, found: &[Found]) -> Result<Vec<u8>, EditError> {
-        if found.iter().any(|found| found.owns_sector0) {
+    pub(super) fn boot_sector(&mut self, found: &[Content]) -> Result<Vec<u8>, EditError> {
+        if found.iter().any(owns_sector0) {
             return Ok(Vec::new());
         }
         let size = u64::from(self.media.sector_size_bytes);

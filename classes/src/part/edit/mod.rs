@@ -18,7 +18,6 @@ pub mod found;
 mod media;
 
 pub use error::EditError;
-pub use found::Found;
 
 use super::rules::Below;
 use media::Disk;

@@ -189,6 +189,7 @@ fn one(
     let info = Info::new(
         &provider,
         Attributes::of(&target.stack, &provider, &opened)?,
+        None,
     );
     let quiet = diskinfo.json;
     let mut printer = Printer::new(quiet);

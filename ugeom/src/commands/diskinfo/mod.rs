@@ -8,6 +8,7 @@ mod layout;
 mod measure;
 mod timing;
 
+use crate::contents::{self, Contents};
 use crate::failure::{self, Reported};
 use crate::opening::{self, Open, SetArgs};
 use crate::output;
@@ -88,6 +89,9 @@ struct Info {
     sectors: u64,
     stripesize_bytes: u64,
     stripeoffset_bytes: u64,
+    /// What it carries; looked for only where it is printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
     #[serde(flatten)]
     attributes: Attributes,
 }
@@ -156,7 +160,11 @@ impl Diskinfo {
             ..TargetOptions::default()
         };
         let Open { target, addressed } = opening::open(text, &options)?;
-        let tree = target.stack.tree();
+        let mut tree = target.stack.tree();
+        let contents = match self.verbose || self.json {
+            true => contents::annotate(&target, &mut tree),
+            false => Contents::new(),
+        };
         let wanted = |provider: &&ProviderView| !addressed || provider.id == target.top;
         let mut providers: Vec<&ProviderView> = tree.providers().filter(wanted).collect();
         providers.sort_by(|a, b| a.name.cmp(&b.name));
@@ -164,7 +172,10 @@ impl Diskinfo {
         for provider in providers {
             let opened = target.stack.open(provider.id, Delta::READ)?;
             let attributes = Attributes::of(&target.stack, provider, &opened)?;
-            infos.push(Info::new(provider, attributes));
+            let content = contents
+                .get(&provider.id)
+                .and_then(|all| contents::cell(all));
+            infos.push(Info::new(provider, attributes, content));
         }
         Ok(infos)
     }
@@ -197,7 +208,7 @@ impl Diskinfo {
 }
 
 impl Info {
-    fn new(provider: &ProviderView, attributes: Attributes) -> Self {
+    fn new(provider: &ProviderView, attributes: Attributes, content: Option<String>) -> Self {
         let sector = u64::from(provider.sectorsize_bytes);
         Self {
             name: provider.name.clone(),
@@ -207,6 +218,7 @@ impl Info {
             stripesize_bytes: provider.stripesize_bytes,
             stripeoffset_bytes: provider.stripeoffset_bytes,
             attributes,
+            content,
         }
     }
 
@@ -259,6 +271,7 @@ impl Info {
             (&known.ident, "Disk ident."),
             (&known.attachment, "Attachment"),
             (&known.physical_path, "Physical path"),
+            (&self.content, "Content"),
         ];
         for (value, label) in facts {
             if let Some(value) = value {
@@ -358,6 +371,7 @@ mod tests {
 
     fn gzero() -> Info {
         Info {
+            content: None,
             name: "gzero".into(),
             sectorsize_bytes: 512,
             mediasize_bytes: 1 << 60,

@@ -175,6 +175,9 @@ impl Common {
             safety::refuse_mounted(&self.target.target)?;
         }
         let target = self.target.open_writable()?.target;
+        if !destroy {
+            safety::refuse_content_below(&target)?;
+        }
         Ok(Ready {
             provider: opening::top(&target)?,
             opened: target.stack.open(target.top, Delta::READ_WRITE)?,

@@ -1,8 +1,10 @@
 //! The tree for programs.
 
 use super::{above, damage};
+use crate::contents::Contents;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use ugeom_format::content::Content;
 use ugeom_stack::{GeomView, ProviderId, ProviderView, TasteError, Tree};
 
 /// What `show --json` prints.
@@ -33,6 +35,8 @@ struct Provider<'a> {
     error: Option<i32>,
     /// Facts from its class: type, label, ...
     config: BTreeMap<&'a str, &'a str>,
+    /// What it carries.
+    contents: Vec<Carried<'a>>,
     /// What stands on it.
     geoms: Vec<Geom<'a>>,
 }
@@ -50,6 +54,20 @@ struct Geom<'a> {
 }
 
 #[derive(Serialize)]
+struct Carried<'a> {
+    /// libblkid's name where it has one.
+    name: &'a str,
+    /// As in the column CONTENT.
+    summary: String,
+    label: Option<&'a str>,
+    uuid: Option<&'a str>,
+    /// The size of the disk inside an image.
+    inner_bytes: Option<u64>,
+    /// Where its magic numbers stand.
+    offsets_bytes: Vec<u64>,
+}
+
+#[derive(Serialize)]
 struct Damage<'a> {
     class: &'a str,
     provider: &'a str,
@@ -63,6 +81,7 @@ impl<'a> Shown<'a> {
         tree: &'a Tree,
         only: Option<ProviderId>,
         errors: &'a [TasteError],
+        contents: &'a Contents,
     ) -> Self {
         let mut providers = Vec::new();
         for geom in &tree.geoms {
@@ -71,7 +90,7 @@ impl<'a> Shown<'a> {
                 None => geom.consumers.is_empty(),
             };
             let wanted = geom.providers.iter().filter(wanted);
-            providers.extend(wanted.map(|provider| shown(tree, geom, provider)));
+            providers.extend(wanted.map(|provider| shown(tree, contents, geom, provider)));
         }
         let damage = |error: &'a TasteError| Damage {
             class: error.class,
@@ -86,7 +105,12 @@ impl<'a> Shown<'a> {
     }
 }
 
-fn shown<'a>(tree: &'a Tree, geom: &'a GeomView, provider: &'a ProviderView) -> Provider<'a> {
+fn shown<'a>(
+    tree: &'a Tree,
+    contents: &'a Contents,
+    geom: &'a GeomView,
+    provider: &'a ProviderView,
+) -> Provider<'a> {
     let sector = u64::from(provider.sectorsize_bytes);
     Provider {
         name: &provider.name,
@@ -100,13 +124,16 @@ fn shown<'a>(tree: &'a Tree, geom: &'a GeomView, provider: &'a ProviderView) -> 
         mark: provider.mark.as_deref(),
         error: provider.error.map(|errno| errno.raw_os_error()),
         config: facts(&provider.config),
+        contents: contents
+            .get(&provider.id)
+            .map_or_else(Vec::new, |all| all.iter().map(carried).collect()),
         geoms: above(tree, provider.id)
-            .map(|geom| standing(tree, geom))
+            .map(|geom| standing(tree, contents, geom))
             .collect(),
     }
 }
 
-fn standing<'a>(tree: &'a Tree, geom: &'a GeomView) -> Geom<'a> {
+fn standing<'a>(tree: &'a Tree, contents: &'a Contents, geom: &'a GeomView) -> Geom<'a> {
     let mut config = facts(&geom.config);
     config.remove("damage");
     Geom {
@@ -118,7 +145,22 @@ fn standing<'a>(tree: &'a Tree, geom: &'a GeomView) -> Geom<'a> {
         providers: geom
             .providers
             .iter()
-            .map(|provider| shown(tree, geom, provider))
+            .map(|provider| shown(tree, contents, geom, provider))
+            .collect(),
+    }
+}
+
+fn carried(content: &Content) -> Carried<'_> {
+    Carried {
+        name: content.name,
+        summary: content.summary(),
+        label: content.label.as_deref(),
+        uuid: content.uuid.as_deref(),
+        inner_bytes: content.inner_bytes,
+        offsets_bytes: content
+            .places
+            .iter()
+            .map(|place| place.offset_bytes)
             .collect(),
     }
 }

@@ -3,6 +3,7 @@
 mod json;
 mod tree;
 
+use crate::contents;
 use crate::opening::{Open, TargetArgs};
 use crate::output::{self, Paint};
 use anyhow::Result;
@@ -11,8 +12,8 @@ use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree, conf};
 
 const LONG_ABOUT: &str = "\
 Shows the providers of a target as a tree: each with its class, its size, the number and size of \
-its sectors, its access counts (readers, writers, exclusive holders), and type and label as its \
-table has them.
+its sectors, its access counts (readers, writers, exclusive holders), type and label as its \
+table has them, and its content: the file system, volume, image or table that it carries.
 
 A partition that reaches past the end of its parent, overlaps another, or is damaged otherwise \
 is listed with a line that begins with `!`. Metadata too damaged to use is named on stderr. \
@@ -54,7 +55,8 @@ pub struct Show {
 impl Show {
     pub fn run(&self) -> Result<()> {
         let Open { target, addressed } = self.target.open()?;
-        let tree = target.stack.tree();
+        let mut tree = target.stack.tree();
+        let contents = contents::annotate(&target, &mut tree);
         let only = addressed.then_some(target.top);
         if self.json {
             let errors = target.stack.taste_errors();
@@ -63,6 +65,7 @@ impl Show {
                 &tree,
                 only,
                 &errors,
+                &contents,
             ));
         }
         output::print(&if self.dot {
@@ -86,7 +89,7 @@ fn settings<'a>(
     geom: &'a GeomView,
     provider: &'a ProviderView,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    const SHOWN: [&str; 5] = ["damage", "start", "type", "label", "attrib"];
+    const SHOWN: [&str; 6] = ["damage", "start", "type", "label", "attrib", "content"];
     let all = provider.config.iter().chain(&geom.config);
     all.map(|(name, value)| (name.as_str(), value.as_str()))
         .filter(|(name, value)| !SHOWN.contains(name) && !value.is_empty())

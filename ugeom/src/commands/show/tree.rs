@@ -1,8 +1,8 @@
 //! The tree for people:
 //!
 //! ```text
-//! NAME          CLASS  SIZE  START  SECTORS  SECSIZE  MODE    TYPE              LABEL
-//! disk.img      FILE   1.0M             2048      512  r0w0e0
+//! NAME          CLASS  SIZE  START  SECTORS  SECSIZE  MODE    TYPE              LABEL  CONTENT
+//! disk.img      FILE   1.0M             2048      512  r0w0e0                           MBR
 //! └─disk.imgs1  MBR    992K     63     1985      512  r0w0e0  freebsd [active]
 //!   ! reaches 4096 bytes past the end of disk.img
 //! ```
@@ -14,9 +14,11 @@ use ugeom_measure::units::diskinfo_size;
 use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree};
 
 const HEADINGS: &[&str] = &[
-    "NAME", "CLASS", "SIZE", "START", "SECTORS", "SECSIZE", "MODE", "TYPE", "LABEL",
+    "NAME", "CLASS", "SIZE", "START", "SECTORS", "SECSIZE", "MODE", "TYPE", "LABEL", "CONTENT",
 ];
-const RIGHT: &[bool] = &[false, false, true, true, true, true, false, false, false];
+const RIGHT: &[bool] = &[
+    false, false, true, true, true, true, false, false, false, false,
+];
 
 /// How the branches of the tree are drawn.
 struct Glyphs {
@@ -144,6 +146,7 @@ fn row(geom: &GeomView, provider: &ProviderView, branch: &str) -> Vec<String> {
         provider.mode.to_string(),
         kind(provider),
         fact(provider, "label"),
+        fact(provider, "content"),
     ]
 }
 

@@ -1,0 +1,326 @@
+//! Every row of the table on the smallest medium that carries it, and media of random bytes.
+
+use super::signature::{At, Signature};
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// A medium of so many bytes, zero but for a few places.
+struct Medium {
+    size_bytes: u64,
+    written: Vec<(u64, Vec<u8>)>,
+}
+
+impl Medium {
+    fn new(size_bytes: u64) -> Self {
+        Self {
+            size_bytes,
+            written: Vec::new(),
+        }
+    }
+
+    fn with(mut self, offset: u64, bytes: &[u8]) -> Self {
+        self.written.push((offset, bytes.to_vec()));
+        self
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Vec<u8> {
+        let end = (offset + length as u64).min(self.size_bytes);
+        let mut out = vec![0; end.saturating_sub(offset) as usize];
+        for (at, bytes) in &self.written {
+            let (from, to) = ((*at).max(offset), (at + bytes.len() as u64).min(end));
+            if from < to {
+                let source = &bytes[(from - at) as usize..(to - at) as usize];
+                out[(from - offset) as usize..(to - offset) as usize].copy_from_slice(source);
+            }
+        }
+        out
+    }
+
+    fn identify(&self) -> Vec<Content> {
+        let found = identify(self.size_bytes, &mut |offset, length| {
+            Ok(self.read(offset, length))
+        });
+        assert_eq!(found.read_error, None);
+        found.contents
+    }
+}
+
+fn rows() -> impl Iterator<Item = &'static Signature> {
+    let file_systems = file_systems::SIGNATURES.iter();
+    file_systems
+        .chain(volumes::SIGNATURES)
+        .chain(images::SIGNATURES)
+}
+
+/// What a row's check wants besides the magic number, at an offset from where the structure begins.
+fn besides(row: &Signature, magic: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    let nilfs2 = {
+        let mut block = vec![0; 1024];
+        block[6..10].copy_from_slice(&[0x34, 0x34, 0, 4]);
+        let mut hasher = crc32fast::Hasher::new_with_initial(!0);
+        hasher.update(&block);
+        block[16..20].copy_from_slice(&(!hasher.finalize()).to_le_bytes());
+        block
+    };
+    match row.title {
+        "a NILFS2 file system" => vec![(0, nilfs2)],
+        "a SquashFS file system" => vec![(28, vec![4, 0])],
+        "a SquashFS 3 file system" if magic == b"hsqs" => vec![(28, vec![3, 0])],
+        "a SquashFS 3 file system" => vec![(28, vec![0, 3])],
+        "a GFS file system" => vec![(24, vec![0, 0, 5, 0x1d, 0, 0, 5, 0x79])],
+        "a GFS2 file system" => vec![(24, vec![0, 0, 7, 9, 0, 0, 7, 0x6c])],
+        "a qcow2 image" => vec![(4, vec![0, 0, 0, 3])],
+        "a VHD image" => vec![(12, vec![0, 1, 0, 0])],
+        "a bzip2 file" => vec![(3, b"9\x31\x41\x59\x26\x53\x59".to_vec())],
+        "an LVM1 physical volume" => vec![(2, vec![1, 0])],
+        "a member of an Adaptec RAID" => vec![(256, b"DPTM".to_vec())],
+        "a BitLocker volume" => vec![
+            (176, 8192_u64.to_le_bytes().to_vec()),
+            (440, 8192_u64.to_le_bytes().to_vec()),
+            (8192, b"-FVE-FS-".to_vec()),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn every_magic_number_of_every_row_is_recognised_where_it_stands() {
+    const SIZE: u64 = 64 << 20;
+    for row in rows() {
+        for magic in row.magics {
+            let base = match magic.base {
+                At::Start(base) => base,
+                At::End(sectors) => SIZE - sectors * 512,
+            };
+            let mut medium = Medium::new(SIZE).with(base + magic.offset, magic.bytes);
+            for (at, bytes) in besides(row, magic.bytes) {
+                medium = medium.with(base + at, &bytes);
+            }
+            let contents = medium.identify();
+            let found = contents.iter().find(|c| c.name == row.name);
+            let found = found.unwrap_or_else(|| panic!("{} at {base}: {contents:?}", row.title));
+            let place = base + magic.offset;
+            assert!(
+                found.places.iter().any(|p| p.offset_bytes == place),
+                "{found:?}"
+            );
+            assert!(!found.summary().is_empty());
+        }
+    }
+}
+
+#[test]
+fn an_empty_medium_carries_nothing() {
+    for size in [
+        0,
+        1,
+        511,
+        512,
+        4096,
+        4097,
+        1 << 20,
+        (64 << 20) + 300,
+        u64::MAX,
+    ] {
+        assert_eq!(Medium::new(size).identify(), [], "{size}");
+    }
+}
+
+#[test]
+fn a_window_knows_which_structures_it_shows() {
+    let medium = Medium::new(1 << 20).with(1080, b"\x53\xef");
+    let contents = medium.identify();
+    assert_eq!(contents[0].name, "ext2");
+    assert!(contents[0].stands_in(&(0..2048)));
+    assert!(contents[0].stands_in(&(1081..1082)));
+    assert!(!contents[0].stands_in(&(1082..1 << 20)));
+}
+
+#[test]
+fn what_cannot_be_read_is_reported_and_the_rest_is_recognised() {
+    let medium = Medium::new(1 << 20).with(0, b"XFSB");
+    let found = identify(1 << 20, &mut |offset, length| match offset {
+        8192.. => Err(format!("no bytes at {offset}")),
+        _ => Ok(medium.read(offset, length)),
+    });
+    assert_eq!(found.contents[0].name, "xfs");
+    assert!(found.read_error.is_some());
+}
+
+#[test]
+fn labels_are_shown_without_control_characters() {
+    let mut label = *b"a\x1b[2Jb\n\0\0\0\0";
+    label[10] = b'x';
+    let medium = Medium::new(1 << 20).with(0, b"XFSB").with(108, &label);
+    let summary = medium.identify()[0].summary();
+    assert!(!summary.chars().any(char::is_control), "{summary:?}");
+}
+
+#[test]
+fn a_gpt_is_recognised_whatever_the_sector_size_is() {
+    for sector in [512_u64, 4096] {
+        let header = |lba: u64| {
+            let mut bytes = vec![0; 92];
+            bytes[..8].copy_from_slice(b"EFI PART");
+            bytes[24..32].copy_from_slice(&lba.to_le_bytes());
+            bytes
+        };
+        let last = (1 << 20) / sector - 1;
+        let whole = Medium::new(1 << 20).with(sector, &header(1));
+        let tail = Medium::new(1 << 20).with(last * sector, &header(last));
+        for (medium, place) in [(whole, sector), (tail, last * sector)] {
+            let contents = medium.identify();
+            assert_eq!(contents.len(), 1, "{contents:?}");
+            assert_eq!(contents[0].title, "a damaged GPT");
+            assert_eq!(contents[0].places[0].offset_bytes, place);
+        }
+    }
+}
+
+#[test]
+fn tables_that_are_not_listed_are_recognised() {
+    let mbr = |flag: u8| {
+        let mut bytes = vec![flag, 0, 0, 0, 0x83, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0];
+        bytes.resize(64, 0);
+        bytes.extend([0x55, 0xaa]);
+        bytes
+    };
+    let big_label = [0x82_u8, 0x56, 0x45, 0x57];
+    let atari = b"\x01GEM\0\0\0\x02\0\0\x01\0";
+    let cases = [
+        (
+            Medium::new(1 << 20).with(446, &mbr(0x42)),
+            "an MBR with unusual flags",
+        ),
+        (
+            Medium::new(1 << 20).with(508, b"\xda\xbe\xda\xbe"),
+            "a Sun disk label",
+        ),
+        (
+            Medium::new(1 << 20).with(1024, b"RDSK\0\0\0\x40"),
+            "an Amiga rigid disk block",
+        ),
+        (
+            Medium::new(1 << 20).with(0x1c6, atari),
+            "an Atari partition table",
+        ),
+        (
+            Medium::new(1 << 20)
+                .with(64, &big_label)
+                .with(196, &big_label),
+            "a big-endian BSD disklabel",
+        ),
+        (
+            Medium::new(1 << 20).with(4, b"IPL1").with(510, b"\x55\xaa"),
+            "a PC-98 partition table",
+        ),
+        (
+            Medium::new(1 << 20).with(0, b"\x0b\xe5\xa9\x41"),
+            "an SGI volume header",
+        ),
+        (
+            Medium::new(1 << 20).with(512, b"\x59\x4c\x46\xc4"),
+            "a DragonFly disklabel64",
+        ),
+        (
+            Medium::new(1 << 20).with(3072, b"PRIVHEAD"),
+            "an LDM database (Windows dynamic disk)",
+        ),
+    ];
+    for (medium, title) in cases {
+        let contents = medium.identify();
+        let titles: Vec<&str> = contents.iter().map(|c| c.title.as_str()).collect();
+        assert_eq!(titles, [title]);
+        assert_eq!(contents[0].usage, ContentUse::Table);
+    }
+}
+
+/// What the functions of [`PROBES`] recognise, by libblkid's names.
+const PROBED: &[&str] = &[
+    "ext2",
+    "ext3",
+    "ext4",
+    "ext4dev",
+    "jbd",
+    "vfat",
+    "exfat",
+    "ntfs",
+    "hfs",
+    "hfsplus",
+    "minix",
+    "iso9660",
+    "udf",
+    "ufs",
+    "zfs_member",
+    "linux_raid_member",
+    "via_raid_member",
+    "LVM2_member",
+    "drbd",
+    "xfs_external_log",
+    "geom",
+    "dos",
+    "gpt",
+    "amiga",
+    "atari",
+    "sun",
+    "bsd",
+    "pc98",
+    "PMBR",
+];
+
+/// The page lists what the code knows, so that neither can change alone.
+#[test]
+fn the_page_lists_every_structure() {
+    let page = include_str!("../../../docs/formats/content.md");
+    let listed: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect();
+    let known: BTreeSet<&str> = rows()
+        .map(|row| row.name)
+        .chain(PROBED.iter().copied())
+        .chain(tables::SIMPLE.iter().map(|(name, ..)| *name))
+        .collect();
+    let missing: Vec<_> = known.difference(&listed).collect();
+    let stale: Vec<_> = listed.difference(&known).collect();
+    assert!(
+        missing.is_empty() && stale.is_empty(),
+        "missing {missing:?}, stale {stale:?}"
+    );
+}
+
+proptest! {
+    /// Random bytes behind random magic numbers: labels, UUIDs and chains must stay in bounds.
+    #[test]
+    fn no_medium_causes_a_panic_or_unbounded_reading(
+        seed in proptest::collection::vec(any::<u8>(), 4096),
+        size in 0_u64..(4 << 20),
+        picks in proptest::collection::vec((0_usize..1000, 0_usize..16), 0..6),
+    ) {
+        let all: Vec<&Signature> = rows().collect();
+        let mut medium = Medium::new(size);
+        for block in 0..24 {
+            medium = medium.with(block * 4096, &seed);
+        }
+        for (row, magic) in picks {
+            let row = all[row % all.len()];
+            let magic = &row.magics[magic % row.magics.len()];
+            let base = match magic.base {
+                At::Start(base) => base,
+                At::End(sectors) => size.saturating_sub(sectors * 512),
+            };
+            medium = medium.with(base + magic.offset, magic.bytes);
+        }
+        let mut read = 0;
+        let found = identify(size, &mut |offset, length| {
+            read += length as u64;
+            Ok(medium.read(offset, length))
+        });
+        prop_assert!(read <= view::MAX_READ_BYTES, "{read}");
+        for content in found.contents {
+            prop_assert!(!content.places.is_empty());
+            prop_assert!(!content.to_string().chars().any(char::is_control));
+        }
+    }
+}

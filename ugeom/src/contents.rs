@@ -1,0 +1,51 @@
+//! What the providers of a target carry, for listings: file systems, members of volumes, images,
+//! partition tables.
+
+use std::collections::BTreeMap;
+use ugeom_classes::Target;
+use ugeom_classes::part::edit::found;
+use ugeom_format::content::{Content, ContentUse};
+use ugeom_stack::{Delta, ProviderId, Tree};
+
+/// The tables whose partitions the classes list.
+const LISTED: [&str; 4] = ["dos", "gpt", "bsd", "mac"];
+
+/// What each provider of a target carries, as far as it can be read.
+pub type Contents = BTreeMap<ProviderId, Vec<Content>>;
+
+/// Looks at every provider of a target, and writes what it carries into the tree: as the fact
+/// `content`, and as a mark where it is a table that is not listed.
+pub fn annotate(target: &Target, tree: &mut Tree) -> Contents {
+    let mut all = Contents::new();
+    let Ok(mut channel) = target.stack.channel(1) else {
+        return all;
+    };
+    let geoms = tree.geoms.iter_mut().filter(|geom| geom.class != "DEV");
+    for provider in geoms.flat_map(|geom| &mut geom.providers) {
+        let opened = match target.stack.open(provider.id, Delta::READ) {
+            Ok(opened) => opened,
+            Err(_) => continue,
+        };
+        let contents = found::glance(&mut channel, &opened).unwrap_or_default();
+        if let Some(text) = cell(&contents) {
+            provider.config.push(("content".to_owned(), text));
+        }
+        if provider.mark.is_none() {
+            provider.mark = contents.iter().find_map(not_listed);
+        }
+        all.insert(provider.id, contents);
+    }
+    all
+}
+
+/// One cell of a listing: `ext4 "root"`, or several with commas.
+pub fn cell(contents: &[Content]) -> Option<String> {
+    let texts: Vec<String> = contents.iter().map(Content::summary).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+fn not_listed(content: &Content) -> Option<String> {
+    let table = content.usage == ContentUse::Table && content.name != "PMBR";
+    let listed = LISTED.contains(&content.name) && !content.short.ends_with("(big-endian)");
+    (table && !listed).then(|| format!("carries {content}; its partitions are not listed"))
+}
