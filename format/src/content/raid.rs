@@ -57,7 +57,7 @@ fn md_0_90(view: &mut View<'_>, base: u64) -> Option<Content> {
 }
 
 pub fn probe_silicon(view: &mut View<'_>) -> Option<Content> {
-    let base = view.from_end(1, 64 << 10)?;
+    let base = view.sector_before_end(1, 64 << 10)?;
     if view.u32_le(base + 0x60) != 0x2f00_0000 || view.byte(base + 0x116) >= 8 {
         return None;
     }
@@ -76,7 +76,7 @@ pub fn probe_silicon(view: &mut View<'_>) -> Option<Content> {
 }
 
 pub fn probe_via(view: &mut View<'_>) -> Option<Content> {
-    let base = view.from_end(1, 64 << 10)?;
+    let base = view.sector_before_end(1, 64 << 10)?;
     let bytes = view.bytes(base, 51);
     if bytes.len() < 51 || !bytes.starts_with(b"\x55\xaa") || bytes[2] > 2 {
         return None;

@@ -124,7 +124,7 @@ impl Signature {
         for magic in self.magics {
             let base = match magic.base {
                 At::Start(base) => base,
-                At::End(sectors) => match view.from_end(sectors, 0) {
+                At::End(sectors) => match view.sector_before_end(sectors, 0) {
                     Some(base) => base,
                     None => continue,
                 },

@@ -134,7 +134,7 @@ impl<'a> View<'a> {
 
     /// The last sector of 512 bytes, or the one `before` sectors before it; `None` on a medium that
     /// is smaller than `least` bytes.
-    pub fn from_end(&self, sectors: u64, least: u64) -> Option<u64> {
+    pub fn sector_before_end(&self, sectors: u64, least: u64) -> Option<u64> {
         if self.size_bytes < least {
             return None;
         }
