@@ -226,20 +226,10 @@ fn signatures(size: u64) -> Vec<(&'static str, u64, Vec<u8>)> {
         block[96..100].copy_from_slice(&incompatible.to_le_bytes());
         block
     };
-    let zfs = |offset: u64| {
-        (
-            "a member of a ZFS pool",
-            offset,
-            0x00ba_b10c_u64.to_le_bytes().to_vec(),
-        )
-    };
-    let md = |offset: u64| {
-        (
-            "a member of an md RAID",
-            offset,
-            0xa92b_4efc_u32.to_le_bytes().to_vec(),
-        )
-    };
+    let zfs_magic = 0x00ba_b10c_u64.to_le_bytes().to_vec();
+    let zfs = |offset: u64| ("a member of a ZFS pool", offset, zfs_magic.clone());
+    let md_magic = 0xa92b_4efc_u32.to_le_bytes().to_vec();
+    let md = |offset: u64| ("a member of an md RAID", offset, md_magic.clone());
     let ufs2 = 0x1954_0119_u32.to_le_bytes().to_vec();
     vec![
         ("an ext2 file system", 1024, ext(0, 2)),

@@ -86,8 +86,8 @@ pub trait Geom: Send + Sync + 'static {
         None
     }
 
-    /// Where byte 0 of this provider lies in the provider of its only consumer, if its bytes lie there
-    /// one after the other. `None`: they lie elsewhere, or in no order.
+    /// Where byte 0 of this provider lies in the provider of its only consumer, if its bytes lie
+    /// there one after the other. `None`: they lie elsewhere, or in no order.
     fn position(&self, port: u16) -> Option<u64> {
         self.shift(port)
     }

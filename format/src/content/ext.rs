@@ -1,4 +1,5 @@
-//! ext2, ext3, ext4 and the external journal. Source: Linux `fs/ext4/ext4.h`, `struct ext4_super_block`.
+//! ext2, ext3, ext4 and the external journal. Source: Linux `fs/ext4/ext4.h`, `struct
+//! ext4_super_block`.
 
 use super::view::View;
 use super::{Content, ContentUse, text};

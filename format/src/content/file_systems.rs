@@ -1,8 +1,9 @@
 //! File systems that a row of the table describes.
 //!
-//! Sources: the superblock definitions of the systems themselves (Linux `include/uapi/linux/magic.h`
-//! and the headers under `fs/`, FreeBSD `sys/fs` and DragonFly `sys/vfs`), libblkid's list of places
-//! for those that may stand in several, and util-linux's images for the rest.
+//! Sources: the superblock definitions of the systems themselves (Linux
+//! `include/uapi/linux/magic.h` and the headers under `fs/`, FreeBSD `sys/fs` and DragonFly
+//! `sys/vfs`), libblkid's list of places for those that may stand in several, and util-linux's
+//! images for the rest.
 
 use super::ContentUse::FileSystem;
 use super::signature::{Field, Signature, magic};
@@ -112,7 +113,8 @@ pub const SIGNATURES: &[Signature] = &[
     fs("jffs2", "a JFFS2 file system", "jffs2", &[magic(0, 0, b"\x85\x19\x01\xe0"),
         magic(0, 0, b"\x85\x19\x03\x20"), magic(0, 0, b"\x19\x85\xe0\x01"),
         magic(0, 0, b"\x19\x85\x20\x03")]),
-    fs("hammer", "a HAMMER file system", "hammer", &[magic(0, 0, b"\x31\x30\x52\xc5\x4d\x41\x48\xc8")])
+    fs("hammer", "a HAMMER file system", "hammer", &[magic(0, 0,
+        b"\x31\x30\x52\xc5\x4d\x41\x48\xc8")])
         .label(Field::Text(80, 64)).uuid(Field::Uuid(48)),
     fs("hammer2", "a HAMMER2 file system", "hammer2", &[
         magic(0, 0, b"\x11\x20\x17\x05\x32\x4d\x41\x48")]).uuid(Field::Made(|view, base| {
@@ -184,8 +186,8 @@ fn befs_uuid(view: &mut View<'_>, base: u64) -> Option<String> {
         };
         Some(usize::from(value))
     };
-    // Small attributes begin behind the 232 bytes of the inode; each has 8 bytes of header, its name,
-    // 3 zeroes, its data and one zero.
+    // Small attributes begin behind the 232 bytes of the inode; each has 8 bytes of header, its
+    // name, 3 zeroes, its data and one zero.
     let mut at = 232;
     for _ in 0..inode.len() / 12 {
         let (name, data) = (short(at + 4)?, short(at + 6)?);

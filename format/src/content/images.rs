@@ -1,12 +1,13 @@
 //! Images of disks, and compressed files: what lies inside is not at the offsets where it seems.
 //!
-//! Sources: QEMU `docs/interop/qcow2.txt` and `block/*.c`, VMware's Virtual Disk Format 1.1 and 5.0,
-//! the VHD and VHDX specifications of Microsoft, VirtualBox `VDICore.h`, Apple's `koly` block as
-//! described by its readers, RFC 1952 (gzip), the xz and zstd formats, libewf's documentation.
+//! Sources: QEMU `docs/interop/qcow2.txt` and `block/*.c`, VMware's Virtual Disk Format 1.1 and
+//! 5.0, the VHD and VHDX specifications of Microsoft, VirtualBox `VDICore.h`, Apple's `koly` block
+//! as described by its readers, RFC 1952 (gzip), the xz and zstd formats, libewf's documentation.
 
 use super::ContentUse::Image;
 use super::signature::{At, Field, Magic, Signature, magic, magic_from_end};
 use super::text;
+use super::view::View;
 
 const fn image(
     name: &'static str,
@@ -38,7 +39,8 @@ pub const SIGNATURES: &[Signature] = &[
             bytes[6..8].reverse();
             text::uuid(&bytes)
         })),
-    image("vhd", "a VHD image", "vhd", &[magic(0, 0, b"conectix"), magic_from_end(1, 0, b"conectix")])
+    image("vhd", "a VHD image", "vhd", &[magic(0, 0, b"conectix"),
+        magic_from_end(1, 0, b"conectix")])
         .check(|view, base| view.u32_be(base + 12) == 0x0001_0000)
         .inner(|view, base| view.u64_be(base + 48)).uuid(Field::Uuid(68)),
     image("vhdx", "a VHDX image", "vhdx", &[magic(0, 0, b"vhdxfile")]),
@@ -51,11 +53,11 @@ pub const SIGNATURES: &[Signature] = &[
     image("sparseimage", "an Apple sparse image", "sparseimage", &[magic(0, 0, b"sprs")]),
     image("cloop", "a compressed loop image", "cloop", &[
         magic(0, 0, b"#!/bin/sh\n#V2.0 Format\nmodprobe cloop")])
-        .inner(|view, _| u64::from(view.u32_be(128)) * u64::from(view.u32_be(132).saturating_sub(1))),
+        .inner(compressed_blocks),
     image("uzip", "a uzip image", "uzip", &[magic(0, 0, b"#!/bin/sh\n#V2.0 Format\n"),
         magic(0, 0, b"#!/bin/sh\n#L3.0\n"), magic(0, 0, b"#!/bin/sh\n#Z4.0\n")])
         .check(|view, _| !view.has(23, b"modprobe cloop"))
-        .inner(|view, _| u64::from(view.u32_be(128)) * u64::from(view.u32_be(132).saturating_sub(1))),
+        .inner(compressed_blocks),
     image("ewf", "an EWF image", "ewf", &[magic(0, 0, b"EVF\x09\x0d\x0a\xff\0"),
         magic(0, 0, b"EVF2\x0d\x0a\x81\0"), magic(0, 0, b"LVF\x09\x0d\x0a\xff\0")]),
     image("wim", "a WIM image", "wim", &[magic(0, 0, b"MSWIM\0\0\0")]),
@@ -67,7 +69,8 @@ pub const SIGNATURES: &[Signature] = &[
     image("zstd", "a zstd file", "zstd", &[magic(0, 0, b"\x28\xb5\x2f\xfd")]),
     image("bzip2", "a bzip2 file", "bzip2", &[magic(0, 0, b"BZh")]).check(|view, _| {
         view.byte(3).is_ascii_digit()
-            && (view.has(4, b"\x31\x41\x59\x26\x53\x59") || view.has(4, b"\x17\x72\x45\x38\x50\x90"))
+            && (view.has(4, b"\x31\x41\x59\x26\x53\x59")
+                || view.has(4, b"\x17\x72\x45\x38\x50\x90"))
     }),
     image("lz4", "an lz4 file", "lz4", &[magic(0, 0, b"\x04\x22\x4d\x18")]),
     image("7z", "a 7z archive", "7z", &[magic(0, 0, b"7z\xbc\xaf\x27\x1c")]),
@@ -78,3 +81,8 @@ pub const SIGNATURES: &[Signature] = &[
         bytes: b"ustar",
     }]),
 ];
+
+/// Compressed images of a block device name the size of a block and the number of blocks.
+fn compressed_blocks(view: &mut View<'_>, _base: u64) -> u64 {
+    u64::from(view.u32_be(128)) * u64::from(view.u32_be(132).saturating_sub(1))
+}

@@ -46,8 +46,8 @@ pub fn probe(view: &mut View<'_>) -> Option<Content> {
     Some(content)
 }
 
-/// Joliet's label has 16 characters of any script, the primary one 32 with `_` for what ASCII lacks:
-/// the longer of both, with the characters of Joliet, as long as they agree.
+/// Joliet's label has 16 characters of any script, the primary one 32 with `_` for what ASCII
+/// lacks: the longer of both, with the characters of Joliet, as long as they agree.
 fn joined(joliet: &[u8], plain: &[u8]) -> Option<String> {
     let wide = text::utf16(joliet, u16::from_be_bytes);
     let wide = wide.map(|wide| wide.trim_end().to_owned())?;

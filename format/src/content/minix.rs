@@ -1,5 +1,6 @@
-//! The Minix file system, versions 1 to 3, in either byte order. Its magic number has two bytes, so the
-//! numbers of inodes and zones must fit their maps. Source: Linux `include/uapi/linux/minix_fs.h`.
+//! The Minix file system, versions 1 to 3, in either byte order. Its magic number has two bytes, so
+//! the numbers of inodes and zones must fit their maps. Source: Linux
+//! `include/uapi/linux/minix_fs.h`.
 
 use super::view::View;
 use super::{Content, ContentUse};

@@ -8,8 +8,8 @@ use super::{Content, ContentUse, text};
 const MD_MAGIC: u32 = 0xa92b_4efc;
 const MD_RESERVED_BYTES: u64 = 64 << 10;
 
-/// md keeps its superblock 64 KiB before the end (0.90), 8 KiB before it (1.0), at the beginning (1.1)
-/// or at 4 KiB (1.2).
+/// md keeps its superblock 64 KiB before the end (0.90), 8 KiB before it (1.0), at the beginning
+/// (1.1) or at 4 KiB (1.2).
 pub fn probe_md(view: &mut View<'_>) -> Option<Content> {
     let size = view.size_bytes();
     let aligned = |unit: u64, before: u64| (size / unit * unit).checked_sub(before);

@@ -1,8 +1,9 @@
 //! Partition tables, recognised before anything is read from them: those that ugeom lists and those
 //! that it does not, so that neither is overwritten by mistake.
 //!
-//! Sources: `docs/formats/` for MBR, GPT and BSD labels; Linux `block/partitions/*.c` for the others;
-//! DragonFly `sys/sys/disklabel64.h`; Microsoft's LDM as described by the Linux-NTFS project.
+//! Sources: `docs/formats/` for MBR, GPT and BSD labels; Linux `block/partitions/*.c` for the
+//! others; DragonFly `sys/sys/disklabel64.h`; Microsoft's LDM as described by the Linux-NTFS
+//! project.
 
 use super::view::View;
 use super::{Content, ContentUse, text};

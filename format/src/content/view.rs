@@ -8,7 +8,8 @@ pub type ByteRead<'a> = dyn FnMut(u64, usize) -> Result<Vec<u8>, String> + 'a;
 
 /// The unit of reading.
 const BLOCK_BYTES: u64 = 4096;
-/// The most that one look at a medium reads: four ZFS labels, and much less for all others together.
+/// The most that one look at a medium reads: four ZFS labels, and much less for all others
+/// together.
 pub const MAX_READ_BYTES: u64 = 4 << 20;
 const MAX_BLOCKS: usize = (MAX_READ_BYTES / BLOCK_BYTES) as usize;
 

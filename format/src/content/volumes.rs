@@ -1,5 +1,5 @@
-//! Members of volume groups, arrays and pools, encrypted containers, swap, caches: rows of the table,
-//! and LVM2 and DRBD, whose places are searched.
+//! Members of volume groups, arrays and pools, encrypted containers, swap, caches: rows of the
+//! table, and LVM2 and DRBD, whose places are searched.
 //!
 //! Sources: the LUKS, LVM2, bcache, dm-verity, dm-integrity and Stratis on-disk formats, Linux
 //! `include/linux/swap.h`, DRBD `drbd_int.h`, and libblkid's list of places of firmware RAIDs.
@@ -152,8 +152,8 @@ fn is_bitlocker(view: &mut View<'_>, _base: u64) -> bool {
     at != 0 && view.has(at, b"-FVE-FS-")
 }
 
-/// A label in one of the first four sectors. One whose CRC is wrong is still the only way to a volume
-/// group's data.
+/// A label in one of the first four sectors. One whose CRC is wrong is still the only way to a
+/// volume group's data.
 pub fn probe_lvm2(view: &mut View<'_>) -> Option<Content> {
     let mut found: Option<Content> = None;
     for base in (0..4).map(|sector| sector * 512) {

@@ -1,5 +1,5 @@
-//! A member of a ZFS pool: uberblocks in the labels at both ends; the pool's name and GUID are in the
-//! list of names and values of a label. Source: "ZFS On-Disk Specification", OpenZFS
+//! A member of a ZFS pool: uberblocks in the labels at both ends; the pool's name and GUID are in
+//! the list of names and values of a label. Source: "ZFS On-Disk Specification", OpenZFS
 //! `include/sys/vdev_impl.h`, and RFC 4506 (XDR), in which the list is written.
 
 use super::view::View;

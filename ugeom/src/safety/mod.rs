@@ -66,7 +66,8 @@ fn look(target: &Target, provider: ProviderId) -> Result<Vec<Content>> {
     }
 }
 
-/// The providers below one, from top to bottom, each with the range of its bytes that can be reached.
+/// The providers below one, from top to bottom, each with the range of its bytes that can be
+/// reached.
 fn below(tree: &Tree, top: ProviderId) -> Vec<(ProviderId, String, Range<u64>)> {
     let of = |id: ProviderId| tree.providers().find(|provider| provider.id == id);
     let mut found = Vec::new();

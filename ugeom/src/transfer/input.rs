@@ -1,4 +1,5 @@
-//! Standard input of a command that writes: how long it is when it is a file, and Ctrl-C while it is read.
+//! Standard input of a command that writes: how long it is when it is a file, and Ctrl-C while it
+//! is read.
 
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};

@@ -1,8 +1,8 @@
-//! What a provider carries: partition tables, file systems, members of volumes, images. A new table is
-//! not written over any of them unasked, and neither is anything else.
+//! What a provider carries: partition tables, file systems, members of volumes, images. A new table
+//! is not written over any of them unasked, and neither is anything else.
 //!
-//! The structures are recognised by [`ugeom_format::content`]; here they are looked for on an opened
-//! provider.
+//! The structures are recognised by [`ugeom_format::content`]; here they are looked for on an
+//! opened provider.
 
 use super::EditError;
 use super::media::Disk;
