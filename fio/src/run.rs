@@ -11,6 +11,7 @@ use ugeom_classes::Target;
 use ugeom_engine::EngineOptions;
 use ugeom_format::diskstats::{Stat, parse_stat};
 use ugeom_machine::cpu::Affinity;
+use ugeom_measure::units::Size;
 use ugeom_stack::Delta;
 
 use ugeom_harness::crew;
@@ -172,7 +173,7 @@ fn prepare(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Vec<Copy>, JobErro
 }
 
 fn nothing_region(job: &Job) -> Result<Region, JobError> {
-    let Some(super::value::Amount::Bytes(length)) = job.size else {
+    let Some(Size::Bytes(length)) = job.size else {
         let message = "the null engine needs size=SIZE";
         return Err(JobError::language(job.origin_of("ioengine"), message));
     };

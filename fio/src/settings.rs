@@ -3,7 +3,7 @@
 use ugeom_engine::GuasiOptions;
 
 use super::error::Origin;
-use super::value::Amount;
+use ugeom_measure::units::Size;
 
 /// The kinds of requests, as indexes of the arrays below.
 pub const READ: usize = 0;
@@ -155,10 +155,10 @@ pub struct Job {
     pub description: Option<String>,
     pub rw: Pattern,
     pub sizes: [Sizes; 3],
-    pub size: Option<Amount>,
-    pub io_size: Option<Amount>,
-    pub offset: Amount,
-    pub offset_increment: Amount,
+    pub size: Option<Size>,
+    pub io_size: Option<Size>,
+    pub offset: Size,
+    pub offset_increment: Size,
     pub filename: Option<String>,
     pub directory: Option<String>,
     pub nrfiles: u32,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
 use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_measure::units::Size;
 use ugeom_stack::Delta;
 
 use super::error::JobError;
@@ -236,7 +237,7 @@ fn file_region(
     let start = start(job, clone, existing.unwrap_or(0));
     let length = match (fixed, job.size) {
         (Some(bytes), _) => bytes,
-        (None, Some(super::value::Amount::Bytes(bytes))) => bytes / files as u64,
+        (None, Some(Size::Bytes(bytes))) => bytes / files as u64,
         (None, Some(_)) if existing.is_some() => {
             return region(job, clone, name, existing, files);
         }
@@ -272,7 +273,7 @@ fn region(
     let start = start(job, clone, whole);
     let left = whole.saturating_sub(start);
     let length = match job.size {
-        Some(super::value::Amount::Bytes(bytes)) => bytes / files as u64,
+        Some(Size::Bytes(bytes)) => bytes / files as u64,
         Some(share) => share.of(whole).min(left),
         None => left,
     };

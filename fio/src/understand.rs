@@ -3,7 +3,7 @@
 
 use super::error::{JobError, Origin};
 use super::language::Section;
-use super::options::{self, apply};
+use super::options::{OPTIONS, apply};
 use super::settings::{Job, READ, TRIM, Verify, WRITE};
 
 /// The jobs that were written, and what should be known about them.
@@ -56,8 +56,9 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
 
 /// The name of an option whatever it was called.
 fn primary(name: &str) -> String {
-    options::find(name)
-        .map_or(name, |entry| entry.name)
+    OPTIONS
+        .find(name)
+        .map_or(name, |entry| entry.doc.name)
         .to_owned()
 }
 

@@ -1,96 +1,24 @@
 //! How fio writes numbers: sizes, times, percentages, ranges, lists (fio(1), "Parameter types").
 //!
-//! Without a unit a size is in bytes. `k`, `m`, `g`, `t`, `p` are powers of 1024 and `ki`, `mi`,
-//! ... powers of 1000: fio's own habit (`kb_base=1024`), the reverse of the standards, kept because
-//! the same job file must mean the same.
+//! Sizes and times are read by the grammar of the whole project, with fio's meaning of `ki`, and of
+//! a bare number; lists and ranges are fio's own.
 
-/// A size, or a share of the target's.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Amount {
-    /// So many bytes.
-    Bytes(u64),
-    /// So many hundredths.
-    Percent(u8),
-}
-
-impl Default for Amount {
-    fn default() -> Self {
-        Self::Bytes(0)
-    }
-}
-
-impl Amount {
-    /// The bytes that are meant when the whole is `whole_bytes`.
-    #[must_use]
-    pub fn of(self, whole_bytes: u64) -> u64 {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Percent(percent) => (u128::from(whole_bytes) * u128::from(percent) / 100) as u64,
-        }
-    }
-}
-
-/// Splits digits (with `0x` for hexadecimal) from what follows.
-fn split_number(text: &str) -> Result<(u64, &str), String> {
-    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(rest) => (rest, 16),
-        None => (text, 10),
-    };
-    let end = digits
-        .find(|c: char| !c.is_digit(radix))
-        .unwrap_or(digits.len());
-    let (number, rest) = digits.split_at(end);
-    if number.is_empty() {
-        return Err(format!("`{text}` is not a number"));
-    }
-    let number = u64::from_str_radix(number, radix)
-        .map_err(|_| format!("`{text}` is larger than 2^64 - 1"))?;
-    Ok((number, rest))
-}
-
-/// What a unit of size multiplies with.
-fn size_unit(unit: &str) -> Option<u64> {
-    let lower = unit.to_ascii_lowercase();
-    let unit = lower.strip_suffix('b').unwrap_or(&lower);
-    let (prefix, base) = match unit.strip_suffix('i') {
-        Some(prefix) => (prefix, 1000_u64),
-        None => (unit, 1024),
-    };
-    let power = match prefix {
-        "" if base == 1024 => 0,
-        "k" => 1,
-        "m" => 2,
-        "g" => 3,
-        "t" => 4,
-        "p" => 5,
-        _ => return None,
-    };
-    Some(base.pow(power))
-}
+use ugeom_measure::units::{self, Size, SizeUnits, TimeUnit};
 
 /// A size in bytes: `512`, `4k`, `1g`, `0x1000`.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let text = text.trim();
-    let (number, unit) = split_number(text)?;
-    let factor = size_unit(unit.trim())
-        .ok_or_else(|| format!("`{text}` ends with an unknown unit; write 512, 4k, 1m or 2g"))?;
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| format!("`{text}` is larger than 2^64 - 1 bytes"))
+    units::size_bytes(text, SizeUnits::FIO).map_err(|error| error.with_help())
 }
 
 /// A size or a percentage: `1g`, `50%`.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn amount(text: &str) -> Result<Amount, String> {
-    match text.trim().strip_suffix('%') {
-        Some(percent) => percentage(percent).map(Amount::Percent),
-        None => bytes(text).map(Amount::Bytes),
-    }
+pub fn amount(text: &str) -> Result<Size, String> {
+    units::size_or_percent(text, SizeUnits::FIO).map_err(|error| error.with_help())
 }
 
 /// A whole number from 0 to 100.
@@ -98,9 +26,8 @@ pub fn amount(text: &str) -> Result<Amount, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn percentage(text: &str) -> Result<u8, String> {
-    let text = text.trim().trim_end_matches('%');
-    match text.parse::<u8>() {
-        Ok(percent) if percent <= 100 => Ok(percent),
+    match units::percent(text) {
+        Ok(percent) if percent.fract() == 0.0 => Ok(percent as u8),
         _ => Err(format!("`{text}` is not a percentage from 0 to 100")),
     }
 }
@@ -121,31 +48,33 @@ pub fn number32(text: &str) -> Result<u32, String> {
     u32::try_from(number(text)?).map_err(|_| format!("`{text}` is larger than 2^32 - 1"))
 }
 
-/// A time in nanoseconds; a number without a unit counts in `unit_ns`.
+/// A time in nanoseconds; a bare number counts `bare` units, which differ between options.
+fn time_ns(text: &str, bare: TimeUnit) -> Result<u64, String> {
+    units::duration_ns(text, bare).map_err(|error| error.with_help())
+}
+
+/// Nanoseconds, where a bare number counts seconds.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn time_ns(text: &str, unit_ns: u64) -> Result<u64, String> {
-    let text = text.trim();
-    let (number, unit) = split_number(text)?;
-    let factor = match unit.trim().to_ascii_lowercase().as_str() {
-        "" => unit_ns,
-        "d" => 86_400_000_000_000,
-        "h" => 3_600_000_000_000,
-        "m" => 60_000_000_000,
-        "s" => 1_000_000_000,
-        "ms" | "msec" => 1_000_000,
-        "us" | "usec" => 1_000,
-        "ns" | "nsec" => 1,
-        _ => {
-            return Err(format!(
-                "`{text}` ends with an unknown unit; write 10s, 5m, 200ms, 10us"
-            ));
-        }
-    };
-    number
-        .checked_mul(factor)
-        .ok_or_else(|| format!("`{text}` is too long a time"))
+pub fn seconds(text: &str) -> Result<u64, String> {
+    time_ns(text, TimeUnit::Seconds)
+}
+
+/// Nanoseconds, where a bare number counts milliseconds.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn milliseconds(text: &str) -> Result<u64, String> {
+    time_ns(text, TimeUnit::Milliseconds)
+}
+
+/// Nanoseconds, where a bare number counts microseconds.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn microseconds(text: &str) -> Result<u64, String> {
+    time_ns(text, TimeUnit::Microseconds)
 }
 
 /// Yes or no: `1`, `0`, `true`, `false`.
@@ -153,11 +82,7 @@ pub fn time_ns(text: &str, unit_ns: u64) -> Result<u64, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn truth(text: &str) -> Result<bool, String> {
-    match text.trim() {
-        "1" | "true" | "yes" => Ok(true),
-        "0" | "false" | "no" => Ok(false),
-        other => Err(format!("`{other}` is neither 1 nor 0")),
-    }
+    units::truth(text).map_err(|error| error.with_help())
 }
 
 /// A number with a fraction.
@@ -236,43 +161,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_mean_what_they_mean_to_fio() {
-        for (text, expected) in [
-            ("512", 512),
-            ("4k", 4096),
-            ("4K", 4096),
-            ("4kb", 4096),
-            ("4ki", 4000),
-            ("4KiB", 4000),
-            ("1m", 1 << 20),
-            ("2g", 2 << 30),
-            ("0x1000", 4096),
-            ("7b", 7),
-        ] {
-            assert_eq!(bytes(text), Ok(expected), "{text}");
-        }
-        for wrong in [
-            "",
-            "k",
-            "4q",
-            "-1",
-            "1i",
-            "99999999999999999999",
-            "16777216t",
-        ] {
+    fn sizes_and_times_have_the_units_of_fio() {
+        assert_eq!((bytes("4k"), bytes("4ki")), (Ok(4096), Ok(4000)));
+        let second = 1_000_000_000;
+        assert_eq!(time_ns("3", TimeUnit::Seconds), Ok(3 * second));
+        assert_eq!(time_ns("1200ms", TimeUnit::Seconds), Ok(1_200_000_000));
+        assert_eq!(time_ns("10", TimeUnit::Microseconds), Ok(10_000));
+        for wrong in ["", "4q", "-1", "99999999999999999999", "8s"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn times_count_in_the_unit_of_their_option() {
-        let second = 1_000_000_000;
-        assert_eq!(time_ns("3", second), Ok(3 * second));
-        assert_eq!(time_ns("1200ms", second), Ok(1_200_000_000));
-        assert_eq!(time_ns("2m", second), Ok(120 * second));
-        assert_eq!(time_ns("10", 1000), Ok(10_000));
-        assert!(time_ns("5 parsecs", second).is_err());
-        assert!(time_ns("999999999999d", second).is_err());
     }
 
     #[test]

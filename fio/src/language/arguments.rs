@@ -2,7 +2,7 @@
 
 use super::super::error::{JobError, Origin};
 use super::{Environment, Loader, Section, Setting, parse_file};
-use crate::options;
+use crate::options::OPTIONS;
 
 /// Options of the program, not of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +76,9 @@ pub fn parse_arguments(
         if all.report.take(name, value.as_deref(), &origin)? {
             continue;
         }
-        let needs_value = options::find(name).is_some_and(|entry| entry.bare.is_none());
+        let needs_value = OPTIONS
+            .find(name)
+            .is_some_and(|entry| entry.doc.bare.is_none());
         let next = arguments.get(at).filter(|next| !next.starts_with("--"));
         let value = match (value, next) {
             (None, Some(next)) if needs_value => {
@@ -149,7 +151,7 @@ impl Report {
             "output" => self.output = Some(needed()?),
             "section" => self.sections.push(needed()?),
             "status-interval" => {
-                let ns = crate::value::time_ns(&needed()?, 1_000_000_000).map_err(wrong)?;
+                let ns = crate::value::seconds(&needed()?).map_err(wrong)?;
                 self.status_interval_ns = Some(ns.max(100_000_000));
             }
             "eta" => self.eta = Some(one_of(&needed()?, &["auto", "always", "never"], &wrong)?),

@@ -1,5 +1,5 @@
-//! The options of jobs as data: one table feeds parsing, help, and the advice for a name that is
-//! not in it.
+//! The options of jobs as data: one table of declared options (`ugeom_classes::spec`) feeds
+//! parsing, help, and the advice for a name that is not in it.
 
 mod table;
 mod values;
@@ -11,34 +11,45 @@ use super::language::Setting;
 use super::settings::Job;
 
 pub use table::OPTIONS;
+use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
 
-/// One option.
-pub struct Entry {
-    /// Its name.
-    pub name: &'static str,
-    /// Other names for it.
-    pub aliases: &'static [&'static str],
-    /// What it takes, for help.
-    pub takes: &'static str,
-    /// What it is for.
-    pub help: &'static str,
-    /// What a bare name means; `None`: it needs a value.
-    pub bare: Option<&'static str>,
-    /// Puts a value into a job.
-    pub set: fn(&mut Job, &str) -> Result<(), String>,
+/// Declares an option that needs a value.
+const fn with(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    value: &'static str,
+    default: OptionDefault,
+    help: &'static str,
+    set: SetOption<Job>,
+) -> OptionEntry<Job> {
+    let doc = OptionDoc {
+        name,
+        aliases,
+        value,
+        default,
+        bare: None,
+        help,
+    };
+    OptionEntry { doc, set }
 }
 
-/// The option of a name.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static Entry> {
-    let known = |entry: &&Entry| entry.name == name || entry.aliases.contains(&name);
-    OPTIONS.iter().find(known)
-}
-
-fn names() -> impl Iterator<Item = &'static str> {
-    let of =
-        |entry: &'static Entry| std::iter::once(entry.name).chain(entry.aliases.iter().copied());
-    OPTIONS.iter().flat_map(of)
+/// Declares an option whose name alone means yes.
+const fn switch(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    default: OptionDefault,
+    help: &'static str,
+    set: SetOption<Job>,
+) -> OptionEntry<Job> {
+    let doc = OptionDoc {
+        name,
+        aliases,
+        value: "BOOL",
+        default,
+        bare: Some("1"),
+        help,
+    };
+    OptionEntry { doc, set }
 }
 
 /// Puts a setting into a job.
@@ -47,28 +58,21 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// An unknown name, with the nearest one; a missing or a wrong value.
 pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
     let wrong = |message: String| JobError::language(&setting.origin, message);
-    let Some(entry) = find(&setting.name) else {
-        return Err(wrong(unknown(&setting.name)));
+    let Some(entry) = OPTIONS.find(&setting.name) else {
+        return Err(wrong(OPTIONS.unknown(&setting.name).in_one_line()));
     };
-    let value = match (setting.value.as_deref(), entry.bare) {
+    let OptionDoc { name, value, .. } = entry.doc;
+    let value = match (setting.value.as_deref(), entry.doc.bare) {
         (Some(""), _) | (None, None) => {
-            let Entry { name, takes, .. } = entry;
-            return Err(wrong(format!("{name} needs a value: {name}={takes}")));
+            return Err(wrong(format!("{name} needs a value: {name}={value}")));
         }
         (Some(value), _) => value,
         (None, Some(bare)) => bare,
     };
-    (entry.set)(job, value).map_err(|message| wrong(format!("{}: {message}", setting.name)))?;
-    job.origins.push((entry.name, setting.origin.clone()));
+    (entry.set)(job, value)
+        .map_err(|error| wrong(format!("{}={value}: {}", setting.name, error.in_one_line())))?;
+    job.origins.push((name, setting.origin.clone()));
     Ok(())
-}
-
-fn unknown(name: &str) -> String {
-    let shown: String = name.chars().take(64).collect();
-    match ugeom_classes::spec::nearest(name, names()) {
-        Some(nearest) => format!("there is no option `{shown}`; did you mean `{nearest}`?"),
-        None => format!("there is no option `{shown}`; --cmdhelp lists those that there are"),
-    }
 }
 
 /// The description of an option, or of all of them (`all`).
@@ -78,23 +82,31 @@ fn unknown(name: &str) -> String {
 pub fn describe(name: &str) -> Result<String, JobError> {
     let mut text = String::new();
     if name == "all" {
-        for entry in OPTIONS {
-            let left = format!("{}={}", entry.name, entry.takes);
-            let _ = writeln!(text, "{left:<34} {}", entry.help);
+        for doc in OPTIONS.docs() {
+            let left = format!("{}={}", doc.name, doc.value);
+            let _ = write!(text, "{left:<34} {}", doc.help);
+            let _ = match doc.default.shown() {
+                Some(default) => writeln!(text, " [{default}]"),
+                None => writeln!(text),
+            };
         }
         return Ok(text);
     }
     let origin = Origin::Argument {
         text: "--cmdhelp".into(),
     };
-    let entry = find(name).ok_or_else(|| JobError::language(&origin, unknown(name)))?;
-    let _ = writeln!(text, "{}={}", entry.name, entry.takes);
-    let _ = writeln!(text, "    {}", entry.help);
-    if !entry.aliases.is_empty() {
-        let _ = writeln!(text, "    also called: {}", entry.aliases.join(", "));
+    let unknown = || JobError::language(&origin, OPTIONS.unknown(name).in_one_line());
+    let doc = OPTIONS.find(name).ok_or_else(unknown)?.doc;
+    let _ = writeln!(text, "{}={}", doc.name, doc.value);
+    let _ = writeln!(text, "    {}", doc.help);
+    if !doc.aliases.is_empty() {
+        let _ = writeln!(text, "    also called: {}", doc.aliases.join(", "));
     }
-    if let Some(bare) = entry.bare {
+    if let Some(bare) = doc.bare {
         let _ = writeln!(text, "    without a value: {bare}");
+    }
+    if let Some(default) = doc.default.shown() {
+        let _ = writeln!(text, "    default: {default}");
     }
     Ok(text)
 }

@@ -1,53 +1,19 @@
 //! The table itself.
 
-use super::Entry;
 use super::values::{self, distribution, percentiles, rw, sizes, split, steady};
+use super::{switch, with};
 use crate::settings::{Fill, Job, Verify};
 use crate::value::{
-    amount, by_direction, bytes, cores, number, number32, percentage, range, time_ns, truth,
+    amount, by_direction, bytes, cores, microseconds, milliseconds, number, number32, percentage,
+    range, seconds, truth,
 };
-
-const SECOND_NS: u64 = 1_000_000_000;
-const MILLISECOND_NS: u64 = 1_000_000;
-const MICROSECOND_NS: u64 = 1_000;
+use ugeom_classes::set_field;
+use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+use ugeom_classes::spec::OptionTable;
+use ugeom_classes::spec::values::text;
 
 /// At most so many jobs or requests: what is started is a thread, and a buffer.
 const MANY: u32 = 32_768;
-
-type Set = fn(&mut Job, &str) -> Result<(), String>;
-
-const fn with(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    takes: &'static str,
-    help: &'static str,
-    set: Set,
-) -> Entry {
-    Entry {
-        name,
-        aliases,
-        takes,
-        help,
-        bare: None,
-        set,
-    }
-}
-
-const fn switch(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    help: &'static str,
-    set: Set,
-) -> Entry {
-    Entry {
-        name,
-        aliases,
-        takes: "BOOL",
-        help,
-        bare: Some("1"),
-        set,
-    }
-}
 
 /// A number from 1 to [`MANY`].
 fn count(text: &str) -> Result<u32, String> {
@@ -78,50 +44,38 @@ const ENGINES: &[&str] = &[
     "auto",
 ];
 
-/// Evaluates to a setter that puts what `$read` makes of the text into a field.
-macro_rules! into {
-    ($($field:ident).+ = $read:expr) => {
-        |job, text| {
-            job.$($field).+ = $read(text)?;
-            Ok(())
-        }
-    };
-}
-
 /// Every option, in the order in which help shows them.
-pub const OPTIONS: &[Entry] = &[
+pub const OPTIONS: OptionTable<Job> = OptionTable(&[
     with(
         "name",
         &[],
         "NAME",
+        Absent,
         "what the job is called in reports",
-        |job, text| {
-            job.name = text.to_owned();
-            Ok(())
-        },
+        set_field!(name = text),
     ),
     with(
         "description",
         &[],
         "TEXT",
+        Absent,
         "a remark, which is printed",
-        |job, text| {
-            job.description = Some(text.to_owned());
-            Ok(())
-        },
+        set_field!(description = text),
     ),
     with(
         "rw",
         &["readwrite"],
         "PATTERN",
+        Value("read"),
         "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
          `:N` draws a place every N requests, or leaves gaps in a sequence",
-        into!(rw = rw),
+        set_field!(rw = rw),
     ),
     with(
         "bs",
         &["blocksize"],
         "SIZE[,SIZE[,SIZE]]",
+        Value("4k"),
         "size of requests: read,write,trim",
         |job, text| {
             job.sizes = by_direction(text, &job.sizes, sizes)?;
@@ -132,6 +86,7 @@ pub const OPTIONS: &[Entry] = &[
         "bsrange",
         &["blocksize_range"],
         "MIN-MAX[,...]",
+        Absent,
         "range of sizes of requests",
         |job, text| {
             job.sizes = by_direction(text, &job.sizes, sizes)?;
@@ -142,6 +97,7 @@ pub const OPTIONS: &[Entry] = &[
         "bssplit",
         &[],
         "SIZE/PERCENT:...[,...]",
+        Absent,
         "sizes of requests with their shares",
         |job, text| {
             job.sizes = by_direction(text, &job.sizes, split)?;
@@ -152,67 +108,63 @@ pub const OPTIONS: &[Entry] = &[
         "size",
         &[],
         "SIZE|PERCENT%",
+        Depends("the whole target"),
         "how much of the target is worked on, all files together",
-        |job, text| {
-            job.size = Some(amount(text)?);
-            Ok(())
-        },
+        set_field!(size = amount),
     ),
     with(
         "io_size",
         &["io_limit"],
         "SIZE|PERCENT%",
+        Depends("size"),
         "how much is transferred, if not `size`",
-        |job, text| {
-            job.io_size = Some(amount(text)?);
-            Ok(())
-        },
+        set_field!(io_size = amount),
     ),
     with(
         "offset",
         &[],
         "SIZE|PERCENT%",
+        Value("0"),
         "where in the target to begin",
-        into!(offset = amount),
+        set_field!(offset = amount),
     ),
     with(
         "offset_increment",
         &[],
         "SIZE|PERCENT%",
+        Value("0"),
         "added to offset for each of `numjobs`",
-        into!(offset_increment = amount),
+        set_field!(offset_increment = amount),
     ),
     with(
         "filename",
         &[],
         "PATH[:PATH...]|STACK",
+        Absent,
         "files, block devices, or a stack such as 'md:1g | nop:delay=1ms'",
-        |job, text| {
-            job.filename = Some(text.to_owned());
-            Ok(())
-        },
+        set_field!(filename = text),
     ),
     with(
         "directory",
         &[],
         "PATH",
+        Absent,
         "where files without a path are",
-        |job, text| {
-            job.directory = Some(text.to_owned());
-            Ok(())
-        },
+        set_field!(directory = text),
     ),
     with(
         "nrfiles",
         &[],
         "N",
+        Value("1"),
         "how many files, used in turn",
-        into!(nrfiles = count),
+        set_field!(nrfiles = count),
     ),
     with(
         "filesize",
         &[],
         "SIZE[-SIZE]",
+        Depends("size, divided by nrfiles"),
         "the size of each file",
         |job, text| {
             job.filesize = Some(range(text, bytes)?);
@@ -223,17 +175,26 @@ pub const OPTIONS: &[Entry] = &[
         "number_ios",
         &[],
         "N",
+        Value("0"),
         "end after so many requests",
-        into!(number_ios = number),
+        set_field!(number_ios = number),
     ),
-    with("loops", &[], "N", "do it all so many times", |job, text| {
-        job.loops = number(text)?.max(1);
-        Ok(())
-    }),
+    with(
+        "loops",
+        &[],
+        "N",
+        Value("1"),
+        "do it all so many times",
+        |job, text| {
+            job.loops = number(text)?.max(1);
+            Ok(())
+        },
+    ),
     with(
         "ioengine",
         &[],
         "ENGINE",
+        Value("psync"),
         "psync, sync, pvsync, io_uring, libaio, guasi, mmap, null, auto",
         |job, text| {
             one_of(text, ENGINES)?;
@@ -245,7 +206,8 @@ pub const OPTIONS: &[Entry] = &[
         "guasi_workers",
         &[],
         "MIN..MAX",
-        "threads of ioengine=guasi (MAX alone: 1..MAX); unless set 1..iodepth, at most 2000",
+        Depends("1..iodepth, at most 2000"),
+        "threads of ioengine=guasi (MAX alone: 1..MAX)",
         |job, text| {
             job.guasi.workers = Some(text.parse()?);
             Ok(())
@@ -255,6 +217,7 @@ pub const OPTIONS: &[Entry] = &[
         "guasi_backend",
         &[],
         "BACKEND",
+        Value("workers"),
         "who makes the calls of ioengine=guasi: workers, ring (io_uring), auto",
         |job, text| {
             job.guasi.backend = text.parse()?;
@@ -264,86 +227,104 @@ pub const OPTIONS: &[Entry] = &[
     switch(
         "direct",
         &[],
+        Value("0"),
         "past the cache of the system (O_DIRECT)",
-        into!(direct = truth),
+        set_field!(direct = truth),
     ),
-    switch("buffered", &[], "the reverse of direct", |job, text| {
-        job.direct = !truth(text)?;
-        Ok(())
-    }),
+    switch(
+        "buffered",
+        &[],
+        Value("1"),
+        "the reverse of direct",
+        |job, text| {
+            job.direct = !truth(text)?;
+            Ok(())
+        },
+    ),
     with(
         "iodepth",
         &[],
         "N",
+        Value("1"),
         "requests in flight",
-        into!(iodepth = count),
+        set_field!(iodepth = count),
     ),
     with(
         "iodepth_low",
         &[],
         "N",
+        Depends("iodepth"),
         "once full, drain to so many before more are submitted",
-        into!(iodepth_low = count),
+        set_field!(iodepth_low = count),
     ),
     with(
         "iodepth_batch",
         &["iodepth_batch_submit"],
         "N",
-        "requests submitted with one call [default: as many as were reaped together]",
-        into!(iodepth_batch = count),
+        Depends("as many as were reaped together"),
+        "requests submitted with one call",
+        set_field!(iodepth_batch = count),
     ),
     with(
         "iodepth_batch_complete_min",
         &["iodepth_batch_complete"],
         "N",
+        Value("1"),
         "the least number of requests to reap at a time",
-        into!(iodepth_batch_complete_min = count_or_none),
+        set_field!(iodepth_batch_complete_min = count_or_none),
     ),
     with(
         "iodepth_batch_complete_max",
         &[],
         "N",
+        Depends("iodepth"),
         "the largest number of requests to reap at a time",
-        into!(iodepth_batch_complete_max = count),
+        set_field!(iodepth_batch_complete_max = count),
     ),
     with(
         "numjobs",
         &[],
         "N",
+        Value("1"),
         "so many of this job",
-        into!(numjobs = count),
+        set_field!(numjobs = count),
     ),
     switch(
         "thread",
         &[],
+        Value("1"),
         "jobs are threads, which they are here in any case",
-        into!(thread = truth),
+        set_field!(thread = truth),
     ),
     switch(
         "group_reporting",
         &[],
+        Value("0"),
         "report the jobs of a group together",
-        into!(group_reporting = truth),
+        set_field!(group_reporting = truth),
     ),
     switch(
         "new_group",
         &[],
+        Value("0"),
         "begin a group of reports",
-        into!(new_group = truth),
+        set_field!(new_group = truth),
     ),
     switch(
         "stonewall",
         &["wait_for_previous"],
+        Value("0"),
         "begin when all jobs before have ended",
-        into!(stonewall = truth),
+        set_field!(stonewall = truth),
     ),
     with(
         "startdelay",
         &[],
         "TIME[-TIME]",
+        Value("0"),
         "begin later",
         |job, text| {
-            job.startdelay_ns = range(text, |text| time_ns(text, SECOND_NS))?;
+            job.startdelay_ns = range(text, seconds)?;
             Ok(())
         },
     ),
@@ -351,39 +332,38 @@ pub const OPTIONS: &[Entry] = &[
         "ramp_time",
         &[],
         "TIME",
+        Value("0"),
         "work so long before anything is counted",
-        |job, text| {
-            job.ramp_time_ns = time_ns(text, SECOND_NS)?;
-            Ok(())
-        },
+        set_field!(ramp_time_ns = seconds),
     ),
     with(
         "runtime",
         &["timeout"],
         "TIME",
+        Value("0"),
         "end after so long",
-        |job, text| {
-            job.runtime_ns = time_ns(text, SECOND_NS)?;
-            Ok(())
-        },
+        set_field!(runtime_ns = seconds),
     ),
     switch(
         "time_based",
         &[],
+        Value("0"),
         "begin anew until `runtime` is over",
-        into!(time_based = truth),
+        set_field!(time_based = truth),
     ),
     with(
         "cpus_allowed",
         &[],
         "CPUS",
+        Depends("all"),
         "the processors to run on: 0,2-3",
-        into!(cpus_allowed = cores),
+        set_field!(cpus_allowed = cores),
     ),
     with(
         "cpus_allowed_policy",
         &[],
         "shared|split",
+        Value("shared"),
         "one processor for each job, or all for all",
         |job, text| {
             one_of(text, &["shared", "split"])?;
@@ -395,13 +375,15 @@ pub const OPTIONS: &[Entry] = &[
         "rwmixread",
         &[],
         "PERCENT",
+        Value("50"),
         "share of reads in a mix",
-        into!(rwmixread = percentage),
+        set_field!(rwmixread = percentage),
     ),
     with(
         "rwmixwrite",
         &[],
         "PERCENT",
+        Value("50"),
         "share of writes in a mix",
         |job, text| {
             job.rwmixread = 100 - percentage(text)?;
@@ -412,6 +394,7 @@ pub const OPTIONS: &[Entry] = &[
         "rate",
         &[],
         "SIZE[,...]",
+        Value("0"),
         "at most so many bytes a second; latencies count from when a \
          request was due",
         |job, text| {
@@ -423,6 +406,7 @@ pub const OPTIONS: &[Entry] = &[
         "rate_iops",
         &[],
         "N[,...]",
+        Value("0"),
         "at most so many requests a second; latencies count from \
          when a request was due",
         |job, text| {
@@ -434,6 +418,7 @@ pub const OPTIONS: &[Entry] = &[
         "rate_process",
         &[],
         "linear|poisson",
+        Value("linear"),
         "how requests come at a rate",
         |job, text| {
             one_of(text, &["linear", "poisson"])?;
@@ -445,55 +430,60 @@ pub const OPTIONS: &[Entry] = &[
         "thinktime",
         &[],
         "TIME",
+        Value("0"),
         "pause between requests, us without a unit",
-        |job, text| {
-            job.thinktime_ns = time_ns(text, MICROSECOND_NS)?;
-            Ok(())
-        },
+        set_field!(thinktime_ns = microseconds),
     ),
     with(
         "thinktime_blocks",
         &[],
         "N",
+        Value("1"),
         "requests between pauses",
-        into!(thinktime_blocks = count),
+        set_field!(thinktime_blocks = count),
     ),
     with(
         "fsync",
         &[],
         "N",
+        Value("0"),
         "fdatasync after so many writes",
-        into!(fsync = number32),
+        set_field!(fsync = number32),
     ),
     with(
         "fdatasync",
         &[],
         "N",
+        Value("0"),
         "fdatasync after so many writes",
-        into!(fdatasync = number32),
+        set_field!(fdatasync = number32),
     ),
     switch(
         "end_fsync",
         &[],
+        Value("0"),
         "fsync the files at the end",
-        into!(end_fsync = truth),
+        set_field!(end_fsync = truth),
     ),
     switch(
         "invalidate",
         &[],
+        Value("1"),
         "drop the files from the cache before",
-        into!(invalidate = truth),
+        set_field!(invalidate = truth),
     ),
     switch(
         "unlink",
         &[],
+        Value("0"),
         "remove the files afterwards",
-        into!(unlink = truth),
+        set_field!(unlink = truth),
     ),
     with(
         "fallocate",
         &[],
         "none|native|posix|keep|0|1",
+        Value("native"),
         "reserve the space of new files",
         |job, text| {
             one_of(text, &["none", "native", "posix", "keep", "0", "1"])?;
@@ -505,6 +495,7 @@ pub const OPTIONS: &[Entry] = &[
         "random_distribution",
         &[],
         "random|zipf:T|pareto:H|normal:D|zoned:A/S:...",
+        Value("random"),
         "how random places are spread",
         |job, text| {
             job.distribution = by_direction(text, &job.distribution, distribution)?;
@@ -514,33 +505,37 @@ pub const OPTIONS: &[Entry] = &[
     switch(
         "norandommap",
         &[],
+        Value("0"),
         "random places may repeat before all were visited",
-        into!(norandommap = truth),
+        set_field!(norandommap = truth),
     ),
     switch(
         "randrepeat",
         &["allrandrepeat"],
+        Value("1"),
         "the same random places in each run",
-        into!(randrepeat = truth),
+        set_field!(randrepeat = truth),
     ),
     with(
         "randseed",
         &[],
         "N",
+        Value("0"),
         "where random numbers begin",
-        into!(randseed = number),
+        set_field!(randseed = number),
     ),
     with(
         "verify",
         &[],
         "crc32c|pattern",
+        Value("none"),
         "check what is read; after writing, read back",
         |job, text| {
             job.verify = match text {
                 "0" | "none" => Verify::No,
                 "crc32c" | "crc32c-intel" => Verify::Crc32c,
                 "pattern" => Verify::Pattern,
-                _ => return Err(format!("`{text}` is none of crc32c, pattern")),
+                _ => return Err(format!("`{text}` is none of crc32c, pattern").into()),
             };
             Ok(())
         },
@@ -548,37 +543,47 @@ pub const OPTIONS: &[Entry] = &[
     switch(
         "do_verify",
         &[],
+        Value("1"),
         "read back what was written when `verify` is set",
-        into!(do_verify = truth),
+        set_field!(do_verify = truth),
     ),
     with(
         "verify_pattern",
         &[],
         "PATTERN",
+        Absent,
         "the bytes of verify=pattern: 0xdeadbeef, \"abc\", %o",
-        into!(verify_pattern = values::bytes_pattern),
+        set_field!(verify_pattern = values::bytes_pattern),
     ),
     with(
         "buffer_pattern",
         &[],
         "PATTERN",
+        Absent,
         "write these bytes",
         |job, text| {
             job.fill = Fill::Pattern(values::bytes_pattern(text)?);
             Ok(())
         },
     ),
-    switch("zero_buffers", &[], "write zeroes", |job, text| {
-        job.fill = if truth(text)? {
-            Fill::Zero
-        } else {
-            Fill::Random
-        };
-        Ok(())
-    }),
+    switch(
+        "zero_buffers",
+        &[],
+        Value("0"),
+        "write zeroes",
+        |job, text| {
+            job.fill = if truth(text)? {
+                Fill::Zero
+            } else {
+                Fill::Random
+            };
+            Ok(())
+        },
+    ),
     switch(
         "refill_buffers",
         &[],
+        Value("0"),
         "new random bytes for each write",
         |job, text| {
             job.fill = if truth(text)? {
@@ -593,95 +598,85 @@ pub const OPTIONS: &[Entry] = &[
         "percentile_list",
         &[],
         "P[:P...]",
+        Value("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
         "which percentiles to report",
-        into!(percentile_list = percentiles),
+        set_field!(percentile_list = percentiles),
     ),
     switch(
         "clat_percentiles",
         &[],
+        Value("1"),
         "percentiles of completion latencies",
-        into!(percentiles.clat = truth),
+        set_field!(percentiles.clat = truth),
     ),
     switch(
         "lat_percentiles",
         &[],
+        Value("0"),
         "percentiles of total latencies",
-        into!(percentiles.lat = truth),
+        set_field!(percentiles.lat = truth),
     ),
     switch(
         "slat_percentiles",
         &[],
+        Value("0"),
         "percentiles of submission latencies",
-        into!(percentiles.slat = truth),
+        set_field!(percentiles.slat = truth),
     ),
     with(
         "write_bw_log",
         &[],
         "PREFIX",
+        Absent,
         "write bandwidths to PREFIX_bw.N.log",
-        |job, text| {
-            job.bw_log = Some(text.to_owned());
-            Ok(())
-        },
+        set_field!(bw_log = text),
     ),
     with(
         "write_lat_log",
         &[],
         "PREFIX",
+        Absent,
         "write latencies to PREFIX_{slat,clat,lat}.N.log",
-        |job, text| {
-            job.lat_log = Some(text.to_owned());
-            Ok(())
-        },
+        set_field!(lat_log = text),
     ),
     with(
         "write_iops_log",
         &[],
         "PREFIX",
+        Absent,
         "write request rates to PREFIX_iops.N.log",
-        |job, text| {
-            job.iops_log = Some(text.to_owned());
-            Ok(())
-        },
+        set_field!(iops_log = text),
     ),
     with(
         "log_avg_msec",
         &[],
         "TIME",
+        Value("0"),
         "average the logs over this time, ms without a unit",
-        |job, text| {
-            job.log_avg_ns = time_ns(text, MILLISECOND_NS)?;
-            Ok(())
-        },
+        set_field!(log_avg_ns = milliseconds),
     ),
     with(
         "steadystate",
         &["ss"],
         "CRITERION:LIMIT",
+        Absent,
         "end when iops, iops_slope, bw or bw_slope stays within LIMIT (or LIMIT% of the mean)",
-        |job, text| {
-            job.steady = Some(steady(text)?);
-            Ok(())
-        },
+        set_field!(steady = steady),
     ),
     with(
         "steadystate_duration",
         &["ss_dur"],
         "TIME",
+        Value("0"),
         "how long it must stay there",
-        |job, text| {
-            job.steady_duration_ns = time_ns(text, SECOND_NS)?;
-            Ok(())
-        },
+        set_field!(steady_duration_ns = seconds),
     ),
     with(
         "steadystate_ramp_time",
         &["ss_ramp"],
         "TIME",
+        Value("0"),
         "do not look before",
-        |job, text| {
-            job.steady_ramp_ns = time_ns(text, SECOND_NS)?;
-            Ok(())
-        },
+        set_field!(steady_ramp_ns = seconds),
     ),
-];
+]);

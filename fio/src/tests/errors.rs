@@ -19,7 +19,7 @@ fn each_error_names_file_line_and_reason() {
         ),
         ("[a]\nbs=\n", "jobs.fio:2: ", "bs needs a value: bs=SIZE"),
         ("[a]\n\nsize\n", "jobs.fio:3: ", "size needs a value"),
-        ("[a]\nbs=4q\n", "jobs.fio:2: ", "unknown unit"),
+        ("[a]\nbs=4q\n", "jobs.fio:2: ", "bs=4q: this is not a size"),
         (
             "[a]\nrw=reed\n",
             "jobs.fio:2: ",

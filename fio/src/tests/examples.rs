@@ -1,9 +1,12 @@
 //! Job files and command lines as people write them.
 
 use super::{arguments, of_file};
-use crate::settings::{Distribution, Fill, Piece, READ, WRITE};
+use crate::error::Origin;
+use crate::options::OPTIONS;
+use crate::settings::{Distribution, Fill, Job, Piece, READ, WRITE};
 use crate::understand;
-use crate::value::Amount;
+use ugeom_classes::spec::OptionDefault;
+use ugeom_measure::units::Size;
 
 #[test]
 fn the_command_line_of_2007_is_understood() {
@@ -18,7 +21,7 @@ fn the_command_line_of_2007_is_understood() {
     };
     assert_eq!((job.name.as_str(), job.iodepth), ("job1", 100));
     assert_eq!((job.rw.does, job.rw.random), ([true, true, false], true));
-    assert_eq!(job.size, Some(Amount::Bytes(256 << 20)));
+    assert_eq!(job.size, Some(Size::Bytes(256 << 20)));
     assert!(job.direct && job.ioengine == "guasi");
 }
 
@@ -132,4 +135,20 @@ fn settings_without_effect_are_said() {
         );
     }
     assert!(of_file("[a]\nrw=read\n").unwrap().warnings.is_empty());
+}
+
+#[test]
+fn every_documented_default_is_what_a_job_has_without_the_option() {
+    for entry in OPTIONS.0 {
+        let OptionDefault::Value(text) = entry.doc.default else {
+            continue;
+        };
+        let (mut job, unset) = (
+            Job::new("job", Origin::default()),
+            Job::new("job", Origin::default()),
+        );
+        let name = entry.doc.name;
+        assert_eq!((entry.set)(&mut job, text), Ok(()), "{name}={text}");
+        assert_eq!(format!("{job:?}"), format!("{unset:?}"), "{name}={text}");
+    }
 }

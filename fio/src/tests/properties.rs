@@ -7,7 +7,7 @@ use crate::options::OPTIONS;
 
 /// Lines that are nearly right: known names with values of any kind.
 fn line() -> impl Strategy<Value = String> {
-    let names: Vec<&'static str> = OPTIONS.iter().map(|entry| entry.name).collect();
+    let names: Vec<&'static str> = OPTIONS.names();
     let name = proptest::sample::select(names);
     let value = prop_oneof![
         "[0-9]{1,6}[kmgtp]?i?b?",

@@ -12,6 +12,12 @@ pub enum Size {
     Percent(f64),
 }
 
+impl Default for Size {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
 impl Size {
     /// The size in bytes when the whole has `whole_bytes`; a share is rounded down.
     pub fn of(self, whole_bytes: u64) -> u64 {
