@@ -66,6 +66,9 @@ pub struct ProviderPlan {
     pub stripesize_bytes: u64,
     /// Where the first stripe boundary lies, bytes.
     pub stripeoffset_bytes: u64,
+    /// Bytes at the end of the last sector that are no part of the image and read as zeroes: the
+    /// image has no whole number of sectors. Less than a sector.
+    pub padding_bytes: u32,
     /// A fault that a user must see (`reaches 4096 bytes past the end of md0`), if any.
     pub mark: Option<String>,
     /// Facts for `show` and confxml, in order: (`type`, `freebsd-ufs`), (`label`, ...), ...

@@ -111,6 +111,7 @@ impl TargetArgs {
 pub fn open(text: &str, options: &TargetOptions) -> Result<Open> {
     let target = open_target(text, options)?;
     warn_of_damage(&target.stack.taste_errors());
+    warn_of_padding(&target);
     let written = spec::parse(text, &registry::names());
     Ok(Open {
         target,
@@ -121,6 +122,22 @@ pub fn open(text: &str, options: &TargetOptions) -> Result<Open> {
 fn warn_of_damage(errors: &[TasteError]) {
     for error in errors {
         output::warn(&output::printable(&error.to_string()));
+    }
+}
+
+/// An image whose last sector is not whole: what follows its last byte is made up.
+fn warn_of_padding(target: &Target) {
+    let tree = target.stack.tree();
+    let bottom = tree.providers().find(|view| view.id == target.bottom);
+    if let Some(view) = bottom.filter(|view| view.padding_bytes > 0) {
+        output::warn(&output::printable(&format!(
+            "{} has {} bytes, not a multiple of its sector size, {}: the last sector is padded \
+             with {} zero bytes",
+            view.name,
+            view.content_bytes(),
+            view.sectorsize_bytes,
+            view.padding_bytes
+        )));
     }
 }
 

@@ -140,6 +140,7 @@ fn build(
         sectorsize_bytes: below.sectorsize_bytes,
         stripesize_bytes: below.stripesize_bytes,
         stripeoffset_bytes: below.stripeoffset_bytes,
+        padding_bytes: below.padding_bytes,
         ..ProviderPlan::default()
     };
     Ok(Plan {

@@ -72,6 +72,7 @@ impl Geom for FileGeom {
             &self.file,
             (self.engine, self.options),
             self.facts.align_bytes,
+            self.facts.size_bytes,
         )?;
         Ok(Box::new(state))
     }
@@ -149,6 +150,11 @@ fn check_engine(
     })
 }
 
+/// What a user must know of an image whose last sector is not whole.
+pub(crate) fn mark_of_padding(size_bytes: u64, padding_bytes: u32) -> String {
+    format!("{size_bytes} bytes; the last sector is padded with {padding_bytes} zero bytes")
+}
+
 fn plan(
     path: &str,
     opened: Opened,
@@ -157,10 +163,11 @@ fn plan(
 ) -> Result<Plan, BuildError> {
     let name = opened.name.clone();
     let sectorsize = u64::from(opened.sectorsize);
-    let mediasize_bytes = opened.size / sectorsize * sectorsize;
-    let left = opened.size - mediasize_bytes;
-    let mark = (left > 0).then(|| format!("the last {left} bytes are no whole sector: left out"));
+    let mediasize_bytes = opened.size.next_multiple_of(sectorsize);
+    let padding_bytes = (mediasize_bytes - opened.size) as u32;
+    let mark = (padding_bytes > 0).then(|| mark_of_padding(opened.size, padding_bytes));
     let facts = Facts {
+        size_bytes: opened.size,
         writable: opened.writable,
         block_device: opened.block_device,
         align_bytes: opened.align_bytes,
@@ -173,6 +180,7 @@ fn plan(
         sectorsize_bytes: opened.sectorsize,
         stripesize_bytes: opened.stripesize,
         stripeoffset_bytes: 0,
+        padding_bytes,
         mark,
         config: vec![
             ("file".into(), path.to_owned()),

@@ -53,8 +53,14 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
     if size == 0 {
         return Err(refused(path, "is empty: 0 bytes".into()));
     }
-    if size < u64::from(sectorsize) {
-        let problem = format!("has {size} bytes, less than one sector of {sectorsize}");
+    let tail = size % u64::from(sectorsize);
+    if tail > 0 && wanted.writable {
+        // A write to the last sector would either make the image longer or lose a part of itself.
+        let problem = format!(
+            "cannot be written to: it has {size} bytes, and the last {tail} make no whole sector \
+             of {sectorsize} (`truncate --size=%{sectorsize}` appends zeroes; without --rw it can \
+             be read)"
+        );
         return Err(refused(path, problem));
     }
     let align_bytes = if wanted.direct {

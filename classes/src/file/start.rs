@@ -7,6 +7,8 @@ use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, 
 
 /// What the data path has to know.
 pub(super) struct Facts {
+    /// The size of the image, bytes; zeroes follow up to a whole sector.
+    pub size_bytes: u64,
     pub writable: bool,
     pub block_device: bool,
     /// What direct I/O wants memory to be aligned to, bytes; 1 otherwise.
@@ -80,6 +82,8 @@ fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errn
         return Ok((ExtentKind::Hole, data.min(end)));
     }
     match rustix::fs::seek(file, SeekFrom::Hole(at)) {
+        // The hole behind the last byte begins in the middle of a sector.
+        Ok(hole) if hole == geom.facts.size_bytes => Ok((ExtentKind::Data, end)),
         Ok(hole) if hole > at => Ok((ExtentKind::Data, hole.min(end))),
         Ok(_) | Err(Errno::INVAL) => Ok((ExtentKind::Data, end)),
         // The file became shorter meanwhile.

@@ -15,6 +15,8 @@ pub(super) struct ThreadEngine {
     engine: Box<dyn Engine<Carrier>>,
     file: FileId,
     align_bytes: usize,
+    /// The size of the image, bytes; zeroes follow up to a whole sector.
+    size_bytes: u64,
     tickets: HashMap<BioId, Ticket>,
     /// Durable ZEROs whose zeroes are written and that now wait for the flush.
     flushing: Vec<BioId>,
@@ -27,6 +29,7 @@ impl ThreadEngine {
         file: &Arc<File>,
         (choice, options): (Choice, EngineOptions),
         align_bytes: usize,
+        size_bytes: u64,
     ) -> Result<Self, Errno> {
         // That it works here was checked when the geom was made; what fails now are limits.
         let (mut engine, _) = open_engine_with(choice, options).map_err(|_| Errno::MFILE)?;
@@ -37,6 +40,7 @@ impl ThreadEngine {
             engine,
             file,
             align_bytes,
+            size_bytes,
             tickets,
             flushing,
             again,
@@ -69,6 +73,20 @@ impl ThreadEngine {
     }
 }
 
+/// Fills a READ that reaches past the last byte of the image with zeroes, if it has all bytes up to
+/// there; returns how many it has then.
+fn pad(bio: &mut Bio, bytes: u64, size_bytes: u64) -> u64 {
+    let inside = size_bytes.saturating_sub(bio.offset());
+    if bio.command() != Command::Read || bytes < inside || inside >= bio.length() {
+        return bytes;
+    }
+    bio.fill(|at, piece| {
+        let start = inside.saturating_sub(at).min(piece.len() as u64);
+        piece[start as usize..].fill(0);
+    });
+    bio.length()
+}
+
 impl Drop for ThreadEngine {
     fn drop(&mut self) {
         // The kernel takes a ring apart at its leisure; a file that is taken out of it first is
@@ -88,16 +106,18 @@ impl ThreadState for ThreadEngine {
             tickets,
             flushing,
             again,
+            size_bytes,
             ..
         } = self;
         engine.reap(&mut |Completion { memory, result }: Completion<Carrier>| {
-            let bio = memory.into_bio();
+            let mut bio = memory.into_bio();
             let id = bio.id();
             tickets.remove(&id);
             let flushed = flushing.iter().position(|waiting| *waiting == id);
             if let Some(at) = flushed {
                 flushing.swap_remove(at);
             }
+            let result = result.map(|bytes| pad(&mut bio, bytes, *size_bytes));
             let zeroed = bio.command() == Command::Zero && bio.flags().contains(Flags::FUA);
             match result {
                 Ok(_) if zeroed && flushed.is_none() => again.push(bio),

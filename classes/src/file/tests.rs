@@ -171,10 +171,6 @@ fn what_is_no_disk_is_refused_with_what_it_is() {
     let cases = [
         (image(&dir, "empty", &[]), "is empty: 0 bytes"),
         (
-            image(&dir, "short", &[0; 511]),
-            "has 511 bytes, less than one sector of 512",
-        ),
-        (
             dir.path().to_owned(),
             "is a directory, not an image or a block device",
         ),
@@ -195,15 +191,57 @@ fn what_is_no_disk_is_refused_with_what_it_is() {
 }
 
 #[test]
-fn bytes_after_the_last_whole_sector_are_left_out_and_marked() {
+fn zeroes_fill_up_the_last_sector_of_an_image_on_every_engine() {
+    let dir = TempDir::new().expect("a directory");
+    for (name, length, sector) in [("odd", 100_300, 512), ("tiny", 9, 4096)] {
+        let bytes = pattern(length);
+        let path = image(&dir, name, &bytes);
+        let whole = length.next_multiple_of(sector);
+        let mut expected = bytes;
+        expected.resize(whole, 0);
+        let direct = ["auto", "io_uring", "guasi", "libaio", "sync"].map(|it| (it, 1));
+        for (engine, direct) in ENGINES.map(|it| (it, 0)).into_iter().chain(direct) {
+            let text = text(
+                &path,
+                &format!("engine={engine}&direct={direct}&sectorsize={sector}"),
+            );
+            let Ok(target) = open_target(&text, &TargetOptions::default()) else {
+                // The file system of the test has no direct I/O.
+                assert_eq!(direct, 1, "{text}");
+                continue;
+            };
+            let tree = target.stack.tree();
+            let view = tree.provider(name).expect("a provider");
+            assert_eq!(view.mediasize_bytes, whole as u64);
+            assert_eq!(view.content_bytes(), length as u64);
+            let mark = view.mark.as_deref().expect("a mark");
+            let padding = whole - length;
+            assert!(mark.contains(&format!("padded with {padding} zero bytes")));
+            let opened = target.stack.open(target.top, Delta::READ).expect("open");
+            let mut channel = target.stack.channel(1).expect("a channel");
+            for start in [0, whole - sector] {
+                let mut into = vec![0xee; whole - start];
+                let read = channel.read(&opened, start as u64, &mut into);
+                assert_eq!(read.expect("read"), whole - start, "{text}");
+                assert_eq!(into, expected[start..], "{text} from {start}");
+            }
+            let told = channel.extents(&opened, 0, whole as u64, 64).expect("extents");
+            let told: u64 = told.iter().map(|it| it.length_bytes).sum();
+            assert_eq!(told, whole as u64, "{text}");
+        }
+    }
+}
+
+#[test]
+fn an_image_whose_last_sector_is_not_whole_is_not_opened_for_writing() {
     let dir = TempDir::new().expect("a directory");
     let path = image(&dir, "odd", &[1; 1000]);
-    let target = open_target(&text(&path, "engine=sync"), &TargetOptions::default()).expect("open");
-    let tree = target.stack.tree();
-    let provider = tree.provider("odd").expect("odd");
-    assert_eq!(provider.mediasize_bytes, 512);
-    let mark = provider.mark.as_deref().expect("a mark");
-    assert_eq!(mark, "the last 488 bytes are no whole sector: left out");
+    let refused = refusal(&text(&path, "engine=sync"), &writable());
+    assert!(
+        refused.contains("1000 bytes, and the last 488 make no whole sector of 512"),
+        "{refused}"
+    );
+    assert!(refused.contains("truncate --size=%512"), "{refused}");
 }
 
 #[test]

@@ -550,7 +550,15 @@ fn request(remote: &Remote, covers: u64, index: u32, flight: &mut Flight) -> Req
     };
     let writes = matches!(command, command::WRITE | command::WRITE_ZEROES);
     let fua = writes && durable && remote.has(export_flag::SEND_FUA);
-    let part = left.min(limit);
+    let part = match command {
+        // The export may end in the middle of the last sector.
+        command::READ | command::BLOCK_STATUS => {
+            let at = bio.offset() + flight.done;
+            left.min(limit)
+                .min(remote.facts.size_bytes.saturating_sub(at))
+        }
+        _ => left.min(limit),
+    };
     let offset_bytes = if command == command::FLUSH {
         flight.covers = covers;
         0

@@ -37,6 +37,7 @@ mod tests;
 mod uri;
 
 use crate::build::{BuildContext, BuildError};
+use crate::file::mark_of_padding;
 use crate::registry::{Build, ClassEntry, Role};
 use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
@@ -215,10 +216,19 @@ fn build(
         .sector_bytes
         .unwrap_or(512)
         .max(u64::from(facts.minimum_bytes));
-    if !sectorsize.is_power_of_two() || facts.size_bytes < sectorsize {
+    let sectors = facts.size_bytes.checked_next_multiple_of(sectorsize);
+    if !sectorsize.is_power_of_two() || facts.size_bytes == 0 || sectors.is_none() {
         let (size, minimum) = (facts.size_bytes, facts.minimum_bytes);
         let problem = format!("{size} bytes in blocks of {minimum} make no sector of {sectorsize}");
         return Err(refused(problem));
+    }
+    let tail = facts.size_bytes % sectorsize;
+    if tail > 0 && context.writable() && facts.flags & export_flag::READ_ONLY == 0 {
+        let size = facts.size_bytes;
+        return Err(refused(format!(
+            "it cannot be written to: it has {size} bytes, and the last {tail} make no whole \
+             sector of {sectorsize} (without --rw it can be read)"
+        )));
     }
     let remote = Arc::new(Remote {
         place,
@@ -258,9 +268,14 @@ fn plan(
     if !remote.facts.description.is_empty() {
         config.push(("description".into(), remote.facts.description.clone()));
     }
+    let size_bytes = remote.facts.size_bytes;
+    let mediasize_bytes = size_bytes.next_multiple_of(sectorsize);
+    let padding_bytes = (mediasize_bytes - size_bytes) as u32;
     let provider = ProviderPlan {
         name: name.clone(),
-        mediasize_bytes: remote.facts.size_bytes / sectorsize * sectorsize,
+        mediasize_bytes,
+        padding_bytes,
+        mark: (padding_bytes > 0).then(|| mark_of_padding(size_bytes, padding_bytes)),
         sectorsize_bytes: sectorsize as u32,
         stripesize_bytes: if u64::from(remote.facts.preferred_bytes) > sectorsize {
             remote.facts.preferred_bytes.into()

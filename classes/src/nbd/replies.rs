@@ -307,6 +307,13 @@ impl Link {
             return self.finish(index, outcome);
         }
         flight.done += flight.part;
+        let exported = self.remote.facts.size_bytes;
+        if command == Command::Read && flight.bio.offset() + flight.done == exported {
+            // The rest of the last sector is no part of the export.
+            let padding = length - flight.done;
+            zero(&mut flight.bio, flight.done, padding);
+            flight.done = length;
+        }
         let writes = matches!(command, Command::Write | Command::Zero);
         if is_flush {
             self.durability.flushed(flight.covers);
@@ -420,7 +427,7 @@ fn take_status(flight: &mut Flight, data: &[u8], sector: u64) -> Result<(), &'st
     }
     if told == 0 {
         // Whoever asks goes on behind what was told, and would not get on otherwise.
-        let length_bytes = sector.min(flight.part);
+        let length_bytes = sector.min(flight.bio.length());
         let kind = ExtentKind::Data;
         if at == 0 || !flight.bio.add_extent(Extent { length_bytes, kind }) {
             return Err(NONSENSE);

@@ -147,9 +147,11 @@ fn build(
 ) -> Result<Plan, BuildError> {
     let settings = Settings::read(&arguments, below)?;
     let name = format!("{}.nop", below.name);
+    let mediasize_bytes = settings.window.size_bytes(below.mediasize_bytes);
     let provider = ProviderPlan {
         name: name.clone(),
-        mediasize_bytes: settings.window.size_bytes(below.mediasize_bytes),
+        mediasize_bytes,
+        padding_bytes: below.padding_within(settings.window.offset_bytes, mediasize_bytes),
         sectorsize_bytes: settings.window.sectorsize_bytes,
         stripesize_bytes: settings.stripesize_bytes,
         stripeoffset_bytes: settings.stripeoffset_bytes,

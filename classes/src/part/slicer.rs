@@ -280,6 +280,8 @@ pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
             sectorsize_bytes: part.sectorsize_bytes.unwrap_or(below.sectorsize_bytes),
             stripesize_bytes: stripe,
             stripeoffset_bytes: phase.checked_rem(stripe).unwrap_or(phase),
+            // A table counts whole sectors.
+            padding_bytes: 0,
             mark: slicer.mark(port, &end),
             config: part_config(part, slice),
         }

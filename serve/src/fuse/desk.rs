@@ -179,7 +179,7 @@ impl Opener {
         })?;
         let handle = Arc::new(Handle {
             opened,
-            size_bytes: super::files::size_of(&view),
+            size_bytes: view.content_bytes(),
             sector_bytes: u64::from(view.sectorsize_bytes.max(1)),
             writable: writes,
             ranges: files.ranges.of(view.id),

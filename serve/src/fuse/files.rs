@@ -57,12 +57,6 @@ impl Nodes {
     }
 }
 
-/// The size of a provider as a file: whole sectors.
-pub(super) fn size_of(view: &ProviderView) -> u64 {
-    let sector = u64::from(view.sectorsize_bytes.max(1));
-    view.mediasize_bytes - view.mediasize_bytes % sector
-}
-
 /// The name of a provider's file, as sysfs writes names that hold a slash; `None` for a name that
 /// no file can have.
 pub(super) fn file_name(provider: &str) -> Option<Cow<'_, str>> {
@@ -142,7 +136,7 @@ impl Files {
             node: self.node_of(&view.name),
             kind: FileKind::File,
             permissions: if self.writable { 0o600 } else { 0o400 },
-            size_bytes: size_of(view),
+            size_bytes: view.content_bytes(),
             block_bytes: BLOCK_BYTES.max(view.sectorsize_bytes),
             ..self.of_root()
         }
@@ -174,7 +168,7 @@ impl Files {
         if set.which & (set_flag::MODE | set_flag::UID | set_flag::GID) != 0 || node == ROOT {
             return Err(Errno::PERM);
         }
-        let size = size_of(&self.provider(node)?);
+        let size = self.provider(node)?.content_bytes();
         if set.which & set_flag::SIZE != 0 && set.size_bytes != 0 && set.size_bytes != size {
             return Err(Errno::INVAL);
         }
@@ -213,7 +207,7 @@ impl Files {
     /// STATFS: the size of the largest provider, all of it in use.
     pub fn file_system(&self) -> Vec<u8> {
         let tree = self.stack.tree();
-        let largest_bytes = self.shown(&tree).map(size_of).max().unwrap_or(0);
+        let largest_bytes = self.shown(&tree).map(ProviderView::content_bytes).max().unwrap_or(0);
         let reply = FileSystem {
             blocks: largest_bytes / u64::from(BLOCK_BYTES),
             block_bytes: BLOCK_BYTES,

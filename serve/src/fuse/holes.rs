@@ -108,7 +108,7 @@ pub(super) fn seek(channel: &mut Channel, handle: &Handle, what: &Lseek) -> Resu
 /// Whether data lies at a place, and where that ends: up to the end where nobody knows.
 fn stretch(channel: &mut Channel, handle: &Handle, at: u64) -> Result<(bool, u64), Errno> {
     let start = at - at % handle.sector_bytes;
-    let left = handle.size_bytes - start;
+    let left = handle.size_bytes.next_multiple_of(handle.sector_bytes) - start;
     let found = match channel.extents(&handle.opened, start, left, EXTENTS) {
         Ok(found) => found,
         Err(IoError { errno, .. }) if errno == Errno::OPNOTSUPP => Vec::new(),

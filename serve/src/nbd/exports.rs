@@ -24,7 +24,7 @@ pub(super) struct Export {
     pub id: ProviderId,
     pub name: String,
     pub description: String,
-    /// Whole sectors only.
+    /// Whole sectors, but for what fills up the last sector of an image.
     pub size_bytes: u64,
     pub sector_bytes: u32,
     pub preferred_bytes: u32,
@@ -155,7 +155,7 @@ impl Exports {
             id: view.id,
             name: view.name.clone(),
             description: describe(view),
-            size_bytes: view.mediasize_bytes - view.mediasize_bytes % u64::from(sector_bytes),
+            size_bytes: view.content_bytes(),
             sector_bytes,
             preferred_bytes: preferred.min(PAYLOAD_BYTES_MAX),
             writable: self.writable,

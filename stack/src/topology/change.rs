@@ -77,6 +77,7 @@ impl Topology {
             sectorsize: plan.sectorsize_bytes,
             stripesize: plan.stripesize_bytes,
             stripeoffset: plan.stripeoffset_bytes,
+            padding: plan.padding_bytes.min(plan.sectorsize_bytes.saturating_sub(1)),
             mark: plan.mark,
             config: plan.config,
             past: Totals::default(),
@@ -282,6 +283,7 @@ impl Topology {
             return;
         }
         object.mediasize = mediasize;
+        object.padding = 0;
         for id in object.consumers.clone() {
             let Some(consumer) = self.consumers.get(&id) else {
                 continue;

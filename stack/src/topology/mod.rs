@@ -64,6 +64,7 @@ pub(crate) struct ProviderObject {
     pub sectorsize: u32,
     pub stripesize: u64,
     pub stripeoffset: u64,
+    pub padding: u32,
     pub mark: Option<String>,
     pub config: Vec<(String, String)>,
     /// Figures of consumers that are gone.

@@ -67,10 +67,32 @@ pub struct ProviderView {
     /// Where byte 0 lies in the provider below, if all bytes lie there in order
     /// ([`crate::Geom::position`]).
     pub position_bytes: Option<u64>,
+    /// Bytes at the end of the media that are no part of the image: zeroes that fill up the last
+    /// sector.
+    pub padding_bytes: u32,
     /// A fault that a user must see.
     pub mark: Option<String>,
     /// Facts about it.
     pub config: Vec<(String, String)>,
+}
+
+impl ProviderView {
+    /// The size without the padding of the last sector, bytes: what a program sees that knows no
+    /// sectors. Without padding, whole sectors.
+    #[must_use]
+    pub fn content_bytes(&self) -> u64 {
+        let sector_bytes = u64::from(self.sectorsize_bytes.max(1));
+        let whole_bytes = self.mediasize_bytes - self.mediasize_bytes % sector_bytes;
+        whole_bytes.saturating_sub(u64::from(self.padding_bytes))
+    }
+
+    /// The padding of a layer that shows this provider from `offset_bytes` on, in so many bytes: the
+    /// same if it shows the end of the media.
+    #[must_use]
+    pub fn padding_within(&self, offset_bytes: u64, size_bytes: u64) -> u32 {
+        let shows_end = offset_bytes.checked_add(size_bytes) == Some(self.mediasize_bytes);
+        if shows_end { self.padding_bytes } else { 0 }
+    }
 }
 
 impl Tree {
@@ -175,6 +197,7 @@ impl Topology {
             sectorsize_bytes: provider.sectorsize,
             stripesize_bytes: provider.stripesize,
             stripeoffset_bytes: provider.stripeoffset,
+            padding_bytes: provider.padding,
             mark: provider.mark.clone(),
             config: provider.config.clone(),
         })

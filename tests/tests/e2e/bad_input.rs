@@ -9,17 +9,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 #[test]
-fn files_that_hold_no_sector_are_refused_with_their_size() {
-    for (bytes, problem) in [
-        (0, "is empty: 0 bytes"),
-        (511, "has 511 bytes, less than one sector of 512"),
-    ] {
-        let (_folder, path) = disks::empty_image(bytes);
-        let path = disks::text(&path);
-        for name in ["show", "diskinfo", "read"] {
-            let error = ugeom(&[name, &path]).failed(1);
-            assert_eq!(error, format!("ugeom: {path}: {problem}\n"));
-        }
+fn an_empty_file_is_refused() {
+    let (_folder, path) = disks::empty_image(0);
+    let path = disks::text(&path);
+    for name in ["show", "diskinfo", "read"] {
+        let error = ugeom(&[name, &path]).failed(1);
+        assert_eq!(error, format!("ugeom: {path}: is empty: 0 bytes\n"));
     }
 }
 
@@ -63,14 +58,30 @@ fn a_wrong_address_lists_the_right_ones() {
 }
 
 #[test]
-fn the_last_bytes_that_are_no_sector_are_left_out_and_said() {
-    let (_folder, path) = disks::empty_image(1025);
-    let tree = ugeom(&["show", &disks::text(&path)]).quiet();
-    assert!(
-        tree.contains("! the last 1 bytes are no whole sector: left out"),
-        "{tree}"
-    );
-    assert!(tree.contains(" 2      512 "), "{tree}");
+fn an_image_that_is_no_whole_sectors_is_read_to_its_last_byte_with_a_warning() {
+    let (_folder, path) = disks::empty_image(1_000_300);
+    std::fs::write(&path, vec![7; 1_000_300]).expect("an image");
+    let target = disks::text(&path);
+    let warning = "not a multiple of its sector size, 512: the last sector is padded with 148 zero";
+    let shown = ugeom(&["show", &target]);
+    let tree = shown.text();
+    assert!(tree.contains("padded with 148 zero bytes"), "{tree}");
+    let read = ugeom(&["read", &target]);
+    assert!(read.stderr.contains(warning), "{}", read.stderr);
+    let mut expected = vec![7; 1_000_300];
+    expected.resize(1_000_448, 0);
+    assert!(read.stdout == expected);
+    let info = ugeom(&["diskinfo", &target]);
+    assert!(info.text().contains("1000448"), "{}", info.text());
+    assert!(info.stderr.contains(warning), "{}", info.stderr);
+    for writing in [
+        &["write", &target][..],
+        &["part", "create", "-s", "mbr", &target],
+        &["serve", &target, "--rw", "--run", "true"],
+    ] {
+        let error = ugeom(writing).failed(1);
+        assert!(error.contains("make no whole sector of 512"), "{error}");
+    }
 }
 
 #[test]

@@ -42,8 +42,7 @@ impl Served {
         }
         let ended = child.wait_with_output().expect("its end");
         let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-        let lacks = ["cannot be had", "mounting ", "/dev/fuse"];
-        assert!(lacks.iter().any(|it| said.contains(it)), "{line}{said}");
+        assert!(lacks_mounts(&said), "{line}{said}");
         skip(test, &format!("{arguments:?}: {}", said.trim()));
         None
     }
@@ -65,6 +64,12 @@ impl Drop for Served {
         let _ = self.child.wait();
         run(command("umount", &["-l", &disks::text(&self.mount)]), b"");
     }
+}
+
+/// Whether an error says that this machine cannot mount.
+pub fn lacks_mounts(said: &str) -> bool {
+    let lacks = ["cannot be had", "mounting ", "/dev/fuse"];
+    lacks.iter().any(|it| said.contains(it))
 }
 
 fn noise(seed: u64, length: usize) -> Vec<u8> {

@@ -16,6 +16,7 @@ mod iostat;
 mod lab;
 mod ministat;
 mod mounted;
+mod odd_size;
 mod part;
 mod raidtest;
 mod report;
