@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::wire::nbd::{OptionHeader, option};
-use ugeom_serve::nbd::{Address, Limits, Server, Settings};
+use ugeom_serve::nbd::{Address, Given, Limits, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
 /// A server that runs for as long as the process, kept where a search for leaks finds it.
@@ -30,6 +30,7 @@ fn socket() -> &'static PathBuf {
         let target = open_target("md:1m", &options).expect("a target");
         let settings = Settings {
             addresses: vec![Address::Unix(path.clone())],
+            given: Given::default(),
             writable: true,
             only_top: false,
             threads: 1,

@@ -9,6 +9,7 @@ pub mod cpu;
 pub mod direct;
 pub mod fuse;
 pub mod gather;
+pub mod inherited;
 pub mod interrupt;
 pub mod lease;
 pub mod lock;

@@ -69,6 +69,7 @@ fn ours(name: &'static str, transport: Transport) -> Result<Mounted, String> {
     };
     let target = open_target("md:1g", &options).map_err(|error| error.to_string())?;
     let settings = Settings {
+        allow_other: false,
         directory: folder.path().to_owned(),
         writable: true,
         only_top: false,

@@ -12,4 +12,5 @@ pub mod control;
 pub mod fuse;
 pub mod nbd;
 pub mod ranges;
+mod socket_file;
 mod span;

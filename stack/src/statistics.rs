@@ -7,6 +7,7 @@
 use crate::bio::slot::{Body, Hop};
 use crate::bio::{COMMANDS, Command, Flags};
 use crate::cx::Cx;
+use crate::error::Errno;
 use crate::snapshot::{Edge, Snapshot};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -184,9 +185,16 @@ pub(crate) fn ended(cx: &Cx, edge: &Edge, body: &Body) {
     bump(&counters.left, 1);
     bump(&counters.operations[body.command as usize], 1);
     bump(&counters.bytes[body.command as usize], body.completed);
-    if body.error != 0 {
+    if body.error != 0 && !is_no_answer(body) {
         bump(&counters.errors, 1);
     }
+}
+
+/// A question that the provider has no answer to, which is no fault of anything.
+#[cold]
+fn is_no_answer(body: &Body) -> bool {
+    let question = matches!(body.command, Command::GetAttr | Command::Extents);
+    question && i32::from(body.error) == Errno::OPNOTSUPP.raw_os_error()
 }
 
 /// Takes the time of a marked bio that leaves the hop `top`.

@@ -225,7 +225,9 @@ fn zeroes_fill_up_the_last_sector_of_an_image_on_every_engine() {
                 assert_eq!(read.expect("read"), whole - start, "{text}");
                 assert_eq!(into, expected[start..], "{text} from {start}");
             }
-            let told = channel.extents(&opened, 0, whole as u64, 64).expect("extents");
+            let told = channel
+                .extents(&opened, 0, whole as u64, 64)
+                .expect("extents");
             let told: u64 = told.iter().map(|it| it.length_bytes).sum();
             assert_eq!(told, whole as u64, "{text}");
         }

@@ -1,14 +1,14 @@
 //! Where control sockets lie, and how one is made that nobody else can open.
 
 use super::ControlError;
+use crate::socket_file::{self, SocketFile};
 use rustix::fs::{AtFlags, CWD, Mode};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// How many clients may wait to be accepted.
@@ -72,24 +72,7 @@ pub(super) fn is_private(folder: &Path) -> Result<(), String> {
 /// A socket that is listened to. Its file is removed when it is dropped.
 pub(super) struct Listening {
     pub fd: OwnedFd,
-    path: PathBuf,
-    /// Device and number of the file that is ours.
-    file: (u64, u64),
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        // Somebody may have put another one there.
-        if file_of(&self.path) == Some(self.file) {
-            // It may have been removed meanwhile.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn file_of(path: &Path) -> Option<(u64, u64)> {
-    let facts = fs::symlink_metadata(path).ok()?;
-    Some((facts.dev(), facts.ino()))
+    _file: SocketFile,
 }
 
 /// Listens to `path`, which only we and root can connect to.
@@ -102,7 +85,8 @@ pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
         problem,
     };
     let system = |errno: Errno| wrong(errno.to_string());
-    refuse_what_is_there(path).map_err(wrong)?;
+    // A stale socket is replaced by the one that is moved there.
+    socket_file::look(path).map_err(wrong)?;
     let name = path.file_name().map(|name| name.to_string_lossy());
     let hidden = format!(".{}.new", name.unwrap_or_default());
     let made = path.with_file_name(hidden);
@@ -125,23 +109,8 @@ pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
     }
     Ok(Listening {
         fd,
-        file: file_of(path).unwrap_or_default(),
-        path: path.to_owned(),
+        _file: SocketFile::of(path),
     })
-}
-
-/// A socket that somebody answers, and a file of any other kind, stay where they are.
-fn refuse_what_is_there(path: &Path) -> Result<(), String> {
-    let Ok(facts) = fs::symlink_metadata(path) else {
-        return Ok(());
-    };
-    if !facts.file_type().is_socket() {
-        return Err("a file is there already, and it is no socket".to_owned());
-    }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        _ => Err("the path is in use: another server listens to it".to_owned()),
-    }
 }
 
 /// Whether a process of the user `peer` may look at a server of the user `own`.

@@ -138,6 +138,23 @@ fn the_figures_are_those_of_the_stack() {
 }
 
 #[test]
+fn a_question_without_an_answer_is_no_error() {
+    let watched = watched();
+    let stack = &watched.target.stack;
+    let top = stack.find("md0.nop").expect("the top");
+    let opened = stack.open(top, Delta::READ).expect("open");
+    let mut channel = stack.channel(1).expect("a channel");
+    let told = channel.attribute(&opened, "GEOM::ident");
+    assert_eq!(told.expect("no error"), None);
+    let mut client = Client::connect(&watched.path).expect("a client");
+    let figures = client.figures(false).expect("figures");
+    for layer in &figures.providers {
+        assert_eq!((layer.counted.errors, layer.counted.in_flight), (0, 0));
+        assert!(layer.counted.other.operations > 0, "{}", layer.name);
+    }
+}
+
+#[test]
 fn time_is_taken_only_while_somebody_looks() {
     let watched = watched();
     let counts = |statistics| statistics == Statistics::Counts;

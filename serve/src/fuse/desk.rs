@@ -50,6 +50,8 @@ pub(super) enum Chore {
     },
     Fallocate(Fallocate),
     Lseek(Lseek),
+    /// The attributes of a node that is open.
+    Attributes(u64),
 }
 
 /// Something to do, and where the answer goes.
@@ -90,7 +92,7 @@ impl Desk {
 fn memory_of(chore: Chore) -> Option<Buffer> {
     match chore {
         Chore::Write { buffer, .. } => Some(buffer),
-        Chore::Fallocate(_) | Chore::Lseek(_) => None,
+        Chore::Fallocate(_) | Chore::Lseek(_) | Chore::Attributes(_) => None,
     }
 }
 
@@ -118,6 +120,7 @@ pub(super) fn start(
     );
     for number in 0..HELPERS {
         let helper = Helper {
+            shared: Arc::clone(shared),
             channel: new_channel(shared, 1)?,
         };
         let list = Arc::clone(&chore_list);
@@ -147,7 +150,7 @@ impl Opener {
                     Ok(Vec::new())
                 }
                 Errand::LookUp(name) => files.look_up(&name),
-                Errand::Attributes(node) => files.attributes(node),
+                Errand::Attributes(node) => self.attributes(node),
                 Errand::SetAttributes(node, set) => files.set_attributes(node, &set),
                 Errand::List(node, from) => files.list(node, &from),
                 Errand::FileSystem => Ok(files.file_system()),
@@ -194,6 +197,18 @@ impl Opener {
         Ok(reply.encode())
     }
 
+    fn attributes(&mut self, node: u64) -> Result<Vec<u8>, Errno> {
+        let files = &self.shared.files;
+        let name = files.name(node);
+        match name.and_then(|name| self.tables.of_provider(&name)) {
+            Some(handle) => {
+                let allocated_bytes = super::holes::allocated(&mut self.channel, &handle);
+                files.attributes_with(node, allocated_bytes)
+            }
+            None => files.attributes(node),
+        }
+    }
+
     /// Makes durable what was written through a handle, and closes the provider.
     fn close(&mut self, handle: Arc<Handle>) {
         if handle.dirty.swap(false, Ordering::AcqRel)
@@ -215,6 +230,7 @@ impl Opener {
 const ACCESS_MODE: u32 = 3;
 
 struct Helper {
+    shared: Arc<Shared>,
     channel: Channel,
 }
 
@@ -252,6 +268,10 @@ impl Helper {
                 Ok(Vec::new())
             }
             Chore::Lseek(what) => super::holes::seek(&mut self.channel, handle, what),
+            Chore::Attributes(node) => {
+                let allocated_bytes = super::holes::allocated(&mut self.channel, handle);
+                self.shared.files.attributes_with(*node, allocated_bytes)
+            }
         }
     }
 }

@@ -137,7 +137,15 @@ impl Dispatcher {
             }
             Request::FileSystem if later => return self.ask(ticket, Errand::FileSystem),
             Request::Lookup(name) => files.look_up(name),
-            Request::GetAttributes => files.attributes(node),
+            Request::GetAttributes => {
+                let name = files.name(node);
+                let table = look(&self.table);
+                if let Some(handle) = name.and_then(|name| table.of_provider(&name)) {
+                    let chore = Chore::Attributes(node);
+                    return self.desk.help(handle, chore, ticket, &self.to);
+                }
+                files.attributes(node)
+            }
             Request::SetAttributes(set) => files.set_attributes(node, &set),
             Request::ReadDirectory(from) => files.list(node, &from),
             Request::FileSystem => Ok(files.file_system()),

@@ -25,6 +25,8 @@ pub(super) struct Files {
     top: String,
     only_top: bool,
     nodes: Mutex<Nodes>,
+    /// The low 12 bits of the mode of files.
+    permissions: u32,
     uid: u32,
     gid: u32,
     /// When the server was started: the times of all files.
@@ -85,6 +87,7 @@ impl Files {
             top: top.to_owned(),
             only_top: settings.only_top,
             nodes: Mutex::default(),
+            permissions: permissions(settings, umask()),
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
             time: (now.as_secs(), now.subsec_nanos()),
@@ -124,6 +127,7 @@ impl Files {
             kind: FileKind::Directory,
             permissions: 0o555,
             size_bytes: 0,
+            allocated_bytes: 0,
             time: self.time,
             uid: self.uid,
             gid: self.gid,
@@ -135,8 +139,9 @@ impl Files {
         Attributes {
             node: self.node_of(&view.name),
             kind: FileKind::File,
-            permissions: if self.writable { 0o600 } else { 0o400 },
+            permissions: self.permissions,
             size_bytes: view.content_bytes(),
+            allocated_bytes: view.content_bytes(),
             block_bytes: BLOCK_BYTES.max(view.sectorsize_bytes),
             ..self.of_root()
         }
@@ -152,7 +157,22 @@ impl Files {
         Ok(Entry(self.of_provider(view)).encode())
     }
 
-    /// GETATTR.
+    /// GETATTR of a file that is open and of which so many bytes are no hole.
+    pub fn attributes_with(&self, node: u64, allocated_bytes: u64) -> Result<Vec<u8>, Errno> {
+        let attributes = self.of_provider(&self.provider(node)?);
+        Ok(attributes_reply(&Attributes {
+            allocated_bytes: allocated_bytes.min(attributes.size_bytes),
+            ..attributes
+        }))
+    }
+
+    /// The name of a node's provider, if it is that of a file.
+    pub fn name(&self, node: u64) -> Option<String> {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.name(node).map(str::to_owned)
+    }
+
+    /// GETATTR. Nothing is known of the holes of a file that is not open.
     pub fn attributes(&self, node: u64) -> Result<Vec<u8>, Errno> {
         let attributes = if node == ROOT {
             self.of_root()
@@ -207,7 +227,11 @@ impl Files {
     /// STATFS: the size of the largest provider, all of it in use.
     pub fn file_system(&self) -> Vec<u8> {
         let tree = self.stack.tree();
-        let largest_bytes = self.shown(&tree).map(ProviderView::content_bytes).max().unwrap_or(0);
+        let largest_bytes = self
+            .shown(&tree)
+            .map(ProviderView::content_bytes)
+            .max()
+            .unwrap_or(0);
         let reply = FileSystem {
             blocks: largest_bytes / u64::from(BLOCK_BYTES),
             block_bytes: BLOCK_BYTES,
@@ -224,6 +248,25 @@ impl Files {
             self.shown(&tree).partition(|view| view.name == self.top);
         top.into_iter().chain(others).filter_map(named).collect()
     }
+}
+
+/// Who may do what with a file: the owner, and where other users may use the mount, those that the
+/// umask leaves.
+fn permissions(settings: &Settings, umask: u32) -> u32 {
+    let own = if settings.writable { 0o600 } else { 0o400 };
+    if settings.allow_other {
+        own | (own >> 3 | own >> 6) & !umask
+    } else {
+        own
+    }
+}
+
+/// The umask of this process (proc(5)); asking for it by umask(2) would change it for other threads.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
+        .unwrap_or(0o077)
 }
 
 #[cfg(test)]

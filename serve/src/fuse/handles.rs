@@ -9,7 +9,7 @@ use ugeom_stack::{Opened, RangeLock};
 pub(super) struct Handle {
     pub opened: Opened,
     pub name: String,
-    /// Whole sectors only.
+    /// Without the padding of the last sector.
     pub size_bytes: u64,
     pub sector_bytes: u64,
     pub writable: bool,
@@ -29,6 +29,11 @@ impl Table {
     pub fn get(&self, number: u64) -> Option<&Arc<Handle>> {
         let index = usize::try_from(number).ok()?;
         self.handles.get(index)?.as_ref()
+    }
+
+    /// A handle of the provider of that name.
+    pub fn of_provider(&self, name: &str) -> Option<&Arc<Handle>> {
+        self.handles.iter().flatten().find(|it| it.name == name)
     }
 }
 
@@ -50,6 +55,11 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    /// A handle of the provider of that name.
+    pub fn of_provider(&self, name: &str) -> Option<Arc<Handle>> {
+        look(self.all.first()?).of_provider(name).cloned()
+    }
+
     pub fn new(all: Vec<Mine>) -> Self {
         Self {
             all,

@@ -70,6 +70,8 @@ pub struct Settings {
     pub directory: PathBuf,
     /// Clients may write.
     pub writable: bool,
+    /// Other users may use the mount, too, as far as the permissions of files go.
+    pub allow_other: bool,
     /// Only the provider on top is a file, and not all that there are.
     pub only_top: bool,
     /// How kernel and server are to talk.
@@ -156,7 +158,7 @@ impl Server {
             over: AtomicBool::new(false),
             ended: Arc::clone(&settings.ended),
         });
-        let (mount, session) = Mount::new(directory, settings.writable)?;
+        let (mount, session) = Mount::new(directory, settings.writable, settings.allow_other)?;
         let session = Arc::new(session);
         let hello = Hello::receive(&session)?;
         let queues = ring::queues(settings.transport, hello.offers_ring())?;

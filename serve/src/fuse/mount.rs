@@ -19,6 +19,9 @@ use ugeom_machine::fuse;
 /// The program that mounts for those who are not root (fusermount3(1)).
 const HELPER: &str = "fusermount3";
 
+/// What that program may do for whom (fusermount3(1)).
+const CONFIGURATION: &str = "/etc/fuse.conf";
+
 /// How long a mount whose server was killed may take to go, before it is said to have to be taken
 /// away by hand, and how often that is looked at.
 const GOING: Duration = Duration::from_secs(2);
@@ -163,9 +166,13 @@ fn unescape(word: &[u8]) -> Vec<u8> {
 
 impl Mount {
     /// Mounts on a directory that was checked, and gives the descriptor that stands for it.
-    pub fn new(directory: PathBuf, writable: bool) -> Result<(Self, OwnedFd), FuseError> {
+    pub fn new(
+        directory: PathBuf,
+        writable: bool,
+        allow_other: bool,
+    ) -> Result<(Self, OwnedFd), FuseError> {
         let called = if rustix::process::geteuid().is_root() {
-            by_call(&directory, writable)
+            by_call(&directory, writable, allow_other)
         } else {
             Err(Errno::PERM.into())
         };
@@ -173,7 +180,7 @@ impl Mount {
             Ok(device) => (true, device),
             // Root of a container may lack the right, too; the helper has it or says what is wrong.
             Err(error) if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => {
-                (false, by_helper(&directory, writable)?)
+                (false, by_helper(&directory, writable, allow_other)?)
             }
             Err(error) => {
                 let problem = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -242,15 +249,27 @@ impl Drop for Mount {
     }
 }
 
+/// What lets other users use the mount.
+fn others(allow_other: bool) -> &'static str {
+    if allow_other { ",allow_other" } else { "" }
+}
+
+/// Whether fuse.conf lets users who are not root let others in (fusermount3(1)).
+fn allows_other(configuration: &str) -> bool {
+    let mut lines = configuration.lines().map(str::trim);
+    lines.any(|line| line == "user_allow_other")
+}
+
 /// mount(2).
-fn by_call(directory: &Path, writable: bool) -> io::Result<OwnedFd> {
+fn by_call(directory: &Path, writable: bool, allow_other: bool) -> io::Result<OwnedFd> {
     let device = fuse::open(false)?;
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let options = format!(
-        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions{}",
         device.as_raw_fd(),
         uid.as_raw(),
-        gid.as_raw()
+        gid.as_raw(),
+        others(allow_other)
     );
     let options = CString::new(options)?;
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
@@ -266,7 +285,19 @@ fn by_call(directory: &Path, writable: bool) -> io::Result<OwnedFd> {
 }
 
 /// fusermount3(1), which sends the descriptor back through the socket that it finds as its input.
-fn by_helper(directory: &Path, writable: bool) -> Result<OwnedFd, FuseError> {
+fn by_helper(directory: &Path, writable: bool, allow_other: bool) -> Result<OwnedFd, FuseError> {
+    let configuration = std::fs::read_to_string(CONFIGURATION).unwrap_or_default();
+    let is_root = rustix::process::getuid().is_root();
+    if allow_other && !is_root && !allows_other(&configuration) {
+        return Err(FuseError::Mount {
+            directory: directory.to_owned(),
+            problem: format!(
+                "letting other users in (--allow-other) needs root, or the line \
+                 `user_allow_other` in {CONFIGURATION}"
+            ),
+            source: None,
+        });
+    }
     let system = |source: Errno| FuseError::system("making a socket for fusermount3", source);
     let (ours, theirs) = rustix::net::socketpair(
         rustix::net::AddressFamily::UNIX,
@@ -276,7 +307,9 @@ fn by_helper(directory: &Path, writable: bool) -> Result<OwnedFd, FuseError> {
     )
     .map_err(system)?;
     let mode = if writable { "rw" } else { "ro" };
-    let options = format!("{mode},nosuid,nodev,fsname=ugeom,subtype=ugeom,default_permissions");
+    let others = others(allow_other);
+    let options =
+        format!("{mode},nosuid,nodev,fsname=ugeom,subtype=ugeom,default_permissions{others}");
     let failed = |problem: String, source: Option<io::Error>| FuseError::Mount {
         directory: directory.to_owned(),
         problem,
@@ -332,6 +365,15 @@ mod tests {
         assert_eq!(unescape(b"/mnt/a\\040b\\134c"), b"/mnt/a b\\c");
         assert_eq!(unescape(b"\\04"), b"\\04");
         assert_eq!(unescape(b"x\\"), b"x\\");
+    }
+
+    #[test]
+    fn other_users_are_let_in_only_where_the_configuration_says_so() {
+        assert!(allows_other(
+            "# users\nmount_max = 1000\n user_allow_other \n"
+        ));
+        assert!(!allows_other("#user_allow_other\nmount_max = 1\n"));
+        assert!(!allows_other(""));
     }
 
     #[test]

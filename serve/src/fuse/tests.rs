@@ -67,6 +67,7 @@ fn start(target: &str, change: impl FnOnce(&mut Settings)) -> Result<Running, Fu
         transport: Transport::Auto,
         threads: 2,
         ranges: Ranges::default(),
+        allow_other: false,
         log: Arc::new(move |line| lines.lock().expect("the log").push(line.to_owned())),
         ended: Arc::new(move || {
             told.fetch_add(1, Ordering::SeqCst);

@@ -2,13 +2,12 @@
 
 use super::error::ServeError;
 use super::peers::Peer;
+use crate::socket_file::{self, Occupied, SocketFile};
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -77,24 +76,27 @@ pub(super) struct Listening {
     pub socket: Socket,
     /// How clients reach it.
     pub uri: String,
-    remove: Option<PathBuf>,
     /// Other hosts can reach it.
     pub open_to_others: bool,
+    _file: Option<SocketFile>,
+}
+
+impl Listening {
+    /// A socket whose file, if it has one, is not ours.
+    pub(super) fn without_file(socket: Socket, uri: String, open_to_others: bool) -> Self {
+        Self {
+            socket,
+            uri,
+            open_to_others,
+            _file: None,
+        }
+    }
 }
 
 /// The two kinds.
 pub(super) enum Socket {
     Unix(UnixListener),
     Tcp(TcpListener),
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        if let Some(path) = &self.remove {
-            // Somebody else may have removed it already.
-            let _ = fs::remove_file(path);
-        }
-    }
 }
 
 impl Address {
@@ -122,41 +124,20 @@ impl Address {
             );
             return Err(self.failed(problem, None));
         }
-        let listener = match UnixListener::bind(path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                self.clear_stale(path)?;
-                UnixListener::bind(path)
-            }
-            bound => bound,
-        };
+        let found = socket_file::look(path);
+        if found.map_err(|problem| self.failed(problem, None))? == Occupied::Stale {
+            // Another server may have removed it meanwhile.
+            let _ = std::fs::remove_file(path);
+        }
+        let listener = UnixListener::bind(path);
         let listener = listener.map_err(|error| self.failed(error.to_string(), Some(error)))?;
         self.unblocked(listener.set_nonblocking(true))?;
         Ok(Listening {
             socket: Socket::Unix(listener),
             uri: format!("nbd+unix:///?socket={}", escaped(path)),
-            remove: Some(path.to_owned()),
             open_to_others: false,
+            _file: Some(SocketFile::of(path)),
         })
-    }
-
-    /// Removes a socket that a server left behind which is gone. One that answers, and a file of
-    /// any other kind, is in use.
-    fn clear_stale(&self, path: &Path) -> Result<(), ServeError> {
-        let is_socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-        if !is_socket {
-            let problem = "a file is there already, and it is no socket".to_owned();
-            return Err(self.failed(problem, None));
-        }
-        match UnixStream::connect(path) {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                let removed = fs::remove_file(path);
-                removed.map_err(|error| self.failed(error.to_string(), Some(error)))
-            }
-            _ => {
-                let problem = "the path is in use: another server listens to it".to_owned();
-                Err(self.failed(problem, None))
-            }
-        }
     }
 
     fn listen_tcp(&self, host: &str, port: u16) -> Result<Listening, ServeError> {
@@ -183,13 +164,11 @@ impl Address {
         } else {
             host.to_owned()
         };
-        Ok(Listening {
-            socket: Socket::Tcp(listener),
-            uri: format!("nbd://{host}:{port}/"),
-            remove: None,
-            // One of unknown address is taken for the worst.
-            open_to_others: local.is_none_or(|it| !it.ip().to_canonical().is_loopback()),
-        })
+        let uri = format!("nbd://{host}:{port}/");
+        // One of unknown address is taken for the worst.
+        let open_to_others = local.is_none_or(|it| !it.ip().to_canonical().is_loopback());
+        let socket = Socket::Tcp(listener);
+        Ok(Listening::without_file(socket, uri, open_to_others))
     }
 
     fn unblocked(&self, set: io::Result<()>) -> Result<(), ServeError> {
@@ -247,7 +226,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// A path as a URI carries it (RFC 3986, 2.1).
-fn escaped(path: &Path) -> String {
+pub(super) fn escaped(path: &Path) -> String {
     use std::fmt::Write;
     use std::os::unix::ffi::OsStrExt;
     let mut text = String::new();

@@ -1,11 +1,12 @@
 //! The control thread: listeners, handshakes, time-outs; it opens and closes providers.
 
-use super::address::Listening;
+use super::address::{Address, Listening};
 use super::complaints::Complaints;
 use super::connection::Admission;
 use super::connections::Home;
 use super::error::ServeError;
 use super::exports::{Chosen, Exports};
+use super::given::OnlyClient;
 use super::handshake::{Handshake, Session, Step};
 use super::peers::{Census, Peer, Place, Presence};
 use super::stream::Stream;
@@ -101,6 +102,8 @@ pub(super) struct Control {
     accepting: bool,
     pause: Option<Timer>,
     stopping: bool,
+    /// The client with which the server ends.
+    only: Option<OnlyClient>,
 }
 
 impl Control {
@@ -116,8 +119,10 @@ impl Control {
         let open = Reactor::open(Waiting::Epoll);
         let mut reactor = open.map_err(|error| waiting(std::io::Error::other(error)))?;
         let mut listeners = Vec::new();
-        for address in &settings.addresses {
-            let listening = address.listen()?;
+        let given = settings.given.listening.iter().map(Listening::given);
+        let own = settings.addresses.iter().map(Address::listen);
+        for listening in given.chain(own) {
+            let listening = listening?;
             warn_if_open(&listening, settings);
             let fd = listening.socket.watched().map_err(waiting)?;
             let source = reactor.register(Arc::new(fd), Interest::READ);
@@ -169,6 +174,7 @@ impl Control {
             accepting: true,
             pause: None,
             stopping: false,
+            only: settings.given.client.clone(),
         };
         Ok((control, stop_waker, uris))
     }
@@ -176,6 +182,8 @@ impl Control {
     /// Serves until the server is stopped and every connection has ended.
     pub fn run(mut self) {
         let mut events = Vec::new();
+        self.greet_the_only_client();
+        self.end_with_the_only_client();
         while !(self.stopping && self.connections() == 0) {
             if let Err(error) = self.reactor.wait(&[], None, &mut events) {
                 (self.log)(&format!("nbd: waiting for clients failed: {error}"));
@@ -193,6 +201,7 @@ impl Control {
                 }
             }
             self.hear();
+            self.end_with_the_only_client();
         }
         for worker in self.workers.drain(..) {
             drop(worker.orders);
@@ -202,6 +211,30 @@ impl Control {
             }
         }
         self.hear();
+    }
+
+    fn greet_the_only_client(&mut self) {
+        let Some(only) = &self.only else {
+            return;
+        };
+        match only.socket.try_clone() {
+            Ok(fd) => self.greet(Arrival {
+                stream: Stream::plain(fd),
+                who: "the client on stdin".to_owned(),
+                peer: Peer::User(rustix::process::geteuid().as_raw()),
+            }),
+            Err(error) => (self.log)(&format!("nbd: taking the client on stdin: {error}")),
+        }
+    }
+
+    fn end_with_the_only_client(&mut self) {
+        if self.pending.is_empty()
+            && self.connections() == 0
+            && let Some(only) = self.only.take()
+        {
+            (only.ended)();
+            self.begin_stop();
+        }
     }
 
     fn connections(&self) -> usize {

@@ -25,6 +25,12 @@ pub enum ServeError {
         #[source]
         source: Option<io::Error>,
     },
+    /// A socket from outside that cannot be served.
+    #[error("an inherited socket: {problem}")]
+    Given {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The system refused something that every server needs.
     #[error("{what}: {source}")]
     System {

@@ -28,8 +28,8 @@
 //! Opening for writing spoils what was found on the provider, closing lets classes taste again, so
 //! exports come and go.
 //!
-//! The files: `address` where to listen; `exports` what there is; `handshake` the options, as a
-//! function from bytes to bytes; `control` and `worker` the threads; `stream` the bytes of a
+//! The files: `address` where to listen, `given` what is there already; `exports` what there is;
+//! `handshake` the options, as a function from bytes to bytes; `control` and `worker` the threads; `stream` the bytes of a
 //! connection, `connection` one client, `connections` those of a worker, `budget` what they may
 //! have in flight; `operation` one request on its way through the stack, `operations` those of a
 //! worker, `at_once` READs that need none; `reply` the answers, `output` those that wait to be
@@ -45,6 +45,7 @@ mod control;
 mod divided;
 mod error;
 mod exports;
+mod given;
 mod handshake;
 mod operation;
 mod operations;
@@ -59,6 +60,7 @@ mod worker;
 
 pub use address::Address;
 pub use error::ServeError;
+pub use given::{Given, OnlyClient};
 
 use crate::ranges::Ranges;
 use control::Control;
@@ -116,6 +118,8 @@ impl Default for Limits {
 pub struct Settings {
     /// Where to listen.
     pub addresses: Vec<Address>,
+    /// Sockets that are there already.
+    pub given: Given,
     /// Clients may write.
     pub writable: bool,
     /// Only the provider on top is an export, and not all that there are.

@@ -44,6 +44,7 @@ fn serve(target: &str, change: impl FnOnce(&mut Settings)) -> Running {
     let lines = Arc::clone(&log);
     let mut settings = Settings {
         addresses: vec![Address::Unix(folder.path().join("s"))],
+        given: Given::default(),
         writable: true,
         only_top: false,
         threads: 2,

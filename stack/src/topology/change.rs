@@ -77,7 +77,9 @@ impl Topology {
             sectorsize: plan.sectorsize_bytes,
             stripesize: plan.stripesize_bytes,
             stripeoffset: plan.stripeoffset_bytes,
-            padding: plan.padding_bytes.min(plan.sectorsize_bytes.saturating_sub(1)),
+            padding: plan
+                .padding_bytes
+                .min(plan.sectorsize_bytes.saturating_sub(1)),
             mark: plan.mark,
             config: plan.config,
             past: Totals::default(),

@@ -487,3 +487,78 @@ fn a_mount_that_is_taken_away_ends_the_server() {
         assert_eq!(served.child.wait().expect("its end").code(), Some(0));
     }
 }
+
+#[test]
+fn cp_keeps_the_holes_of_an_open_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.img");
+    let file = std::fs::File::create(&path).expect("an image");
+    file.set_len(64 << 20).expect("its size");
+    file.write_all_at(&noise(1, 100_000), 3 << 20)
+        .expect("data");
+    file.write_all_at(&noise(2, 4096), (64 << 20) - 4096)
+        .expect("data");
+    let image = disks::text(&path);
+    for transport in TRANSPORTS {
+        let folder = tempfile::tempdir().expect("a folder");
+        let arguments = ["--fuse-transport", transport];
+        let Some(served) = Served::start("cp_keeps_the_holes", folder, &image, &arguments) else {
+            continue;
+        };
+        let copy = served.folder.path().join("copy");
+        let (from, to) = (served.file("disk.img"), disks::text(&copy));
+        other("cp", &["--sparse=auto", &from, &to]);
+        assert!(std::fs::read(&copy).expect("a copy") == std::fs::read(&path).expect("data"));
+        use std::os::unix::fs::MetadataExt;
+        let blocks = |path: &Path| std::fs::metadata(path).expect("facts").blocks();
+        assert!(blocks(&copy) <= blocks(&path) + 64, "{transport}");
+        let open = std::fs::File::open(&from).expect("a file");
+        let facts = open.metadata().expect("facts");
+        assert_eq!((facts.len(), facts.blocks()), (64 << 20, blocks(&path)));
+    }
+}
+
+#[test]
+fn other_users_read_the_files_only_where_they_were_let_in() {
+    let test = "other_users_read_the_files";
+    let Some(setpriv) = program(test, "setpriv") else {
+        return;
+    };
+    if other("id", &["-u"]) != b"0\n" {
+        return skip(test, "only root can become another user");
+    }
+    for (arguments, umask, reads) in [
+        (&["--allow-other"][..], "022", true),
+        (&["--allow-other"], "077", false),
+        (&[], "022", false),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        use std::os::unix::fs::PermissionsExt;
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(folder.path(), open).expect("others may enter");
+        let mount = disks::text(&folder.path().join("mnt"));
+        std::fs::create_dir(&mount).expect("a directory");
+        let read = format!(
+            "stat -c %a \"$mnt/md0\"; {} --reuid=65534 --clear-groups head -c1 \"$mnt/md0\"",
+            disks::text(&setpriv)
+        );
+        let script = "umask $0; exec \"$@\"";
+        let mut all = vec![
+            "-c", script, umask, UGEOM, "serve", "md:1m", "--fuse", &mount,
+        ];
+        all.extend(arguments);
+        all.extend(["--rw", "--run", &read]);
+        let ended = run(command("sh", &all), b"");
+        if lacks_mounts(&ended.stderr) {
+            return skip(test, ended.stderr.trim());
+        }
+        assert_eq!(
+            ended.code,
+            i32::from(!reads),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+        let shown = if reads { "644\n\0" } else { "600\n" };
+        assert_eq!(ended.text(), shown, "{arguments:?}");
+    }
+}

@@ -26,5 +26,6 @@ mod serve_killed;
 mod serve_others;
 mod session;
 mod show;
+mod sockets;
 mod stat;
 mod transfer;

@@ -17,7 +17,8 @@ fn image() -> (TempDir, PathBuf, Vec<u8>) {
     for at in 1..=100_u64 {
         let data = noise(at, 512);
         file.write_all_at(&data, at * 9973).expect("data");
-        file.write_all_at(&[0; 512], at * 9973 + 512).expect("zeroes");
+        file.write_all_at(&[0; 512], at * 9973 + 512)
+            .expect("zeroes");
     }
     let bytes = std::fs::read(&path).expect("the image");
     assert_eq!(bytes.len(), 998_324);
@@ -35,7 +36,10 @@ fn an_odd_image_is_copied_over_nbd_as_it_is() {
     for options in [&[][..], &["--request-size=1048576"], &["--synchronous"]] {
         let copied = disks::text(&copy);
         other(&nbdcopy, &[options, &[&served.uri, &copied]].concat());
-        assert!(std::fs::read(&copy).expect("a copy") == bytes, "{options:?}");
+        assert!(
+            std::fs::read(&copy).expect("a copy") == bytes,
+            "{options:?}"
+        );
         std::fs::remove_file(&copy).expect("no copy");
     }
 }
@@ -50,7 +54,11 @@ fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
     let served = Served::start(folder, &disks::text(&path), &[]);
     let target = format!("{} | cache:1m | nop", served.uri);
     let read = ugeom(&["read", &target]);
-    assert!(read.stderr.contains("padded with 76 zero bytes"), "{}", read.stderr);
+    assert!(
+        read.stderr.contains("padded with 76 zero bytes"),
+        "{}",
+        read.stderr
+    );
     let mut padded = bytes.clone();
     padded.resize(998_400, 0);
     assert!(read.stdout == padded);

@@ -1,6 +1,7 @@
 //! `ugeom serve`: the providers of a target, to any program, over NBD and as files.
 
 mod files;
+mod sockets;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
@@ -16,9 +17,10 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
+use ugeom_machine::inherited::VARIABLES;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
-use ugeom_serve::nbd::{Address, Limits, Server, Settings};
+use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
 const LONG_ABOUT: &str = "\
@@ -31,7 +33,8 @@ programs that know files only.
 The URI of each address, and the directory of --fuse, is printed on stdout once clients can use \
 it, and the server runs until SIGTERM or Ctrl-C, which lets it answer what it has read, flush what \
 was written, and end. With --run a command is started instead, with the URI in $uri and the \
-directory in $mnt, and the server ends with it.
+directory in $mnt, and the server ends with it. With --stdio one client is served on stdin and stdout. \
+Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are served, too.
 
 Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
 writing while a partition of it is in use is refused, and what is on a disk is looked at again \
@@ -57,6 +60,9 @@ pub struct Serve {
     /// Where to listen: unix:PATH or tcp:HOST:PORT (port 0: one that is free); may be repeated
     #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<String>,
+
+    #[command(flatten)]
+    sockets: sockets::SocketArgs,
 
     #[command(flatten)]
     files: files::FilesArgs,
@@ -139,14 +145,22 @@ enum End {
     Signal,
     /// The mount is gone, and nothing else is served.
     Unmounted,
+    /// The client on stdin and stdout is gone.
+    Client,
     Command(std::io::Result<std::process::ExitStatus>),
 }
 
 impl Serve {
     pub fn run(&self) -> Result<()> {
-        if self.nbd.is_empty() && self.run.is_none() && !self.files.wanted() {
-            let message = "how is it to be served? --nbd ADDRESS, --fuse DIR or --run COMMAND \
-                           (one of them at least)";
+        let mut given = Given {
+            listening: sockets::passed()?,
+            client: None,
+        };
+        let passed = !given.listening.is_empty();
+        let stdio = self.sockets.stdio && !passed;
+        if self.nbd.is_empty() && self.run.is_none() && !self.files.wanted() && !stdio && !passed {
+            let message = "how is it to be served? --nbd ADDRESS, --fuse DIR, --run COMMAND or \
+                           --stdio (one of them at least)";
             return Err(crate::failure::Usage(message.to_owned()).into());
         }
         let mut addresses = Vec::new();
@@ -155,7 +169,7 @@ impl Serve {
             addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
         }
         // Lives as long as the server: its socket lies in there.
-        let wanted = addresses.is_empty() && !self.files.wanted();
+        let wanted = self.run.is_some() && addresses.is_empty() && !self.files.wanted() && !passed;
         let folder = if wanted { Some(own_folder()?) } else { None };
         if let Some(folder) = &folder {
             addresses.push(Address::Unix(folder.0.join("nbd")));
@@ -170,7 +184,18 @@ impl Serve {
         };
         let signals = interrupt::end_signals().context("listening for signals")?;
         let (tell, ends) = mpsc::channel();
-        let servers = self.start(&open, addresses, &tell)?;
+        let stdio = stdio.then(sockets::Stdio::take).transpose()?;
+        given.client = stdio.as_ref().map(|stdio| {
+            let tell = tell.clone();
+            OnlyClient {
+                socket: Arc::clone(&stdio.socket),
+                ended: Arc::new(move || {
+                    // Nobody listens once all is over.
+                    let _ = tell.send(End::Client);
+                }),
+            }
+        });
+        let servers = self.start(&open, (addresses, given), &tell)?;
         let (stack, target) = (&open.target.stack, &self.target.target);
         let control = self.control.start(stack, target)?;
         let told = tell.clone();
@@ -181,16 +206,20 @@ impl Serve {
         });
         listening.context("starting a thread that listens for signals")?;
         let Some(command) = &self.run else {
-            self.announce(&open, &servers, control.as_ref())?;
+            let silent = stdio.is_some() || (passed && !self.json);
+            self.announce(&open, &servers, control.as_ref(), silent)?;
             let _ = ends.recv();
             servers.stop();
+            if let Some(stdio) = stdio {
+                stdio.finish();
+            }
             return Ok(());
         };
         let child = start(command, &servers)?;
         let ended = wait(child, &tell, &ends);
         servers.stop();
         match ended? {
-            End::Signal | End::Unmounted => Ok(()),
+            End::Signal | End::Unmounted | End::Client => Ok(()),
             End::Command(status) => judge(command, status),
         }
     }
@@ -199,16 +228,16 @@ impl Serve {
     fn start(
         &self,
         open: &Open,
-        addresses: Vec<Address>,
+        (addresses, given): (Vec<Address>, Given),
         tell: &mpsc::Sender<End>,
     ) -> Result<Servers> {
         let (stack, name) = (&open.target.stack, &open.target.name);
         let ranges = Ranges::default();
-        let alone = addresses.is_empty();
+        let alone = addresses.is_empty() && given.listening.is_empty() && given.client.is_none();
         let nbd = if alone {
             None
         } else {
-            let settings = self.settings(addresses, open.addressed, ranges.clone());
+            let settings = self.settings((addresses, given), open.addressed, ranges.clone());
             Some(Server::start(stack, name, &settings)?)
         };
         let tell = tell.clone();
@@ -228,10 +257,16 @@ impl Serve {
         Ok(Servers { nbd, files })
     }
 
-    fn settings(&self, addresses: Vec<Address>, only_top: bool, ranges: Ranges) -> Settings {
+    fn settings(
+        &self,
+        (addresses, given): (Vec<Address>, Given),
+        only_top: bool,
+        ranges: Ranges,
+    ) -> Settings {
         let bytes = usize::try_from(self.max_bytes).unwrap_or(usize::MAX);
         Settings {
             addresses,
+            given,
             writable: self.rw,
             only_top,
             threads: self.threads.map_or_else(cores, usize::from),
@@ -251,8 +286,14 @@ impl Serve {
         }
     }
 
-    /// Says how clients reach what.
-    fn announce(&self, open: &Open, servers: &Servers, control: Option<&Control>) -> Result<()> {
+    /// Says how clients reach what; on stdout only where that is not for the client.
+    fn announce(
+        &self,
+        open: &Open,
+        servers: &Servers,
+        control: Option<&Control>,
+        silent: bool,
+    ) -> Result<()> {
         let tree = open.target.stack.tree();
         let top = &open.target.name;
         let (mut first, mut others) = (Vec::new(), Vec::new());
@@ -282,6 +323,9 @@ impl Serve {
         let names: Vec<String> = names.collect();
         let how = if self.rw { "read-write" } else { "read-only" };
         output::remark(&format!("serving {} {how}", names.join(", ")));
+        if silent {
+            return Ok(());
+        }
         let directory = served.directory.map(|it| output::printable(&it));
         let lines = served.uris.into_iter().chain(directory);
         let lines: String = lines.map(|line| format!("{line}\n")).collect();
@@ -345,6 +389,9 @@ fn start(command: &str, servers: &Servers) -> Result<Child> {
     let child = Command::new("/bin/sh")
         .args(["-c", command])
         .env("uri", servers.uris().first().map_or("", String::as_str))
+        .env_remove(VARIABLES[0])
+        .env_remove(VARIABLES[1])
+        .env_remove(VARIABLES[2])
         .env("mnt", servers.directory().unwrap_or_default())
         .spawn();
     child.with_context(|| format!("starting `{command}`"))

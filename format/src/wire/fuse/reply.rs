@@ -99,6 +99,8 @@ pub struct Attributes {
     pub permissions: u32,
     /// Its size, bytes.
     pub size_bytes: u64,
+    /// How much of it is no hole, bytes.
+    pub allocated_bytes: u64,
     /// All of its times, seconds and nanoseconds since 1970.
     pub time: (u64, u32),
     /// Its owner.
@@ -113,7 +115,7 @@ impl Attributes {
     fn encode(&self, bytes: &mut [u8]) {
         put64(bytes, 0, self.node);
         put64(bytes, 8, self.size_bytes);
-        put64(bytes, 16, self.size_bytes.div_ceil(512));
+        put64(bytes, 16, self.allocated_bytes.div_ceil(512));
         for at in [24, 32, 40] {
             put64(bytes, at, self.time.0);
         }

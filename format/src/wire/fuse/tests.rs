@@ -127,11 +127,12 @@ fn attributes_are_those_of_stat() {
         uid: 7,
         gid: 6,
         block_bytes: 4096,
+        allocated_bytes: 1024,
     };
     let expected = words(&[
         (3, 8),
         (1025, 8),
-        (3, 8),
+        (2, 8),
         (9, 8),
         (9, 8),
         (9, 8),

@@ -87,6 +87,7 @@ fn requests_wait_for_a_server_that_is_started_again() {
         let lines = Arc::clone(&log);
         let settings = Settings {
             addresses: vec![Address::Unix(path)],
+            given: Given::default(),
             writable: true,
             only_top: false,
             threads: 1,

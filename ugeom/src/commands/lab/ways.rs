@@ -32,6 +32,7 @@ fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
     let folder = own_folder().map_err(|error| format!("{error:#}"))?;
     let settings = nbd::Settings {
         addresses: vec![nbd::Address::Unix(folder.0.join("nbd"))],
+        given: nbd::Given::default(),
         writable: false,
         only_top: true,
         threads: threads(),
@@ -54,6 +55,7 @@ fn by_fuse(stack: &Stack, name: &str) -> Result<Served, String> {
     let directory = folder.0.join("mnt");
     std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
     let settings = fuse::Settings {
+        allow_other: false,
         directory: directory.clone(),
         writable: false,
         only_top: true,

@@ -13,6 +13,10 @@ pub struct FilesArgs {
     #[arg(long, value_name = "DIR")]
     fuse: Option<PathBuf>,
 
+    /// Let other users use the files, too: the umask decides who may do what
+    #[arg(long, requires = "fuse")]
+    allow_other: bool,
+
     /// How files travel: over io_uring where the kernel offers it (auto), or only one way
     #[arg(long, value_name = "HOW", requires = "fuse", default_value = "auto")]
     fuse_transport: How,
@@ -48,6 +52,7 @@ impl FilesArgs {
         Some(Settings {
             directory: self.fuse.clone()?,
             writable,
+            allow_other: self.allow_other,
             only_top,
             transport: match self.fuse_transport {
                 How::Auto => Transport::Auto,

@@ -122,10 +122,14 @@ impl Columns {
     }
 }
 
-/// Fewer digits behind the point as there are more before it, as gstat does.
+/// Milliseconds, with fewer digits behind the point as there are more before it, as gstat does; what
+/// is less than 10 us has its unit.
 fn ms(rate: &Rate) -> String {
     match rate.ms_each {
         None => "-".to_owned(),
+        // Microseconds would be one digit or none.
+        Some(ms) if ms < 0.001 => format!("{:.0}ns", ms * 1e6),
+        Some(ms) if ms < 0.01 => format!("{:.1}us", ms * 1e3),
         Some(ms) if ms < 100.0 => format!("{ms:.3}"),
         Some(ms) if ms < 1000.0 => format!("{ms:.2}"),
         Some(ms) if ms < 10_000.0 => format!("{ms:.1}"),
@@ -224,6 +228,25 @@ mod tests {
         for (word, value) in [("ms/o", "12346"), ("ms/d", "-"), ("%busy", "12.3")] {
             let end = heading.find(word).expect(word) + word.len();
             assert!(line[..end].ends_with(value), "{word}\n{heading}\n{line}");
+        }
+    }
+
+    #[test]
+    fn no_latency_is_shown_as_nothing() {
+        let shown = |ms_each| {
+            ms(&Rate {
+                ms_each: Some(ms_each),
+                ..interval().rows[0].read
+            })
+        };
+        for (ms_each, text) in [
+            (0.000_004, "4ns"),
+            (0.000_28, "280ns"),
+            (0.004_26, "4.3us"),
+            (0.0426, "0.043"),
+            (0.25, "0.250"),
+        ] {
+            assert_eq!(shown(ms_each), text);
         }
     }
 
