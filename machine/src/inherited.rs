@@ -1,6 +1,6 @@
-//! Sockets that the parent process has opened for this one: socket activation, as systemd and libnbd
-//! do it (sd_listen_fds(3)): `LISTEN_FDS` descriptors from number 3 on, for the process `LISTEN_PID`,
-//! with names in `LISTEN_FDNAMES`.
+//! Sockets that the parent process has opened for this one: socket activation, as systemd and
+//! libnbd do it (sd_listen_fds(3)): `LISTEN_FDS` descriptors from number 3 on, for the process
+//! `LISTEN_PID`, with names in `LISTEN_FDNAMES`.
 
 use std::ffi::OsString;
 use std::io;

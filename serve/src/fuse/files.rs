@@ -261,7 +261,7 @@ fn permissions(settings: &Settings, umask: u32) -> u32 {
     }
 }
 
-/// The umask of this process (proc(5)); asking for it by umask(2) would change it for other threads.
+/// The umask of this process (proc(5)); umask(2) would change it for other threads.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));

@@ -108,7 +108,8 @@ pub(super) fn seek(channel: &mut Channel, handle: &Handle, what: &Lseek) -> Resu
     Ok(lseek_reply(handle.size_bytes).to_vec())
 }
 
-/// How many bytes of a file are no hole, as far as its first stretches tell; the rest counts as data.
+/// How many bytes of a file are no hole, as far as its first stretches tell; the rest counts as
+/// data.
 pub(super) fn allocated(channel: &mut Channel, handle: &Handle) -> u64 {
     let (mut at, mut data_bytes) = (0, 0);
     for _ in 0..STRETCHES_COUNTED {

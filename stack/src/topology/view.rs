@@ -86,7 +86,7 @@ impl ProviderView {
         whole_bytes.saturating_sub(u64::from(self.padding_bytes))
     }
 
-    /// The padding of a layer that shows this provider from `offset_bytes` on, in so many bytes: the
+    /// The padding of a layer that shows `size_bytes` of this provider from `offset_bytes` on: the
     /// same if it shows the end of the media.
     #[must_use]
     pub fn padding_within(&self, offset_bytes: u64, size_bytes: u64) -> u32 {

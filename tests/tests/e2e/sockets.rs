@@ -1,4 +1,5 @@
-//! Sockets that `ugeom serve` does not open itself: passed by a parent process, and stdin and stdout.
+//! Sockets that `ugeom serve` does not open itself: passed by a parent process, and stdin and
+//! stdout.
 
 use crate::disks;
 use crate::run::{UGEOM, command, end, run};

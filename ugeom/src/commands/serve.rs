@@ -33,8 +33,8 @@ programs that know files only.
 The URI of each address, and the directory of --fuse, is printed on stdout once clients can use \
 it, and the server runs until SIGTERM or Ctrl-C, which lets it answer what it has read, flush what \
 was written, and end. With --run a command is started instead, with the URI in $uri and the \
-directory in $mnt, and the server ends with it. With --stdio one client is served on stdin and stdout. \
-Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are served, too.
+directory in $mnt, and the server ends with it. With --stdio one client is served on stdin and \
+stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are served, too.
 
 Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
 writing while a partition of it is in use is refused, and what is on a disk is looked at again \
@@ -163,11 +163,7 @@ impl Serve {
                            --stdio (one of them at least)";
             return Err(crate::failure::Usage(message.to_owned()).into());
         }
-        let mut addresses = Vec::new();
-        for text in &self.nbd {
-            let address = text.parse::<Address>();
-            addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
-        }
+        let mut addresses = self.addresses()?;
         // Lives as long as the server: its socket lies in there.
         let wanted = self.run.is_some() && addresses.is_empty() && !self.files.wanted() && !passed;
         let folder = if wanted { Some(own_folder()?) } else { None };
@@ -222,6 +218,16 @@ impl Serve {
             End::Signal | End::Unmounted | End::Client => Ok(()),
             End::Command(status) => judge(command, status),
         }
+    }
+
+    /// Where NBD is to be listened to.
+    fn addresses(&self) -> Result<Vec<Address>> {
+        let mut addresses = Vec::new();
+        for text in &self.nbd {
+            let address = text.parse::<Address>();
+            addresses.push(address.map_err(|error| crate::failure::Usage(error.to_string()))?);
+        }
+        Ok(addresses)
     }
 
     /// Starts what was asked for.

@@ -39,8 +39,8 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// Takes stdin and stdout: the socket that both are, or a pair of sockets between which and them
-    /// threads copy.
+    /// Takes stdin and stdout: the socket that both are, or a pair of sockets between which and
+    /// them threads copy.
     pub fn take() -> Result<Self> {
         let (stdin, stdout) = (io::stdin(), io::stdout());
         if stdin.is_terminal() || stdout.is_terminal() {
@@ -92,8 +92,8 @@ impl Stdio {
     }
 }
 
-/// Copies until either side ends, by read(2) and write(2). The standard library would take splice(2),
-/// after which the server was not always woken (Linux 6.x, a pipe into a Unix socket).
+/// Copies until either side ends, by read(2) and write(2). The standard library would take
+/// splice(2), after which the server was not always woken (a pipe into a Unix socket).
 fn copy(from: &mut impl Read, to: &mut impl Write) {
     let mut bytes = vec![0; COPY_BYTES];
     loop {

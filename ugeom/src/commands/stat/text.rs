@@ -122,8 +122,8 @@ impl Columns {
     }
 }
 
-/// Milliseconds, with fewer digits behind the point as there are more before it, as gstat does; what
-/// is less than 10 us has its unit.
+/// Milliseconds, with fewer digits behind the point as there are more before it, as gstat does;
+/// what is less than 10 us has its unit.
 fn ms(rate: &Rate) -> String {
     match rate.ms_each {
         None => "-".to_owned(),
