@@ -28,12 +28,12 @@
 //! Opening for writing spoils what was found on the provider, closing lets classes taste again, so
 //! exports come and go.
 //!
-//! The files: `address` where to listen, `given` what is there already; `exports` what there is;
-//! `handshake` the options, as a function from bytes to bytes; `control` and `worker` the threads; `stream` the bytes of a
-//! connection, `connection` one client, `connections` those of a worker, `budget` what they may
-//! have in flight; `operation` one request on its way through the stack, `operations` those of a
-//! worker, `at_once` READs that need none; `reply` the answers, `output` those that wait to be
-//! sent.
+//! The files: `address` where to listen, `given` sockets that are there already; `exports` what
+//! there is; `handshake` the options, as a function from bytes to bytes; `control` and `worker` the
+//! threads; `stream` the bytes of a connection, `connection` one client, `connections` those of a
+//! worker, `budget` what they may have in flight; `operation` one request on its way through the
+//! stack, `operations` those of a worker, `at_once` READs that need none; `reply` the answers,
+//! `output` those that wait to be sent.
 
 mod address;
 mod at_once;
