@@ -3,6 +3,7 @@
 use crate::spec::SpecError;
 use crate::target::TargetOptions;
 use std::io;
+use std::time::Duration;
 use ugeom_stack::Stack;
 
 /// The surroundings in which a geom is built.
@@ -16,6 +17,24 @@ impl<'a> BuildContext<'a> {
     #[must_use]
     pub fn new(stack: &'a Stack, options: &'a TargetOptions) -> Self {
         Self { stack, options }
+    }
+
+    /// The stack in which the geom will stand.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        self.stack
+    }
+
+    /// The descriptor that holds the passphrase, if the user named one.
+    #[must_use]
+    pub fn passphrase_descriptor(&self) -> Option<u32> {
+        self.options.keys.passphrase_descriptor
+    }
+
+    /// How long deriving a key from a passphrase may take, if the user says so.
+    #[must_use]
+    pub fn kdf_time_max(&self) -> Option<Duration> {
+        self.options.keys.kdf_time_max
     }
 
     /// The user asked for writing: files are opened for it, and locked.

@@ -10,6 +10,7 @@ pub mod cache;
 pub mod crash;
 pub mod delayed;
 pub mod disk;
+pub mod eli;
 pub mod file;
 pub mod md;
 pub mod nbd;

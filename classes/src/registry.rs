@@ -81,6 +81,7 @@ static REGISTRY: &[ClassEntry] = &[
     crate::cache::ENTRY,
     crate::delayed::ENTRY,
     crate::crash::ENTRY,
+    crate::eli::ENTRY,
     crate::part::gpt::ENTRY,
     crate::part::mbr::ENTRY,
     crate::part::ebr::ENTRY,

@@ -13,6 +13,7 @@
 //! above means the slice that is read through the `nop`, and not the one of `md0` beside it.
 
 use crate::build::{BuildContext, BuildError};
+use crate::eli::KeyOptions;
 use crate::registry::{self, Build, ClassEntry};
 use crate::spec::{self, Address, DispatchMode, Layer, SpecError, StatisticsMode};
 use std::io::{self, Read};
@@ -55,6 +56,8 @@ pub struct TargetOptions {
     /// Files are not locked, and devices not opened exclusively: another process, which holds the
     /// target open, does that for this one.
     pub unlocked: bool,
+    /// How encrypted layers get their passphrases.
+    pub keys: KeyOptions,
 }
 
 impl Default for TargetOptions {
@@ -71,6 +74,7 @@ impl Default for TargetOptions {
             set: spec::Settings::default(),
             direct: false,
             unlocked: false,
+            keys: KeyOptions::default(),
         }
     }
 }

@@ -41,6 +41,12 @@ const NOT_ZERO: Promises = Promises {
     zeroes: false,
     ..Promises::DISK
 };
+/// Encrypts: what was deleted reads as noise, and zeroes have to be written.
+const ENCRYPTED: Promises = Promises {
+    deleted: Deleted::Anything,
+    zeroes: false,
+    ..Promises::DISK
+};
 /// Leaves the memory of a read as it was.
 const UNTOUCHED: Promises = Promises {
     stable: false,
@@ -137,6 +143,23 @@ const ROWS: &[Row] = &[
         "crash",
         "md:1m | crash:log=/dev/null,seed=3",
         Promises::DISK,
+    ),
+    row("eli", "md:1m | eli:onetime=1", ENCRYPTED),
+    row(
+        "eli",
+        "md:1m | eli:onetime=1,ealgo=aes-cbc,crypto=portable,sectorsize=4k",
+        ENCRYPTED,
+    ),
+    row(
+        "eli",
+        "md:1m | eli:onetime=1,ealgo=camellia | cache:64k,block=4k",
+        ENCRYPTED,
+    ),
+    row("eli", "IMAGE?engine=auto | eli:onetime=1", ENCRYPTED),
+    row(
+        "eli",
+        "md:16k | delayed:seed=3,delay=1us | eli:onetime=1 | nop:hook=1",
+        ENCRYPTED,
     ),
 ];
 
@@ -291,6 +314,11 @@ fn delayed_conforms() {
 #[test]
 fn crash_conforms() {
     conforms("crash");
+}
+
+#[test]
+fn eli_conforms() {
+    conforms("eli");
 }
 
 #[test]

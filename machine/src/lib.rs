@@ -1,5 +1,6 @@
 //! Memory, clock, CPU and wake-ups: the floor that everything else of ugeom stands on.
 
+pub mod aes;
 pub mod allocations;
 pub mod block_device;
 pub mod buffer;
@@ -18,5 +19,8 @@ pub mod mapping;
 pub mod patience;
 pub mod prefetch;
 pub mod region;
+pub mod returning;
+pub mod secret;
+pub mod shelf;
 pub mod slab;
 pub mod uring;

@@ -174,6 +174,18 @@ impl<'a> Request<'a> {
         matches!(self.body().payload, Payload::Lendable { .. })
     }
 
+    /// No layer below lends memory in place of filling the caller's: for a geom that changes what
+    /// was read, in the caller's memory.
+    #[inline]
+    pub fn refuse_lease(&mut self) {
+        if self.may_lend() {
+            let body = self.body_mut();
+            if let Payload::Lendable { buffer, .. } = std::mem::take(&mut body.payload) {
+                body.payload = Payload::Buffer(buffer);
+            }
+        }
+    }
+
     /// Finished in full: the caller of a READ gets these bytes, which are all that he asked for,
     /// to look at and to give back by dropping them. The lease is dropped when the caller takes
     /// none, or another number of bytes; then this fails with EINVAL.
@@ -455,10 +467,17 @@ impl FanOut<'_> {
     /// below `consumer`, into `memory`, which has nothing to do with the parent's data. It counts
     /// as a clone ([`crate::Geom::widest_fan_out`]); the memory is dropped when it is back.
     pub fn read_into(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
-        self.own(Command::Read, consumer, offset, memory);
+        self.own(Command::Read, consumer, offset, memory, Flags::for_own);
     }
 
-    fn own(&mut self, command: Command, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
+    fn own(
+        &mut self,
+        command: Command,
+        consumer: u16,
+        offset: u64,
+        memory: Box<dyn IoMemory>,
+        flags: fn(Flags) -> Flags,
+    ) {
         let Some(parent) = self.parent.as_mut() else {
             return;
         };
@@ -467,7 +486,7 @@ impl FanOut<'_> {
         let mut child = new_clone(self.cx, parent_slot, body, consumer);
         let clone = child.body_mut();
         clone.command = command;
-        clone.flags = body.flags.for_own();
+        clone.flags = flags(body.flags);
         clone.offset = offset;
         clone.length = memory.total_bytes();
         clone.segment = Segment {
@@ -482,7 +501,13 @@ impl FanOut<'_> {
     /// Adds a WRITE of the geom's own: `memory`, at `offset` of the provider below `consumer`. As
     /// [`FanOut::read_into`] otherwise.
     pub fn write_from(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
-        self.own(Command::Write, consumer, offset, memory);
+        self.own(Command::Write, consumer, offset, memory, Flags::for_own);
+    }
+
+    /// Adds a WRITE that stands for the parent, with other bytes: `memory`, at `offset` of the
+    /// provider below `consumer`. As [`FanOut::write_from`], but as durable as the parent is to be.
+    pub fn write_instead(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
+        self.own(Command::Write, consumer, offset, memory, Flags::for_clone);
     }
 
     /// Sends the clones on their way. When all are back, the parent goes on: its error is the

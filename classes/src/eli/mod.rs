@@ -1,0 +1,186 @@
+//! `eli`: FreeBSD's encrypted providers (GELI), read and written.
+//!
+//! ```text
+//!          caller                    caller                      caller
+//!            |  READ                   |  WRITE                    |  READ, with tags
+//!        disk.img.eli  done: decrypt   |  start: encrypt into      |  start: READ of the sectors
+//!            |   in the caller's       |    a buffer of its own    |    below into a buffer;
+//!            |   memory                |                           |  done: check, then decrypt
+//!         disk.img                  disk.img                    disk.img
+//!
+//!   disk.img       [ ciphertext ................................ | metadata ]
+//!   disk.img.eli   [ plaintext  ................................ ]
+//! ```
+//!
+//! A geom of it is made with a key (`| eli:keyfile=k`); tasting only names what is there. The key
+//! comes from the metadata in the last sector ([`keys`]), sectors are worked on by [`crypt`], and
+//! `admin` changes the metadata as geli(8) does. FreeBSD's counterpart is `sys/geom/eli`.
+
+mod cipher;
+pub mod crypt;
+mod data_keys;
+pub mod error;
+pub mod kdf;
+pub mod keys;
+mod open;
+mod options;
+pub mod passphrase;
+mod pending;
+pub mod random;
+mod start;
+mod tag;
+mod taste;
+#[cfg(test)]
+mod tests;
+
+use crate::build::{BuildContext, BuildError};
+use crate::registry::{Build, ClassEntry, Role};
+use crate::spec::LayerArguments;
+use crypt::Crypt;
+pub use options::KeyOptions;
+use options::Settings;
+use pending::PendingBuffers;
+use std::sync::Arc;
+use ugeom_format::eli::{EliFlags, Metadata};
+use ugeom_machine::secret;
+use ugeom_stack::{
+    AccessChange, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan, ProviderView, Request,
+};
+
+/// GEOM's name of the class.
+pub const NAME: &str = "ELI";
+/// What the name of a decrypted provider ends with.
+pub const SUFFIX: &str = ".eli";
+
+/// The registry's line.
+pub const ENTRY: ClassEntry = ClassEntry {
+    name: "eli",
+    class: NAME,
+    about: "encryption and authentication, as FreeBSD's geli has it",
+    role: Role::Layer,
+    positional: &[],
+    options: &options::OPTIONS,
+    build: Build::Layer(build),
+    taste: Some(|| Arc::new(taste::EliTaste)),
+};
+
+/// The geom of an opened provider.
+pub struct Eli {
+    name: String,
+    metadata: Metadata,
+    used_slot: Option<usize>,
+    crypt: Crypt,
+    /// Sectors have tags.
+    tagged: bool,
+    no_delete: bool,
+    read_only: bool,
+    pending: PendingBuffers,
+    below_bytes: u64,
+}
+
+impl Geom for Eli {
+    #[inline]
+    fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        start::start(self, request, cx)
+    }
+
+    fn wants_done(&self) -> bool {
+        true
+    }
+
+    fn done(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        start::done(self, request)
+    }
+
+    fn widest_fan_out(&self) -> usize {
+        1
+    }
+
+    /// While it is open, nobody else may write below.
+    fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
+        if self.read_only && change.delta.write > 0 {
+            return Err(Errno::ROFS);
+        }
+        Ok(change.exclusive_while_open())
+    }
+
+    /// It keeps its size, as GELI does without the flag AUTORESIZE: the metadata lies where the
+    /// provider below ended. One that has shrunk holds no more what it should.
+    fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
+        let kept = self.crypt.layout().media_bytes;
+        (mediasize_bytes >= self.below_bytes).then(|| vec![(kept, None)])
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        let (total, made) = self.crypt.key_counts();
+        let mut facts = vec![
+            ("KeysTotal".to_owned(), total.to_string()),
+            ("KeysAllocated".to_owned(), made.to_string()),
+        ];
+        let flags = match self.read_only {
+            true => self.metadata.flags.with(EliFlags::RO, true),
+            false => self.metadata.flags,
+        };
+        facts.push(("Flags".to_owned(), flags.to_string()));
+        if let Some(slot) = self.used_slot {
+            facts.push(("UsedKey".to_owned(), slot.to_string()));
+        }
+        facts.extend(taste::algorithms(&self.metadata));
+        facts.push(("State".to_owned(), "ACTIVE".to_owned()));
+        facts
+    }
+}
+
+impl Drop for Eli {
+    fn drop(&mut self) {
+        // Keys wipe themselves; this is for what the last calls left on the stack.
+        secret::scrub_stack();
+    }
+}
+
+fn build(
+    context: &mut BuildContext<'_>,
+    arguments: LayerArguments<'_>,
+    below: &ProviderView,
+) -> Result<Plan, BuildError> {
+    let settings = Settings::read(&arguments)?;
+    let opened = open::open(context, &settings, below)?;
+    let name = format!("{}{SUFFIX}", below.name);
+    let layout = *opened.crypt.layout();
+    let flags = opened.metadata.flags;
+    let legacy = taste::is_legacy(&opened.metadata);
+    let geom = Eli {
+        name: name.clone(),
+        tagged: layout.sub_sectors.is_some(),
+        no_delete: flags.contains(EliFlags::NODELETE),
+        read_only: settings.read_only
+            || flags.contains(EliFlags::RO)
+            || (legacy && !settings.legacy),
+        metadata: opened.metadata,
+        used_slot: opened.slot,
+        crypt: opened.crypt,
+        pending: PendingBuffers::default(),
+        below_bytes: below.mediasize_bytes,
+    };
+    let provider = ProviderPlan {
+        name: name.clone(),
+        mediasize_bytes: layout.media_bytes,
+        sectorsize_bytes: layout.sector_bytes,
+        stripesize_bytes: if geom.tagged {
+            0
+        } else {
+            below.stripesize_bytes
+        },
+        stripeoffset_bytes: if geom.tagged {
+            0
+        } else {
+            below.stripeoffset_bytes
+        },
+        ..ProviderPlan::default()
+    };
+    Ok(Plan {
+        name,
+        geom: Arc::new(geom),
+        providers: vec![provider],
+    })
+}

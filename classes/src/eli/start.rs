@@ -1,0 +1,190 @@
+//! The data path of `eli`: reads are decrypted in the caller's memory when they come back, writes
+//! are encrypted into memory of the layer's own, so that the caller's is never touched.
+
+use super::Eli;
+use super::crypt::CryptError;
+use ugeom_machine::buffer::Buffer;
+use ugeom_machine::returning::Returning;
+use ugeom_machine::shelf;
+use ugeom_stack::{Command, Cx, Errno, Extent, ExtentKind, Next, Request};
+
+const NO_DELETE: &str = "the provider is set not to pass DELETE on (NODELETE)";
+const NO_DELETE_WITH_TAGS: &str = "sectors that were deleted would fail their authentication";
+const NO_ZERO: &str = "zeroes are data like any other here: write them";
+const NOT_AUTHENTIC: &str =
+    "the sector failed its authentication: it was changed, or never written";
+const NO_MEMORY: &str = "there is no memory for a data key";
+const LOST: &str = "what was read below did not come back";
+
+/// A request that is new here.
+#[inline]
+pub(super) fn start(eli: &Eli, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    match request.command() {
+        Command::Read if eli.tagged => read_sealed(eli, request, cx),
+        Command::Read => {
+            request.refuse_lease();
+            request.forward(0)
+        }
+        Command::Write => write(eli, request, cx),
+        _ => other(eli, request),
+    }
+}
+
+/// A request that comes back from below.
+pub(super) fn done(eli: &Eli, request: Request<'_>) -> Next {
+    match (request.command(), request.result()) {
+        (_, Err(_)) => failed(eli, request),
+        (Command::Read, Ok(_)) if eli.tagged => unseal(eli, request),
+        (Command::Read, Ok(length)) if length == request.length() => decrypt(eli, request),
+        (Command::Write, Ok(_)) => request.done_in_full(),
+        _ => request.finish(),
+    }
+}
+
+#[inline(never)]
+fn other(eli: &Eli, mut request: Request<'_>) -> Next {
+    match request.command() {
+        Command::Delete if eli.tagged => request.fail(Errno::OPNOTSUPP, NO_DELETE_WITH_TAGS),
+        Command::Delete if eli.no_delete => request.fail(Errno::OPNOTSUPP, NO_DELETE),
+        Command::Zero => request.fail(Errno::OPNOTSUPP, NO_ZERO),
+        Command::Extents => {
+            // Holes below do not read as zeroes through a cipher.
+            let extent = Extent {
+                length_bytes: request.length(),
+                kind: ExtentKind::Data,
+            };
+            request.add_extent(extent);
+            request.done_in_full()
+        }
+        _ => request.forward(0),
+    }
+}
+
+/// Lends the memory of a READ in whole sectors: as it lies, or by way of a copy where a piece of it
+/// ends inside a sector. `with` gets the place among the request's bytes.
+fn each_sectors<E>(
+    request: &mut Request<'_>,
+    sector_bytes: usize,
+    mut with: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut whole = true;
+    request.each(|_, piece| whole &= piece.len().is_multiple_of(sector_bytes));
+    let mut result = Ok(());
+    if whole {
+        request.fill(|at, piece| {
+            if result.is_ok() {
+                result = with(at, piece);
+            }
+        });
+        return result;
+    }
+    let mut copy = gathered(request);
+    result = with(0, &mut copy);
+    request.fill(|at, piece| {
+        let at = at as usize;
+        piece.copy_from_slice(&copy[at..at + piece.len()]);
+    });
+    result
+}
+
+/// All bytes of a request in one piece.
+fn gathered(request: &Request<'_>) -> Buffer {
+    let mut copy = Buffer::new(request.length() as usize);
+    request.each(|at, piece| {
+        let at = at as usize;
+        copy[at..at + piece.len()].copy_from_slice(piece);
+    });
+    copy
+}
+
+#[inline]
+fn decrypt(eli: &Eli, mut request: Request<'_>) -> Next {
+    let offset = request.offset();
+    let sector_bytes = eli.crypt.layout().sector_bytes as usize;
+    let result = each_sectors(&mut request, sector_bytes, |at, data| {
+        eli.crypt.decrypt(offset + at, data)
+    });
+    match result {
+        Ok(()) => request.done_in_full(),
+        Err(_) => request.fail(Errno::IO, NO_MEMORY),
+    }
+}
+
+fn write(eli: &Eli, request: Request<'_>, cx: &mut Cx) -> Next {
+    let (offset, length) = (request.offset(), request.length());
+    let layout = eli.crypt.layout();
+    let sector_bytes = layout.sector_bytes as usize;
+    let (below, below_length) = layout.below(offset, length);
+    let stride = layout.stride_bytes();
+    let mut out = shelf::take(below_length as usize);
+    let mut whole = true;
+    request.each(|_, piece| whole &= piece.len().is_multiple_of(sector_bytes));
+    let mut result = Ok(());
+    let mut seal = |at: u64, piece: &[u8]| {
+        let start = (at / sector_bytes as u64 * stride) as usize;
+        let end = start + piece.len() / sector_bytes * stride as usize;
+        if result.is_ok() {
+            result = eli.crypt.seal(offset + at, piece, &mut out[start..end]);
+        }
+    };
+    match whole {
+        true => request.each(seal),
+        false => seal(0, &gathered(&request)),
+    }
+    if result.is_err() {
+        shelf::put(out);
+        return request.fail(Errno::IO, NO_MEMORY);
+    }
+    let mut clones = request.fan_out(cx);
+    clones.write_instead(0, below, Box::new(Returning::new(out, shelf::put)));
+    clones.finish()
+}
+
+/// Reads the sectors below, tags and all, into memory of the layer's own.
+fn read_sealed(eli: &Eli, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    request.refuse_lease();
+    let (below, length) = eli.crypt.layout().below(request.offset(), request.length());
+    let buffer = shelf::take(length as usize);
+    let (number, keep) = eli.pending.expect();
+    *request.scratch() = number;
+    let mut clones = request.fan_out(cx);
+    clones.read_into(0, below, Box::new(Returning::new(buffer, keep)));
+    clones.finish()
+}
+
+fn unseal(eli: &Eli, mut request: Request<'_>) -> Next {
+    let number = *request.scratch();
+    let Some(sealed) = eli.pending.take(number) else {
+        return request.fail(Errno::IO, LOST);
+    };
+    let offset = request.offset();
+    let layout = eli.crypt.layout();
+    let (sector_bytes, stride) = (u64::from(layout.sector_bytes), layout.stride_bytes());
+    let result = each_sectors(&mut request, sector_bytes as usize, |at, data| {
+        let start = (at / sector_bytes * stride) as usize;
+        let end = start + (data.len() as u64 / sector_bytes * stride) as usize;
+        eli.crypt.open(offset + at, &sealed[start..end], data)
+    });
+    shelf::put(sealed);
+    match result {
+        Ok(()) => request.done_in_full(),
+        Err(error @ CryptError::Authentication { offset, .. }) => {
+            log::warn!("{}: {error}", eli.name);
+            request.set_offset(offset);
+            request.fail(Errno::BADMSG, NOT_AUTHENTIC)
+        }
+        Err(CryptError::Memory(_)) => request.fail(Errno::IO, NO_MEMORY),
+    }
+}
+
+/// The layer below has failed it; what was to be decrypted is dropped.
+#[cold]
+fn failed(eli: &Eli, mut request: Request<'_>) -> Next {
+    if eli.tagged && request.command() == Command::Read {
+        let number = *request.scratch();
+        if let Some(buffer) = eli.pending.take(number) {
+            shelf::put(buffer);
+        }
+    }
+    request.finish()
+}

@@ -1,0 +1,100 @@
+//! Names what is there, without a key: a geom that has no provider, and the facts of the metadata.
+
+use super::{NAME, SUFFIX};
+use std::sync::Arc;
+use ugeom_format::eli::{Authentication, Cipher, EliError, Metadata, SLOTS};
+use ugeom_stack::{Class, Cx, Errno, Geom, Next, Plan, Request, TasteError, Taster};
+
+/// The class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EliTaste;
+
+/// The geom of a provider that nobody has opened.
+struct Locked {
+    metadata: Metadata,
+}
+
+impl Geom for Locked {
+    fn start(&self, request: Request<'_>, _cx: &mut Cx) -> Next {
+        request.fail(Errno::OPNOTSUPP, "there is no key")
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        let slots: Vec<String> = (0..SLOTS)
+            .filter(|slot| self.metadata.has_key(*slot))
+            .map(|slot| slot.to_string())
+            .collect();
+        let mut facts = vec![
+            ("Flags".to_owned(), self.metadata.flags.to_string()),
+            ("Slots".to_owned(), slots.join(", ")),
+        ];
+        facts.extend(algorithms(&self.metadata));
+        facts.push(("State".to_owned(), "LOCKED".to_owned()));
+        facts
+    }
+}
+
+/// What `geli list` prints of the metadata: version and algorithms.
+pub(super) fn algorithms(metadata: &Metadata) -> Vec<(String, String)> {
+    let mut facts = vec![("Version".to_owned(), metadata.version.to_string())];
+    let crypto = match ugeom_machine::aes::is_available() {
+        true => "accelerated software",
+        false => "software",
+    };
+    facts.push(("Crypto".to_owned(), crypto.to_owned()));
+    if let Ok(Some(algorithm)) = metadata.authentication() {
+        facts.push(("AuthenticationAlgorithm".to_owned(), algorithm.to_string()));
+    }
+    let cipher = Cipher::of_number(metadata.cipher_number);
+    let cipher = cipher.map_or_else(|| metadata.cipher_number.to_string(), |c| c.to_string());
+    facts.push(("KeyLength".to_owned(), metadata.key_bits.to_string()));
+    facts.push(("EncryptionAlgorithm".to_owned(), cipher));
+    facts
+}
+
+/// True for algorithms that FreeBSD has removed.
+pub(super) fn is_legacy(metadata: &Metadata) -> bool {
+    let cipher = metadata.cipher().is_ok_and(Cipher::is_legacy);
+    let tags = metadata.authentication();
+    cipher || tags.is_ok_and(|tags| tags.is_some_and(Authentication::is_legacy))
+}
+
+impl Class for EliTaste {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn taste(&self, taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+        let sector = u64::from(taster.sectorsize_bytes());
+        let size = taster.mediasize_bytes();
+        let Some(sectors) = size.checked_div(sector).filter(|count| *count > 1) else {
+            return Ok(None);
+        };
+        // A provider that cannot be read is for others to complain about.
+        let Ok(bytes) = taster.sector(sectors - 1) else {
+            return Ok(None);
+        };
+        let refused = |error: EliError| TasteError {
+            class: NAME,
+            provider: taster.name().to_owned(),
+            problem: error.to_string(),
+        };
+        let metadata = match Metadata::decode(&bytes) {
+            Ok(metadata) => metadata,
+            Err(EliError::Magic { .. } | EliError::Short { .. }) => return Ok(None),
+            Err(error) => return Err(refused(error)),
+        };
+        // The last sector of a partition may be that of its disk, too.
+        if metadata.provider_bytes != size {
+            return Ok(None);
+        }
+        metadata
+            .layout(size, taster.sectorsize_bytes())
+            .map_err(refused)?;
+        Ok(Some(Plan {
+            name: format!("{}{SUFFIX}", taster.name()),
+            geom: Arc::new(Locked { metadata }),
+            providers: Vec::new(),
+        }))
+    }
+}

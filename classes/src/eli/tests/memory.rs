@@ -1,0 +1,147 @@
+//! Keys are nowhere in the process's memory once the provider is gone.
+//!
+//! The test runs in a process of its own: others, in the same one, use the same keys.
+
+use super::*;
+use crate::{TargetOptions, open_target};
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::process::Command;
+use ugeom_stack::Delta;
+
+/// Set in the process that looks at itself.
+const INSIDE: &str = "UGEOM_TEST_KEYS_IN_MEMORY";
+
+/// How often `needle` stands in the writable memory of this process, but for the place where the
+/// caller keeps it.
+fn occurrences(needle: &[u8], own: &[u8]) -> usize {
+    let maps = fs::read_to_string("/proc/self/maps").expect("maps");
+    let mut memory = fs::File::open("/proc/self/mem").expect("memory");
+    let mut found = 0;
+    let mut chunk = vec![0; 1 << 20];
+    let buffer = chunk.as_ptr().addr();
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
+        let hex = |text: &str| usize::from_str_radix(text, 16).expect("an address");
+        let (start, end) = range.map(|(a, b)| (hex(a), hex(b))).expect("a range");
+        let mut at = start;
+        while at < end {
+            let want = chunk.len().min(end - at);
+            let sought = memory.seek(SeekFrom::Start(at as u64));
+            if sought.is_err() || memory.read_exact(&mut chunk[..want]).is_err() {
+                break;
+            }
+            for (within, window) in chunk[..want].windows(needle.len()).enumerate() {
+                let place = at + within;
+                let ours = (own.as_ptr().addr()..own.as_ptr().addr() + own.len()).contains(&place)
+                    || (buffer..buffer + chunk.len()).contains(&place);
+                found += usize::from(!ours && window == needle);
+            }
+            // Windows that cross the end of a piece are looked at with the next one.
+            at += if want < chunk.len() {
+                want
+            } else {
+                want - needle.len()
+            };
+        }
+    }
+    found
+}
+
+/// Keys, one bit of each byte turned, so that looking for them does not put them into memory.
+fn masked(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().map(|byte| byte ^ 0x80).collect()
+}
+
+fn look_for(masked: &[u8]) -> usize {
+    let mut needle: Vec<u8> = masked.iter().map(|byte| byte ^ 0x80).collect();
+    let found = occurrences(&needle, &needle.clone());
+    // The copy above and this one.
+    let found = found.saturating_sub(1);
+    ugeom_machine::secret::wipe(&mut needle);
+    found
+}
+
+#[test]
+fn keys_are_gone_from_memory_when_the_provider_is() {
+    let name = "eli::tests::memory::keys_are_gone_from_memory_when_the_provider_is";
+    if std::env::var_os(INSIDE).is_none() {
+        let own = std::env::current_exe().expect("the test");
+        let ended = Command::new(own)
+            .args(["--exact", name, "--nocapture", "--test-threads=1"])
+            .env(INSIDE, "1")
+            .output();
+        let ended = ended.expect("runs");
+        let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{text}");
+        return;
+    }
+    inside();
+}
+
+fn inside() {
+    // A master key that no code holds as a constant.
+    let mut bytes = Secret::new(|| [0_u8; 128]).expect("memory");
+    super::super::random::fill(&mut bytes[..]).expect("random");
+    let data_key = masked(&bytes[64..96]);
+    let iv_key = masked(&bytes[..32]);
+    let metadata = {
+        let mut metadata = sample(7, Cipher::AesXts, 256, None, 4096);
+        let master = MasterKey::from_bytes(&bytes).expect("memory");
+        let user = user_key(&metadata);
+        fill_slot(&mut metadata, &user, &master, 0).expect("a slot");
+        metadata
+    };
+    let sector_key = {
+        let mut key = Secret::new(|| [0; 64]).expect("memory");
+        let base: &[u8] = &bytes[64..];
+        super::super::keys::h(base, &[b"ekey", &0_u64.to_le_bytes()], &mut key);
+        masked(&key[..32])
+    };
+    drop(bytes);
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name);
+    let mut image = vec![0; 1 << 20];
+    let encoded = metadata.encode();
+    image[(1 << 20) - 512..][..encoded.len()].copy_from_slice(&encoded);
+    fs::write(place("disk.img"), image).expect("writes");
+    fs::write(place("k"), KEYFILE).expect("writes");
+    fs::write(place("p"), PASSPHRASE).expect("writes");
+    let path = folder.path().display();
+    let text = format!("{path}/disk.img | eli:keyfile={path}/k,passfile={path}/p");
+    let options = TargetOptions {
+        writable: true,
+        ..TargetOptions::default()
+    };
+    let target = open_target(&text, &options).expect("opens");
+    let work = |target: &crate::Target| {
+        let mut channel = target.stack.channel(1).expect("a channel");
+        let opened = target
+            .stack
+            .open(target.top, Delta::READ_WRITE)
+            .expect("opens");
+        let mut data = vec![7; 256 << 10];
+        for _ in 0..20 {
+            channel.write(&opened, 0, &data).expect("writes");
+            channel.read(&opened, 0, &mut data).expect("reads");
+        }
+    };
+    work(&target);
+    std::thread::scope(|scope| {
+        scope.spawn(|| work(&target));
+    });
+    // The search finds what is there: the round keys of AES-256 begin with the key itself.
+    assert!(look_for(&sector_key) > 0, "the key is in use");
+    drop(target);
+    for (what, key) in [
+        ("sector key", sector_key),
+        ("Data-Key", data_key),
+        ("IV-Key", iv_key),
+    ] {
+        assert_eq!(look_for(&key), 0, "{what}");
+        assert_eq!(look_for(&key[..16]), 0, "half of the {what}");
+    }
+}
