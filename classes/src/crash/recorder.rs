@@ -162,7 +162,7 @@ impl Recorder {
 
     /// A change is submitted. `data` shows what a write carries, piece by piece. The number of the
     /// record, for [`Recorder::completed`].
-    pub(super) fn submitted(
+    pub fn submitted(
         &self,
         entry: Entry,
         data: impl FnOnce(&mut dyn FnMut(&[u8])),
@@ -189,7 +189,7 @@ impl Recorder {
 
     /// That change has completed. One that failed may have reached the media all the same, so it
     /// counts as volatile until the next barrier.
-    pub(super) fn completed(&self, number: u64, durable: bool) {
+    pub fn completed(&self, number: u64, durable: bool) {
         let mut log = self.lock();
         log.in_flight.remove(&number);
         if durable {
@@ -199,7 +199,7 @@ impl Recorder {
     }
 
     /// A FLUSH is submitted: a ticket for [`Recorder::flushed`].
-    pub(super) fn flush(&self) -> u64 {
+    pub fn flush(&self) -> u64 {
         let mut log = self.lock();
         let flush = Flush {
             covers: log.next,
@@ -212,7 +212,7 @@ impl Recorder {
     }
 
     /// It has succeeded, or not.
-    pub(super) fn flushed(&self, ticket: u64, succeeded: bool) {
+    pub fn flushed(&self, ticket: u64, succeeded: bool) {
         let mut log = self.lock();
         let Some(at) = log.flushes.iter().position(|(other, _)| *other == ticket) else {
             return;

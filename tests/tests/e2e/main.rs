@@ -7,6 +7,7 @@ mod bad_input;
 mod cached;
 mod compare;
 mod content;
+mod crash;
 mod diskinfo;
 mod disks;
 mod files;

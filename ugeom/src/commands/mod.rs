@@ -4,6 +4,7 @@ mod ab;
 mod classes;
 mod compare;
 mod completions;
+mod crash;
 mod diskinfo;
 mod iostat;
 mod lab;
@@ -33,6 +34,7 @@ pub enum Command {
     Classes(classes::Classes),
     Run(run::Run),
     Serve(serve::Serve),
+    Crash(crash::Crash),
     Stat(stat::Stat),
     Iostat(iostat::Iostat),
     Lab(lab::Lab),
@@ -59,6 +61,7 @@ impl Command {
             Self::Classes(classes) => classes.run(),
             Self::Run(run) => run.run(),
             Self::Serve(serve) => serve.run(),
+            Self::Crash(crash) => crash.run(),
             Self::Stat(stat) => stat.run(),
             Self::Iostat(iostat) => iostat.run(),
             Self::Lab(lab) => lab.run(),

@@ -367,7 +367,7 @@ impl Servers {
 }
 
 /// The cores that this process may use.
-fn cores() -> usize {
+pub(super) fn cores() -> usize {
     cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1))
 }
 

@@ -22,6 +22,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("load", 5),
     ("fio", 5),
     ("lab", 6),
+    ("crash", 6),
     ("ugeom", 7),
 ];
 

@@ -1,0 +1,460 @@
+//! A campaign: all states of a plan, checked in parallel, and the smallest that fails.
+
+use crate::check::Check;
+use crate::error::CrashError;
+use crate::lane::{Lane, Summary};
+use crate::plan::{Derivation, Points};
+use crate::promise::{Judgement, Promised};
+use crate::shrink::Shrink;
+use crate::state::{CrashState, Tear};
+use crate::tracker::Change;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use ugeom_format::crash_log::Entry;
+
+/// How many failing states a report lists.
+const LISTED_MAX: usize = 100;
+/// How many records before the cut, and volatile writes, a time line shows.
+const TIMELINE_MAX: usize = 200;
+/// How many checks the search for the smallest failing state takes when nothing is said.
+const SHRINK_CHECKS: u64 = 400;
+
+/// How a campaign works.
+#[derive(Clone)]
+pub struct CampaignSettings {
+    /// How many states.
+    pub points: Points,
+    /// Seed of the sample.
+    pub seed: u64,
+    /// The granularity of torn writes, bytes.
+    pub tear_bytes: u64,
+    /// The size of the disk's cache: a write that is followed by more than that is on the media.
+    pub cache_bytes: u64,
+    /// Promises must survive in the order in which they were made.
+    pub ordered: bool,
+    /// How many lanes check at a time, at least 1.
+    pub lanes: usize,
+    /// How many checks the search for the smallest failing state may take.
+    pub shrink_checks: u64,
+    /// Set by somebody else to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for CampaignSettings {
+    /// 1000 states of seed 0, torn at 4096 bytes, a cache of 64 MiB, one lane.
+    fn default() -> Self {
+        Self {
+            points: Points::Count(1000),
+            seed: 0,
+            tear_bytes: 4096,
+            cache_bytes: 64 << 20,
+            ordered: false,
+            lanes: 1,
+            shrink_checks: SHRINK_CHECKS,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// A state that fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedState {
+    /// Its number in the plan, from 0.
+    pub number: u64,
+    /// Its text.
+    pub state: String,
+    /// Why.
+    #[serde(flatten)]
+    pub judgement: Judgement,
+}
+
+/// A record on the time line of the smallest failing state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimelineRecord {
+    /// Its number.
+    pub record: u64,
+    /// `write`, `zero`, `delete`, `barrier`, `durable`, `promise` or `begin`.
+    pub what: String,
+    /// Where, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset_bytes: Option<u64>,
+    /// How much, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length_bytes: Option<u64>,
+    /// Of a change: `durable`, `kept`, `lost` or `torn`; of a promise the key.
+    pub note: String,
+}
+
+/// The smallest failing state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Smallest {
+    /// Its text.
+    pub state: String,
+    /// Why it fails.
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    /// How many writes are lost or torn in it.
+    pub damage: usize,
+    /// How many checks it took to find it.
+    pub checks: u64,
+    /// The last records before its cut, oldest first.
+    pub timeline: Vec<TimelineRecord>,
+}
+
+/// What a campaign found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Records in the log.
+    pub records: u64,
+    /// Changes of the media after the set-up.
+    pub writes: u64,
+    /// Barriers after the set-up.
+    pub barriers: u64,
+    /// What the workload was promised.
+    pub promises: u64,
+    /// States that were checked.
+    pub states: u64,
+    /// How many of them fail.
+    pub failed: u64,
+    /// The first of them.
+    pub failures: Vec<FailedState>,
+    /// The smallest, found from the smallest of all that fail.
+    pub smallest: Option<Smallest>,
+    /// The campaign was ended before all states were checked.
+    pub ended_early: bool,
+}
+
+/// What the lanes found so far.
+#[derive(Default)]
+struct Found {
+    states: u64,
+    failed: u64,
+    /// The first that fail, by their number.
+    listed: BTreeMap<u64, (CrashState, Judgement)>,
+    /// The smallest that fails.
+    least: Option<(usize, CrashState, Judgement)>,
+    error: Option<CrashError>,
+}
+
+impl Found {
+    fn add(&mut self, number: u64, state: CrashState, judgement: Option<Judgement>) {
+        self.states += 1;
+        let Some(judgement) = judgement else {
+            return;
+        };
+        self.failed += 1;
+        let damage = state.damage();
+        let smaller =
+            |(least, other, _): &(usize, CrashState, Judgement)| (damage, &state) < (*least, other);
+        if self.least.as_ref().is_none_or(smaller) {
+            self.least = Some((damage, state.clone(), judgement.clone()));
+        }
+        self.listed.insert(number, (state, judgement));
+        if self.listed.len() > LISTED_MAX {
+            self.listed.pop_last();
+        }
+    }
+}
+
+/// What all lanes share.
+struct Work<'a, C> {
+    log: &'a Path,
+    settings: &'a CampaignSettings,
+    check: &'a C,
+    promised: &'a Promised,
+    found: Mutex<Found>,
+}
+
+/// Checks the states of a log.
+///
+/// # Errors
+/// The log is damaged or holds nothing to lose; the check fails on the device as the run left it;
+/// a lane could not be made, or a check not be asked.
+pub fn campaign<C: Check>(
+    log: &Path,
+    settings: &CampaignSettings,
+    check: &C,
+) -> Result<Outcome, CrashError> {
+    let summary = Summary::read(log)?;
+    let promised = Promised::new(&summary.promises, settings.ordered);
+    let folder = std::env::temp_dir();
+    let new_lane = || Lane::new(log, &folder, settings.cache_bytes, settings.tear_bytes);
+    let mut sound = Ask::new(new_lane()?, 0, check, &promised)?;
+    let end = CrashState {
+        cut: summary.records.saturating_sub(1),
+        ..CrashState::default()
+    };
+    if let Some(judgement) = sound.judge(&end)? {
+        return Err(CrashError::Unsound(judgement.detail));
+    }
+    let work = Work {
+        log,
+        settings,
+        check,
+        promised: &promised,
+        found: Mutex::default(),
+    };
+    drop(sound);
+    let ended_early = work.run()?;
+    let mut found = work
+        .found
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = found.error.take() {
+        return Err(error);
+    }
+    let smallest = match found.least.take() {
+        Some((_, state, judgement)) => {
+            let ask = Ask::new(new_lane()?, 0, check, &promised)?;
+            Some(smallest(ask, state, judgement, &summary, settings)?)
+        }
+        None => None,
+    };
+    let listed = found.listed.into_iter();
+    let failures = listed.map(|(number, (state, judgement))| FailedState {
+        number,
+        state: state.to_string(),
+        judgement,
+    });
+    Ok(Outcome {
+        records: summary.records,
+        writes: summary.writes,
+        barriers: summary.barriers,
+        promises: summary.promises.len() as u64,
+        states: found.states,
+        failed: found.failed,
+        failures: failures.collect(),
+        smallest,
+        ended_early,
+    })
+}
+
+/// Checks one state of a log: what is wrong with it, if anything is.
+///
+/// # Errors
+/// As [`campaign`]; the state names writes that were not volatile at its cut.
+pub fn replay<C: Check>(
+    log: &Path,
+    settings: &CampaignSettings,
+    check: &C,
+    state: &CrashState,
+) -> Result<(Option<Judgement>, Vec<TimelineRecord>), CrashError> {
+    let summary = Summary::read(log)?;
+    let promised = Promised::new(&summary.promises, settings.ordered);
+    let folder = std::env::temp_dir();
+    let lane = Lane::new(log, &folder, settings.cache_bytes, settings.tear_bytes)?;
+    let mut ask = Ask::new(lane, 0, check, &promised)?;
+    ask.lane.build(state)?;
+    let volatile: Vec<u64> = ask.lane.volatile().map(|change| change.number).collect();
+    let named = state.lost.iter().chain(state.torn.keys());
+    let problem = if state.cut >= summary.records {
+        Some(format!("the log has {} records", summary.records))
+    } else {
+        let wrong = named
+            .copied()
+            .find(|number| volatile.binary_search(number).is_err());
+        wrong.map(|number| format!("record {number} is no volatile write at the cut"))
+    };
+    if let Some(problem) = problem {
+        return Err(CrashError::State {
+            text: state.to_string(),
+            problem,
+        });
+    }
+    let judgement = ask.judge(state)?;
+    let timeline = timeline(&ask, state, &summary)?;
+    Ok((judgement, timeline))
+}
+
+impl<C: Check> Work<'_, C> {
+    /// Checks all states; true when it was ended early.
+    fn run(&self) -> Result<bool, CrashError> {
+        let lanes = self.settings.lanes.max(1);
+        let (sender, receiver) = sync_channel::<(u64, CrashState)>(2 * lanes);
+        let receiver = Mutex::new(receiver);
+        let settings = self.settings;
+        let derivation = Derivation {
+            points: settings.points,
+            seed: settings.seed,
+            tear_bytes: settings.tear_bytes,
+            cache_bytes: settings.cache_bytes,
+        };
+        std::thread::scope(|scope| {
+            for number in 0..lanes {
+                let receiver = &receiver;
+                scope.spawn(move || {
+                    if let Err(error) = self.lane(number, receiver) {
+                        self.lock().error.get_or_insert(error);
+                    }
+                    if self.lock().error.is_some() {
+                        // The others, and the plan, see that nobody takes states any more.
+                        settings.stop.store(true, Ordering::Relaxed);
+                        let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
+                        while receiver.recv().is_ok() {}
+                    }
+                });
+            }
+            let mut number = 0;
+            let derived = derivation.each(self.log, |state| {
+                let stop = settings.stop.load(Ordering::Relaxed);
+                if stop || sender.send((number, state)).is_err() {
+                    return false;
+                }
+                number += 1;
+                true
+            });
+            drop(sender);
+            derived
+        })?;
+        Ok(settings.stop.load(Ordering::Relaxed))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Found> {
+        // Nothing panics while it is locked.
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lane(
+        &self,
+        number: usize,
+        states: &Mutex<Receiver<(u64, CrashState)>>,
+    ) -> Result<(), CrashError> {
+        let folder = std::env::temp_dir();
+        let settings = self.settings;
+        let lane = Lane::new(self.log, &folder, settings.cache_bytes, settings.tear_bytes)?;
+        let mut ask = Ask::new(lane, number, self.check, self.promised)?;
+        loop {
+            let next = {
+                let states = states.lock().unwrap_or_else(PoisonError::into_inner);
+                states.recv()
+            };
+            let Ok((number, state)) = next else {
+                return Ok(());
+            };
+            let judgement = ask.judge(&state)?;
+            self.lock().add(number, state, judgement);
+        }
+    }
+}
+
+/// A lane with its check.
+pub(crate) struct Ask<'a, C: Check> {
+    pub lane: Lane,
+    check: &'a C,
+    promised: &'a Promised,
+    held: C::Lane,
+}
+
+impl<'a, C: Check> Ask<'a, C> {
+    fn new(
+        lane: Lane,
+        number: usize,
+        check: &'a C,
+        promised: &'a Promised,
+    ) -> Result<Self, CrashError> {
+        let held = check.lane(number, lane.disk())?;
+        Ok(Self {
+            lane,
+            check,
+            promised,
+            held,
+        })
+    }
+
+    /// Builds a state, and says what is wrong with it.
+    pub fn judge(&mut self, state: &CrashState) -> Result<Option<Judgement>, CrashError> {
+        self.lane.build(state)?;
+        let answer = self.check.check(&mut self.held, self.lane.disk())?;
+        Ok(self.promised.judge(state.cut, &answer))
+    }
+}
+
+fn smallest<C: Check>(
+    ask: Ask<'_, C>,
+    state: CrashState,
+    judgement: Judgement,
+    summary: &Summary,
+    settings: &CampaignSettings,
+) -> Result<Smallest, CrashError> {
+    let mut shrink = Shrink::new(ask, state, judgement, settings.shrink_checks);
+    shrink.run()?;
+    let (mut ask, state, judgement, checks) = shrink.into_parts();
+    ask.lane.build(&state)?;
+    Ok(Smallest {
+        timeline: timeline(&ask, &state, summary)?,
+        damage: state.damage(),
+        state: state.to_string(),
+        judgement,
+        checks,
+    })
+}
+
+/// The time line of the state that was built last.
+fn timeline<C: Check>(
+    ask: &Ask<'_, C>,
+    state: &CrashState,
+    summary: &Summary,
+) -> Result<Vec<TimelineRecord>, CrashError> {
+    let volatile: Vec<u64> = ask.lane.volatile().map(|change| change.number).collect();
+    let first = volatile.first().copied().unwrap_or(state.cut);
+    let start = first
+        .min(state.cut)
+        .max(state.cut.saturating_sub(TIMELINE_MAX as u64))
+        .saturating_sub(8);
+    let mut log = crate::log::LogReader::open(&summary.path)?;
+    let mut found = Vec::new();
+    while let Some(entry) = log.next()? {
+        if entry.number > state.cut {
+            break;
+        }
+        if entry.number < start {
+            continue;
+        }
+        let what = match entry.record.entry {
+            Entry::Write { fua: false, .. } => "write",
+            Entry::Write { fua: true, .. } => "write with FUA",
+            Entry::Zero { .. } => "zero",
+            Entry::Delete { .. } => "delete",
+            Entry::Barrier { .. } => "barrier",
+            Entry::Durable { .. } => "durable",
+            Entry::Promise => "promise",
+            Entry::Begin => "begin",
+        };
+        let note = match entry.record.entry {
+            Entry::Promise => String::from_utf8_lossy(&log.data(&entry)?).into_owned(),
+            Entry::Durable { write } => format!("record {write}"),
+            _ if entry.record.range().is_some() => fate(state, &volatile, entry.number),
+            _ => String::new(),
+        };
+        found.push(TimelineRecord {
+            record: entry.number,
+            what: what.to_owned(),
+            offset_bytes: entry.record.range().map(|(offset, _)| offset),
+            length_bytes: entry.record.range().map(|(_, length)| length),
+            note,
+        });
+    }
+    Ok(found)
+}
+
+fn fate(state: &CrashState, volatile: &[u64], number: u64) -> String {
+    if state.lost.contains(&number) {
+        return "lost".to_owned();
+    }
+    match state.torn.get(&number) {
+        Some(Tear::First(count)) => format!("torn: first {count} pieces"),
+        Some(Tear::Last(count)) => format!("torn: last {count} pieces"),
+        Some(Tear::Mixed(_)) => "torn: some pieces".to_owned(),
+        None if volatile.binary_search(&number).is_ok() => "kept".to_owned(),
+        None => "durable".to_owned(),
+    }
+}
+
+/// The numbers of what was volatile in the state that was built last.
+pub(crate) fn numbers<'a>(changes: impl Iterator<Item = &'a Change>) -> Vec<u64> {
+    changes.map(|change| change.number).collect()
+}

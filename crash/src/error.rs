@@ -1,0 +1,81 @@
+//! What can go wrong with the laboratory itself; a failing state is no error.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use ugeom_classes::crash::LogError;
+use ugeom_format::crash_log::CrashLogError;
+use ugeom_stack::StackError;
+
+/// Why a recording or a campaign could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrashError {
+    /// The system refused an operation on a file.
+    #[error("{operation} {path}: {error}")]
+    Os {
+        /// What was tried (`opening`).
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's answer.
+        #[source]
+        error: io::Error,
+    },
+    /// The log is damaged, or none.
+    #[error("{path}: record {record}: {error}")]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// The number of the record, from 0; 0 for the header, too.
+        record: u64,
+        /// What is wrong.
+        #[source]
+        error: CrashLogError,
+    },
+    /// The log cannot be written.
+    #[error(transparent)]
+    Recorder(#[from] LogError),
+    /// The text of a state cannot be read, or names what is not in the log.
+    #[error("state `{text}`: {problem}")]
+    State {
+        /// The text.
+        text: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The stack that serves the device could not be built.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// The device could not be served.
+    #[error("serving the device: {0}")]
+    Serve(String),
+    /// A command of the user failed that must not: the set-up or the run.
+    #[error("{what} `{command}` failed: {how}")]
+    Command {
+        /// Which of the commands.
+        what: &'static str,
+        /// Its text.
+        command: String,
+        /// How.
+        how: String,
+    },
+    /// The device fails the check although nothing was lost.
+    #[error("the check fails on the device as the run left it, before anything is lost: {0}")]
+    Unsound(String),
+    /// The log holds no write after the set-up.
+    #[error("{0}: the run wrote nothing, so there is nothing to lose")]
+    NothingWritten(PathBuf),
+}
+
+/// Names the operation and the file of a system's answer.
+pub(crate) fn os(
+    operation: &'static str,
+    path: &Path,
+) -> impl FnOnce(io::Error) -> CrashError + use<> {
+    let path = path.to_owned();
+    move |error| CrashError::Os {
+        operation,
+        path,
+        error,
+    }
+}

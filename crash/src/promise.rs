@@ -1,0 +1,173 @@
+//! Judging what a state kept of what the workload was promised.
+//!
+//! A promise is a key. Keys with the same text before their last `/` are one transaction: a state
+//! has all of them or none.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What is wrong with a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The check itself says that it is wrong.
+    Check,
+    /// A key that was acknowledged before the cut is not there.
+    Durability,
+    /// A transaction is there in part.
+    Atomicity,
+    /// A key is there although one that was acknowledged before it is not.
+    Order,
+}
+
+impl Verdict {
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Durability => "durability",
+            Self::Atomicity => "atomicity",
+            Self::Order => "order",
+        }
+    }
+}
+
+/// A verdict, with what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// What is wrong.
+    pub verdict: Verdict,
+    /// In words.
+    pub detail: String,
+}
+
+/// All promises of a log.
+pub(crate) struct Promised {
+    /// Keys with the record in which they were acknowledged first, in that order.
+    keys: Vec<(u64, String)>,
+    groups: BTreeMap<String, BTreeSet<String>>,
+    ordered: bool,
+}
+
+impl Promised {
+    /// From the records of a log.
+    pub fn new(records: &[(u64, String)], ordered: bool) -> Self {
+        let mut seen = BTreeSet::new();
+        let first = records.iter().filter(|(_, key)| seen.insert(key.clone()));
+        let keys: Vec<(u64, String)> = first.cloned().collect();
+        let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (_, key) in &keys {
+            if let Some((group, _)) = key.rsplit_once('/') {
+                let members = groups.entry(group.to_owned()).or_default();
+                members.insert(key.clone());
+            }
+        }
+        Self {
+            keys,
+            groups,
+            ordered,
+        }
+    }
+
+    /// Judges a state: the first thing that is wrong with it.
+    pub fn judge(&self, cut: u64, answer: &Result<Vec<String>, String>) -> Option<Judgement> {
+        let found = match answer {
+            Err(detail) => {
+                return Some(Judgement {
+                    verdict: Verdict::Check,
+                    detail: detail.clone(),
+                });
+            }
+            Ok(found) => found,
+        };
+        if self.keys.is_empty() {
+            return None;
+        }
+        let found: HashMap<&str, ()> = found.iter().map(|key| (key.as_str(), ())).collect();
+        let has = |key: &str| found.contains_key(key);
+        let judged = |verdict, detail| Some(Judgement { verdict, detail });
+        let due = self.keys.iter().take_while(|(record, _)| *record <= cut);
+        for (record, key) in due {
+            if !has(key) {
+                let detail = format!("`{key}`, acknowledged in record {record}, is not there");
+                return judged(Verdict::Durability, detail);
+            }
+        }
+        for (group, members) in &self.groups {
+            let there = members.iter().filter(|key| has(key)).count();
+            let missing = members.iter().find(|key| !has(key));
+            if let Some(missing) = missing.filter(|_| there > 0) {
+                let all = members.len();
+                let detail = format!(
+                    "of transaction `{group}` {there} of {all} keys are there, and not `{missing}`"
+                );
+                return judged(Verdict::Atomicity, detail);
+            }
+        }
+        if self.ordered {
+            let first_gone = self.keys.iter().position(|(_, key)| !has(key));
+            let gap = first_gone.and_then(|gone| {
+                let later = self.keys[gone..].iter().find(|(_, key)| has(key));
+                later.map(|(_, later)| (&self.keys[gone].1, later))
+            });
+            if let Some((gone, later)) = gap {
+                let detail =
+                    format!("`{later}` is there, and `{gone}`, acknowledged before it, is not");
+                return judged(Verdict::Order, detail);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn promised(ordered: bool) -> Promised {
+        let records = [(5, "a/1"), (6, "a/2"), (9, "b"), (12, "c")];
+        let records = records.map(|(record, key)| (record, key.to_owned()));
+        Promised::new(&records, ordered)
+    }
+
+    fn verdict(cut: u64, found: &[&str], ordered: bool) -> Option<Verdict> {
+        let found = found.iter().map(|key| (*key).to_owned()).collect();
+        let judgement = promised(ordered).judge(cut, &Ok(found));
+        judgement.map(|judgement| judgement.verdict)
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_the_cut_must_be_there() {
+        assert_eq!(verdict(4, &[], false), None);
+        assert_eq!(verdict(5, &["a/1", "a/2"], false), None);
+        assert_eq!(
+            verdict(9, &["a/1", "a/2"], false),
+            Some(Verdict::Durability)
+        );
+        assert_eq!(verdict(8, &["a/1", "a/2", "other"], false), None);
+    }
+
+    #[test]
+    fn a_transaction_is_there_or_not() {
+        assert_eq!(verdict(4, &["a/1"], false), Some(Verdict::Atomicity));
+        assert_eq!(verdict(4, &["a/2", "a/1"], false), None);
+    }
+
+    #[test]
+    fn order_is_judged_where_it_is_asked_for() {
+        assert_eq!(verdict(4, &["c"], false), None);
+        assert_eq!(verdict(4, &["c"], true), Some(Verdict::Order));
+        assert_eq!(verdict(4, &["a/1", "a/2", "b"], true), None);
+    }
+
+    #[test]
+    fn what_the_check_says_goes_first() {
+        let judgement = promised(false).judge(99, &Err("broken".to_owned()));
+        let judgement = judgement.expect("it fails");
+        assert_eq!(
+            (judgement.verdict, judgement.detail.as_str()),
+            (Verdict::Check, "broken")
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! `ugeom crash`: programs that forget to sync are caught, others survive, and what is reported can
+//! be replayed. The examples of docs/crash.md run as they stand there.
+
+use crate::run::{Ended, UGEOM, command, end_within};
+use std::path::Path;
+use std::time::Duration;
+
+/// A campaign runs its check some hundreds of times.
+const PATIENCE: Duration = Duration::from_secs(1200);
+
+/// States of a campaign here: `UGEOM_CRASH_STATES` asks for more.
+fn states(usual: u64) -> String {
+    std::env::var("UGEOM_CRASH_STATES").unwrap_or_else(|_| usual.to_string())
+}
+
+/// Runs ugeom in a folder.
+fn crash(folder: &Path, arguments: &[&str]) -> Ended {
+    let mut command = command(UGEOM, &[&["crash"], arguments].concat());
+    command.current_dir(folder);
+    end_within(command.spawn().expect("starts"), PATIENCE)
+}
+
+/// False, after saying so, where the kernel has no FUSE for us.
+fn has_files(test: &str) -> bool {
+    let there = Path::new("/dev/fuse").exists();
+    let may = rustix::process::geteuid().is_root()
+        || ugeom_testkit::program(test, "fusermount3").is_some();
+    if !there {
+        ugeom_testkit::skip(test, "no /dev/fuse");
+    }
+    there && may
+}
+
+/// Writes ten blocks, each with `sync` after it, and acknowledges each.
+fn writer(sync: &str) -> String {
+    format!(
+        "for i in 0 1 2 3 4 5 6 7 8 9; do
+             printf 'block %04d' $i |
+                 dd of=$dev bs=4096 seek=$i conv=sync,notrunc{sync} || exit 1
+             echo ack $i >&3
+         done"
+    )
+}
+
+/// Finds the blocks that are there.
+const READER: &str = "for i in 0 1 2 3 4 5 6 7 8 9; do
+    at=$(dd if=$dev bs=4096 skip=$i count=1 2>/dev/null | head -c 10)
+    test \"$at\" != \"$(printf 'block %04d' $i)\" || echo found $i >&3
+done";
+
+#[test]
+fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
+    let test = "a_write_that_is_never_synced_is_caught_and_replayed_exactly";
+    if !has_files(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = writer("");
+    let arguments = ["--size", "1m", "--points", "20", "--json", "--run", &run];
+    let ended = crash(
+        folder.path(),
+        &[&arguments[..], &["--check", READER]].concat(),
+    );
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    assert_eq!(found["smallest"]["verdict"], "durability");
+    assert_eq!(found["smallest"]["damage"], 1);
+    let log = found["log"].as_str().expect("a log is kept");
+    let state = found["smallest"]["state"].as_str().expect("a state");
+    let replay = found["replay"].as_str().expect("a command");
+    assert!(
+        replay.contains(&format!("--log {log} --state {state}")),
+        "{replay}"
+    );
+    let same = ["--log", log, "--check", READER, "--state"];
+    let again = crash(folder.path(), &[&same[..], &[state]].concat());
+    assert_eq!(again.code, 1, "{}", again.stderr);
+    assert!(
+        again.text().contains("fails (durability)"),
+        "{}",
+        again.text()
+    );
+    let cut = state.split(',').next().expect("the cut");
+    let whole = crash(folder.path(), &[&same[..], &[cut]].concat());
+    assert_eq!(whole.code, 0, "nothing is lost: {}", whole.text());
+    let wrong = crash(folder.path(), &[&same[..], &["cut=99999"]].concat());
+    assert!(wrong.stderr.contains("the log has"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_write_that_is_synced_survives() {
+    if !has_files("a_write_that_is_synced_survives") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = writer(",fsync");
+    let arguments = [
+        "--size", "1m", "--points", "40", "--run", &run, "--check", READER,
+    ];
+    let ended = crash(folder.path(), &arguments);
+    assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
+    let text = ended.quiet();
+    assert!(text.starts_with("0 of "), "{text}");
+    assert!(text.contains("10 barriers, 10 acknowledgements"), "{text}");
+}
+
+#[test]
+fn a_check_that_is_wrong_is_no_finding() {
+    if !has_files("a_check_that_is_wrong_is_no_finding") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = writer(",fsync");
+    let arguments = ["--size", "1m", "--run", &run, "--check", "echo no; false"];
+    let problem = crash(folder.path(), &arguments).failed(1);
+    let expected = "fails on the device as the run left it";
+    assert!(
+        problem.contains(expected) && problem.contains("no"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn wrong_uses_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, problem) in [
+        (&["--check", "true"][..], "what is to be recorded"),
+        (
+            &["--check", "true", "--run", "true", "--size", "1"],
+            "whole number of sectors",
+        ),
+        (
+            &["--check", "true", "--run", "true", "--tear", "1k"],
+            "512, 4096 or 16384",
+        ),
+        (
+            &["--check", "true", "--log", "x", "--state", "lost=1"],
+            "cut=N is missing",
+        ),
+        (
+            &["--check", "true", "--run", "true", "--points", "few"],
+            "a number, or all",
+        ),
+    ] {
+        let text = crash(folder.path(), arguments).failed(2);
+        assert!(text.contains(problem), "{arguments:?}: {text}");
+    }
+    let log = folder.path().join("log");
+    std::fs::write(&log, "this is no log, but it is long enough").expect("written");
+    let problem = crash(folder.path(), &["--log", "log", "--check", "true"]).failed(1);
+    assert!(problem.contains("this is no crash log"), "{problem}");
+}
+
+/// Runs the example of that name in docs/crash.md, with these variables.
+fn example(test: &str, name: &str, programs: &[&str], variables: &[(&str, &str)]) -> Option<Ended> {
+    if !rustix::process::geteuid().is_root() {
+        ugeom_testkit::skip(test, "only root mounts file systems");
+        return None;
+    }
+    let common = ["losetup", "mkfs.ext4", "stdbuf"];
+    for program in common.iter().chain(programs) {
+        ugeom_testkit::program(test, program)?;
+    }
+    if !has_files(test) {
+        return None;
+    }
+    let page = include_str!("../../../docs/crash.md");
+    let begin = format!("```sh {name}\n");
+    let script = page.split_once(&begin).expect("the example").1;
+    let script = script.split_once("\n```").expect("its end").0;
+    let folder = tempfile::tempdir().expect("a folder");
+    // The example calls the program by its name.
+    std::os::unix::fs::symlink(UGEOM, folder.path().join("ugeom")).expect("a link");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = command("/bin/sh", &["-ec", script]);
+    shell.env(
+        "PATH",
+        format!("{}:{path}:/usr/sbin:/sbin", folder.path().display()),
+    );
+    shell.current_dir(folder.path()).env("states", states(120));
+    shell.envs(variables.iter().copied());
+    Some(end_within(shell.spawn().expect("starts"), PATIENCE))
+}
+
+#[test]
+fn sqlite_with_wal_and_full_survives() {
+    let test = "sqlite_with_wal_and_full_survives";
+    let variables = [("mode", "wal"), ("sync", "full")];
+    if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
+        assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
+    }
+}
+
+#[test]
+fn sqlite_with_a_rollback_journal_and_extra_survives() {
+    let test = "sqlite_with_a_rollback_journal_and_extra_survives";
+    let variables = [("mode", "delete"), ("sync", "extra")];
+    if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
+        assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
+    }
+}
+
+#[test]
+fn sqlite_with_a_rollback_journal_and_full_loses_only_the_last_commit() {
+    let test = "sqlite_with_a_rollback_journal_and_full_loses_only_the_last_commit";
+    let variables = [("mode", "delete"), ("sync", "full")];
+    if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        assert!(
+            ended.text().contains("fails (durability)"),
+            "{}",
+            ended.text()
+        );
+    }
+}
+
+#[test]
+fn sqlite_without_syncs_is_caught() {
+    for mode in ["wal", "delete"] {
+        let variables = [("mode", mode), ("sync", "off")];
+        let test = "sqlite_without_syncs_is_caught";
+        if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
+            assert_eq!(ended.code, 1, "{}", ended.stderr);
+            assert!(
+                ended.text().contains("smallest failing state"),
+                "{}",
+                ended.text()
+            );
+        }
+    }
+}
+
+/// Whether Debian's Python has the module for LMDB.
+fn has_lmdb(test: &str) -> bool {
+    let asked = std::process::Command::new("/usr/bin/python3")
+        .args(["-c", "import lmdb"])
+        .output();
+    let there = asked.is_ok_and(|output| output.status.success());
+    if !there {
+        ugeom_testkit::skip(test, "no LMDB for Python (Debian package python3-lmdb)");
+    }
+    there
+}
+
+#[test]
+fn lmdb_survives_and_without_syncs_is_caught() {
+    let test = "lmdb_survives_and_without_syncs_is_caught";
+    if !has_lmdb(test) {
+        return;
+    }
+    for (sync, code) in [("sync", 0), ("nosync", 1)] {
+        if let Some(ended) = example(test, "lmdb", &[], &[("sync", sync)]) {
+            assert_eq!(ended.code, code, "{sync}: {}{}", ended.text(), ended.stderr);
+        }
+    }
+}

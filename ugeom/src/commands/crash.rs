@@ -1,0 +1,376 @@
+//! `ugeom crash`: every power cut of a program's run, tried.
+
+use crate::failure::{Reported, Usage};
+use crate::opening;
+use crate::output;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde::Serialize;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use ugeom_crash::command::{CommandCheck, FileSystem, View, record};
+use ugeom_crash::{
+    CampaignSettings, CrashState, Judgement, Outcome, Points, Smallest, TimelineRecord, campaign,
+    replay,
+};
+use ugeom_machine::interrupt;
+
+const LONG_ABOUT: &str = "\
+Records one run of a program on a disk with a volatile cache, derives the states that a power cut \
+could have left, and checks each of them.
+
+Commands get the disk as a file ($dev), as an NBD URI ($uri) and, as root with --fs, as a mounted \
+file system ($mnt). --setup prepares the disk; power cuts begin with --run. --check gets a copy of \
+each state and fails with any code but 0.
+
+Promises: the run writes `ack KEY` lines to descriptor 3 (or to the pipe $ack) as soon as a key is \
+durable; the check writes `found KEY` lines to descriptor 3 (or to the file $found). ugeom judges: \
+every key that was acknowledged before the cut is found (durability); keys with the same text \
+before their last `/` are all found or none (atomicity); with --ordered no key is found without \
+those acknowledged before it (order).
+
+The smallest failing state is searched for: fewest lost writes, then the earliest cut. The log is \
+kept, and a command is printed that builds and checks exactly that state again. The same log and \
+seed give the same states. docs/crash.md has worked examples.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom crash --size 64m --fs ext4 --setup 'sqlite3 $mnt/db < schema.sql' \\
+      --run './insert $mnt/db >&3' --check './verify $mnt/db >&3'
+  ugeom crash --size 10m --run './mydb write $dev' --check './mydb check $dev' --points 10000
+  ugeom crash --log crash.log --state 'cut=120,lost=97' --check './mydb check $dev'
+
+Exit codes: 0 all states survive, 1 a state fails or the work failed, 2 wrong usage.";
+
+/// Try every power cut of a program's run on a disk with a volatile cache
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Crash {
+    /// Size of the disk
+    #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = opening::size)]
+    size: u64,
+
+    /// Shell command that prepares the disk; what it writes survives
+    #[arg(long, value_name = "CMD", requires = "run")]
+    setup: Option<String>,
+
+    /// Shell command that is recorded; without it --log names a recorded run
+    #[arg(long, value_name = "CMD")]
+    run: Option<String>,
+
+    /// Shell command that checks a state
+    #[arg(long, value_name = "CMD")]
+    check: String,
+
+    /// Make this file system on the disk, and mount it as $mnt (root): ext4, xfs or btrfs
+    #[arg(long, value_name = "NAME", value_parser = str::parse::<FileSystem>)]
+    fs: Option<FileSystem>,
+
+    /// Options of the mount
+    #[arg(long, value_name = "OPTIONS", requires = "fs", default_value = "")]
+    mount_options: String,
+
+    /// Check the file system of each state, too (e2fsck -n, xfs_repair -n, btrfs check)
+    #[arg(long, requires = "fs")]
+    fsck: bool,
+
+    /// Number of states, spread over all barriers; all: every subset of up to six volatile writes
+    #[arg(long, value_name = "N|all", default_value = "1000", value_parser = points)]
+    points: Points,
+
+    /// Seed of the sample
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Granularity of torn writes: 512, 4096 or 16384 bytes
+    #[arg(long, value_name = "SIZE", default_value = "4096", value_parser = tear)]
+    tear: u64,
+
+    /// Size of the volatile cache: older writes are on the media
+    #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = opening::size)]
+    cache: u64,
+
+    /// Keys must survive in the order of their acknowledgements
+    #[arg(long)]
+    ordered: bool,
+
+    /// The log: written by --run, read without it [default: kept as crash-SEED.log on failure]
+    #[arg(long, value_name = "PATH")]
+    log: Option<PathBuf>,
+
+    /// Check only this state of the log
+    #[arg(long, value_name = "STATE", requires = "log", conflicts_with = "run")]
+    state: Option<CrashState>,
+
+    /// States that are checked at a time [default: twice the cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+
+    /// How long one command may take
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    #[arg(value_parser = crate::commands::lab::duration_ns)]
+    timeout: u64,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn points(text: &str) -> Result<Points, String> {
+    if text == "all" {
+        return Ok(Points::All);
+    }
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count
+        .map(Points::Count)
+        .ok_or_else(|| "write a number, or all".to_owned())
+}
+
+fn tear(text: &str) -> Result<u64, String> {
+    let bytes = opening::size(text)?;
+    if [512, 4096, 16384].contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err("writes tear at 512, 4096 or 16384 bytes".to_owned())
+}
+
+/// The result as JSON.
+#[derive(Serialize)]
+struct Answer<'a> {
+    kind: &'static str,
+    seed: u64,
+    log: Option<&'a Path>,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    /// The command that checks the smallest failing state again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<String>,
+}
+
+/// The answer to one state as JSON.
+#[derive(Serialize)]
+struct OneState<'a> {
+    state: String,
+    failed: bool,
+    #[serde(flatten)]
+    judgement: Option<&'a Judgement>,
+    timeline: &'a [TimelineRecord],
+}
+
+impl Crash {
+    pub fn run(&self) -> Result<()> {
+        if self.run.is_none() && self.log.is_none() {
+            let message = "what is to be recorded? --run COMMAND, or --log PATH of an earlier run";
+            return Err(Usage(message.to_owned()).into());
+        }
+        if self.size == 0 || !self.size.is_multiple_of(512) {
+            return Err(Usage("--size is a whole number of sectors of 512 bytes".into()).into());
+        }
+        if self.fs.is_some() && !rustix::process::geteuid().is_root() {
+            return Err(Usage("--fs mounts file systems, which only root may".into()).into());
+        }
+        let view = self.view()?;
+        let folder = super::serve::own_folder()?;
+        let log = match &self.log {
+            Some(log) => log.clone(),
+            None => folder.0.join("log"),
+        };
+        if let Some(run) = &self.run {
+            record(&log, self.size, self.setup.as_deref(), run, &view)?;
+        }
+        let check = CommandCheck::new(&self.check, &view);
+        let settings = self.settings(&view);
+        if let Some(state) = &self.state {
+            let (judgement, timeline) = replay(&log, &settings, &check, state)?;
+            return self.tell_state(state, judgement.as_ref(), &timeline);
+        }
+        let outcome = campaign(&log, &settings, &check)?;
+        if outcome.ended_early {
+            bail!("interrupted after {} states", outcome.states);
+        }
+        let kept = match (&self.log, &outcome.smallest) {
+            (Some(log), _) => Some(log.clone()),
+            (None, Some(_)) => Some(self.keep(&log)?),
+            (None, None) => None,
+        };
+        self.tell(&outcome, kept.as_deref())
+    }
+
+    /// How commands see the disk; Ctrl-C ends them.
+    fn view(&self) -> Result<View> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let signals = interrupt::end_signals().context("listening for signals")?;
+        let listening = std::thread::Builder::new().spawn(move || {
+            // Whatever comes, or the end of the pipe, means the end.
+            let _ = File::from(signals).read(&mut [0; 1]);
+            told.store(true, Ordering::Relaxed);
+        });
+        listening.context("starting a thread that listens for signals")?;
+        Ok(View {
+            file_system: self.fs,
+            mount_options: self.mount_options.clone(),
+            fsck: self.fsck,
+            timeout: Duration::from_nanos(self.timeout),
+            stop,
+        })
+    }
+
+    fn settings(&self, view: &View) -> CampaignSettings {
+        CampaignSettings {
+            points: self.points,
+            seed: self.seed,
+            tear_bytes: self.tear,
+            cache_bytes: self.cache,
+            ordered: self.ordered,
+            lanes: self
+                .jobs
+                .map_or_else(|| 2 * super::serve::cores(), usize::from),
+            stop: Arc::clone(&view.stop),
+            ..CampaignSettings::default()
+        }
+    }
+
+    /// Keeps the log of a run that failed.
+    fn keep(&self, log: &Path) -> Result<PathBuf> {
+        let kept = PathBuf::from(format!("crash-{}.log", self.seed));
+        let copied = std::fs::copy(log, &kept);
+        copied.with_context(|| format!("keeping the log as {}", kept.display()))?;
+        Ok(kept)
+    }
+
+    fn replay_command(&self, log: &Path, smallest: &Smallest) -> String {
+        let log = log.display().to_string();
+        let mut words = vec!["ugeom crash --log".to_owned(), quoted(&log)];
+        words.extend(["--state".to_owned(), quoted(&smallest.state)]);
+        words.extend(["--check".to_owned(), quoted(&self.check)]);
+        if let Some(file_system) = self.fs {
+            words.extend(["--fs".to_owned(), file_system.name().to_owned()]);
+        }
+        if !self.mount_options.is_empty() {
+            words.extend(["--mount-options".to_owned(), quoted(&self.mount_options)]);
+        }
+        let flags = [(self.fsck, "--fsck"), (self.ordered, "--ordered")];
+        words.extend(
+            flags
+                .into_iter()
+                .filter(|(set, _)| *set)
+                .map(|(_, flag)| flag.to_owned()),
+        );
+        for (name, value, usual) in [
+            ("--tear", self.tear, 4096),
+            ("--cache", self.cache, 64 << 20),
+        ] {
+            if value != usual {
+                words.extend([name.to_owned(), value.to_string()]);
+            }
+        }
+        words.join(" ")
+    }
+
+    fn tell(&self, outcome: &Outcome, log: Option<&Path>) -> Result<()> {
+        let smallest = outcome.smallest.as_ref();
+        let replay = smallest
+            .zip(log)
+            .map(|(it, log)| self.replay_command(log, it));
+        if self.json {
+            output::print_json(&Answer {
+                kind: "crash",
+                seed: self.seed,
+                log,
+                outcome,
+                replay,
+            })?;
+        } else {
+            output::print(&text(outcome, replay.as_deref()))?;
+        }
+        if outcome.failed > 0 {
+            return Err(Reported.into());
+        }
+        Ok(())
+    }
+
+    fn tell_state(
+        &self,
+        state: &CrashState,
+        judgement: Option<&Judgement>,
+        timeline: &[TimelineRecord],
+    ) -> Result<()> {
+        if self.json {
+            output::print_json(&OneState {
+                state: state.to_string(),
+                failed: judgement.is_some(),
+                judgement,
+                timeline,
+            })?;
+        } else {
+            let lines = timeline_text(timeline);
+            let verdict = judgement.map_or("survives".to_owned(), verdict_text);
+            output::print(&format!("{lines}{state}: {verdict}\n"))?;
+        }
+        if judgement.is_some() {
+            return Err(Reported.into());
+        }
+        Ok(())
+    }
+}
+
+/// A word of a shell command.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn verdict_text(judgement: &Judgement) -> String {
+    let detail = output::printable(&judgement.detail);
+    format!("fails ({}): {detail}", judgement.verdict.name())
+}
+
+fn timeline_text(timeline: &[TimelineRecord]) -> String {
+    let mut text = String::new();
+    for record in timeline {
+        let range = record.offset_bytes.zip(record.length_bytes);
+        let range = range.map_or(String::new(), |(at, length)| format!("{length} at {at}"));
+        let note = output::printable(&record.note);
+        let line = format!(
+            "{:>8}  {:<14} {range:<22} {note}",
+            record.record, record.what
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn text(outcome: &Outcome, replay: Option<&str>) -> String {
+    let Outcome {
+        states,
+        failed,
+        writes,
+        barriers,
+        promises,
+        ..
+    } = outcome;
+    let mut text = format!("{failed} of {states} crash states fail");
+    text.push_str(&format!(
+        " ({writes} writes, {barriers} barriers, {promises} acknowledgements)\n"
+    ));
+    let Some(smallest) = &outcome.smallest else {
+        return text;
+    };
+    text.push_str(&format!("smallest failing state: {}\n", smallest.state));
+    text.push_str(&format!("  {}\n", verdict_text(&smallest.judgement)));
+    text.push_str(&format!("  {} writes lost or torn:\n", smallest.damage));
+    text.push_str(&timeline_text(&smallest.timeline));
+    if let Some(replay) = replay {
+        text.push_str(&format!("again: {replay}\n"));
+    }
+    text
+}
