@@ -8,7 +8,7 @@ use crate::access::{Counts, Delta};
 use crate::bio::{BioId, Next, Request};
 use crate::cx::{Completions, Cx, LocalKey};
 use crate::error::{Errno, IoError};
-use crate::losses::Losses;
+use crate::losses::{Losses, Unsaved};
 use crate::lower::Lower;
 use crate::taste::Taster;
 use std::any::Any;
@@ -179,6 +179,11 @@ pub trait Geom: Send + Sync + 'static {
     /// write, and tries again.
     fn keeps_unflushed(&self) -> bool {
         false
+    }
+
+    /// What it has accepted and has not written, or could not.
+    fn unsaved(&self) -> Option<Unsaved> {
+        None
     }
 
     /// Answers a change of the access counts of one of its providers with the changes that it

@@ -43,7 +43,7 @@ pub use class::{AccessChange, Class, Geom, Plan, ProviderPlan, TasteError, Threa
 pub use cx::{Completions, Cx, LocalKey};
 pub use error::{Errno, IoError, StackError};
 pub use look::{ConsumerFigures, Look};
-pub use losses::Losses;
+pub use losses::{Losses, LostAtTheEnd, Unsaved};
 pub use lower::Lower;
 pub use opened::Opened;
 pub use options::{Dispatch, Options, Pools, Registry, Slicers};

@@ -35,7 +35,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    fn why(&self) -> MutexGuard<'_, &'static str> {
+    pub(crate) fn why(&self) -> MutexGuard<'_, &'static str> {
         // Nothing panics while it is locked.
         self.why.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,6 +68,40 @@ impl Losses {
     pub(crate) fn new_mark(&self) -> Arc<Mark> {
         Arc::new(Mark(AtomicU64::new(self.heard.load(Ordering::SeqCst))))
     }
+}
+
+/// What a layer has accepted and not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsaved {
+    /// Where the first of it was to be written, bytes.
+    pub first_offset_bytes: u64,
+    /// How much it is.
+    pub bytes: u64,
+}
+
+/// What a stack takes with it when it is given up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LostAtTheEnd {
+    /// A layer could not write what it had accepted.
+    #[error(
+        "{geom}: data is lost: {} bytes from offset {} on could not be written",
+        unsaved.bytes,
+        unsaved.first_offset_bytes
+    )]
+    Unwritten {
+        /// The layer.
+        geom: String,
+        /// What it could not write.
+        unsaved: Unsaved,
+    },
+    /// Acknowledged writes are lost, and no FLUSH has told anybody.
+    #[error("{geom}: data is lost: {why}")]
+    Unheard {
+        /// The layer.
+        geom: String,
+        /// In its words.
+        why: &'static str,
+    },
 }
 
 /// The number of the last loss that a consumer was told of.

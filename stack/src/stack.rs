@@ -16,6 +16,7 @@ use crate::devices::Devices;
 use crate::error::{Errno, IoError, StackError};
 use crate::generations::Generations;
 use crate::home::Home;
+use crate::losses::LostAtTheEnd;
 use crate::lower::Lower;
 use crate::opened::{Held, Opened};
 use crate::options::{Dispatch, Options, Pools, Registry};
@@ -24,7 +25,7 @@ use crate::snapshot::Snapshot;
 use crate::statistics::{self, CounterBlock, Statistics, Totals};
 use crate::strategy::Strategy;
 use crate::taste::Taster;
-use crate::topology::{ConsumerId, Event, GeomId, ProviderId, Topology, Tree};
+use crate::topology::{ConsumerId, Event, GeomId, GeomObject, ProviderId, Topology, Tree};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -156,6 +157,37 @@ impl Stack {
         });
         self.shared.work_off_events();
         destroyed
+    }
+
+    /// Says what is lost when the stack is given up now. Handles are to be closed before: layers
+    /// write what they keep when the last writer leaves.
+    ///
+    /// # Errors
+    /// The uppermost layer that has lost something of which nobody has heard, or that could not
+    /// write what it had accepted.
+    pub fn finish(&self) -> Result<(), LostAtTheEnd> {
+        let _control = lock(&self.shared.control);
+        let mut geoms = self.shared.topology.with(|topology| {
+            let geoms = topology.geoms.values();
+            // Handles are geoms, too; whoever holds one has its own way to hear.
+            let layers = geoms.filter(|geom| !geom.providers.is_empty());
+            let facts = |geom: &GeomObject| {
+                let (methods, losses) = (Arc::clone(&geom.methods), Arc::clone(&geom.losses));
+                (geom.rank, geom.name.clone(), methods, losses)
+            };
+            layers.map(facts).collect::<Vec<_>>()
+        });
+        geoms.sort_by_key(|(rank, ..)| std::cmp::Reverse(*rank));
+        for (_, geom, methods, losses) in geoms {
+            if let Some(unsaved) = methods.unsaved() {
+                return Err(LostAtTheEnd::Unwritten { geom, unsaved });
+            }
+            if losses.is_unheard() {
+                let why = *losses.why();
+                return Err(LostAtTheEnd::Unheard { geom, why });
+            }
+        }
+        Ok(())
     }
 
     /// The provider of that name.

@@ -48,8 +48,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 use ugeom_stack::{
-    AccessChange, BioId, Cx, Delta, Errno, Geom, IoError, Lower, Next, Plan, ProviderPlan,
-    ProviderView, Request,
+    AccessChange, BioId, Cx, Delta, Errno, Geom, IoError, Losses, Lower, Next, Plan, ProviderPlan,
+    ProviderView, Request, Unsaved,
 };
 use writeback::WriteBack;
 use writeback::dirty::Dirty;
@@ -78,6 +78,10 @@ pub struct Cache<I: Index> {
     ahead: Option<ReadAhead>,
     /// What a cache that writes back has beyond the others.
     back: Option<WriteBack>,
+    /// What the layers below have lost, and it itself.
+    losses: Arc<Losses>,
+    /// The last loss after which a cache that writes through has forgotten its blocks.
+    forgot: AtomicU64,
 }
 
 /// How a cache writes back.
@@ -109,6 +113,8 @@ impl<I: Index> Cache<I> {
             media_bytes: AtomicU64::new(media_bytes),
             ahead: None,
             back: None,
+            losses: Arc::default(),
+            forgot: AtomicU64::new(0),
         })
     }
 
@@ -143,7 +149,7 @@ impl<I: Index> Cache<I> {
         let sector_bytes = u64::from(options.sector_bytes);
         let dirty = Dirty::new(buffers, limit, self.block_bytes, sector_bytes);
         self.store.write_back(dirty);
-        self.back = Some(WriteBack::new(&self.store.dirty, options));
+        self.back = Some(WriteBack::new(&self.store.dirty, options, &self.losses));
         self
     }
 
@@ -184,6 +190,14 @@ impl<I: Index> Cache<I> {
     fn media_blocks(&self) -> u64 {
         let media_bytes = self.media_bytes.load(Ordering::Relaxed);
         media_bytes.div_ceil(self.block_bytes)
+    }
+
+    /// A FLUSH is back. What a layer below has lost is not on the media, whatever is cached.
+    fn forget_what_is_lost(&self) {
+        let last = self.losses.last();
+        if self.forgot.fetch_max(last, Ordering::SeqCst) < last {
+            self.store.drop_range(0, u64::MAX - 1);
+        }
     }
 
     /// How it writes, as the option says it.
@@ -253,6 +267,20 @@ impl<I: Index> Geom for Cache<I> {
             ahead.settle();
         }
         self.back.as_ref().map_or(Ok(()), WriteBack::settle)
+    }
+
+    fn unsaved(&self) -> Option<Unsaved> {
+        let back = self.back.as_ref()?;
+        back.unsaved(self.store.left_over())
+    }
+
+    fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.losses)
+    }
+
+    /// What cannot be written stays dirty.
+    fn keeps_unflushed(&self) -> bool {
+        self.back.is_some()
     }
 
     /// While it is open, nobody else may write below: the cache would not learn of it.

@@ -92,6 +92,10 @@ pub(super) fn done<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mu
             written(cache, &request, number);
             request.finish()
         }
+        Progress::Passed if request.command() == Command::Flush => {
+            cache.forget_what_is_lost();
+            request.finish()
+        }
         Progress::Passed | Progress::Waiting { .. } => request.finish(),
     }
 }

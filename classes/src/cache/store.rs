@@ -385,12 +385,20 @@ impl<I: Index> Store<I> {
         let block = key.load(Ordering::Relaxed);
         key.store(VACANT, Ordering::Relaxed);
         if block != VACANT {
+            self.leaves(block, slot);
             self.index.remove(block);
             self.forget_marks(slot);
             self.lanes.add(Count::Evictions, 1);
         }
         queues.policy.expect_victims(&View(self));
         Some(slot)
+    }
+
+    /// A block leaves its buffer.
+    fn leaves(&self, block: u64, slot: u32) {
+        let block_bytes = self.slab.block_bytes();
+        let offset = block * block_bytes as u64;
+        self.dirty.leaves(slot, offset, block_bytes);
     }
 
     pub(super) fn flag_stale(&self, block: u64) {
@@ -441,6 +449,7 @@ impl<I: Index> Store<I> {
         match self.index.find(block) {
             Found::At(_, entry) if entry.busy => self.flag_stale(block),
             Found::At(_, entry) => {
+                self.leaves(block, entry.slot);
                 self.index.remove(block);
                 // The buffer stays in its queue, and is taken when its turn comes.
                 self.keys[entry.slot as usize].store(VACANT, Ordering::Relaxed);

@@ -33,7 +33,8 @@ use std::fs::File;
 use std::sync::Arc;
 use ugeom_engine::{Choice, EngineOptions};
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Next, Plan, ProviderPlan, Request, ThreadState,
+    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
+    ThreadState,
 };
 
 /// The registry's line.
@@ -60,6 +61,8 @@ pub struct FileGeom {
     /// The engine's name and why it is this one.
     why: String,
     key: LocalKey,
+    /// Writes that the system could not bring to the media.
+    losses: Arc<Losses>,
 }
 
 impl Geom for FileGeom {
@@ -71,14 +74,18 @@ impl Geom for FileGeom {
         let state = ThreadEngine::new(
             &self.file,
             (self.engine, self.options),
-            self.facts.align_bytes,
-            self.facts.size_bytes,
+            &self.facts,
+            &self.losses,
         )?;
         Ok(Box::new(state))
     }
 
     fn local_key(&self) -> Option<LocalKey> {
         Some(self.key)
+    }
+
+    fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.losses)
     }
 
     fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
@@ -211,6 +218,7 @@ fn plan(
         options,
         why,
         key: LocalKey::new(),
+        losses: Arc::default(),
     };
     Ok(Plan {
         name,

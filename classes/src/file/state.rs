@@ -1,14 +1,16 @@
 //! A thread's engine, and the bios that it works on.
 
+use super::start::Facts;
+use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use ugeom_engine::{
     Choice, Completion, Engine, EngineOptions, FileId, Kind, Op, Ticket, open_engine_with,
 };
-use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, ThreadState};
+use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, Losses, ThreadState};
 
 /// The I/O engine of one thread.
 pub(super) struct ThreadEngine {
@@ -22,28 +24,47 @@ pub(super) struct ThreadEngine {
     flushing: Vec<BioId>,
     /// Bios to submit once more, to flush; kept between polls so that it is allocated once.
     again: Vec<Bio>,
+    losses: Arc<Losses>,
+}
+
+/// An open file of the thread's own. The kernel tells each open file once of writes that it could
+/// not bring to the media (`errseq_t`): two threads with one file between them could both flush,
+/// and one of them would hear of nothing.
+fn own_description(file: &Arc<File>) -> Arc<File> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let own = fcntl_getfl(file).and_then(|flags| {
+        let kept = OFlags::ACCMODE | OFlags::DIRECT;
+        rustix::fs::open(path, flags & kept | OFlags::CLOEXEC, Mode::empty())
+    });
+    // Without /proc, or where the permissions have changed since, it is the one of all threads.
+    own.map_or_else(|_| Arc::clone(file), |own| Arc::new(File::from(own)))
 }
 
 impl ThreadEngine {
     pub(super) fn new(
         file: &Arc<File>,
         (choice, options): (Choice, EngineOptions),
-        align_bytes: usize,
-        size_bytes: u64,
+        facts: &Facts,
+        losses: &Arc<Losses>,
     ) -> Result<Self, Errno> {
         // That it works here was checked when the geom was made; what fails now are limits.
         let (mut engine, _) = open_engine_with(choice, options).map_err(|_| Errno::MFILE)?;
-        let file = engine.register(Arc::clone(file))?;
+        let file = match facts.writable {
+            true => own_description(file),
+            false => Arc::clone(file),
+        };
+        let file = engine.register(file)?;
         let tickets = HashMap::with_capacity(options.depth as usize);
         let (flushing, again) = (Vec::new(), Vec::new());
         Ok(Self {
             engine,
             file,
-            align_bytes,
-            size_bytes,
+            align_bytes: facts.align_bytes,
+            size_bytes: facts.size_bytes,
             tickets,
             flushing,
             again,
+            losses: Arc::clone(losses),
         })
     }
 
@@ -107,6 +128,7 @@ impl ThreadState for ThreadEngine {
             flushing,
             again,
             size_bytes,
+            losses,
             ..
         } = self;
         engine.reap(&mut |Completion { memory, result }: Completion<Carrier>| {
@@ -131,7 +153,13 @@ impl ThreadState for ThreadEngine {
                     "the file ends here: it has become shorter since it was opened",
                 ),
                 Ok(bytes) => completions.push(bio, Ok(bytes)),
-                Err(errno) => completions.push_failed(bio, errno, "the system failed it"),
+                Err(errno) => {
+                    if bio.flags().contains(Flags::FUA) && errno != Errno::CANCELED {
+                        // The kernel may have told of older writes with it, and tells once.
+                        losses.record("the system failed to make writes durable");
+                    }
+                    completions.push_failed(bio, errno, "the system failed it");
+                }
             }
         });
         while let Some(bio) = self.again.pop() {

@@ -179,16 +179,15 @@ impl Channel {
         if self.snapshot.sample_one_in != 0 {
             statistics::choose(&mut self.cx, self.snapshot.sample_one_in, body);
         }
-        if ordered {
-            bio.body_mut().lost_mark = opened.mark.get();
-        }
         let id = bio.id();
         let others = self.under_way > self.held_count;
         if self.barrier || (ordered && others) || !self.cx.paced.is_empty() {
+            bio.body_mut().lost_mark = opened.mark.get();
             self.hold(bio);
             return (id, None);
         }
         if ordered {
+            bio.body_mut().lost_mark = opened.mark.get();
             self.barrier = true;
         }
         (id, Some(bio))

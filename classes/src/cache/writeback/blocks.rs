@@ -172,7 +172,9 @@ impl<I: Index> Store<I> {
         };
         let word = self.dirty.word(entry.slot);
         if word.parts() != 0 {
-            with(entry.slot, word.begin_cleaning());
+            let parts = word.begin_cleaning();
+            self.dirty.unflushed.add(entry.slot, parts);
+            with(entry.slot, parts);
         }
     }
 
@@ -185,19 +187,30 @@ impl<I: Index> Store<I> {
         let word = self.dirty.word(entry.slot);
         if word.is_cleaning() {
             word.end_cleaning(failed);
+            self.dirty.unflushed.arrived(entry.slot);
         }
         true
     }
 
-    /// A piece has been written below, past the flusher; false when the block could not be made
-    /// to agree now, and has to be asked again.
-    pub(super) fn wrote_below(&self, block: u64, within: usize, piece: &[u8], held: u64) -> bool {
-        let held = held as usize;
+    /// A piece has been written below, past the flusher, and perhaps durably; false when the block
+    /// could not be made to agree now, and has to be asked again. `held` says how much of the block
+    /// the media has, bytes.
+    pub(super) fn wrote_below(
+        &self,
+        block: u64,
+        (within, piece): (usize, &[u8]),
+        held: usize,
+        durable: bool,
+    ) -> bool {
         let mut queues = self.lock(block);
+        let parts = self.dirty.touched(within, piece.len());
+        let mut kept = None;
         match self.index.find(block) {
             Found::At(_, entry) if entry.busy => self.flag_stale(block),
             Found::At(_, entry) if self.dirty.word(entry.slot).is_clean() => {
-                if !self.index.write(block, self.slab(), within, piece) {
+                if self.index.write(block, self.slab(), within, piece) {
+                    kept = Some(entry.slot);
+                } else {
                     self.drop_locked(block);
                 }
             }
@@ -207,11 +220,21 @@ impl<I: Index> Store<I> {
                 };
                 let covered = self.dirty.covered(within, piece.len(), held);
                 self.dirty.word(slot).remove(covered);
+                kept = Some(slot);
             }
             Found::Absent if piece.len() >= held => {
-                self.bring(&mut queues, block, piece);
+                kept = self.bring(&mut queues, block, piece);
             }
             Found::Absent | Found::Changing => {}
+        }
+        match kept {
+            _ if durable => {}
+            Some(slot) => self.dirty.unflushed.add(slot, parts),
+            None => {
+                let start = block * self.slab().block_bytes() as u64;
+                let (offset, bytes) = (start + within as u64, piece.len() as u64);
+                self.dirty.unflushed.leaves(offset, bytes);
+            }
         }
         true
     }
@@ -242,8 +265,39 @@ impl<I: Index> Store<I> {
     fn forget(&self, block: u64) {
         if let Some(entry) = self.ready(block) {
             self.dirty.word(entry.slot).clear();
+            // Nobody wants it any more.
+            let _ = self.dirty.unflushed.take(entry.slot);
         }
         self.drop_locked(block);
+    }
+
+    /// The layer below has lost what it had acknowledged: what no FLUSH has covered is dirty again.
+    /// Returns what is not here any more.
+    pub(super) fn dirty_again(&self) -> Lost {
+        for slot in 0..self.dirty.slots() {
+            let block = self.keys[slot as usize].load(Ordering::Relaxed);
+            if block < VACANT - 1 {
+                self.dirty_again_in(block, slot);
+            }
+        }
+        self.dirty.unflushed.take_gone()
+    }
+
+    fn dirty_again_in(&self, block: u64, slot: u32) {
+        let _queues = self.lock(block);
+        if self.ready(block).is_none_or(|entry| entry.slot != slot) {
+            return;
+        }
+        let word = self.dirty.word(slot);
+        if word.is_clean() && !self.dirty.reserve() {
+            // As much is dirty as may be. What is read here then is what the media has.
+            return self.drop_locked(block);
+        }
+        let clean = word.is_clean();
+        match self.dirty.unflushed.take(slot) {
+            0 if clean => self.dirty.unreserve(),
+            parts => word.add(parts),
+        }
     }
 
     /// The media has become shorter: what lies behind its end is dropped. `held` says how much of

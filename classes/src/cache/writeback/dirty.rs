@@ -7,6 +7,7 @@
 //! A buffer whose word is not 0 is not used for another block. Words change under the lock of the
 //! block's shard; who looks for work reads them without it, and looks again under it.
 
+use super::unflushed::Unflushed;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use ugeom_machine::prefetch::prefetch;
 
@@ -26,6 +27,8 @@ pub struct Dirty {
     /// Counts the blocks that moved from one buffer to another, so that who looks through all
     /// words can tell whether he may have missed one.
     moves: AtomicU64,
+    /// What is below, and not durable there.
+    pub(super) unflushed: Unflushed,
 }
 
 impl Dirty {
@@ -46,6 +49,7 @@ impl Dirty {
             buffers: AtomicUsize::new(0),
             limit,
             moves: AtomicU64::new(0),
+            unflushed: Unflushed::new(buffers),
         }
     }
 
@@ -150,7 +154,21 @@ impl Dirty {
     pub(super) fn moved(&self, from: u32, to: u32) {
         let word = self.words[from as usize].swap(0, Ordering::AcqRel);
         self.words[to as usize].store(word, Ordering::Release);
+        self.unflushed.moved(from, to);
         self.moves.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A buffer is about to lose a block, which begins at this offset.
+    pub(in crate::cache) fn leaves(&self, slot: u32, offset: u64, block_bytes: usize) {
+        let parts = self.unflushed.take(slot);
+        for (at, length) in self.stretches(parts, block_bytes) {
+            self.unflushed.leaves(offset + at as u64, length as u64);
+        }
+    }
+
+    /// How many buffers there are.
+    pub(super) fn slots(&self) -> u32 {
+        self.words.len() as u32
     }
 
     /// Names every buffer that is dirty or being cleaned, and was when this began; others may be

@@ -14,6 +14,7 @@
 
 use super::desk::{Desk, Order, Patience};
 use super::report::Report;
+use super::start::nothing_failed;
 use crate::cache::Cache;
 use crate::cache::counts::Count;
 use crate::cache::index::Index;
@@ -159,7 +160,7 @@ impl<I: Index> Flusher<I> {
         }
         let settled = match &failure {
             Some(failure) => Err(failure.error.clone()),
-            None if order.settle.is_some() => self.flush(),
+            None if order.settle.is_some() => self.settle(cache),
             None => Ok(()),
         };
         if order.settle.is_some() {
@@ -168,13 +169,31 @@ impl<I: Index> Flusher<I> {
         (failure.is_some(), settled)
     }
 
-    /// FLUSH below. A provider without one has nothing to flush.
-    fn flush(&mut self) -> Result<(), IoError> {
-        let way = self.way().map_err(|error| no_way(&error))?;
-        match way.channel.flush(&way.consumer) {
-            Err(error) if error.errno != Errno::OPNOTSUPP => Err(error),
-            _ => Ok(()),
+    /// Makes durable what is below. What the layer there has lost meanwhile is written again, once.
+    fn settle(&mut self, cache: &Cache<I>) -> Result<(), IoError> {
+        let Err(error) = self.flush(cache) else {
+            return Ok(());
+        };
+        if cache.store.dirty.buffers() > 0 {
+            if let Some(failure) = self.pass(cache) {
+                return Err(failure.error);
+            }
+            self.flush(cache)?;
         }
+        Err(error)
+    }
+
+    /// FLUSH below. A provider without one has nothing to flush.
+    fn flush(&mut self, cache: &Cache<I>) -> Result<(), IoError> {
+        let way = self.way().map_err(|error| no_way(&error))?;
+        let round = cache.store.dirty.unflushed.begin_flush();
+        let flushed = way.channel.flush(&way.consumer);
+        let result = flushed.as_ref().map_err(|error| error.errno);
+        let well = nothing_failed(result);
+        if let Some(back) = &cache.back {
+            back.flushed(cache, round, well);
+        }
+        if well { Ok(()) } else { flushed }
     }
 
     fn way(&mut self) -> Result<&mut Way, StackError> {

@@ -16,6 +16,8 @@
 //! - A block that is dirty, or on its way below, stays.
 //! - What is under way below has its blocks for itself ([`super::writers`]): the flusher's writes,
 //!   writes past it, and deletions never overlap, so none can land after a later one.
+//! - What is below and not covered by a FLUSH there is remembered ([`unflushed`]), and is dirty
+//!   again when the layer below has lost it.
 //! - While somebody else than the flusher changes a block below, nobody writes into it here.
 
 pub mod blocks;
@@ -23,12 +25,15 @@ mod desk;
 pub mod dirty;
 mod flusher;
 #[cfg(test)]
+mod loss_tests;
+#[cfg(test)]
 mod other_contents;
 mod report;
 mod start;
 mod state;
 #[cfg(test)]
 mod tests;
+pub mod unflushed;
 
 pub(super) use start::{proceed, start};
 
@@ -42,7 +47,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
-use ugeom_stack::{BioId, IoError, Lower};
+use ugeom_stack::{BioId, IoError, Losses, Lower, Unsaved};
 
 /// What a cache that writes back has beyond the others.
 pub(super) struct WriteBack {
@@ -50,16 +55,19 @@ pub(super) struct WriteBack {
     report: Arc<Report>,
     lower: Arc<OnceLock<Lower>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The last loss below that was attended to.
+    seen: Mutex<u64>,
 }
 
 impl WriteBack {
     /// For a cache with this account of what is dirty.
-    pub fn new(dirty: &Arc<dirty::Dirty>, options: &BackOptions) -> Self {
+    pub fn new(dirty: &Arc<dirty::Dirty>, options: &BackOptions, losses: &Arc<Losses>) -> Self {
         Self {
             desk: Arc::new(Desk::new(dirty, options)),
-            report: Arc::new(Report::new(&options.name)),
+            report: Arc::new(Report::new(&options.name, losses)),
             lower: Arc::default(),
             thread: Mutex::new(None),
+            seen: Mutex::new(0),
         }
     }
 
@@ -92,6 +100,31 @@ impl WriteBack {
             true => self.desk.settle(),
             false => Ok(()),
         }
+    }
+
+    /// A FLUSH of this round is back from below. When the layer there has lost what it had
+    /// acknowledged, all that no FLUSH has covered is dirty again.
+    pub fn flushed<I: Index>(&self, cache: &Cache<I>, round: u32, well: bool) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = cache.losses.last();
+        // The core notes a loss with the cache before any FLUSH that came after it is let pass.
+        if last <= *seen {
+            if well {
+                cache.store.dirty.unflushed.flushed(round);
+            }
+            return;
+        }
+        let lost = cache.store.dirty_again();
+        let why = "the layer below has lost them, and they are not cached any more";
+        self.report.lost_all(lost, why);
+        // That is its own doing.
+        *seen = cache.losses.last();
+        self.desk.written(0);
+    }
+
+    /// What is lost, or not below.
+    pub fn unsaved(&self, left_over: Lost) -> Option<Unsaved> {
+        self.report.unsaved(left_over)
     }
 
     pub fn cancel(&self, id: BioId) {

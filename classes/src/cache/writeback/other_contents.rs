@@ -314,6 +314,7 @@ fn shrinking<I: Index>() {
     rig.stack.resize(rig.below, LENGTH as u64).expect("grows");
     assert_eq!(rig.read(4 * BLOCK, BLOCK), 7, "the latest write");
     assert_eq!(rig.read(130 * BLOCK, 2 * BLOCK), 9, "nothing from before");
+    assert_eq!(rig.flush(), Err(Errno::IO), "a block is lost");
     assert_eq!(rig.flush(), Ok(()));
     assert_eq!(rig.device.where_is(7), [(4 * BLOCK, 5 * BLOCK)]);
     assert_eq!(rig.device.where_is(1), []);

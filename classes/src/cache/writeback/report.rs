@@ -3,7 +3,8 @@
 
 use super::blocks::Lost;
 use super::flusher::Failure;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ugeom_stack::{Losses, Unsaved};
 
 #[derive(Default)]
 struct State {
@@ -18,16 +19,18 @@ struct State {
 #[derive(Default)]
 pub(super) struct Report {
     state: Mutex<State>,
+    losses: Arc<Losses>,
 }
 
 impl Report {
-    pub fn new(name: &str) -> Self {
+    pub fn new(name: &str, losses: &Arc<Losses>) -> Self {
         let state = State {
             name: name.to_owned(),
             ..State::default()
         };
         Self {
             state: Mutex::new(state),
+            losses: Arc::clone(losses),
         }
     }
 
@@ -68,12 +71,27 @@ impl Report {
         let Some(first) = lost.first_offset else {
             return;
         };
+        self.losses.record("what the cache held could not be kept");
         let mut state = self.lock();
         state.lost.add(first, lost.bytes);
         let (name, bytes) = (&state.name, lost.bytes);
         log::warn!(
             "{name}: {bytes} bytes that were to be written from offset {first} on are lost: {why}"
         );
+    }
+
+    /// What is lost already, with what is still to be written.
+    pub fn unsaved(&self, mut left_over: Lost) -> Option<Unsaved> {
+        let lost = self.lock().lost;
+        if let Some(first) = lost.first_offset {
+            left_over.add(first, lost.bytes);
+        }
+        let first_offset_bytes = left_over.first_offset?;
+        let bytes = left_over.bytes;
+        Some(Unsaved {
+            first_offset_bytes,
+            bytes,
+        })
     }
 
     /// For `show` and confxml.

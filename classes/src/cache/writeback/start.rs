@@ -55,8 +55,18 @@ pub(in crate::cache) fn proceed<I: Index>(
         Progress::Putting { done_bytes, times } => put(cache, back, request, cx, done_bytes, times),
         Progress::Draining => drained(cache, request, cx),
         Progress::Entering { times } => enter(cache, request, cx, times),
+        Progress::Flushing { round } => {
+            back.flushed(cache, round, nothing_failed(request.result()));
+            request.finish()
+        }
         Progress::Passed => request.finish(),
     }
+}
+
+/// True for the result of a FLUSH that leaves nothing to be made durable below. A layer without
+/// FLUSH has nothing to flush.
+pub(super) fn nothing_failed<T>(result: Result<T, Errno>) -> bool {
+    !result.is_err_and(|errno| errno != Errno::OPNOTSUPP)
 }
 
 /// Writes into blocks from `done_bytes` on, until it has to wait for something.
@@ -239,6 +249,11 @@ fn drain<I: Index>(
 fn drained<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx) -> Next {
     match request.command() {
         Command::Write | Command::Delete | Command::Zero => enter(cache, request, cx, 0),
+        Command::Flush => {
+            let round = cache.store.dirty.unflushed.begin_flush();
+            *request.scratch() = Progress::Flushing { round }.word();
+            request.forward(0)
+        }
         _ => {
             *request.scratch() = Progress::Passed.word();
             request.forward(0)
@@ -339,6 +354,7 @@ fn agree<I: Index>(cache: &Cache<I>, mut request: Request<'_>, number: usize) ->
     let store = &cache.store;
     let (first, last) = cache.blocks_of(&request);
     let offset = request.offset();
+    let durable = request.flags().contains(Flags::FUA);
     if request.result().is_err() {
         let end = offset + request.length();
         store.each_cached(first, last, |block| {
@@ -355,8 +371,9 @@ fn agree<I: Index>(cache: &Cache<I>, mut request: Request<'_>, number: usize) ->
                 let (block, within) = cache.place(at);
                 let length = (cache.block_bytes - within).min(piece.len() as u64);
                 let (now, rest) = piece.split_at(length as usize);
-                let held = cache.held_bytes(block);
-                agrees &= store.wrote_below(block, within as usize, now, held);
+                let held = cache.held_bytes(block) as usize;
+                let what = (within as usize, now);
+                agrees &= store.wrote_below(block, what, held, durable);
                 piece = rest;
                 at += length;
             }
@@ -367,6 +384,9 @@ fn agree<I: Index>(cache: &Cache<I>, mut request: Request<'_>, number: usize) ->
         }
     } else {
         store.forget_range(first, last);
+        if !durable {
+            store.dirty.unflushed.leaves(offset, request.length());
+        }
     }
     store.writers.leave(number);
     request.finish()

@@ -12,6 +12,8 @@ pub(super) enum Progress {
     Filling { done_bytes: u64 },
     /// It waits until what is dirty is below.
     Draining,
+    /// A FLUSH that is below, and ends this round of writes there.
+    Flushing { round: u32 },
     /// It waits until nobody else changes its blocks below, and has waited so often.
     Entering { times: u32 },
     /// What is dirty beside its range is on the way below; its number among the writers.
@@ -39,6 +41,7 @@ impl Progress {
             Self::Edges { number } => (5, 0, number as u64),
             Self::Changing { number } => (6, 0, number as u64),
             Self::Agreeing { number } => (7, 0, number as u64),
+            Self::Flushing { round } => (8, 0, u64::from(round)),
         };
         kind << KIND_SHIFT | u64::from(times) << TIMES_SHIFT | value
     }
@@ -56,6 +59,9 @@ impl Progress {
             5 => Self::Edges { number },
             6 => Self::Changing { number },
             7 => Self::Agreeing { number },
+            8 => Self::Flushing {
+                round: done_bytes as u32,
+            },
             _ => Self::Passed,
         }
     }
@@ -79,6 +85,7 @@ mod tests {
             Progress::Edges { number: 7 },
             Progress::Changing { number: 0 },
             Progress::Agreeing { number: 70_000 },
+            Progress::Flushing { round: u32::MAX },
         ] {
             assert_eq!(Progress::of(progress.word()), progress);
         }

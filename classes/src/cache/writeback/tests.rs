@@ -399,6 +399,7 @@ fn a_media_that_shrinks_keeps_what_fits_and_reports_the_rest() {
         40 << 10
     );
     assert!(bytes[..40 << 10].iter().all(|byte| *byte == 5));
+    channel.flush(&opened).expect_err("something is lost");
     channel.flush(&opened).expect("flushes");
     target.stack.resize(nop, 64 << 10).expect("grows");
     assert_eq!(
