@@ -1,12 +1,13 @@
 //! How a command opens its target.
 
+use crate::failure;
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use ugeom_classes::spec::{self, DeclaredOptions, FILE_CLASS, SETTINGS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_measure::units::{self, SizeUnits};
-use ugeom_stack::{ProviderView, Stack, StackError, TasteError};
+use ugeom_stack::{Opened, ProviderView, Stack, StackError, TasteError};
 
 /// The target, as every command that works on one takes it.
 #[derive(Args)]
@@ -139,6 +140,34 @@ fn warn_of_padding(target: &Target) {
             view.padding_bytes
         )));
     }
+}
+
+/// Closes what a command has written to, and says what is lost of it.
+///
+/// # Errors
+/// The command's own, what could not be written at the end, or what is lost, which comes last.
+pub fn close_written<T>(stack: &Stack, opened: Opened, outcome: Result<T>) -> Result<T> {
+    let closed = opened.close();
+    let outcome = outcome.and_then(|value| {
+        closed?;
+        Ok(value)
+    });
+    ended(stack, outcome)
+}
+
+/// The end of a command that has written to a stack, whose handles are closed: what has become of
+/// it, but for data that is lost.
+///
+/// # Errors
+/// That of the outcome, or [`ugeom_stack::LostAtTheEnd`], which is printed last.
+pub fn ended<T>(stack: &Stack, outcome: Result<T>) -> Result<T> {
+    let Err(lost) = stack.finish() else {
+        return outcome;
+    };
+    if let Err(error) = outcome {
+        output::complain(&failure::text(&error));
+    }
+    Err(lost.into())
 }
 
 /// The path of the file that a target stands on, if its bottom layer is one.

@@ -4,12 +4,12 @@
 use crate::disks;
 use crate::run::{UGEOM, command as process, run};
 use crate::serve::Served;
+use crate::upstream::{Upstream, ask, connect};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use ugeom_format::wire::nbd::{OptionHeader, Request, command, command_flag, option};
+use ugeom_format::wire::nbd::{command, command_flag};
 
 /// Rounds if `UGEOM_SOAK_SECONDS` does not say for how long.
 const ROUNDS: usize = 12;
@@ -23,46 +23,14 @@ const BATCH: usize = 16;
 /// The number of the last write to each block that is durable for certain.
 type Durable = BTreeMap<u64, u64>;
 
-/// A connection to the default export.
-fn connect(socket: &Path) -> std::io::Result<UnixStream> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    stream.read_exact(&mut [0; 18])?;
-    let (option, length) = (option::EXPORT_NAME, 0);
-    let header = OptionHeader { option, length }.encode();
-    stream.write_all(&[&3_u32.to_be_bytes()[..], &header].concat())?;
-    stream.read_exact(&mut [0; 10])?;
-    Ok(stream)
-}
-
-fn send(
-    stream: &mut UnixStream,
-    kind: u16,
-    flags: u16,
-    at: u64,
-    data: &[u8],
-) -> std::io::Result<()> {
-    let request = Request {
-        flags,
-        command: kind,
-        cookie: 0,
-        offset_bytes: at,
-        length_bytes: data.len() as u32,
-    };
-    stream.write_all(&[&request.encode()[..], data].concat())
-}
-
-/// One simple reply, which has to be a good one.
-fn receive(stream: &mut UnixStream) -> std::io::Result<()> {
-    let mut reply = [0; 16];
-    stream.read_exact(&mut reply)?;
-    assert_eq!(reply[4..8], [0; 4], "the request failed");
-    Ok(())
-}
-
 /// Writes over two connections until the server is gone; what is written over both, a FLUSH over
-/// one covers.
-fn write_on(socket: &Path, number: &mut u64, durable: &mut Durable) -> std::io::Result<()> {
+/// one covers. A FLUSH that fails covers nothing: what was written before it may be lost.
+fn write_on(
+    socket: &Path,
+    number: &mut u64,
+    durable: &mut Durable,
+    may_lose: bool,
+) -> std::io::Result<()> {
     let mut random = fastrand::Rng::with_seed(*number);
     let mut both = [connect(socket)?, connect(socket)?];
     loop {
@@ -76,23 +44,20 @@ fn write_on(socket: &Path, number: &mut u64, durable: &mut Durable) -> std::io::
                 0
             };
             let stream = &mut both[at % 2];
-            send(
-                stream,
-                command::WRITE,
-                flags,
-                block * BLOCK_BYTES as u64,
-                &data,
-            )?;
-            receive(stream)?;
+            let offset = block * BLOCK_BYTES as u64;
+            let error = ask(stream, command::WRITE, flags, offset, &data)?;
+            assert_eq!(error, 0, "the request failed");
             if flags == 0 {
                 pending.push((block, *number));
             } else {
                 durable.insert(block, *number);
             }
         }
-        send(&mut both[0], command::FLUSH, 0, 0, &[])?;
-        receive(&mut both[0])?;
-        durable.extend(pending);
+        let error = ask(&mut both[0], command::FLUSH, 0, 0, &[])?;
+        assert!(error == 0 || may_lose, "the FLUSH failed");
+        if error == 0 {
+            durable.extend(pending);
+        }
     }
 }
 
@@ -146,7 +111,7 @@ fn kill_again_and_again(layers: &str) {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 // The end of it is the server's.
-                let _ = write_on(&socket, &mut number, &mut durable);
+                let _ = write_on(&socket, &mut number, &mut durable, false);
             });
             std::thread::sleep(after);
             served.signal("-KILL");
@@ -167,6 +132,63 @@ fn an_image_keeps_what_was_acknowledged_however_often_its_server_is_killed() {
 #[test]
 fn a_cache_keeps_what_was_acknowledged_however_often_its_server_is_killed() {
     kill_again_and_again(" | cache:size=1m");
+}
+
+/// Kills the server of a server, too, which forgets what was not flushed: now the one, now the
+/// other, and in the end both. `UGEOM_KILLS` says how often.
+fn kill_both_again_and_again(test: &str, layers: &str) {
+    let Some(mut upstream) = Upstream::start(test, BLOCKS * BLOCK_BYTES as u64) else {
+        return;
+    };
+    let wanted = std::env::var("UGEOM_KILLS").ok();
+    let wanted = wanted.map(|text| text.parse().expect("UGEOM_KILLS is a number"));
+    let (mut number, mut durable, mut kills) = (0, Durable::new(), 0);
+    while kills < wanted.unwrap_or(2 * ROUNDS) {
+        let own = tempfile::tempdir().expect("a folder");
+        let socket = own.path().join("nbd");
+        let target = format!("{}{layers}", upstream.target());
+        let mut served = Served::start(own, &target, &["--rw", "--threads", "2"]);
+        let pause = || std::thread::sleep(Duration::from_millis(fastrand::u64(10..150)));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // The end of it is the server's.
+                let _ = write_on(&socket, &mut number, &mut durable, true);
+            });
+            for _ in 0..fastrand::usize(0..3) {
+                pause();
+                upstream.kill();
+                upstream.start_again();
+                kills += 1;
+            }
+            pause();
+            if fastrand::bool() {
+                upstream.kill();
+                served.signal("-KILL");
+            } else {
+                served.signal("-KILL");
+                upstream.kill();
+            }
+            kills += 2;
+        });
+        check(&upstream.image(), &durable);
+        upstream.start_again();
+    }
+    println!(
+        "{kills} kills, {number} writes, {} blocks durable",
+        durable.len()
+    );
+    assert!(!durable.is_empty(), "nothing became durable");
+}
+
+#[test]
+fn what_was_flushed_is_there_however_often_the_upstream_is_killed() {
+    kill_both_again_and_again("what_was_flushed_is_there", "");
+}
+
+#[test]
+fn what_was_flushed_through_a_cache_is_there_however_often_the_upstream_is_killed() {
+    let layers = " | cache:size=1m,write=back";
+    kill_both_again_and_again("what_was_flushed_through_a_cache", layers);
 }
 
 #[test]

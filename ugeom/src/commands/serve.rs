@@ -209,15 +209,16 @@ impl Serve {
             if let Some(stdio) = stdio {
                 stdio.finish();
             }
-            return Ok(());
+            return opening::ended(stack, Ok(()));
         };
         let child = start(command, &servers)?;
         let ended = wait(child, &tell, &ends);
         servers.stop();
-        match ended? {
+        let outcome = ended.and_then(|ended| match ended {
             End::Signal | End::Unmounted | End::Client => Ok(()),
             End::Command(status) => judge(command, status),
-        }
+        });
+        opening::ended(stack, outcome)
     }
 
     /// Where NBD is to be listened to.

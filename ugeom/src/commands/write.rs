@@ -83,15 +83,17 @@ impl Write {
             None => End::Anywhere,
         };
         let written = transfer::write::copy(&opened, channel, range, end, &mut input);
-        if input.interrupted() {
-            let so_far = written?;
+        let written = written.and_then(|so_far| {
+            if !input.interrupted() {
+                return Ok(so_far);
+            }
             let text = format!(
                 "interrupted: {so_far} bytes from offset {} were written",
                 self.offset
             );
-            return Err(Interrupted(text).into());
-        }
-        let written = written?;
+            Err(Interrupted(text).into())
+        });
+        let written = opening::close_written(&target.stack, opened, written)?;
         if self.json {
             output::print_json(&Done {
                 provider: &provider.name,

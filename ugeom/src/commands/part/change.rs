@@ -11,7 +11,7 @@ use std::str::FromStr;
 use ugeom_classes::part::edit::{self, EditError};
 use ugeom_format::plan::{NewPart, Scheme};
 use ugeom_measure::units;
-use ugeom_stack::{Channel, Delta, Opened, ProviderView};
+use ugeom_stack::{Channel, Delta, Opened, ProviderView, Stack};
 
 const CREATE_ABOUT: &str = "\
 Makes a new, empty partition table.
@@ -167,6 +167,15 @@ struct Ready {
     provider: ProviderView,
     opened: Opened,
     channel: Channel,
+    stack: Stack,
+}
+
+impl Ready {
+    /// Closes the provider after a change, and says what is lost.
+    fn close<T>(self, outcome: Result<T>) -> Result<T> {
+        drop(self.channel);
+        opening::close_written(&self.stack, self.opened, outcome)
+    }
 }
 
 impl Common {
@@ -182,6 +191,7 @@ impl Common {
             provider: opening::top(&target)?,
             opened: target.stack.open(target.top, Delta::READ_WRITE)?,
             channel: target.stack.channel(1)?,
+            stack: target.stack,
         })
     }
 }
@@ -194,11 +204,14 @@ impl Create {
             entries: self.entries,
             force: self.destroy,
         };
-        edit::create(&mut ready.channel, &ready.opened, &wanted).map_err(|error| match error {
+        let created = edit::create(&mut ready.channel, &ready.opened, &wanted);
+        let created = created.map_err(|error| match error {
             EditError::Found { provider, found } => safety::carries(&provider, &found),
             error => error.into(),
-        })?;
-        let (name, scheme) = (&ready.provider.name, self.scheme.to_string());
+        });
+        let name = ready.provider.name.clone();
+        ready.close(created)?;
+        let scheme = self.scheme.to_string();
         let json = json!({ "provider": name, "scheme": scheme });
         self.common.done(&format!("{name} created"), &json)
     }
@@ -222,7 +235,8 @@ impl Add {
             label: self.label.clone(),
             ..NewPart::default()
         };
-        let added = edit::add(&mut ready.channel, &ready.opened, self.scheme, &wanted)?;
+        let added = edit::add(&mut ready.channel, &ready.opened, self.scheme, &wanted);
+        let added = ready.close(added.map_err(Into::into))?;
         let json = json!({
             "provider": added.provider,
             "index": added.index,
@@ -237,7 +251,8 @@ impl Add {
 impl Delete {
     pub fn run(&self) -> Result<()> {
         let mut ready = self.common.ready(false)?;
-        let deleted = edit::delete(&mut ready.channel, &ready.opened, self.scheme, self.index)?;
+        let deleted = edit::delete(&mut ready.channel, &ready.opened, self.scheme, self.index);
+        let deleted = ready.close(deleted.map_err(Into::into))?;
         let json = json!({ "provider": deleted, "index": self.index });
         self.common.done(&format!("{deleted} deleted"), &json)
     }
@@ -246,8 +261,9 @@ impl Delete {
 impl Recover {
     pub fn run(&self) -> Result<()> {
         let mut ready = self.common.ready(false)?;
-        let repaired = edit::recover(&mut ready.channel, &ready.opened)?;
-        let name = &ready.provider.name;
+        let repaired = edit::recover(&mut ready.channel, &ready.opened);
+        let name = ready.provider.name.clone();
+        let repaired = ready.close(repaired.map_err(Into::into))?;
         let line = match repaired.as_slice() {
             [] => format!("{name} recovering is not needed"),
             _ => format!("{name} recovered"),

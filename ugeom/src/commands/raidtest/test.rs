@@ -166,7 +166,10 @@ impl Test {
     fn run_threads(&self, target: &Target, requests: impl Iterator<Item = Request>) -> Result<u64> {
         let job = self.job(requests, self.processes as usize);
         let mut load = Load::new(&target.stack, target.top, &job)?;
-        Ok(load.run_lists()?.wall_ns)
+        let wall_ns = load.run_lists()?.wall_ns;
+        drop(load);
+        opening::ended(&target.stack, Ok(()))?;
+        Ok(wall_ns)
     }
 
     /// Starts the processes, lets them begin together, and waits for all. Returns the time from
@@ -239,6 +242,7 @@ impl Test {
             load.run_lists()?;
         }
         let end_ns = clock::now_ns();
+        opening::ended(&target.stack, Ok(()))?;
         let span = serde_json::to_string(&Span { start_ns, end_ns })?;
         output::print(&format!("{span}\n"))
     }
