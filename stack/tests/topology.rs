@@ -276,15 +276,14 @@ fn destroy_refuses_what_is_in_use_unless_forced() {
     let opened = stack.open(provider, Delta::READ).expect("open");
     stack.destroy(geom, true).expect("forced");
     let mut channel = stack.channel(1).expect("a channel");
-    assert_eq!(
-        channel
-            .read(&opened, 0, &mut [0; 512])
-            .expect_err("gone")
-            .errno,
-        Errno::NXIO
-    );
+    let error = channel.read(&opened, 0, &mut [0; 512]);
+    let error = error.expect_err("gone");
+    assert_eq!(error.errno, Errno::NXIO);
+    assert!(error.to_string().contains("mem"), "{error}");
     drop(opened);
     assert!(names(&stack).is_empty());
+    let error = stack.open(provider, Delta::READ).err().expect("gone");
+    assert!(error.to_string().contains("mem (it is gone)"), "{error}");
     assert!(stack.tree().geoms.is_empty());
 }
 

@@ -70,7 +70,6 @@ fn counted(totals: &Totals) -> Counted {
         operations: totals.operations[command as usize],
         bytes: totals.bytes[command as usize],
     };
-    let (asked, extents) = (kind(Command::GetAttr), kind(Command::Extents));
     Counted {
         in_flight: totals.in_flight(),
         errors: totals.errors,
@@ -79,10 +78,8 @@ fn counted(totals: &Totals) -> Counted {
         delete: kind(Command::Delete),
         zero: kind(Command::Zero),
         flush: kind(Command::Flush),
-        other: Kind {
-            operations: asked.operations + extents.operations,
-            bytes: asked.bytes + extents.bytes,
-        },
+        extents: kind(Command::Extents),
+        other: kind(Command::GetAttr),
     }
 }
 

@@ -143,6 +143,9 @@ pub struct Counted {
     pub zero: Kind,
     /// FLUSH.
     pub flush: Kind,
+    /// EXTENTS: questions where holes are, which servers ask before long READs.
+    #[serde(default)]
+    pub extents: Kind,
     /// All else.
     pub other: Kind,
 }

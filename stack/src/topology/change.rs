@@ -269,6 +269,7 @@ impl Topology {
             }
         }
         for id in providers {
+            self.remember(id);
             self.providers.remove(&id);
         }
         self.geoms.remove(&geom);

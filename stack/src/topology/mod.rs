@@ -115,11 +115,16 @@ pub(crate) struct Topology {
     next_id: u64,
     /// Consumers that are gone: their provider, and where their figures stand.
     pub gone: Vec<(Option<ProviderId>, u32)>,
+    /// The last providers that are gone, by name, for errors about them.
+    former: VecDeque<(ProviderId, String)>,
     free_stats: Vec<u32>,
     stats: u32,
     free_entries: Vec<u32>,
     entries: u32,
 }
+
+/// Names of providers that are gone, at most: errors come soon after their end or not at all.
+const FORMER_MAX: usize = 64;
 
 impl Topology {
     fn next(&mut self) -> u64 {
@@ -136,7 +141,24 @@ impl Topology {
     pub(crate) fn provider(&self, id: ProviderId) -> Result<&ProviderObject, StackError> {
         self.providers
             .get(&id)
-            .ok_or_else(|| self.no_provider(&format!("number {}", id.0)))
+            .ok_or_else(|| self.no_provider(&self.former_name(id)))
+    }
+
+    /// Notes the name of a provider that is about to go.
+    pub(crate) fn remember(&mut self, id: ProviderId) {
+        if let Some(provider) = self.providers.get(&id) {
+            self.former.truncate(FORMER_MAX - 1);
+            self.former.push_front((id, provider.name.clone()));
+        }
+    }
+
+    /// What a provider was called that is gone.
+    pub(crate) fn former_name(&self, id: ProviderId) -> String {
+        let found = self.former.iter().find(|(it, _)| *it == id);
+        found.map_or_else(
+            || format!("number {}", id.0),
+            |(_, name)| format!("{name} (it is gone)"),
+        )
     }
 
     pub(crate) fn no_provider(&self, name: &str) -> StackError {

@@ -142,7 +142,10 @@ impl Topology {
             run: NO_RUN,
         };
         let cold = EdgeInfo {
-            provider: "nothing".into(),
+            provider: consumer
+                .provider
+                .map_or_else(|| "nothing".to_owned(), |id| self.former_name(id))
+                .into(),
             sectorsize: 0,
             mediasize: 0,
             permit: u32::MAX,

@@ -50,6 +50,8 @@ pub struct Row {
     pub delete: Rate,
     /// FLUSH, ZERO and all else.
     pub other: Rate,
+    /// EXTENTS, which servers ask for themselves; they are not among the other rates.
+    pub extents_per_s: f64,
     /// In how much of the time there was a request; none when that is not known.
     pub busy_percent: Option<f64>,
     /// What a request spent in this layer and not below it, ns, on average of those timed.
@@ -208,15 +210,18 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
         .collect();
     let rate = |at: usize| rate(kinds[at], taken[at], seconds);
     let operations: u64 = kinds.iter().map(|kind| kind.operations).sum();
+    // What a server asks for itself is no request of a client; it is timed and busy all the same.
+    let extents = more(before.extents, after.extents).operations;
+    let all = operations + extents;
     let samples: u64 = taken.iter().map(|(samples, _)| samples).sum();
     let own_ns = times.1.exclusive_ns.saturating_sub(times.0.exclusive_ns);
     let busy_ns = times.1.busy_ns.saturating_sub(times.0.busy_ns);
-    let busy_percent = match (operations, samples) {
+    let busy_percent = match (all, samples) {
         (0, _) if after.in_flight == 0 => Some(0.0),
         (0, _) => Some(100.0),
         (_, 0) => None,
         _ => {
-            let whole_ns = busy_ns as f64 * operations as f64 / samples as f64;
+            let whole_ns = busy_ns as f64 * all as f64 / samples as f64;
             Some((100.0 * per(whole_ns, seconds * 1e9)).min(100.0))
         }
     };
@@ -234,6 +239,7 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
         write: rate(1),
         delete: rate(2),
         other: rate(3),
+        extents_per_s: per(extents as f64, seconds),
         busy_percent,
         exclusive_ns: (samples > 0).then(|| own_ns as f64 / samples as f64),
         samples,

@@ -187,6 +187,7 @@ mod tests {
             write: rate(234.5, 0.5, Some(123.456)),
             delete: rate(0.0, 0.0, None),
             other: rate(3.0, 0.0, Some(12_345.6)),
+            extents_per_s: 7.0,
             busy_percent: Some(12.34),
             exclusive_ns: Some(80.4),
             samples: 9,
