@@ -184,6 +184,15 @@ pub fn wire_nbd(data: &[u8]) {
     if let Some(Ok(header)) = data.first_chunk().map(nbd::ChunkHeader::decode) {
         assert_eq!(header.encode(), data[..nbd::CHUNK_HEADER_BYTES]);
     }
+    if let Some(Ok(request)) = data.first_chunk().map(nbd::ExtendedRequest::decode) {
+        assert_eq!(request.encode(), data[..nbd::EXTENDED_REQUEST_BYTES]);
+    }
+    if let Some(Ok(header)) = data.first_chunk().map(nbd::ExtendedChunkHeader::decode) {
+        assert_eq!(header.encode(), data[..nbd::EXTENDED_CHUNK_HEADER_BYTES]);
+    }
+    if let Ok((context, stretches)) = nbd::decode_extended_status(data) {
+        assert_eq!(nbd::encode_extended_status(context, &stretches), data);
+    }
     if let Ok((context, stretches)) = nbd::decode_block_status(data) {
         assert_eq!(nbd::encode_block_status(context, &stretches), data);
     }

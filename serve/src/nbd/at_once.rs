@@ -10,7 +10,7 @@ use super::operations::Operations;
 use super::output::Body;
 use crate::span::Span;
 use std::sync::Arc;
-use ugeom_format::wire::nbd::Request;
+use ugeom_format::wire::nbd::ExtendedRequest;
 use ugeom_stack::Finished;
 
 /// What became of a READ.
@@ -29,14 +29,14 @@ impl Operations {
     pub fn read_at_once(
         &mut self,
         (connection, chosen): (usize, &Arc<Chosen>),
-        request: &Request,
+        request: &ExtendedRequest,
     ) -> AtOnce {
         if request.length_bytes >= LOOK_BYTES_MIN {
             return AtOnce::NotTried;
         }
         let number = self.next_operation();
         let start = request.offset_bytes;
-        let range = start..start + u64::from(request.length_bytes);
+        let range = start..start + request.length_bytes;
         let sector = u64::from(chosen.export.sector_bytes);
         let Some(span) = Span::single(&range, sector) else {
             return AtOnce::NotTried;

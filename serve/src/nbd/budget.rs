@@ -4,7 +4,7 @@ use super::Limits;
 use super::operation::STATUS_EXTENTS;
 use crate::buffers::Buffers;
 use crate::span::{PIECE_BYTES, Span};
-use ugeom_format::wire::nbd::{Request, command};
+use ugeom_format::wire::nbd::{ExtendedRequest, command};
 
 /// What a request costs of the budget beside its data, bytes: about what is kept for it.
 pub(super) const REQUEST_COST_BYTES: usize = 256;
@@ -127,20 +127,20 @@ impl Budget {
     pub fn part(
         &self,
         account: &Account,
-        request: &Request,
+        request: &ExtendedRequest,
         at: u64,
         sector_bytes: u32,
-    ) -> Option<Request> {
+    ) -> Option<ExtendedRequest> {
         let start = request.offset_bytes + at;
-        let left = u64::from(request.length_bytes) - at;
+        let left = request.length_bytes - at;
         let sector = u64::from(sector_bytes);
         let part = |bytes: u64| {
             // Parts end where sectors do: between them nothing is read or written twice.
             let unit = (bytes - bytes % sector).max(sector);
             let end = (start - start % unit).saturating_add(unit);
-            Request {
+            ExtendedRequest {
                 offset_bytes: start,
-                length_bytes: (end - start).min(left) as u32,
+                length_bytes: (end - start).min(left),
                 ..*request
             }
         };
@@ -159,9 +159,9 @@ impl Budget {
 }
 
 /// What a request costs of the budget, bytes: the memory that it may take at a time.
-pub(super) fn cost(request: &Request, sector_bytes: u32) -> usize {
+pub(super) fn cost(request: &ExtendedRequest, sector_bytes: u32) -> usize {
     let sector = u64::from(sector_bytes);
-    let range = request.offset_bytes..request.offset_bytes + u64::from(request.length_bytes);
+    let range = request.offset_bytes..request.offset_bytes + request.length_bytes;
     let span = Span::new(&range, sector);
     let data = match request.command {
         command::READ => Buffers::size_of(span.sectors),

@@ -6,7 +6,7 @@ use super::budget::{Account, cost};
 use super::complaints::Complaints;
 use super::divided::Divided;
 use super::exports::Chosen;
-use super::handshake::Session;
+use super::handshake::{Contexts, ReplyStyle, Session};
 use super::output::{Output, Sent};
 use super::peers::Presence;
 use super::reply::put_error;
@@ -16,7 +16,10 @@ use crate::span::Span;
 use rustix::io::Errno;
 use std::sync::Arc;
 use ugeom_engine::reactor::{Interest, Source};
-use ugeom_format::wire::nbd::{Request, command, command_flag, error};
+use ugeom_format::wire::nbd::{
+    EXTENDED_REQUEST_BYTES, Error, ExtendedRequest, REQUEST_BYTES, Request, command, command_flag,
+    error,
+};
 use ugeom_machine::buffer::Buffer;
 
 /// Failed requests of a connection that are written to the log.
@@ -36,7 +39,7 @@ pub(super) struct Admission {
 
 /// A WRITE whose data is on its way.
 pub(super) struct Incoming {
-    pub request: Request,
+    pub request: ExtendedRequest,
     /// The number of the divided request that this is a part of.
     pub part_of: Option<u32>,
     pub pieces: Vec<(Span, Option<Buffer>)>,
@@ -54,8 +57,8 @@ pub(super) struct Connection {
     pub source: Source,
     pub who: String,
     pub chosen: Arc<Chosen>,
-    pub structured: bool,
-    allocation: bool,
+    pub style: ReplyStyle,
+    pub contexts: Contexts,
     /// The beginning of a message that is not whole, or messages that wait for room.
     pub leftover: Vec<u8>,
     pub incoming: Option<Incoming>,
@@ -93,8 +96,8 @@ impl Connection {
             source,
             who: admission.who,
             chosen: Arc::new(session.chosen),
-            structured: session.structured,
-            allocation: session.allocation,
+            style: session.style,
+            contexts: session.contexts,
             leftover: Vec::new(),
             incoming: None,
             dividing: None,
@@ -153,7 +156,7 @@ impl Connection {
     }
 
     /// What is wrong with a request: the error, and the reason in plain words.
-    pub fn problem(&self, request: &Request) -> Option<(u32, &'static str)> {
+    pub fn problem(&self, request: &ExtendedRequest) -> Option<(u32, &'static str)> {
         use command_flag::{DF, FAST_ZERO, FUA, NO_HOLE, REQ_ONE};
         let export = &self.chosen.export;
         let (allowed, changes) = match request.command {
@@ -167,8 +170,15 @@ impl Connection {
         if request.flags & !allowed != 0 {
             return Some((error::EINVAL, "the command has no such flags"));
         }
-        if request.flags & DF != 0 && !self.structured {
+        if request.flags & DF != 0 && self.style == ReplyStyle::Simple {
             return Some((error::EINVAL, "DF needs structured replies"));
+        }
+        let chunk_bytes_max = u64::from(u32::MAX) - 8;
+        if request.flags & DF != 0
+            && self.style == ReplyStyle::Chunks
+            && request.length_bytes > chunk_bytes_max
+        {
+            return Some((error::EOVERFLOW, "no chunk is as long as that"));
         }
         if changes && !export.writable {
             return Some((error::EPERM, "the export is read-only"));
@@ -177,15 +187,13 @@ impl Connection {
             let plain = request.offset_bytes == 0 && request.length_bytes == 0;
             return (!plain).then_some((error::EINVAL, "a FLUSH has no range"));
         }
-        if request.command == command::BLOCK_STATUS && !self.allocation {
+        if request.command == command::BLOCK_STATUS && !self.contexts.any() {
             return Some((error::EINVAL, "no context was chosen for BLOCK_STATUS"));
         }
         if request.length_bytes == 0 {
             return Some((error::EINVAL, "the length is 0"));
         }
-        let end = request
-            .offset_bytes
-            .checked_add(request.length_bytes.into());
+        let end = request.offset_bytes.checked_add(request.length_bytes);
         if end.is_none_or(|end| end > export.size_bytes) {
             let errno = if changes {
                 error::ENOSPC
@@ -197,10 +205,43 @@ impl Connection {
         None
     }
 
+    /// The request at the beginning of `bytes`, and how long its header is; `None` when it is not
+    /// whole.
+    ///
+    /// # Errors
+    /// It begins with another magic number.
+    #[inline]
+    pub fn decode(&self, bytes: &[u8]) -> Result<Option<(ExtendedRequest, usize)>, Error> {
+        if self.style != ReplyStyle::Extended {
+            let Some(header) = bytes.first_chunk::<REQUEST_BYTES>() else {
+                return Ok(None);
+            };
+            return Ok(Some((Request::decode(header)?.into(), REQUEST_BYTES)));
+        }
+        let Some(header) = bytes.first_chunk::<EXTENDED_REQUEST_BYTES>() else {
+            return Ok(None);
+        };
+        let mut request = ExtendedRequest::decode(header)?;
+        if request.command == command::WRITE {
+            // It has a payload in any case.
+            request.flags &= !command_flag::PAYLOAD_LEN;
+        }
+        Ok(Some((request, EXTENDED_REQUEST_BYTES)))
+    }
+
+    /// The length of what follows the header of a request, bytes.
+    pub fn payload_bytes(&self, request: &ExtendedRequest) -> u64 {
+        if self.style == ReplyStyle::Extended || request.command == command::WRITE {
+            request.payload_bytes()
+        } else {
+            0
+        }
+    }
+
     /// Answers a request with an error.
     pub fn refuse(
         &mut self,
-        request: &Request,
+        request: &ExtendedRequest,
         errno: u32,
         why: &str,
         charge: usize,
@@ -208,7 +249,7 @@ impl Connection {
     ) {
         self.failures += 1;
         if self.failures <= FAILURES_LOGGED {
-            let Request {
+            let ExtendedRequest {
                 command,
                 offset_bytes,
                 length_bytes,
@@ -226,14 +267,8 @@ impl Connection {
                 self.who
             ));
         }
-        put_error(
-            &mut self.output,
-            request,
-            self.structured,
-            errno,
-            why,
-            charge,
-        );
+        let error = (errno, why);
+        put_error(&mut self.output, request, self.style, error, charge);
     }
 
     /// Sends as much of the replies as the socket takes.
@@ -268,9 +303,9 @@ impl Connection {
 
 impl Incoming {
     /// The data of a WRITE, none of which has come yet.
-    pub fn new(request: Request, sector_bytes: u32, part_of: Option<u32>) -> Self {
+    pub fn new(request: ExtendedRequest, sector_bytes: u32, part_of: Option<u32>) -> Self {
         let start = request.offset_bytes;
-        let range = start..start + u64::from(request.length_bytes);
+        let range = start..start + request.length_bytes;
         let pieces = Span::pieces(range, sector_bytes.into());
         Self {
             request,

@@ -14,6 +14,7 @@ use super::complaints::Complaints;
 use super::connection::{Admission, Connection, Incoming};
 use super::control::News;
 use super::exports::Chosen;
+use super::handshake::ReplyStyle;
 use super::operation::Ended;
 use super::operations::Operations;
 use super::reply::{put_piece, put_reply};
@@ -22,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use ugeom_engine::reactor::{Interest, Reactor, Source, Waker};
-use ugeom_format::wire::nbd::{REQUEST_BYTES, Request, command};
+use ugeom_format::wire::nbd::{ExtendedRequest, command};
 use ugeom_machine::clock;
 
 /// Bytes read from a socket at a time, beside the data of a WRITE that is on its way.
@@ -256,19 +257,20 @@ impl Connections {
                     return at;
                 }
             } else {
-                let Some(header) = rest.first_chunk::<REQUEST_BYTES>() else {
-                    return at;
-                };
-                match Request::decode(header) {
-                    Ok(request) => {
+                match connection.decode(rest) {
+                    Ok(None) => return at,
+                    Ok(Some((request, header_bytes))) => {
                         if !self.take_request(index, request, operations) {
                             self.hold_back(index);
                             return at;
                         }
+                        at += header_bytes;
                     }
-                    Err(error) => self.cut(index, Some(error.to_string()), operations),
+                    Err(error) => {
+                        self.cut(index, Some(error.to_string()), operations);
+                        return input.len();
+                    }
                 }
-                at += REQUEST_BYTES;
             }
             if self.begun_bytes >= SEND_EARLY_BYTES {
                 self.begun_bytes = 0;
@@ -318,7 +320,7 @@ impl Connections {
     fn take_request(
         &mut self,
         index: usize,
-        request: Request,
+        request: ExtendedRequest,
         operations: &mut Operations,
     ) -> bool {
         let Some(connection) = self.slots[index].as_mut() else {
@@ -333,7 +335,7 @@ impl Connections {
             if !self.budget.admits(&connection.account, charge) {
                 return false;
             }
-            connection.discard = request.payload_bytes().into();
+            connection.discard = connection.payload_bytes(&request);
             self.begun += 1;
             self.budget.charge(&mut connection.account, charge);
             connection.refuse(&request, errno, why, charge, &self.home.complaints);
@@ -356,8 +358,8 @@ impl Connections {
         if request.command == command::READ {
             match operations.read_at_once(of, &request) {
                 AtOnce::Read(body) => {
-                    let structured = connection.structured;
-                    put_piece(&mut connection.output, &request, structured, body, charge);
+                    let style = connection.style;
+                    put_piece(&mut connection.output, &request, style, body, charge);
                     return true;
                 }
                 AtOnce::Begun => {
@@ -375,7 +377,7 @@ impl Connections {
     pub(super) fn begin_whole(
         &mut self,
         index: usize,
-        request: Request,
+        request: ExtendedRequest,
         operations: &mut Operations,
     ) {
         let Some(connection) = self.slots[index].as_mut() else {
@@ -387,7 +389,12 @@ impl Connections {
         }
         connection.operations += 1;
         let of = (index, &connection.chosen);
-        operations.begin(of, request, Vec::new(), (connection.structured, None));
+        operations.begin(
+            of,
+            request,
+            Vec::new(),
+            (connection.style != ReplyStyle::Simple, None),
+        );
     }
 
     /// Begins a WRITE whose data has come in full.
@@ -445,7 +452,8 @@ impl Connections {
         } else if let Some((errno, why)) = failure {
             connection.refuse(&request, errno, &why, charge, &self.home.complaints);
         } else {
-            put_reply(&mut connection.output, ended, connection.structured, charge);
+            let how = (connection.style, connection.contexts);
+            put_reply(&mut connection.output, ended, how, charge);
         }
     }
 

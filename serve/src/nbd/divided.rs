@@ -6,13 +6,13 @@
 //! reply between them; what fails after the first can then only end the connection, since no place
 //! is left for an error.
 
-use ugeom_format::wire::nbd::Request;
+use ugeom_format::wire::nbd::ExtendedRequest;
 
 /// A request in parts.
 pub(super) struct Divided {
     /// The word by which its parts know it.
     pub number: u32,
-    pub request: Request,
+    pub request: ExtendedRequest,
     /// Bytes whose parts have begun.
     begun: u64,
     /// Parts that have begun and are not done.
@@ -35,7 +35,7 @@ pub(super) enum PartEnd {
 
 impl Divided {
     /// A request of which no part has begun.
-    pub fn new(number: u32, request: Request, in_order: bool) -> Self {
+    pub fn new(number: u32, request: ExtendedRequest, in_order: bool) -> Self {
         Self {
             number,
             request,
@@ -53,7 +53,7 @@ impl Divided {
 
     /// Bytes whose parts have not begun; none after a failure.
     pub fn rest(&self) -> u64 {
-        u64::from(self.request.length_bytes) - self.begun
+        self.request.length_bytes - self.begun
     }
 
     /// Whether other requests of the connection may begin: all parts have, and where the reply is
@@ -92,7 +92,7 @@ impl Divided {
 mod tests {
     use super::*;
 
-    const REQUEST: Request = Request {
+    const REQUEST: ExtendedRequest = ExtendedRequest {
         flags: 0,
         command: 0,
         cookie: 1,

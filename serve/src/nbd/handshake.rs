@@ -2,16 +2,44 @@
 
 use super::exports::{Chosen, Export, Exports, Refusal};
 use ugeom_format::wire::nbd::{
-    BASE_ALLOCATION, CLIENT_FLAGS_BYTES, Error, ExportReply, Greeting, Info, InfoRequest, Listed,
-    MetaContext, MetaRequest, OPTION_BYTES_MAX, OPTION_HEADER_BYTES, OptionHeader,
-    OptionReplyHeader, STRING_BYTES_MAX, export_name, handshake_flag, info, option, option_reply,
+    ALLOCATION_DEPTH, BASE_ALLOCATION, CLIENT_FLAGS_BYTES, Error, ExportReply, Greeting, Info,
+    InfoRequest, Listed, MetaContext, MetaRequest, OPTION_BYTES_MAX, OPTION_HEADER_BYTES,
+    OptionHeader, OptionReplyHeader, STRING_BYTES_MAX, export_name, handshake_flag, info, option,
+    option_reply,
 };
 
 /// The flags of our greeting.
 const FLAGS: u16 = handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES;
 
-/// The number of `base:allocation` in replies to BLOCK_STATUS.
+/// Numbers of contexts in replies to BLOCK_STATUS.
 pub(super) const ALLOCATION_ID: u32 = 1;
+pub(super) const DEPTH_ID: u32 = 2;
+
+/// How a client is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReplyStyle {
+    /// In one piece.
+    Simple,
+    /// Structured: a READ and a BLOCK_STATUS in chunks.
+    Chunks,
+    /// Everything in chunks with 64-bit lengths, and so are the requests.
+    Extended,
+}
+
+/// What a BLOCK_STATUS tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Contexts {
+    /// Holes and zeroes: `base:allocation`.
+    pub allocation: bool,
+    /// Which layer has it: `qemu:allocation-depth`.
+    pub depth: bool,
+}
+
+impl Contexts {
+    pub fn any(self) -> bool {
+        self.allocation || self.depth
+    }
+}
 
 /// Where in the handshake a client is.
 enum Stage {
@@ -29,9 +57,9 @@ enum Stage {
 pub(super) struct Handshake {
     stage: Stage,
     no_zeroes: bool,
-    structured: bool,
-    /// The export for which `base:allocation` was chosen.
-    allocation_of: Option<String>,
+    style: ReplyStyle,
+    /// The contexts that were chosen, and for which export.
+    contexts: (String, Contexts),
 }
 
 /// What the handshake has come to.
@@ -47,10 +75,8 @@ pub(super) enum Step {
 /// What was agreed on.
 pub(super) struct Session {
     pub chosen: Chosen,
-    /// Replies to READ come in chunks.
-    pub structured: bool,
-    /// BLOCK_STATUS may be asked.
-    pub allocation: bool,
+    pub style: ReplyStyle,
+    pub contexts: Contexts,
 }
 
 impl Handshake {
@@ -59,8 +85,8 @@ impl Handshake {
         let handshake = Self {
             stage: Stage::Flags,
             no_zeroes: false,
-            structured: false,
-            allocation_of: None,
+            style: ReplyStyle::Simple,
+            contexts: Default::default(),
         };
         (handshake, Greeting { flags: FLAGS }.encode().to_vec())
     }
@@ -165,7 +191,9 @@ impl Handshake {
                 reply(out, number, option_reply::ACK, &[]);
                 return Some(Step::Leave(None));
             }
-            option::LIST | option::STRUCTURED_REPLY if !data.is_empty() => {
+            option::LIST | option::STRUCTURED_REPLY | option::EXTENDED_HEADERS
+                if !data.is_empty() =>
+            {
                 refuse(out, number, option_reply::ERR_INVALID, "it has no data");
             }
             option::LIST => {
@@ -178,10 +206,8 @@ impl Handshake {
                 }
                 reply(out, number, option_reply::ACK, &[]);
             }
-            option::STRUCTURED_REPLY => {
-                self.structured = true;
-                reply(out, number, option_reply::ACK, &[]);
-            }
+            option::STRUCTURED_REPLY => self.restyle(out, number, ReplyStyle::Chunks),
+            option::EXTENDED_HEADERS => self.restyle(out, number, ReplyStyle::Extended),
             option::INFO => {
                 let found = understood(InfoRequest::decode(data));
                 let told = found.and_then(|request| {
@@ -218,7 +244,7 @@ impl Handshake {
             Ok(chosen) => {
                 let answer = ExportReply {
                     size_bytes: chosen.export.size_bytes,
-                    flags: chosen.export.flags(self.structured),
+                    flags: chosen.export.flags(self.in_chunks()),
                 };
                 out.extend(answer.encode(self.no_zeroes));
                 self.start(chosen)
@@ -244,13 +270,31 @@ impl Handshake {
     }
 
     fn start(&mut self, chosen: Chosen) -> Step {
-        let allocation =
-            self.structured && self.allocation_of.as_deref() == Some(chosen.export.name.as_str());
+        let (of, contexts) = std::mem::take(&mut self.contexts);
+        let contexts = if of == chosen.export.name {
+            contexts
+        } else {
+            Contexts::default()
+        };
         Step::Start(Box::new(Session {
             chosen,
-            structured: self.structured,
-            allocation,
+            style: self.style,
+            contexts,
         }))
+    }
+
+    /// Agrees on chunks, unless more is agreed on already.
+    fn restyle(&mut self, out: &mut Vec<u8>, number: u32, style: ReplyStyle) {
+        if self.style == ReplyStyle::Extended && style == ReplyStyle::Chunks {
+            let why = "extended headers are agreed on, which are more";
+            return refuse(out, number, option_reply::ERR_EXT_HEADER_REQD, why);
+        }
+        self.style = style;
+        reply(out, number, option_reply::ACK, &[]);
+    }
+
+    fn in_chunks(&self) -> bool {
+        self.style != ReplyStyle::Simple
     }
 
     /// The facts about an export that were asked for, those that every client needs, and the end.
@@ -258,7 +302,7 @@ impl Handshake {
         let wants = |fact: u16| request.wanted.contains(&fact);
         let mut facts = vec![Info::Export {
             size_bytes: export.size_bytes,
-            flags: export.flags(self.structured),
+            flags: export.flags(self.in_chunks()),
         }];
         if wants(info::NAME) {
             facts.push(Info::Name(export.name.clone()));
@@ -289,26 +333,40 @@ impl Handshake {
         let request = understood(MetaRequest::decode(data))?;
         let sets = number == option::SET_META_CONTEXT;
         if sets {
-            self.allocation_of = None;
+            self.contexts = Default::default();
         }
-        if !self.structured {
+        if !self.in_chunks() {
             return Err(Refusal {
                 reply: option_reply::ERR_INVALID,
                 message: "structured replies come first".to_owned(),
             });
         }
         let export = exports.find(&request.name)?;
-        let is_asked = |query: &String| query == BASE_ALLOCATION || (!sets && query == "base:");
         let all = !sets && request.queries.is_empty();
-        if all || request.queries.iter().any(is_asked) {
+        let mut chosen = Contexts::default();
+        let known = [
+            (
+                ALLOCATION_ID,
+                BASE_ALLOCATION,
+                "base:",
+                &mut chosen.allocation,
+            ),
+            (DEPTH_ID, ALLOCATION_DEPTH, "qemu:", &mut chosen.depth),
+        ];
+        for (id, name, space, is_chosen) in known {
+            let is_asked = |query: &String| query == name || (!sets && query == space);
+            if !all && !request.queries.iter().any(is_asked) {
+                continue;
+            }
+            *is_chosen = true;
             let context = MetaContext {
-                id: if sets { ALLOCATION_ID } else { 0 },
-                name: BASE_ALLOCATION.to_owned(),
+                id: if sets { id } else { 0 },
+                name: name.to_owned(),
             };
             reply(out, number, option_reply::META_CONTEXT, &context.encode());
-            if sets {
-                self.allocation_of = Some(export.name);
-            }
+        }
+        if sets {
+            self.contexts = (export.name, chosen);
         }
         reply(out, number, option_reply::ACK, &[]);
         Ok(())

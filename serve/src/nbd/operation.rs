@@ -16,13 +16,13 @@
 use super::exports::Chosen;
 use crate::span::Span;
 use std::sync::Arc;
-use ugeom_format::wire::nbd::{Request, Status, command, error, state};
+use ugeom_format::wire::nbd::{ExtendedRequest, ExtendedStatus, command, error, state};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::lease::Lease;
 use ugeom_stack::{Claim, Command, Errno, Extent, ExtentKind};
 
 /// A READ of less is not worth the question where its holes are, bytes.
-pub(super) const LOOK_BYTES_MIN: u32 = 64 << 10;
+pub(super) const LOOK_BYTES_MIN: u64 = 64 << 10;
 
 /// Stretches that are asked for before a READ, and for a BLOCK_STATUS.
 pub(super) const LOOK_EXTENTS: usize = 64;
@@ -59,7 +59,7 @@ pub(super) enum TaskKind {
 }
 
 /// What makes durable what a connection has written, when it has ended.
-pub(super) const LAST_FLUSH: Request = Request {
+pub(super) const LAST_FLUSH: ExtendedRequest = ExtendedRequest {
     flags: 0,
     command: command::FLUSH,
     cookie: 0,
@@ -95,13 +95,13 @@ pub(super) struct Operation {
     pub connection: usize,
     /// The provider; `None` while the operation is not used.
     pub chosen: Option<Arc<Chosen>>,
-    pub request: Request,
+    pub request: ExtendedRequest,
     pub tasks: Vec<Task>,
     /// Tasks that have not ended.
     pub open: usize,
     pub failure: Option<(u32, String)>,
     /// The answer to a BLOCK_STATUS.
-    pub status: Vec<Status>,
+    pub status: Vec<ExtendedStatus>,
     /// A FLUSH follows before it is answered.
     pub then_flush: bool,
     /// Nobody has asked for it, so nobody is answered.
@@ -132,11 +132,11 @@ impl Operation {
 pub(super) struct Ended {
     pub number: u32,
     pub connection: usize,
-    pub request: Request,
+    pub request: ExtendedRequest,
     pub silent: bool,
     pub part_of: Option<u32>,
     pub failure: Option<(u32, String)>,
-    pub status: Vec<Status>,
+    pub status: Vec<ExtendedStatus>,
     pub tasks: Vec<Task>,
 }
 
@@ -180,8 +180,8 @@ pub(super) fn number_of(errno: Errno) -> u32 {
 }
 
 /// The stretches of a block status: those of whole sectors, cut to the range.
-pub(super) fn statuses(span: &Span, extents: &[Extent]) -> Vec<Status> {
-    let mut statuses: Vec<Status> = Vec::new();
+pub(super) fn statuses(span: &Span, extents: &[Extent]) -> Vec<ExtendedStatus> {
+    let mut statuses: Vec<ExtendedStatus> = Vec::new();
     let (mut at, end) = (0_u64, (span.skip + span.length) as u64);
     for extent in extents {
         let next = at.saturating_add(extent.length_bytes).min(end);
@@ -192,16 +192,16 @@ pub(super) fn statuses(span: &Span, extents: &[Extent]) -> Vec<Status> {
             ExtentKind::Hole => state::HOLE | state::ZERO,
         };
         if length > 0 {
-            statuses.push(Status {
-                length_bytes: length as u32,
-                flags,
+            statuses.push(ExtendedStatus {
+                length_bytes: length,
+                flags: flags.into(),
             });
         }
         at = next;
     }
     if statuses.is_empty() {
-        statuses.push(Status {
-            length_bytes: span.length as u32,
+        statuses.push(ExtendedStatus {
+            length_bytes: span.length as u64,
             flags: 0,
         });
     }
@@ -237,7 +237,7 @@ mod tests {
             extent(1536, ExtentKind::Data),
         ];
         let expected = [(412, 3), (1488, 0)];
-        let expected = expected.map(|(length_bytes, flags)| Status {
+        let expected = expected.map(|(length_bytes, flags)| ExtendedStatus {
             length_bytes,
             flags,
         });

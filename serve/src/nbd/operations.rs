@@ -13,7 +13,7 @@ use crate::span::{PIECE_BYTES, Span, whole_sectors};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use ugeom_format::wire::nbd::{Request, command, command_flag};
+use ugeom_format::wire::nbd::{ExtendedRequest, command, command_flag};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Claim, Command, Errno, Extent, ExtentKind, Finished, Flags, Share};
 
@@ -53,7 +53,7 @@ impl Operations {
     pub fn begin(
         &mut self,
         (connection, chosen): (usize, &Arc<Chosen>),
-        request: Request,
+        request: ExtendedRequest,
         pieces: Vec<(Span, Option<Buffer>)>,
         (chunks, part_of): (bool, Option<u32>),
     ) {
@@ -63,7 +63,7 @@ impl Operations {
             && request.length_bytes >= LOOK_BYTES_MIN
             && request.flags & command_flag::DF == 0;
         let start = request.offset_bytes;
-        let range = start..start + u64::from(request.length_bytes);
+        let range = start..start + request.length_bytes;
         let (fast, stays) = (command_flag::FAST_ZERO, command_flag::NO_HOLE);
         let number = self.new_operation((connection, chosen), request, false);
         self.slots[number as usize].part_of = part_of;
@@ -129,7 +129,7 @@ impl Operations {
     pub fn new_operation(
         &mut self,
         (connection, chosen): (usize, &Arc<Chosen>),
-        request: Request,
+        request: ExtendedRequest,
         silent: bool,
     ) -> u32 {
         let number = self.next_operation();

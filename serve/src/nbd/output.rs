@@ -9,8 +9,8 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_machine::gather::Gather;
 use ugeom_machine::lease::Lease;
 
-/// The longest head of a reply: a chunk's header and an offset, bytes.
-pub(super) const HEAD_BYTES_MAX: usize = 28;
+/// The longest head of a reply: an extended chunk's header and an offset, bytes.
+pub(super) const HEAD_BYTES_MAX: usize = 40;
 
 /// What follows the head of a reply.
 pub(super) enum Body {

@@ -4,10 +4,11 @@ use super::budget::cost;
 use super::connection::Incoming;
 use super::connections::Connections;
 use super::divided::{Divided, PartEnd};
+use super::handshake::ReplyStyle;
 use super::operation::Ended;
 use super::operations::Operations;
 use super::reply::{put_chunks, put_reply, put_stretch};
-use ugeom_format::wire::nbd::{Request, command, command_flag};
+use ugeom_format::wire::nbd::{ExtendedRequest, command, command_flag};
 
 impl Connections {
     /// Divides a READ or WRITE for which there would be no room even alone; of the other requests
@@ -15,7 +16,7 @@ impl Connections {
     pub(super) fn divide_or_wait(
         &mut self,
         index: usize,
-        request: Request,
+        request: ExtendedRequest,
         charge: usize,
         operations: &mut Operations,
     ) -> bool {
@@ -38,7 +39,8 @@ impl Connections {
         if !self.budget.is_too_much(account, charge) {
             return false;
         }
-        let one_chunk = !connection.structured || request.flags & command_flag::DF != 0;
+        let one_chunk =
+            connection.style == ReplyStyle::Simple || request.flags & command_flag::DF != 0;
         let in_order = request.command == command::READ && one_chunk;
         connection.divided_count = connection.divided_count.wrapping_add(1);
         let number = connection.divided_count;
@@ -69,7 +71,7 @@ impl Connections {
         self.begun_bytes += charge;
         let number = dividing.number;
         let in_chunks = !dividing.in_order;
-        dividing.begin(part.length_bytes.into());
+        dividing.begin(part.length_bytes);
         connection.settle_dividing();
         if part.command == command::WRITE {
             connection.incoming = Some(Incoming::new(part, sector_bytes, Some(number)));
@@ -111,7 +113,7 @@ impl Connections {
         if end != PartEnd::More {
             connection.divided.retain(|it| it.number != number);
         }
-        let structured = connection.structured;
+        let (style, contexts) = (connection.style, connection.contexts);
         let output = &mut connection.output;
         match end {
             PartEnd::Failed(_, why)
@@ -125,15 +127,15 @@ impl Connections {
                 connection.refuse(&whole, errno, &why, charge, &self.home.complaints);
             }
             PartEnd::More | PartEnd::Last if !is_write && in_order => {
-                put_stretch(output, &whole, ended, structured, charge);
+                put_stretch(output, &whole, ended, style, charge);
             }
             PartEnd::More | PartEnd::Last if !is_write && !failed => {
                 let (request, last) = (ended.request, end == PartEnd::Last);
-                put_chunks(output, &request, &mut ended.tasks, charge, last);
+                put_chunks(output, &request, &mut ended.tasks, (style, charge), last);
             }
             PartEnd::Last => {
                 ended.request = whole;
-                put_reply(output, ended, structured, charge);
+                put_reply(output, ended, (style, contexts), charge);
             }
             PartEnd::More => self.budget.release(&mut connection.account, 1, charge),
         }

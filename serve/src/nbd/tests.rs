@@ -16,6 +16,7 @@ use ugeom_format::wire::nbd::{
 use ugeom_stack::Delta;
 
 mod client;
+mod extended;
 mod fair;
 mod fuzzed;
 mod hostile;

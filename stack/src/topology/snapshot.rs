@@ -144,8 +144,7 @@ impl Topology {
         let cold = EdgeInfo {
             provider: consumer
                 .provider
-                .map_or_else(|| "nothing".to_owned(), |id| self.former_name(id))
-                .into(),
+                .map_or_else(|| "nothing".to_owned(), |id| self.former_name(id)),
             sectorsize: 0,
             mediasize: 0,
             permit: u32::MAX,

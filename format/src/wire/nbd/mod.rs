@@ -17,18 +17,23 @@
 //!     |------------------------------------------>|
 //! ```
 //!
-//! All integers are big-endian, all strings UTF-8 of at most 4096 bytes. TLS and extended headers
-//! (64-bit lengths) are known by name, so that they can be refused by name.
+//! All integers are big-endian, all strings UTF-8 of at most 4096 bytes. With extended headers
+//! requests and chunks have 64-bit lengths.
 //!
 //! Source: "The NBD protocol", `doc/proto.md` of <https://github.com/NetworkBlockDevice/nbd>;
 //! `docs/formats/nbd.md`.
 
+mod extended;
 mod handshake;
 mod options;
 #[cfg(test)]
 mod tests;
 mod transmission;
 
+pub use extended::{
+    EXTENDED_CHUNK_HEADER_BYTES, EXTENDED_REQUEST_BYTES, ExtendedChunkHeader, ExtendedRequest,
+    ExtendedStatus, decode_extended_status, encode_extended_status,
+};
 pub use handshake::{
     CLIENT_FLAGS_BYTES, ExportReply, GREETING_BYTES, Greeting, OPTION_HEADER_BYTES,
     OPTION_REPLY_HEADER_BYTES, OptionHeader, OptionReplyHeader,
@@ -48,6 +53,9 @@ pub const OPTION_BYTES_MAX: u32 = 64 << 10;
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 /// The context of BLOCK_STATUS that tells holes from data.
 pub const BASE_ALLOCATION: &str = "base:allocation";
+/// The context of BLOCK_STATUS that tells which layer of images has a range: 0 none, 1 the top one
+/// (QEMU's `docs/interop/nbd.txt`).
+pub const ALLOCATION_DEPTH: &str = "qemu:allocation-depth";
 
 /// Flags of the server's greeting; the client answers with those that it has, too.
 pub mod handshake_flag {
@@ -133,6 +141,8 @@ pub mod option_reply {
     pub const ERR_SHUTDOWN: u32 = ERROR | 7;
     /// The request is too long to look at.
     pub const ERR_TOO_BIG: u32 = ERROR | 9;
+    /// Not together with extended headers.
+    pub const ERR_EXT_HEADER_REQD: u32 = ERROR | 10;
 }
 
 /// What [`Info`] is about.
@@ -179,6 +189,8 @@ pub mod command_flag {
     pub const REQ_ONE: u16 = 1 << 3;
     /// WRITE_ZEROES: fail rather than be as slow as a write.
     pub const FAST_ZERO: u16 = 1 << 4;
+    /// With extended headers: the length is that of a payload.
+    pub const PAYLOAD_LEN: u16 = 1 << 5;
 }
 
 /// Kinds of chunks of a structured reply.
@@ -193,6 +205,8 @@ pub mod chunk {
     pub const OFFSET_HOLE: u16 = 2;
     /// What is in a range, see [`super::Status`].
     pub const BLOCK_STATUS: u16 = 5;
+    /// The same with 64-bit numbers, see [`super::ExtendedStatus`].
+    pub const BLOCK_STATUS_EXT: u16 = 6;
     /// The request failed, see [`super::ErrorChunk`].
     pub const ERROR: u16 = (1 << 15) | 1;
     /// The same, with the offset at which.

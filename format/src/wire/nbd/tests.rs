@@ -152,6 +152,31 @@ fn a_message_that_is_too_long_is_cut_between_characters() {
     assert_eq!(read.message, "ü".repeat(2048));
 }
 
+/// The bytes of doc/proto.md: a READ of 64-bit length, and a status of one hole of 1 TiB.
+#[test]
+fn extended_headers_are_those_of_the_protocol() {
+    let request = b"\x21\xe4\x1c\x71\0\0\0\x07cookie!!\0\0\0\0\0\0\x02\0\0\0\x01\0\0\0\0\0";
+    let found = ExtendedRequest::decode(request).expect("a request");
+    assert_eq!(found.command, command::BLOCK_STATUS);
+    assert_eq!((found.offset_bytes, found.length_bytes), (512, 1 << 40));
+    assert_eq!(found.payload_bytes(), 0);
+    let header = b"\x6e\x8a\x27\x8c\0\x01\0\x06cookie!!\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\x18";
+    let found = ExtendedChunkHeader::decode(header).expect("a chunk");
+    assert_eq!(
+        (found.flags, found.kind),
+        (chunk::DONE, chunk::BLOCK_STATUS_EXT)
+    );
+    assert_eq!((found.offset_bytes, found.length_bytes), (512, 24));
+    let status = b"\0\0\0\x01\0\0\0\x01\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\x03";
+    let hole = ExtendedStatus {
+        length_bytes: 1 << 40,
+        flags: 3,
+    };
+    assert_eq!(decode_extended_status(status), Ok((1, vec![hole])));
+    assert!(decode_extended_status(&status[..8]).is_err(), "no stretch");
+    assert!(Request::decode(request.first_chunk().expect("long enough")).is_err());
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_back(
@@ -181,6 +206,19 @@ proptest! {
         prop_assert_eq!(Request::decode(&request.encode()), Ok(request));
         let header = ChunkHeader { flags, kind: command, cookie, length_bytes };
         prop_assert_eq!(ChunkHeader::decode(&header.encode()), Ok(header));
+        let long_bytes = cookie.rotate_left(7);
+        let request = ExtendedRequest::from(request);
+        let request = ExtendedRequest { length_bytes: long_bytes, ..request };
+        prop_assert_eq!(ExtendedRequest::decode(&request.encode()), Ok(request));
+        let kind = command;
+        let header = ExtendedChunkHeader {
+            flags, kind, cookie, offset_bytes, length_bytes: long_bytes,
+        };
+        prop_assert_eq!(ExtendedChunkHeader::decode(&header.encode()), Ok(header));
+        let stretch = ExtendedStatus { length_bytes: long_bytes, flags: offset_bytes };
+        let stretches = vec![stretch; usize::from(command % 5) + 1];
+        let status = encode_extended_status(length_bytes, &stretches);
+        prop_assert_eq!(decode_extended_status(&status), Ok((length_bytes, stretches)));
         let hole = Hole { offset_bytes, length_bytes };
         prop_assert_eq!(Hole::decode(&hole.encode()), Ok(hole));
         let failed = ErrorChunk { error: length_bytes, message: name };
@@ -196,6 +234,7 @@ proptest! {
         let _ = OptionReplyHeader::decode(&bytes);
         let _ = export_name(&bytes);
         let _ = decode_block_status(&bytes);
+        let _ = decode_extended_status(&bytes);
         let _ = ErrorChunk::decode(&bytes);
         if let Ok(request) = InfoRequest::decode(&bytes) {
             prop_assert_eq!(request.encode(), bytes);

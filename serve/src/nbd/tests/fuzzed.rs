@@ -26,6 +26,7 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
         option::INFO,
         option::GO,
         option::STRUCTURED_REPLY,
+        option::EXTENDED_HEADERS,
         option::LIST_META_CONTEXT,
         option::SET_META_CONTEXT,
         77,

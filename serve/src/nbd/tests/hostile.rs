@@ -84,7 +84,7 @@ fn options_that_make_no_sense_have_their_errors() {
     let cases: [(u32, &[u8], u32); 9] = [
         (77, b"whatever", option_reply::ERR_UNSUP),
         (option::STARTTLS, b"", option_reply::ERR_UNSUP),
-        (option::EXTENDED_HEADERS, b"", option_reply::ERR_UNSUP),
+        (option::EXTENDED_HEADERS, b"x", option_reply::ERR_INVALID),
         (option::LIST, b"x", option_reply::ERR_INVALID),
         (option::STRUCTURED_REPLY, b"x", option_reply::ERR_INVALID),
         (option::GO, b"\0\0\0\x09md0\0\0", option_reply::ERR_INVALID),

@@ -102,7 +102,8 @@ fn rates_are_those_of_the_interval() {
     assert_eq!((row.other.per_s, row.other.ms_each), (0.5, None));
     assert_eq!(row.extents_per_s, 12.5);
     assert_eq!((row.samples, row.exclusive_ns), (12, Some(250.0)));
-    // 12 of 250 requests, EXTENTS among them, were busy for 4.8 ms, so all of them for 100 ms, of 2 s.
+    // 12 of 250 requests, EXTENTS among them, were busy for 4.8 ms, so all of them for 100 ms,
+    // of 2 s.
     let busy = row.busy_percent.expect("known");
     assert!((busy - 5.0).abs() < 1e-9, "{busy}");
     assert!(!interval.is_mostly_clock(250.0) && interval.is_mostly_clock(99.0));
