@@ -81,8 +81,10 @@ impl Pool {
     /// # Panics
     /// When all together exceed `isize::MAX` bytes.
     pub fn new(count: usize, len: usize) -> (Arc<Pool>, Vec<Buffer>) {
-        let stride = len.next_multiple_of(ALIGNMENT_BYTES);
-        let bytes = stride.saturating_mul(count);
+        let stride = len.checked_next_multiple_of(ALIGNMENT_BYTES);
+        let bytes = stride.and_then(|stride| stride.checked_mul(count));
+        // What has no number is longer than memory can be, which `Buffer::new` refuses.
+        let (stride, bytes) = (stride.unwrap_or(usize::MAX), bytes.unwrap_or(usize::MAX));
         let whole = Buffer::new(bytes);
         let pool = Arc::new(Pool { whole });
         let buffer = |number: usize| {

@@ -6,7 +6,7 @@
 //! more requests can be under way than in the first, lets them arrive together.
 
 use crate::prefetch::prefetch_far;
-use std::ptr;
+use crate::shared_bytes;
 
 /// What is asked for ahead of the copy, bytes: a page, as the processor's own prefetcher knows no
 /// larger unit, and more requests than that have no room anywhere.
@@ -39,20 +39,21 @@ pub fn ask(from: *const u8, len: usize) {
     }
 }
 
-/// Copies as [`ptr::copy_nonoverlapping`] does; faster when the source is in no cache and longer
-/// than a page, the first of which [`ask`] has asked for.
+/// Copies as [`shared_bytes::load`] does; faster when the source is in no cache and longer than a
+/// page, the first of which [`ask`] has asked for.
 ///
 /// # Safety
-/// As for [`ptr::copy_nonoverlapping`].
+/// As for [`shared_bytes::load`].
 #[inline]
-pub unsafe fn copy_asked(from: *const u8, to: *mut u8, len: usize) {
+pub unsafe fn copy_asked(from: *const u8, into: &mut [u8]) {
+    let len = into.len();
     let mut done = 0;
     loop {
         let piece = (len - done).min(AHEAD_BYTES);
         let next = done + piece;
         ask(from.wrapping_add(next), len - next);
         // SAFETY: the piece lies inside the range, for which the caller promises.
-        unsafe { ptr::copy_nonoverlapping(from.add(done), to.add(done), piece) };
+        unsafe { shared_bytes::load(from.add(done), &mut into[done..next]) };
         if next == len {
             return;
         }
@@ -72,7 +73,7 @@ mod tests {
                 let mut to = vec![255; len + 2];
                 ask(from[start..].as_ptr(), len);
                 // SAFETY: both ranges are inside their vectors, which are not the same.
-                unsafe { copy_asked(from[start..].as_ptr(), to[1..].as_mut_ptr(), len) };
+                unsafe { copy_asked(from[start..].as_ptr(), &mut to[1..=len]) };
                 assert_eq!(to[1..=len], from[start..start + len], "{len} from {start}");
                 assert_eq!((to[0], to[len + 1]), (255, 255), "{len} from {start}");
             }

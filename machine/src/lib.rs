@@ -22,5 +22,6 @@ pub mod region;
 pub mod returning;
 pub mod secret;
 pub mod shelf;
+pub mod shared_bytes;
 pub mod slab;
 pub mod uring;

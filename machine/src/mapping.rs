@@ -3,26 +3,30 @@
 //!
 //! Sources: mmap(2), mincore(2).
 
+pub mod guard;
+
 use std::fs::File;
 use std::io;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicBool;
 
+use crate::shared_bytes;
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// A read-only shared mapping of the beginning of a file.
 ///
-/// Reading where the file has been cut off since ends the process with SIGBUS: that is how a
-/// mapping is told of it. So this is for files that nobody shortens meanwhile, as those of a
-/// measurement.
+/// Once a copy has met a page that the file has lost (it was cut, or the disk failed), the mapping
+/// is of no use any more, and every copy fails.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    lost: AtomicBool,
 }
 
 // SAFETY: the mapping is owned and belongs to no thread.
 unsafe impl Send for Mapping {}
-// SAFETY: it is only read, and by copies; see `copy_out`.
+// SAFETY: it is only read, and by copies that may race.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -30,7 +34,7 @@ impl Mapping {
     ///
     /// # Errors
     /// EINVAL when the length is 0 or the file is shorter; else what mmap(2) says, as for files
-    /// that cannot be mapped.
+    /// that cannot be mapped, or sigaction(2).
     pub fn of(file: &File, len_bytes: u64) -> io::Result<Self> {
         let size_bytes = file.metadata()?.len();
         let len = usize::try_from(len_bytes).unwrap_or(usize::MAX);
@@ -39,12 +43,14 @@ impl Mapping {
                 format!("a mapping of {len_bytes} bytes of a file that has {size_bytes} bytes");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
+        guard::install()?;
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
         let base =
             unsafe { rustix::mm::mmap(ptr::null_mut(), len, ProtFlags::READ, flags, file, 0)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, len })
+        let lost = AtomicBool::new(false);
+        Ok(Self { base, len, lost })
     }
 
     /// Length in bytes; never 0.
@@ -55,10 +61,13 @@ impl Mapping {
 
     /// Copies from `offset_bytes` on into `into`.
     ///
+    /// # Errors
+    /// EIO when the file is shorter now, or the disk does not deliver, or that happened before.
+    ///
     /// # Panics
     /// When the range leaves the mapping.
     #[inline]
-    pub fn copy_out(&self, offset_bytes: u64, into: &mut [u8]) {
+    pub fn copy_out(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<()> {
         let end = offset_bytes.checked_add(into.len() as u64);
         assert!(
             end.is_some_and(|end| end <= self.len as u64),
@@ -66,12 +75,21 @@ impl Mapping {
             into.len(),
             self.len
         );
-        // SAFETY: the range lies inside the mapping, as was just checked, and `into` is memory of
-        // its own. A writer to the file may change the bytes meanwhile: they are plain bytes, and
-        // whichever of them arrive are as good as what read(2) would give.
-        unsafe {
-            let from = self.base.as_ptr().add(offset_bytes as usize);
-            ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len());
+        // SAFETY: the mapping is ours, is only read by copies like this one, and gives nothing
+        // after `lost` is set.
+        let whole = unsafe {
+            guard::run(self.base.as_ptr(), self.len, &self.lost, || {
+                // SAFETY: the range lies inside the mapping, as was just checked, and `into` is
+                // memory of its own. Who writes to the file does so outside of this program's
+                // memory; whichever bytes arrive are as good as what read(2) would give.
+                let from = self.base.as_ptr().add(offset_bytes as usize);
+                shared_bytes::load(from, into);
+            })
+        };
+        if whole {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::EIO))
         }
     }
 
@@ -130,7 +148,7 @@ mod tests {
         let file = file(&bytes);
         let mapping = Mapping::of(&file, 10_000).unwrap();
         let mut into = [0; 700];
-        mapping.copy_out(9_300, &mut into);
+        mapping.copy_out(9_300, &mut into).unwrap();
         assert_eq!(into[..], bytes[9_300..]);
         assert_eq!(
             (mapping.len(), mapping.resident_bytes().unwrap()),
@@ -153,6 +171,6 @@ mod tests {
     #[should_panic(expected = "a copy of 2 bytes at offset 4095 leaves a mapping of 4096 bytes")]
     fn a_copy_past_the_end_is_the_callers_defect() {
         let mapping = Mapping::of(&file(&[1; 4096]), 4096).unwrap();
-        mapping.copy_out(4095, &mut [0; 2]);
+        let _ = mapping.copy_out(4095, &mut [0; 2]);
     }
 }

@@ -6,7 +6,7 @@
 //! lazily, so that a region of 2^46 bytes costs nothing until it is used.
 
 use std::io;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +14,7 @@ mod discards;
 mod lease;
 mod pages;
 
+use crate::shared_bytes;
 use discards::Discards;
 pub use lease::Lease;
 use pages::Memory;
@@ -43,8 +44,8 @@ pub struct Region {
 
 // SAFETY: the region owns its mappings, which do not belong to a thread.
 unsafe impl Send for Region {}
-// SAFETY: the memory is reached only through the copies below, never by reference; see `read` for
-// what happens when they race.
+// SAFETY: the memory is reached only through copies that may race (`shared_bytes`), never by
+// reference.
 unsafe impl Sync for Region {}
 
 impl Region {
@@ -132,8 +133,9 @@ impl Region {
         }
         self.discards.wait_for(offset, len);
         // SAFETY: the range lies inside the mapping (`check`), which the region owns, and `from`
-        // cannot overlap it: nobody holds a reference into it. For races see `copy_out`.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.at(offset), from.len()) };
+        // cannot overlap it: nobody holds a reference into it, or accesses it in any way but by
+        // these copies.
+        unsafe { shared_bytes::store(from, self.at(offset)) };
         // After the copy, so that a write that races with a discard of the same range never ends
         // as data in a granule that is not marked, which a later write nearby would uncover.
         self.mark(offset, len);
@@ -248,17 +250,15 @@ impl Region {
         self.discards.wait_for(offset, into.len() as u64);
         // SAFETY: the range lies inside the mapping (`check`), and `into`, an exclusive borrow,
         // cannot overlap it. Two copies of the same range may race, as two requests for the same
-        // sectors do on a disk: GEOM orders requests only through their completion. What a
-        // racing read returns is then any mixture of old and new bytes. They are plain bytes, to
-        // which every value is allowed, each is loaded once by this copy, and no decision here
-        // depends on them; nothing in the region holds an address.
-        unsafe { ptr::copy_nonoverlapping(self.at(offset), into.as_mut_ptr(), into.len()) };
+        // sectors do on a disk: GEOM orders requests only through their completion. All of them
+        // are made by `shared_bytes`.
+        unsafe { shared_bytes::load(self.at(offset), into) };
     }
 
     fn set(&self, offset: u64, len: u64, byte: u8) {
         self.discards.wait_for(offset, len);
         // SAFETY: the range lies inside the mapping (`check`); for races see `copy_out`.
-        unsafe { ptr::write_bytes(self.at(offset), byte, len as usize) };
+        unsafe { shared_bytes::fill(self.at(offset), byte, len as usize) };
     }
 
     #[inline]
@@ -290,10 +290,10 @@ impl Region {
         self.discards.run(start..end, || {
             self.written.clear(from, to);
             // SAFETY: whole pages of the mapping, which ends with the page of the region's last
-            // byte; no reference points into them. For races see `copy_out`.
+            // byte; no reference points into them.
             unsafe { pages::discard(self.at(start), bytes) }.inspect_err(|_| {
                 // SAFETY: the range lies inside the mapping; for races see `copy_out`.
-                unsafe { ptr::write_bytes(self.at(start), 0, bytes) };
+                unsafe { shared_bytes::fill(self.at(start), 0, bytes) };
             })
         })
     }

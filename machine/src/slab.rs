@@ -9,8 +9,9 @@
 use crate::buffer::{IoMemory, Segment};
 use crate::copy;
 use crate::prefetch::{prefetch, touch};
+use crate::shared_bytes;
 use std::io;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -106,10 +107,9 @@ impl Slab {
         let from = self.at(block, within, into.len());
         // SAFETY: the range lies inside the mapping, and `into`, an exclusive borrow, cannot
         // overlap it. The block may be written meanwhile, by `copy_in` or by who fills it: the
-        // caller then gets any mixture of bytes. They are plain bytes, to which every value is
-        // allowed, each is loaded once by this copy, and nothing in a block holds an address; the
-        // caller throws them away when his version of the block says that it changed.
-        unsafe { copy::copy_asked(from, into.as_mut_ptr(), into.len()) };
+        // caller then gets any mixture of bytes, which it throws away when its version of the
+        // block says that it changed.
+        unsafe { copy::copy_asked(from, into) };
     }
 
     /// Asks the processor for the beginning of a range of a block that will be copied out soon.
@@ -135,7 +135,7 @@ impl Slab {
     pub fn copy_out_plain(&self, block: u32, within: usize, into: &mut [u8]) {
         let from = self.at(block, within, into.len());
         // SAFETY: as in `copy_out`.
-        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        unsafe { shared_bytes::load(from, into) };
     }
 
     /// Copies `from` to a place in a block; false, and nothing is done, while somebody fills or
@@ -154,7 +154,7 @@ impl Slab {
         // SAFETY: the range lies inside the mapping; nobody has a reference to the block, since
         // its state belongs to this copy, and `from` cannot overlap it. For races with copies out
         // of the block see `copy_out`.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        unsafe { shared_bytes::store(from, to) };
         state.give_back();
         true
     }

@@ -217,7 +217,7 @@ pub fn run() {
                 (
                     "mmap and copy",
                     copies(size, &order, |place, into| {
-                        mapping.copy_out(place * bytes, into)
+                        mapping.copy_out(place * bytes, into).expect("copies")
                     }),
                 ),
             ],

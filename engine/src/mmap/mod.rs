@@ -10,7 +10,7 @@
 //! **What can go wrong.** A page of a mapping that lies past the end of its file, or that the disk
 //! cannot deliver, raises SIGBUS where a read(2) would have failed. The end is asked before each
 //! copy, but another process may cut the file between the question and the copy, and a disk may
-//! fail at any time. So copies run under a guard (`guard`), which turns the signal into EIO. What
+//! fail at any time. So copies run under a guard ([`guard`]), which turns the signal into EIO. What
 //! remains:
 //!
 //! - Somebody who installs a handler of his own for SIGBUS after the first mapping, and does not
@@ -20,17 +20,18 @@
 //!   told by the next flush.
 //! - What other processes write at the same time is seen torn at any byte, not at sectors.
 
-mod guard;
-
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use ugeom_machine::buffer::Segment;
+use ugeom_machine::mapping::guard;
+use ugeom_machine::shared_bytes;
 
 use crate::calls;
 use crate::inline::{InlineEngine, Way};
@@ -57,6 +58,8 @@ pub struct MappedFile {
 struct Mapping {
     base: *mut u8,
     len: usize,
+    /// A page of it is not the file any more.
+    lost: AtomicBool,
 }
 
 // SAFETY: the mapping belongs to the value, not to a thread.
@@ -78,6 +81,7 @@ impl Mapping {
         Ok(Mapping {
             base: base.cast(),
             len,
+            lost: AtomicBool::new(false),
         })
     }
 
@@ -132,29 +136,30 @@ impl MappedFile {
         };
         let reading = step.call == Call::Read;
         let base = mapping.base.wrapping_add(step.offset as usize);
-        let whole = guard::run(mapping.base, mapping.len, || {
+        let copy = || {
             let mut done = 0;
             for piece in pieces {
                 let here = piece.len.min(len - done);
                 let place = base.wrapping_add(done);
                 // SAFETY: `place` and `here` bytes behind it are inside the mapping (`inside`),
                 // the piece is memory of ours (the caller's promise), which does not overlap it.
-                // Other processes may change the mapping meanwhile: the bytes are plain data, of
-                // which every value is allowed, and no decision here depends on them.
+                // Other processes may change the mapping meanwhile.
                 unsafe {
                     if reading {
-                        ptr::copy_nonoverlapping(place, piece.base, here);
+                        let into = std::slice::from_raw_parts_mut(piece.base, here);
+                        shared_bytes::load(place, into);
                     } else {
-                        ptr::copy_nonoverlapping(piece.base, place, here);
+                        let from = std::slice::from_raw_parts(piece.base, here);
+                        shared_bytes::store(from, place);
                     }
                 }
                 done += here;
             }
-        });
-        if whole {
+        };
+        // SAFETY: the mapping is ours, has no references, and is dropped when it is lost.
+        if unsafe { guard::run(mapping.base, mapping.len, &mapping.lost, copy) } {
             return Ok(());
         }
-        // A page of it is not the file any more.
         self.mapping = None;
         Err(Errno::IO)
     }

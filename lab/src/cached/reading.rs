@@ -53,10 +53,15 @@ pub fn by_mapping(
     places: Places,
     read_bytes: u64,
 ) -> Cell<'static> {
-    let mapping = Arc::clone(mapping);
+    let (mapping, cell) = (Arc::clone(mapping), name.to_owned());
     reads(name, places, read_bytes, move |offset, into| {
-        mapping.copy_out(offset, into);
-        Ok(())
+        mapping
+            .copy_out(offset, into)
+            .map_err(|source| BenchError::Os {
+                path: cell.clone(),
+                operation: "copying from its mapping",
+                source,
+            })
     })
 }
 
@@ -127,7 +132,7 @@ mod tests {
         let (mut by_map, mut by_call, mut by_bio) = ([0; 4096], [0; 4096], [0; 4096]);
         for _ in 0..offsets.count() {
             let offset = offsets.next_offset();
-            mapping.copy_out(offset, &mut by_map);
+            mapping.copy_out(offset, &mut by_map).unwrap();
             file.read_exact_at(&mut by_call, offset).unwrap();
             channel.read(&opened, offset, &mut by_bio).unwrap();
             let there = &truth[offset as usize..][..4096];

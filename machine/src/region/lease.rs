@@ -1,13 +1,13 @@
 //! [`Lease`]: a range of a region that is handed to the kernel as it is.
 //!
 //! Nothing keeps others from writing to the range meanwhile, so there is no reference to the bytes:
-//! they are copied, with the reservations of [`Region::read`], or gathered for a system call.
+//! they are copied as shared bytes ([`shared_bytes`]), or gathered for a system call.
 
 use super::{Memory, Region};
 use crate::buffer::Segment;
 use crate::copy;
 use crate::prefetch::touch;
-use std::ptr;
+use crate::shared_bytes;
 use std::sync::Arc;
 
 /// A range of a region, all of which was written once. It shows what is there when it is looked
@@ -64,7 +64,7 @@ impl Lease {
         let part = self.part(within, within.saturating_add(into.len()));
         // SAFETY: the range lies inside memory that the lease keeps, and `into`, an exclusive
         // borrow, cannot overlap it. For races see `Region::copy_out`.
-        unsafe { ptr::copy_nonoverlapping(part.base, into.as_mut_ptr(), part.len) };
+        unsafe { shared_bytes::load(part.base, into) };
     }
 
     /// The part from `start` to `end`, for the kernel.

@@ -70,7 +70,7 @@ mod kernel {
     /// Gives pages back to the system; they read as zero afterwards (madvise(2)).
     ///
     /// # Safety
-    /// The range consists of whole pages of a mapping made by `map`.
+    /// The range consists of whole pages of a mapping made by `map`, into which no reference points.
     pub unsafe fn discard(base: *mut u8, len: usize) -> io::Result<()> {
         // SAFETY: the caller's promise.
         Ok(unsafe { rustix::mm::madvise(base.cast(), len, Advice::LinuxDontNeed) }?)
@@ -107,8 +107,8 @@ mod model {
     /// # Safety
     /// The range lies inside what `map` returned.
     pub unsafe fn discard(base: *mut u8, len: usize) -> io::Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe { base.write_bytes(0, len) };
+        // SAFETY: the caller's promise; copies that race are made in the same way.
+        unsafe { crate::shared_bytes::fill(base, 0, len) };
         Ok(())
     }
 
