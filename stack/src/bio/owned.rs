@@ -3,7 +3,7 @@
 
 use super::payload::Extent;
 use super::request::Request;
-use super::slot::{Body, Slot, Stage};
+use super::slot::{Body, Slot, Stage, next_life};
 use super::{Command, Flags};
 use crate::error::Errno;
 use crate::home::Home;
@@ -15,18 +15,13 @@ use std::sync::atomic::Ordering;
 use ugeom_machine::buffer::{IoMemory, Segment};
 use ugeom_machine::mailbox::{Handle, Link};
 
-/// Identifies one life of a bio, for cancelling.
+/// Identifies one life of a bio, for cancelling. No other life of this process ever has the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BioId {
-    pub(super) slot: NonNull<Slot>,
-    pub(super) serial: u32,
+    /// Where its slot is, as a number: nothing follows it.
+    pub(super) address: usize,
+    pub(super) life: u64,
 }
-
-// SAFETY: the pointer is an identity, only compared; the one place that follows it is
-// `Channel::cancel`, on the thread that owns the slot's pool.
-unsafe impl Send for BioId {}
-// SAFETY: as above; a shared reference gives no access to the slot.
-unsafe impl Sync for BioId {}
 
 /// A request that a geom keeps for a while (see [`Request::park`]), owned by whoever holds it.
 ///
@@ -87,13 +82,13 @@ impl Bio {
             .load(Ordering::Relaxed)
     }
 
-    /// Starts a new life: tickets of the one before become void.
-    #[inline]
+    /// Starts a new life: names of the one before become void.
+    #[inline(always)]
     pub(crate) fn begin(&mut self) {
         // SAFETY: slots outlive bios; the fields are atomic.
         let slot = unsafe { self.slot.as_ref() };
-        let serial = slot.serial.load(Ordering::Relaxed).wrapping_add(1);
-        slot.serial.store(serial, Ordering::Relaxed);
+        let life = next_life(slot.life.load(Ordering::Relaxed));
+        slot.life.store(life, Ordering::Relaxed);
         slot.cancelled.store(false, Ordering::Relaxed);
     }
 
@@ -101,12 +96,7 @@ impl Bio {
     #[inline]
     #[must_use]
     pub fn id(&self) -> BioId {
-        // SAFETY: slots outlive bios; the field is atomic.
-        let serial = unsafe { self.slot.as_ref() }.serial.load(Ordering::Relaxed);
-        BioId {
-            slot: self.slot,
-            serial,
-        }
+        id_of(self.slot)
     }
 
     /// What is asked.
@@ -236,6 +226,17 @@ impl Bio {
     /// The address of the slot, as the identity of this bio.
     pub(crate) fn slot_pointer(&self) -> NonNull<Slot> {
         self.slot
+    }
+}
+
+/// The name of the present life of a slot that a bio or a request owns.
+#[inline]
+pub(super) fn id_of(slot: NonNull<Slot>) -> BioId {
+    // SAFETY: slots outlive bios; the field is atomic.
+    let life = unsafe { slot.as_ref() }.life.load(Ordering::Relaxed);
+    BioId {
+        address: slot.addr().get(),
+        life,
     }
 }
 

@@ -87,24 +87,28 @@ impl Slots {
 
     /// Marks a bio of these as cancelled, if it is `keeper`'s and still in the life of `id`.
     pub(super) fn mark_cancelled(&self, id: super::BioId, keeper: usize) -> bool {
-        let ours = self.chunks.iter().any(|chunk| {
-            let first = chunk.cast::<Slot>().as_ptr();
-            let at = id.slot.as_ptr() as usize;
-            at >= first as usize && at < first.wrapping_add(chunk.len()) as usize
-        });
-        if !ours {
+        let Some(slot) = self.at(id.address) else {
             return false;
-        }
-        // SAFETY: the address lies in one of these chunks, so it is that of a live slot (ids are
-        // made from slots only); the fields are atomic.
-        let slot = unsafe { id.slot.as_ref() };
+        };
+        // SAFETY: a live slot of these; the fields are atomic.
+        let slot = unsafe { slot.as_ref() };
         if slot.keeper.load(Ordering::Relaxed) != keeper
-            || slot.serial.load(Ordering::Relaxed) != id.serial
+            || slot.life.load(Ordering::Relaxed) != id.life
         {
             return false;
         }
         slot.cancelled.store(true, Ordering::Release);
         true
+    }
+
+    /// The slot at an address, if it is one of these.
+    fn at(&self, address: usize) -> Option<NonNull<Slot>> {
+        self.chunks.iter().find_map(|chunk| {
+            let first = chunk.cast::<Slot>();
+            let index = address.checked_sub(first.addr().get())? / size_of::<Slot>();
+            // SAFETY: inside the chunk, as the condition says.
+            (index < chunk.len()).then(|| unsafe { first.add(index) })
+        })
     }
 
     /// Free bios that would come home to `from` come home to `to` instead.

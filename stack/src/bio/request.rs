@@ -3,7 +3,7 @@
 //! A geom consumes the request to make its decision, so it cannot decide twice and cannot touch a
 //! bio that it has given away.
 
-use super::owned::Bio;
+use super::owned::{Bio, id_of};
 use super::payload::{AttributeValue, Extent, Payload};
 use super::slot::{Body, Slot, Stage};
 use super::{BioId, Command, Flags};
@@ -210,14 +210,7 @@ impl<'a> Request<'a> {
     /// Which bio this is.
     #[must_use]
     pub fn id(&self) -> BioId {
-        // SAFETY: slots outlive bios; the field is atomic.
-        let serial = unsafe { self.slot.as_ref() }
-            .serial
-            .load(std::sync::atomic::Ordering::Relaxed);
-        BioId {
-            slot: self.slot,
-            serial,
-        }
+        id_of(self.slot)
     }
 
     /// Lends the memory of a READ, piece by piece, to be filled: `with(at, piece)`, where `at`

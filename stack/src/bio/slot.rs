@@ -6,7 +6,7 @@ use crate::home::Home;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use ugeom_machine::buffer::Segment;
 use ugeom_machine::mailbox::Link;
 
@@ -121,10 +121,34 @@ pub struct Slot {
     pub(crate) link: Link<Self>,
     /// Set by `Channel::cancel`, read by whoever meets the bio next.
     pub(crate) cancelled: AtomicBool,
-    /// Counts the lives of this slot, so that a ticket of an earlier life cancels nothing.
-    pub(crate) serial: AtomicU32,
+    /// The present life ([`next_life`]), so that the name of an earlier one cancels nothing.
+    pub(crate) life: AtomicU64,
     /// Whose it is (`Pool::own`), or in whose hands while all channels share one pool.
     pub(crate) keeper: AtomicUsize,
+}
+
+/// Lives that a slot takes at a time.
+const BLOCK: u64 = 1 << 24;
+
+/// The life after `life`. No two lives of any slots of the process are the same number: memory of
+/// slots is used again at the same address, and numbers are all that tells them apart.
+#[inline(always)]
+pub(crate) fn next_life(life: u64) -> u64 {
+    if life % BLOCK == 0 {
+        return first_life();
+    }
+    life.wrapping_add(1)
+}
+
+/// The first life of a block that is no other slot's.
+#[cold]
+#[inline(never)]
+fn first_life() -> u64 {
+    static BLOCKS: AtomicU64 = AtomicU64::new(0);
+    let number = BLOCKS.fetch_add(1, Ordering::Relaxed);
+    // 2^40 of them: a thousand a second last for 34 years. Past them, names would come again.
+    assert!(number < u64::MAX / BLOCK, "all names of requests are used");
+    number * BLOCK + 1
 }
 
 impl Slot {
@@ -167,7 +191,7 @@ impl Slot {
             }),
             link: Link::new(std::ptr::null_mut()),
             cancelled: AtomicBool::new(false),
-            serial: AtomicU32::new(0),
+            life: AtomicU64::new(0),
             keeper: AtomicUsize::new(keeper),
         }
     }
