@@ -56,8 +56,9 @@ enum State {
     Gone,
 }
 
-struct Place<const HEAD: usize> {
-    head: Box<[u8; HEAD]>,
+struct Place {
+    /// `HEAD` bytes.
+    head: Buffer,
     memory: Option<Buffer>,
     /// Head and memory, as the driver knows them.
     pieces: Box<[Segment; 2]>,
@@ -68,7 +69,7 @@ struct Place<const HEAD: usize> {
 pub struct RequestRing<const HEAD: usize> {
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
     driver: Arc<OwnedFd>,
-    places: Vec<Place<HEAD>>,
+    places: Vec<Place>,
     arrived: VecDeque<u32>,
     watched: Vec<Arc<OwnedFd>>,
     /// Watched descriptors whose polls have to be made again.
@@ -103,13 +104,9 @@ impl<const HEAD: usize> RequestRing<HEAD> {
             .build((places + POLLS).next_power_of_two())
             .map_err(refused)?;
         let places = (0..places).map(|_| {
-            let mut head = Box::new([0; HEAD]);
+            let head = Buffer::new(HEAD);
             let memory = Buffer::new(memory_bytes);
-            let first = Segment {
-                base: head.as_mut_ptr(),
-                len: HEAD,
-            };
-            let pieces = Box::new([first, memory.segments()[0]]);
+            let pieces = Box::new([head.segments()[0], memory.segments()[0]]);
             Place {
                 head,
                 memory: Some(memory),
@@ -140,14 +137,16 @@ impl<const HEAD: usize> RequestRing<HEAD> {
     #[inline]
     pub fn head(&self, place: u32) -> Option<&[u8; HEAD]> {
         let place = self.places.get(place as usize)?;
-        (place.state == State::Ours).then_some(&*place.head)
+        let is_ours = place.state == State::Ours;
+        is_ours.then(|| place.head.first_chunk()).flatten()
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn head_mut(&mut self, place: u32) -> Option<&mut [u8; HEAD]> {
         let place = self.places.get_mut(place as usize)?;
-        (place.state == State::Ours).then_some(&mut *place.head)
+        let is_ours = place.state == State::Ours;
+        is_ours.then(|| place.head.first_chunk_mut()).flatten()
     }
 
     /// Takes the memory of a place that is the program's; `None` when it has been taken.
@@ -208,7 +207,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
         let pieces = place.pieces.as_ptr();
         let mut entry = opcode::UringCmd80::new(types::Fd(self.driver.as_raw_fd()), operation)
             .cmd(command)
-            .addr(Some(pieces as u64))
+            .addr(Some(pieces.expose_provenance() as u64))
             .build()
             .user_data(PLACE | index as u64);
         // SAFETY: the entry is laid out as `struct io_uring_sqe` and 64 more bytes, which have no
@@ -227,9 +226,9 @@ impl<const HEAD: usize> RequestRing<HEAD> {
             self.enter(0, Some(Duration::ZERO))?;
         }
         // SAFETY: a command points to the pieces of its place, to its head and to its memory. The
-        // first two live in boxes and the third in a buffer, all owned by the place, which hands
-        // out none of them while the kernel has it; if the ring ends before, they are not freed
-        // (see `drop`). Polls point to nothing.
+        // first lives in a box and the others in buffers, all owned by the place, which hands out
+        // none of them while the kernel has it; if the ring ends before, they are not freed (see
+        // `drop`), and a ring that is forgotten keeps them for ever. Polls point to nothing.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.map_err(|_| io::Error::from_raw_os_error(libc::EBUSY))
     }
@@ -326,7 +325,7 @@ impl<const HEAD: usize> RequestRing<HEAD> {
     /// How many places are the program's: requests that wait for their answers.
     #[must_use]
     pub fn ours(&self) -> usize {
-        let ours = |place: &&Place<HEAD>| place.state == State::Ours;
+        let ours = |place: &&Place| place.state == State::Ours;
         self.places.iter().filter(ours).count()
     }
 

@@ -16,7 +16,7 @@ macro_rules! wrapper {
         wrapper!($name($($parameter: $type),*), hctx, private, asid, prio, {
             // SAFETY: the promise of the wrapper's caller.
             let io = unsafe { Io::new($call) };
-            submit(hctx, asid, prio, io.with_private(private.addr()))
+            submit(hctx, asid, prio, io.with_private(private))
         });
     };
     ($name:ident($($parameter:ident: $type:ty),*) => $function:ident [$($param:expr),*]) => {

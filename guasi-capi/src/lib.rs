@@ -152,7 +152,10 @@ fn submit(hctx: GuasiHandle, asid: *mut c_void, prio: c_int, work: impl Work) ->
     let (Some(guard), Ok(priority)) = (handles::context(bits(hctx)), u32::try_from(prio)) else {
         return null(libc::EINVAL);
     };
-    match guard.context().submit(priority, asid.addr(), work) {
+    match guard
+        .context()
+        .submit(priority, asid.expose_provenance(), work)
+    {
         Ok(id) => handle(guard.request(id)),
         Err(error) => null(number(&error)),
     }
@@ -284,8 +287,8 @@ pub unsafe extern "C" fn guasi_req_info(hreq: RequestHandle, rinf: *mut RequestI
     };
     let ended = matches!(info.status, Status::Canceled | Status::Complete);
     let known = RequestInfo {
-        private: handle(info.private as u64),
-        asid: handle(info.tag as u64),
+        private: info.private,
+        asid: ptr::with_exposed_provenance_mut(info.tag),
         result: info.result,
         error: if ended { c_long::from(info.error) } else { -1 },
         status: status(&info),

@@ -1,5 +1,6 @@
 //! A context: submit, fetch, cancel, ask, release.
 
+use std::ffi::c_void;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -107,8 +108,8 @@ pub struct Info {
     pub id: RequestId,
     /// What the submitter gave it to recognise it by.
     pub tag: usize,
-    /// The private word of the call.
-    pub private: usize,
+    /// The private pointer of the call.
+    pub private: *mut c_void,
     /// Where it is.
     pub status: Status,
     /// What the call returned; -1 before it ended, and when it was cancelled.

@@ -5,7 +5,9 @@
 //! moment before the call begins would be lost: the call would wait all the same. So the handler,
 //! when the request that it is for still runs, sets a timer of its own thread, which sends the
 //! signal again every [`REPEAT_NS`] until the request has ended. A worker names the request for the
-//! handler before it begins it: whoever sees it running may send at once.
+//! handler before it begins it: whoever sees it running may send at once. The name is the slot and
+//! the word that the slot has while this worker runs this request, since the slot may be another
+//! request's by the time that the worker tries to begin.
 //!
 //! Workers block every other signal that is not a fault: handlers of the program run in its
 //! threads.
@@ -15,7 +17,7 @@ use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 
 use crate::calls::errno;
 use crate::slab::Slot;
@@ -38,8 +40,10 @@ const FAULTS: [i32; 6] = [
 ];
 
 thread_local! {
-    /// The request that this thread runs.
+    /// The slot of the request that this thread runs or is about to begin.
     static CURRENT: AtomicPtr<Slot> = const { AtomicPtr::new(ptr::null_mut()) };
+    /// The slot's word while it does ([`state::active`]).
+    static RUNNING: AtomicU64 = const { AtomicU64::new(0) };
     /// The timer that repeats the signal, made when it is first needed.
     static TIMER: Cell<i32> = const { Cell::new(NO_TIMER) };
 }
@@ -72,17 +76,24 @@ fn install(signal: &i32) -> bool {
 
 extern "C" fn on_signal(signal: libc::c_int) {
     let errno = errno();
-    let current = CURRENT.with(|current| current.load(Ordering::Relaxed));
-    // SAFETY: the thread runs the request, so that its slot lives and is the request's.
-    let asked = unsafe { current.as_ref() }.is_some_and(|slot| {
-        let word = slot.state.load();
-        state::stage(word) == state::ACTIVE && word & (state::SENDING | state::ASKED) != 0
-    });
-    if asked {
+    if is_asked() {
         repeat(signal);
     }
     // SAFETY: the location is this thread's own.
     unsafe { *libc::__errno_location() = errno };
+}
+
+/// Whether an early end was asked for of the request that this thread runs, and of no other one in
+/// the same slot.
+fn is_asked() -> bool {
+    let current = CURRENT.with(|current| current.load(Ordering::Relaxed));
+    let running = RUNNING.with(|running| running.load(Ordering::Relaxed));
+    // SAFETY: the worker keeps the slab as long as it names a slot of it.
+    unsafe { current.as_ref() }.is_some_and(|slot| {
+        const WISH: u64 = state::SENDING | state::ASKED;
+        let word = slot.state.load();
+        word & !WISH == running && word & WISH != 0
+    })
 }
 
 /// Lets the signal come again. Without a timer (ENOMEM) it was sent once, and no more.
@@ -131,7 +142,7 @@ pub(crate) fn thread_id() -> i32 {
 /// Blocks all signals in this worker but the one that interrupts, and faults.
 pub(crate) fn prepare_thread(signal: i32) {
     // The first access may allocate where thread-local memory is made late: not in the handler.
-    set_current(ptr::null_mut());
+    clear_current();
     TIMER.with(Cell::get);
     // SAFETY: the set is ours and initialised by sigfillset.
     unsafe {
@@ -145,11 +156,22 @@ pub(crate) fn prepare_thread(signal: i32) {
     }
 }
 
-/// Names the request that this thread runs, for the handler.
+/// Names the request that this thread is about to begin, for the handler: its slot, which stays
+/// until `clear_current`, and the slot's word while this worker runs it.
 #[inline]
-pub(crate) fn set_current(slot: *mut Slot) {
-    CURRENT.with(|current| current.store(slot, Ordering::Relaxed));
+pub(crate) fn set_current(slot: &Slot, active: u64) {
+    RUNNING.with(|running| running.store(active, Ordering::Relaxed));
     // The handler runs in this thread: only the compiler could get the order wrong.
+    compiler_fence(Ordering::SeqCst);
+    let slot = ptr::from_ref(slot).cast_mut();
+    CURRENT.with(|current| current.store(slot, Ordering::Relaxed));
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// This thread runs no request.
+#[inline]
+pub(crate) fn clear_current() {
+    CURRENT.with(|current| current.store(ptr::null_mut(), Ordering::Relaxed));
     compiler_fence(Ordering::SeqCst);
 }
 
@@ -175,5 +197,38 @@ pub(crate) fn leave_thread() {
     if timer != NO_TIMER {
         // SAFETY: the timer is ours and not used again.
         unsafe { libc::syscall(libc::SYS_timer_delete, timer) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slab::Slab;
+
+    /// What the handler finds when the request was withdrawn before this worker could begin it, and
+    /// the slot was used again at once.
+    #[test]
+    fn a_wish_for_the_next_request_of_a_slot_is_not_this_threads() {
+        let slab = Slab::new(1);
+        let slot = slab.slot(0);
+        let first = slot.state.submit();
+        set_current(slot, state::active(first, 3));
+        assert!(slot.state.begin(first, 3));
+        assert!(!is_asked(), "nobody asked yet");
+        slot.state.withdraw(first);
+        assert!(is_asked());
+        slot.state.sent();
+        assert!(is_asked());
+        slot.state.end_asked(first, || {});
+        assert!(!is_asked(), "it has ended");
+        slot.state.fetched();
+        assert!(slot.state.release(first));
+        let second = slot.state.submit();
+        for worker in [3, 4] {
+            slot.state.begin(second, worker);
+            slot.state.withdraw(second);
+            assert!(!is_asked(), "that of another request, on worker {worker}");
+        }
+        clear_current();
     }
 }

@@ -1,7 +1,6 @@
 //! What a context, its workers and its ring share, and the ways of a request through it.
 
 use std::io;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::thread::JoinHandle;
@@ -384,9 +383,9 @@ impl Shared {
     fn run(&self, entry: Entry, worker: u32) {
         let slot = self.slab.slot(entry.slot);
         // First: a signal that comes as soon as the request has begun finds what it is for.
-        interrupt::set_current(ptr::from_ref(slot).cast_mut());
+        interrupt::set_current(slot, state::active(entry.generation, worker));
         if !slot.state.begin(entry.generation, worker) {
-            return interrupt::set_current(ptr::null_mut());
+            return interrupt::clear_current();
         }
         let private = slot.private.load(Ordering::Relaxed);
         // SAFETY: the request is active in this worker, so that its payload is this worker's,
@@ -395,7 +394,7 @@ impl Shared {
             let payload = slot.payload.get();
             ((*payload).table.assume_init().run)(payload, private)
         };
-        interrupt::set_current(ptr::null_mut());
+        interrupt::clear_current();
         slot.store(outcome);
         if !slot.state.end(entry.generation, worker) {
             slot.state.end_asked(entry.generation, interrupt::settle);

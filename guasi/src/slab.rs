@@ -5,8 +5,9 @@
 //! in the first one; the owner's tag lies in the last, which the worker never touches.
 
 use std::cell::UnsafeCell;
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicUsize};
+use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicPtr, AtomicUsize};
 
 use crate::calls::IoCall;
 use crate::state::State;
@@ -22,7 +23,7 @@ pub(crate) struct Slot {
     pub(crate) result: AtomicIsize,
     pub(crate) error: AtomicI32,
     pub(crate) priority: AtomicU32,
-    pub(crate) private: AtomicUsize,
+    pub(crate) private: AtomicPtr<c_void>,
     pub(crate) payload: UnsafeCell<Payload>,
     pub(crate) tag: AtomicUsize,
 }

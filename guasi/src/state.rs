@@ -69,6 +69,11 @@ pub(crate) fn generation(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
+/// The word of a request while a worker runs it and nobody wants its end.
+pub(crate) fn active(generation: u32, worker: u32) -> u64 {
+    word(generation, ACTIVE | u64::from(worker) << WORKER_SHIFT)
+}
+
 fn word(generation: u32, low: u64) -> u64 {
     u64::from(generation) << 32 | low
 }
@@ -93,21 +98,19 @@ impl State {
 
     /// A worker takes the request; false when it was withdrawn before.
     pub(crate) fn begin(&self, generation: u32, worker: u32) -> bool {
-        let active = ACTIVE | u64::from(worker) << WORKER_SHIFT;
         // Acquire: what the submitter wrote into the slot.
         self.exchange(
             word(generation, PENDING),
-            word(generation, active),
+            active(generation, worker),
             Ordering::Acquire,
         )
     }
 
     /// The worker ends the request. False when a canceller is signalling or has: then `end_asked`.
     pub(crate) fn end(&self, generation: u32, worker: u32) -> bool {
-        let active = ACTIVE | u64::from(worker) << WORKER_SHIFT;
         // Release: the result goes before.
         self.exchange(
-            word(generation, active),
+            active(generation, worker),
             word(generation, COMPLETE),
             Ordering::Release,
         )
@@ -164,9 +167,8 @@ impl State {
     /// A worker gives the request back, to be begun once more; false when its end was asked for.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn hand_back(&self, generation: u32, worker: u32) -> bool {
-        let active = ACTIVE | u64::from(worker) << WORKER_SHIFT;
         self.exchange(
-            word(generation, active),
+            active(generation, worker),
             word(generation, PENDING),
             Ordering::AcqRel,
         )

@@ -38,8 +38,8 @@ impl Outcome {
 
 /// How to run what lies in a payload, or to get rid of it. Either is called once.
 pub(crate) struct Table {
-    pub(crate) run: unsafe fn(*mut Payload, usize) -> Outcome,
-    pub(crate) discard: unsafe fn(*mut Payload, usize),
+    pub(crate) run: unsafe fn(*mut Payload, *mut c_void) -> Outcome,
+    pub(crate) discard: unsafe fn(*mut Payload, *mut c_void),
 }
 
 /// Something that a context can run: [`CCall`], [`Io`], or a closure `FnOnce() -> Outcome + Send`
@@ -49,7 +49,7 @@ pub trait Work: sealed::Write {}
 impl<W: sealed::Write> Work for W {}
 
 pub(crate) mod sealed {
-    use super::{IoCall, Payload};
+    use super::{IoCall, Payload, c_void};
 
     /// Writing oneself into a slot.
     pub trait Write {
@@ -59,10 +59,10 @@ pub(crate) mod sealed {
             None
         }
 
-        /// The private word that goes to the function.
+        /// The private pointer that goes to the function.
         #[doc(hidden)]
-        fn private(&self) -> usize {
-            0
+        fn private(&self) -> *mut c_void {
+            std::ptr::null_mut()
         }
 
         /// # Safety
@@ -126,8 +126,8 @@ static C_TABLE: Table = Table {
 };
 
 impl Write for CCall<'_> {
-    fn private(&self) -> usize {
-        self.private as usize
+    fn private(&self) -> *mut c_void {
+        self.private
     }
 
     #[expect(private_interfaces, reason = "sealed")]
@@ -145,12 +145,11 @@ impl Write for CCall<'_> {
     }
 }
 
-unsafe fn run_c(payload: *mut Payload, private: usize) -> Outcome {
+unsafe fn run_c(payload: *mut Payload, private: *mut c_void) -> Outcome {
     // SAFETY: the payload was written by `CCall::write`; the promise of `CCall::new` holds.
     unsafe {
         let words = (&raw mut (*payload).words).cast::<CWords>();
         let params = (&raw const (*words).params).cast::<isize>();
-        let private = ptr::without_provenance_mut(private);
         calls::clear_errno();
         let result = ((*words).function)(private, params);
         let error = calls::errno();
@@ -161,13 +160,13 @@ unsafe fn run_c(payload: *mut Payload, private: usize) -> Outcome {
     }
 }
 
-unsafe fn discard_c(payload: *mut Payload, private: usize) {
+unsafe fn discard_c(payload: *mut Payload, private: *mut c_void) {
     // SAFETY: as in `run_c`.
     unsafe {
         let words = (&raw mut (*payload).words).cast::<CWords>();
         let params = (&raw const (*words).params).cast::<isize>();
         if let Some(cleanup) = (*words).cleanup {
-            cleanup(ptr::without_provenance_mut(private), params);
+            cleanup(private, params);
         }
     }
 }
@@ -175,7 +174,7 @@ unsafe fn discard_c(payload: *mut Payload, private: usize) {
 /// A system call on memory that the caller keeps alive.
 pub struct Io {
     call: IoCall,
-    private: usize,
+    private: *mut c_void,
 }
 
 impl Io {
@@ -183,12 +182,15 @@ impl Io {
     /// What the call's pointers name stays valid, and memory that it writes to is touched by nobody
     /// else, until the request has ended.
     pub unsafe fn new(call: IoCall) -> Io {
-        Io { call, private: 0 }
+        Io {
+            call,
+            private: ptr::null_mut(),
+        }
     }
 
-    /// The same with a private word, which the request's information shows.
+    /// The same with a private pointer, which the request's information shows.
     #[must_use]
-    pub fn with_private(self, private: usize) -> Io {
+    pub fn with_private(self, private: *mut c_void) -> Io {
         Io { private, ..self }
     }
 }
@@ -205,7 +207,7 @@ impl Write for Io {
         Some(&self.call)
     }
 
-    fn private(&self) -> usize {
+    fn private(&self) -> *mut c_void {
         self.private
     }
 
@@ -221,12 +223,12 @@ impl Write for Io {
     }
 }
 
-unsafe fn run_io(payload: *mut Payload, _private: usize) -> Outcome {
+unsafe fn run_io(payload: *mut Payload, _private: *mut c_void) -> Outcome {
     // SAFETY: the table says what the payload is, and the promise of `Io::new` holds.
     unsafe { calls::perform(&*(&raw const (*payload).words).cast::<IoCall>()) }
 }
 
-unsafe fn discard_io(_payload: *mut Payload, _private: usize) {}
+unsafe fn discard_io(_payload: *mut Payload, _private: *mut c_void) {}
 
 /// What is known of a closure type.
 struct Closure<F>(std::marker::PhantomData<F>);
@@ -255,13 +257,16 @@ impl<F: FnOnce() -> Outcome + Send + 'static> Write for F {
 }
 
 /// A panic ends the call with EFAULT and not the worker.
-unsafe fn run_closure<F: FnOnce() -> Outcome>(payload: *mut Payload, _private: usize) -> Outcome {
+unsafe fn run_closure<F: FnOnce() -> Outcome>(
+    payload: *mut Payload,
+    _private: *mut c_void,
+) -> Outcome {
     // SAFETY: the payload holds an `F` that nobody else takes.
     let closure = unsafe { (&raw mut (*payload).words).cast::<F>().read() };
     catch_unwind(AssertUnwindSafe(closure)).unwrap_or(Outcome::failed(libc::EFAULT))
 }
 
-unsafe fn discard_closure<F>(payload: *mut Payload, _private: usize) {
+unsafe fn discard_closure<F>(payload: *mut Payload, _private: *mut c_void) {
     // SAFETY: as in `run_closure`.
     let closure = unsafe { (&raw mut (*payload).words).cast::<F>().read() };
     // A destructor that panics must not end the worker.

@@ -12,13 +12,14 @@ mod miri;
 mod packages;
 mod pages;
 mod run;
+mod sanitizers;
 mod test;
 mod tidy;
 mod totals;
-mod tsan;
 
 use anyhow::{Result, bail};
 use pages::Pages;
+use sanitizers::Sanitizer;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -31,8 +32,10 @@ usage: cargo xtask COMMAND
   miri [ARGS]           unit tests of machine, guasi and stack, and the life of a bio, under Miri
                         (nightly); ARGS go to cargo test, as in
                         `miri -p ugeom-stack --test path a_dropped`
-  tsan [ARGS]           the tests of guasi under ThreadSanitizer (x86-64 and ARM; no nightly); ARGS
-                        go to cargo test, as in `tsan -p ugeom-engine --test conformance`
+  tsan [ARGS]           the tests of machine, guasi, engine and stack under ThreadSanitizer (x86-64
+                        and ARM; no nightly); ARGS go to cargo test, as in
+                        `tsan -p ugeom-engine --test conformance`
+  asan [ARGS]           the same under AddressSanitizer
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
   install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
@@ -72,8 +75,10 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
         ["instructions", "--save"] => instructions::run(true),
         ["miri"] => miri::run(&miri::DEFAULT),
         ["miri", args @ ..] => miri::run(args),
-        ["tsan"] => tsan::run(&tsan::DEFAULT),
-        ["tsan", args @ ..] => tsan::run(args),
+        ["tsan"] => sanitizers::run(Sanitizer::Thread, &sanitizers::DEFAULT),
+        ["tsan", args @ ..] => sanitizers::run(Sanitizer::Thread, args),
+        ["asan"] => sanitizers::run(Sanitizer::Address, &sanitizers::DEFAULT),
+        ["asan", args @ ..] => sanitizers::run(Sanitizer::Address, args),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
             Ok(seconds) => fuzz::run(seconds),

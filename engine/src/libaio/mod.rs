@@ -49,12 +49,9 @@ pub struct LibaioEngine<M: IoMemory + 'static> {
     context: Context,
     ring: Option<Ring>,
     queue: Queue<M>,
-    /// One for each slot, where the kernel finds it again to cancel it.
-    #[expect(
-        clippy::vec_box,
-        reason = "the kernel finds a request again by its address"
-    )]
-    requests: Vec<Box<Iocb>>,
+    /// One for each slot, at an address of its own, by which the kernel finds it again to cancel
+    /// it. From `Box::into_raw`; given back when the engine is dropped.
+    requests: Vec<*mut Iocb>,
     /// Requests that the next io_submit hands over.
     staged: Vec<*mut Iocb>,
     eventfd: OwnedFd,
@@ -65,7 +62,7 @@ pub struct LibaioEngine<M: IoMemory + 'static> {
     untold: usize,
 }
 
-// SAFETY: the staged pointers lead to requests that the engine owns itself.
+// SAFETY: the pointers lead to requests that the engine owns itself.
 unsafe impl<M: IoMemory + 'static> Send for LibaioEngine<M> {}
 
 impl<M: IoMemory + 'static> LibaioEngine<M> {
@@ -107,11 +104,13 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
                     self.untold += 1;
                 }
                 while self.requests.len() <= index as usize {
-                    self.requests.push(Box::default());
+                    self.requests.push(Box::into_raw(Box::default()));
                 }
-                let place = &mut self.requests[index as usize];
-                **place = request;
-                self.staged.push(&raw mut **place);
+                let place = self.requests[index as usize];
+                // SAFETY: a request of ours, which the kernel does not have: it copies what it is
+                // given, and asks for the address alone afterwards.
+                unsafe { place.write(request) };
+                self.staged.push(place);
                 return self.queue.handed_on(index);
             }
             // SAFETY: the file is held until the operation ends; the step has no pieces.
@@ -157,7 +156,8 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
     }
 
     fn ended(&mut self, index: u32, result: Result<u64, Errno>) {
-        if self.requests[index as usize].flags & FLAG_RESFD == 0 {
+        // SAFETY: a request of ours; nobody writes to it now.
+        if unsafe { (*self.requests[index as usize]).flags } & FLAG_RESFD == 0 {
             self.untold -= 1;
         }
         let file = self.queue.table.slot(index).op.file;
@@ -239,7 +239,7 @@ impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
         let Some(index) = self.queue.cancel(ticket) else {
             return;
         };
-        let request: *mut Iocb = &raw mut *self.requests[index as usize];
+        let request = self.requests[index as usize];
         match self.staged.iter().position(|&staged| staged == request) {
             Some(at) => {
                 self.staged.remove(at);
@@ -293,6 +293,10 @@ impl<M: IoMemory + 'static> Drop for LibaioEngine<M> {
             }
         }
         self.context.destroy();
+        for request in self.requests.drain(..) {
+            // SAFETY: made by `Box::into_raw`; the context that knew the address is no more.
+            drop(unsafe { Box::from_raw(request) });
+        }
     }
 }
 

@@ -190,10 +190,11 @@ fn registered(pools: &[Arc<Pool>], step: &Step, pieces: &[Segment]) -> Option<u1
     let ([piece], Call::Read | Call::Write { .. }) = (pieces, step.call) else {
         return None;
     };
-    let start = piece.base as usize;
+    let start = piece.base.addr();
     let holds = |pool: &Arc<Pool>| {
         let Segment { base, len } = pool.segment();
-        start >= base as usize && start + piece.len <= base as usize + len
+        let within = start.checked_sub(base.addr());
+        within.is_some_and(|at| at <= len && piece.len <= len - at)
     };
     let number = pools.iter().position(holds)?;
     u16::try_from(number).ok()
