@@ -43,6 +43,7 @@ fn start_signals() {
 }
 
 #[test]
+#[cfg_attr(tsan, ignore = "the sanitizer keeps signals back")]
 fn signals_disturb_no_engine() {
     start_signals();
     for choice in Choice::ALL {

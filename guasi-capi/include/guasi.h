@@ -5,7 +5,28 @@
 #ifndef GUASI_H
 #define GUASI_H
 
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How a function with C's calling convention is declared, and one that a library exports. */
+#ifndef GEXTC
+#ifdef __cplusplus
+#define GEXTC extern "C"
+#else
+#define GEXTC extern
+#endif
+#endif
+#ifndef GAPI
+#ifdef __GNUC__
+#define GAPI __attribute__((visibility("default")))
+#else
+#define GAPI
+#endif
+#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <stddef.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>

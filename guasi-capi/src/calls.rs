@@ -98,7 +98,7 @@ unsafe fn all<const N: usize>(params: *const isize) -> [isize; N] {
     unsafe { params.cast::<[isize; N]>().read() }
 }
 
-unsafe extern "C" fn sendfile(_private: *mut c_void, params: *const isize) -> isize {
+unsafe extern "C-unwind" fn sendfile(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: the parameters are those of the wrapper, whose caller promises that they are valid.
     unsafe {
         let [ofd, ifd, off, cnt] = all(params);
@@ -106,7 +106,7 @@ unsafe extern "C" fn sendfile(_private: *mut c_void, params: *const isize) -> is
     }
 }
 
-unsafe extern "C" fn opendir(_private: *mut c_void, params: *const isize) -> isize {
+unsafe extern "C-unwind" fn opendir(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
         let [name] = all(params);
@@ -114,7 +114,7 @@ unsafe extern "C" fn opendir(_private: *mut c_void, params: *const isize) -> isi
     }
 }
 
-unsafe extern "C" fn readdir(_private: *mut c_void, params: *const isize) -> isize {
+unsafe extern "C-unwind" fn readdir(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
         let [dir] = all(params);
@@ -122,7 +122,7 @@ unsafe extern "C" fn readdir(_private: *mut c_void, params: *const isize) -> isi
     }
 }
 
-unsafe extern "C" fn stat(_private: *mut c_void, params: *const isize) -> isize {
+unsafe extern "C-unwind" fn stat(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
         let [name, sbuf] = all(params);
@@ -130,7 +130,7 @@ unsafe extern "C" fn stat(_private: *mut c_void, params: *const isize) -> isize 
     }
 }
 
-unsafe extern "C" fn fstat(_private: *mut c_void, params: *const isize) -> isize {
+unsafe extern "C-unwind" fn fstat(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
         let [fd, sbuf] = all(params);
@@ -149,7 +149,7 @@ fn is_ready(fd: isize, events: i16, timeout_ms: isize) -> bool {
     }
 }
 
-unsafe extern "C" fn recvfrom(_private: *mut c_void, params: *const isize) -> isize {
+unsafe extern "C-unwind" fn recvfrom(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
         let [fd, buf, size, flags, from, fromlen, timeo] = all(params);
@@ -168,7 +168,7 @@ unsafe extern "C" fn recvfrom(_private: *mut c_void, params: *const isize) -> is
     }
 }
 
-unsafe extern "C" fn sendto(_private: *mut c_void, params: *const isize) -> isize {
+unsafe extern "C-unwind" fn sendto(_private: *mut c_void, params: *const isize) -> isize {
     // SAFETY: as in `sendfile`.
     unsafe {
         let [fd, buf, size, flags, to, tolen, timeo] = all(params);

@@ -8,11 +8,10 @@
 //! A context is found through a table of places. Each place counts who uses its context at the
 //! moment, so that `guasi_free` waits for calls in other threads, and each life of a place has a
 //! number, so that the handle of a freed context is recognised. Generations of requests are shifted
-//! by a number that differs from life to life, so that requests of a freed context are, too.
+//! by a number that differs from life to life, so that requests of a freed context are, too. No lock
+//! is held on the way, so that a child of fork(2) can make and free contexts.
 
 use std::ptr;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use ugeom_guasi::{Context, RequestId};
@@ -46,9 +45,6 @@ static TABLE: [Place; PLACES] = [const {
     }
 }; PLACES];
 
-/// Held while a place is filled or emptied.
-static CHANGES: Mutex<()> = Mutex::new(());
-
 /// A context that stays for as long as this.
 pub(crate) struct Guard {
     place: &'static Place,
@@ -80,12 +76,21 @@ impl Drop for Guard {
 
 /// Puts a context into the table. Its handle; `None` when the table is full.
 pub(crate) fn insert(context: Context) -> Option<u64> {
-    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
-    let free = |place: &Place| place.context.load(Ordering::Relaxed).is_null();
-    let number = TABLE.iter().position(free)?;
-    let place = &TABLE[number];
     let context = Box::into_raw(Box::new(context));
-    place.context.store(context, Ordering::Release);
+    let claim = |place: &Place| {
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        let nothing = ptr::null_mut();
+        let claimed = place
+            .context
+            .compare_exchange(nothing, context, success, failure);
+        claimed.is_ok()
+    };
+    let Some(number) = TABLE.iter().position(claim) else {
+        // SAFETY: made by `Box::into_raw` just now, and in no place.
+        drop(unsafe { Box::from_raw(context) });
+        return None;
+    };
+    let place = &TABLE[number];
     // The next life, open. Meanwhile users may come, find it closed, and go.
     let before = place.state.fetch_add(LIFE - CLOSED, Ordering::AcqRel);
     let life = before / LIFE + 1;
@@ -131,13 +136,18 @@ pub(crate) fn remove(handle: u64) -> bool {
         // Another thread frees it.
         return false;
     }
+    if guard.context().is_orphan() {
+        // In a child of fork(2). Users that were in other threads of the parent never leave, and
+        // workers are not there: the place stays closed for ever.
+        return true;
+    }
     guard.context().close();
     // One user is this guard; others sleep no longer and are on their way.
     while place.state.load(Ordering::Acquire) & USERS > 1 {
         std::thread::yield_now();
     }
-    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     drop(guard);
+    // From here on the place may be filled again.
     let context = place.context.swap(ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: made by `Box::into_raw`; nobody uses it, nobody can begin to, and only the thread
     // that closed the place comes here.

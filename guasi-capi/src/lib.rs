@@ -15,6 +15,7 @@ mod calls;
 mod handles;
 
 use std::ffi::{c_int, c_long, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::time::Duration;
 
@@ -35,8 +36,8 @@ const _: () = assert!(
 );
 
 /// Requests from submission to release that a context has room for.
-const REQUESTS: u32 = 1 << 18;
-const _: () = assert!(REQUESTS <= 1 << handles::SLOT_BITS);
+const REQUESTS: u32 = 1 << handles::SLOT_BITS;
+const _: () = assert!(REQUESTS <= ugeom_guasi::REQUESTS_MAX);
 
 /// `struct guasi_reqinfo`.
 #[repr(C)]
@@ -79,6 +80,19 @@ fn bits(handle: *mut c_void) -> u64 {
     handle.addr() as u64
 }
 
+/// Runs the body of a function of the interface: a panic, which must not reach the frames of C, is
+/// told as EFAULT.
+#[inline]
+fn sheltered<T>(failed: T, body: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result,
+        Err(_) => {
+            set_errno(libc::EFAULT);
+            failed
+        }
+    }
+}
+
 /// The error number for what went wrong.
 fn number(error: &GuasiError) -> i32 {
     match error {
@@ -86,8 +100,31 @@ fn number(error: &GuasiError) -> i32 {
         GuasiError::NoWorker(error)
         | GuasiError::System(error)
         | GuasiError::NoRing { source: error, .. } => error.raw_os_error().unwrap_or(libc::EAGAIN),
+        GuasiError::Forked => libc::EPERM,
         _ => libc::EAGAIN,
     }
+}
+
+/// The stack of a worker: `GUASI_STACK`, bytes, or with K, M or G. 0 is what the system gives a
+/// thread. `None` when it has no meaning.
+fn stack_bytes() -> Option<usize> {
+    match std::env::var_os("GUASI_STACK") {
+        None => Some(0),
+        Some(text) => bytes_of(text.to_str()?),
+    }
+}
+
+fn bytes_of(text: &str) -> Option<usize> {
+    let units = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)];
+    let unit = units.iter().find(|(letter, _)| {
+        text.get(text.len().wrapping_sub(1)..)
+            .is_some_and(|last| last.eq_ignore_ascii_case(letter))
+    });
+    let (digits, unit) = match unit {
+        Some((_, unit)) => (&text[..text.len() - 1], *unit),
+        None => (text, 1),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(unit)
 }
 
 /// Who runs system calls: `GUASI_BACKEND`, so that programs built for the original can choose.
@@ -102,15 +139,21 @@ fn backend() -> Option<Backend> {
 /// `guasi_create`: a context with `min_threads` workers at least, at most `max_threads` (0: as many
 /// as needed) and priorities 0 to `max_priority` - 1.
 ///
-/// NULL and EINVAL for numbers out of range or another `GUASI_BACKEND` than `workers`, `ring` and
-/// `auto`, EAGAIN or ENOMEM when the workers cannot be started,
-/// ENFILE when there are 4,095 contexts.
+/// NULL and EINVAL for numbers out of range, another `GUASI_BACKEND` than `workers`, `ring` and
+/// `auto`, or a `GUASI_STACK` that is no length; EAGAIN or ENOMEM when the workers cannot be started
+/// or memory is short, ENFILE when there are 4,095 contexts.
 #[unsafe(no_mangle)]
 pub extern "C" fn guasi_create(
     min_threads: c_int,
     max_threads: c_int,
     max_priority: c_int,
 ) -> GuasiHandle {
+    sheltered(ptr::null_mut(), || {
+        create(min_threads, max_threads, max_priority)
+    })
+}
+
+fn create(min_threads: c_int, max_threads: c_int, max_priority: c_int) -> GuasiHandle {
     let numbers = (
         u32::try_from(min_threads),
         u32::try_from(max_threads),
@@ -119,7 +162,7 @@ pub extern "C" fn guasi_create(
     let (Ok(min), Ok(max), Ok(priorities @ 1..=PRIORITIES_MAX)) = numbers else {
         return null(libc::EINVAL);
     };
-    let Some(backend) = backend() else {
+    let (Some(backend), Some(stack_bytes)) = (backend(), stack_bytes()) else {
         return null(libc::EINVAL);
     };
     // The original takes a minimum above the maximum for the maximum.
@@ -128,7 +171,8 @@ pub extern "C" fn guasi_create(
         .workers(min, max)
         .priorities(priorities)
         .requests(REQUESTS)
-        .backend(backend);
+        .backend(backend)
+        .stack_bytes(stack_bytes);
     match settings.open() {
         Err(error) => null(number(&error)),
         Ok(context) => match handles::insert(context) {
@@ -142,7 +186,7 @@ pub extern "C" fn guasi_create(
 /// the context with all its requests. EINVAL in `errno` for a handle that names no context.
 #[unsafe(no_mangle)]
 pub extern "C" fn guasi_free(hctx: GuasiHandle) {
-    if !handles::remove(bits(hctx)) {
+    if !sheltered(false, || handles::remove(bits(hctx))) {
         set_errno(libc::EINVAL);
     }
 }
@@ -152,21 +196,21 @@ fn submit(hctx: GuasiHandle, asid: *mut c_void, prio: c_int, work: impl Work) ->
     let (Some(guard), Ok(priority)) = (handles::context(bits(hctx)), u32::try_from(prio)) else {
         return null(libc::EINVAL);
     };
-    match guard
-        .context()
-        .submit(priority, asid.expose_provenance(), work)
-    {
-        Ok(id) => handle(guard.request(id)),
-        Err(error) => null(number(&error)),
-    }
+    sheltered(ptr::null_mut(), || {
+        let asid = asid.expose_provenance();
+        match guard.context().submit(priority, asid, work) {
+            Ok(id) => handle(guard.request(id)),
+            Err(error) => null(number(&error)),
+        }
+    })
 }
 
 /// `guasi_submit` with its parameters in an array, for `submit.c`.
 ///
 /// # Safety
 /// As guasi(3) says of `guasi_submit`; `params` holds `nparams` parameters.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn guasi_submit_params(
+#[expect(clippy::too_many_arguments, reason = "those of guasi_submit")]
+unsafe extern "C" fn submit_params(
     hctx: GuasiHandle,
     private: *mut c_void,
     asid: *mut c_void,
@@ -188,14 +232,33 @@ pub unsafe extern "C" fn guasi_submit_params(
     }
 }
 
+// The name by which `submit.c` finds it: hidden, since a name that Rust gives would be exported, and
+// the original library has 24.
+#[cfg(target_arch = "x86_64")]
+std::arch::global_asm!(
+    ".globl guasi_submit_params",
+    ".hidden guasi_submit_params",
+    ".type guasi_submit_params, @function",
+    "guasi_submit_params: jmp {function}",
+    function = sym submit_params,
+);
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".globl guasi_submit_params",
+    ".hidden guasi_submit_params",
+    ".type guasi_submit_params, %function",
+    "guasi_submit_params: b {function}",
+    function = sym submit_params,
+);
+
 unsafe extern "C" {
     /// In `submit.c`; variadic, and only jumped to.
     fn guasi_submit_variadic();
 }
 
 /// `guasi_submit`: a request to call `proc(priv, params)`, then `cleanup(priv, params)`. NULL and
-/// EINVAL for a wrong handle, priority or number of parameters, EAGAIN when 262,144 requests are in
-/// use or no worker can be started.
+/// EINVAL for a wrong handle, priority or number of parameters, EAGAIN when 1,048,576 requests are in
+/// use or no worker can be started, EPERM in a child of the process that made the context.
 ///
 /// It only jumps: all registers and the stack reach the function in `submit.c` as they are. The
 /// linker exports from this library what Rust defines, not what C does.
@@ -236,13 +299,15 @@ pub unsafe extern "C" fn guasi_fetch(
     }
     let min = usize::try_from(minreqs).unwrap_or(0);
     let timeout = u64::try_from(timeo).ok().map(Duration::from_millis);
-    let mut count = 0;
-    guard.context().fetch(min, max, timeout, |info| {
-        // SAFETY: at most `max` are handed over, for which there is room.
-        unsafe { reqs.add(count).write(handle(guard.request(info.id))) };
-        count += 1;
-    });
-    c_int::try_from(count).unwrap_or(c_int::MAX)
+    sheltered(-1, || {
+        let mut count = 0;
+        guard.context().fetch(min, max, timeout, |info| {
+            // SAFETY: at most `max` are handed over, for which there is room.
+            unsafe { reqs.add(count).write(handle(guard.request(info.id))) };
+            count += 1;
+        });
+        c_int::try_from(count).unwrap_or(c_int::MAX)
+    })
 }
 
 fn info_of(hreq: RequestHandle) -> Option<Info> {
@@ -267,12 +332,12 @@ pub extern "C" fn guasi_req_cancel(hreq: RequestHandle) -> c_int {
     let Some((guard, id)) = handles::request(bits(hreq)) else {
         return minus_one(libc::EINVAL);
     };
-    match guard.context().cancel(id) {
+    sheltered(-1, || match guard.context().cancel(id) {
         Cancel::Canceled => 0,
         Cancel::Interrupted => 2,
         Cancel::Complete => guard.context().info(id).as_ref().map_or(3, status),
         Cancel::Unknown => minus_one(libc::EINVAL),
-    }
+    })
 }
 
 /// `guasi_req_info`: 0, and what is known about the request in `*rinf`; -1 and EINVAL for a handle
@@ -282,7 +347,7 @@ pub extern "C" fn guasi_req_cancel(hreq: RequestHandle) -> c_int {
 /// `rinf` is NULL or points to a `struct guasi_reqinfo`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn guasi_req_info(hreq: RequestHandle, rinf: *mut RequestInfo) -> c_int {
-    let Some(info) = info_of(hreq).filter(|_| !rinf.is_null()) else {
+    let Some(info) = sheltered(None, || info_of(hreq)).filter(|_| !rinf.is_null()) else {
         return minus_one(libc::EINVAL);
     };
     let ended = matches!(info.status, Status::Canceled | Status::Complete);
@@ -302,10 +367,11 @@ pub unsafe extern "C" fn guasi_req_info(hreq: RequestHandle, rinf: *mut RequestI
 /// one that was not, or that was freed before.
 #[unsafe(no_mangle)]
 pub extern "C" fn guasi_req_free(hreq: RequestHandle) {
-    let released = handles::request(bits(hreq)).is_some_and(|(guard, id)| {
+    let release = |(guard, id): (handles::Guard, _)| {
         let context: &Context = guard.context();
         context.release(id)
-    });
+    };
+    let released = sheltered(false, || handles::request(bits(hreq)).is_some_and(release));
     if !released {
         set_errno(libc::EINVAL);
     }

@@ -43,7 +43,7 @@ faults! {
     the_least_number_of_threads_is_started: "least",
     threads_are_gone_when_the_context_is_freed: "joined",
     zero_is_as_many_threads_as_needed: "unlimited",
-    stacks_are_small: "stacks",
+    stacks_are_as_long_as_the_environment_says: "stacks",
     a_request_allocates_no_memory: "memory",
     a_cancellation_never_interrupts_the_next_request: "next",
 }

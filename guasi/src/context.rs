@@ -11,6 +11,7 @@ use ugeom_machine::clock;
 use ugeom_machine::cpu::Usage;
 
 use crate::done::Take;
+use crate::fork;
 use crate::parker::Parker;
 use crate::queue::{Entry, SLOT_BITS};
 use crate::ring::{Judge, Ring};
@@ -57,6 +58,9 @@ pub enum GuasiError {
         /// The number of priorities of the context.
         priorities: u32,
     },
+    /// The context was made before this process was forked from the one that has its workers.
+    #[error("the context belongs to the process from which this one was forked")]
+    Forked,
     /// As many requests as the context was made for are submitted and not released.
     #[error("all {requests} requests of the context are in use")]
     Full {
@@ -144,6 +148,7 @@ impl Context {
     pub(crate) fn open(settings: &Settings) -> Result<Context, GuasiError> {
         settings.check()?;
         let shared = Arc::new(Shared::new(settings)?);
+        fork::register(&shared);
         let context = Context { shared };
         context.shared.start_min().map_err(GuasiError::NoWorker)?;
         Ok(context)
@@ -152,8 +157,8 @@ impl Context {
     /// Submits one request. `tag` is for the submitter to recognise it by.
     ///
     /// # Errors
-    /// `Priority`, `Full`, `NoWorker`; nothing was submitted, and `work` was dropped (a cleanup has
-    /// not run).
+    /// `Priority`, `Full`, `NoWorker`, `Forked`; nothing was submitted, and `work` was dropped (a
+    /// cleanup has not run).
     pub fn submit<W: Work>(
         &self,
         priority: u32,
@@ -169,7 +174,8 @@ impl Context {
     /// many there was room for; the rest is dropped.
     ///
     /// # Errors
-    /// `Priority`; `Full` when there was no room at all; `NoWorker` when nothing would run them.
+    /// `Priority`; `Forked`; `Full` when there was no room at all; `NoWorker` when nothing would
+    /// run them.
     /// Nothing was submitted then.
     pub fn submit_batch<W: Work>(
         &self,
@@ -177,6 +183,9 @@ impl Context {
         works: impl IntoIterator<Item = (usize, W), IntoIter: ExactSizeIterator>,
         mut submitted: impl FnMut(RequestId),
     ) -> Result<usize, GuasiError> {
+        if self.shared.is_orphan() {
+            return Err(GuasiError::Forked);
+        }
         self.check_priority(priority)?;
         let mut works = works.into_iter();
         let mut total = 0;
@@ -263,7 +272,7 @@ impl Context {
     }
 
     fn check_priority(&self, priority: u32) -> Result<(), GuasiError> {
-        let priorities = self.shared.queues.len() as u32;
+        let priorities = self.shared.queues.count();
         if priority >= priorities {
             return Err(GuasiError::Priority {
                 priority,
@@ -306,7 +315,7 @@ impl Context {
         entries: &[Entry],
         withdraw: bool,
     ) -> Result<bool, GuasiError> {
-        if !self.shared.queues[priority as usize].push(entries) {
+        if !self.shared.queues.push(priority, entries) {
             return Ok(false);
         }
         match self.shared.notify() {
@@ -379,7 +388,12 @@ impl Context {
         mut each: impl FnMut(u32, &Slot),
     ) -> usize {
         let shared = &*self.shared;
-        let mut min = min.min(max);
+        let is_orphan = shared.is_orphan();
+        if is_orphan && shared.has_lost_results() {
+            return 0;
+        }
+        // Nothing more ends in an orphan.
+        let mut min = if is_orphan { 0 } else { min.min(max) };
         let (mut deadline, mut began) = (None, None);
         let got = loop {
             self.shared.drive();
@@ -403,7 +417,7 @@ impl Context {
         };
         // The ring writes to the descriptor for all of its completions.
         let has_ring = shared.ring.is_some();
-        if !shared.event.is_off() && (got > 0 || has_ring) {
+        if !is_orphan && !shared.event.is_off() && (got > 0 || has_ring) {
             shared.event.lower(has_ring, || shared.has_any());
         }
         got
@@ -512,6 +526,12 @@ impl Context {
         let shared = &self.shared;
         let tell = |fd| shared.ring.as_ref().map_or(Ok(()), |ring| ring.tell(fd));
         shared.event.fd(|| shared.has_any(), tell)
+    }
+
+    /// Whether the context was made before this process was forked from the one that has its workers.
+    /// It then takes no requests, hands over what had ended, and waits for nothing.
+    pub fn is_orphan(&self) -> bool {
+        self.shared.is_orphan()
     }
 
     /// Who runs system calls, and in plain words why: `ring: REASON` or `workers: REASON`.

@@ -16,12 +16,14 @@
 //! writes to its cache line.
 
 use crate::parker::Parker;
+#[cfg(not(all(loom, test)))]
+use crate::sync::try_lock;
 use crate::sync::{
-    AtomicI64, AtomicU32, Mutex, MutexGuard, Ordering, Padded, fence, lock, zeroes_u32,
+    AtomicI64, AtomicU32, Mutex, MutexGuard, Ordering, Padded, Zeroes, fence, lock, zeroes_u32,
 };
 
 /// The link of each slot to the next one in whatever list it is; 0 is the end, else slot + 1.
-pub(crate) type Links = Box<[AtomicU32]>;
+pub(crate) type Links = Zeroes<AtomicU32>;
 
 pub(crate) struct Done {
     stacks: Box<[Padded<AtomicU32>]>,
@@ -44,6 +46,10 @@ pub(crate) struct Taken {
     count: usize,
 }
 
+/// What has ended is a fetcher's, or held through a fork.
+#[cfg(not(all(loom, test)))]
+pub(crate) type TakenGuard<'a> = MutexGuard<'a, Taken>;
+
 /// What `take` came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
@@ -54,17 +60,18 @@ pub(crate) enum Take {
 }
 
 impl Done {
-    pub(crate) fn new(priorities: usize, slots: usize) -> Done {
+    /// `None` without memory for it.
+    pub(crate) fn new(priorities: usize, slots: usize) -> Option<Done> {
         let empty = || Padded(AtomicU32::new(0));
-        Done {
+        Some(Done {
             stacks: (0..priorities).map(|_| empty()).collect(),
-            links: zeroes_u32(slots),
+            links: zeroes_u32(slots)?,
             taken: Padded(Mutex::new(Taken {
                 lists: vec![(0, 0); priorities].into(),
                 count: 0,
             })),
             sleep: Padded(Sleep::default()),
-        }
+        })
     }
 
     /// Adds a request that has ended, and wakes sleepers if it is the last that they miss. Returns
@@ -126,6 +133,12 @@ impl Done {
         }
         taken.count -= count;
         Take::Taken(count)
+    }
+
+    /// Keeps all fetchers away, if none is at work.
+    #[cfg(not(all(loom, test)))]
+    pub(crate) fn try_hold(&self) -> Option<TakenGuard<'_>> {
+        try_lock(&self.taken)
     }
 
     fn collect(

@@ -34,7 +34,7 @@ fn three_threads(model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn loom_two_workers_take_each_entry_once() {
     loom::model(|| {
-        let queue = Arc::new(Queue::new(2));
+        let queue = Arc::new(Queue::new(2).unwrap());
         let payload = Arc::new([UnsafeCell::new(0), UnsafeCell::new(0)]);
         let worker = |queue: Arc<Queue>, payload: Arc<[UnsafeCell<u32>; 2]>| {
             move || {
@@ -60,7 +60,7 @@ fn loom_two_workers_take_each_entry_once() {
 #[test]
 fn loom_a_cell_is_filled_again_only_after_it_was_read() {
     loom::model(|| {
-        let queue = Arc::new(Queue::new(1));
+        let queue = Arc::new(Queue::new(1).unwrap());
         assert!(queue.push(&[entry(1)]));
         let taker = {
             let queue = Arc::clone(&queue);
@@ -83,7 +83,7 @@ struct Floor {
 impl Floor {
     fn new(searching_max: u32) -> Arc<Floor> {
         Arc::new(Floor {
-            queue: Queue::new(4),
+            queue: Queue::new(4).unwrap(),
             roster: Roster::new(searching_max),
             taken: AtomicU32::new(0),
         })
@@ -204,7 +204,7 @@ fn fetch(done: &Done, wanted: usize) -> Vec<u32> {
 #[test]
 fn loom_a_fetcher_that_waits_for_two_gets_both() {
     loom::model(|| {
-        let done = Arc::new(Done::new(1, 2));
+        let done = Arc::new(Done::new(1, 2).unwrap());
         let workers = [0, 1].map(|slot| {
             let done = Arc::clone(&done);
             thread::spawn(move || done.push(0, slot))
@@ -221,7 +221,7 @@ fn loom_a_fetcher_that_waits_for_two_gets_both() {
 #[test]
 fn loom_two_fetchers_both_get_one() {
     loom::model(|| {
-        let done = Arc::new(Done::new(1, 2));
+        let done = Arc::new(Done::new(1, 2).unwrap());
         let other = {
             let done = Arc::clone(&done);
             thread::spawn(move || fetch(&done, 1))

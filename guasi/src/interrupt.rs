@@ -13,6 +13,7 @@
 //! threads.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::io;
 use std::mem;
 use std::ptr;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
 use crate::calls::errno;
 use crate::slab::Slot;
 use crate::state;
+use crate::work;
 
 /// How long after a signal that did not end the call the next one follows.
 const REPEAT_NS: i64 = 1_000_000;
@@ -94,6 +96,39 @@ fn is_asked() -> bool {
         let word = slot.state.load();
         word & !WISH == running && word & WISH != 0
     })
+}
+
+/// What a thread runs.
+pub(crate) enum Running {
+    /// A function of C, at this address.
+    Function(*const c_void),
+    /// Something else, or nothing.
+    Other,
+}
+
+/// What this thread runs, for a handler of a fault.
+pub(crate) fn running() -> Running {
+    let current = CURRENT.with(|current| current.load(Ordering::Relaxed));
+    // SAFETY: the worker keeps the slab as long as it names a slot of it.
+    let Some(slot) = (unsafe { current.as_ref() }) else {
+        return Running::Other;
+    };
+    // SAFETY: this thread runs the request, so that its payload is this thread's, and written.
+    match unsafe { work::function(slot.payload.get()) } {
+        Some(function) => Running::Function(function),
+        None => Running::Other,
+    }
+}
+
+/// The slot of the request that this thread runs, and its word; `None` when it runs none.
+///
+/// # Safety
+/// The slot is one of the caller's, which outlives `'a`.
+pub(crate) unsafe fn unfinished<'a>() -> Option<(&'a Slot, u64)> {
+    let current = CURRENT.with(|current| current.load(Ordering::Relaxed));
+    let running = RUNNING.with(|running| running.load(Ordering::Relaxed));
+    // SAFETY: the caller's promise.
+    unsafe { current.as_ref() }.map(|slot| (slot, running))
 }
 
 /// Lets the signal come again. Without a timer (ENOMEM) it was sent once, and no more.
@@ -209,7 +244,7 @@ mod tests {
     /// the slot was used again at once.
     #[test]
     fn a_wish_for_the_next_request_of_a_slot_is_not_this_threads() {
-        let slab = Slab::new(1);
+        let slab = Slab::new(1).unwrap();
         let slot = slab.slot(0);
         let first = slot.state.submit();
         set_current(slot, state::active(first, 3));

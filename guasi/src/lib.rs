@@ -31,7 +31,9 @@
 //! holds the requests, `state` is the life of one, `queue` what waits, `done` what has ended,
 //! `roster` who sleeps and who is called; `shared` puts them together and is the worker;
 //! `interrupt` ends calls early; `ring` runs system calls without workers; `event` is the
-//! descriptor for epoll. docs/guasi.md says what is promised and what it costs.
+//! descriptor for epoll; `thread` is how a worker begins and ends, `stack` what it stands on, and
+//! `fork` what becomes of a context in a child. docs/guasi.md says what is promised and what it
+//! costs.
 
 #[cfg(not(all(loom, test)))]
 mod calls;
@@ -41,7 +43,11 @@ mod done;
 #[cfg(not(all(loom, test)))]
 mod event;
 #[cfg(not(all(loom, test)))]
+mod fork;
+#[cfg(not(all(loom, test)))]
 mod interrupt;
+#[cfg(not(all(loom, test)))]
+mod pages;
 mod parker;
 mod queue;
 #[cfg(not(all(loom, test)))]
@@ -53,8 +59,12 @@ mod settings;
 mod shared;
 #[cfg(not(all(loom, test)))]
 mod slab;
+#[cfg(not(all(loom, test)))]
+mod stack;
 mod state;
 mod sync;
+#[cfg(not(all(loom, test)))]
+mod thread;
 #[cfg(not(all(loom, test)))]
 mod work;
 

@@ -17,7 +17,10 @@
 //! put there or what the lap before did; eight bits of lap are enough to tell these two apart, and
 //! a worker that slept with an old `head` fails in its exchange.
 
-use crate::sync::{AtomicU64, Ordering, Padded, zeroes_u64};
+#[cfg(not(all(loom, test)))]
+use std::sync::OnceLock;
+
+use crate::sync::{AtomicU64, Ordering, Padded, Zeroes, zeroes_u64};
 
 /// Slots are numbered with 24 bits.
 pub(crate) const SLOT_BITS: u32 = 24;
@@ -35,19 +38,19 @@ pub(crate) struct Queue {
     /// What `head` was when a submitter last looked. Never ahead of it, so that a queue that looks
     /// to have room has it, without a look at the line that workers fight for.
     head_seen: Padded<AtomicU64>,
-    cells: Box<[AtomicU64]>,
+    cells: Zeroes<AtomicU64>,
 }
 
 impl Queue {
-    /// Room for `cells` requests, a power of two.
-    pub(crate) fn new(cells: usize) -> Queue {
+    /// Room for `cells` requests, a power of two; `None` without memory for it.
+    pub(crate) fn new(cells: usize) -> Option<Queue> {
         debug_assert!(cells.is_power_of_two());
-        Queue {
+        Some(Queue {
             head: Padded(AtomicU64::new(0)),
             tail: Padded(AtomicU64::new(0)),
             head_seen: Padded(AtomicU64::new(0)),
-            cells: zeroes_u64(cells),
-        }
+            cells: zeroes_u64(cells)?,
+        })
     }
 
     /// Appends the entries in order, all or (without room for all) none of them.
@@ -159,6 +162,49 @@ fn unpacked(cell: u64) -> Entry {
     }
 }
 
+/// The queues of all priorities: the first, and each of the others when it is first used.
+#[cfg(not(all(loom, test)))]
+pub(crate) struct Queues {
+    queues: Box<[OnceLock<Box<Queue>>]>,
+    cells: usize,
+}
+
+#[cfg(not(all(loom, test)))]
+impl Queues {
+    /// Room for `cells` requests of each priority; `None` without memory for it.
+    pub(crate) fn new(priorities: u32, cells: usize) -> Option<Queues> {
+        let queues: Box<[_]> = (0..priorities).map(|_| OnceLock::new()).collect();
+        let first = Box::new(Queue::new(cells)?);
+        let _ = queues.first().map(|place| place.set(first));
+        Some(Queues { queues, cells })
+    }
+
+    /// How many priorities there are.
+    pub(crate) fn count(&self) -> u32 {
+        self.queues.len() as u32
+    }
+
+    /// Those of the first `priorities` that were ever used, in order.
+    #[inline]
+    pub(crate) fn used(&self, priorities: usize) -> impl Iterator<Item = &Queue> {
+        let queues = self.queues[..priorities].iter();
+        queues.filter_map(|queue| queue.get().map(|queue| &**queue))
+    }
+
+    /// As [`Queue::push`]; without memory for the queue there is no room.
+    pub(crate) fn push(&self, priority: u32, entries: &[Entry]) -> bool {
+        let place = &self.queues[priority as usize];
+        if place.get().is_none() {
+            let Some(queue) = Queue::new(self.cells) else {
+                return false;
+            };
+            // Another thread may have been faster.
+            let _ = place.set(Box::new(queue));
+        }
+        place.get().is_some_and(|queue| queue.push(entries))
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -173,7 +219,7 @@ mod tests {
 
     #[test]
     fn entries_come_out_in_order_over_many_laps() {
-        let queue = Queue::new(4);
+        let queue = Queue::new(4).unwrap();
         let mut next = 0;
         // More than 256 laps: the lap of a cell wraps.
         for round in 0..1500 {
@@ -193,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_does_not_fit_changes_nothing() {
-        let queue = Queue::new(4);
+        let queue = Queue::new(4).unwrap();
         assert!(queue.push(&[entry(0), entry(1), entry(2)]));
         assert!(!queue.push(&[entry(3), entry(4)]));
         assert!(queue.push(&[entry(5)]));
@@ -205,8 +251,8 @@ mod tests {
     #[test]
     fn every_entry_is_taken_once_by_many_threads() {
         const EACH: u32 = if cfg!(miri) { 60 } else { 20_000 };
-        let queue = Queue::new(64);
-        let times = crate::sync::zeroes_u32(2 * EACH as usize);
+        let queue = Queue::new(64).unwrap();
+        let times = crate::sync::zeroes_u32(2 * EACH as usize).unwrap();
         let left = AtomicU32::new(2 * EACH);
         std::thread::scope(|scope| {
             let mut threads = Vec::new();

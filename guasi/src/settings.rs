@@ -9,7 +9,7 @@ use crate::context::{Context, GuasiError};
 pub const REQUESTS_MAX: u32 = 1 << 22;
 
 /// The most priorities.
-pub const PRIORITIES_MAX: u32 = 1 << 10;
+pub const PRIORITIES_MAX: u32 = 1 << 20;
 
 /// The most workers: what 24 bits can number, and no system has as many threads.
 pub(crate) const WORKERS_MAX: u32 = (1 << 24) - 1;
@@ -75,6 +75,7 @@ pub struct Settings {
     pub(crate) requests: u32,
     pub(crate) idle: Duration,
     pub(crate) spin: Duration,
+    /// 0: what the system gives a thread.
     pub(crate) stack_bytes: usize,
     pub(crate) backend: Backend,
     pub(crate) ring_depth: u32,
@@ -90,7 +91,7 @@ impl Default for Settings {
             requests: 1 << 16,
             idle: IDLE,
             spin: SPIN,
-            stack_bytes: 128 << 10,
+            stack_bytes: 0,
             backend: Backend::Workers,
             ring_depth: RING_DEPTH,
             one_thread: false,
@@ -144,7 +145,9 @@ impl Settings {
         self
     }
 
-    /// The stack of a worker (128 KiB unless set; the system's minimum at least).
+    /// The stack of a worker, in bytes, the system's minimum at least. Unless set, or with 0, it is
+    /// that of any thread: pthread_setattr_default_np(3), ulimit -s, or 8 MiB, of which only what
+    /// is touched takes memory.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Settings {
         self.stack_bytes = bytes;

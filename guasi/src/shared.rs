@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ugeom_machine::clock;
@@ -12,19 +11,22 @@ use ugeom_machine::cpu::Usage;
 use crate::context::GuasiError;
 use crate::done::Done;
 use crate::event::Event;
+use crate::fork;
 use crate::interrupt;
-use crate::queue::{Entry, Queue};
+use crate::queue::{Entry, Queues};
 use crate::ring::Ring;
 use crate::roster::{Roster, Seat, Summoned, Woken};
 use crate::settings::{Backend, Settings};
 use crate::slab::{Slab, Slot};
+use crate::stack::{self, Room};
 use crate::state::{self, Withdrawal};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering, Padded, lock};
+use crate::thread::{Life, Thread};
 use crate::work::Outcome;
 
 pub(crate) struct Shared {
     pub(crate) slab: Slab,
-    pub(crate) queues: Box<[Queue]>,
+    pub(crate) queues: Queues,
     pub(crate) done: Done,
     pub(crate) roster: Roster,
     pub(crate) event: Event,
@@ -46,6 +48,10 @@ pub(crate) struct Shared {
     call_ticks: Padded<AtomicU64>,
     stack_bytes: usize,
     signal: i32,
+    /// The process in which the context was made ([`fork::number`]).
+    process: u32,
+    /// What had ended could not be kept whole when this process was forked.
+    results_lost: AtomicBool,
 }
 
 /// How long a call takes at least that is taken to wait for something, ns: several times what a
@@ -102,14 +108,14 @@ impl Busy {
 struct Workers {
     table: Vec<Option<Worker>>,
     /// Threads that have ended, or are about to without touching anything more.
-    left: Vec<JoinHandle<()>>,
+    left: Vec<Thread>,
     /// What those that have ended used.
     used: Usage,
 }
 
 struct Worker {
     tid: Arc<AtomicI32>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 impl Shared {
@@ -125,11 +131,9 @@ impl Shared {
         Ok(Shared {
             ring,
             why,
-            slab: Slab::new(slots),
-            queues: (0..settings.priorities)
-                .map(|_| Queue::new(slots))
-                .collect(),
-            done: Done::new(settings.priorities as usize, slots),
+            slab: Slab::new(slots).ok_or_else(no_memory)?,
+            queues: Queues::new(settings.priorities, slots).ok_or_else(no_memory)?,
+            done: Done::new(settings.priorities as usize, slots).ok_or_else(no_memory)?,
             roster: Roster::new(u32::try_from(cores.div_ceil(2)).unwrap_or(1)),
             event: Event::default(),
             priorities_used: AtomicU32::new(1),
@@ -144,9 +148,31 @@ impl Shared {
             // Long ago.
             no_yield_from: AtomicU64::new(clock::ticks().wrapping_sub(u64::MAX / 2)),
             call_ticks: Padded(AtomicU64::new(0)),
-            stack_bytes: settings.stack_bytes,
+            stack_bytes: match settings.stack_bytes {
+                0 => stack::default_bytes(),
+                bytes => bytes,
+            },
             signal: interrupt::signal().map_err(GuasiError::System)?,
+            process: fork::number(),
+            results_lost: AtomicBool::new(false),
         })
+    }
+
+    /// Whether this process is a child of the one in which the context was made: it has no workers
+    /// and no ring here.
+    #[inline]
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.process != fork::number()
+    }
+
+    /// For an orphan: what had ended is not known.
+    pub(crate) fn lose_results(&self) {
+        self.results_lost.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is not.
+    pub(crate) fn has_lost_results(&self) -> bool {
+        self.results_lost.load(Ordering::Relaxed)
     }
 
     pub(crate) fn priorities(&self) -> usize {
@@ -154,13 +180,13 @@ impl Shared {
     }
 
     pub(crate) fn has_work(&self) -> bool {
-        let mut queues = self.queues[..self.priorities()].iter();
+        let mut queues = self.queues.used(self.priorities());
         queues.any(|queue| !queue.is_empty())
     }
 
     /// The next request to run: of the lowest priority number, then the oldest.
     pub(crate) fn pop(&self) -> Option<Entry> {
-        for queue in &self.queues[..self.priorities()] {
+        for queue in self.queues.used(self.priorities()) {
             if let Some(entry) = queue.pop() {
                 if let Some(next) = queue.peek() {
                     self.slab.prefetch(next.slot);
@@ -220,19 +246,24 @@ impl Shared {
     fn start_worker(self: &Arc<Shared>, searching: bool) -> io::Result<()> {
         let tid = Arc::new(AtomicI32::new(0));
         let mut workers = lock(&self.workers);
+        if self.closing.load(Ordering::SeqCst) {
+            // `close` waits for those that it finds in the table, perhaps just now.
+            return Err(io::Error::from_raw_os_error(libc::ECANCELED));
+        }
         let ended = std::mem::take(&mut workers.left);
         let free = workers.table.iter().position(Option::is_none);
         let number = free.unwrap_or_else(|| {
             workers.table.push(None);
             workers.table.len() - 1
         });
-        let shared = Arc::clone(self);
-        let seat = Arc::new(Seat::new(number as u32));
-        let own_tid = Arc::clone(&tid);
-        let thread = std::thread::Builder::new()
-            .name("guasi".into())
-            .stack_size(self.stack_bytes)
-            .spawn(move || shared.work(&seat, &own_tid, searching))?;
+        let life = Life {
+            shared: Arc::clone(self),
+            seat: Arc::new(Seat::new(number as u32)),
+            tid: Arc::clone(&tid),
+            searching,
+            room: Room::new(),
+        };
+        let thread = Thread::start(self.stack_bytes, life)?;
         workers.table[number] = Some(Worker {
             tid,
             thread: Some(thread),
@@ -242,8 +273,9 @@ impl Shared {
         Ok(())
     }
 
-    /// The life of a worker.
-    fn work(self: Arc<Shared>, seat: &Arc<Seat>, tid: &AtomicI32, mut searching: bool) {
+    /// The life of a worker, up to [`Shared::leave`]. While a request runs, which may end the
+    /// thread, there is nothing to drop here.
+    pub(crate) fn work(self: &Arc<Shared>, seat: &Arc<Seat>, tid: &AtomicI32, mut searching: bool) {
         interrupt::prepare_thread(self.signal);
         tid.store(interrupt::thread_id(), Ordering::Release);
         let mut busy = Busy::default();
@@ -282,9 +314,18 @@ impl Shared {
                 Woken::Leave => break,
             }
         }
-        interrupt::leave_thread();
         if searching {
             self.roster.stop_search();
+        }
+    }
+
+    /// A worker's thread ends: after its work, or in the middle of a request that has ended it.
+    pub(crate) fn leave(self: &Arc<Shared>, seat: &Seat) {
+        interrupt::leave_thread();
+        // SAFETY: the thread is this context's worker.
+        let unfinished = unsafe { interrupt::unfinished() };
+        if let Some((slot, active)) = unfinished {
+            self.end_unfinished(slot, active, seat.number);
         }
         let mut workers = lock(&self.workers);
         workers.used = workers.used.plus(&Usage::of_thread());
@@ -293,6 +334,39 @@ impl Shared {
             .get_mut(seat.number as usize)
             .and_then(Option::take);
         workers.left.extend(entry.and_then(|worker| worker.thread));
+        drop(workers);
+        if unfinished.is_some() {
+            self.replace_worker();
+        }
+    }
+
+    /// Ends the request in which a worker's thread has ended.
+    fn end_unfinished(&self, slot: &Slot, active: u64, worker: u32) {
+        // What is left of it is a cleanup that was not called.
+        self.discard(slot);
+        interrupt::clear_current();
+        slot.store(Outcome::failed(libc::ECANCELED));
+        let generation = state::generation(active);
+        if !slot.state.end(generation, worker) {
+            slot.state.end_asked(generation, interrupt::settle);
+        }
+        self.finished_here(slot, self.slab.index(slot));
+    }
+
+    /// A worker has ended out of turn: sees to it that there are as many as there have to be.
+    fn replace_worker(self: &Arc<Shared>) {
+        let before = self.roster.workers.fetch_sub(1, Ordering::AcqRel);
+        if self.closing.load(Ordering::SeqCst) {
+            return;
+        }
+        // Where no thread can be started, the next submission tries again.
+        if before <= self.workers_min && self.roster.enroll(self.workers_max) {
+            if self.start_worker(false).is_err() {
+                self.roster.workers.fetch_sub(1, Ordering::AcqRel);
+            }
+        } else if self.has_work() {
+            let _ = self.notify();
+        }
     }
 
     /// Notes the mean time of a worker's calls, where it differs much from what is known: fetchers
@@ -407,6 +481,10 @@ impl Shared {
     pub(crate) fn finished(&self, slot: &Slot, index: u32) -> bool {
         let priority = slot.priority.load(Ordering::Relaxed);
         let wakes = self.done.push(priority as usize, index);
+        if self.is_orphan() {
+            // The descriptor is shared with the parent, and the sleepers are there.
+            return false;
+        }
         self.event.raise();
         wakes
     }
@@ -423,7 +501,8 @@ impl Shared {
 
     /// Whether there is something to fetch.
     pub(crate) fn has_any(&self) -> bool {
-        let completed = || self.ring.as_ref().is_some_and(Ring::has_completions);
+        let completed =
+            || !self.is_orphan() && self.ring.as_ref().is_some_and(Ring::has_completions);
         self.done.has_any(self.priorities()) || completed()
     }
 
@@ -440,7 +519,9 @@ impl Shared {
             Withdrawal::Signal(state::RING) => {
                 // The ring's cancellation names the request: it needs no protection from the next.
                 slot.state.sent();
-                if let Some(ring) = &self.ring {
+                if let Some(ring) = &self.ring
+                    && !self.is_orphan()
+                {
                     ring.interrupt(index, generation);
                 }
             }
@@ -457,6 +538,9 @@ impl Shared {
     /// end it before `sent`, so that it is there, with its number set, unless it is only now being
     /// entered, by whom the lock is held.
     pub(crate) fn interrupt(&self, worker: u32) {
+        if self.is_orphan() {
+            return;
+        }
         let workers = lock(&self.workers);
         if let Some(Some(worker)) = workers.table.get(worker as usize) {
             interrupt::send(worker.tid.load(Ordering::Acquire), self.signal);
@@ -489,6 +573,14 @@ impl Shared {
 
     /// Cancels everything, and waits until every worker has left.
     pub(crate) fn close(self: &Arc<Shared>) {
+        if self.is_orphan() {
+            // Workers and ring are the parent's. Their memory here is never given back: pages of
+            // the ring are not mapped in this process, and something else may be in their place.
+            if !self.closing.swap(true, Ordering::SeqCst) {
+                std::mem::forget(Arc::clone(self));
+            }
+            return;
+        }
         self.closing.store(true, Ordering::SeqCst);
         for index in 0..self.slab.used() {
             let generation = crate::state::generation(self.slab.slot(index).state.load());
@@ -507,6 +599,10 @@ impl Shared {
         drop(workers);
         join_all(threads);
     }
+}
+
+fn no_memory() -> GuasiError {
+    GuasiError::System(io::Error::from_raw_os_error(libc::ENOMEM))
 }
 
 /// The ring that is asked for, if it can be had, and the reason.
@@ -533,12 +629,9 @@ impl Slot {
     }
 }
 
-/// Waits for threads, but not for the one that asks: a cleanup may close its own context.
-fn join_all(threads: Vec<JoinHandle<()>>) {
+/// Waits for threads.
+fn join_all(threads: Vec<Thread>) {
     for thread in threads {
-        if thread.thread().id() != std::thread::current().id() {
-            // A worker does not panic; if it did, it has ended all the same.
-            let _ = thread.join();
-        }
+        thread.join();
     }
 }

@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicPtr, AtomicUsize};
 
 use crate::calls::IoCall;
+use crate::pages::Pages;
 use crate::state::State;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Padded};
 use crate::work::{PAYLOAD_WORDS, Table};
@@ -53,7 +54,7 @@ impl Slot {
 unsafe impl Sync for Slot {}
 
 pub(crate) struct Slab {
-    slots: Box<[Slot]>,
+    slots: Pages<Slot>,
     /// A count in the upper half, against mistaking a chain for the one that was there before; the
     /// first free slot + 1 in the lower half.
     free: Padded<AtomicU64>,
@@ -62,20 +63,28 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
-    /// `count` slots; those never used cost no memory.
-    pub(crate) fn new(count: usize) -> Slab {
-        // SAFETY: every field of a slot may be zero: numbers, a free state, uninitialised memory.
-        let slots = unsafe { Box::<[Slot]>::new_zeroed_slice(count).assume_init() };
-        Slab {
+    /// `count` slots; those never used cost no memory. `None` where not even their addresses are to
+    /// be had.
+    pub(crate) fn new(count: usize) -> Option<Slab> {
+        // SAFETY: every field of a slot may be zero: numbers, a free state, a pointer to nothing,
+        // uninitialised memory.
+        let slots = unsafe { Pages::new(count) }?;
+        Some(Slab {
             slots,
             free: Padded(AtomicU64::new(0)),
             fresh: Padded(AtomicU32::new(0)),
-        }
+        })
     }
 
     #[inline]
     pub(crate) fn slot(&self, index: u32) -> &Slot {
         &self.slots[index as usize]
+    }
+
+    /// The number of a slot of these.
+    pub(crate) fn index(&self, slot: &Slot) -> u32 {
+        let bytes = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
+        (bytes / size_of::<Slot>()) as u32
     }
 
     pub(crate) fn get(&self, index: u32) -> Option<&Slot> {
@@ -196,7 +205,7 @@ mod tests {
 
     #[test]
     fn slots_are_handed_out_once_and_again_after_they_came_back() {
-        let (slab, links) = (Slab::new(8), zeroes_u32(8));
+        let (slab, links) = (Slab::new(8).unwrap(), zeroes_u32(8).unwrap());
         let mut first = [0; 5];
         assert_eq!(slab.take(&links, &mut first), 5);
         assert_eq!(first, [0, 1, 2, 3, 4]);
@@ -211,8 +220,8 @@ mod tests {
     #[test]
     fn no_slot_is_in_two_hands() {
         const ROUNDS: usize = if cfg!(miri) { 30 } else { 20_000 };
-        let (slab, links) = (Slab::new(16), zeroes_u32(16));
-        let held = zeroes_u32(16);
+        let (slab, links) = (Slab::new(16).unwrap(), zeroes_u32(16).unwrap());
+        let held = zeroes_u32(16).unwrap();
         std::thread::scope(|scope| {
             let threads = [1, 2, 3].map(|width| {
                 let (slab, links, held) = (&slab, &links, &held);

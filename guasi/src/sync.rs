@@ -13,6 +13,8 @@ pub(crate) use watched::{Mutex, MutexGuard};
 
 use std::ops::Deref;
 use std::sync::PoisonError;
+#[cfg(not(all(loom, test)))]
+use std::sync::TryLockError;
 
 /// A value that shares no cache line with its neighbours. 128 bytes: the processor fetches pairs.
 #[derive(Default)]
@@ -33,6 +35,16 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Locks if nobody has the lock.
+#[cfg(not(all(loom, test)))]
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// Under ThreadSanitizer: the lock of the standard library, with a word beside it that says what it
 /// does. The waiting in that lock is compiled without the sanitizer, which would take what two
 /// threads do under the lock for a race.
@@ -40,7 +52,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod watched {
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{self, LockResult, PoisonError};
+    use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};
 
     #[derive(Default)]
     pub(crate) struct Mutex<T> {
@@ -64,6 +76,19 @@ mod watched {
 
         pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
             let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            self.turns.load(Ordering::Acquire);
+            Ok(MutexGuard {
+                inner,
+                turns: &self.turns,
+            })
+        }
+
+        pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+            let inner = match self.inner.try_lock() {
+                Ok(inner) => inner,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return Err(TryLockError::WouldBlock),
+            };
             self.turns.load(Ordering::Acquire);
             Ok(MutexGuard {
                 inner,
@@ -94,26 +119,32 @@ mod watched {
     }
 }
 
-/// `count` zeroes. The pages of a large array come into being when they are first touched.
+/// Numbers that begin as zeroes.
 #[cfg(not(all(loom, test)))]
-pub(crate) fn zeroes_u32(count: usize) -> Box<[AtomicU32]> {
+pub(crate) type Zeroes<T> = crate::pages::Pages<T>;
+#[cfg(all(loom, test))]
+pub(crate) type Zeroes<T> = Box<[T]>;
+
+/// `count` zeroes; `None` when there is no memory for them.
+#[cfg(not(all(loom, test)))]
+pub(crate) fn zeroes_u32(count: usize) -> Option<Zeroes<AtomicU32>> {
     // SAFETY: an atomic of zero bytes is the number zero.
-    unsafe { Box::<[AtomicU32]>::new_zeroed_slice(count).assume_init() }
+    unsafe { Zeroes::new(count) }
 }
 
-/// `count` zeroes. The pages of a large array come into being when they are first touched.
+/// The same, of 64 bits.
 #[cfg(not(all(loom, test)))]
-pub(crate) fn zeroes_u64(count: usize) -> Box<[AtomicU64]> {
+pub(crate) fn zeroes_u64(count: usize) -> Option<Zeroes<AtomicU64>> {
     // SAFETY: an atomic of zero bytes is the number zero.
-    unsafe { Box::<[AtomicU64]>::new_zeroed_slice(count).assume_init() }
+    unsafe { Zeroes::new(count) }
 }
 
 #[cfg(all(loom, test))]
-pub(crate) fn zeroes_u32(count: usize) -> Box<[AtomicU32]> {
-    (0..count).map(|_| AtomicU32::new(0)).collect()
+pub(crate) fn zeroes_u32(count: usize) -> Option<Zeroes<AtomicU32>> {
+    Some((0..count).map(|_| AtomicU32::new(0)).collect())
 }
 
 #[cfg(all(loom, test))]
-pub(crate) fn zeroes_u64(count: usize) -> Box<[AtomicU64]> {
-    (0..count).map(|_| AtomicU64::new(0)).collect()
+pub(crate) fn zeroes_u64(count: usize) -> Option<Zeroes<AtomicU64>> {
+    Some((0..count).map(|_| AtomicU64::new(0)).collect())
 }

@@ -75,10 +75,11 @@ pub(crate) mod sealed {
 use sealed::Write;
 
 /// A function of C: the private pointer, and the parameters.
-pub type CFunction = unsafe extern "C" fn(*mut c_void, *const isize) -> isize;
+/// It may end its thread (pthread_exit(3)): the request then ends with -1 and ECANCELED.
+pub type CFunction = unsafe extern "C-unwind" fn(*mut c_void, *const isize) -> isize;
 
 /// Called after the function, or instead of it when the request was cancelled before.
-pub type CCleanup = unsafe extern "C" fn(*mut c_void, *const isize);
+pub type CCleanup = unsafe extern "C-unwind" fn(*mut c_void, *const isize);
 
 /// A call of a C function with up to [`PARAMS_MAX`] parameters.
 pub struct CCall<'a> {
@@ -145,6 +146,20 @@ impl Write for CCall<'_> {
     }
 }
 
+/// The function of a request of C; `None` for other requests.
+///
+/// # Safety
+/// The payload is written, and the caller's.
+pub(crate) unsafe fn function(payload: *mut Payload) -> Option<*const c_void> {
+    // SAFETY: the caller's promise; the table says what the payload is.
+    unsafe {
+        let table = (*payload).table.assume_init();
+        let words = (&raw const (*payload).words).cast::<CWords>();
+        ptr::eq(table, &raw const C_TABLE).then(|| (*words).function as *const c_void)
+    }
+}
+
+/// Unwound through when the function ends its thread: nothing here has a destructor.
 unsafe fn run_c(payload: *mut Payload, private: *mut c_void) -> Outcome {
     // SAFETY: the payload was written by `CCall::write`; the promise of `CCall::new` holds.
     unsafe {
@@ -153,7 +168,8 @@ unsafe fn run_c(payload: *mut Payload, private: *mut c_void) -> Outcome {
         calls::clear_errno();
         let result = ((*words).function)(private, params);
         let error = calls::errno();
-        if let Some(cleanup) = (*words).cleanup {
+        // Once, also when it ends its thread, and what it leaves is discarded.
+        if let Some(cleanup) = (*words).cleanup.take() {
             cleanup(private, params);
         }
         Outcome { result, error }
@@ -165,7 +181,7 @@ unsafe fn discard_c(payload: *mut Payload, private: *mut c_void) {
     unsafe {
         let words = (&raw mut (*payload).words).cast::<CWords>();
         let params = (&raw const (*words).params).cast::<isize>();
-        if let Some(cleanup) = (*words).cleanup {
+        if let Some(cleanup) = (*words).cleanup.take() {
             cleanup(private, params);
         }
     }

@@ -216,7 +216,7 @@ fn wrong_requests_are_refused_by_name() {
     let error = Settings::new().priorities(0).open().err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the number of priorities is 0; it can be 1 to 1024"
+        "the number of priorities is 0; it can be 1 to 1048576"
     );
     let error = Settings::new().workers(3, 2).open().err().unwrap();
     assert_eq!(

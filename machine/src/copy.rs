@@ -52,8 +52,9 @@ pub unsafe fn copy_asked(from: *const u8, into: &mut [u8]) {
         let piece = (len - done).min(AHEAD_BYTES);
         let next = done + piece;
         ask(from.wrapping_add(next), len - next);
-        // SAFETY: the piece lies inside the range, for which the caller promises.
-        unsafe { shared_bytes::load(from.add(done), &mut into[done..next]) };
+        // SAFETY: the piece, from `done` to `next`, lies inside both ranges, for which the caller
+        // promises.
+        unsafe { shared_bytes::load(from.add(done), into.get_unchecked_mut(done..next)) };
         if next == len {
             return;
         }

@@ -28,7 +28,8 @@ pub fn run(args: &[&str]) -> Result<Outcome> {
     }
     let mut flags = std::env::var("MIRIFLAGS").unwrap_or_default();
     // The clock and the number of processors of the machine are read by the code under test.
-    flags.push_str(" -Zmiri-disable-isolation");
+    // Pointers are not made of numbers in these crates.
+    flags.push_str(" -Zmiri-disable-isolation -Zmiri-strict-provenance");
     let watched = run::watch(
         run::nightly_cargo()
             .args(["miri", "test", "--no-fail-fast"])

@@ -41,6 +41,9 @@ const WORKERS_MAX: u32 = 2000;
 /// The most workers that can be asked for: as many as operations can be in flight.
 const THREADS_MAX: u32 = DEPTH_MAX;
 
+/// The stack of a worker, which makes nothing but system calls, bytes.
+const STACK_BYTES: usize = 128 << 10;
+
 /// How soon to offer a batch again that the context had no room for, when nothing else may end.
 const OFFER_AGAIN: Duration = Duration::from_millis(1);
 
@@ -133,6 +136,7 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
             .backend(options.backend)
             .ring_depth(depth.min(RING_DEPTH))
             .one_thread(true)
+            .stack_bytes(STACK_BYTES)
             .requests(2 * depth)
             .spin(options.spin.unwrap_or(ugeom_guasi::SPIN));
         let context = settings.open().map_err(|error| refused(error, min))?;

@@ -295,8 +295,15 @@ static void stacks(void)
 	guasi_param_t bytes;
 
 	bytes = end_of(context, guasi_submit(context, NULL, NULL, 0, stack_bytes, NULL, 0));
+	CHECK(bytes >= 8 << 20 && bytes <= 9 << 20);
+	guasi_free(context);
+	CHECK(setenv("GUASI_STACK", "128k", 1) == 0);
+	context = made(1, 1);
+	bytes = end_of(context, guasi_submit(context, NULL, NULL, 0, stack_bytes, NULL, 0));
 	CHECK(bytes > 0 && bytes <= 256 << 10);
 	guasi_free(context);
+	CHECK(setenv("GUASI_STACK", "much", 1) == 0);
+	CHECK(guasi_create(1, 1, 1) == NULL && errno == EINVAL);
 }
 
 static void memory(void)

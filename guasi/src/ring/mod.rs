@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 
-use crate::queue::{Entry, Queue};
+use crate::queue::{Entry, Queue, Queues};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::slab::Slot;
@@ -59,7 +59,7 @@ pub(crate) struct Ring {
     ring: IoUring,
     known: Probe,
     /// What waits, by priority.
-    queues: Box<[Queue]>,
+    queues: Queues,
     depth: u32,
     /// Requests in the queues and in the kernel.
     outstanding: Padded<AtomicU32>,
@@ -82,12 +82,14 @@ impl Ring {
     pub(crate) fn new(settings: &Settings, slots: usize) -> Result<Ring, setup::Refusal> {
         let depth = settings.ring_depth;
         let (ring, known) = setup::ring(depth, settings.one_thread)?;
+        let Some(queues) = Queues::new(settings.priorities, slots) else {
+            let error = io::Error::from_raw_os_error(libc::ENOMEM);
+            return Err(("no memory for its queues".into(), error));
+        };
         Ok(Ring {
             ring,
             known,
-            queues: (0..settings.priorities)
-                .map(|_| Queue::new(slots))
-                .collect(),
+            queues,
             depth,
             outstanding: Padded(AtomicU32::new(0)),
             kernel: Padded(Mutex::default()),
@@ -104,7 +106,7 @@ impl Ring {
         let count = entries.len() as u32;
         // First, so that nobody who reaps them counts below zero. SeqCst: see `is_idle`.
         let before = self.outstanding.fetch_add(count, Ordering::SeqCst);
-        if self.queues[priority as usize].push(entries) {
+        if self.queues.push(priority, entries) {
             Some(before == 0)
         } else {
             self.outstanding.fetch_sub(count, Ordering::SeqCst);
@@ -121,7 +123,7 @@ impl Ring {
 
     /// The next request that waits and may run.
     fn pop(&self, priorities: usize) -> Option<Entry> {
-        self.queues[..priorities].iter().find_map(Queue::pop)
+        self.queues.used(priorities).find_map(Queue::pop)
     }
 
     /// The submission ring, for who holds the lock.
@@ -261,6 +263,7 @@ impl Shared {
     pub(crate) fn drive(self: &Arc<Shared>) {
         if let Some(ring) = &self.ring
             && !ring.is_idle()
+            && !self.is_orphan()
         {
             self.drive_ring(ring);
         }
@@ -275,7 +278,7 @@ impl Shared {
         while self.refill(ring, &mut kernel, priorities) {
             ring.enter(&mut kernel);
             let is_full = kernel.in_flight == ring.depth;
-            if !is_full && ring.queues[..priorities].iter().all(Queue::is_empty) {
+            if !is_full && ring.queues.used(priorities).all(Queue::is_empty) {
                 break;
             }
             // Calls that ended at once have made room.
@@ -387,7 +390,7 @@ impl Shared {
             return self.end_in_ring(slot, entry, Outcome::failed(libc::EINTR));
         }
         let priority = slot.priority.load(Ordering::Relaxed);
-        let queued = self.queues[priority as usize].push(&[entry]);
+        let queued = self.queues.push(priority, &[entry]);
         // No room, or nobody who would come by: it ends here, unless somebody took it meanwhile.
         let served = queued && self.notify().is_ok();
         !served

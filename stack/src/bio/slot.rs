@@ -134,7 +134,7 @@ const BLOCK: u64 = 1 << 24;
 /// slots is used again at the same address, and numbers are all that tells them apart.
 #[inline(always)]
 pub(crate) fn next_life(life: u64) -> u64 {
-    if life % BLOCK == 0 {
+    if life.is_multiple_of(BLOCK) {
         return first_life();
     }
     life.wrapping_add(1)
