@@ -21,7 +21,7 @@ pub mod prefetch;
 pub mod region;
 pub mod returning;
 pub mod secret;
-pub mod shelf;
 pub mod shared_bytes;
+pub mod shelf;
 pub mod slab;
 pub mod uring;

@@ -57,7 +57,7 @@ pub fn by_mapping(
     reads(name, places, read_bytes, move |offset, into| {
         mapping
             .copy_out(offset, into)
-            .map_err(|source| BenchError::Os {
+            .map_err(|source| HarnessError::Os {
                 path: cell.clone(),
                 operation: "copying from its mapping",
                 source,
