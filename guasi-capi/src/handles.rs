@@ -8,8 +8,8 @@
 //! A context is found through a table of places. Each place counts who uses its context at the
 //! moment, so that `guasi_free` waits for calls in other threads, and each life of a place has a
 //! number, so that the handle of a freed context is recognised. Generations of requests are shifted
-//! by a number that differs from life to life, so that requests of a freed context are, too. No lock
-//! is held on the way, so that a child of fork(2) can make and free contexts.
+//! by a number that differs from life to life, so that requests of a freed context are, too. No
+//! lock is held on the way, so that a child of fork(2) can make and free contexts.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};

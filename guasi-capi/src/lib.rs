@@ -140,8 +140,8 @@ fn backend() -> Option<Backend> {
 /// as needed) and priorities 0 to `max_priority` - 1.
 ///
 /// NULL and EINVAL for numbers out of range, another `GUASI_BACKEND` than `workers`, `ring` and
-/// `auto`, or a `GUASI_STACK` that is no length; EAGAIN or ENOMEM when the workers cannot be started
-/// or memory is short, ENFILE when there are 4,095 contexts.
+/// `auto`, or a `GUASI_STACK` that is no length; EAGAIN or ENOMEM when the workers cannot be
+/// started or memory is short, ENFILE when there are 4,095 contexts.
 #[unsafe(no_mangle)]
 pub extern "C" fn guasi_create(
     min_threads: c_int,
@@ -232,8 +232,8 @@ unsafe extern "C" fn submit_params(
     }
 }
 
-// The name by which `submit.c` finds it: hidden, since a name that Rust gives would be exported, and
-// the original library has 24.
+// The name by which `submit.c` finds it: hidden, since a name that Rust gives would be exported,
+// and the original library has 24.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".globl guasi_submit_params",
@@ -257,8 +257,8 @@ unsafe extern "C" {
 }
 
 /// `guasi_submit`: a request to call `proc(priv, params)`, then `cleanup(priv, params)`. NULL and
-/// EINVAL for a wrong handle, priority or number of parameters, EAGAIN when 1,048,576 requests are in
-/// use or no worker can be started, EPERM in a child of the process that made the context.
+/// EINVAL for a wrong handle, priority or number of parameters, EAGAIN when 1,048,576 requests are
+/// in use or no worker can be started, EPERM in a child of the process that made the context.
 ///
 /// It only jumps: all registers and the stack reach the function in `submit.c` as they are. The
 /// linker exports from this library what Rust defines, not what C does.

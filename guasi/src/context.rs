@@ -528,8 +528,8 @@ impl Context {
         shared.event.fd(|| shared.has_any(), tell)
     }
 
-    /// Whether the context was made before this process was forked from the one that has its workers.
-    /// It then takes no requests, hands over what had ended, and waits for nothing.
+    /// Whether the context was made before this process was forked from the one that has its
+    /// workers. It then takes no requests, hands over what had ended, and waits for nothing.
     pub fn is_orphan(&self) -> bool {
         self.shared.is_orphan()
     }

@@ -1,5 +1,6 @@
-//! Large arrays of zeroes whose pages come into being when they are first touched: straight from the
-//! system, since an allocator may fill memory that it uses again, all of it, with zeroes by hand.
+//! Large arrays of zeroes whose pages come into being when they are first touched: straight from
+//! the system, since an allocator may fill memory that it uses again, all of it, with zeroes by
+//! hand.
 
 #[cfg(not(miri))]
 use kernel::{map, unmap};

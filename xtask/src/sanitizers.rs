@@ -1,13 +1,13 @@
-//! `cargo xtask tsan [ARGS]` and `cargo xtask asan [ARGS]`: tests under ThreadSanitizer, which finds
-//! data races, and under AddressSanitizer, which finds accesses to memory that is not there, in what
-//! really runs, signals and system calls included. Without arguments: [`DEFAULT`].
+//! `cargo xtask tsan [ARGS]` and `cargo xtask asan [ARGS]`: tests under ThreadSanitizer, which
+//! finds data races, and under AddressSanitizer, which finds accesses to memory that is not there,
+//! in what really runs, signals and system calls included. Without arguments: [`DEFAULT`].
 //!
 //! The stable compiler has the sanitizers behind a switch (`RUSTC_BOOTSTRAP`), and the toolchain
 //! their runtimes. The standard library is not built along, as its sources are seldom installed. To
 //! AddressSanitizer that makes no difference but that it checks less. ThreadSanitizer is told of
-//! locks by `--cfg tsan` (`guasi/src/sync.rs`), and what it cannot see besides is listed with reasons
-//! in `xtask/tsan-suppressions.txt`. It does not follow fences; no data depends on one in these
-//! crates.
+//! locks by `--cfg tsan` (`guasi/src/sync.rs`), and what it cannot see besides is listed with
+//! reasons in `xtask/tsan-suppressions.txt`. It does not follow fences; no data depends on one in
+//! these crates.
 
 use crate::{Outcome, run};
 use anyhow::Result;

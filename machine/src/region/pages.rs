@@ -70,7 +70,8 @@ mod kernel {
     /// Gives pages back to the system; they read as zero afterwards (madvise(2)).
     ///
     /// # Safety
-    /// The range consists of whole pages of a mapping made by `map`, into which no reference points.
+    /// The range consists of whole pages of a mapping made by `map`, into which no reference
+    /// points.
     pub unsafe fn discard(base: *mut u8, len: usize) -> io::Result<()> {
         // SAFETY: the caller's promise.
         Ok(unsafe { rustix::mm::madvise(base.cast(), len, Advice::LinuxDontNeed) }?)
