@@ -4,9 +4,11 @@ use crate::failure;
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
+use std::time::Duration;
+use ugeom_classes::eli::KeyOptions;
 use ugeom_classes::spec::{self, DeclaredOptions, FILE_CLASS, SETTINGS};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
-use ugeom_measure::units::{self, SizeUnits};
+use ugeom_measure::units::{self, SizeUnits, TimeUnit};
 use ugeom_stack::{Opened, ProviderView, Stack, StackError, TasteError};
 
 /// The target, as every command that works on one takes it.
@@ -22,6 +24,41 @@ pub struct TargetArgs {
 
     #[command(flatten)]
     pub set: SetArgs,
+
+    #[command(flatten)]
+    pub keys: KeyArgs,
+}
+
+/// How encrypted layers of a target get their passphrases.
+#[derive(Args, Clone, Default)]
+pub struct KeyArgs {
+    /// Read passphrases of encrypted layers from this open descriptor, a line each
+    #[arg(long, value_name = "N")]
+    pub passphrase_fd: Option<u32>,
+
+    /// Longest time for deriving a key from a passphrase [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub max_kdf_time: Option<Duration>,
+}
+
+impl KeyArgs {
+    /// The same, as targets are opened with it.
+    #[must_use]
+    pub fn options(&self) -> KeyOptions {
+        KeyOptions {
+            passphrase_descriptor: self.passphrase_fd,
+            kdf_time_max: self.max_kdf_time,
+        }
+    }
+}
+
+/// Reads a time from an argument: `500ms`, `2s`, `1m`.
+///
+/// # Errors
+/// In words for clap.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let ns = units::duration_ns(text, TimeUnit::Seconds).map_err(|error| error.with_help())?;
+    Ok(Duration::from_nanos(ns))
 }
 
 /// How the stack of a target works, to measure or to avoid one way of it.
@@ -100,6 +137,7 @@ impl TargetArgs {
         TargetOptions {
             taste: !self.no_taste,
             set: self.set.settings(),
+            keys: self.keys.options(),
             ..TargetOptions::default()
         }
     }

@@ -14,8 +14,9 @@
 //!
 //! A geom of it is made with a key (`| eli:keyfile=k`); tasting only names what is there. The key
 //! comes from the metadata in the last sector ([`keys`]), sectors are worked on by [`crypt`], and
-//! `admin` changes the metadata as geli(8) does. FreeBSD's counterpart is `sys/geom/eli`.
+//! [`admin`] changes the metadata as geli(8) does. FreeBSD's counterpart is `sys/geom/eli`.
 
+pub mod admin;
 mod cipher;
 pub mod crypt;
 mod data_keys;

@@ -13,6 +13,7 @@ mod disks;
 mod files;
 mod fio;
 mod fio_ratio;
+mod geli;
 mod iostat;
 mod lab;
 mod lost;

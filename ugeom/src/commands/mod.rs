@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod crash;
 mod diskinfo;
+mod geli;
 mod iostat;
 mod lab;
 mod ministat;
@@ -30,6 +31,7 @@ pub enum Command {
     Read(read::Read),
     Write(write::Write),
     Part(part::Part),
+    Geli(geli::Geli),
     Raidtest(raidtest::Raidtest),
     Classes(classes::Classes),
     Run(run::Run),
@@ -57,6 +59,7 @@ impl Command {
             Self::Read(read) => read.run(),
             Self::Write(write) => write.run(),
             Self::Part(part) => part.run(),
+            Self::Geli(geli) => geli.run(),
             Self::Raidtest(raidtest) => raidtest.run(),
             Self::Classes(classes) => classes.run(),
             Self::Run(run) => run.run(),

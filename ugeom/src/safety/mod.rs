@@ -9,6 +9,7 @@ use mounts::System;
 use std::ops::Range;
 use std::path::Path;
 use ugeom_classes::Target;
+use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, ProviderId, Tree};
@@ -42,12 +43,18 @@ pub fn refuse_content(target: &Target) -> Result<()> {
 /// # Errors
 /// As [`refuse_content`].
 pub fn refuse_content_below(target: &Target) -> Result<()> {
-    for (provider, name, range) in below(&target.stack.tree(), target.top) {
+    let tree = target.stack.tree();
+    for (provider, name, range) in below(&tree, target.top) {
+        // A layer that was opened with the key is what its metadata is for.
+        let is_decrypted = tree
+            .above(provider)
+            .any(|geom| geom.class == eli::NAME && !geom.providers.is_empty());
         let contents = look(target, provider)?;
         // Signatures beside a table are often left over from an earlier use of the disk: only their
         // own bytes are in the way. Without a table they tell what the whole medium is.
         let table = contents.iter().any(|c| c.usage == ContentUse::Table);
         let in_the_way = |content: &Content| match table && content.usage != ContentUse::Image {
+            _ if is_decrypted && content.usage == ContentUse::Encrypted => false,
             true => content.stands_in(&range),
             false => true,
         };

@@ -1,5 +1,6 @@
 //! Tests of `eli`: known answers, every combination against a round trip, and the class itself.
 
+mod admin;
 mod class;
 mod known;
 mod memory;

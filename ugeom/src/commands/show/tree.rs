@@ -117,6 +117,10 @@ impl<'a> Drawing<'a> {
             let text = self.paint.alarm(&printable(&format!("! {fault}")));
             self.table.note(format!("{below}{trunk}{text}"));
         }
+        for text in geoms.iter().filter_map(|geom| locked(geom, &geoms)) {
+            self.table
+                .note(format!("{below}{trunk}{}", printable(&text)));
+        }
         if !first {
             self.table
                 .note(format!("{below}{trunk}(what stands on it is shown above)"));
@@ -131,6 +135,29 @@ impl<'a> Drawing<'a> {
             self.provider(geom, provider, &branch, &below);
         }
     }
+}
+
+/// An encrypted provider that nobody has opened: what is known of it without a key.
+fn locked(geom: &GeomView, all: &[&GeomView]) -> Option<String> {
+    let opened = |other: &&GeomView| other.name == geom.name && !other.providers.is_empty();
+    let fact = |name: &str| {
+        let found = geom.config.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    };
+    if fact("State")? != "LOCKED" || all.iter().any(opened) {
+        return None;
+    }
+    let tags = fact("AuthenticationAlgorithm").map(|name| format!(" + {name}"));
+    Some(format!(
+        "{}: locked; version {}, {} {}{}, slots {}, flags {}",
+        geom.class,
+        fact("Version")?,
+        fact("EncryptionAlgorithm")?,
+        fact("KeyLength")?,
+        tags.unwrap_or_default(),
+        fact("Slots")?,
+        fact("Flags")?
+    ))
 }
 
 fn row(geom: &GeomView, provider: &ProviderView, branch: &str) -> Vec<String> {

@@ -1,0 +1,330 @@
+//! `ugeom geli` in the manner of geli(8), with GRUB as the judge of what is written.
+
+use crate::disks;
+use crate::run::{other, ugeom, ugeom_with};
+use crate::serve::noise;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use ugeom_testkit::program;
+
+fn geli(arguments: &[&str]) -> String {
+    ugeom(&[&["geli"], arguments].concat()).quiet()
+}
+
+fn refused(arguments: &[&str]) -> String {
+    ugeom(&[&["geli"], arguments].concat()).failed(1)
+}
+
+/// An image with a keyfile `k` and a passfile `p` beside it.
+struct Files {
+    folder: tempfile::TempDir,
+    image: String,
+    keyfile: String,
+    passfile: String,
+}
+
+fn files(bytes: u64) -> Files {
+    let (folder, path) = disks::empty_image(bytes);
+    let place = |name: &str| disks::text(&folder.path().join(name));
+    let (keyfile, passfile) = (place("k"), place("p"));
+    fs::write(&keyfile, noise(1, 64)).expect("writes");
+    fs::write(&passfile, "open sesame\n").expect("writes");
+    Files {
+        image: disks::text(&path),
+        folder,
+        keyfile,
+        passfile,
+    }
+}
+
+/// What GRUB reads of the image.
+fn grub(files: &Files, bytes: usize) -> Vec<u8> {
+    let out = files.folder.path().join("out");
+    let blocks = format!("(crypto0)0+{}", bytes / 512);
+    let passphrase = fs::File::open(&files.passfile).expect("opens");
+    let ended = Command::new("grub-fstest")
+        .args(["-C", &files.image, "cp", &blocks])
+        .arg(&out)
+        .stdin(Stdio::from(passphrase))
+        .output()
+        .expect("grub-fstest");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{errors}");
+    fs::read(out).unwrap_or_else(|error| panic!("{error}: {errors}"))
+}
+
+/// Version, cipher, key bits, sector size: all that GRUB can read, once each at least.
+#[rustfmt::skip]
+const COMBINATIONS: &[(&str, &str, &str, &str)] = &[
+    ("1", "aes-cbc", "128", "512"), ("3", "aes-cbc", "192", "4096"),
+    ("4", "aes-cbc", "256", "512"), ("5", "aes-cbc", "128", "4096"),
+    ("6", "aes-cbc", "256", "4096"), ("7", "aes-cbc", "192", "512"),
+    ("5", "aes-xts", "128", "512"), ("6", "aes-xts", "256", "512"),
+    ("7", "aes-xts", "128", "4096"), ("7", "aes-xts", "256", "512"),
+    ("4", "camellia-cbc", "256", "512"), ("7", "camellia-cbc", "256", "4096"),
+    ("1", "3des-cbc", "192", "512"), ("7", "3des-cbc", "192", "4096"),
+    ("3", "blowfish-cbc", "128", "512"), ("6", "blowfish-cbc", "128", "4096"),
+];
+
+#[test]
+fn grub_reads_what_ugeom_writes() {
+    if program("grub_reads_what_ugeom_writes", "grub-fstest").is_none() {
+        return;
+    }
+    for (number, (version, cipher, bits, sector)) in (0..).zip(COMBINATIONS) {
+        let files = files(1 << 20);
+        let plain = noise(number, 128 << 10);
+        let (image, passfile) = (&files.image, &files.passfile);
+        geli(&[
+            "init", "--legacy", "-B", "none", "-V", version, "-e", cipher, "-l", bits, "-s",
+            sector, "-J", passfile, "-i", "50", image,
+        ]);
+        let target = format!("{image} | eli:passfile={passfile},legacy=1");
+        let written = ugeom_with(&["write", "--destroy", &target], &plain);
+        assert_eq!(written.code, 0, "{}", written.stderr);
+        let read = grub(&files, plain.len());
+        assert!(read == plain, "version {version} {cipher} {bits} {sector}");
+    }
+}
+
+#[test]
+fn a_key_is_needed_and_never_shown() {
+    let files = files(1 << 20);
+    let (image, keyfile) = (&files.image, &files.keyfile);
+    assert!(refused(&["init", "-B", "none", "-P", image]).contains("No key components given."));
+    geli(&["init", "-B", "none", "-P", "-K", keyfile, image]);
+    let shown = ugeom(&["show", image]).quiet();
+    assert!(
+        shown.contains("ELI: locked; version 7, AES-XTS 128, slots 0, flags AUTORESIZE"),
+        "{shown}"
+    );
+    let wrong = format!("{image} | eli:keyfile={image},nopassphrase=1");
+    let error = ugeom(&["read", &wrong]).failed(1);
+    assert!(error.contains("Wrong key for disk.img."), "{error}");
+    let target = format!("{image} | eli:keyfile={keyfile}");
+    let listed = geli(&["list", &target]);
+    for line in [
+        "UsedKey: 0",
+        "KeysTotal: 1",
+        "State: ACTIVE",
+        "KeyLength: 128",
+    ] {
+        assert!(listed.lines().any(|one| one == line), "{listed}");
+    }
+    let status = geli(&["status", image]);
+    assert_eq!(
+        status,
+        "        Name  Status  Components\ndisk.img.eli  LOCKED  disk.img\n"
+    );
+}
+
+#[test]
+fn init_destroys_nothing_unasked() {
+    let files = files(1 << 20);
+    let (image, keyfile) = (&files.image, &files.keyfile);
+    geli(&["init", "-B", "none", "-P", "-K", keyfile, image]);
+    let before = fs::read(image).expect("reads");
+    let error = refused(&["init", "-B", "none", "-P", "-K", keyfile, image]);
+    assert!(
+        error.contains("GEOM::ELI") && error.contains("--destroy"),
+        "{error}"
+    );
+    let error = refused(&["kill", image]);
+    assert!(error.contains("--destroy"), "{error}");
+    assert!(refused(&["clear", "-B", "none", image]).contains("--destroy"));
+    assert!(fs::read(image).expect("reads") == before);
+    let backup = disks::text(&files.folder.path().join("backup"));
+    let printed = geli(&[
+        "init",
+        "--destroy",
+        "-B",
+        &backup,
+        "-P",
+        "-K",
+        keyfile,
+        image,
+    ]);
+    assert!(
+        printed.contains(&format!("# ugeom geli restore {backup} {image}")),
+        "{printed}"
+    );
+    geli(&["kill", "--destroy", image]);
+    assert!(refused(&["dump", image]).contains("Cannot read metadata from disk.img"));
+    geli(&["restore", "-B", "none", &backup, image]);
+    assert_eq!(
+        geli(&["version", image, &backup]),
+        format!("{image}: 7\n{backup}: 7\n")
+    );
+}
+
+#[test]
+fn several_providers_get_keys_of_their_own() {
+    let (one, other) = (files(1 << 20), files(1 << 20));
+    let key = &one.keyfile;
+    geli(&[
+        "init",
+        "-B",
+        "none",
+        "-P",
+        "-K",
+        key,
+        &one.image,
+        &other.image,
+    ]);
+    let salts = [&one, &other].map(|files| {
+        let dump = geli(&["dump", &files.image]);
+        let line = dump.lines().find(|line| line.contains("Salt: "));
+        line.expect("a salt").to_owned()
+    });
+    assert_ne!(salts[0], salts[1]);
+    let fifth = ugeom(&["geli", "version", &one.image, "/nonexistent", &other.image]);
+    assert_eq!(fifth.code, 1);
+    assert_eq!(
+        fifth.text(),
+        format!("{}: 7\n{}: 7\n", one.image, other.image)
+    );
+    assert!(fifth.stderr.contains("Not fully done."), "{}", fifth.stderr);
+}
+
+/// `setkey_test.sh`, `nokey_test.sh` and `resize_test.sh` of FreeBSD, without their attached half.
+#[test]
+fn keys_change_and_providers_grow_as_freebsd_tests_it() {
+    let files = files(1 << 20);
+    let (image, k1) = (files.image.as_str(), files.keyfile.as_str());
+    let place = |name: &str| disks::text(&files.folder.path().join(name));
+    let (k2, k3, saved) = (place("k2"), place("k3"), place("saved"));
+    fs::write(&k2, noise(2, 8192)).expect("writes");
+    fs::write(&k3, noise(3, 8192)).expect("writes");
+    let plain = noise(4, 100 * 512);
+    let target = |key: &str| format!("{image} | eli:keyfile={key}");
+    let works = |key: &str| {
+        let read = ugeom(&["read", &target(key), "--length", "51200"]);
+        assert!(read.code == 1 || read.stdout == plain, "{}", read.stderr);
+        read.code == 0
+    };
+    geli(&["init", "-Bnone", "-P", "-K", k1, image]);
+    let written = ugeom_with(&["write", &target(k1)], &plain);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    let change = |old: &str, new: &str, more: &[&str]| {
+        let key = ["setkey", "-Bnone", "-p", "-k", old, "-P", "-K", new];
+        geli(&[&key[..], more, &[image]].concat())
+    };
+    change(k1, &k2, &[]);
+    assert!(!works(k1) && works(&k2));
+    change(&k2, &k3, &["-n", "1"]);
+    assert!(works(&k2) && works(&k3));
+    assert!(refused(&["setkey", "-n", "0", "-P", "-K", k1, image]).contains("Missing -p flag."));
+    let error = refused(&["setkey", "-n", "0", "-p", "-k", &k3, "-P", image]);
+    assert!(error.contains("No key components given."), "{error}");
+    geli(&["delkey", "-n", "0", image]);
+    assert!(!works(&k2) && works(&k3));
+
+    geli(&["backup", image, &saved]);
+    let grow = |bytes| {
+        let file = fs::OpenOptions::new().write(true).open(Path::new(image));
+        file.and_then(|file| file.set_len(bytes)).expect("grows");
+    };
+    grow(2 << 20);
+    assert!(!works(&k3));
+    assert!(refused(&["restore", "-Bnone", &saved, image]).contains("wrong backup file?"));
+    let found = geli(&["recover", "-s", "1m", "-p", "-k", &k3, image]);
+    assert!(found.contains("the key opens slot 1"), "{found}");
+    geli(&["resize", "-s", "1m", image]);
+    assert!(refused(&["resize", "-s", "1m", image]).contains("Cannot read metadata"));
+    assert!(works(&k3));
+    grow(3 << 20);
+    let written = geli(&[
+        "recover",
+        "-Bnone",
+        "--from-backup",
+        &saved,
+        "-p",
+        "-k",
+        &k3,
+        "--write",
+        image,
+    ]);
+    assert!(
+        written.contains("Metadata written to the last sector"),
+        "{written}"
+    );
+    assert!(works(&k3));
+}
+
+#[test]
+fn flags_are_set_and_cleared() {
+    let files = files(1 << 20);
+    let (image, key) = (&files.image, &files.keyfile);
+    geli(&["init", "-Bnone", "-b", "-T", "-P", "-K", key, image]);
+    let flags = || {
+        let dump = geli(&["dump", image]);
+        let line = dump
+            .lines()
+            .find_map(|line| line.strip_prefix("     flags: "));
+        line.expect("flags").to_owned()
+    };
+    assert_eq!(flags(), "0x242");
+    geli(&["configure", "-B", "-g", "-d", "-t", image]);
+    assert_eq!(flags(), "0x380");
+    let error = refused(&["configure", "-b", "-B", image]);
+    assert!(
+        error.contains("Options -b and -B are mutually exclusive."),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_passphrase_comes_from_a_descriptor() {
+    let files = files(1 << 20);
+    let (image, passfile) = (&files.image, &files.passfile);
+    geli(&["init", "-Bnone", "-i", "10", "-J", passfile, image]);
+    let shell = format!(
+        "{} geli list --passphrase-fd 3 '{image} | eli' 3<{passfile}",
+        crate::run::UGEOM
+    );
+    let listed = String::from_utf8(other("sh", &["-c", &shell])).expect("text");
+    assert!(listed.contains("UsedKey: 0"), "{listed}");
+    let target = format!("{image} | eli");
+    let limited = [
+        "show",
+        "--max-kdf-time",
+        "1ns",
+        "--passphrase-fd",
+        "3",
+        &target,
+    ];
+    let shell = format!(
+        "{} {} 3<{passfile}",
+        crate::run::UGEOM,
+        limited[..5].join(" ")
+    );
+    let ended = Command::new("sh")
+        .args([
+            "-c",
+            &shell.replace(
+                "--passphrase-fd 3",
+                &format!("--passphrase-fd 3 '{target}'"),
+            ),
+        ])
+        .output()
+        .expect("runs");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains("10 iterations of PBKDF2 would take about"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn what_needs_a_running_topology_names_what_to_do() {
+    for verb in ["attach", "onetime", "detach", "suspend", "resume"] {
+        let error = refused(&[verb, "-k", "key", "disk.img"]);
+        assert!(
+            error.contains(&format!("geli {verb} needs a running topology")),
+            "{error}"
+        );
+        assert!(error.contains("serve"), "{error}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Backups of metadata: `geli backup`, `geli restore`, and those before each change.
+
+use super::Ready;
+use crate::output;
+use anyhow::{Context, Result};
+use clap::{Args, ValueHint};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use ugeom_classes::eli::admin::{self, EliDisk};
+
+/// Where backups go unless the user names a file, as for geli(8).
+const FOLDER: &str = "/var/backups";
+/// How many backups of one provider are kept beside each other.
+const NUMBERS_MAX: u32 = 1000;
+
+/// Where the metadata is saved before a change.
+#[derive(Args)]
+pub struct BackupArgs {
+    /// Save the metadata to this file, PROV replaced by the provider; none for no backup
+    /// [default: /var/backups/PROV.eli]
+    #[arg(short = 'B', value_name = "BACKUPFILE", value_hint = ValueHint::FilePath)]
+    backup_file: Option<String>,
+}
+
+impl BackupArgs {
+    /// To that file.
+    pub fn to(file: &str) -> Self {
+        Self {
+            backup_file: Some(file.to_owned()),
+        }
+    }
+
+    /// Saves the last sector as it is: the file, unless no backup is wanted. A file that is there
+    /// is never overwritten, unless the user named it.
+    pub fn save(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<Option<String>> {
+        let name = disk.name.replace('/', "_");
+        let path = match self.backup_file.as_deref() {
+            Some("none") => return Ok(None),
+            Some(file) if file.contains("PROV") => file.replacen("PROV", &name, 1),
+            Some(file) if several => format!("{file}-{name}"),
+            Some(file) => file.to_owned(),
+            None => return numbered(disk, &format!("{FOLDER}/{name}.eli")).map(Some),
+        };
+        let place = disk.place(disk.media_bytes);
+        write(&path, &disk.sector(place)?, false).with_context(|| unable(&path))?;
+        Ok(Some(path))
+    }
+
+    /// The same, before a change: a provider without metadata has nothing to save.
+    pub fn save_before_change(&self, disk: &mut EliDisk<'_>) -> Result<()> {
+        if disk.metadata().is_ok() {
+            self.save(disk, false)?;
+        }
+        Ok(())
+    }
+}
+
+fn unable(path: &str) -> String {
+    format!("Unable to write to {path}; nothing was changed (-B names another file, or none)")
+}
+
+/// Saves to that path, or to the first with a number behind it that is free.
+fn numbered(disk: &mut EliDisk<'_>, path: &str) -> Result<String> {
+    let place = disk.place(disk.media_bytes);
+    let sector = disk.sector(place)?;
+    for number in 0..NUMBERS_MAX {
+        let path = match number {
+            0 => path.to_owned(),
+            number => format!("{path}.{number}"),
+        };
+        match write(&path, &sector, true) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| unable(&path)),
+        }
+    }
+    anyhow::bail!("{path}: there are {NUMBERS_MAX} backups already; name a file with -B")
+}
+
+/// Writes a file that only its owner can read, durably.
+fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.create_new(new).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let folder = Path::new(path)
+        .parent()
+        .filter(|f| !f.as_os_str().is_empty());
+    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  ugeom geli backup disk.img disk.eli
+  ugeom geli dump disk.eli             a backup can be dumped like a provider";
+
+/// Save the metadata of a provider to a file
+#[derive(Args)]
+#[command(after_help = BACKUP_EXAMPLES)]
+pub struct Backup {
+    /// The provider: a path, or any target
+    #[arg(value_name = "TARGET")]
+    target: String,
+
+    /// The file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: String,
+
+    /// Say what was done
+    #[arg(short = 'v')]
+    verbose: bool,
+}
+
+impl Backup {
+    pub fn run(&self) -> Result<()> {
+        let mut ready = Ready::open(&self.target, false, false)?;
+        let mut disk = ready.disk()?;
+        disk.metadata()?;
+        let place = disk.place(disk.media_bytes);
+        let sector = disk.sector(place)?;
+        write(&self.file, &sector, false)
+            .with_context(|| format!("Unable to write to {}", self.file))?;
+        match self.verbose {
+            true => output::print(&format!("Metadata of {} saved.\n", disk.name)),
+            false => Ok(()),
+        }
+    }
+}
+
+const RESTORE_ABOUT: &str = "\
+Writes the metadata from a backup to a provider. A backup that was made for another size is \
+refused, unless -f is given: the provider then gets its present size. What is there is saved \
+first.";
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  ugeom geli restore disk.eli disk.img
+  ugeom geli restore -f disk.eli disk.img    the disk has another size now";
+
+/// Write the metadata from a backup to a provider
+#[derive(Args)]
+#[command(long_about = RESTORE_ABOUT, after_help = RESTORE_EXAMPLES)]
+pub struct Restore {
+    /// The backup
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: String,
+
+    /// The provider: a path, or any target
+    #[arg(value_name = "TARGET")]
+    target: String,
+
+    /// Also to a provider of another size
+    #[arg(short = 'f')]
+    force: bool,
+
+    #[command(flatten)]
+    backup: BackupArgs,
+
+    /// Say what was done
+    #[arg(short = 'v')]
+    verbose: bool,
+}
+
+impl Restore {
+    pub fn run(&self) -> Result<()> {
+        let bytes = std::fs::read(&self.file);
+        let bytes = bytes.with_context(|| format!("Cannot open {}", self.file))?;
+        let mut ready = Ready::open(&self.target, true, false)?;
+        let mut disk = ready.disk()?;
+        self.backup.save_before_change(&mut disk)?;
+        admin::restore(&mut disk, &bytes, &self.file, self.force)?;
+        match self.verbose {
+            true => output::print(&format!("Metadata restored on {}.\n", disk.name)),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The verbs that look: dump, version, list, status.
+
+use super::{Ready, each};
+use crate::opening::TargetArgs;
+use crate::output::{self, printable};
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::json;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use ugeom_classes::eli::admin::{AdminError, dump};
+use ugeom_format::eli::{METADATA_BYTES, Metadata, VERSION_MAX};
+use ugeom_measure::units::diskinfo_size;
+use ugeom_stack::{GeomView, ProviderView, Tree};
+
+const NOT_FULLY: &str = "Not fully done.";
+
+/// The metadata of a target, or of a backup file, which is one sector long or less.
+fn metadata(text: &str) -> Result<Metadata> {
+    let length = std::fs::metadata(text).map(|data| data.len());
+    let is_backup = Path::new(text).is_file() && length.is_ok_and(|length| length <= 64 << 10);
+    let from_file = || -> Result<Metadata> {
+        let file = File::open(text).with_context(|| format!("Cannot open {text}"))?;
+        let mut bytes = Vec::new();
+        file.take(METADATA_BYTES as u64).read_to_end(&mut bytes)?;
+        Ok(Metadata::decode(&bytes).map_err(|error| AdminError::of_format(error, text))?)
+    };
+    let found = is_backup.then(from_file);
+    if let Some(Ok(metadata)) = found {
+        return Ok(metadata);
+    }
+    let mut ready = Ready::open(text, false, false)?;
+    Ok(ready.disk()?.metadata()?)
+}
+
+const DUMP_EXAMPLES: &str = "\
+Examples:
+  ugeom geli dump disk.img@p2
+  ugeom geli dump /var/backups/disk.img.eli    a backup";
+
+/// Print the metadata of providers, or of backups
+#[derive(Args)]
+#[command(after_help = DUMP_EXAMPLES)]
+pub struct Dump {
+    /// The providers or backups: paths, or any targets
+    #[arg(value_name = "TARGET", required = true)]
+    targets: Vec<String>,
+
+    /// For geli's sake: the output is the same
+    #[arg(short = 'v')]
+    _verbose: bool,
+}
+
+impl Dump {
+    pub fn run(&self) -> Result<()> {
+        let one = |text: &str| {
+            let metadata = metadata(text)?;
+            output::print(&format!("Metadata on {text}:\n{}\n", dump(&metadata)))
+        };
+        each(&self.targets, one, NOT_FULLY)
+    }
+}
+
+const VERSION_EXAMPLES: &str = "\
+Examples:
+  ugeom geli version
+  ugeom geli version disk.img";
+
+/// Print the metadata version of providers, or the newest that is known
+#[derive(Args)]
+#[command(after_help = VERSION_EXAMPLES)]
+pub struct Version {
+    /// The providers: paths, or any targets
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+}
+
+impl Version {
+    pub fn run(&self) -> Result<()> {
+        if self.targets.is_empty() {
+            return output::print(&format!("userland: {VERSION_MAX}\n"));
+        }
+        let one = |text: &str| {
+            let version = metadata(text)?.version;
+            output::print(&format!("{text}: {version}\n"))
+        };
+        each(&self.targets, one, NOT_FULLY)
+    }
+}
+
+/// A geom of the class, with the provider that it stands on.
+struct Shown<'a> {
+    geom: &'a GeomView,
+    below: Option<&'a ProviderView>,
+}
+
+/// All that the class found or opened. What was found locked is not shown beside the same, opened.
+fn shown(tree: &Tree) -> Vec<Shown<'_>> {
+    let below = |geom: &GeomView| {
+        tree.providers()
+            .find(|provider| tree.above(provider.id).any(|above| above.id == geom.id))
+    };
+    let all = tree.geoms.iter().filter(|geom| geom.class == "ELI");
+    let is_open = |geom: &GeomView| !geom.providers.is_empty();
+    let opened = |name: &str| {
+        let mut same = tree.geoms.iter().filter(|geom| geom.name == name);
+        same.any(is_open)
+    };
+    all.filter(|geom| is_open(geom) || !opened(&geom.name))
+        .map(|geom| Shown {
+            geom,
+            below: below(geom),
+        })
+        .collect()
+}
+
+fn fact<'a>(geom: &'a GeomView, name: &str) -> &'a str {
+    let found = geom.config.iter().find(|(key, _)| key == name);
+    found.map_or("", |(_, value)| value.as_str())
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  ugeom geli list disk.img
+  ugeom geli list 'disk.img | eli:keyfile=geli.key,nopassphrase=1'";
+
+/// List the encrypted providers of a target
+#[derive(Args)]
+#[command(after_help = LIST_EXAMPLES)]
+pub struct List {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub fn run(&self) -> Result<()> {
+        let target = self.target.open()?.target;
+        let tree = target.stack.tree();
+        let shown = shown(&tree);
+        if self.json {
+            let one = |one: &Shown<'_>| {
+                let facts: serde_json::Map<_, _> = one
+                    .geom
+                    .config
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.clone().into()))
+                    .collect();
+                json!({
+                    "geom": one.geom.name,
+                    "facts": facts,
+                    "providers": one.geom.providers.iter().map(|p| &p.name).collect::<Vec<_>>(),
+                    "consumer": one.below.map(|below| &below.name),
+                })
+            };
+            return output::print_json(&shown.iter().map(one).collect::<Vec<_>>());
+        }
+        let text: String = shown.iter().map(described).collect();
+        output::print(&text)
+    }
+}
+
+fn described(one: &Shown<'_>) -> String {
+    let mut lines = vec![format!("Geom name: {}", one.geom.name)];
+    let facts = one.geom.config.iter();
+    lines.extend(facts.map(|(name, value)| format!("{name}: {value}")));
+    lines.push("Providers:".to_owned());
+    let numbered = |(number, provider): (usize, &ProviderView)| {
+        let bytes = provider.mediasize_bytes;
+        [
+            format!("{}. Name: {}", number + 1, provider.name),
+            format!("   Mediasize: {bytes} ({})", diskinfo_size(bytes)),
+            format!("   Sectorsize: {}", provider.sectorsize_bytes),
+            format!("   Mode: {}", provider.mode),
+        ]
+    };
+    lines.extend(one.geom.providers.iter().enumerate().flat_map(numbered));
+    lines.push("Consumers:".to_owned());
+    lines.extend(one.below.iter().map(|p| (0, *p)).flat_map(numbered));
+    let lines: Vec<String> = lines.iter().map(|line| printable(line)).collect();
+    lines.join("\n") + "\n\n"
+}
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  ugeom geli status disk.img";
+
+/// Say which providers of a target are encrypted
+#[derive(Args)]
+#[command(after_help = STATUS_EXAMPLES)]
+pub struct Status {
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl Status {
+    pub fn run(&self) -> Result<()> {
+        let target = self.target.open()?.target;
+        let tree = target.stack.tree();
+        let shown = shown(&tree);
+        let width = shown.iter().map(|one| one.geom.name.len()).max();
+        let Some(width) = width.map(|width| width.max(4)) else {
+            return Ok(());
+        };
+        let mut text = format!("{:>width$}  Status  Components\n", "Name");
+        for one in &shown {
+            let below = one.below.map_or("", |below| below.name.as_str());
+            let (name, state) = (printable(&one.geom.name), fact(one.geom, "State"));
+            text += &format!("{name:>width$}  {state:>6}  {}\n", printable(below));
+        }
+        output::print(&text)
+    }
+}

@@ -1,0 +1,183 @@
+//! `ugeom geli`: encrypted providers, made and changed in the manner of geli(8).
+
+mod backup;
+mod change;
+mod key_args;
+mod list;
+mod recover;
+
+use crate::opening;
+use crate::safety;
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use ugeom_classes::eli::admin::EliDisk;
+use ugeom_classes::{Target, TargetOptions};
+use ugeom_stack::{Channel, Delta, Opened};
+
+const LONG_ABOUT: &str = "\
+Makes, changes and shows encrypted providers, with the verbs and options of FreeBSD's geli. To \
+read \
+and write what is inside, put the layer eli on the provider: `disk.img | eli:keyfile=k` is a \
+target \
+of every command, and `ugeom serve` exports it.
+
+Each change is one durable write of the metadata. What was there before is saved to a file first, \
+but for kill and delkey, which exist to make keys unreadable.";
+
+const EXAMPLES: &str = "\
+Examples:
+  dd if=/dev/random of=geli.key bs=64 count=1
+  ugeom geli init -P -K geli.key -s 4096 -B disk.eli disk.img
+  ugeom geli dump disk.img
+  ugeom geli setkey -n 1 -p -k geli.key -J pass.txt disk.img    a second key: a passphrase
+  ugeom serve --rw --nbd unix:/tmp/s 'disk.img | eli:keyfile=geli.key,nopassphrase=1'";
+
+/// Make, change and show encrypted providers, as geli does
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Geli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    #[command(visible_alias = "label")]
+    Init(change::Init),
+    Setkey(change::Setkey),
+    Delkey(change::Delkey),
+    Kill(change::Kill),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
+    Resize(change::Resize),
+    Configure(change::Configure),
+    Clear(change::Clear),
+    Dump(list::Dump),
+    Version(list::Version),
+    List(list::List),
+    Status(list::Status),
+    Recover(recover::Recover),
+    #[command(hide = true)]
+    Attach(Running),
+    #[command(hide = true)]
+    Onetime(Running),
+    #[command(hide = true, alias = "stop")]
+    Detach(Running),
+    #[command(hide = true)]
+    Suspend(Running),
+    #[command(hide = true)]
+    Resume(Running),
+}
+
+/// A verb that needs a topology that is running.
+#[derive(Args)]
+struct Running {
+    /// What geli would be given
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<String>,
+}
+
+impl Running {
+    fn refuse(&self, verb: &str, instead: &str) -> Result<()> {
+        let last = self.arguments.last().map_or("disk.img", String::as_str);
+        bail!(
+            "geli {verb} needs a running topology, which ugeom does not have; {}",
+            instead.replace("PROV", last)
+        )
+    }
+}
+
+impl Geli {
+    pub fn run(&self) -> Result<()> {
+        let serve = "use the layer in a target: `ugeom serve --rw --nbd unix:/tmp/s 'PROV | \
+                     eli:keyfile=k'`";
+        match &self.verb {
+            Verb::Init(init) => init.run(),
+            Verb::Setkey(setkey) => setkey.run(),
+            Verb::Delkey(delkey) => delkey.run(),
+            Verb::Kill(kill) => kill.run(),
+            Verb::Backup(backup) => backup.run(),
+            Verb::Restore(restore) => restore.run(),
+            Verb::Resize(resize) => resize.run(),
+            Verb::Configure(configure) => configure.run(),
+            Verb::Clear(clear) => clear.run(),
+            Verb::Dump(dump) => dump.run(),
+            Verb::Version(version) => version.run(),
+            Verb::List(list) => list.run(),
+            Verb::Status(status) => status.run(),
+            Verb::Recover(recover) => recover.run(),
+            Verb::Attach(running) => running.refuse("attach", serve),
+            Verb::Onetime(running) => running.refuse(
+                "onetime",
+                "use the layer in a target: `ugeom serve --rw --nbd unix:/tmp/s 'PROV | \
+                 eli:onetime=1'`",
+            ),
+            Verb::Detach(running) => {
+                running.refuse("detach", "end the `ugeom serve` that holds PROV")
+            }
+            Verb::Suspend(running) => running.refuse(
+                "suspend",
+                "end the `ugeom serve` that holds PROV, which wipes its keys",
+            ),
+            Verb::Resume(running) => running.refuse("resume", serve),
+        }
+    }
+}
+
+/// A provider that is open, with a channel.
+struct Ready {
+    opened: Opened,
+    channel: Channel,
+    target: Target,
+}
+
+impl Ready {
+    /// Opens a target; without `destroy` one that the system has mounted is refused for writing.
+    fn open(text: &str, writable: bool, destroy: bool) -> Result<Self> {
+        if writable && !destroy {
+            safety::refuse_mounted(text)?;
+        }
+        let options = TargetOptions {
+            writable,
+            ..TargetOptions::default()
+        };
+        let target = opening::open(text, &options)?.target;
+        let delta = match writable {
+            true => Delta::READ_WRITE,
+            false => Delta::READ,
+        };
+        Ok(Self {
+            opened: target.stack.open(target.top, delta)?,
+            channel: target.stack.channel(1)?,
+            target,
+        })
+    }
+
+    fn disk(&mut self) -> Result<EliDisk<'_>> {
+        Ok(EliDisk::new(&mut self.channel, &self.opened)?)
+    }
+}
+
+/// Does something to each of several targets; one that fails does not stop the others.
+fn each(targets: &[String], mut with: impl FnMut(&str) -> Result<()>, end: &str) -> Result<()> {
+    let mut failed = false;
+    for target in targets {
+        match with(target) {
+            Ok(()) => {}
+            // The one error is the command's.
+            Err(error) if targets.len() == 1 => return Err(error),
+            Err(error) => {
+                crate::output::complain(&crate::failure::text(&error));
+                failed = true;
+            }
+        }
+    }
+    if failed {
+        bail!("{end}");
+    }
+    Ok(())
+}
