@@ -103,6 +103,7 @@ fn the_options_in_examples_are_options_of_the_class() {
     let mut pages = vec![
         docs().join("stack-language.md"),
         docs().join("../README.md"),
+        docs().join("tour.md"),
     ];
     let folder = fs::read_dir(docs().join("classes")).expect("docs/classes");
     pages.extend(folder.map(|file| file.expect("a page").path()));

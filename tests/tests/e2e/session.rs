@@ -1,23 +1,23 @@
-//! The session of README: an image is partitioned, served, listed, copied, read through files and
-//! watched. What README prints is what the commands print.
+//! The session of docs/tour.md: an image is partitioned, served, listed, copied, read through files and
+//! watched. What the tour prints is what the commands print.
 
 use crate::run::{UGEOM, command, run};
 use std::fmt::Write;
 use std::path::Path;
 use ugeom_testkit::{program, skip};
 
-const README: &str = include_str!("../../../README.md");
+const TOUR: &str = include_str!("../../../docs/tour.md");
 
-/// What README says that somebody types, and what comes.
+/// A command of the tour, and what it prints.
 struct Step {
     command: String,
     expected: Vec<String>,
 }
 
-/// The steps of README from the paragraph on serving to the one after watching, with their paths
+/// The steps of the tour from the paragraph on serving to the one after watching, with their paths
 /// in `folder`.
 fn steps(folder: &str) -> Vec<Step> {
-    let (_, text) = README.split_once("**Give any part of it").expect("serving");
+    let (_, text) = TOUR.split_once("**Give any part of it").expect("serving");
     let (text, _) = text
         .split_once("**Make any call")
         .expect("what comes behind");
@@ -34,7 +34,7 @@ fn steps(folder: &str) -> Vec<Step> {
                     expected: Vec::new(),
                 }),
                 (None, Some(step)) => step.expected.push(line.to_owned()),
-                (None, None) => panic!("{line}: nobody has typed anything"),
+                (None, None) => panic!("{line}: output without a command"),
             }
         }
     }
