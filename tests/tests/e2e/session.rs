@@ -1,5 +1,5 @@
-//! The session of docs/tour.md: an image is partitioned, served, listed, copied, read through files and
-//! watched. What the tour prints is what the commands print.
+//! The session of docs/tour.md: an image is partitioned, served, listed, copied, read through files
+//! and watched. What the tour prints is what the commands print.
 
 use crate::run::{UGEOM, command, run};
 use std::fmt::Write;
