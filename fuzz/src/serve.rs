@@ -31,6 +31,7 @@ fn socket() -> &'static PathBuf {
         let settings = Settings {
             addresses: vec![Address::Unix(path.clone())],
             given: Given::default(),
+            tls: None,
             writable: true,
             only_top: false,
             threads: 1,

@@ -24,6 +24,19 @@ impl Lease {
         }
     }
 
+    /// Copies from `within` on into `into`.
+    ///
+    /// # Panics
+    /// When the range leaves the lease.
+    pub fn copy_out(&self, within: usize, into: &mut [u8]) {
+        match self {
+            Self::Still(lease) => {
+                into.copy_from_slice(&lease.bytes()[within..within + into.len()]);
+            }
+            Self::Moving(lease) => lease.copy_out(within, into),
+        }
+    }
+
     /// Shows the bytes, piece by piece: `with(at, piece)`. Those that may change are copied first.
     pub fn each(&self, mut with: impl FnMut(u64, &[u8])) {
         match self {

@@ -7,9 +7,10 @@ use super::connections::Home;
 use super::error::ServeError;
 use super::exports::{Chosen, Exports};
 use super::given::OnlyClient;
-use super::handshake::{Handshake, Session, Step};
+use super::handshake::{Handshake, Security, Session, Step};
 use super::peers::{Census, Peer, Place, Presence};
 use super::stream::Stream;
+use super::tls::{ROOM_BYTES_MIN, Tls};
 use super::worker::{Order, Worker};
 use super::{Limits, Log, Settings};
 use rustix::io::Errno;
@@ -22,7 +23,7 @@ use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Wa
 use ugeom_machine::clock;
 
 /// Bytes of a handshake read at a time.
-const READ_BYTES: usize = 4096;
+const READ_BYTES: usize = ROOM_BYTES_MIN;
 
 /// Bytes of answers that may wait for a client that does not read them, beyond which it is left.
 const UNREAD_BYTES_MAX: usize = 1 << 20;
@@ -69,6 +70,8 @@ struct Pending {
     deadline: Timer,
     /// What was agreed on, once the last answer is on its way.
     session: Option<Box<Session>>,
+    /// TLS begins when the last answer is sent.
+    securing: bool,
     /// Nothing more is read; it is left when the last answer is sent.
     leaving: bool,
 }
@@ -104,6 +107,7 @@ pub(super) struct Control {
     stopping: bool,
     /// The client with which the server ends.
     only: Option<OnlyClient>,
+    tls: Option<Tls>,
 }
 
 impl Control {
@@ -154,7 +158,14 @@ impl Control {
                 connections: 0,
             });
         }
-        let uris = listeners.iter().map(|(_, listening)| listening.uri.clone());
+        let required = settings.tls.as_ref().is_some_and(|tls| tls.required);
+        let uris = listeners.iter().map(|(_, listening)| {
+            let uri = &listening.uri;
+            match uri.strip_prefix("nbd") {
+                Some(rest) if required => format!("nbds{rest}"),
+                _ => uri.clone(),
+            }
+        });
         let uris = uris.collect();
         let control = Self {
             exports,
@@ -175,6 +186,7 @@ impl Control {
             pause: None,
             stopping: false,
             only: settings.given.client.clone(),
+            tls: settings.tls.clone(),
         };
         Ok((control, stop_waker, uris))
     }
@@ -408,7 +420,12 @@ impl Control {
         let deadline = self
             .reactor
             .timer_at(clock::now_ns().saturating_add(limit_ns));
-        let (handshake, output) = Handshake::new();
+        let security = match &self.tls {
+            None => Security::None,
+            Some(tls) if tls.required => Security::Required,
+            Some(_) => Security::Offered,
+        };
+        let (handshake, output) = Handshake::new(security);
         let presence = Presence::new(clock::now_ns());
         let pending = Pending {
             id: self.census.add(peer, Arc::clone(&presence)),
@@ -420,6 +437,7 @@ impl Control {
             output,
             deadline,
             session: None,
+            securing: false,
             leaving: false,
         };
         self.pending.insert(source, pending);
@@ -438,7 +456,10 @@ impl Control {
                 pending.input.extend(&bytes[..count]);
             }
             Err(Errno::AGAIN | Errno::INTR) => return,
-            Err(_) => return self.leave(source, None),
+            Err(_) => {
+                let why = pending.stream.failure();
+                return self.leave(source, why);
+            }
         }
         let Pending {
             handshake,
@@ -453,6 +474,11 @@ impl Control {
             Step::More => {}
             Step::Leave(Some(why)) => self.leave(source, Some(why)),
             Step::Leave(None) => pending.leaving = true,
+            Step::Secure if !input.is_empty() => {
+                let why = "it sent something behind STARTTLS that no TLS protects";
+                self.leave(source, Some(why.to_owned()));
+            }
+            Step::Secure => pending.securing = true,
             Step::Start(session) => pending.session = Some(session),
         }
     }
@@ -470,7 +496,19 @@ impl Control {
                 Err(_) => return self.leave(source, None),
             }
         }
-        if pending.output.is_empty() {
+        if pending.output.is_empty() && std::mem::take(&mut pending.securing) {
+            let secured = self.tls.as_ref().map(|tls| pending.stream.secure(tls));
+            if let Some(Err(why)) = secured {
+                return self.leave(source, Some(format!("TLS: {why}")));
+            }
+            pending.handshake.secured();
+        }
+        match pending.stream.flush() {
+            Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => return self.leave(source, None),
+        }
+        let unsent = !pending.output.is_empty() || pending.stream.waits();
+        if !unsent {
             if pending.session.is_some() {
                 return self.hand_over(source);
             }
@@ -478,8 +516,8 @@ impl Control {
                 return self.leave(source, None);
             }
         }
-        let reads = pending.session.is_none() && !pending.leaving;
-        let interest = Interest::of(reads, !pending.output.is_empty());
+        let reads = pending.session.is_none() && !pending.leaving && !pending.securing;
+        let interest = Interest::of(reads, unsent);
         if self.reactor.change(source, interest).is_err() {
             self.leave(source, None);
         }

@@ -25,6 +25,14 @@ pub enum ServeError {
         #[source]
         source: Option<io::Error>,
     },
+    /// A file that TLS needs.
+    #[error("TLS: {}: {problem}", path.display())]
+    Certificates {
+        /// The file, or the folder.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A socket from outside that cannot be served.
     #[error("an inherited socket: {problem}")]
     Given {

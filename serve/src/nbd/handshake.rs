@@ -53,9 +53,23 @@ enum Stage {
     Skip(OptionHeader, u32),
 }
 
+/// Whether a client may do without TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Security {
+    /// There is no TLS.
+    None,
+    /// It may ask for it.
+    Offered,
+    /// It has to.
+    Required,
+    /// It has done so.
+    Established,
+}
+
 /// One client's handshake.
 pub(super) struct Handshake {
     stage: Stage,
+    security: Security,
     no_zeroes: bool,
     style: ReplyStyle,
     /// The contexts that were chosen, and for which export.
@@ -68,6 +82,8 @@ pub(super) enum Step {
     More,
     /// It is over; with a reason when that is the client's fault.
     Leave(Option<String>),
+    /// All that follows travels in records of TLS; [`Handshake::secured`] goes on then.
+    Secure,
     /// The transmission phase begins.
     Start(Box<Session>),
 }
@@ -81,14 +97,22 @@ pub(super) struct Session {
 
 impl Handshake {
     /// A handshake at its start, and the server's first message.
-    pub fn new() -> (Self, Vec<u8>) {
+    pub fn new(security: Security) -> (Self, Vec<u8>) {
         let handshake = Self {
             stage: Stage::Flags,
+            security,
             no_zeroes: false,
             style: ReplyStyle::Simple,
             contexts: Default::default(),
         };
         (handshake, Greeting { flags: FLAGS }.encode().to_vec())
+    }
+
+    /// TLS begins. What was agreed on before may be another's work, and is forgotten.
+    pub fn secured(&mut self) {
+        self.security = Security::Established;
+        self.structured = false;
+        self.allocation_of = None;
     }
 
     /// Goes on with what has come. What was used is taken from `input`; answers are appended to
@@ -185,6 +209,16 @@ impl Handshake {
         out: &mut Vec<u8>,
     ) -> Option<Step> {
         let number = header.option;
+        if self.security == Security::Required
+            && !matches!(number, option::ABORT | option::STARTTLS)
+        {
+            if number == option::EXPORT_NAME {
+                return Some(Step::Leave(Some("it does not use TLS".to_owned())));
+            }
+            let message = "this server serves clients with TLS only";
+            refuse(out, number, option_reply::ERR_TLS_REQD, message);
+            return None;
+        }
         match number {
             option::EXPORT_NAME => return Some(self.export_name(data, exports, out)),
             option::ABORT => {
@@ -225,9 +259,7 @@ impl Handshake {
                     refuse(out, number, refusal.reply, &refusal.message);
                 }
             }
-            option::STARTTLS => {
-                refuse(out, number, option_reply::ERR_UNSUP, "there is no TLS here");
-            }
+            option::STARTTLS => return self.start_tls(data, out),
             _ => refuse(
                 out,
                 number,
@@ -235,6 +267,20 @@ impl Handshake {
                 "the option is not known",
             ),
         }
+        None
+    }
+
+    fn start_tls(&self, data: &[u8], out: &mut Vec<u8>) -> Option<Step> {
+        let (error, why) = match self.security {
+            Security::None => (option_reply::ERR_UNSUP, "there is no TLS here"),
+            _ if !data.is_empty() => (option_reply::ERR_INVALID, "it has no data"),
+            Security::Established => (option_reply::ERR_INVALID, "it is TLS already"),
+            Security::Offered | Security::Required => {
+                reply(out, option::STARTTLS, option_reply::ACK, &[]);
+                return Some(Step::Secure);
+            }
+        };
+        refuse(out, option::STARTTLS, error, why);
         None
     }
 

@@ -30,7 +30,7 @@
 //!
 //! The files: `address` where to listen, `given` sockets that are there already; `exports` what
 //! there is; `handshake` the options, as a function from bytes to bytes; `control` and `worker` the
-//! threads; `stream` the bytes of a connection, `connection` one client, `connections` those of a
+//! threads; `stream` the bytes of a connection, `tls` their protection, `connection` one client, `connections` those of a
 //! worker, `budget` what they may have in flight; `operation` one request on its way through the
 //! stack, `operations` those of a worker, `at_once` READs that need none; `reply` the answers,
 //! `output` those that wait to be sent.
@@ -56,11 +56,13 @@ mod reply;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod worker;
 
 pub use address::Address;
 pub use error::ServeError;
 pub use given::{Given, OnlyClient};
+pub use tls::Tls;
 
 use crate::ranges::Ranges;
 use control::Control;
@@ -120,6 +122,8 @@ pub struct Settings {
     pub addresses: Vec<Address>,
     /// Sockets that are there already.
     pub given: Given,
+    /// TLS for clients, if there is any.
+    pub tls: Option<Tls>,
     /// Clients may write.
     pub writable: bool,
     /// Only the provider on top is an export, and not all that there are.

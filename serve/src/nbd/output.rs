@@ -12,6 +12,10 @@ use ugeom_machine::lease::Lease;
 /// The longest head of a reply: an extended chunk's header and an offset, bytes.
 pub(super) const HEAD_BYTES_MAX: usize = 40;
 
+/// Bytes that are put into records of TLS at a time: what a client that does not read keeps in
+/// memory.
+const SEALED_BYTES: usize = 64 << 10;
+
 /// What follows the head of a reply.
 pub(super) enum Body {
     Nothing,
@@ -40,6 +44,22 @@ impl Body {
             Self::Data { start, end, .. } | Self::Lent { start, end, .. } => end - start,
             Self::Bytes(bytes) => bytes.len(),
         }
+    }
+
+    /// Copies what is there from `skip` on, as far as there is room; how much that is, bytes.
+    fn copy(&self, skip: usize, into: &mut [u8]) -> usize {
+        let count = self.len().saturating_sub(skip).min(into.len());
+        let into = &mut into[..count];
+        match self {
+            _ if count == 0 => {}
+            Self::Nothing => {}
+            Self::Data { buffer, start, .. } => {
+                into.copy_from_slice(&buffer[start + skip..start + skip + count]);
+            }
+            Self::Lent { lease, start, .. } => lease.copy_out(start + skip, into),
+            Self::Bytes(bytes) => into.copy_from_slice(&bytes[skip..skip + count]),
+        }
+        count
     }
 
     /// Appends what is there from `skip` on.
@@ -74,6 +94,8 @@ pub(super) struct Output {
     waiting: VecDeque<Message>,
     /// How much of the first message is sent already, bytes.
     sent: usize,
+    /// How much more of the messages is in records of TLS that wait to be sent, bytes.
+    sealed: usize,
 }
 
 /// What sending has come to.
@@ -109,6 +131,7 @@ impl Output {
     /// Forgets everything, as if it had been sent.
     pub fn clear(&mut self, buffers: &mut Buffers) -> Sent {
         self.sent = 0;
+        self.sealed = 0;
         let mut done = Sent::default();
         while let Some(message) = self.waiting.pop_front() {
             done.count(message, buffers);
@@ -121,6 +144,9 @@ impl Output {
     /// # Errors
     /// What the socket says, but for "not now".
     pub fn send(&mut self, stream: &mut Stream, buffers: &mut Buffers) -> Result<Sent, Errno> {
+        if stream.is_secure() {
+            return self.send_sealed(stream, buffers);
+        }
         let mut done = Sent::default();
         while !self.waiting.is_empty() {
             let mut gather = Gather::new();
@@ -140,6 +166,50 @@ impl Output {
             }
         }
         Ok(done)
+    }
+
+    /// The same through TLS: one buffer after another is put into records, and counts as sent once
+    /// all of them are.
+    fn send_sealed(&mut self, stream: &mut Stream, buffers: &mut Buffers) -> Result<Sent, Errno> {
+        let mut done = Sent::default();
+        loop {
+            match stream.flush() {
+                Ok(()) => {}
+                Err(Errno::AGAIN) => return Ok(done),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(errno),
+            }
+            let sealed = std::mem::take(&mut self.sealed);
+            done.progress |= sealed > 0;
+            self.advance(sealed, buffers, &mut done);
+            if self.waiting.is_empty() {
+                return Ok(done);
+            }
+            let mut plain = buffers.take(SEALED_BYTES);
+            self.sealed = self.copy(&mut plain);
+            stream.seal(&plain[..self.sealed]);
+            buffers.put(plain);
+        }
+    }
+
+    /// Copies what is to be sent next; how much that is, bytes.
+    fn copy(&self, into: &mut [u8]) -> usize {
+        let mut filled = 0;
+        let mut skip = self.sent;
+        for message in &self.waiting {
+            let head = &message.head[..usize::from(message.head_bytes)];
+            let rest = head.get(skip..).unwrap_or(&[]);
+            let count = rest.len().min(into.len() - filled);
+            into[filled..filled + count].copy_from_slice(&rest[..count]);
+            filled += count;
+            let skipped = skip.saturating_sub(head.len());
+            filled += message.body.copy(skipped, &mut into[filled..]);
+            if filled == into.len() {
+                break;
+            }
+            skip = 0;
+        }
+        filled
     }
 
     /// Collects what is to be sent next.

@@ -1,8 +1,9 @@
 //! The byte stream of a connection: what requests are read from, and replies are sent to.
 //!
-//! On a plain socket replies go out from where their data lies, in one call. The handshake and the
+//! With TLS they go through a buffer into records. On a plain socket replies go out from where their data lies, in one call. The handshake and the
 //! transmission phase use the same stream, so that a transport is put below both of them.
 
+use super::tls::{Records, Tls};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
 use std::io::IoSliceMut;
@@ -13,12 +14,59 @@ use ugeom_machine::gather::Gather;
 /// A connection's stream, without waiting.
 pub(super) struct Stream {
     fd: Arc<OwnedFd>,
+    records: Option<Box<Records>>,
 }
 
 impl Stream {
     /// A socket that does not wait.
     pub fn plain(fd: OwnedFd) -> Self {
-        Self { fd: Arc::new(fd) }
+        Self {
+            fd: Arc::new(fd),
+            records: None,
+        }
+    }
+
+    /// From now on all bytes travel in records of TLS.
+    ///
+    /// # Errors
+    /// Why not, in plain words.
+    pub fn secure(&mut self, tls: &Tls) -> Result<(), String> {
+        self.records = Some(Box::new(Records::new(tls)?));
+        Ok(())
+    }
+
+    /// Whether it is TLS.
+    pub fn is_secure(&self) -> bool {
+        self.records.is_some()
+    }
+
+    /// Whether bytes that were given to it wait for room in the socket.
+    pub fn waits(&self) -> bool {
+        self.records.as_ref().is_some_and(|records| records.waits())
+    }
+
+    /// Sends what waits.
+    ///
+    /// # Errors
+    /// AGAIN when there is no room for the rest of it.
+    pub fn flush(&mut self) -> Result<(), Errno> {
+        match &mut self.records {
+            Some(records) => records.flush(&self.fd),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts bytes into records, to be sent by [`Stream::flush`]; on a plain socket nothing.
+    pub fn seal(&mut self, bytes: &[u8]) {
+        if let Some(records) = &mut self.records {
+            records.seal(bytes);
+        }
+    }
+
+    /// Why it can be used no more, if that is known.
+    pub fn failure(&self) -> Option<String> {
+        let failure = self.records.as_ref()?.failure()?;
+        Some(failure.to_owned())
     }
 
     /// What a reactor watches.
@@ -32,6 +80,9 @@ impl Stream {
     /// AGAIN when there is nothing now.
     #[inline]
     pub fn read(&mut self, data: &mut [u8], more: &mut [u8]) -> Result<usize, Errno> {
+        if let Some(records) = &mut self.records {
+            return records.read(&self.fd, data, more);
+        }
         if data.is_empty() {
             return rustix::io::read(&self.fd, more);
         }
@@ -39,7 +90,7 @@ impl Stream {
         rustix::io::readv(&self.fd, &mut slices)
     }
 
-    /// Sends what was gathered, from where it lies, as far as there is room for it now.
+    /// Sends what was gathered on a plain socket, from where it lies, as far as there is room for it now.
     ///
     /// # Errors
     /// AGAIN when there is no room.
@@ -54,12 +105,22 @@ impl Stream {
     /// # Errors
     /// AGAIN when there is no room.
     pub fn send_bytes(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        if let Some(records) = &mut self.records {
+            if records.waits() {
+                records.flush(&self.fd)?;
+            }
+            records.seal(bytes);
+            return Ok(bytes.len());
+        }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         rustix::net::send(&self.fd, bytes, flags)
     }
 
     /// Ends it for both sides, even while another process holds the descriptor.
     pub fn shutdown(&mut self) {
+        if let Some(records) = &mut self.records {
+            records.close(&self.fd);
+        }
         // A client that has left already has ended it.
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
     }

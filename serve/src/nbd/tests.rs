@@ -46,6 +46,7 @@ fn serve(target: &str, change: impl FnOnce(&mut Settings)) -> Running {
     let mut settings = Settings {
         addresses: vec![Address::Unix(folder.path().join("s"))],
         given: Given::default(),
+        tls: None,
         writable: true,
         only_top: false,
         threads: 2,

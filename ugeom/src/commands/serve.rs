@@ -2,6 +2,7 @@
 
 mod files;
 mod sockets;
+mod tls;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use ugeom_machine::inherited::VARIABLES;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
-use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Server, Settings};
+use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Server, Settings, Tls};
 use ugeom_serve::ranges::Ranges;
 
 const LONG_ABOUT: &str = "\
@@ -38,8 +39,8 @@ stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are
 
 Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
 writing while a partition of it is in use is refused, and what is on a disk is looked at again \
-when its last writer has left. Anybody who can reach the address can use it: there is no \
-encryption and no password. `ugeom stat` shows what each layer does meanwhile. docs/serve.md has \
+when its last writer has left. Anybody who can reach the address can use it, unless \
+--tls require --tls-verify-peer asks clients for a certificate. `ugeom stat` shows what each layer does meanwhile. docs/serve.md has \
 the details.";
 
 const EXAMPLES: &str = "\
@@ -63,6 +64,9 @@ pub struct Serve {
 
     #[command(flatten)]
     sockets: sockets::SocketArgs,
+
+    #[command(flatten)]
+    tls: tls::TlsArgs,
 
     #[command(flatten)]
     files: files::FilesArgs,
@@ -244,7 +248,8 @@ impl Serve {
         let nbd = if alone {
             None
         } else {
-            let settings = self.settings((addresses, given), open.addressed, ranges.clone());
+            let tls = self.tls.open()?;
+            let settings = self.settings((addresses, given, tls), open.addressed, ranges.clone());
             Some(Server::start(stack, name, &settings)?)
         };
         let tell = tell.clone();
@@ -266,7 +271,7 @@ impl Serve {
 
     fn settings(
         &self,
-        (addresses, given): (Vec<Address>, Given),
+        (addresses, given, tls): (Vec<Address>, Given, Option<Tls>),
         only_top: bool,
         ranges: Ranges,
     ) -> Settings {
@@ -274,6 +279,7 @@ impl Serve {
         Settings {
             addresses,
             given,
+            tls,
             writable: self.rw,
             only_top,
             threads: self.threads.map_or_else(cores, usize::from),

@@ -135,6 +135,8 @@ pub mod option_reply {
     pub const ERR_INVALID: u32 = ERROR | 3;
     /// Not possible on this server's system.
     pub const ERR_PLATFORM: u32 = ERROR | 4;
+    /// It is served over TLS only (`NBD_REP_ERR_TLS_REQD`).
+    pub const ERR_TLS_REQD: u32 = ERROR | 5;
     /// No such export.
     pub const ERR_UNKNOWN: u32 = ERROR | 6;
     /// The server is about to end.

@@ -88,6 +88,7 @@ fn requests_wait_for_a_server_that_is_started_again() {
         let settings = Settings {
             addresses: vec![Address::Unix(path)],
             given: Given::default(),
+            tls: None,
             writable: true,
             only_top: false,
             threads: 1,

@@ -33,6 +33,7 @@ fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
     let settings = nbd::Settings {
         addresses: vec![nbd::Address::Unix(folder.0.join("nbd"))],
         given: nbd::Given::default(),
+        tls: None,
         writable: false,
         only_top: true,
         threads: threads(),
