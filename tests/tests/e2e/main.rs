@@ -31,5 +31,6 @@ mod session;
 mod show;
 mod sockets;
 mod stat;
+mod tls;
 mod transfer;
 mod upstream;
