@@ -158,15 +158,7 @@ impl Control {
                 connections: 0,
             });
         }
-        let required = settings.tls.as_ref().is_some_and(|tls| tls.required);
-        let uris = listeners.iter().map(|(_, listening)| {
-            let uri = &listening.uri;
-            match uri.strip_prefix("nbd") {
-                Some(rest) if required => format!("nbds{rest}"),
-                _ => uri.clone(),
-            }
-        });
-        let uris = uris.collect();
+        let uris = uris_of(&listeners, settings);
         let control = Self {
             exports,
             limits: settings.limits,
@@ -585,6 +577,17 @@ fn warn_if_open(listening: &Listening, settings: &Settings) {
             listening.uri
         ));
     }
+}
+
+/// How clients reach the listeners: with TLS where they have to.
+fn uris_of(listeners: &[(Source, Listening)], settings: &Settings) -> Vec<String> {
+    let required = settings.tls.as_ref().is_some_and(|tls| tls.required);
+    let uri = |listening: &Listening| match listening.uri.strip_prefix("nbd") {
+        Some(rest) if required => format!("nbds{rest}"),
+        _ => listening.uri.clone(),
+    };
+    let listeners = listeners.iter();
+    listeners.map(|(_, listening)| uri(listening)).collect()
 }
 
 /// Errors of accept(2) that are about one client, who is gone.

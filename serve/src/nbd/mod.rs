@@ -30,10 +30,10 @@
 //!
 //! The files: `address` where to listen, `given` sockets that are there already; `exports` what
 //! there is; `handshake` the options, as a function from bytes to bytes; `control` and `worker` the
-//! threads; `stream` the bytes of a connection, `tls` their protection, `connection` one client, `connections` those of a
-//! worker, `budget` what they may have in flight; `operation` one request on its way through the
-//! stack, `operations` those of a worker, `at_once` READs that need none; `reply` the answers,
-//! `output` those that wait to be sent.
+//! threads; `stream` the bytes of a connection, `tls` their protection, `connection` one client,
+//! `connections` those of a worker, `budget` what they may have in flight; `operation` one request
+//! on its way through the stack, `operations` those of a worker, `at_once` READs that need none;
+//! `reply` the answers, `output` those that wait to be sent.
 
 mod address;
 mod at_once;

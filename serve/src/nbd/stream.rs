@@ -1,7 +1,8 @@
 //! The byte stream of a connection: what requests are read from, and replies are sent to.
 //!
-//! With TLS they go through a buffer into records. On a plain socket replies go out from where their data lies, in one call. The handshake and the
-//! transmission phase use the same stream, so that a transport is put below both of them.
+//! On a plain socket replies go out from where their data lies, in one call; with TLS they go
+//! through a buffer into records. The handshake and the transmission phase use the same stream, so
+//! that a transport is put below both of them.
 
 use super::tls::{Records, Tls};
 use rustix::io::Errno;
@@ -90,7 +91,8 @@ impl Stream {
         rustix::io::readv(&self.fd, &mut slices)
     }
 
-    /// Sends what was gathered on a plain socket, from where it lies, as far as there is room for it now.
+    /// Sends what was gathered on a plain socket, from where it lies, as far as there is room for
+    /// it now.
     ///
     /// # Errors
     /// AGAIN when there is no room.

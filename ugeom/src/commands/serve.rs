@@ -40,8 +40,8 @@ stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are
 Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
 writing while a partition of it is in use is refused, and what is on a disk is looked at again \
 when its last writer has left. Anybody who can reach the address can use it, unless \
---tls require --tls-verify-peer asks clients for a certificate. `ugeom stat` shows what each layer does meanwhile. docs/serve.md has \
-the details.";
+--tls require --tls-verify-peer asks clients for a certificate. `ugeom stat` shows what each \
+layer does meanwhile. docs/serve.md has the details.";
 
 const EXAMPLES: &str = "\
 Examples:
