@@ -23,12 +23,14 @@
 //!
 //! The files: `message` what is said, `figures` from a look at the stack to a message, `place`
 //! where sockets lie, `server` the thread that answers, `watch` what it counts and how often it
-//! looks, `client` the other end.
+//! looks, `client` the other end, `openmetrics` figures as text for
+//! Prometheus.
 
 mod client;
 mod error;
 mod figures;
 mod message;
+mod openmetrics;
 mod place;
 mod server;
 #[cfg(test)]
@@ -41,5 +43,6 @@ pub use message::{
     ANSWER_BYTES_MAX, Answer, Consumer, Counted, Figures, Kind, Layer, PROTOCOL,
     QUESTION_BYTES_MAX, Question, ServerFacts, Spread, Times, Timing,
 };
+pub use openmetrics::text as openmetrics;
 pub use place::default_path;
 pub use server::{Control, ControlSettings};

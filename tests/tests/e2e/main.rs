@@ -17,6 +17,7 @@ mod geli;
 mod iostat;
 mod lab;
 mod lost;
+mod metrics;
 mod ministat;
 mod mounted;
 mod odd_size;

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use text::Columns;
 use ugeom_machine::interrupt;
 use ugeom_measure::units::{self, TimeUnit};
-use ugeom_serve::control::{Client, Found, running};
+use ugeom_serve::control::{Client, Found, openmetrics, running};
 
 const LONG_ABOUT: &str = "\
 Shows what every provider of a server (ugeom serve) does, in the columns of FreeBSD's gstat, and \
@@ -41,6 +41,7 @@ Examples:
   ugeom stat -f 's1|s2' -I 250ms   only these partitions, four times a second
   ugeom stat -b -a                 what is busy, once
   ugeom stat -C -n 60 > stat.csv   a minute, for a spreadsheet
+  ugeom stat --openmetrics         all counters, for Prometheus
   ugeom stat --json -b | jq '.rows[] | {name, exclusive_ns}'";
 
 /// Watch what each layer of a server does and costs, as gstat does
@@ -102,6 +103,10 @@ pub struct Stat {
     /// Print each report as a line of JSON, until Ctrl-C, or once with -b
     #[arg(long)]
     json: bool,
+
+    /// Print all counters, and the latencies of one interval, as OpenMetrics text, and end
+    #[arg(long, conflicts_with_all = ["csv", "json"])]
+    openmetrics: bool,
 }
 
 /// Shorter intervals would report the same sample twice.
@@ -153,6 +158,9 @@ impl Stat {
             None => the_only(running())?,
         };
         let client = Client::connect(&path)?;
+        if self.openmetrics {
+            return self.print_openmetrics(client);
+        }
         let printing = self.batch || self.endless || self.csv || self.json;
         let person = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
         if printing || !person {
@@ -201,6 +209,15 @@ impl Stat {
             done += 1;
         }
         Ok(())
+    }
+
+    /// The server takes times while it is watched, so it is watched for one interval.
+    fn print_openmetrics(&self, mut client: Client) -> Result<()> {
+        let stop = interrupt::catch().context("listening for Ctrl-C")?;
+        client.figures(true)?;
+        wait(self.interval, stop);
+        let figures = client.figures(true)?;
+        output::print(&openmetrics(client.facts(), &figures))
     }
 
     fn report(&self, mut interval: Interval) -> Result<()> {
