@@ -16,8 +16,11 @@ found = {family.name: family for family in parse(sys.stdin.read())}
 def value(family, name, **wanted):
     return sum(s.value for s in found[family].samples
         if s.name == name and all(s.labels[k] == v for k, v in wanted.items()))
-print(int(value('ugeom_moved_bytes', 'ugeom_moved_bytes_total', provider='disk.img', command='read')))
-print(int(value('ugeom_in_flight', 'ugeom_in_flight')), int(value('ugeom_errors', 'ugeom_errors_total')))
+moved = value('ugeom_moved_bytes', 'ugeom_moved_bytes_total', provider='disk.img', command='read')
+flight = value('ugeom_in_flight', 'ugeom_in_flight')
+errors = value('ugeom_errors', 'ugeom_errors_total')
+print(int(moved))
+print(int(flight), int(errors))
 print(found['ugeom_server'].samples[0].labels['target'])
 for name in ('ugeom_requests', 'ugeom_latency_seconds', 'ugeom_exclusive_seconds',
         'ugeom_handle_moved_bytes', 'ugeom_media_bytes'):
