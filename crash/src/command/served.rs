@@ -49,6 +49,7 @@ impl Served {
             ranges,
             log: quiet,
             given: nbd::Given::default(),
+            tls: None,
         };
         let nbd = nbd::Server::start(stack, name, &settings).map_err(|it| serving(&it))?;
         Ok(Self {
