@@ -111,8 +111,8 @@ impl Handshake {
     /// TLS begins. What was agreed on before may be another's work, and is forgotten.
     pub fn secured(&mut self) {
         self.security = Security::Established;
-        self.structured = false;
-        self.allocation_of = None;
+        self.style = ReplyStyle::Simple;
+        self.contexts = Default::default();
     }
 
     /// Goes on with what has come. What was used is taken from `input`; answers are appended to
