@@ -87,6 +87,7 @@ fn extents_tell_written_granules_from_holes() {
 
 #[test]
 #[cfg(not(miri))]
+#[cfg_attr(tsan, ignore = "the sanitizer has the addresses")]
 fn the_longest_region_is_usable_at_both_ends() {
     let region = Region::new(MAX_LEN_BYTES).unwrap();
     region.write(0, b"first");
