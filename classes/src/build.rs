@@ -1,22 +1,42 @@
 //! What the builder of a class is given, and the errors it may answer with.
 
 use crate::spec::SpecError;
-use crate::target::TargetOptions;
 use std::io;
 use std::time::Duration;
 use ugeom_stack::Stack;
 
+/// How files and devices of a target are opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileAccess {
+    /// For writing.
+    pub writable: bool,
+    /// Past the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// Without a lock: another process holds the target.
+    pub unlocked: bool,
+}
+
+/// How the passphrase and the time of a key are given to targets that are opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyOptions {
+    /// An open descriptor whose first line is the passphrase.
+    pub passphrase_descriptor: Option<u32>,
+    /// How long deriving a key may take.
+    pub kdf_time_max: Option<Duration>,
+}
+
 /// The surroundings in which a geom is built.
 pub struct BuildContext<'a> {
     stack: &'a Stack,
-    options: &'a TargetOptions,
+    files: FileAccess,
+    keys: KeyOptions,
 }
 
 impl<'a> BuildContext<'a> {
     /// The surroundings of a geom that will stand in `stack`.
     #[must_use]
-    pub fn new(stack: &'a Stack, options: &'a TargetOptions) -> Self {
-        Self { stack, options }
+    pub fn new(stack: &'a Stack, files: FileAccess, keys: KeyOptions) -> Self {
+        Self { stack, files, keys }
     }
 
     /// The stack in which the geom will stand.
@@ -28,31 +48,31 @@ impl<'a> BuildContext<'a> {
     /// The descriptor that holds the passphrase, if the user named one.
     #[must_use]
     pub fn passphrase_descriptor(&self) -> Option<u32> {
-        self.options.keys.passphrase_descriptor
+        self.keys.passphrase_descriptor
     }
 
     /// How long deriving a key from a passphrase may take, if the user says so.
     #[must_use]
     pub fn kdf_time_max(&self) -> Option<Duration> {
-        self.options.keys.kdf_time_max
+        self.keys.kdf_time_max
     }
 
     /// The user asked for writing: files are opened for it, and locked.
     #[must_use]
     pub fn writable(&self) -> bool {
-        self.options.writable
+        self.files.writable
     }
 
     /// Another process keeps the target for this one: it is neither locked nor opened exclusively.
     #[must_use]
     pub fn unlocked(&self) -> bool {
-        self.options.unlocked
+        self.files.unlocked
     }
 
     /// The user asked that files are opened past the system's cache (`O_DIRECT`).
     #[must_use]
     pub fn direct(&self) -> bool {
-        self.options.direct
+        self.files.direct
     }
 
     /// The first of `md0`, `md1`, ... that no provider is called yet.

@@ -11,6 +11,7 @@ pub mod crash;
 pub mod delayed;
 pub mod disk;
 pub mod eli;
+pub mod entry;
 pub mod file;
 pub mod md;
 pub mod nbd;
@@ -22,5 +23,6 @@ pub mod target;
 pub mod zero;
 
 pub use build::{BuildContext, BuildError};
-pub use registry::{Build, ClassEntry, Role, registry};
+pub use entry::{Build, ClassEntry, Role};
+pub use registry::registry;
 pub use target::{Target, TargetError, TargetOptions, open_target};

@@ -1,74 +1,9 @@
 //! The classes that there are, one line each: what the stack language, `ugeom classes`, the
 //! conformance suite and automatic tasting know about them.
 
-use crate::build::{BuildContext, BuildError};
-use crate::spec::{DeclaredOptions, LayerArguments, OptionTable};
+use crate::entry::ClassEntry;
 use std::sync::Arc;
-use ugeom_stack::{Class, Plan, ProviderView};
-
-/// Where in a stack the geoms of a class stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// At the bottom: it brings a device into being.
-    Bottom,
-    /// On one provider, with one provider of its own.
-    Layer,
-    /// On one provider, with the providers that its metadata describes.
-    Table,
-}
-
-impl Role {
-    /// The word for it, as `ugeom classes` prints it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bottom => "bottom",
-            Self::Layer => "layer",
-            Self::Table => "table",
-        }
-    }
-}
-
-/// The builder of a bottom layer.
-pub type BuildBottom = fn(&mut BuildContext<'_>, LayerArguments<'_>) -> Result<Plan, BuildError>;
-/// The builder of a layer on a provider.
-pub type BuildLayer =
-    fn(&mut BuildContext<'_>, LayerArguments<'_>, below: &ProviderView) -> Result<Plan, BuildError>;
-
-/// How a geom of a class is made from its options.
-#[derive(Clone, Copy)]
-pub enum Build {
-    /// From nothing.
-    Bottom(BuildBottom),
-    /// On a provider.
-    Layer(BuildLayer),
-    /// By tasting only.
-    Table,
-}
-
-/// A class as the registry knows it.
-#[derive(Clone, Copy)]
-pub struct ClassEntry {
-    /// Its name in the stack language (`md`).
-    pub name: &'static str,
-    /// GEOM's name of it (`MD`), which its geoms carry.
-    pub class: &'static str,
-    /// What it is, in one line.
-    pub about: &'static str,
-    /// Where it stands.
-    pub role: Role,
-    /// The names of the values that can stand without a name, in their order.
-    pub positional: &'static [&'static str],
-    /// All its options, each declared once.
-    pub options: &'static dyn DeclaredOptions,
-    /// How a geom of it is made.
-    pub build: Build,
-    /// The class itself, if it tastes.
-    pub taste: Option<fn() -> Arc<dyn Class>>,
-}
-
-/// The options of a class that has none.
-pub(crate) const NO_OPTIONS: OptionTable<()> = OptionTable(&[]);
+use ugeom_stack::Class;
 
 /// All classes: devices first, then layers, then tables. Providers are tasted in this order.
 static REGISTRY: &[ClassEntry] = &[
@@ -117,6 +52,7 @@ pub fn tasting() -> Vec<Arc<dyn Class>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::{Build, Role};
     use crate::spec::OptionDefault;
 
     #[test]

@@ -12,9 +12,9 @@
 //! An address is looked up from the provider that the layer before it left off at, so that `@s1`
 //! above means the slice that is read through the `nop`, and not the one of `md0` beside it.
 
-use crate::build::{BuildContext, BuildError};
-use crate::eli::KeyOptions;
-use crate::registry::{self, Build, ClassEntry};
+use crate::build::{BuildContext, BuildError, FileAccess, KeyOptions};
+use crate::entry::{self, Build, ClassEntry};
+use crate::registry;
 use crate::spec::{self, Address, DispatchMode, Layer, SpecError, StatisticsMode};
 use std::io::{self, Read};
 use ugeom_stack::{
@@ -58,6 +58,16 @@ pub struct TargetOptions {
     pub unlocked: bool,
     /// How encrypted layers get their passphrases.
     pub keys: KeyOptions,
+}
+
+impl TargetOptions {
+    fn files(&self) -> FileAccess {
+        FileAccess {
+            writable: self.writable,
+            direct: self.direct,
+            unlocked: self.unlocked,
+        }
+    }
 }
 
 impl Default for TargetOptions {
@@ -259,7 +269,8 @@ impl Builder<'_> {
             Build::Layer(build) => {
                 let arguments = layer.arguments(entry.positional)?;
                 let view = self.view(below)?;
-                let mut context = BuildContext::new(self.stack, self.options);
+                let mut context =
+                    BuildContext::new(self.stack, self.options.files(), self.options.keys);
                 let plan = build(&mut context, arguments, &view)?;
                 let provider = self.create(entry, plan, &[below])?;
                 self.at = Some(Place {
@@ -287,7 +298,7 @@ impl Builder<'_> {
                 .into());
         };
         let arguments = layer.arguments(entry.positional)?;
-        let mut context = BuildContext::new(self.stack, self.options);
+        let mut context = BuildContext::new(self.stack, self.options.files(), self.options.keys);
         let plan = build(&mut context, arguments)?;
         let provider = self.create(entry, plan, &[])?;
         self.bottom = Some(provider);
@@ -319,7 +330,7 @@ impl Builder<'_> {
     ) -> Result<(), TargetError> {
         layer
             .arguments(entry.positional)?
-            .read(&registry::NO_OPTIONS, ())?;
+            .read(&entry::NO_OPTIONS, ())?;
         let is_there = |tree: ugeom_stack::Tree| {
             tree.above(below)
                 .any(|geom| geom.class == entry.class && !geom.wither)

@@ -3,10 +3,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use ugeom_classes::cache::Buffer;
 use ugeom_classes::cache::index::Index;
 use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::index::splay::Splay;
-use ugeom_classes::cache::store::{Buffer, Outcome, Store};
+use ugeom_classes::cache::store::{Outcome, Store};
 
 /// A store whose buffers hold their block's number, and threads that read and replace.
 fn replaces_safely<I: Index>() {

@@ -1,14 +1,16 @@
 //! A campaign: all states of a plan, checked in parallel, and the smallest that fails.
 
+mod shrink;
+
 use crate::check::Check;
 use crate::error::CrashError;
 use crate::lane::{Lane, Summary};
 use crate::plan::{Derivation, Points};
 use crate::promise::{Judgement, Promised};
-use crate::shrink::Shrink;
 use crate::state::{CrashState, Tear};
 use crate::tracker::Change;
 use serde::{Deserialize, Serialize};
+use shrink::Shrink;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

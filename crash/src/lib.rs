@@ -9,7 +9,7 @@
 //!   Lane         builds a state: durable image + copy-on-write blocks    lane.rs, disk.rs
 //!   Check        the user's question to a state: a closure or a command  check.rs, command.rs
 //!   judge        durability, atomicity, order of what was promised       promise.rs
-//!   campaign     all of it, in parallel; shrink the smallest failure     campaign.rs, shrink.rs
+//!   campaign     all of it, in parallel; shrink the smallest failure     campaign.rs, campaign/
 //! ```
 //!
 //! ```
@@ -46,7 +46,6 @@ mod log;
 mod plan;
 mod promise;
 mod record;
-mod shrink;
 mod state;
 mod tracker;
 

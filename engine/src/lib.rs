@@ -23,6 +23,7 @@
 //! kernel asks a program.
 
 mod calls;
+mod choice;
 mod files;
 mod guasi;
 mod inline;
@@ -39,12 +40,13 @@ mod sync;
 mod table;
 mod uring;
 
+pub use choice::{Choice, EngineError};
 pub use guasi::{GuasiEngine, GuasiOptions, Workers};
 pub use inline::InlineEngine;
 pub use libaio::LibaioEngine;
 pub use mmap::MmapEngine;
 pub use op::{Completion, Engine, Errno, FileId, Kind, Op, Ticket};
-pub use open::{Choice, EngineError, EngineOptions, Opened, open_engine, open_engine_with};
+pub use open::{EngineOptions, Opened, open_engine, open_engine_with};
 pub use simulated::{Crash, Faults, SECTOR_BYTES, SimulatedEngine, Simulation};
 pub use sync::{SeekEngine, SyncEngine};
 pub use ugeom_guasi::Backend;

@@ -26,7 +26,7 @@ use std::time::Duration;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use ugeom_machine::buffer::{Buffer, IoMemory, Segment};
 
-use crate::open::EngineError;
+use crate::choice::EngineError;
 
 /// The size of a command's own part, bytes.
 pub const COMMAND_BYTES: usize = 80;

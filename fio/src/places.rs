@@ -186,7 +186,7 @@ impl Places {
 mod tests {
     use super::*;
     use crate::error::Origin;
-    use crate::language::Setting;
+    use crate::options::Setting;
     use crate::options::apply;
 
     fn job(settings: &[(&str, &str)]) -> Job {

@@ -9,6 +9,8 @@ use crate::text::Align;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::path::Path;
+use ugeom_harness::HarnessError;
 use ugeom_measure::units::size_human;
 
 const STYLE: &str = include_str!("report.css");
@@ -18,8 +20,8 @@ const STYLE: &str = include_str!("report.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'";
 
-/// Several results as one file.
-pub(super) fn html(results: &[Saved]) -> String {
+/// The reports of results as one HTML file that needs nothing else.
+pub fn to_html(results: &[Saved]) -> String {
     let titles: Vec<String> = results
         .iter()
         .map(|result| result.page().cleaned().asked)
@@ -56,6 +58,18 @@ pub(super) fn html(results: &[Saved]) -> String {
         }
     };
     document.into_string()
+}
+
+/// Writes the reports of results as one HTML file.
+///
+/// # Errors
+/// [`HarnessError::Os`] when the file cannot be written.
+pub fn write_html(results: &[Saved], path: &Path) -> Result<(), HarnessError> {
+    let written = std::fs::write(path, to_html(results));
+    written.map_err(HarnessError::os(
+        path.display().to_string(),
+        "writing the report",
+    ))
 }
 
 fn article(number: usize, result: &Saved) -> Markup {

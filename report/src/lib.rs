@@ -44,6 +44,7 @@
 mod clean;
 pub mod compare;
 mod csv;
+mod digits;
 #[cfg(test)]
 mod fixture;
 pub mod head;
@@ -59,7 +60,8 @@ mod terminal;
 mod tests;
 pub mod text;
 
+pub use html::{to_html, write_html};
 pub use page::{Block, Fact, Page};
 pub use plot::{Axis, Curve, CurveKind, Curves, Mark, Plot, Point, Row, RowShape, Rows, Scale};
-pub use saved::{Saved, to_html, write_html};
+pub use saved::Saved;
 pub use table::{Cell, Column, Table, Value};

@@ -1,7 +1,7 @@
 //! What a plot shows. How it is drawn is the business of who shows the page.
 
+use super::digits::{digits, in_words};
 use super::table::{Cell, Column, Table, Value};
-use super::terminal::{digits, in_words};
 use ugeom_measure::Interval;
 
 /// A plot.

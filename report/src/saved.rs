@@ -1,8 +1,6 @@
 //! Saved results beside their pages, for reports that hold both.
 
 use crate::Page;
-use crate::html::html;
-use std::path::Path;
 use ugeom_harness::HarnessError;
 
 /// A result with its page.
@@ -51,23 +49,6 @@ impl Saved {
     pub(super) fn details(&self) -> &[Details] {
         &self.details
     }
-}
-
-/// The reports of results as one HTML file that needs nothing else.
-pub fn to_html(results: &[Saved]) -> String {
-    html(results)
-}
-
-/// Writes the reports of results as one HTML file.
-///
-/// # Errors
-/// [`HarnessError::Os`] when the file cannot be written.
-pub fn write_html(results: &[Saved], path: &Path) -> Result<(), HarnessError> {
-    let written = std::fs::write(path, to_html(results));
-    written.map_err(HarnessError::os(
-        path.display().to_string(),
-        "writing the report",
-    ))
 }
 
 fn details(json: &str) -> Result<Vec<Details>, HarnessError> {

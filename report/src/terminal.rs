@@ -1,10 +1,10 @@
 //! A page as text for a terminal.
 
+use super::digits::{digits, in_words};
 use super::page::{Block, Page};
 use super::plot::{Plot, RowShape, Rows, Scale};
-use super::table::{Table, fixed};
+use super::table::Table;
 use crate::text::{Align, columns, paragraph_within, table_within};
-use ugeom_measure::Interval;
 
 /// The column at which the words of a fact begin.
 const FACT_INDENT: usize = 10;
@@ -112,35 +112,4 @@ fn rows_text(plot: &Rows, width: usize) -> String {
         out.push_str(&paragraph_within(width, &text, 2, 2));
     }
     out
-}
-
-/// A value with its interval, if it has one.
-pub(super) fn in_words(value: &Interval) -> String {
-    let estimate = digits(value.estimate);
-    if value.half_width() == 0.0 {
-        return estimate;
-    }
-    format!(
-        "{estimate} ({} to {})",
-        digits(value.low),
-        digits(value.high)
-    )
-}
-
-/// A number with four digits that count.
-pub(super) fn digits(value: f64) -> String {
-    significant(value, 4)
-}
-
-/// A number with so many digits that count.
-pub(super) fn significant(value: f64, count: i32) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return format!("{value}");
-    }
-    let decimals = count - 1 - value.abs().log10().floor() as i32;
-    if decimals >= 0 {
-        return fixed(value, decimals.min(9) as usize);
-    }
-    let unit = 10f64.powi(-decimals);
-    fixed((value / unit).round() * unit, 0)
 }

@@ -2,7 +2,6 @@
 
 use crate::output;
 use std::fmt;
-use std::io;
 use std::process::ExitCode;
 use ugeom_classes::TargetError;
 use ugeom_fio::JobError;
@@ -107,12 +106,4 @@ fn code(error: &anyhow::Error) -> u8 {
     } else {
         FAILED
     }
-}
-
-/// An error of writing to stdout.
-pub fn of_stdout(error: io::Error) -> anyhow::Error {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        return output::Closed.into();
-    }
-    anyhow::Error::new(error).context("writing to stdout")
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | which commands are there? | [`commands`] |
 //! | what becomes of an error? | `failure.rs` |
+//! | where do sockets and mounts of our own go? | `folder.rs` |
 //! | how is anything printed? | `output.rs` |
 //! | how is a target opened? | `opening.rs` |
 //! | may it be written to? | `safety.rs` |
@@ -19,6 +20,7 @@ mod commands;
 mod contents;
 mod control;
 mod failure;
+mod folder;
 mod opening;
 mod output;
 mod progress;

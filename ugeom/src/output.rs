@@ -1,7 +1,6 @@
 //! How anything is printed: results through one buffer to stdout, everything else to stderr,
 //! colours only where a person looks, and nothing that could speak to the terminal.
 
-use crate::failure;
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
@@ -28,7 +27,15 @@ pub fn print(text: &str) -> Result<()> {
     let mut out = stdout();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(failure::of_stdout)
+        .map_err(stdout_error)
+}
+
+/// An error of writing to stdout.
+pub fn stdout_error(error: io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Closed.into();
+    }
+    anyhow::Error::new(error).context("writing to stdout")
 }
 
 /// Prints a result as JSON, with a line feed behind it.

@@ -8,6 +8,7 @@
 mod fuzz;
 mod install;
 mod instructions;
+mod lines;
 mod miri;
 mod packages;
 mod pages;
@@ -28,6 +29,7 @@ usage: cargo xtask COMMAND
   test                  install missing Debian packages and crates where allowed, then build and
                         run all tests (UGEOM_NO_INSTALL=1 forbids installing)
   tidy                  check the floors, sizes, openings, unsafe code, pages and fuzz targets
+  lines                 lines of product and of tests, room by room
   instructions [--save] instructions a read under callgrind, against lab/instructions.toml
   miri [ARGS]           unit tests of machine, guasi and stack, and the life of a bio, under Miri
                         (nightly); ARGS go to cargo test, as in
@@ -71,6 +73,7 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
     match words {
         ["test"] => test::run(),
         ["tidy"] => tidy::run(),
+        ["lines"] => lines::run(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--save"] => instructions::run(true),
         ["miri"] => miri::run(&miri::DEFAULT),

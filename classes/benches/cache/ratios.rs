@@ -1,8 +1,9 @@
 //! Hit ratios on the traces, of the class's own store and of other policies.
 
 use super::policies::{Arc, Clock, Lru, Policy, Sieve};
+use ugeom_classes::cache::Buffer;
 use ugeom_classes::cache::index::hash::Hash;
-use ugeom_classes::cache::store::{Buffer, Outcome, Store};
+use ugeom_classes::cache::store::{Outcome, Store};
 
 /// Blocks that the caches hold.
 pub const ROOM: usize = 10_000;

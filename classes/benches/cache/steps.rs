@@ -3,10 +3,11 @@
 use super::rounds::{ROUNDS, Work, measure, measure_often, print_times};
 use std::hint::black_box;
 use std::time::Instant;
+use ugeom_classes::cache::Buffer;
 use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::index::splay::Splay;
 use ugeom_classes::cache::index::{Found, Index};
-use ugeom_classes::cache::store::{Buffer, Store};
+use ugeom_classes::cache::store::Store;
 
 const BUFFERS: u32 = 1 << 18;
 const BLOCK_BYTES: usize = 4096;

@@ -20,9 +20,11 @@
 
 pub mod ahead;
 pub mod counts;
+mod dirty;
 pub mod index;
 #[cfg(test)]
 mod lease_tests;
+mod lost;
 pub mod options;
 mod pending;
 pub mod policy;
@@ -31,13 +33,16 @@ mod state;
 pub mod store;
 #[cfg(test)]
 mod tests;
-pub mod writeback;
+pub mod unflushed;
+mod waits;
+mod writeback;
 pub mod writers;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use ahead::ReadAhead;
+use dirty::Dirty;
 use index::Index;
 use index::hash::Hash;
 use index::splay::Splay;
@@ -52,7 +57,6 @@ use ugeom_stack::{
     ProviderView, Request, Unsaved,
 };
 use writeback::WriteBack;
-use writeback::dirty::Dirty;
 
 /// The registry's line.
 pub const ENTRY: ClassEntry = ClassEntry {
@@ -65,6 +69,17 @@ pub const ENTRY: ClassEntry = ClassEntry {
     build: Build::Layer(build),
     taste: None,
 };
+
+/// What [`store::Store::getnewbuf`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// A buffer for the block, which is busy until it is published or abandoned.
+    New(u32),
+    /// The block is there, or on its way.
+    Present,
+    /// No buffer can be had: all are leased, busy, or have to be written first.
+    Full,
+}
 
 /// The geom.
 pub struct Cache<I: Index> {

@@ -1,30 +1,17 @@
 //! The data path of `cache`: what is there is copied, what is not is read below, block by block.
 
-use super::Cache;
 use super::counts::Count;
 use super::index::Index;
 use super::state::Progress;
-use super::store::{Buffer, Outcome};
+use super::store::Outcome;
+use super::waits::{SHORTER, WAITS_MAX, pause_ns};
 use super::writeback;
+use super::{Buffer, Cache};
 use std::ops::Range;
 use ugeom_stack::{Command, Cx, Errno, Next, Request};
 
-/// How often a read waits for a block that somebody else reads before it goes past the cache: the
-/// other one's thread may have other things to do than to collect it. With the pauses below it is
-/// some 50 ms.
-pub(super) const WAITS_MAX: u32 = 60;
-/// The longest of these pauses, ns; the first takes a thousandth, each further one is twice as
-/// long.
-const PAUSE_NS_MAX: u64 = 1 << 20;
-/// Why a request fails that reaches past the end of what has become shorter.
-pub(super) const SHORTER: &str = "the media has become shorter and ends before it";
 /// The most that is read below at once for one request, bytes.
 const RUN_BYTES_MAX: u64 = 256 << 10;
-
-/// How long a request pauses which has done so `times` before, ns.
-pub(super) fn pause_ns(times: u32) -> u64 {
-    (1024 << times.min(10)).min(PAUSE_NS_MAX)
-}
 
 /// A request that is new here.
 #[inline]

@@ -17,11 +17,12 @@
 //! A shard has the blocks whose spread number begins with its own, a part of the index, and queues
 //! of its own. Buffers are shared out as they are first needed and stay with their shard.
 
+use super::Buffer;
 use super::ahead::Desk;
 use super::counts::{Count, Lanes};
+use super::dirty::Dirty;
 use super::index::{Found, Index, shard_of, spread};
 use super::policy::{Buffers, S3Fifo, Tenure};
-use super::writeback::dirty::Dirty;
 use super::writers::Writers;
 use std::hint::black_box;
 use std::io;
@@ -61,17 +62,6 @@ pub enum Outcome {
     Busy,
     /// It is not there.
     Absent,
-}
-
-/// What [`Store::getnewbuf`] came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Buffer {
-    /// A buffer for the block, which is busy until it is published or abandoned.
-    New(u32),
-    /// The block is there, or on its way.
-    Present,
-    /// No buffer can be had: all are leased, busy, or have to be written first.
-    Full,
 }
 
 /// What a shard's lock guards.

@@ -30,7 +30,7 @@ mod volatile;
 pub use recorder::{LogError, Promises, Recorder};
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use options::Settings;
 use state::Worker;

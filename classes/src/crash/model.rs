@@ -2,8 +2,7 @@
 
 use super::faults::{Fault, happens};
 use super::options::Settings;
-use super::recorder::Recorder;
-use super::start;
+use super::recorder::{Recorder, entry};
 use super::volatile::{Volatile, VolatileWrite};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -196,7 +195,7 @@ impl Model {
         data: &[u8],
         what: impl FnOnce(&mut Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let entry = start::entry(command, bio.offset(), bio.length(), bio.flags());
+        let entry = entry(command, bio.offset(), bio.length(), bio.flags());
         let recorder = self.recorder.clone().filter(|_| bio.length() > 0);
         let Some((recorder, entry)) = recorder.zip(entry) else {
             return what(self);

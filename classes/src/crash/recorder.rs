@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_format::crash_log::{
     Entry, Header, PROMISE_BYTES_MAX, RECORD_BYTES, Record, without_zeroes,
 };
+use ugeom_stack::{Command, Flags};
 
 /// How much is collected before the file gets it, bytes.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -253,5 +254,30 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         // Whoever needs to know has asked `write_out`.
         let _ = self.write_out();
+    }
+}
+
+/// The record of a request that changes the media.
+pub(super) fn entry(
+    command: Command,
+    offset_bytes: u64,
+    length_bytes: u64,
+    flags: Flags,
+) -> Option<Entry> {
+    match command {
+        Command::Write => Some(Entry::Write {
+            offset_bytes,
+            length_bytes,
+            fua: flags.contains(Flags::FUA),
+        }),
+        Command::Zero => Some(Entry::Zero {
+            offset_bytes,
+            length_bytes,
+        }),
+        Command::Delete => Some(Entry::Delete {
+            offset_bytes,
+            length_bytes,
+        }),
+        _ => None,
     }
 }

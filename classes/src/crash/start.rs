@@ -1,34 +1,8 @@
 //! The data path of `crash`: record and pass on, or hand over to the thread.
 
-use super::recorder::Recorder;
+use super::recorder::{Recorder, entry};
 use super::state::Worker;
-use ugeom_format::crash_log::Entry;
 use ugeom_stack::{Command, Errno, Flags, Next, Request};
-
-/// The record of a request that changes the media.
-pub(super) fn entry(
-    command: Command,
-    offset_bytes: u64,
-    length_bytes: u64,
-    flags: Flags,
-) -> Option<Entry> {
-    match command {
-        Command::Write => Some(Entry::Write {
-            offset_bytes,
-            length_bytes,
-            fua: flags.contains(Flags::FUA),
-        }),
-        Command::Zero => Some(Entry::Zero {
-            offset_bytes,
-            length_bytes,
-        }),
-        Command::Delete => Some(Entry::Delete {
-            offset_bytes,
-            length_bytes,
-        }),
-        _ => None,
-    }
-}
 
 /// Writes the record, remembers its number, and forwards.
 pub(super) fn record(recorder: &Recorder, mut request: Request<'_>) -> Next {

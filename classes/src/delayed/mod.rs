@@ -21,7 +21,7 @@ mod state;
 mod tests;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::set_field;
 use crate::spec::OptionDefault::Value;
 use crate::spec::{LayerArguments, OptionTable, option, values};

@@ -28,7 +28,7 @@ pub use drive::{Drive, Parameters, Work};
 pub use state::{Poll, Queue};
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use options::Settings;
 use start::Simulation;

@@ -4,7 +4,7 @@
 //! the crate `aes`, which uses AES-NI, the instructions of ARMv8, or constant-time code. The other
 //! ciphers, for old disks, are those of RustCrypto.
 
-use super::keys::KEY_BYTES;
+use super::hmac_sha512::KEY_BYTES;
 use aes::{Aes128, Aes192, Aes256};
 use blowfish::Blowfish;
 use camellia::{Camellia128, Camellia192, Camellia256};

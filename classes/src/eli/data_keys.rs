@@ -5,7 +5,8 @@
 //! them by `kern.geom.eli.key_cache_limit`. A key takes 1 KiB of locked memory.
 
 use super::cipher::{Backend, SectorKey};
-use super::keys::{KEY_BYTES, MasterKey, h};
+use super::hmac_sha512::{KEY_BYTES, h};
+use super::keys::MasterKey;
 use std::io;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};

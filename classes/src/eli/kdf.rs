@@ -4,7 +4,7 @@
 //! take half an hour. So a few rounds are timed first, and what would take too long is refused.
 
 use super::error::EliKeyError;
-use super::keys::{HmacSha512, KEY_BYTES, keyed};
+use super::hmac_sha512::{HmacSha512, KEY_BYTES, keyed};
 use hmac::Mac;
 use std::time::{Duration, Instant};
 use ugeom_machine::secret::{self, Secret};

@@ -10,37 +10,18 @@
 
 use super::cipher::SlotKey;
 use super::error::EliKeyError;
+pub use super::hmac_sha512::KEY_BYTES;
+use super::hmac_sha512::{HmacSha512, h, keyed};
 use super::kdf::{self, KdfLimit};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha512;
+use hmac::Mac;
 use std::io::{self, Read};
 use ugeom_format::eli::{Metadata, SLOTS};
 use ugeom_machine::secret::{self, Secret};
 
-/// HMAC-SHA512, which all keys come from.
-pub(super) type HmacSha512 = Hmac<Sha512>;
-
-/// Length of a key of HMAC-SHA512 as it is used here, bytes.
-pub const KEY_BYTES: usize = 64;
 /// The longest passphrase, bytes (`G_ELI_MAXPASS` in FreeBSD's `geom_eli.c` is `BUFSIZ`).
 pub const PASSPHRASE_BYTES_MAX: usize = 1023;
 /// How much of a keyfile is read at a time, bytes.
 const KEYFILE_STEP_BYTES: usize = 4096;
-
-/// HMAC-SHA512 of the pieces, one after the other.
-pub(super) fn h(key: &[u8], pieces: &[&[u8]], into: &mut [u8; KEY_BYTES]) {
-    let mut mac = keyed(key);
-    for piece in pieces {
-        mac.update(piece);
-    }
-    into.copy_from_slice(&mac.finalize().into_bytes());
-}
-
-/// HMAC-SHA512 with a key of any length.
-pub(super) fn keyed(key: &[u8]) -> HmacSha512 {
-    // Keys of HMAC may have any length, so this does not fail; an empty key is one of GELI's.
-    HmacSha512::new_from_slice(key).unwrap_or_else(|_| HmacSha512::new(&Default::default()))
-}
 
 /// A passphrase.
 pub struct Passphrase {

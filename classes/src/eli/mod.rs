@@ -21,6 +21,7 @@ mod cipher;
 pub mod crypt;
 mod data_keys;
 pub mod error;
+mod hmac_sha512;
 pub mod kdf;
 pub mod keys;
 mod open;
@@ -34,11 +35,11 @@ mod taste;
 #[cfg(test)]
 mod tests;
 
+pub use crate::build::KeyOptions;
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use crypt::Crypt;
-pub use options::KeyOptions;
 use options::Settings;
 use pending::PendingBuffers;
 use std::sync::Arc;

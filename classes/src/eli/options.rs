@@ -5,7 +5,6 @@ use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Value};
 use crate::spec::values::{choice, number_in, size, text};
 use crate::spec::{LayerArguments, OptionTable, SpecError, ValueError, option};
-use std::time::Duration;
 use ugeom_format::eli::{Authentication, Cipher, SLOTS};
 use ugeom_measure::units::truth;
 
@@ -219,13 +218,4 @@ impl Settings {
 
 fn paths(text: &str) -> Vec<String> {
     text.split(PATHS_SEPARATOR).map(str::to_owned).collect()
-}
-
-/// How the passphrase and the time of a key are given to targets that are opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeyOptions {
-    /// An open descriptor whose first line is the passphrase.
-    pub passphrase_descriptor: Option<u32>,
-    /// How long deriving a key may take.
-    pub kdf_time_max: Option<Duration>,
 }

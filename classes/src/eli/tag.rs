@@ -2,7 +2,7 @@
 //!
 //! Source: FreeBSD `sys/geom/eli/g_eli_integrity.c` (`g_eli_auth_keygen`, `g_eli_auth_run`).
 
-use super::keys::{KEY_BYTES, h};
+use super::hmac_sha512::{KEY_BYTES, h};
 use hmac::{EagerHash, Hmac, KeyInit, Mac};
 use md5::Md5;
 use ripemd::Ripemd160;

@@ -15,6 +15,7 @@
 //! writing, and then locked; block devices are opened exclusively, so that a mounted one is
 //! refused. GEOM's counterparts are the class `DISK` and `md(4)` of type `vnode`.
 
+mod facts;
 mod open;
 mod options;
 mod start;
@@ -23,11 +24,11 @@ mod state;
 mod tests;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
+use facts::Facts;
 use open::Opened;
 use options::Settings;
-use start::Facts;
 use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;

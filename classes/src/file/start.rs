@@ -1,21 +1,10 @@
 //! The data path of `file`: what the kernel does goes to the engine, questions are answered here.
 
 use super::FileGeom;
+use super::facts::Facts;
 use super::state::ThreadEngine;
 use rustix::fs::SeekFrom;
 use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Next, Request};
-
-/// What the data path has to know.
-pub(super) struct Facts {
-    /// The size of the image, bytes; zeroes follow up to a whole sector.
-    pub size_bytes: u64,
-    pub writable: bool,
-    pub block_device: bool,
-    /// What direct I/O wants memory to be aligned to, bytes; 1 otherwise.
-    pub align_bytes: usize,
-    pub fwsectors: u64,
-    pub fwheads: u64,
-}
 
 pub(super) fn start(geom: &FileGeom, request: Request<'_>, cx: &mut Cx) -> Next {
     match request.command() {

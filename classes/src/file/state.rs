@@ -1,6 +1,6 @@
 //! A thread's engine, and the bios that it works on.
 
-use super::start::Facts;
+use super::facts::Facts;
 use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use std::any::Any;
 use std::collections::HashMap;

@@ -17,7 +17,7 @@ mod start;
 mod tests;
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::set_field;
 use crate::spec::OptionDefault::{Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, option, values};

@@ -13,12 +13,13 @@
 //! Nothing here waits. The descriptor to sleep on is that of a reactor with the socket and with a
 //! timer in it, which ticks only while requests are under way.
 
+mod replies;
+mod sync;
+
 use super::Remote;
 use super::connect::connected;
 use super::durability::Durability;
-use super::replies::Replies;
 use super::shake::{Facts, Shake};
-use super::sync::Asked;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustix::time::{
@@ -35,6 +36,11 @@ use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
 use ugeom_machine::clock;
 use ugeom_machine::patience::Patience;
 use ugeom_stack::{Bio, Command, Flags};
+
+use replies::Replies;
+use sync::Asked;
+
+const NONSENSE: &str = "the server sends what the protocol does not have there";
 
 /// Bytes that may wait to be sent before no more requests are added to them.
 const OUT_BYTES_MAX: usize = 4 << 20;

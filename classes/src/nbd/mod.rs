@@ -26,19 +26,17 @@ mod connect;
 mod durability;
 mod link;
 mod links;
-mod replies;
 mod service;
 mod shake;
 mod start;
 mod state;
-mod sync;
 #[cfg(test)]
 mod tests;
 mod uri;
 
 use crate::build::{BuildContext, BuildError};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::file::mark_of_padding;
-use crate::registry::{Build, ClassEntry, Role};
 use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, option, values};

@@ -27,7 +27,7 @@ mod tests;
 pub use state::{Faults, Window};
 
 use crate::build::{BuildContext, BuildError};
-use crate::registry::{Build, ClassEntry, Role};
+use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use options::Settings;
 use state::Decider;

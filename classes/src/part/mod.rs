@@ -28,5 +28,6 @@ pub mod edit;
 pub mod gpt;
 mod look;
 pub mod mbr;
+mod names;
 mod rules;
 pub mod slicer;

@@ -3,7 +3,7 @@
 //! What stands below is asked of the provider itself (`PART::scheme` and its relatives), so that
 //! the answer is the same through a `nop` on a partition as on the partition.
 
-use super::{apm, bsd, ebr, gpt, mbr};
+use super::names;
 use ugeom_format::mbr::PartType;
 use ugeom_stack::AttributeValue;
 
@@ -38,20 +38,20 @@ impl Below {
         let below = self.scheme.as_deref();
         let kind = self.kind.as_deref().unwrap_or("unknown");
         let reason = match (scheme, below) {
-            (ebr::NAME, Some(mbr::NAME)) if self.mbr_type.is_some_and(PartType::is_extended) => {
+            (names::EBR, Some(names::MBR)) if self.mbr_type.is_some_and(PartType::is_extended) => {
                 return None;
             }
-            (ebr::NAME, _) => "logical partitions stand in an extended one of an MBR".to_owned(),
+            (names::EBR, _) => "logical partitions stand in an extended one of an MBR".to_owned(),
             (_, None) => return None,
-            (bsd::NAME, Some(mbr::NAME | ebr::NAME)) => match self.mbr_type {
+            (names::BSD, Some(names::MBR | names::EBR)) => match self.mbr_type {
                 Some(PartType::FREEBSD) => return None,
                 _ => format!("a slice with a disklabel has the type freebsd (165), not {kind}"),
             },
-            (bsd::NAME, Some(gpt::NAME)) => match kind {
+            (names::BSD, Some(names::GPT)) => match kind {
                 "freebsd" => return None,
                 _ => format!("a GPT partition with a disklabel has the type freebsd, not {kind}"),
             },
-            (bsd::NAME, Some(apm::NAME)) => return None,
+            (names::BSD, Some(names::APM)) => return None,
             (_, Some(below)) => format!("it is a partition of a table itself ({below})"),
         };
         Some(reason)
@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn allowed(below: &Below) -> Vec<&'static str> {
-        let all = [mbr::NAME, ebr::NAME, bsd::NAME, gpt::NAME, apm::NAME];
+        let all = [names::MBR, names::EBR, names::BSD, names::GPT, names::APM];
         all.into_iter()
             .filter(|scheme| below.refuses(scheme).is_none())
             .collect()

@@ -23,8 +23,8 @@ use ugeom_guasi::{Backend, Context, GuasiError, Info, Io, IoCall, RequestId, Set
 use ugeom_machine::buffer::IoMemory;
 use ugeom_machine::cpu::Usage;
 
+use crate::choice::EngineError;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
-use crate::open::EngineError;
 use crate::queue::Queue;
 
 /// Most operations that are with the workers at a time.

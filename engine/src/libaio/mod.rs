@@ -28,8 +28,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use ugeom_machine::buffer::IoMemory;
 
 use crate::calls;
+use crate::choice::EngineError;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
-use crate::open::EngineError;
 use crate::queue::Queue;
 use abi::{Context, Event, FLAG_RESFD, Iocb};
 use ring::Ring;

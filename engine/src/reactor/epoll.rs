@@ -13,7 +13,7 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use super::{Event, Interest, Source, Watched, current, timespec};
-use crate::open::EngineError;
+use crate::choice::EngineError;
 
 /// Events taken from the kernel at a time.
 const BATCH: usize = 64;

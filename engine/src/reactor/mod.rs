@@ -44,7 +44,7 @@ use ugeom_machine::clock;
 
 pub use timers::Timer;
 
-use crate::open::EngineError;
+use crate::choice::EngineError;
 use timers::Timers;
 
 /// Lent descriptors that fit beside the reactor's own without an allocation.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::{Event, Interest, Source, Watched, current};
-use crate::open::EngineError;
+use crate::choice::EngineError;
 use crate::uring;
 
 /// Entries of the submission ring: polls that can wait to be handed to the kernel.

@@ -29,9 +29,9 @@ use io_uring::{IoUring, cqueue, types};
 use ugeom_machine::buffer::{IoMemory, Pool, Segment};
 
 use crate::calls;
+use crate::choice::EngineError;
 use crate::files::Registered;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
-use crate::open::EngineError;
 use crate::progress::{Call, Step};
 use crate::queue::Queue;
 use entry::Target;

@@ -6,7 +6,7 @@ use std::io;
 
 use io_uring::{IoUring, Probe, opcode};
 
-use crate::open::EngineError;
+use crate::choice::EngineError;
 
 /// Most entries of a submission ring: IORING_MAX_ENTRIES of Linux.
 pub(super) const ENTRIES_MAX: u32 = 32_768;

@@ -16,21 +16,11 @@ mod expand;
 mod file;
 
 use super::error::Origin;
+use super::options::Setting;
 
 pub use arguments::{Arguments, Report, parse_arguments};
 pub use expand::Environment;
 pub use file::{INCLUDES_MAX, Loader, SETTINGS_MAX, parse_file};
-
-/// One `name=value`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// The name as it was written.
-    pub name: String,
-    /// The value; `None` for a bare name.
-    pub value: Option<String>,
-    /// Where.
-    pub origin: Origin,
-}
 
 /// A section: the settings below a `[name]`, or of one `--name=`.
 #[derive(Clone, Debug, PartialEq, Eq)]

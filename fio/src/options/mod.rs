@@ -7,11 +7,21 @@ mod values;
 use std::fmt::Write as _;
 
 use super::error::{JobError, Origin};
-use super::language::Setting;
 use super::settings::Job;
 
 pub use table::OPTIONS;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
+
+/// One `name=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The name as it was written.
+    pub name: String,
+    /// The value; `None` for a bare name.
+    pub value: Option<String>,
+    /// Where.
+    pub origin: Origin,
+}
 
 /// Declares an option that needs a value.
 const fn with(

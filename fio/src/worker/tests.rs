@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::error::Origin;
-use crate::language::Setting;
+use crate::options::Setting;
 use crate::options::apply;
 
 /// Ends every request at once, and keeps it.

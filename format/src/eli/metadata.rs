@@ -1,14 +1,12 @@
 //! The metadata struct: between 511 bytes and a value.
 
-use super::{Authentication, Cipher, EliError, EliLayout};
+use super::{Authentication, Cipher, EliError, EliLayout, VERSION_MAX};
 use crate::bytes;
 use md5::{Digest, Md5};
 use std::fmt;
 
 /// What the struct begins with.
 pub const MAGIC: [u8; 16] = *b"GEOM::ELI\0\0\0\0\0\0\0";
-/// The newest version.
-pub const VERSION_MAX: u32 = 7;
 /// Length of the struct in versions 1 to 7, bytes; version 0 has 2 bytes less.
 pub const METADATA_BYTES: usize = 511;
 /// Length of the salt, bytes.
@@ -19,9 +17,6 @@ pub const SLOTS: usize = 2;
 pub const SLOT_BYTES: usize = 192;
 /// Length of all slots, bytes.
 pub const MASTER_KEYS_BYTES: usize = SLOTS * SLOT_BYTES;
-/// The largest sector size that is accepted, bytes. FreeBSD has no limit of its own; a request is
-/// bounded by `maxphys` (1 MiB) there.
-pub const SECTOR_BYTES_MAX: u32 = 1 << 20;
 
 const MD5_BYTES: usize = 16;
 

@@ -19,6 +19,11 @@ pub use algorithms::{Authentication, Cipher};
 pub use error::EliError;
 pub use layout::{EliLayout, SubSectors};
 pub use metadata::{
-    EliFlags, MAGIC, MASTER_KEYS_BYTES, METADATA_BYTES, Metadata, SALT_BYTES, SECTOR_BYTES_MAX,
-    SLOT_BYTES, SLOTS, VERSION_MAX,
+    EliFlags, MAGIC, MASTER_KEYS_BYTES, METADATA_BYTES, Metadata, SALT_BYTES, SLOT_BYTES, SLOTS,
 };
+
+/// The newest version.
+pub const VERSION_MAX: u32 = 7;
+/// The largest sector size that is accepted, bytes. FreeBSD has no limit of its own; a request is
+/// bounded by `maxphys` (1 MiB) there.
+pub const SECTOR_BYTES_MAX: u32 = 1 << 20;

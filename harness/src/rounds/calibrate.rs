@@ -1,7 +1,7 @@
 //! Finds how many iterations fill a run, and makes runs shorter when ten rounds would not fit the
 //! budget. The runs that it takes for that also warm the cells up; none of them is counted.
 
-use super::run::{Stopped, sample};
+use super::cell::{Stopped, sample};
 use super::{Cell, Control, Length, Meter, Phase, Progress, Sample, Settings};
 
 /// The length of a cell's runs.

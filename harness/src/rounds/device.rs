@@ -2,7 +2,6 @@
 //! of a stack. They are read right before and right after the run, so that they belong to it alone
 //! as long as nobody else uses the device.
 
-use super::total;
 use serde::{Deserialize, Serialize};
 
 /// A source of counters that only grow.
@@ -83,4 +82,9 @@ impl DeviceCounts {
     pub fn bytes(&self) -> u64 {
         total([self.read_bytes, self.write_bytes, self.delete_bytes])
     }
+}
+
+/// A sum. Documents come from anywhere, and what they count need not be possible.
+pub fn total(numbers: impl IntoIterator<Item = u64>) -> u64 {
+    numbers.into_iter().fold(0, u64::saturating_add)
 }

@@ -1,6 +1,6 @@
 //! The outcome of a measurement: whole rounds, why it ended, and what was left out.
 
-use super::{Precision, Round, Sample, Unfinished};
+use super::{Round, Sample, Unfinished};
 use serde::{Deserialize, Serialize};
 
 /// Why a measurement ended.
@@ -17,6 +17,15 @@ pub enum Ended {
     Cancelled,
     /// A cell failed.
     Failed,
+}
+
+/// How precisely the least precise cell is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// The cell.
+    pub cell: String,
+    /// The half width of the interval of its mean, as a share of the mean: 0.01 for 1 %.
+    pub relative: f64,
 }
 
 /// The cell that could not go on, and why.

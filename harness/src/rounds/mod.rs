@@ -13,6 +13,7 @@
 //!   was measured before a cell fails, or before the user stops, is kept.
 
 mod calibrate;
+mod cell;
 pub mod device;
 mod floor;
 mod measured;
@@ -28,14 +29,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use device::{Counters, DeviceCounts};
+pub use device::{Counters, DeviceCounts, total};
 pub use floor::NullFloor;
-pub use measured::{Ended, Failure, Measured, Shortened};
+pub use measured::{Ended, Failure, Measured, Precision, Shortened};
 pub use meter::{CpuTimes, Machine, Meter, Reading};
 pub use run::{run, run_keeping};
-pub use sample::total;
 pub use sample::{Round, RunResult, Sample, Unfinished, Work};
-pub use stop::Precision;
 
 /// How many iterations a run of a cell has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

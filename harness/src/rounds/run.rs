@@ -1,6 +1,7 @@
 //! Runs the rounds.
 
 use super::calibrate::{self, RunLength};
+use super::cell::{Stopped, iterate, sample};
 use super::{
     Cell, Control, Ended, Failure, Measured, Meter, Phase, Progress, Round, Sample, Settings,
     Shortened, Unfinished, stop,
@@ -65,14 +66,6 @@ pub fn run_keeping(
         }),
     };
     (measured, stopped.map(|stopped| stopped.error))
-}
-
-/// A cell that failed.
-pub(super) struct Stopped {
-    /// Its name.
-    pub cell: String,
-    /// Why.
-    pub error: HarnessError,
 }
 
 /// A measurement under way.
@@ -195,44 +188,4 @@ fn one_round(
         done.push((index, sample));
     }
     Ok(true)
-}
-
-/// One run of a cell, and everything that is read around it.
-pub(super) fn sample(
-    cell: &mut Cell<'_>,
-    iterations: u64,
-    meter: &dyn Meter,
-) -> Result<Sample, Box<Stopped>> {
-    if let Some(prepare) = &mut cell.prepare {
-        let stopped = |error| Stopped {
-            cell: cell.name.clone(),
-            error,
-        };
-        prepare().map_err(|error| Box::new(stopped(error)))?;
-    }
-    let device = |cell: &Cell<'_>| cell.device.as_ref().and_then(|device| device.read());
-    let device_before = device(cell);
-    let before = meter.read();
-    let result = iterate(cell, iterations)?;
-    let cpu = meter.read().since(&before);
-    let device_after = device(cell);
-    Ok(Sample {
-        iterations: result.counted.unwrap_or(iterations),
-        wall_ns: result.ns_total,
-        cpu,
-        work: result.work,
-        device: device_after
-            .zip(device_before)
-            .map(|(after, before)| after.since(&before)),
-        core: meter.core(),
-    })
-}
-
-fn iterate(cell: &mut Cell<'_>, iterations: u64) -> Result<super::RunResult, Box<Stopped>> {
-    (cell.run)(iterations).map_err(|error| {
-        Box::new(Stopped {
-            cell: cell.name.clone(),
-            error,
-        })
-    })
 }

@@ -133,11 +133,6 @@ pub struct Unfinished {
     pub samples: Vec<(usize, Sample)>,
 }
 
-/// A sum. Documents come from anywhere, and what they count need not be possible.
-pub fn total(numbers: impl IntoIterator<Item = u64>) -> u64 {
-    numbers.into_iter().fold(0, u64::saturating_add)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

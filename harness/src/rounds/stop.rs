@@ -2,19 +2,9 @@
 //! when it finds a difference finds one sooner or later where there is none (Armitage, McPherson
 //! and Rowe, J. R. Statist. Soc. A 132, 1969).
 
-use super::{Ended, Round, Sample, Settings};
-use serde::{Deserialize, Serialize};
+use super::{Ended, Precision, Round, Sample, Settings};
 use ugeom_measure::Error;
 use ugeom_measure::interval::student_of;
-
-/// How precisely the least precise cell is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Precision {
-    /// The cell.
-    pub cell: String,
-    /// The half width of the interval of its mean, as a share of the mean: 0.01 for 1 %.
-    pub relative: f64,
-}
 
 /// Why to stop now; `None` to go on. `next_ns` is the likely duration of one more round.
 pub(super) fn reason(

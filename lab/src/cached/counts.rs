@@ -2,8 +2,7 @@
 
 use super::names;
 use super::orders::Order;
-use super::page::words;
-use super::subject::{Counted, Document, MAIN_BLOCK_BYTES};
+use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, words};
 use ugeom_measure::units::{grouped, size_human};
 use ugeom_report::{Cell, Column, Page, Table as Printed};
 

@@ -7,7 +7,7 @@ use super::names;
 use super::orders::Order;
 use super::profile::{Profile, profiles};
 use super::published::{self, CURRENT_RANDOM, CURRENT_SEQUENTIAL, OLD, SPEEDS};
-use super::subject::{Counted, Document, MAIN_BLOCK_BYTES};
+use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, words};
 use ugeom_harness::figure::{Figure, Unit, amount};
 use ugeom_measure::Interval;
 use ugeom_measure::units::{duration_human, size_human};
@@ -53,11 +53,6 @@ pub fn page(document: &Document) -> Page {
 
 fn figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
     document.figure(id)
-}
-
-/// A figure in words; that it was not measured, where it was not.
-pub(super) fn words(document: &Document, id: &str) -> String {
-    figure(document, id).map_or("(not measured)".to_owned(), Figure::amount)
 }
 
 /// A share in words, without its estimate where the interval is wider than the whole.

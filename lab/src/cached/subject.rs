@@ -3,6 +3,7 @@
 use super::names;
 use super::orders::{ORDERS, Order};
 use serde::{Deserialize, Serialize};
+use ugeom_harness::figure::Figure;
 
 /// A finished experiment about cached reads.
 pub type Document = ugeom_harness::document::Document<Subject>;
@@ -138,4 +139,10 @@ impl Extent {
             ],
         }
     }
+}
+
+/// A figure in words; that it was not measured, where it was not.
+pub(super) fn words(document: &Document, id: &str) -> String {
+    let figure = document.figure(id);
+    figure.map_or("(not measured)".to_owned(), Figure::amount)
 }

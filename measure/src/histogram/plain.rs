@@ -1,13 +1,9 @@
 //! The histogram of one thread.
 
-use serde::{Deserialize, Serialize};
-
 use super::bucket::{BUCKETS, Bucket, index, range};
-use super::saved::Saved;
 
 /// Counts of values in 3,776 buckets, with exact number, sum, smallest and largest.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Saved", into = "Saved")]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
     count: u64,

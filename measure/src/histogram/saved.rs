@@ -4,7 +4,7 @@
 //! `{"count":3,"sum":"301","min":1,"max":200,"buckets":[[1,1],[100,1],[200,1]]}`; the sum is a
 //! string because it may pass 2^64, which few readers of JSON survive.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::bucket::{index, range};
 use super::plain::Histogram;
@@ -32,8 +32,21 @@ pub(super) enum Damaged {
     Ends { min: u64, max: u64 },
 }
 
-impl From<Histogram> for Saved {
-    fn from(histogram: Histogram) -> Self {
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Saved::from(self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let saved = Saved::deserialize(deserializer)?;
+        saved.try_into().map_err(serde::de::Error::custom)
+    }
+}
+
+impl From<&Histogram> for Saved {
+    fn from(histogram: &Histogram) -> Self {
         Self {
             count: histogram.count(),
             sum: histogram.sum().to_string(),

@@ -4,14 +4,7 @@
 //! it is a comment. Lines that end before the column are left out, as are empty ones.
 
 use super::number::{is_space, parse};
-use super::{Error, VALUES_MIN};
-
-/// Longer lines are refused. (The original cuts lines where its buffer ends, after 1,023 or 8,191
-/// bytes, and takes the rest for another line.)
-pub const LINE_BYTES_MAX: usize = 65_536;
-
-/// More values are refused: they are all kept in memory.
-pub const VALUES_MAX: usize = 1 << 24;
+use super::{Error, LINE_BYTES_MAX, VALUES_MAX, VALUES_MIN};
 
 /// How much of a piece that is no number is shown.
 const SHOWN_CHARS: usize = 40;

@@ -6,8 +6,8 @@ use super::pen::{
     text_width,
 };
 use super::{Legend, MARGIN, SAMPLE, TOP, canvas};
+use crate::digits::significant;
 use crate::plot::{Mark, Row, RowShape, Rows};
-use crate::terminal::significant;
 use plotters::chart::ChartBuilder;
 use plotters::coord::ranged1d::Ranged;
 use plotters::style::text_anchor::HPos;

@@ -10,7 +10,7 @@ use super::Shared;
 use super::error::FuseError;
 use super::handles::{Handle, Tables};
 use super::link::{Answer, Ticket};
-use super::start::new_channel;
+use super::new_channel;
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -39,7 +39,7 @@ mod start;
 mod tests;
 
 pub use error::FuseError;
-pub use start::{Transport, Used};
+pub use start::Used;
 
 use crate::ranges::Ranges;
 use files::Files;
@@ -48,6 +48,7 @@ use interrupts::Interrupts;
 use mount::{Gone, Mount};
 use session::Hello;
 use start::{Hand, Start};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,7 +56,26 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use ugeom_machine::interrupt;
-use ugeom_stack::Stack;
+use ugeom_stack::{Channel, Stack};
+
+/// How kernel and server are to talk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Over io_uring where the kernel offers it, else over the classic channel.
+    #[default]
+    Auto,
+    /// Over the classic channel: `/dev/fuse`.
+    Classic,
+    /// Over io_uring.
+    Ring,
+}
+
+/// A channel of the stack for `depth` bios at a time.
+fn new_channel(shared: &Shared, depth: usize) -> Result<Channel, FuseError> {
+    let channel = shared.files.stack.channel(depth);
+    channel
+        .map_err(|error| FuseError::system("making a channel", io::Error::other(error.to_string())))
+}
 
 /// Where lines for the log go.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;

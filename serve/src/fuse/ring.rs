@@ -3,10 +3,10 @@
 //!
 //! Source: `Documentation/filesystems/fuse/fuse-io-uring.rst` of Linux (6.14 and later).
 
+use super::Transport;
 use super::dispatch::{DEPTH, Dispatcher, TRANSFER_BYTES_MAX};
 use super::error::FuseError;
 use super::link::{Answer, Link, Reply, Ticket};
-use super::start::Transport;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

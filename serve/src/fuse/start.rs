@@ -1,6 +1,5 @@
 //! How kernel and server talk, and the start of the threads that do.
 
-use super::Shared;
 use super::classic::{Devices, Worker};
 use super::desk::Desk;
 use super::dispatch::{DEPTH, Dispatcher};
@@ -8,6 +7,7 @@ use super::error::FuseError;
 use super::handles::Mine;
 use super::link::Answer;
 use super::ring::{Inbox, Queue, why_not_offered};
+use super::{Shared, Transport, new_channel};
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,19 +15,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use ugeom_machine::{cpu, interrupt};
-use ugeom_stack::Channel;
-
-/// How kernel and server are to talk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Transport {
-    /// Over io_uring where the kernel offers it, else over the classic channel.
-    #[default]
-    Auto,
-    /// Over the classic channel: `/dev/fuse`.
-    Classic,
-    /// Over io_uring.
-    Ring,
-}
 
 /// How kernel and server talk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,11 +195,4 @@ fn serve(made: Result<Queue, FuseError>, tell: &Sender<Result<(), FuseError>>, g
 
 fn starting(source: io::Error) -> FuseError {
     FuseError::system("starting a thread", source)
-}
-
-/// A channel of the stack for `depth` bios at a time.
-pub(super) fn new_channel(shared: &Shared, depth: usize) -> Result<Channel, FuseError> {
-    let channel = shared.files.stack.channel(depth);
-    channel
-        .map_err(|error| FuseError::system("making a channel", io::Error::other(error.to_string())))
 }

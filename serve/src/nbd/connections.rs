@@ -12,7 +12,6 @@ use super::at_once::AtOnce;
 use super::budget::{Budget, REQUEST_COST_BYTES, cost};
 use super::complaints::Complaints;
 use super::connection::{Admission, Connection, Incoming};
-use super::control::News;
 use super::exports::Chosen;
 use super::handshake::ReplyStyle;
 use super::operation::Ended;
@@ -25,6 +24,16 @@ use std::sync::mpsc::Sender;
 use ugeom_engine::reactor::{Interest, Reactor, Source, Waker};
 use ugeom_format::wire::nbd::{ExtendedRequest, command};
 use ugeom_machine::clock;
+
+/// What workers tell.
+pub(super) enum News {
+    /// A connection has ended; its provider is to be closed.
+    Ended {
+        worker: usize,
+        id: u64,
+        chosen: Arc<Chosen>,
+    },
+}
 
 /// Bytes read from a socket at a time, beside the data of a WRITE that is on its way.
 const SCRATCH_BYTES: usize = 64 << 10;

@@ -3,9 +3,9 @@
 use super::address::{Address, Listening};
 use super::complaints::Complaints;
 use super::connection::Admission;
-use super::connections::Home;
+use super::connections::{Home, News};
 use super::error::ServeError;
-use super::exports::{Chosen, Exports};
+use super::exports::Exports;
 use super::given::OnlyClient;
 use super::handshake::{Handshake, Security, Session, Step};
 use super::peers::{Census, Peer, Place, Presence};
@@ -39,16 +39,6 @@ const WAITING_MAX: usize = 256;
 
 /// How long nothing is accepted after the system had no descriptor for it.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// What workers tell.
-pub(super) enum News {
-    /// A connection has ended; its provider is to be closed.
-    Ended {
-        worker: usize,
-        id: u64,
-        chosen: Arc<Chosen>,
-    },
-}
 
 /// A client that was accepted, and has no place yet.
 struct Arrival {

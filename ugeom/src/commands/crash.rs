@@ -174,7 +174,7 @@ impl Crash {
             return Err(Usage("--fs mounts file systems, which only root may".into()).into());
         }
         let view = self.view()?;
-        let folder = super::serve::own_folder()?;
+        let folder = crate::folder::own_folder()?;
         let log = match &self.log {
             Some(log) => log.clone(),
             None => folder.0.join("log"),

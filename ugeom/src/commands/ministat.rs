@@ -1,7 +1,7 @@
 //! `ugeom ministat`: ministat(1) to the letter, the classic and the current version. What it
 //! computes and prints is in `ugeom_measure::ministat`; here are its flags and its files.
 
-use crate::failure::{self, Usage};
+use crate::failure::Usage;
 use crate::output::{self, printable};
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
@@ -143,9 +143,9 @@ impl Ministat {
         }
         let mut out = output::stdout();
         for line in report.lines() {
-            writeln!(out, "{line}").map_err(failure::of_stdout)?;
+            writeln!(out, "{line}").map_err(output::stdout_error)?;
         }
-        out.flush().map_err(failure::of_stdout)
+        out.flush().map_err(output::stdout_error)
     }
 
     fn version(&self) -> Version {

@@ -6,6 +6,7 @@ mod tls;
 
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
+use crate::folder::own_folder;
 use crate::opening::{self, Open, TargetArgs};
 use crate::output;
 use crate::safety;
@@ -376,26 +377,6 @@ impl Servers {
 /// The cores that this process may use.
 pub(super) fn cores() -> usize {
     cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1))
-}
-
-/// A folder that goes when it is dropped.
-pub(super) struct Folder(pub std::path::PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is left, in the folder for such things.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A folder that nobody else can enter, for sockets and mounts of our own.
-pub(super) fn own_folder() -> Result<Folder> {
-    use std::os::unix::fs::DirBuilderExt;
-    let name = format!("ugeom-{}-{:08x}", std::process::id(), fastrand::u32(..));
-    let path = std::env::temp_dir().join(name);
-    let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-    made.with_context(|| format!("making {}", path.display()))?;
-    Ok(Folder(path))
 }
 
 fn start(command: &str, servers: &Servers) -> Result<Child> {

@@ -1,7 +1,7 @@
 //! From a provider to a stream: requests are sent ahead, and their bytes leave in order.
 
 use super::{DEPTH, Geometry};
-use crate::failure;
+use crate::output;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use std::collections::VecDeque;
@@ -64,12 +64,12 @@ pub fn copy(
         let Some(bytes) = bytes else {
             bail!("a request came back without its buffer");
         };
-        out.write_all(bytes).map_err(failure::of_stdout)?;
+        out.write_all(bytes).map_err(output::stdout_error)?;
         at = block.wanted.end;
         progress.at(at - start);
         reader.spare.push(finished);
     }
-    out.flush().map_err(failure::of_stdout)?;
+    out.flush().map_err(output::stdout_error)?;
     Ok(at - start)
 }
 

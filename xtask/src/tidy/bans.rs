@@ -30,7 +30,11 @@ const LIBRARIES: &[&str] = &[
     "stack",
     "classes",
     "serve",
-    "bench",
+    "harness",
+    "report",
+    "load",
+    "fio",
+    "lab",
 ];
 const PURE: &[&str] = &["format", "measure"];
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut declared = BTreeSet::new();
     for source in tree.sources().flatten() {
-        declare(&source, &mut declared);
+        declare(&source, false, &mut declared);
     }
     let dead = tree
         .rust_files()
@@ -36,8 +36,9 @@ fn is_root(path: &str) -> bool {
     )
 }
 
-/// Adds the files that the `mod NAME;` and `#[path = "FILE"]` of `source` may stand for.
-fn declare(source: &Source, declared: &mut BTreeSet<String>) {
+/// Adds the files that the `mod NAME;` and `#[path = "FILE"]` of `source` may stand for: all, or
+/// those that only tests compile.
+pub(super) fn declare(source: &Source, of_tests: bool, declared: &mut BTreeSet<String>) {
     let (folder, file) = source.path.rsplit_once('/').unwrap_or(("", source.path));
     let stem = file.trim_end_matches(".rs");
     let beside = is_root(source.path) || stem == "mod";
@@ -50,6 +51,9 @@ fn declare(source: &Source, declared: &mut BTreeSet<String>) {
         let [first, name, last] = window else {
             continue;
         };
+        if of_tests && !first.test {
+            continue;
+        }
         if first.text == "mod" && last.text == ";" {
             declared.insert(format!("{children}/{}.rs", name.text));
             declared.insert(format!("{children}/{}/mod.rs", name.text));

@@ -3,6 +3,7 @@
 //! Every rule reads a [`Tree`] of paths and texts and returns findings, so that each can be tested
 //! on a few lines held in memory. A finding says where, what, why, and what to do.
 
+mod arrows;
 mod bans;
 mod classes;
 mod dead;
@@ -14,7 +15,7 @@ mod tokens;
 
 use crate::{Outcome, run};
 use anyhow::{Context, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use tokens::Token;
@@ -60,13 +61,14 @@ fn check(tree: &Tree) -> Vec<Finding> {
     }
     findings.extend(classes::check(tree));
     findings.extend(dead::check(tree));
+    findings.extend(arrows::check(tree));
     findings.sort();
     findings
 }
 
 /// Something to mend.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Finding {
+pub(crate) struct Finding {
     path: String,
     line: usize,
     what: String,
@@ -104,19 +106,19 @@ impl fmt::Display for Finding {
 
 /// The files of the repository that rules look at, by path from the root with `/` between folders.
 #[derive(Default)]
-struct Tree {
-    files: BTreeMap<String, String>,
+pub(crate) struct Tree {
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 /// A Rust file with its tokens.
-struct Source<'a> {
-    path: &'a str,
-    text: &'a str,
+pub(crate) struct Source<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) text: &'a str,
     tokens: Vec<Token>,
 }
 
 impl Tree {
-    fn read(root: &Path) -> Result<Tree> {
+    pub(crate) fn read(root: &Path) -> Result<Tree> {
         let mut tree = Tree::default();
         tree.read_folder(root, "")?;
         Ok(tree)
@@ -157,9 +159,30 @@ impl Tree {
         rust.map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    fn sources(&self) -> impl Iterator<Item = Result<Source<'_>, Finding>> {
+    pub(crate) fn sources(&self) -> impl Iterator<Item = Result<Source<'_>, Finding>> {
         self.rust_files()
             .map(|(path, text)| Source::new(path, text))
+    }
+
+    /// The files of tests, and those that a module declares for its tests alone.
+    pub(crate) fn test_files(&self) -> BTreeSet<&str> {
+        let mut declared = BTreeSet::new();
+        for source in self.sources().flatten() {
+            dead::declare(&source, true, &mut declared);
+        }
+        let stems: Vec<&str> = declared
+            .iter()
+            .map(|file| file.trim_end_matches(".rs").trim_end_matches("/mod"))
+            .collect();
+        let is_of_tests = |path: &str| {
+            let below = |stem: &&str| {
+                let rest = path.strip_prefix(*stem);
+                rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+            };
+            path.starts_with("tests/") || path.contains("/tests/") || stems.iter().any(below)
+        };
+        let files = self.rust_files().map(|(path, _)| path);
+        files.filter(|path| is_of_tests(path)).collect()
     }
 
     fn source(&self, path: &str) -> Option<Source<'_>> {
@@ -191,6 +214,22 @@ impl<'a> Source<'a> {
     fn is_test_file(&self) -> bool {
         let mut folders = self.path.split('/').skip(1);
         self.path.ends_with("/tests.rs") || folders.any(|f| f == "tests" || f == "benches")
+    }
+
+    /// How many lines belong to items that only tests compile.
+    pub(crate) fn test_lines(&self) -> usize {
+        let mut lines = 0;
+        let mut tokens = self.tokens.iter().peekable();
+        while let Some(token) = tokens.next() {
+            if token.test {
+                let mut last = token.line;
+                while let Some(next) = tokens.next_if(|next| next.test) {
+                    last = next.line;
+                }
+                lines += last + 1 - token.line;
+            }
+        }
+        lines
     }
 
     /// The places where `pattern` stands in the tokens.

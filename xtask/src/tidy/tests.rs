@@ -406,3 +406,27 @@ fn a_file_that_no_mod_declares_is_found() {
         ["machine/src/inner.rs:1 no mod declares this file"]
     );
 }
+
+#[test]
+fn siblings_that_import_each_other_are_found_through_exports_and_in_bodies() {
+    let library = "//! x\n#![forbid(unsafe_code)]\nmod a;\nmod b;\nmod c;\npub use a::A;\n";
+    let of = |a: &str, b: &str| {
+        let (a, b) = (format!("//! x\n{a}"), format!("//! x\n{b}"));
+        let files = [
+            ("measure/src/lib.rs", library),
+            ("measure/src/a.rs", &a),
+            ("measure/src/b.rs", &b),
+            ("measure/src/c.rs", "//! x\nuse crate::b::{self, B};\n"),
+        ];
+        found(&files)
+    };
+    let both = [
+        "measure/src/a.rs:2 a imports b, which imports it in turn",
+        "measure/src/b.rs:2 b imports a, which imports it in turn",
+    ];
+    assert_eq!(of("use super::b::B;", "use crate::{A, c as _};").len(), 4);
+    assert_eq!(of("use super::b::B;", "use super::A;"), both);
+    assert_eq!(of("fn f() { crate::b::g(); }", "use crate::a as x;"), both);
+    assert!(of("use crate::b::B;", "#[cfg(test)]\nmod t { use crate::A; }").is_empty());
+    assert!(of("use crate::b::B;", "use super::C;\nuse std::a;").is_empty());
+}

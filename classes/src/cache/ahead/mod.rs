@@ -18,10 +18,9 @@ pub mod streams;
 #[cfg(test)]
 mod tests;
 
-use super::Cache;
 use super::counts::Count;
 use super::index::Index;
-use super::store::Buffer;
+use super::{Buffer, Cache};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::{io, thread};

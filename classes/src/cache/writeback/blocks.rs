@@ -3,6 +3,7 @@
 //! agreeing: what is dirty is the latest, and the media has the latest of what is not.
 
 use crate::cache::index::{Entry, Found, Index};
+use crate::cache::lost::Lost;
 use crate::cache::store::{Queues, Store, VACANT};
 use std::sync::atomic::Ordering;
 
@@ -23,25 +24,6 @@ pub enum Put {
     NoBuffer,
     /// The media has become shorter, and ends before it.
     PastEnd,
-}
-
-/// What was lost when the media became shorter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
-    /// Bytes.
-    pub bytes: u64,
-    /// Where the first of them was to be written.
-    pub first_offset: Option<u64>,
-}
-
-impl Lost {
-    pub(super) fn add(&mut self, offset: u64, bytes: u64) {
-        if bytes > 0 {
-            self.bytes += bytes;
-            let first = self.first_offset.get_or_insert(offset);
-            *first = offset.min(*first);
-        }
-    }
 }
 
 impl<I: Index> Store<I> {

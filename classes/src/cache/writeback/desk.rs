@@ -4,8 +4,8 @@
 //! waits for room looks at the number of dirty buffers once more under the lock, and the flusher
 //! takes the list after it has made room.
 
-use super::dirty::Dirty;
 use crate::cache::BackOptions;
+use crate::cache::dirty::Dirty;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -13,7 +13,7 @@
 //! after 5 s.
 
 use super::desk::{Desk, Order, Patience};
-use super::report::Report;
+use super::report::{Failure, Report};
 use super::start::nothing_failed;
 use crate::cache::Cache;
 use crate::cache::counts::Count;
@@ -79,14 +79,6 @@ pub(super) struct Flusher<I: Index> {
     /// others.
     single: bool,
     failure: Option<Failure>,
-}
-
-/// What a pass could not write.
-#[derive(Clone)]
-pub(super) struct Failure {
-    pub error: IoError,
-    pub first_offset: u64,
-    pub bytes: u64,
 }
 
 impl<I: Index> Flusher<I> {

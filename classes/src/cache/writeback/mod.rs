@@ -22,7 +22,6 @@
 
 pub mod blocks;
 mod desk;
-pub mod dirty;
 mod flusher;
 #[cfg(test)]
 mod loss_tests;
@@ -33,13 +32,12 @@ mod start;
 mod state;
 #[cfg(test)]
 mod tests;
-pub mod unflushed;
-
 pub(super) use start::{proceed, start};
 
+use super::dirty::Dirty;
 use super::index::Index;
 use super::{BackOptions, Cache};
-use blocks::Lost;
+use crate::cache::lost::Lost;
 use desk::Desk;
 use flusher::Flusher;
 use report::Report;
@@ -61,7 +59,7 @@ pub(super) struct WriteBack {
 
 impl WriteBack {
     /// For a cache with this account of what is dirty.
-    pub fn new(dirty: &Arc<dirty::Dirty>, options: &BackOptions, losses: &Arc<Losses>) -> Self {
+    pub fn new(dirty: &Arc<Dirty>, options: &BackOptions, losses: &Arc<Losses>) -> Self {
         Self {
             desk: Arc::new(Desk::new(dirty, options)),
             report: Arc::new(Report::new(&options.name, losses)),

@@ -2,7 +2,7 @@
 //! while blocks are dirty: what is dirty gets there and nothing else does, what is lost is said,
 //! and no buffer stays as if it were on its way below.
 
-use super::dirty::Dirty;
+use crate::cache::dirty::Dirty;
 use crate::cache::index::Index;
 use crate::cache::index::hash::Hash;
 use crate::cache::index::splay::Splay;

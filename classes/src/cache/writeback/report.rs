@@ -1,10 +1,17 @@
 //! What could not be written: remembered for `show` and confxml, and said once, as a
 //! warning, which the program prints.
 
-use super::blocks::Lost;
-use super::flusher::Failure;
+use crate::cache::lost::Lost;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use ugeom_stack::{Losses, Unsaved};
+use ugeom_stack::{IoError, Losses, Unsaved};
+
+/// What a pass could not write.
+#[derive(Clone)]
+pub(super) struct Failure {
+    pub error: IoError,
+    pub first_offset: u64,
+    pub bytes: u64,
+}
 
 #[derive(Default)]
 struct State {

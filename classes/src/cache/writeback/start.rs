@@ -3,11 +3,11 @@
 use super::WriteBack;
 use super::blocks::Put;
 use super::state::Progress;
+use crate::cache::Buffer as Taken;
 use crate::cache::Cache;
 use crate::cache::counts::Count;
 use crate::cache::index::Index;
-use crate::cache::start::{SHORTER, WAITS_MAX, pause_ns};
-use crate::cache::store::Buffer as Taken;
+use crate::cache::waits::{SHORTER, WAITS_MAX, pause_ns};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Cx, Errno, Flags, Next, Request};
 

@@ -98,7 +98,7 @@ fn inside() {
     let sector_key = {
         let mut key = Secret::new(|| [0; 64]).expect("memory");
         let base: &[u8] = &bytes[64..];
-        super::super::keys::h(base, &[b"ekey", &0_u64.to_le_bytes()], &mut key);
+        super::super::hmac_sha512::h(base, &[b"ekey", &0_u64.to_le_bytes()], &mut key);
         masked(&key[..32])
     };
     drop(bytes);

@@ -9,12 +9,12 @@
 
 mod taste;
 
-use crate::registry::{Build, ClassEntry, NO_OPTIONS, Role};
+use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
 /// gpart's name of the scheme. The GEOM of 2002 called the class APPLE.
-pub const NAME: &str = "APM";
+pub use super::names::APM as NAME;
 
 /// Its line in the registry.
 pub const ENTRY: ClassEntry = ClassEntry {

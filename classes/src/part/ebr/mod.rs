@@ -10,12 +10,12 @@
 
 mod taste;
 
-use crate::registry::{Build, ClassEntry, NO_OPTIONS, Role};
+use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
 /// GEOM's name of the class, and gpart's of the scheme.
-pub const NAME: &str = "EBR";
+pub use super::names::EBR as NAME;
 
 /// Its line in the registry.
 pub const ENTRY: ClassEntry = ClassEntry {

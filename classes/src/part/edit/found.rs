@@ -7,7 +7,6 @@
 use super::EditError;
 use super::media::Disk;
 use ugeom_format::content::{self, Content};
-use ugeom_format::mbr::SIZE_BYTES;
 use ugeom_stack::{Channel, IoError, Opened};
 
 /// Looks for everything that is known. At most 4 MiB are read.
@@ -55,12 +54,4 @@ fn identify(disk: &mut Disk<'_>) -> (Vec<Content>, Option<IoError>) {
     });
     let unread = found.read_error.and(failed);
     (found.contents, unread)
-}
-
-/// Sector 0 is part of it, so that no boot code can be kept from there. The tables of a PC leave
-/// room for it.
-pub(super) fn owns_sector0(content: &Content) -> bool {
-    let first = content.places.first();
-    let pc = matches!(content.name, "dos" | "gpt" | "PMBR");
-    !pc && first.is_some_and(|place| place.offset_bytes < SIZE_BYTES as u64)
 }

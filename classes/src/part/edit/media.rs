@@ -1,10 +1,9 @@
 //! An opened provider as the planners of `ugeom_format` see it: sectors in, sectors out.
 
 use super::EditError;
-use super::found::owns_sector0;
 use ugeom_format::content::Content;
 use ugeom_format::gpt::{Gpt, Guid};
-use ugeom_format::mbr::{Kind, Mbr};
+use ugeom_format::mbr::{Kind, Mbr, SIZE_BYTES};
 use ugeom_format::plan::{self, Part, Scheme, Table};
 use ugeom_format::{Media, SectorWrite, bsd};
 use ugeom_stack::{Channel, Errno, IoError, Opened};
@@ -210,4 +209,12 @@ impl<'a> Disk<'a> {
 
 fn is_protective(table: &Table) -> bool {
     matches!(table, Table::Mbr(table) if table.kind() == Kind::Protective)
+}
+
+/// Sector 0 is part of it, so that no boot code can be kept from there. The tables of a PC leave
+/// room for it.
+fn owns_sector0(content: &Content) -> bool {
+    let first = content.places.first();
+    let pc = matches!(content.name, "dos" | "gpt" | "PMBR");
+    !pc && first.is_some_and(|place| place.offset_bytes < SIZE_BYTES as u64)
 }

@@ -9,14 +9,14 @@
 
 mod taste;
 
-use crate::registry::{Build, ClassEntry, NO_OPTIONS, Role};
+use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_format::gpt::{Guid, types};
 use ugeom_format::mbr::Kind;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
 /// GEOM's name of the class, and gpart's of the scheme.
-pub const NAME: &str = "GPT";
+pub use super::names::GPT as NAME;
 
 /// Its line in the registry.
 pub const ENTRY: ClassEntry = ClassEntry {

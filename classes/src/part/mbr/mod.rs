@@ -8,12 +8,12 @@
 
 mod taste;
 
-use crate::registry::{Build, ClassEntry, NO_OPTIONS, Role};
+use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
 /// GEOM's name of the class, and gpart's of the scheme.
-pub const NAME: &str = "MBR";
+pub use super::names::MBR as NAME;
 /// The attribute that tells extended partitions apart: 1 for the first of the table.
 pub(super) const EXTENDED_ORDINAL: &str = "MBR::extended";
 

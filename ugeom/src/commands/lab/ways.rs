@@ -1,7 +1,7 @@
 //! How experiments reach a provider through our servers. The bench stands beside the servers and
 //! does not know them; this is where both meet.
 
-use crate::commands::serve::own_folder;
+use crate::folder::own_folder;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_lab::served::{Reach, Served, Way};

@@ -1,21 +1,20 @@
 //! FLUSHes over a link that no request of its thread has asked for, but one of another thread's:
 //! their place among the requests, and their answers.
 
-use super::link::Link;
-use super::replies::NONSENSE;
+use super::{Link, NONSENSE};
 use ugeom_format::wire::nbd::{
     ChunkHeader, ErrorChunk, Request, SimpleReply, chunk, command, error,
 };
 use ugeom_machine::clock;
 
 /// The name of such a FLUSH. No flight has it: their slots are fewer.
-pub(super) const COOKIE: u64 = u64::MAX;
+pub(in crate::nbd) const COOKIE: u64 = u64::MAX;
 
 const SHUTTING_DOWN: &str = "the server is shutting down";
 
 /// The FLUSHes of others over a link, by their numbers.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(in crate::nbd) struct Asked {
     /// The last one that is wanted.
     wanted: u64,
     /// The last one that was answered, or that has nothing to cover any more.

@@ -1,7 +1,7 @@
 //! What the server answers: bytes to replies and chunks, data to the requests' own memory.
 
-use super::link::{Flight, Link};
 use super::sync;
+use super::{Flight, Link, NONSENSE};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use ugeom_format::wire::nbd::{
@@ -31,7 +31,7 @@ enum Expect {
 }
 
 /// Bytes that were received and not used.
-pub(super) struct Replies {
+pub(in crate::nbd) struct Replies {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -336,8 +336,6 @@ impl Link {
         self.finish(index, Ok(length));
     }
 }
-
-pub(super) const NONSENSE: &str = "the server sends what the protocol does not have there";
 
 fn is_read(flight: &Flight) -> bool {
     flight.bio.command() == Command::Read

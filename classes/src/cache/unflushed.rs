@@ -10,7 +10,7 @@
 //!
 //! Words change under the lock of the block's shard.
 
-use super::blocks::Lost;
+use super::lost::Lost;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,0 +1,15 @@
+//! How long requests wait for blocks that others read or write.
+
+/// How often a read waits for a block that somebody else reads before it goes past the cache: the
+/// other one's thread may have other things to do than to collect it. With the pauses below it is
+/// some 50 ms.
+pub(super) const WAITS_MAX: u32 = 60;
+/// The longest of these pauses, ns; the first takes a thousandth, each further one is twice as
+/// long.
+const PAUSE_NS_MAX: u64 = 1 << 20;
+/// Why a request fails that reaches past the end of what has become shorter.
+pub(super) const SHORTER: &str = "the media has become shorter and ends before it";
+/// How long a request pauses which has done so `times` before, ns.
+pub(super) fn pause_ns(times: u32) -> u64 {
+    (1024 << times.min(10)).min(PAUSE_NS_MAX)
+}

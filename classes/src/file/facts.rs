@@ -1,0 +1,13 @@
+//! What the data path knows about the file.
+
+/// What the data path has to know.
+pub(super) struct Facts {
+    /// The size of the image, bytes; zeroes follow up to a whole sector.
+    pub size_bytes: u64,
+    pub writable: bool,
+    pub block_device: bool,
+    /// What direct I/O wants memory to be aligned to, bytes; 1 otherwise.
+    pub align_bytes: usize,
+    pub fwsectors: u64,
+    pub fwheads: u64,
+}

@@ -1,0 +1,53 @@
+//! One run of a cell.
+
+use super::{Cell, Meter, RunResult, Sample};
+use crate::HarnessError;
+
+/// A cell that failed.
+pub(super) struct Stopped {
+    /// Its name.
+    pub cell: String,
+    /// Why.
+    pub error: HarnessError,
+}
+
+/// One run of a cell, and everything that is read around it.
+pub(super) fn sample(
+    cell: &mut Cell<'_>,
+    iterations: u64,
+    meter: &dyn Meter,
+) -> Result<Sample, Box<Stopped>> {
+    if let Some(prepare) = &mut cell.prepare {
+        let stopped = |error| Stopped {
+            cell: cell.name.clone(),
+            error,
+        };
+        prepare().map_err(|error| Box::new(stopped(error)))?;
+    }
+    let device = |cell: &Cell<'_>| cell.device.as_ref().and_then(|device| device.read());
+    let device_before = device(cell);
+    let before = meter.read();
+    let result = iterate(cell, iterations)?;
+    let cpu = meter.read().since(&before);
+    let device_after = device(cell);
+    Ok(Sample {
+        iterations: result.counted.unwrap_or(iterations),
+        wall_ns: result.ns_total,
+        cpu,
+        work: result.work,
+        device: device_after
+            .zip(device_before)
+            .map(|(after, before)| after.since(&before)),
+        core: meter.core(),
+    })
+}
+
+/// Runs a cell, and names it where it fails.
+pub(super) fn iterate(cell: &mut Cell<'_>, iterations: u64) -> Result<RunResult, Box<Stopped>> {
+    (cell.run)(iterations).map_err(|error| {
+        Box::new(Stopped {
+            cell: cell.name.clone(),
+            error,
+        })
+    })
+}
