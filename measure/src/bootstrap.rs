@@ -2,14 +2,12 @@
 //! has no formula.
 //!
 //! Sources: Efron and Tibshirani, *An Introduction to the Bootstrap* (1993): the percentile
-//! interval of chapter 13, the bias-corrected and accelerated (BCa) one of chapter 14, eq. 14.9 to
-//! 14.15.
-//! Whole rounds are drawn, so that what a round's cells share stays together. With fewer than about
-//! 10 rounds both are too narrow; prefer Student's where it fits the question.
+//! interval of chapter 13. Whole rounds are drawn, so that what a round's cells share stays
+//! together. With fewer than about 10 rounds it is too narrow; prefer Student's where it fits the
+//! question.
 
 use fastrand::Rng;
 
-use crate::distributions::{normal_cdf, normal_quantile};
 use crate::error::{Error, require_confidence, require_count};
 use crate::interval::Interval;
 use crate::summary::percentile_of_sorted;
@@ -48,57 +46,14 @@ struct Resampled {
 }
 
 impl Bootstrap {
-    /// The percentile interval of a statistic over rounds. A round may be a number, a pair of cells
-    /// or a borrowed row.
+    /// The percentile intervals of several statistics of the same resamples, such as the parameters
+    /// of one fit. One that never varies has an interval without width. A round may be a number, a
+    /// pair of cells or a borrowed row.
     ///
     /// # Errors
     /// [`Error::TooFew`] with fewer than 3 rounds, [`Error::OutOfRange`] for the confidence or the
     /// number of resamples, [`Error::NotFinite`] when the statistic of a resample is not a finite
-    /// number (the index counts resamples, the rounds themselves being 0), [`Error::ZeroVariance`]
-    /// when it is always the same.
-    pub fn percentile<T: Copy>(
-        &self,
-        rounds: &[T],
-        statistic: impl Fn(&[T]) -> f64,
-    ) -> Result<Interval, Error> {
-        let resampled = self.resample(rounds, &statistic)?;
-        let tail = 0.5 * (1.0 - self.confidence);
-        Ok(self.interval(&resampled, tail, 1.0 - tail))
-    }
-
-    /// The bias-corrected and accelerated interval of a statistic over rounds: second-order exact,
-    /// and right for skewed statistics where the percentile interval is off.
-    ///
-    /// # Errors
-    /// As [`Bootstrap::percentile`].
-    pub fn bca<T: Copy>(
-        &self,
-        rounds: &[T],
-        statistic: impl Fn(&[T]) -> f64,
-    ) -> Result<Interval, Error> {
-        let resampled = self.resample(rounds, &statistic)?;
-        let bias = self.bias(&resampled);
-        let acceleration = acceleration(rounds, &statistic)?;
-        let tail = 0.5 * (1.0 - self.confidence);
-        let corrected = |probability: f64| {
-            let shifted = bias + normal_quantile(probability);
-            let stretch = 1.0 - acceleration * shifted;
-            // Past its pole the correction means the outermost resample.
-            let moved = if stretch > 0.0 {
-                shifted / stretch
-            } else {
-                shifted * f64::INFINITY
-            };
-            normal_cdf(bias + moved)
-        };
-        Ok(self.interval(&resampled, corrected(tail), corrected(1.0 - tail)))
-    }
-
-    /// The percentile intervals of several statistics of the same resamples, such as the parameters
-    /// of one fit. One that never varies has an interval without width.
-    ///
-    /// # Errors
-    /// As [`Bootstrap::percentile`], but for values that do not vary.
+    /// number (the index counts resamples, the rounds themselves being 0).
     pub fn percentiles<T: Copy, const N: usize>(
         &self,
         rounds: &[T],
@@ -147,65 +102,6 @@ impl Bootstrap {
             rule: "within 100 to 1,000,000",
         })
     }
-
-    fn resample<T: Copy>(
-        &self,
-        rounds: &[T],
-        statistic: &impl Fn(&[T]) -> f64,
-    ) -> Result<Resampled, Error> {
-        self.require(rounds.len())?;
-        let estimate = checked(0, statistic(rounds))?;
-        let mut random = Rng::with_seed(self.seed);
-        let mut drawn = rounds.to_vec();
-        let mut sorted = Vec::with_capacity(self.resamples as usize);
-        for resample in 1..=self.resamples as usize {
-            drawn.fill_with(|| rounds[random.usize(..rounds.len())]);
-            sorted.push(checked(resample, statistic(&drawn))?);
-        }
-        sorted.sort_unstable_by(f64::total_cmp);
-        if sorted[0] == sorted[sorted.len() - 1] {
-            return Err(Error::ZeroVariance {
-                what: WHAT,
-                value: sorted[0],
-            });
-        }
-        Ok(Resampled { estimate, sorted })
-    }
-
-    /// The bias correction z0 (eq. 14.14). A statistic with ties (a median) counts half of those
-    /// that equal the estimate; one that never leaves one side is half a resample away from it.
-    fn bias(&self, resampled: &Resampled) -> f64 {
-        let below = resampled
-            .sorted
-            .partition_point(|value| *value < resampled.estimate);
-        let upto = resampled
-            .sorted
-            .partition_point(|value| *value <= resampled.estimate);
-        let half = 0.5 / f64::from(self.resamples);
-        let share = (below + upto) as f64 * half;
-        normal_quantile(share.clamp(half, 1.0 - half))
-    }
-}
-
-/// The acceleration (eq. 14.15) from leaving out each round in turn.
-fn acceleration<T: Copy>(rounds: &[T], statistic: &impl Fn(&[T]) -> f64) -> Result<f64, Error> {
-    let mut without = Vec::with_capacity(rounds.len());
-    let mut left_out = Vec::with_capacity(rounds.len());
-    for index in 0..rounds.len() {
-        without.clear();
-        without.extend_from_slice(&rounds[..index]);
-        without.extend_from_slice(&rounds[index + 1..]);
-        left_out.push(checked(index, statistic(&without))?);
-    }
-    let mean = left_out.iter().sum::<f64>() / left_out.len() as f64;
-    let squares: f64 = left_out.iter().map(|value| (mean - value).powi(2)).sum();
-    let cubes: f64 = left_out.iter().map(|value| (mean - value).powi(3)).sum();
-    let acceleration = cubes / (6.0 * squares.powf(1.5));
-    Ok(if acceleration.is_finite() {
-        acceleration
-    } else {
-        0.0
-    })
 }
 
 fn checked(index: usize, value: f64) -> Result<f64, Error> {
@@ -247,23 +143,17 @@ mod tests {
             seed: 7,
             confidence: 0.90,
         };
-        let bca = bootstrap.bca(&SPATIAL, plug_in_variance).unwrap();
-        // Chapter 14: estimate 171.5, acceleration 0.061, 90 % BCa interval (115.8, 259.6),
-        // percentile interval (100.8, 233.9), each from 2,000 resamples.
-        assert!((bca.estimate - 171.5).abs() < 0.05);
-        assert!((acceleration(&SPATIAL, &plug_in_variance).unwrap() - 0.061).abs() < 0.0005);
-        assert!(
-            (bca.low - 115.8).abs() < 4.0 && (bca.high - 259.6).abs() < 6.0,
-            "{bca}"
-        );
-        let percentile = bootstrap.percentile(&SPATIAL, plug_in_variance).unwrap();
-        assert!((percentile.low - 100.8).abs() < 3.0, "{percentile}");
-        assert!((percentile.high - 233.9).abs() < 3.0, "{percentile}");
+        let intervals = bootstrap.percentiles(&SPATIAL, |drawn| [plug_in_variance(drawn)]);
+        let [interval] = intervals.unwrap();
+        // Chapters 13 and 14: estimate 171.5, 90 % interval (100.8, 233.9) from 2,000 resamples.
+        assert!((interval.estimate - 171.5).abs() < 0.05);
+        assert!((interval.low - 100.8).abs() < 3.0, "{interval}");
+        assert!((interval.high - 233.9).abs() < 3.0, "{interval}");
     }
 
     #[test]
     fn the_same_seed_gives_the_same_interval_and_another_one_nearly() {
-        let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
+        let middle = |values: &[f64]| [median(values).unwrap_or(f64::NAN)];
         let one = Bootstrap {
             seed: 1,
             ..Bootstrap::default()
@@ -272,9 +162,10 @@ mod tests {
             seed: 2,
             ..Bootstrap::default()
         };
-        let interval = one.bca(&SPATIAL, middle).unwrap();
-        assert_eq!(interval, one.bca(&SPATIAL, middle).unwrap());
-        assert!((interval.low - two.bca(&SPATIAL, middle).unwrap().low).abs() < 4.0);
+        let [interval] = one.percentiles(&SPATIAL, middle).unwrap();
+        assert_eq!([interval], one.percentiles(&SPATIAL, middle).unwrap());
+        let [other] = two.percentiles(&SPATIAL, middle).unwrap();
+        assert!((interval.low - other.low).abs() < 4.0);
         assert!(interval.contains(31.0) && interval.half_width() > 2.0);
     }
 
@@ -285,14 +176,11 @@ mod tests {
             .map(|value| [*value + 1.0, 2.0 * (value + 1.0)])
             .collect();
         let ratio = |rounds: &[[f64; 2]]| {
-            rounds.iter().map(|round| round[1]).sum::<f64>()
-                / rounds.iter().map(|round| round[0]).sum::<f64>()
+            let sum = |cell: usize| rounds.iter().map(|round| round[cell]).sum::<f64>();
+            [sum(1) / sum(0)]
         };
-        let refused = Bootstrap::default().bca(&rounds, ratio);
-        assert!(
-            matches!(refused, Err(Error::ZeroVariance { value: 2.0, .. })),
-            "{refused:?}"
-        );
+        let [interval] = Bootstrap::default().percentiles(&rounds, ratio).unwrap();
+        assert!((interval.low - 2.0).abs() < 1e-9 && (interval.high - 2.0).abs() < 1e-9);
     }
 
     #[test]
@@ -301,20 +189,19 @@ mod tests {
         let bootstrap = Bootstrap::default();
         let both = |values: &[f64]| [mean(values), plug_in_variance(values), 4.0];
         let [first, second, third] = bootstrap.percentiles(&SPATIAL, both).unwrap();
-        assert_eq!(first, bootstrap.percentile(&SPATIAL, mean).unwrap());
-        let variance = bootstrap.percentile(&SPATIAL, plug_in_variance);
-        assert_eq!(second, variance.unwrap());
+        let alone = bootstrap.percentiles(&SPATIAL, |drawn| [mean(drawn)]);
+        assert_eq!([first], alone.unwrap());
+        let variance = bootstrap.percentiles(&SPATIAL, |drawn| [plug_in_variance(drawn)]);
+        assert_eq!([second], variance.unwrap());
         assert_eq!((third.low, third.high), (4.0, 4.0));
-        let nan = bootstrap.percentiles(&SPATIAL, |_| [f64::NAN]);
-        assert!(matches!(nan, Err(Error::NotFinite { .. })));
     }
 
     #[test]
     fn what_cannot_be_resampled_is_refused() {
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let mean = |values: &[f64]| [values.iter().sum::<f64>() / values.len() as f64];
         let good = Bootstrap::default();
         assert!(matches!(
-            good.bca(&SPATIAL[..2], mean),
+            good.percentiles(&SPATIAL[..2], mean),
             Err(Error::TooFew { .. })
         ));
         for (resamples, confidence) in [(99, 0.95), (1_000_001, 0.95), (1000, 1.0)] {
@@ -324,21 +211,11 @@ mod tests {
                 seed: 0,
             };
             assert!(matches!(
-                wrong.percentile(&SPATIAL, mean),
+                wrong.percentiles(&SPATIAL, mean),
                 Err(Error::OutOfRange { .. })
             ));
         }
-        let nan = good.percentile(&SPATIAL, |_| f64::NAN);
-        assert!(matches!(nan, Err(Error::NotFinite { index: 0, .. })));
-        let flat = good.bca(&[1.0, 2.0, 3.0], |_| 5.0);
-        assert!(matches!(flat, Err(Error::ZeroVariance { value: 5.0, .. })));
-    }
-
-    #[test]
-    fn a_statistic_at_the_edge_of_its_resamples_still_has_an_interval() {
-        let largest = |values: &[f64]| values.iter().copied().fold(f64::MIN, f64::max);
-        let interval = Bootstrap::default().bca(&SPATIAL, largest).unwrap();
-        assert_eq!((interval.estimate, interval.high), (48.0, 48.0));
-        assert!(interval.low < 48.0);
+        let nan = good.percentiles(&SPATIAL, |_| [f64::NAN]);
+        assert!(matches!(nan, Err(Error::NotFinite { .. })));
     }
 }

@@ -161,26 +161,6 @@ impl RatioOfMeans {
 /// What errors call it.
 const FIELLER: &str = "Fieller's interval";
 
-/// Fieller's interval of `numerator / denominator` for two independent samples.
-///
-/// # Errors
-/// As [`RatioOfMeans::independent`] and [`RatioOfMeans::at`].
-pub fn fieller(numerator: Moments, denominator: Moments, confidence: f64) -> Result<Ratio, Error> {
-    RatioOfMeans::independent(numerator, denominator)?.at(confidence)
-}
-
-/// Fieller's interval of the ratio of two means whose values belong together in pairs.
-///
-/// # Errors
-/// As [`RatioOfMeans::paired`] and [`RatioOfMeans::at`].
-pub fn fieller_paired(
-    numerator: &[f64],
-    denominator: &[f64],
-    confidence: f64,
-) -> Result<Ratio, Error> {
-    RatioOfMeans::paired(numerator, denominator)?.at(confidence)
-}
-
 /// The geometric mean of `numerator / denominator` over pairs, with the interval of the logarithms
 /// taken back: the typical ratio within a round.
 ///
@@ -270,6 +250,14 @@ fn exponentials(logs: Result<Effect, Error>) -> Result<Ratio, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn fieller(above: Moments, below: Moments, confidence: f64) -> Result<Ratio, Error> {
+        RatioOfMeans::independent(above, below)?.at(confidence)
+    }
+
+    fn fieller_paired(above: &[f64], below: &[f64], confidence: f64) -> Result<Ratio, Error> {
+        RatioOfMeans::paired(above, below)?.at(confidence)
+    }
 
     /// Fieller's definition: at either end of the interval, `numerator - end * denominator` is
     /// exactly one critical value away from zero.

@@ -211,36 +211,6 @@ impl Rules {
             .collect()
     }
 
-    /// Judges cells of a table against one of them. A cell that cannot be judged (its difference
-    /// never varied) has its own error and does not count among the comparisons.
-    ///
-    /// # Errors
-    /// [`Error::TooFew`] with fewer than 3 rounds, [`Error::OutOfRange`] for a confidence or
-    /// tolerance that is none.
-    pub fn judge_cells(
-        &self,
-        blocks: &Blocks,
-        base: usize,
-        changed: &[usize],
-    ) -> Result<Vec<Result<Verdict, Error>>, Error> {
-        blocks.require_rounds()?;
-        let compared: Vec<Result<Comparison, Error>> = changed
-            .iter()
-            .map(|cell| Comparison::within_rounds(blocks, base, *cell))
-            .collect();
-        let good: Vec<Comparison> = compared.iter().filter_map(|one| one.clone().ok()).collect();
-        let mut verdicts = self.judge_all(&good)?.into_iter();
-        let with_verdict = |one: Result<Comparison, Error>| {
-            let missing = Error::TooFew {
-                what: "a verdict",
-                needed: 1,
-                got: 0,
-            };
-            one.and_then(|_| verdicts.next().ok_or(missing))
-        };
-        Ok(compared.into_iter().map(with_verdict).collect())
-    }
-
     fn verdict(&self, one: &Comparison, tested: &Tested, family: usize) -> Result<Verdict, Error> {
         self.require_tolerance()?;
         let together = simultaneous_confidence(self.confidence, family)?;

@@ -170,45 +170,6 @@ fn without_a_ratio_the_difference_itself_is_told() {
 }
 
 #[test]
-fn cells_of_a_table_are_judged_against_their_base() {
-    let mut blocks = Blocks::new(["md0", "md0s1", "copy", "slow", "exactly one more"]);
-    for round in 0..8 {
-        let base = 100.0 + 10.0 * f64::from(round % 3);
-        let noise = |phase: i32| 0.05 * f64::from((round + phase) % 4);
-        blocks
-            .push_round(vec![
-                base,
-                base + noise(0),
-                base - noise(1),
-                base * 1.2 + noise(2),
-                base + 1.0,
-            ])
-            .unwrap();
-    }
-    let verdicts = Rules::default()
-        .judge_cells(&blocks, 0, &[1, 2, 3, 4, 9])
-        .unwrap();
-    assert!(matches!(verdicts[0], Ok(Verdict::SameWithin { .. })));
-    assert!(matches!(verdicts[1], Ok(Verdict::SameWithin { .. })));
-    let proven = Ok(Direction::Slower);
-    let direction = |verdict: &Result<Verdict, Error>| match verdict {
-        Ok(Verdict::Proven { direction, .. }) => Ok(*direction),
-        other => Err(other.clone()),
-    };
-    assert_eq!(direction(&verdicts[2]), proven);
-    assert!(matches!(
-        verdicts[3],
-        Err(Error::ZeroVariance { value: 1.0, .. })
-    ));
-    assert!(matches!(verdicts[4], Err(Error::OutOfRange { .. })));
-    let empty = Blocks::new(["a", "b"]);
-    assert!(matches!(
-        Rules::default().judge_cells(&empty, 0, &[1]),
-        Err(Error::TooFew { .. })
-    ));
-}
-
-#[test]
 fn impossible_rules_are_refused_and_verdicts_can_be_saved() {
     let comparison = compared(sample(1.0, 0.1), sample(2.0, 0.1));
     for same_within in [-0.1, 1.0, f64::NAN] {
