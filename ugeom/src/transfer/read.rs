@@ -25,6 +25,8 @@ struct Reader<'a> {
     geometry: Geometry,
     /// What has not been asked for.
     ahead: Range<u64>,
+    /// Room for the longest request of the range.
+    buffer_bytes: u64,
     blocks: VecDeque<Block>,
     /// The number of the first of `blocks`; a bio carries that of its block.
     first: u64,
@@ -47,10 +49,13 @@ pub fn copy(
     };
     let mut progress = Progress::new(Some(range.end - range.start));
     let start = range.start;
+    let geometry = Geometry::of(&provider);
+    let sectors = geometry.sectors(&range);
     let mut reader = Reader {
         channel,
         opened,
-        geometry: Geometry::of(&provider),
+        buffer_bytes: geometry.block_bytes.min(sectors.end - sectors.start),
+        geometry,
         ahead: range,
         blocks: VecDeque::with_capacity(DEPTH),
         first: 0,
@@ -111,8 +116,7 @@ impl Reader<'_> {
                     let Some(draft) = self.channel.bio() else {
                         bail!("the channel has no bio left");
                     };
-                    let buffer = Buffer::new(self.geometry.block_bytes as usize);
-                    draft.read(sectors.start, buffer)
+                    draft.read(sectors.start, Buffer::new(self.buffer_bytes as usize))
                 }
             };
             let number = self.first + self.blocks.len() as u64;
