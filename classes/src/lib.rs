@@ -25,4 +25,4 @@ pub mod zero;
 pub use build::{BuildContext, BuildError};
 pub use entry::{Build, ClassEntry, Role};
 pub use registry::registry;
-pub use target::{Target, TargetError, TargetOptions, open_target};
+pub use target::{Target, TargetError, TargetOptions, TargetText, open_target};

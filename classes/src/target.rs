@@ -15,12 +15,9 @@
 use crate::build::{BuildContext, BuildError, FileAccess, KeyOptions};
 use crate::entry::{self, Build, ClassEntry};
 use crate::registry;
-use crate::spec::{self, Address, DispatchMode, Layer, SpecError, StatisticsMode};
+use crate::spec::{self, Address, DispatchMode, FILE_CLASS, Layer, SpecError, StatisticsMode};
 use std::io::{self, Read};
-use ugeom_stack::{
-    Dispatch, Options, Pools, ProviderId, ProviderView, Registry, Slicers, Stack, StackError,
-    Statistics,
-};
+use ugeom_stack::{Dispatch, ProviderId, ProviderView, Stack, StackError, StackKnobs, Statistics};
 
 /// How long `g_down` and `g_up` spin before they park where a stack file asks for queued
 /// dispatch, ns. Long enough to cover the gap between requests that follow each other.
@@ -31,27 +28,16 @@ pub const TIME_ONE_IN: u32 = 64;
 /// How many names an error lists.
 const LISTED_NAMES: usize = 20;
 
-/// How a target is opened. What a stack file says goes before `taste`, `dispatch`, `statistics`,
-/// `registry`, `pools` and `slicers`, and `set` before that.
-#[derive(Clone, Copy, Debug)]
+/// How a target is opened. The settings of a stack file go before `knobs`, and `set` before those.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TargetOptions {
     /// Files may be written to.
     pub writable: bool,
-    /// Classes taste the providers by themselves.
-    pub taste: bool,
-    /// Who moves bios.
-    pub dispatch: Dispatch,
-    /// What is counted.
-    pub statistics: Statistics,
-    /// How a request finds its device.
-    pub registry: Registry,
-    /// Where bios come from.
-    pub pools: Pools,
-    /// What becomes of layers that only move requests.
-    pub slicers: Slicers,
-    /// What the user asked for in so many words: it goes before what a stack file says.
+    /// How the stack works where no setting says otherwise.
+    pub knobs: StackKnobs,
+    /// What the user set: it goes before the settings of a stack file.
     pub set: spec::Settings,
-    /// Files are opened past the system's cache.
+    /// Files are opened for direct I/O.
     pub direct: bool,
     /// Files are not locked, and devices not opened exclusively: another process, which holds the
     /// target open, does that for this one.
@@ -70,25 +56,6 @@ impl TargetOptions {
     }
 }
 
-impl Default for TargetOptions {
-    /// Read-only, tasted, direct dispatch, counts, no locks.
-    fn default() -> Self {
-        Self {
-            writable: false,
-            taste: true,
-            dispatch: Dispatch::Direct,
-            statistics: Statistics::Counts,
-            registry: Registry::LockFree,
-            pools: Pools::PerCore,
-            slicers: Slicers::Passed,
-            set: spec::Settings::default(),
-            direct: false,
-            unlocked: false,
-            keys: KeyOptions::default(),
-        }
-    }
-}
-
 /// A target that is open: its stack stands, and nobody has opened a provider yet.
 pub struct Target {
     /// The stack.
@@ -100,6 +67,62 @@ pub struct Target {
     pub top: ProviderId,
     /// The name of [`Target::top`].
     pub name: String,
+    /// The text that was opened ends with an address: only that provider is meant, and not all
+    /// that there are.
+    pub addressed: bool,
+}
+
+/// A target that was read, with the stack file that it may name, and is not opened yet.
+#[derive(Clone, Debug)]
+pub struct TargetText {
+    stack: spec::Stack,
+    addressed: bool,
+}
+
+impl TargetText {
+    /// Reads a target.
+    ///
+    /// # Errors
+    /// The text or the stack file is wrong, or the stack file cannot be read.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let names = registry::names();
+        let written = spec::parse(text, &names)?;
+        Ok(Self {
+            addressed: written.provider.is_some(),
+            stack: spec::expanded(written, &names, read_stack_file)?,
+        })
+    }
+
+    /// The path of the file that the target stands on, if its bottom layer is one, also where a
+    /// stack file names it.
+    #[must_use]
+    pub fn bottom_path(&self) -> Option<&str> {
+        let bottom = self.stack.target.layers.first()?;
+        let path = bottom.positional.first()?;
+        (bottom.class.value == FILE_CLASS).then_some(path.value.as_str())
+    }
+
+    /// The path that the target is, if it is nothing else: no further layer and no address.
+    #[must_use]
+    pub fn single_path(&self) -> Option<&str> {
+        let is_single = self.stack.target.layers.len() == 1 && !self.addressed;
+        self.bottom_path().filter(|_| is_single)
+    }
+
+    /// Puts the layers together.
+    ///
+    /// # Errors
+    /// See [`TargetError`].
+    pub fn open(&self, options: &TargetOptions) -> Result<Target, TargetError> {
+        let knobs = settled(options.knobs, options.set.over(self.stack.settings));
+        let stack = Stack::new(knobs, registry::tasting())?;
+        let options = TargetOptions { knobs, ..*options };
+        let target = build_target(stack, &self.stack.target, &options)?;
+        Ok(Target {
+            addressed: self.addressed,
+            ..target
+        })
+    }
 }
 
 /// Why a target cannot be opened.
@@ -137,56 +160,40 @@ impl From<BuildError> for TargetError {
 /// # Errors
 /// See [`TargetError`].
 pub fn open_target(text: &str, options: &TargetOptions) -> Result<Target, TargetError> {
-    let spec = spec::stack(text, &registry::names(), read_stack_file)?;
-    let options = options.settled(options.set.over(spec.settings));
-    let stack = Stack::new(
-        Options {
-            taste: options.taste,
-            dispatch: options.dispatch,
-            statistics: options.statistics,
-            registry: options.registry,
-            pools: options.pools,
-            slicers: options.slicers,
-        },
-        registry::tasting(),
-    )?;
-    build_target(stack, &spec.target, &options)
+    TargetText::parse(text)?.open(options)
 }
 
-impl TargetOptions {
-    /// These options with `settings` over them.
-    fn settled(self, settings: spec::Settings) -> Self {
-        let spin_ns = settings.spin_ns;
-        let dispatch = match (settings.dispatch, self.dispatch) {
-            (Some(DispatchMode::Direct), _) | (None, Dispatch::Direct) => Dispatch::Direct,
-            (Some(DispatchMode::Queued), _) => Dispatch::Queued {
-                spin_ns: spin_ns.unwrap_or(QUEUED_SPIN_NS),
-            },
-            (None, Dispatch::Queued { spin_ns: given }) => Dispatch::Queued {
-                spin_ns: spin_ns.unwrap_or(given),
-            },
-        };
-        let one_in = settings.sample.unwrap_or(TIME_ONE_IN);
-        let statistics = match settings.statistics {
-            Some(StatisticsMode::Off) => Statistics::Off,
-            Some(StatisticsMode::Counts) => Statistics::Counts,
-            Some(StatisticsMode::Time) => Statistics::Time { one_in },
-            None => self.statistics,
-        };
-        Self {
-            taste: self.taste && settings.taste.unwrap_or(true),
-            dispatch,
-            statistics,
-            registry: settings.registry.unwrap_or(self.registry),
-            pools: settings.pools.unwrap_or(self.pools),
-            slicers: settings.slicers.unwrap_or(self.slicers),
-            ..self
-        }
+/// Knobs with settings over them.
+fn settled(knobs: StackKnobs, settings: spec::Settings) -> StackKnobs {
+    let spin_ns = settings.spin_ns;
+    let dispatch = match (settings.dispatch, knobs.dispatch) {
+        (Some(DispatchMode::Direct), _) | (None, Dispatch::Direct) => Dispatch::Direct,
+        (Some(DispatchMode::Queued), _) => Dispatch::Queued {
+            spin_ns: spin_ns.unwrap_or(QUEUED_SPIN_NS),
+        },
+        (None, Dispatch::Queued { spin_ns: given }) => Dispatch::Queued {
+            spin_ns: spin_ns.unwrap_or(given),
+        },
+    };
+    let one_in = settings.sample.unwrap_or(TIME_ONE_IN);
+    let statistics = match settings.statistics {
+        Some(StatisticsMode::Off) => Statistics::Off,
+        Some(StatisticsMode::Counts) => Statistics::Counts,
+        Some(StatisticsMode::Time) => Statistics::Time { one_in },
+        None => knobs.statistics,
+    };
+    StackKnobs {
+        taste: knobs.taste && settings.taste.unwrap_or(true),
+        dispatch,
+        statistics,
+        registry: settings.registry.unwrap_or(knobs.registry),
+        pools: settings.pools.unwrap_or(knobs.pools),
+        slicers: settings.slicers.unwrap_or(knobs.slicers),
     }
 }
 
-/// Puts the layers of a target into a stack that is there already. Of `options`, dispatch,
-/// statistics and tasting are the stack's own and not looked at.
+/// Puts the layers of a target into a stack that is there already, and works as it does: the knobs
+/// in `options` are not used.
 ///
 /// # Errors
 /// See [`TargetError`]. Layers below the one that failed stay in the stack.
@@ -215,6 +222,7 @@ pub fn build_target(
         bottom,
         top,
         name,
+        addressed: target.provider.is_some(),
     })
 }
 
@@ -402,7 +410,7 @@ impl Builder<'_> {
             ""
         };
         names.truncate(LISTED_NAMES);
-        let taste = if self.options.taste {
+        let taste = if self.options.knobs.taste {
             ""
         } else {
             " (tasting is off)"

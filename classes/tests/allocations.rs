@@ -8,7 +8,7 @@ use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::allocations::{CountingAllocator, allocations};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{
-    Channel, Command, Delta, Dispatch, Draft, Opened, Options, Pools, Registry, Statistics,
+    Channel, Command, Delta, Dispatch, Draft, Opened, Pools, Registry, StackKnobs, Statistics,
 };
 
 #[global_allocator]
@@ -78,13 +78,16 @@ fn many(channel: &mut Channel, opened: &Opened, idle: &mut Vec<Draft>, count: u6
     }
 }
 
-fn check(target: &str, count: u64, how: Options) {
+fn check(target: &str, count: u64, how: StackKnobs) {
     let options = TargetOptions {
-        taste: false,
-        dispatch: how.dispatch,
-        statistics: how.statistics,
-        registry: how.registry,
-        pools: how.pools,
+        knobs: StackKnobs {
+            taste: false,
+            dispatch: how.dispatch,
+            statistics: how.statistics,
+            registry: how.registry,
+            pools: how.pools,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let opened = open_target(target, &options);
@@ -132,20 +135,20 @@ fn the_data_path_allocates_nothing() {
             Statistics::Counts,
             Statistics::Time { one_in: 2 },
         ] {
-            let how = Options {
+            let how = StackKnobs {
                 statistics,
-                ..Options::default()
+                ..StackKnobs::default()
             };
             check(target, *count, how);
         }
-        let locked = Options {
+        let locked = StackKnobs {
             registry: Registry::Locked,
             pools: Pools::Shared,
-            ..Options::default()
+            ..StackKnobs::default()
         };
         check(target, *count, locked);
-        for how in [Options::default(), locked] {
-            let queued = Options {
+        for how in [StackKnobs::default(), locked] {
+            let queued = StackKnobs {
                 dispatch: Dispatch::Queued { spin_ns: 0 },
                 ..how
             };

@@ -8,7 +8,7 @@ mod common;
 
 use ugeom_classes::registry::{self, registry};
 use ugeom_classes::{Role, TargetOptions, open_target};
-use ugeom_stack::Options;
+use ugeom_stack::StackKnobs;
 use ugeom_testkit::provider::{Deleted, Device, Promises, Subject, check};
 
 /// A device under test.
@@ -190,16 +190,15 @@ impl Drop for Server {
     }
 }
 
-fn open(row: &Row, options: Options) -> Device {
+fn open(row: &Row, knobs: StackKnobs) -> Device {
     let target = row.target;
     let is_table = registry::find(row.class).is_some_and(|entry| entry.role == Role::Table);
     let options = TargetOptions {
         writable: true,
-        taste: options.taste || is_table,
-        dispatch: options.dispatch,
-        statistics: options.statistics,
-        registry: options.registry,
-        pools: options.pools,
+        knobs: StackKnobs {
+            taste: knobs.taste || is_table,
+            ..knobs
+        },
         ..TargetOptions::default()
     };
     // `IMAGE` stands for a new file of zeroes.

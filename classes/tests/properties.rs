@@ -11,7 +11,9 @@ use std::ops::Range;
 use std::time::Duration;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Delta, Dispatch, Finished, Flags, Opened, Statistics};
+use ugeom_stack::{
+    Channel, Command, Delta, Dispatch, Finished, Flags, Opened, StackKnobs, Statistics,
+};
 
 const SECTOR: usize = 512;
 const SECTORS: usize = 64;
@@ -140,8 +142,11 @@ impl Run {
 
 fn agrees(target: &str, dispatch: Dispatch, statistics: Statistics, steps: &[Step]) {
     let options = TargetOptions {
-        dispatch,
-        statistics,
+        knobs: StackKnobs {
+            dispatch,
+            statistics,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let target = open_target(target, &options).unwrap_or_else(|error| panic!("{error}"));

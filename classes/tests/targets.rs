@@ -5,7 +5,7 @@ mod common;
 
 use common::disks::{label_of, mbr_of};
 use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_stack::Delta;
+use ugeom_stack::{Delta, StackKnobs};
 
 /// An image with one slice from sector 63 on and a label with the partition `a` in it, whose first
 /// sector says so.
@@ -42,7 +42,10 @@ impl Image {
 
     fn open(&self, target: &str, taste: bool) -> Target {
         let options = TargetOptions {
-            taste,
+            knobs: StackKnobs {
+                taste,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         let opened = open_target(&self.text(target), &options);
@@ -51,7 +54,10 @@ impl Image {
 
     fn refused(&self, target: &str, taste: bool) -> String {
         let options = TargetOptions {
-            taste,
+            knobs: StackKnobs {
+                taste,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         match open_target(&self.text(target), &options) {

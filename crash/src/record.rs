@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use ugeom_classes::crash::{Promises, Recorder, recording};
 use ugeom_format::crash_log::Header;
-use ugeom_stack::{Options, Stack, StackError};
+use ugeom_stack::{Stack, StackError, StackKnobs};
 
 /// A disk whose writes, flushes and promises go into a log.
 pub struct Recording {
@@ -91,7 +91,7 @@ impl Recording {
 /// A stack over a disk, and the name of its provider.
 pub(crate) fn stack_of(disk: &Disk) -> Result<(Stack, String), StackError> {
     let name = "disk".to_owned();
-    let stack = Stack::new(Options::default(), Vec::new())?;
+    let stack = Stack::new(StackKnobs::default(), Vec::new())?;
     stack.create("DISK", disk.plan(&name), &[])?;
     Ok((stack, name))
 }

@@ -14,7 +14,7 @@ use ugeom_format::wire::nbd::{
     BASE_ALLOCATION, ChunkHeader, Greeting, Info, MetaContext, OptionHeader, OptionReplyHeader,
     Request, SimpleReply, chunk, command, export_flag, option, option_reply,
 };
-use ugeom_stack::{Command, Delta, IoError};
+use ugeom_stack::{Command, Delta, IoError, StackKnobs};
 
 /// The size of the export that an orderly handshake tells of.
 const SIZE_BYTES: u64 = 1 << 20;
@@ -289,7 +289,10 @@ pub fn nbd_client(data: &[u8]) {
         });
         let options = TargetOptions {
             writable: true,
-            taste: false,
+            knobs: StackKnobs {
+                taste: false,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         if let Ok(target) = open_target(&text, &options) {

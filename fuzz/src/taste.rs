@@ -9,7 +9,7 @@ use ugeom_classes::part::edit::{self, found};
 use ugeom_classes::registry;
 use ugeom_format::plan::Column;
 use ugeom_stack::{
-    Command, Cx, Delta, Errno, Geom, Next, Options, Plan, ProviderPlan, Request, Stack, conf,
+    Command, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan, Request, Stack, StackKnobs, conf,
 };
 
 /// Bytes that a table of its own needs at the most: both copies of the largest GPT, with headers.
@@ -48,7 +48,7 @@ pub fn taste(data: &[u8]) -> u64 {
     let sector: u32 = if choice & 1 == 0 { 512 } else { 4096 };
     let unit = u64::from(sector);
     let sectors = (bytes.len() as u64).div_ceil(unit) + u64::from(*longer);
-    let stack = Stack::new(Options::default(), registry::tasting()).expect("a stack");
+    let stack = Stack::new(StackKnobs::default(), registry::tasting()).expect("a stack");
     let provider = ProviderPlan {
         name: "md0".into(),
         mediasize_bytes: sectors * unit,

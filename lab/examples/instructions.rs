@@ -11,7 +11,7 @@ use ugeom_load::cells;
 use ugeom_load::{Job, Load, Pattern, Range};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
-use ugeom_stack::{Delta, IoError, ProviderId, Slicers, Stack, Statistics};
+use ugeom_stack::{Delta, IoError, ProviderId, Slicers, Stack, StackKnobs, Statistics};
 
 /// The usage, for whoever calls it with something else.
 const USAGE: &str = "usage: instructions CASE ITERATIONS\n\
@@ -67,7 +67,10 @@ fn cached(
     round_bytes: u64,
 ) -> Result<Cell<'static>, Box<dyn Error>> {
     let options = TargetOptions {
-        statistics,
+        knobs: StackKnobs {
+            statistics,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let target = open_target(CACHE, &options)?;
@@ -115,7 +118,10 @@ fn generated(statistics: Statistics) -> Result<Cell<'static>, Box<dyn Error>> {
 /// The device that touches no data.
 fn null(statistics: Statistics) -> Result<(Stack, ProviderId), Box<dyn Error>> {
     let options = TargetOptions {
-        statistics,
+        knobs: StackKnobs {
+            statistics,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let target = open_target("zero:clear=0", &options)?;

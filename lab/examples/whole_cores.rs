@@ -20,7 +20,7 @@ use ugeom_load::cells::{Sums, computing};
 use ugeom_load::{Job, Load, Pattern, Range};
 use ugeom_machine::cpu::Affinity;
 use ugeom_measure::interval::student_of;
-use ugeom_stack::Statistics;
+use ugeom_stack::{StackKnobs, Statistics};
 
 /// A thread sends so many requests in a slice: a fraction of a millisecond.
 const REQUESTS_EACH: u64 = 10_000;
@@ -52,8 +52,11 @@ struct Slice {
 impl Crew {
     fn new(threads: u64) -> Result<Self> {
         let options = TargetOptions {
-            statistics: Statistics::Off,
-            taste: false,
+            knobs: StackKnobs {
+                statistics: Statistics::Off,
+                taste: false,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         let target = open_target("zero:clear=0", &options)?;

@@ -11,7 +11,7 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, Run, RunResult};
 use ugeom_load::cells;
-use ugeom_stack::Stack;
+use ugeom_stack::{Stack, StackKnobs};
 
 /// How a provider that is served can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,10 @@ impl Door {
             Reach::File(path) => Through::File(path),
             Reach::Target(text) => {
                 let options = TargetOptions {
-                    taste: false,
+                    knobs: StackKnobs {
+                        taste: false,
+                        ..StackKnobs::default()
+                    },
                     ..TargetOptions::default()
                 };
                 let target = open_target(&text, &options).map_err(|error| error.to_string());

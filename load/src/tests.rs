@@ -2,12 +2,15 @@
 
 use super::*;
 use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_stack::{Command, Totals};
+use ugeom_stack::{Command, StackKnobs, Totals};
 
 fn target(text: &str) -> Target {
     let options = TargetOptions {
         writable: true,
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     open_target(text, &options).unwrap()
@@ -171,8 +174,11 @@ fn the_first_request_that_fails_ends_the_load_with_its_reason() {
 fn a_load_waits_for_layers_that_take_their_time() {
     for dispatch in ["direct", "queued"] {
         let options = TargetOptions {
-            taste: false,
             set: ugeom_classes::spec::Settings::parse(&format!("dispatch={dispatch}")).unwrap(),
+            knobs: StackKnobs {
+                taste: false,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         let slow = open_target("md:1m | nop:delay=1ms", &options).unwrap();

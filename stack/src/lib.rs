@@ -46,7 +46,7 @@ pub use look::{ConsumerFigures, Look};
 pub use losses::{Losses, LostAtTheEnd, Unsaved};
 pub use lower::Lower;
 pub use opened::Opened;
-pub use options::{Dispatch, Options, Pools, Registry, Slicers};
+pub use options::{Dispatch, Pools, Registry, Slicers, StackKnobs};
 pub use stack::Stack;
 pub use statistics::{Statistics, TimeTotals, Totals};
 pub use taste::Taster;

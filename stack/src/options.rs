@@ -50,9 +50,9 @@ pub enum Slicers {
     Asked,
 }
 
-/// How a stack works.
+/// How a stack works: all that a user can choose.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct StackKnobs {
     /// Let classes taste new providers.
     pub taste: bool,
     /// Who moves bios.
@@ -67,7 +67,7 @@ pub struct Options {
     pub slicers: Slicers,
 }
 
-impl Default for Options {
+impl Default for StackKnobs {
     fn default() -> Self {
         Self {
             taste: true,

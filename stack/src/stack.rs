@@ -19,7 +19,7 @@ use crate::home::Home;
 use crate::losses::LostAtTheEnd;
 use crate::lower::Lower;
 use crate::opened::{Held, Opened};
-use crate::options::{Dispatch, Options, Pools, Registry};
+use crate::options::{Dispatch, Pools, Registry, StackKnobs};
 use crate::queue::Queues;
 use crate::snapshot::Snapshot;
 use crate::statistics::{self, CounterBlock, Statistics, Totals};
@@ -41,7 +41,7 @@ impl Geom for Handle {
 /// What the handles, channels and threads of a stack share.
 pub(crate) struct Shared {
     /// How the stack was made; what is counted now says `statistics`.
-    options: Options,
+    options: StackKnobs,
     pub(crate) statistics: Mutex<Statistics>,
     this: Weak<Self>,
     control: Mutex<()>,
@@ -75,7 +75,7 @@ impl Stack {
     /// # Errors
     /// `System` when the threads of queued dispatch cannot be started, or nothing is left to make
     /// a mailbox of.
-    pub fn new(options: Options, classes: Vec<Arc<dyn Class>>) -> Result<Self, StackError> {
+    pub fn new(options: StackKnobs, classes: Vec<Arc<dyn Class>>) -> Result<Self, StackError> {
         let pool = match options.pools {
             Pools::PerCore => None,
             Pools::Shared => {
@@ -322,8 +322,8 @@ impl Stack {
 
     /// How the stack works.
     #[must_use]
-    pub fn options(&self) -> Options {
-        Options {
+    pub fn options(&self) -> StackKnobs {
+        StackKnobs {
             statistics: *lock(&self.shared.statistics),
             ..self.shared.options
         }
@@ -578,7 +578,7 @@ impl Shared {
         if waiting && let Ok(_control) = self.control.try_lock() {
             self.work_off_events();
         }
-        let options = Options {
+        let options = StackKnobs {
             statistics: *lock(&self.statistics),
             ..self.options
         };

@@ -1,11 +1,12 @@
-//! From [`Options`] to the two functions of a snapshot: how a request starts, and how it goes on.
+//! From [`StackKnobs`] to the two functions of a snapshot: how a request starts, and how it goes
+//! on.
 //!
 //! Every combination is a copy of the code of its own, made by the compiler from type parameters:
 //! whoever does not count, queue or lock has no branch that asks about it.
 
 use crate::devices::Referenced;
 use crate::drive;
-use crate::options::{Dispatch, Options, Registry, Slicers};
+use crate::options::{Dispatch, Registry, Slicers, StackKnobs};
 use crate::queue;
 use crate::snapshot::Drive;
 use crate::statistics::{Counts, Level, Off, Statistics, Time};
@@ -53,7 +54,7 @@ pub(crate) struct Strategy {
 
 impl Strategy {
     /// The strategy that a stack was made with.
-    pub(crate) fn of(options: &Options) -> Self {
+    pub(crate) fn of(options: &StackKnobs) -> Self {
         match options.statistics {
             Statistics::Off => Self::counting::<Off>(options, 0),
             Statistics::Counts => Self::counting::<Counts>(options, 0),
@@ -71,7 +72,7 @@ impl Strategy {
         if runs { self.runs } else { self.plain }
     }
 
-    fn counting<L: Level>(options: &Options, sample_one_in: u32) -> Self {
+    fn counting<L: Level>(options: &StackKnobs, sample_one_in: u32) -> Self {
         let passes = options.dispatch == Dispatch::Direct && options.slicers == Slicers::Passed;
         let (plain, runs) = match options.dispatch {
             Dispatch::Direct => {
@@ -97,7 +98,7 @@ impl Strategy {
 }
 
 impl Way {
-    fn of<M: Mover>(options: &Options) -> Self {
+    fn of<M: Mover>(options: &StackKnobs) -> Self {
         let (enter, go_on) = match options.registry {
             Registry::LockFree => (M::ENTER, M::GO_ON),
             Registry::Locked => (Referenced::<M>::ENTER, Referenced::<M>::GO_ON),

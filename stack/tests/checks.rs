@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Memory, all_options, pile, plan, stack};
-use ugeom_stack::{Channel, Command, Delta, Errno, Opened, Options, Stack};
+use ugeom_stack::{Channel, Command, Delta, Errno, Opened, Stack, StackKnobs};
 
 const SIZE: u64 = 64 * 512;
 
@@ -13,7 +13,7 @@ struct Bench {
     provider: ugeom_stack::ProviderId,
 }
 
-fn bench(options: Options) -> Bench {
+fn bench(options: StackKnobs) -> Bench {
     let stack = stack(options);
     let provider = stack.create("MEM", plan("mem", SIZE, Memory::new(SIZE as usize)), &[]);
     let provider = provider.expect("a memory")[0];
@@ -65,7 +65,7 @@ fn reading_needs_a_reader_and_writing_a_writer() {
 
 #[test]
 fn an_errored_provider_answers_with_its_error_before_anything_else_is_looked_at() {
-    let mut bench = bench(Options::default());
+    let mut bench = bench(StackKnobs::default());
     let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
     bench
         .stack
@@ -128,7 +128,7 @@ fn a_read_past_the_end_is_an_error_and_one_across_it_is_short() {
 
 #[test]
 fn a_sector_size_that_is_no_power_of_two_is_checked_as_well() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let mut odd = plan("odd", 520 * 10, Memory::new(520 * 10));
     odd.providers[0].sectorsize_bytes = 520;
     let provider = stack.create("MEM", odd, &[]).expect("odd")[0];
@@ -145,7 +145,7 @@ fn a_sector_size_that_is_no_power_of_two_is_checked_as_well() {
 
 #[test]
 fn a_provider_without_media_is_enxio() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let provider = stack
         .create("MEM", plan("none", 0, Memory::new(0)), &[])
         .expect("none")[0];
@@ -205,7 +205,7 @@ fn a_transfer_reads_or_writes_as_it_is_told() {
 
 #[test]
 fn delete_and_zero_are_checked_like_writes() {
-    let mut bench = bench(Options::default());
+    let mut bench = bench(StackKnobs::default());
     let opened = bench
         .stack
         .open(bench.provider, Delta::READ_WRITE)
@@ -238,7 +238,7 @@ fn delete_and_zero_are_checked_like_writes() {
 
 #[test]
 fn an_unknown_attribute_is_none_and_extents_unsupported_is_an_error() {
-    let mut bench = bench(Options::default());
+    let mut bench = bench(StackKnobs::default());
     let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
     assert_eq!(
         bench
@@ -256,7 +256,7 @@ fn an_unknown_attribute_is_none_and_extents_unsupported_is_an_error() {
 
 #[test]
 fn the_drop_of_a_finished_bio_gives_its_slot_back() {
-    let bench = bench(Options::default());
+    let bench = bench(StackKnobs::default());
     let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
     let mut channel = bench.stack.channel(2).expect("a channel");
     for _ in 0..1000 {
@@ -270,8 +270,8 @@ fn the_drop_of_a_finished_bio_gives_its_slot_back() {
 
 #[test]
 fn a_handle_of_another_stack_leads_nowhere() {
-    let mine = bench(Options::default());
-    let mut other = bench(Options::default());
+    let mine = bench(StackKnobs::default());
+    let mut other = bench(StackKnobs::default());
     let theirs = other.stack.open(other.provider, Delta::READ).expect("open");
     let mine_opened = mine.stack.open(mine.provider, Delta::READ).expect("open");
     let mut channel = mine.stack.channel(1).expect("a channel");
@@ -283,7 +283,7 @@ fn a_handle_of_another_stack_leads_nowhere() {
 #[test]
 #[should_panic(expected = "a draft is submitted to the channel that made it")]
 fn a_draft_of_another_channel_is_the_callers_defect() {
-    let mut bench = bench(Options::default());
+    let mut bench = bench(StackKnobs::default());
     let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
     let mut other = bench.stack.channel(1).expect("a channel");
     let draft = other.bio().expect("a bio");
@@ -293,7 +293,7 @@ fn a_draft_of_another_channel_is_the_callers_defect() {
 
 #[test]
 fn a_finished_bio_given_to_another_channel_goes_home() {
-    let mut bench = bench(Options::default());
+    let mut bench = bench(StackKnobs::default());
     let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
     let mut other = bench.stack.channel(1).expect("a channel");
     for _ in 0..100 {
@@ -307,7 +307,7 @@ fn a_finished_bio_given_to_another_channel_goes_home() {
 
 #[test]
 fn a_draft_that_nobody_filled_in_moves_nothing() {
-    let mut bench = bench(Options::default());
+    let mut bench = bench(StackKnobs::default());
     let opened = bench.stack.open(bench.provider, Delta::READ).expect("open");
     let mut into = [0; 512];
     bench

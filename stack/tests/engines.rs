@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{
-    Bio, Completions, Cx, Delta, Errno, Geom, LocalKey, Next, Options, Request, ThreadState,
+    Bio, Completions, Cx, Delta, Errno, Geom, LocalKey, Next, Request, StackKnobs, ThreadState,
 };
 
 /// Does what it is asked only when it is polled, and never wakes anybody.
@@ -81,7 +81,7 @@ impl Geom for Late {
 
 #[test]
 fn what_a_delayed_request_leaves_with_an_engine_is_started_before_the_thread_sleeps() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let bottom = plan("lazy0", 4096, Arc::new(Lazy(LocalKey::new())));
     let bottom = stack.create("LAZY", bottom, &[]).expect("a provider")[0];
     let top = stack.create("LATE", plan("late0", 4096, Arc::new(Late)), &[bottom]);
@@ -119,7 +119,7 @@ impl Geom for Elsewhere {
 #[test]
 fn a_thread_that_sleeps_by_means_of_its_own_is_woken_by_a_post() {
     let (sender, receiver) = std::sync::mpsc::channel();
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let plan = plan("elsewhere", 4096, Arc::new(Elsewhere(sender)));
     let provider = stack.create("ELSEWHERE", plan, &[]).expect("create")[0];
     let opened = stack.open(provider, Delta::READ).expect("open");

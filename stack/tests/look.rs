@@ -5,7 +5,7 @@ mod common;
 use common::{Memory, Parker, Slicer, all_options, plan, stack};
 use std::sync::Arc;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Command, Delta, Options, Stack, Statistics, Totals};
+use ugeom_stack::{Command, Delta, Stack, StackKnobs, Statistics, Totals};
 
 const SIZE: u64 = 64 * 512;
 const READ: usize = Command::Read as usize;
@@ -74,9 +74,9 @@ fn what_is_counted_can_change_while_requests_are_under_way() {
 
 #[test]
 fn handles_that_were_timed_leave_their_figures_and_their_place() {
-    let stack = stack(Options {
+    let stack = stack(StackKnobs {
         statistics: Statistics::Time { one_in: 1 },
-        ..Options::default()
+        ..StackKnobs::default()
     });
     two_layers(&stack);
     let slice = stack.find("slice").expect("slice");
@@ -101,7 +101,7 @@ fn handles_that_were_timed_leave_their_figures_and_their_place() {
 
 #[test]
 fn a_look_shows_what_is_in_flight_and_who_asked() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let parker = Arc::new(Parker::default());
     let provider = stack.create("PARK", plan("park", SIZE, parker.clone()), &[]);
     let provider = provider.expect("a geom")[0];

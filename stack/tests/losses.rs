@@ -6,8 +6,8 @@ use common::{Slicer, all_options, plan, stack};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ugeom_stack::{
-    Bio, Channel, Command, Cx, Delta, Errno, Geom, Losses, Next, Opened, Options, ProviderId,
-    Request, Stack,
+    Bio, Channel, Command, Cx, Delta, Errno, Geom, Losses, Next, Opened, ProviderId, Request,
+    Stack, StackKnobs,
 };
 
 const SIZE: u64 = 64 * 512;
@@ -60,7 +60,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(options: Options) -> Self {
+    fn new(options: StackKnobs) -> Self {
         let stack = stack(options);
         let disk = Arc::new(Forgetful::default());
         let bottom = plan("disk", SIZE, Arc::clone(&disk) as Arc<dyn Geom>);
@@ -116,7 +116,7 @@ fn every_handle_hears_of_each_loss_once() {
 
 #[test]
 fn two_losses_between_two_flushes_are_one_error() {
-    let rig = Rig::new(Options::default());
+    let rig = Rig::new(StackKnobs::default());
     let mut clients = [rig.client(), rig.client()];
     rig.disk.losses.record(WHY);
     rig.disk.losses.record(WHY);
@@ -142,7 +142,7 @@ fn a_flush_that_the_disk_fails_is_told_to_the_others_too() {
 
 #[test]
 fn what_a_layer_keeps_is_not_lost() {
-    let rig = Rig::new(Options::default());
+    let rig = Rig::new(StackKnobs::default());
     let mut clients = [rig.client(), rig.client()];
     rig.disk.keeps.store(true, Ordering::SeqCst);
     rig.disk.failing.store(1, Ordering::SeqCst);
@@ -153,7 +153,7 @@ fn what_a_layer_keeps_is_not_lost() {
 
 #[test]
 fn users_of_the_layer_and_of_what_is_below_it_both_hear() {
-    let rig = Rig::new(Options::default());
+    let rig = Rig::new(StackKnobs::default());
     let mut clients = [rig.open(rig.slice), rig.open(rig.slice)];
     rig.disk.losses.record(WHY);
     fails_once(&mut clients[1]);
@@ -172,7 +172,7 @@ fn users_of_the_layer_and_of_what_is_below_it_both_hear() {
 
 #[test]
 fn a_new_handle_hears_only_what_nobody_has_heard() {
-    let rig = Rig::new(Options::default());
+    let rig = Rig::new(StackKnobs::default());
     let mut first = rig.client();
     rig.disk.losses.record(WHY);
     assert!(rig.disk.losses.is_unheard());
@@ -218,7 +218,7 @@ fn flushes_that_were_sent_before_the_error_came_all_fail() {
 
 #[test]
 fn of_two_threads_none_gets_ok_for_what_was_lost_before_it_asked() {
-    let rig = Rig::new(Options::default());
+    let rig = Rig::new(StackKnobs::default());
     let rounds = if cfg!(miri) { 5 } else { 300 };
     let barrier = std::sync::Barrier::new(3);
     std::thread::scope(|scope| {

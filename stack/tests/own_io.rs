@@ -7,8 +7,8 @@ use common::{Memory, Mirror, plan, stack};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use ugeom_stack::{
-    AccessChange, Command, Cx, Delta, Errno, Geom, IoError, Lower, Next, Options, ProviderId,
-    Request, Stack, StackError,
+    AccessChange, Command, Cx, Delta, Errno, Geom, IoError, Lower, Next, ProviderId, Request,
+    Stack, StackError, StackKnobs,
 };
 
 const SIZE: u64 = 64 * 512;
@@ -81,7 +81,7 @@ struct Kept {
     top: ProviderId,
 }
 
-fn kept(options: Options) -> Kept {
+fn kept(options: StackKnobs) -> Kept {
     let stack = stack(options);
     let (memory, keeper) = (Memory::new(SIZE as usize), Arc::new(Keeper::default()));
     let refuser = Arc::new(Refuser::default());
@@ -138,7 +138,7 @@ fn the_last_writer_alone_makes_a_geom_settle_and_before_its_consumers_close() {
 
 #[test]
 fn several_ways_down_make_no_difference() {
-    let it = kept(Options::default());
+    let it = kept(StackKnobs::default());
     let slice = |name| {
         let plan = plan(name, SIZE / 2, Arc::new(Shares));
         it.stack.create("SHARE", plan, &[it.top]).expect("a slice")[0]
@@ -164,7 +164,7 @@ impl Geom for Shares {
 
 #[test]
 fn closing_says_what_could_not_be_written_and_closes_all_the_same() {
-    let it = kept(Options::default());
+    let it = kept(StackKnobs::default());
     let opened = it.stack.open(it.top, Delta::READ_WRITE).expect("opens");
     let mut channel = it.stack.channel(1).expect("a channel");
     channel.write(&opened, 512, &[7; 512]).expect("kept");
@@ -186,7 +186,7 @@ fn closing_says_what_could_not_be_written_and_closes_all_the_same() {
 
 #[test]
 fn a_geom_settles_before_it_is_taken_away() {
-    let it = kept(Options::default());
+    let it = kept(StackKnobs::default());
     let opened = it.stack.open(it.top, Delta::READ_WRITE).expect("opens");
     let mut channel = it.stack.channel(1).expect("a channel");
     channel.write(&opened, 0, &[7; 512]).expect("kept");
@@ -210,7 +210,7 @@ fn a_geom_settles_before_it_is_taken_away() {
 
 #[test]
 fn a_geom_that_is_gone_reaches_nobody() {
-    let it = kept(Options::default());
+    let it = kept(StackKnobs::default());
     let lower = it.keeper.lower.get().expect("attached");
     let mut channel = lower.channel(1).expect("a channel");
     let consumer = lower.consumer(0).expect("a consumer");

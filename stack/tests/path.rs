@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use ugeom_machine::buffer::{Buffer, Scatter};
 use ugeom_stack::{
-    Channel, Command, Cx, Delta, Errno, Flags, Geom, Next, Opened, Options, ProviderId, Request,
-    Stack,
+    Channel, Command, Cx, Delta, Errno, Flags, Geom, Next, Opened, ProviderId, Request, Stack,
+    StackKnobs,
 };
 
 const SIZE: u64 = 64 * 512;
@@ -343,7 +343,7 @@ fn read_clones_may_not_share_memory() {
             3
         }
     }
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let bottom = memory(&stack, "mem");
     let greedy = Arc::new(Greedy::default());
     let top = layer(&stack, "greedy", greedy.clone(), &[bottom]);
@@ -562,9 +562,9 @@ fn exclusive_time_leaves_out_the_layers_below() {
         }
     }
     let statistics = ugeom_stack::Statistics::Time { one_in: 1 };
-    let stack = stack(Options {
+    let stack = stack(StackKnobs {
         statistics,
-        ..Options::default()
+        ..StackKnobs::default()
     });
     let (a, b) = (
         layer(&stack, "a", Arc::new(Slow), &[]),

@@ -6,8 +6,8 @@ mod common;
 use common::{Memory, plan};
 use std::sync::Arc;
 use ugeom_stack::{
-    Channel, Command, Cx, Delta, Dispatch, Errno, Geom, Next, Opened, Options, ProviderId, Request,
-    Slicers, Stack, Statistics,
+    Channel, Command, Cx, Delta, Dispatch, Errno, Geom, Next, Opened, ProviderId, Request, Slicers,
+    Stack, StackKnobs, Statistics,
 };
 
 const SIZE: u64 = 256 * 512;
@@ -80,7 +80,7 @@ impl Layers {
         Self { moves, moody }
     }
 
-    fn build(&self, options: Options, told: bool) -> (Stack, Vec<ProviderId>) {
+    fn build(&self, options: StackKnobs, told: bool) -> (Stack, Vec<ProviderId>) {
         let stack = Stack::new(options, Vec::new()).expect("a stack");
         let bottom = plan("mem", SIZE, Memory::new(SIZE as usize));
         let mut top = stack.create("MEM", bottom, &[]).expect("memory")[0];
@@ -133,7 +133,7 @@ fn counts(stack: &Stack, all: &[ProviderId]) -> Vec<Figures> {
     figures.collect()
 }
 
-fn compare(options: Options, seed: u64) {
+fn compare(options: StackKnobs, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let layers = Layers::random(&mut random);
     let (told, told_all) = layers.build(options, true);
@@ -195,10 +195,10 @@ fn a_step_that_the_stack_makes_itself_is_the_step_of_the_layer() {
                 if dispatch != Dispatch::Direct && seed % 50 != 0 {
                     continue;
                 }
-                let options = Options {
+                let options = StackKnobs {
                     dispatch,
                     statistics,
-                    ..Options::default()
+                    ..StackKnobs::default()
                 };
                 compare(options, seed);
             }
@@ -223,9 +223,9 @@ impl Geom for Asked {
 fn a_layer_that_only_moves_is_not_asked_unless_that_is_wanted() {
     let memory = Memory::new(SIZE as usize);
     let open = |slicers| {
-        let options = Options {
+        let options = StackKnobs {
             slicers,
-            ..Options::default()
+            ..StackKnobs::default()
         };
         let stack = Stack::new(options, Vec::new()).expect("a stack");
         let bottom = plan("mem", SIZE, Arc::clone(&memory) as Arc<dyn Geom>);
@@ -255,7 +255,7 @@ fn a_layer_that_only_moves_is_not_asked_unless_that_is_wanted() {
 fn history(told: bool, seed: u64) -> Vec<Vec<Figures>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let layers = Layers::random(&mut random);
-    let (stack, all) = layers.build(Options::default(), told);
+    let (stack, all) = layers.build(StackKnobs::default(), told);
     let mut channels: Vec<Channel> = (0..2).map(|_| stack.channel(4).expect("one")).collect();
     let mut opened: Vec<Opened> = Vec::new();
     let mut seen = Vec::new();

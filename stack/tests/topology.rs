@@ -6,7 +6,7 @@ use common::{Memory, Slicer, pile, plan, stack};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ugeom_stack::{
-    Class, Delta, Errno, Geom, MAX_DEPTH, Options, Plan, ProviderPlan, Stack, StackError,
+    Class, Delta, Errno, Geom, MAX_DEPTH, Plan, ProviderPlan, Stack, StackError, StackKnobs,
     TasteError, Taster,
 };
 
@@ -50,7 +50,7 @@ impl Class for Marked {
 
 fn marked_stack(first: u8) -> (Stack, ugeom_stack::ProviderId, Arc<Marked>) {
     let class = Arc::new(Marked::default());
-    let stack = Stack::new(Options::default(), vec![class.clone()]).expect("a stack");
+    let stack = Stack::new(StackKnobs::default(), vec![class.clone()]).expect("a stack");
     let memory = Memory::new(SIZE as usize);
     memory.0.lock().expect("memory")[0] = first;
     let provider = stack
@@ -132,7 +132,7 @@ fn an_open_slice_keeps_writers_off_its_parent() {
 
 #[test]
 fn exclusive_and_writers_refuse_each_other() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let provider = stack.create("MEM", plan("mem", SIZE, Memory::new(SIZE as usize)), &[]);
     let provider = provider.expect("mem")[0];
     let exclusive = stack.open(provider, Delta::EXCLUSIVE).expect("open");
@@ -183,7 +183,7 @@ fn a_failed_open_leaves_no_counts_behind() {
             }
         }
     }
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let memory = stack.create("MEM", plan("mem", SIZE, Memory::new(SIZE as usize)), &[]);
     let memory = memory.expect("mem")[0];
     let middle = stack
@@ -203,7 +203,7 @@ fn a_failed_open_leaves_no_counts_behind() {
 
 #[test]
 fn ranks_grow_from_the_bottom() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let memory = stack.create("MEM", plan("mem", SIZE, Memory::new(SIZE as usize)), &[]);
     pile(&stack, memory.expect("mem")[0], SIZE, 4, false);
     let ranks: Vec<u32> = stack.tree().geoms.iter().map(|geom| geom.rank).collect();
@@ -212,7 +212,7 @@ fn ranks_grow_from_the_bottom() {
 
 #[test]
 fn a_stack_deeper_than_a_path_is_refused() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let memory = stack.create("MEM", plan("mem", SIZE, Memory::new(SIZE as usize)), &[]);
     let top = pile(&stack, memory.expect("mem")[0], SIZE, MAX_DEPTH - 1, false);
     let mut channel = stack.channel(1).expect("a channel");
@@ -229,7 +229,7 @@ fn a_stack_deeper_than_a_path_is_refused() {
 
 #[test]
 fn names_are_unique() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     stack
         .create("MEM", plan("mem", SIZE, Memory::new(SIZE as usize)), &[])
         .expect("mem");
@@ -289,7 +289,7 @@ fn destroy_refuses_what_is_in_use_unless_forced() {
 
 #[test]
 fn what_a_change_took_away_is_freed_when_the_last_request_is_home() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let parker = Arc::new(common::Parker::default());
     let provider = stack
         .create("PARK", plan("park", SIZE, parker.clone()), &[])
@@ -357,7 +357,7 @@ fn a_geom_that_resizes_passes_the_new_size_on() {
             Some(vec![(mediasize_bytes, Some("followed".into()))])
         }
     }
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let memory = stack.create("MEM", plan("mem", SIZE, Memory::new(SIZE as usize)), &[]);
     let memory = memory.expect("mem")[0];
     let top = stack
@@ -374,7 +374,7 @@ fn a_geom_that_resizes_passes_the_new_size_on() {
 
 #[test]
 fn a_plan_with_a_sector_size_of_zero_is_refused() {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let provider = ProviderPlan {
         name: "zero".into(),
         mediasize_bytes: 1,

@@ -6,7 +6,7 @@ use common::{Memory, plan, stack};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use ugeom_stack::{
-    Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, Options, RangeLock, Request, Stack,
+    Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, RangeLock, Request, Stack, StackKnobs,
     Unaligned,
 };
 
@@ -21,7 +21,7 @@ struct Bed {
 }
 
 fn bed(bytes: u64, geom: Arc<dyn Geom>) -> Bed {
-    let stack = stack(Options::default());
+    let stack = stack(StackKnobs::default());
     let made = stack.create("MEM", plan("mem0", bytes, geom), &[]);
     let opened = stack
         .open(made.expect("a provider")[0], Delta::READ_WRITE)

@@ -12,8 +12,8 @@ mod edges;
 
 use std::any::Any;
 use ugeom_stack::{
-    Channel, Delta, Dispatch, Errno, IoError, Opened, Options, Pools, ProviderId, ProviderView,
-    Registry, Stack, Statistics,
+    Channel, Delta, Dispatch, Errno, IoError, Opened, Pools, ProviderId, ProviderView, Registry,
+    Stack, StackKnobs, Statistics,
 };
 
 /// A device that was made for one case.
@@ -78,14 +78,14 @@ pub struct Subject<'a> {
     /// What to call it in a failure; by custom the target as the stack language has it.
     pub name: &'a str,
     /// Makes one.
-    pub open: &'a dyn Fn(Options) -> Device,
+    pub open: &'a dyn Fn(StackKnobs) -> Device,
     /// What it promises.
     pub promises: Promises,
 }
 
 /// The ways in which a stack can run, all of which every class must stand.
 #[must_use]
-pub fn modes() -> Vec<Options> {
+pub fn modes() -> Vec<StackKnobs> {
     let mut modes = Vec::new();
     for dispatch in [Dispatch::Direct, Dispatch::Queued { spin_ns: 0 }] {
         for statistics in [
@@ -93,17 +93,17 @@ pub fn modes() -> Vec<Options> {
             Statistics::Counts,
             Statistics::Time { one_in: 2 },
         ] {
-            modes.push(Options {
+            modes.push(StackKnobs {
                 dispatch,
                 statistics,
-                ..Options::default()
+                ..StackKnobs::default()
             });
         }
-        modes.push(Options {
+        modes.push(StackKnobs {
             dispatch,
             registry: Registry::Locked,
             pools: Pools::Shared,
-            ..Options::default()
+            ..StackKnobs::default()
         });
     }
     modes
@@ -161,7 +161,7 @@ pub fn check(subject: &Subject<'_>) {
 struct Bench<'a> {
     subject: &'a Subject<'a>,
     case: &'static str,
-    options: Options,
+    options: StackKnobs,
     device: Device,
     channel: Channel,
     opened: Opened,
@@ -170,7 +170,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(subject: &'a Subject<'a>, options: Options, case: &'static str) -> Self {
+    fn new(subject: &'a Subject<'a>, options: StackKnobs, case: &'static str) -> Self {
         let device = (subject.open)(options);
         let about = || format!("{} ({options:?}): {case}", subject.name);
         let delta = if subject.promises.writable {

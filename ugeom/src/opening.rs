@@ -6,10 +6,10 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use std::time::Duration;
 use ugeom_classes::eli::KeyOptions;
-use ugeom_classes::spec::{self, DeclaredOptions, FILE_CLASS, SETTINGS};
-use ugeom_classes::{Target, TargetOptions, open_target, registry};
+use ugeom_classes::spec::{self, DeclaredOptions, SETTINGS};
+use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_measure::units::{self, SizeUnits, TimeUnit};
-use ugeom_stack::{Opened, ProviderView, Stack, StackError, TasteError};
+use ugeom_stack::{Opened, ProviderView, Stack, StackError, StackKnobs, TasteError};
 
 /// The target, as every command that works on one takes it.
 #[derive(Args)]
@@ -104,20 +104,12 @@ impl SetArgs {
     }
 }
 
-/// A target that a command has opened.
-pub struct Open {
-    /// The stack and its top.
-    pub target: Target,
-    /// The target was written with `@`: only that provider is meant, and not all that there are.
-    pub addressed: bool,
-}
-
 impl TargetArgs {
     /// Opens the target for looking.
     ///
     /// # Errors
     /// What the target cannot be opened for.
-    pub fn open(&self) -> Result<Open> {
+    pub fn open(&self) -> Result<Target> {
         open(&self.target, &self.options())
     }
 
@@ -125,7 +117,7 @@ impl TargetArgs {
     ///
     /// # Errors
     /// As [`TargetArgs::open`].
-    pub fn open_writable(&self) -> Result<Open> {
+    pub fn open_writable(&self) -> Result<Target> {
         let options = TargetOptions {
             writable: true,
             ..self.options()
@@ -135,9 +127,12 @@ impl TargetArgs {
 
     fn options(&self) -> TargetOptions {
         TargetOptions {
-            taste: !self.no_taste,
             set: self.set.settings(),
             keys: self.keys.options(),
+            knobs: StackKnobs {
+                taste: !self.no_taste,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         }
     }
@@ -147,15 +142,11 @@ impl TargetArgs {
 ///
 /// # Errors
 /// What the target cannot be opened for.
-pub fn open(text: &str, options: &TargetOptions) -> Result<Open> {
+pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     let target = open_target(text, options)?;
     warn_of_damage(&target.stack.taste_errors());
     warn_of_padding(&target);
-    let written = spec::parse(text, &registry::names());
-    Ok(Open {
-        target,
-        addressed: written.is_ok_and(|written| written.provider.is_some()),
-    })
+    Ok(target)
 }
 
 fn warn_of_damage(errors: &[TasteError]) {
@@ -206,14 +197,6 @@ pub fn ended<T>(stack: &Stack, outcome: Result<T>) -> Result<T> {
         output::complain(&failure::text(&error));
     }
     Err(lost.into())
-}
-
-/// The path of the file that a target stands on, if its bottom layer is one.
-pub fn file_below(text: &str) -> Option<String> {
-    let target = spec::parse(text, &registry::names()).ok()?;
-    let bottom = target.layers.first()?;
-    let path = bottom.positional.first()?;
-    (bottom.class.value == FILE_CLASS).then(|| path.value.clone())
 }
 
 /// The provider of a target as it is now.

@@ -2,7 +2,7 @@
 
 use super::rounds::{Work, measure};
 use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_stack::Delta;
+use ugeom_stack::{Delta, StackKnobs};
 
 const SIZE: usize = 4096;
 const BYTES: u64 = 64 << 20;
@@ -11,7 +11,10 @@ const COUNT: u64 = BYTES / SIZE as u64;
 fn open(text: &str) -> Target {
     let options = TargetOptions {
         writable: true,
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -6,12 +6,15 @@ use super::index::hash::Hash;
 use super::index::splay::Splay;
 use crate::{Target, TargetOptions, open_target};
 use std::sync::{Arc, Barrier};
-use ugeom_stack::{Channel, Command, Delta, Errno, Geom, Opened, Plan, ProviderPlan};
+use ugeom_stack::{Channel, Command, Delta, Errno, Geom, Opened, Plan, ProviderPlan, StackKnobs};
 
 pub(super) fn open(text: &str) -> (Target, Channel, Opened) {
     let options = TargetOptions {
         writable: true,
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let target = open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));

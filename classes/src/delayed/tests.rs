@@ -3,12 +3,15 @@
 use crate::target::{TargetOptions, open_target};
 use std::time::Duration;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Errno, Opened, Stack};
+use ugeom_stack::{Channel, Delta, Errno, Opened, Stack, StackKnobs};
 
 fn open(text: &str) -> (Stack, Channel, Opened) {
     // Without tasting, whose reads would wait as long as all others.
     let options = TargetOptions {
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let target = open_target(text, &options);

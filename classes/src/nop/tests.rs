@@ -5,12 +5,15 @@ use super::*;
 use crate::target::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Errno, Opened};
+use ugeom_stack::{Channel, Delta, Errno, Opened, StackKnobs};
 
 fn open(text: &str) -> (Target, Channel, Opened) {
     // Without tasting, whose reads would be decided about, too.
     let options = TargetOptions {
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let target = open_target(text, &options);

@@ -55,17 +55,28 @@ pub fn parse(text: &str, classes: &[&str]) -> Result<Target, SpecError> {
     parse::target(&origin, text, parse::Begin::Bottom, classes)
 }
 
-/// Reads a target together with the stack that it may name in a stack file, whose text
-/// `read_file` gives; it should give no more than [`FILE_BYTES_MAX`] bytes and one.
+/// Reads a target together with the stack that it may name: [`parse`] and [`expanded`].
 ///
 /// # Errors
-/// As [`parse`]; the file cannot be read, or is wrong, or has no stack of that name.
+/// As these.
 pub fn stack(
     text: &str,
     classes: &[&str],
     read_file: impl FnOnce(&str) -> std::io::Result<String>,
 ) -> Result<Stack, SpecError> {
-    let target = parse(text, classes)?;
+    expanded(parse(text, classes)?, classes, read_file)
+}
+
+/// Puts the layers of a stack file in the place of its name, if the target has one. `read_file`
+/// gives the text of the file; it should give no more than [`FILE_BYTES_MAX`] bytes and one.
+///
+/// # Errors
+/// The file cannot be read, or is wrong, or has no stack of that name.
+pub fn expanded(
+    target: Target,
+    classes: &[&str],
+    read_file: impl FnOnce(&str) -> std::io::Result<String>,
+) -> Result<Stack, SpecError> {
     let Some(reference) = &target.stack else {
         return Ok(Stack::from(target));
     };

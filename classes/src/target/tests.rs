@@ -96,3 +96,40 @@ fn a_stack_file_that_is_not_there_is_named() {
     let error = refused("/nonexistent/stacks.toml#x");
     assert!(error.contains("the stack file cannot be read"), "{error}");
 }
+
+#[test]
+fn a_target_that_is_read_once_knows_its_file_and_its_address() {
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let stacks = folder.path().join("s.toml");
+    let text =
+        "[stack.disk]\nlayers = [\"disk.img\", \"nop\"]\n[stack.bare]\nlayers = [\"a.img\"]\n";
+    std::fs::write(&stacks, text).expect("a stack file");
+    let stacks = stacks.display();
+    for (text, bottom, single, addressed) in [
+        ("disk.img", Some("disk.img"), Some("disk.img"), false),
+        (
+            "disk.img?direct=1",
+            Some("disk.img"),
+            Some("disk.img"),
+            false,
+        ),
+        ("disk.img@s1", Some("disk.img"), None, true),
+        ("disk.img | nop", Some("disk.img"), None, false),
+        ("md:1m@md0", None, None, true),
+        ("md:1m", None, None, false),
+        (&format!("{stacks}#disk"), Some("disk.img"), None, false),
+        (&format!("{stacks}#disk@s1"), Some("disk.img"), None, true),
+        (
+            &format!("{stacks}#bare"),
+            Some("a.img"),
+            Some("a.img"),
+            false,
+        ),
+    ] {
+        let target = TargetText::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(target.bottom_path(), bottom, "{text}");
+        assert_eq!(target.single_path(), single, "{text}");
+        assert_eq!(target.addressed, addressed, "{text}");
+    }
+    assert!(open("md:1m@md0").addressed && !open("md:1m").addressed);
+}

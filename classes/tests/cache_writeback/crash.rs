@@ -13,7 +13,7 @@ use ugeom_engine::{Completion, Engine, Faults, FileId, Kind, Op, SimulatedEngine
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{
     Carrier, Channel, Command, Completions, Cx, Delta, Errno, Flags, Geom, LocalKey, Next, Opened,
-    Options, Plan, ProviderPlan, Request, Stack, ThreadState,
+    Plan, ProviderPlan, Request, Stack, StackKnobs, ThreadState,
 };
 
 /// A file on a simulated machine.
@@ -121,7 +121,7 @@ struct Life {
 impl Life {
     fn begin<I: Index>(disk: Disk, shape: Shape) -> Self {
         let media_bytes = (shape.sectors * SECTOR) as u64;
-        let stack = Stack::new(Options::default(), Vec::new()).expect("a stack");
+        let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
         let below = plan("disk", media_bytes, Arc::new(disk));
         let below = stack.create("DISK", below, &[]).expect("a disk")[0];
         let cache = Cache::<I>::new(shape.buffers, shape.block_bytes, media_bytes);

@@ -3,7 +3,7 @@
 
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Errno, Flags, Opened};
+use ugeom_stack::{Channel, Command, Errno, Flags, Opened, StackKnobs};
 
 pub const SECTOR: usize = 512;
 
@@ -39,7 +39,10 @@ impl Act {
 pub fn open(text: &str) -> Target {
     let options = TargetOptions {
         writable: true,
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))

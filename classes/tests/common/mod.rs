@@ -11,8 +11,8 @@ use ugeom_classes::registry;
 use ugeom_format::plan::{NewPart, Scheme};
 use ugeom_format::{apm, ebr, mbr};
 use ugeom_stack::{
-    AttributeValue, Command, Cx, Delta, Errno, Geom, Next, Options, Plan, ProviderId, ProviderPlan,
-    ProviderView, Request, Stack,
+    AttributeValue, Command, Cx, Delta, Errno, Geom, Next, Plan, ProviderId, ProviderPlan,
+    ProviderView, Request, Stack, StackKnobs,
 };
 
 /// Memory of any size; what was never written reads as zeros.
@@ -82,7 +82,7 @@ impl Geom for Sparse {
 
 /// A stack with all partition tables and nothing in it.
 pub fn tables() -> Stack {
-    Stack::new(Options::default(), registry::tasting()).expect("a stack")
+    Stack::new(StackKnobs::default(), registry::tasting()).expect("a stack")
 }
 
 /// Puts a memory at the bottom of a stack and lets everybody taste it.

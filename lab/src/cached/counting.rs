@@ -108,11 +108,15 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
     use ugeom_classes::{Target, TargetOptions, open_target};
+    use ugeom_stack::StackKnobs;
 
     fn opened(text: &str) -> Target {
         let options = TargetOptions {
             writable: true,
-            taste: false,
+            knobs: StackKnobs {
+                taste: false,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         open_target(text, &options).unwrap()

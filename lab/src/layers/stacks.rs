@@ -7,8 +7,8 @@ use ugeom_format::Media;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_harness::HarnessError;
 use ugeom_stack::{
-    Class, Delta, Dispatch, Plan, ProviderId, ProviderView, Slicers, Stack, Statistics, TasteError,
-    Taster,
+    Class, Delta, Dispatch, Plan, ProviderId, ProviderView, Slicers, Stack, StackKnobs, Statistics,
+    TasteError, Taster,
 };
 
 /// The size of the memory disk, bytes: that of 2002.
@@ -51,9 +51,12 @@ impl Mode {
             slicers,
         } = self;
         TargetOptions {
-            dispatch,
-            statistics,
-            slicers,
+            knobs: StackKnobs {
+                dispatch,
+                statistics,
+                slicers,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         }
     }

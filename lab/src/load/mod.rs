@@ -17,7 +17,7 @@ use ugeom_machine::clock;
 use ugeom_measure::interval::student_of;
 use ugeom_measure::{Blocks, Effect, Error, Histogram};
 use ugeom_report::Page;
-use ugeom_stack::Statistics;
+use ugeom_stack::{StackKnobs, Statistics};
 
 /// The name of this measurement in documents.
 pub const EXPERIMENT: &str = "load";
@@ -117,8 +117,11 @@ fn recording(name: &str) -> Cell<'static> {
 /// Reads the device that touches no data, one worker, one request at a time, statistics off.
 fn sending(name: &str, latency: bool) -> Result<Cell<'static>, HarnessError> {
     let options = TargetOptions {
-        statistics: Statistics::Off,
-        taste: false,
+        knobs: StackKnobs {
+            statistics: Statistics::Off,
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let target = open_target("zero:clear=0", &options);

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use ugeom_classes::TargetOptions;
-use ugeom_stack::{Dispatch, Pools, Registry, Statistics};
+use ugeom_stack::{Dispatch, Pools, Registry, StackKnobs, Statistics};
 
 /// How long threads of queued dispatch spin in the rows that spin, ns.
 const SPIN_NS: u64 = 20_000;
@@ -59,11 +59,14 @@ impl Setting {
     pub(super) fn options(self) -> TargetOptions {
         TargetOptions {
             writable: true,
-            taste: false,
-            dispatch: self.dispatch,
-            statistics: self.statistics,
-            registry: self.registry,
-            pools: self.pools,
+            knobs: StackKnobs {
+                taste: false,
+                dispatch: self.dispatch,
+                statistics: self.statistics,
+                registry: self.registry,
+                pools: self.pools,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         }
     }
@@ -226,10 +229,10 @@ mod tests {
             let target = ugeom_classes::open_target("zero:clear=0", &options).unwrap();
             let has = target.stack.options();
             let measured = setting.options();
-            assert_eq!(has.dispatch, measured.dispatch, "{}", knob.id);
-            assert_eq!(has.statistics, measured.statistics, "{}", knob.id);
-            assert_eq!(has.registry, measured.registry, "{}", knob.id);
-            assert_eq!(has.pools, measured.pools, "{}", knob.id);
+            assert_eq!(has.dispatch, measured.knobs.dispatch, "{}", knob.id);
+            assert_eq!(has.statistics, measured.knobs.statistics, "{}", knob.id);
+            assert_eq!(has.registry, measured.knobs.registry, "{}", knob.id);
+            assert_eq!(has.pools, measured.knobs.pools, "{}", knob.id);
         }
     }
 }

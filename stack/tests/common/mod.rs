@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use ugeom_stack::{
-    AccessChange, Bio, BioId, Command, Cx, Delta, Errno, Geom, Next, Options, Plan, ProviderId,
-    ProviderPlan, Request, Stack,
+    AccessChange, Bio, BioId, Command, Cx, Delta, Errno, Geom, Next, Plan, ProviderId,
+    ProviderPlan, Request, Stack, StackKnobs,
 };
 
 /// A plan with one provider.
@@ -24,7 +24,7 @@ pub fn plan(name: &str, mediasize_bytes: u64, geom: Arc<dyn Geom>) -> Plan {
 }
 
 /// A stack without classes.
-pub fn stack(options: Options) -> Stack {
+pub fn stack(options: StackKnobs) -> Stack {
     Stack::new(options, Vec::new()).expect("a stack")
 }
 
@@ -157,7 +157,7 @@ pub fn pile(stack: &Stack, bottom: ProviderId, size: u64, layers: usize, hook: b
 
 /// Every kind of dispatch with every level of statistics, and each with locks where there need be
 /// none.
-pub fn all_options() -> Vec<Options> {
+pub fn all_options() -> Vec<StackKnobs> {
     use ugeom_stack::{Dispatch, Pools, Registry, Statistics};
     let dispatches = [
         Dispatch::Direct,
@@ -174,12 +174,12 @@ pub fn all_options() -> Vec<Options> {
         .flat_map(|dispatch| levels.map(|level| (*dispatch, level)));
     // Miri is some thousand times slower: only the first and the last.
     let step = if cfg!(miri) { 8 } else { 1 };
-    let mut all: Vec<Options> = pairs
+    let mut all: Vec<StackKnobs> = pairs
         .step_by(step)
-        .map(|(dispatch, statistics)| Options {
+        .map(|(dispatch, statistics)| StackKnobs {
             dispatch,
             statistics,
-            ..Options::default()
+            ..StackKnobs::default()
         })
         .collect();
     let locked = [
@@ -198,15 +198,15 @@ pub fn all_options() -> Vec<Options> {
     ];
     let step = if cfg!(miri) { 2 } else { 1 };
     let locked = locked.into_iter().step_by(step);
-    all.push(Options {
+    all.push(StackKnobs {
         slicers: ugeom_stack::Slicers::Asked,
-        ..Options::default()
+        ..StackKnobs::default()
     });
-    all.extend(locked.map(|(dispatch, registry, pools)| Options {
+    all.extend(locked.map(|(dispatch, registry, pools)| StackKnobs {
         dispatch,
         registry,
         pools,
-        ..Options::default()
+        ..StackKnobs::default()
     }));
     all
 }

@@ -76,7 +76,7 @@ impl Geom for Memory {
 }
 
 fn outcome(fault: Fault) -> Result<(), String> {
-    let open = |options: Options| {
+    let open = |options: StackKnobs| {
         let stack = Stack::new(options, Vec::new()).expect("a stack");
         let provider = ProviderPlan {
             name: "memory".into(),

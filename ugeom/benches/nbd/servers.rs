@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Delta, Statistics};
+use ugeom_stack::{Delta, StackKnobs, Statistics};
 
 /// What every server exports, bytes.
 pub(crate) const EXPORT_BYTES: u64 = 1 << 30;
@@ -150,8 +150,11 @@ impl Server {
     pub fn export(&self, name: &str) -> Result<Target, Failure> {
         let options = TargetOptions {
             writable: true,
-            taste: false,
-            statistics: Statistics::Off,
+            knobs: StackKnobs {
+                taste: false,
+                statistics: Statistics::Off,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         let text = format!("nbd+unix:///{name}?socket={}", self.socket.display());

@@ -46,7 +46,7 @@ impl Read {
         if std::io::stdout().is_terminal() && !self.force {
             bail!("stdout is a terminal, and disks are not made to be read there; --force does it");
         }
-        let target = self.target.open()?.target;
+        let target = self.target.open()?;
         let provider = opening::top(&target)?;
         let range = transfer::range(&provider, self.offset, self.length)?;
         let opened = target.stack.open(target.top, Delta::READ)?;

@@ -7,7 +7,7 @@ mod tls;
 use crate::commands::lab::duration_ns;
 use crate::control::ControlArgs;
 use crate::folder::own_folder;
-use crate::opening::{self, Open, TargetArgs};
+use crate::opening::{self, TargetArgs};
 use crate::output;
 use crate::safety;
 use anyhow::{Context, Result, bail};
@@ -19,6 +19,7 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
+use ugeom_classes::Target;
 use ugeom_machine::inherited::VARIABLES;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
@@ -197,7 +198,7 @@ impl Serve {
             }
         });
         let servers = self.start(&open, (addresses, given), &tell)?;
-        let (stack, target) = (&open.target.stack, &self.target.target);
+        let (stack, target) = (&open.stack, &self.target.target);
         let control = self.control.start(stack, target)?;
         let told = tell.clone();
         let listening = std::thread::Builder::new().spawn(move || {
@@ -239,11 +240,11 @@ impl Serve {
     /// Starts what was asked for.
     fn start(
         &self,
-        open: &Open,
+        open: &Target,
         (addresses, given): (Vec<Address>, Given),
         tell: &mpsc::Sender<End>,
     ) -> Result<Servers> {
-        let (stack, name) = (&open.target.stack, &open.target.name);
+        let (stack, name) = (&open.stack, &open.name);
         let ranges = Ranges::default();
         let alone = addresses.is_empty() && given.listening.is_empty() && given.client.is_none();
         let nbd = if alone {
@@ -303,13 +304,13 @@ impl Serve {
     /// Says how clients reach what; on stdout only where that is not for the client.
     fn announce(
         &self,
-        open: &Open,
+        open: &Target,
         servers: &Servers,
         control: Option<&Control>,
         silent: bool,
     ) -> Result<()> {
-        let tree = open.target.stack.tree();
-        let top = &open.target.name;
+        let tree = open.stack.tree();
+        let top = &open.name;
         let (mut first, mut others) = (Vec::new(), Vec::new());
         for provider in tree.providers().filter(|it| it.error.is_none()) {
             let default = provider.name == *top;

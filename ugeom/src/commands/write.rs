@@ -68,7 +68,7 @@ impl Write {
         if !self.destroy {
             safety::refuse_mounted(&self.target.target)?;
         }
-        let target = self.target.open_writable()?.target;
+        let target = self.target.open_writable()?;
         let provider = opening::top(&target)?;
         let range = transfer::range(&provider, self.offset, self.length)?;
         if !self.destroy {

@@ -3,14 +3,13 @@
 
 mod mounts;
 
-use crate::opening;
 use anyhow::{Result, anyhow, bail};
 use mounts::System;
 use std::ops::Range;
 use std::path::Path;
-use ugeom_classes::Target;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
+use ugeom_classes::{Target, TargetText};
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, ProviderId, Tree};
 
@@ -19,10 +18,14 @@ use ugeom_stack::{Delta, ProviderId, Tree};
 /// # Errors
 /// Where it is mounted.
 pub fn refuse_mounted(target: &str) -> Result<()> {
-    let Some(path) = opening::file_below(target) else {
+    // What cannot be read is refused when it is opened.
+    let Ok(target) = TargetText::parse(target) else {
         return Ok(());
     };
-    match System::default().use_of(Path::new(&path)) {
+    let Some(path) = target.bottom_path() else {
+        return Ok(());
+    };
+    match System::default().use_of(Path::new(path)) {
         Some(found) => bail!("{path} {found}: free it first; nothing was written"),
         None => Ok(()),
     }

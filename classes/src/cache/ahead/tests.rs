@@ -5,7 +5,7 @@ use crate::cache::counts::Totals;
 use crate::cache::index::hash::Hash;
 use crate::{Target, TargetOptions, open_target};
 use std::sync::Arc;
-use ugeom_stack::{Channel, Delta, Geom, Opened, Plan, ProviderPlan};
+use ugeom_stack::{Channel, Delta, Geom, Opened, Plan, ProviderPlan, StackKnobs};
 
 const BLOCK: u64 = 4096;
 
@@ -21,7 +21,10 @@ impl Ahead {
     fn over(text: &str, buffers: u32) -> Self {
         let options = TargetOptions {
             writable: true,
-            taste: false,
+            knobs: StackKnobs {
+                taste: false,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
         let below = open_target(text, &options).expect("a device");

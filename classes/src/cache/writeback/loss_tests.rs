@@ -5,8 +5,8 @@ use crate::cache::index::hash::Hash;
 use crate::cache::{BackOptions, Cache};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{
-    Channel, Command, Cx, Delta, Errno, Flags, Geom, Losses, Next, Opened, Options, Plan,
-    ProviderPlan, Request, Stack,
+    Channel, Command, Cx, Delta, Errno, Flags, Geom, Losses, Next, Opened, Plan, ProviderPlan,
+    Request, Stack, StackKnobs,
 };
 
 const BLOCK: usize = 4096;
@@ -92,7 +92,7 @@ fn plan(name: &str, geom: Arc<dyn Geom>) -> Plan {
 impl Rig {
     /// Two users of a cache, which writes back or through.
     fn new(back: bool) -> Self {
-        let stack = Stack::new(Options::default(), Vec::new()).expect("a stack");
+        let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
         let contents = Contents {
             now: vec![0; LENGTH],
             durable: vec![0; LENGTH],

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use ugeom_machine::slab::Slab;
 use ugeom_stack::{
-    Bio, Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, Options, Plan, ProviderId,
-    ProviderPlan, Request, Stack,
+    Bio, Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, Plan, ProviderId, ProviderPlan,
+    Request, Stack, StackKnobs,
 };
 
 const BLOCK: usize = 4096;
@@ -152,7 +152,7 @@ struct Rig {
 
 impl Rig {
     fn new<I: Index>(length: usize) -> Self {
-        let stack = Stack::new(Options::default(), Vec::new()).expect("a stack");
+        let stack = Stack::new(StackKnobs::default(), Vec::new()).expect("a stack");
         Self::on::<I>(&stack, length, 1)
     }
 

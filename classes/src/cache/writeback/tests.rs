@@ -3,12 +3,15 @@
 use crate::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened};
+use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened, StackKnobs};
 
 fn target(text: &str) -> Target {
     let options = TargetOptions {
         writable: true,
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -2,13 +2,16 @@
 
 use super::*;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Opened};
+use ugeom_stack::{Channel, Command, Opened, StackKnobs};
 
 fn client_of(running: &Running) -> (Stack, Opened) {
     let socket = running.folder.path().join("s");
     let writable = TargetOptions {
         writable: true,
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let text = format!("nbd+unix:///md0?socket={}", socket.display());

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::TargetOptions;
 use ugeom_machine::{clock, interrupt};
-use ugeom_stack::{Delta, ProviderView};
+use ugeom_stack::{Delta, ProviderView, StackKnobs};
 
 /// What to measure.
 #[derive(Args)]
@@ -166,14 +166,16 @@ fn one(
         safety::refuse_mounted(text)?;
     }
     let options = TargetOptions {
-        writable: args.writes,
-        taste: !diskinfo.no_taste,
-        // The system's cache would answer instead of the device.
+        writable: args.writes, // The system's cache would answer instead of the device.
         direct: true,
         set: diskinfo.set.settings(),
+        knobs: StackKnobs {
+            taste: !diskinfo.no_taste,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
-    let target = opening::open(text, &options)?.target;
+    let target = opening::open(text, &options)?;
     let settings = args.settings();
     let provider: ProviderView = opening::top(&target)?;
     settings.check(&provider)?;

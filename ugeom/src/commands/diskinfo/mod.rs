@@ -10,7 +10,7 @@ mod timing;
 
 use crate::contents::{self, Contents};
 use crate::failure::{self, Reported};
-use crate::opening::{self, Open, SetArgs};
+use crate::opening::{self, SetArgs};
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -19,7 +19,9 @@ use serde::Serialize;
 use std::fmt::Write;
 use ugeom_classes::TargetOptions;
 use ugeom_measure::units::diskinfo_size;
-use ugeom_stack::{AttributeValue, Channel, Delta, IoError, Opened, ProviderView, Stack};
+use ugeom_stack::{
+    AttributeValue, Channel, Delta, IoError, Opened, ProviderView, Stack, StackKnobs,
+};
 
 const LONG_ABOUT: &str = "\
 Prints FreeBSD's diskinfo line for each provider of the targets, sorted by name: name, sector \
@@ -155,17 +157,20 @@ impl Diskinfo {
 
     fn look_at(&self, text: &str) -> Result<Vec<Info>> {
         let options = TargetOptions {
-            taste: !self.no_taste,
             set: self.set.settings(),
+            knobs: StackKnobs {
+                taste: !self.no_taste,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
-        let Open { target, addressed } = opening::open(text, &options)?;
+        let target = opening::open(text, &options)?;
         let mut tree = target.stack.tree();
         let contents = match self.verbose || self.json {
             true => contents::annotate(&target, &mut tree),
             false => Contents::new(),
         };
-        let wanted = |provider: &&ProviderView| !addressed || provider.id == target.top;
+        let wanted = |provider: &&ProviderView| !target.addressed || provider.id == target.top;
         let mut providers: Vec<&ProviderView> = tree.providers().filter(wanted).collect();
         providers.sort_by(|a, b| a.name.cmp(&b.name));
         let mut infos = Vec::new();

@@ -183,7 +183,7 @@ impl Common {
         if !destroy {
             safety::refuse_mounted(&self.target.target)?;
         }
-        let target = self.target.open_writable()?.target;
+        let target = self.target.open_writable()?;
         if !destroy {
             safety::refuse_content_below(&target)?;
         }

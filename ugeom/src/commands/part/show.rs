@@ -1,7 +1,7 @@
 //! `ugeom part show`: tables with their partitions and free space, as gpart prints them.
 
 use super::scheme;
-use crate::opening::{Open, TargetArgs};
+use crate::opening::TargetArgs;
 use crate::output;
 use anyhow::Result;
 use clap::Args;
@@ -89,11 +89,11 @@ impl Show {
     }
 
     fn tables(&self) -> Result<Vec<Shown>> {
-        let Open { target, addressed } = self.target.open()?;
+        let target = self.target.open()?;
         let tree = target.stack.tree();
         let wanted = tree
             .providers()
-            .filter(|provider| !addressed || provider.id == target.top);
+            .filter(|provider| !target.addressed || provider.id == target.top);
         let providers: Vec<(ProviderId, String)> = wanted
             .map(|provider| (provider.id, provider.name.clone()))
             .collect();
@@ -107,7 +107,7 @@ impl Show {
                     let wanted = |table: &Table| {
                         let scheme = table.scheme();
                         self.scheme.is_none_or(|only| only == scheme)
-                            && (addressed || is_looked_for(&tree, id, scheme))
+                            && (target.addressed || is_looked_for(&tree, id, scheme))
                     };
                     let tables = tables.into_iter().filter(wanted);
                     shown.extend(tables.map(|table| Shown {

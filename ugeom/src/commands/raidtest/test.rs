@@ -15,12 +15,12 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use ugeom_classes::spec::{self, FILE_CLASS};
-use ugeom_classes::{Target, TargetOptions, registry};
+use ugeom_classes::{Target, TargetOptions, TargetText};
 use ugeom_format::raidtest::{self, Kind, RECORD_BYTES, REQUESTS_MAX, Request, Totals};
 use ugeom_load::cells::Cores;
 use ugeom_load::{Job, Load, Pattern};
 use ugeom_machine::clock;
+use ugeom_stack::StackKnobs;
 
 const LONG_ABOUT: &str = "\
 Sends the requests of a file to a device and says how many there were in a second. Each worker \
@@ -145,13 +145,16 @@ impl Test {
         }
         let options = TargetOptions {
             writable: totals.writes > 0,
-            taste: false,
             direct: is_path(&self.device),
             unlocked: self.share.is_some(),
             set: self.set.settings(),
+            knobs: StackKnobs {
+                taste: false,
+                ..StackKnobs::default()
+            },
             ..TargetOptions::default()
         };
-        Ok(opening::open(&self.device, &options)?.target)
+        opening::open(&self.device, &options)
     }
 
     fn job(&self, requests: impl Iterator<Item = Request>, workers: usize) -> Job {
@@ -289,11 +292,7 @@ impl Test {
 
 /// Whether a target is nothing but the path of a file or device.
 fn is_path(text: &str) -> bool {
-    let parsed = spec::parse(text, &registry::names());
-    parsed.is_ok_and(|target| match target.layers.as_slice() {
-        [only] => only.class.value == FILE_CLASS && target.provider.is_none(),
-        _ => false,
-    })
+    TargetText::parse(text).is_ok_and(|target| target.single_path().is_some())
 }
 
 /// Reads at most one request more than is accepted, which is enough to refuse it.

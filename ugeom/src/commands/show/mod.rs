@@ -4,7 +4,7 @@ mod json;
 mod tree;
 
 use crate::contents;
-use crate::opening::{Open, TargetArgs};
+use crate::opening::TargetArgs;
 use crate::output::{self, Paint};
 use anyhow::Result;
 use clap::Args;
@@ -54,10 +54,10 @@ pub struct Show {
 
 impl Show {
     pub fn run(&self) -> Result<()> {
-        let Open { target, addressed } = self.target.open()?;
+        let target = self.target.open()?;
         let mut tree = target.stack.tree();
         let contents = contents::annotate(&target, &mut tree);
-        let only = addressed.then_some(target.top);
+        let only = target.addressed.then_some(target.top);
         if self.json {
             let errors = target.stack.taste_errors();
             return output::print_json(&json::Shown::new(
