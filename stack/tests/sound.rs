@@ -7,10 +7,10 @@ use common::{Parker, plan, stack};
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{BioId, Channel, Delta, Errno, Opened, Options, Pools};
+use ugeom_stack::{BioId, Channel, Delta, Errno, Opened, Pools, StackKnobs};
 
 /// A stack whose requests wait until they are let go.
-fn waiting(options: Options) -> (ugeom_stack::Stack, Arc<Parker>, Opened) {
+fn waiting(options: StackKnobs) -> (ugeom_stack::Stack, Arc<Parker>, Opened) {
     let stack = stack(options);
     let parker = Arc::new(Parker::default());
     let geom = Arc::clone(&parker) as Arc<dyn ugeom_stack::Geom>;
@@ -34,9 +34,9 @@ fn let_all_go(parker: &Parker) {
 #[test]
 fn the_name_of_a_request_of_a_dropped_channel_cancels_nothing() {
     for pools in [Pools::PerCore, Pools::Shared] {
-        let (stack, parker, opened) = waiting(Options {
+        let (stack, parker, opened) = waiting(StackKnobs {
             pools,
-            ..Options::default()
+            ..StackKnobs::default()
         });
         let mut old = Vec::new();
         for _ in 0..if cfg!(miri) { 3 } else { 100 } {
@@ -59,7 +59,7 @@ fn the_name_of_a_request_of_a_dropped_channel_cancels_nothing() {
 
 #[test]
 fn the_name_of_a_request_still_cancels_it() {
-    let (stack, _parker, opened) = waiting(Options::default());
+    let (stack, _parker, opened) = waiting(StackKnobs::default());
     let mut channel = stack.channel(1).unwrap();
     for _ in 0..3 {
         let id = submit(&mut channel, &opened);
