@@ -7,7 +7,7 @@ use crate::{TargetOptions, open_target};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
-use ugeom_stack::Delta;
+use ugeom_stack::{Delta, StackKnobs};
 
 const MEDIA_BYTES: u64 = 1 << 20;
 /// No change takes more requests than this.
@@ -29,7 +29,10 @@ fn with_disk<R>(
 ) -> Result<R, AdminError> {
     let options = TargetOptions {
         writable: true,
-        taste: false,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
         ..TargetOptions::default()
     };
     let text = format!("{}{layers}", path.display());

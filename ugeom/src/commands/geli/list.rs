@@ -139,7 +139,7 @@ pub struct List {
 
 impl List {
     pub fn run(&self) -> Result<()> {
-        let target = self.target.open()?.target;
+        let target = self.target.open()?;
         let tree = target.stack.tree();
         let shown = shown(&tree);
         if self.json {
@@ -199,7 +199,7 @@ pub struct Status {
 
 impl Status {
     pub fn run(&self) -> Result<()> {
-        let target = self.target.open()?.target;
+        let target = self.target.open()?;
         let tree = target.stack.tree();
         let shown = shown(&tree);
         let width = shown.iter().map(|one| one.geom.name.len()).max();

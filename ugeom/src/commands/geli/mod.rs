@@ -145,7 +145,7 @@ impl Ready {
             writable,
             ..TargetOptions::default()
         };
-        let target = opening::open(text, &options)?.target;
+        let target = opening::open(text, &options)?;
         let delta = match writable {
             true => Delta::READ_WRITE,
             false => Delta::READ,
