@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use ugeom_stack::LostAtTheEnd;
 
 /// Where a setting was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +57,9 @@ pub enum JobError {
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
+    /// A stack lost data that it had accepted.
+    #[error(transparent)]
+    Lost(#[from] LostAtTheEnd),
 }
 
 impl JobError {

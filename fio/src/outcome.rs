@@ -1,6 +1,7 @@
 //! What came out of jobs: one entry for each job, or for each group where that is wanted.
 
 use ugeom_format::diskstats::Stat;
+use ugeom_stack::LostAtTheEnd;
 
 use super::settings::Job;
 use super::steady::SteadyState;
@@ -50,13 +51,15 @@ pub struct Outcome {
     pub jobs: Vec<JobOutcome>,
     /// The disks below.
     pub disks: Vec<DiskOutcome>,
+    /// Data that stacks accepted and lost, found when the last handle was closed.
+    pub lost: Vec<LostAtTheEnd>,
 }
 
 impl Outcome {
-    /// True when a job ended early because something went wrong.
+    /// True when a job ended early because something went wrong, or data is lost.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.jobs.iter().any(|job| job.trouble.is_some())
+        self.jobs.iter().any(|job| job.trouble.is_some()) || !self.lost.is_empty()
     }
 
     /// Bytes and requests of all jobs, reads and writes and trims.

@@ -1,6 +1,6 @@
 //! Running jobs: waves of them, one thread each, watched by the thread that asked.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use ugeom_engine::EngineOptions;
 use ugeom_format::diskstats::{Stat, parse_stat};
 use ugeom_machine::cpu::Affinity;
 use ugeom_measure::units::Size;
-use ugeom_stack::Delta;
+use ugeom_stack::{Delta, LostAtTheEnd};
 
 use ugeom_harness::crew;
 
@@ -87,9 +87,35 @@ impl Copy {
 /// Runs jobs, wave after wave: a job with `stonewall` waits for all before it.
 ///
 /// # Errors
-/// A job that cannot be run at all. What goes wrong while one runs is in its outcome.
+/// A job that cannot be run at all. What goes wrong while one runs is in its outcome, and so is data
+/// that a stack loses at the end.
 pub fn run(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Outcome, JobError> {
-    let copies = prepare(jobs, watcher)?;
+    let mut stacks = BTreeMap::new();
+    let outcome = run_waves(jobs, &mut stacks, watcher);
+    // All handles are closed: layers that keep writes have written them, or have lost them.
+    let lost = stacks.values().filter_map(|one| one.stack.finish().err());
+    let lost: Vec<LostAtTheEnd> = lost.collect();
+    match outcome {
+        Ok(outcome) => Ok(Outcome { lost, ..outcome }),
+        Err(error) => match lost.into_iter().next() {
+            None => Err(error),
+            Some(lost) => {
+                watcher.note(&error.to_string());
+                Err(lost.into())
+            }
+        },
+    }
+}
+
+/// The targets of all jobs that are stacks, by their text.
+type Stacks = BTreeMap<String, Arc<Target>>;
+
+fn run_waves(
+    jobs: &[Job],
+    stacks: &mut Stacks,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, JobError> {
+    let copies = prepare(jobs, stacks, watcher)?;
     let disks = Disks::below(&copies);
     let mut outcome = Outcome::default();
     let mut wave: Vec<Copy> = Vec::new();
@@ -109,9 +135,12 @@ pub fn run(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Outcome, JobError>
 }
 
 /// Finds every target, measures it, and makes the files that are missing.
-fn prepare(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Vec<Copy>, JobError> {
+fn prepare(
+    jobs: &[Job],
+    stacks: &mut Stacks,
+    watcher: &mut dyn Watcher,
+) -> Result<Vec<Copy>, JobError> {
     let mut copies = Vec::new();
-    let mut stacks: HashMap<String, Arc<Target>> = HashMap::new();
     let mut group = 0;
     let writes = |text: &str| {
         let of = |job: &&Job| job.filename.as_deref() == Some(text);

@@ -72,6 +72,9 @@ fn result(path: &str, outcome: &Outcome, cancelled: bool) -> Result<RunResult, J
             return Err(JobError::target(&job.job.name, trouble.message.clone()));
         }
     }
+    if let Some(lost) = outcome.lost.first() {
+        return Err(lost.clone().into());
+    }
     let (bytes, requests) = outcome.totals();
     if requests == 0 && !cancelled {
         return Err(JobError::target(path, "its jobs made no request"));
@@ -162,7 +165,7 @@ mod tests {
         };
         Outcome {
             jobs: parts.iter().map(one).collect(),
-            disks: Vec::new(),
+            ..Outcome::default()
         }
     }
 

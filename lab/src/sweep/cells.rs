@@ -18,6 +18,7 @@ use ugeom_harness::{Cell, Counters, Length};
 use ugeom_load::devices::{KernelDevice, StackDevice};
 use ugeom_machine::block_device;
 use ugeom_machine::buffer::Buffer;
+use ugeom_stack::Stack;
 
 /// How many blocks are under way where the smallest is repeated. The first is the base.
 pub(super) const DEPTHS: [u64; 3] = [1, 4, 32];
@@ -32,6 +33,8 @@ pub(super) struct Matrix<'a> {
     cancelled: &'a AtomicBool,
     cells: Vec<Cell<'a>>,
     subject: Subject,
+    /// The stacks that are written.
+    written: Vec<Stack>,
 }
 
 /// A target that is ready to be measured in one way.
@@ -198,6 +201,18 @@ impl<'a> Matrix<'a> {
             cancelled,
             cells: Vec::new(),
             subject,
+            written: Vec::new(),
+        }
+    }
+
+    /// The stacks that the cells write, to be finished when all cells are dropped.
+    pub fn take_written(&mut self) -> Vec<Stack> {
+        std::mem::take(&mut self.written)
+    }
+
+    fn will_write(&mut self, target: &Target) {
+        if self.options.write {
+            self.written.push(target.stack.clone());
         }
     }
 
@@ -270,6 +285,9 @@ impl<'a> Matrix<'a> {
                     continue;
                 }
             };
+            if let Ready::Stack(target) = &ready {
+                self.will_write(target);
+            }
             let part = match part {
                 Some(part) => part,
                 None => *part.insert(self.part_of(name, &found, &ready)?),
@@ -437,6 +455,7 @@ impl<'a> Matrix<'a> {
                         return Ok(());
                     }
                 };
+                self.will_write(&target);
                 let cell =
                     blocks::in_queue(&name, (&target.stack, target.top), walk, moving, depth)?;
                 let below = found.file.as_deref().filter(|_| found.plain);

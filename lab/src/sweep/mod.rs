@@ -98,8 +98,8 @@ const SIMULATED: &str = "disk:64m,preset=ata2004,data=0";
 /// document says what failed.
 ///
 /// # Errors
-/// [`HarnessError`] when a target cannot be opened, or fails before anything is measured. When
-/// `control` asks to stop, what was measured until then is the result.
+/// [`HarnessError`] when a target cannot be opened, fails before anything is measured, or loses at
+/// the end what was written. When `control` asks to stop, what was measured until then is the result.
 pub fn run(
     options: &Options,
     meter: &dyn Meter,
@@ -138,15 +138,20 @@ pub fn run(
 
 /// Measures the cells of a matrix.
 fn measure(
-    matrix: cells::Matrix<'_>,
+    mut matrix: cells::Matrix<'_>,
     host: Host,
     settings: &Settings,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
+    let written = matrix.take_written();
     let (mut cells, subject) = matrix.finish();
     let (measured, error) = harness::run_keeping(&mut cells, settings, meter, control);
+    // The handles are closed with the cells: layers that keep writes write them now.
     drop(cells);
+    for stack in written {
+        stack.finish().map_err(HarnessError::subject)?;
+    }
     if let Some(error) = error
         && measured.rounds.is_empty()
         && measured.unfinished.is_none()

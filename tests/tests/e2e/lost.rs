@@ -283,3 +283,42 @@ fn commands_that_lose_data_exit_with_1_and_say_what() {
     let created = ugeom(&["part", "create", "-s", "mbr", BROKEN]).failed(1);
     says_what_is_lost(&created, "512 bytes from offset 0 on");
 }
+
+/// The argument that names the target of a job.
+fn filename(target: &str) -> String {
+    format!("--filename={target}")
+}
+
+#[test]
+fn jobs_that_lose_data_exit_with_1_and_print_their_result() {
+    let file = filename(BROKEN);
+    let job = ["--name=a", "--rw=write", "--bs=4k", "--size=16k"];
+    let ended = ugeom(&[&["run", &file][..], &job].concat());
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
+    assert!(ended.text().contains("total=0,4,0,0"), "{}", ended.text());
+
+    // A second job that cannot run ends the run; the data of the first is lost all the same.
+    let second = "--name=b --stonewall --rw=read --size=4k --cpus_allowed=4000";
+    let second: Vec<&str> = second.split(' ').collect();
+    let ended = ugeom(&[&["run"][..], &job, &[&file], &second, &[&file]].concat());
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("cpus_allowed"), "{}", ended.stderr);
+    says_what_is_lost(&ended.stderr, "16384 bytes from offset 0 on");
+}
+
+#[test]
+fn comparisons_and_sweeps_that_lose_data_exit_with_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("lost.fio");
+    let text = format!("[a]\nfilename={BROKEN}\nrw=write\nbs=4k\nsize=16k\n");
+    std::fs::write(&file, text).expect("a job file");
+    let file = file.to_str().expect("UTF-8");
+    let compared = ugeom(&["ab", "--rounds", "3", file, file]).failed(1);
+    says_what_is_lost(&compared, "16384 bytes from offset 0 on");
+    let line = [
+        "lab", "sweep", "--write", "--budget", "1s", "--bytes", "64k", BROKEN,
+    ];
+    let swept = ugeom(&line).failed(1);
+    says_what_is_lost(&swept, "bytes from offset");
+}

@@ -142,15 +142,21 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     } else {
         String::new()
     };
-    result.push_str(&written(&outcome.grouped(), &report.formats)?);
+    let has_failed = outcome.has_failed();
+    let outcome = outcome.grouped();
+    result.push_str(&written(&outcome, &report.formats)?);
     match &report.output {
         Some(path) => fs::write(path, result).with_context(|| format!("writing {path}"))?,
         None => output::print(&result)?,
     }
-    if failures.is_empty() {
-        Ok(())
-    } else {
+    // Last, where it is not overlooked.
+    for lost in &outcome.lost {
+        output::complain(&output::printable(&lost.to_string()));
+    }
+    if has_failed {
         Err(Reported.into())
+    } else {
+        Ok(())
     }
 }
 
