@@ -21,9 +21,18 @@ pub struct Understood {
 /// The first setting that is wrong, and where it stands.
 pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
     let nowhere = Origin::Default;
-    let mut global = Job::new("global", nowhere);
+    let mut global = Job::new("global", nowhere.clone());
     let mut understood = Understood::default();
+    let (mut file, mut begins_file) = (0, false);
     for section in sections {
+        if section.file != file {
+            if file == 0 {
+                for_the_first_file_only(&global, &mut understood.warnings);
+            }
+            // Each further job file begins with fio's defaults, and waits for the one before.
+            global = Job::new("global", nowhere.clone());
+            (file, begins_file) = (section.file, true);
+        }
         if section.is_global() {
             set(&mut global, section)?;
             for setting in &section.settings {
@@ -35,6 +44,7 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         let mut job = global.clone();
         job.name.clone_from(&section.name);
         job.origin = section.origin.clone();
+        job.stonewall |= std::mem::take(&mut begins_file);
         set(&mut job, section)?;
         for setting in &section.settings {
             let value = setting.value.clone().unwrap_or_default();
@@ -52,6 +62,17 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         return Err(JobError::language(origin, message));
     }
     Ok(understood)
+}
+
+/// Says which options of the command line do not hold for a second job file.
+fn for_the_first_file_only(global: &Job, warnings: &mut Vec<String>) {
+    for (option, origin) in &global.origins {
+        if let Origin::Argument { .. } = origin {
+            warnings.push(format!(
+                "{origin}{option} has no effect in other job files than the first"
+            ));
+        }
+    }
 }
 
 /// The name of an option whatever it was called.

@@ -2,18 +2,22 @@
 
 use ugeom_fio::{Environment, Loader, parse_arguments, understand};
 
-struct Shelf<'a>(&'a str);
+struct Shelf<'a>(&'a [u8]);
 
 impl Loader for Shelf<'_> {
-    fn load(&mut self, name: &str, _: Option<&str>) -> std::io::Result<(String, String)> {
+    fn load(&mut self, name: &str, _: Option<&str>) -> std::io::Result<(Vec<u8>, String)> {
         let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
-        let mut parts = self.0.split("=====");
+        let border = self.0.windows(5).position(|bytes| bytes == b"=====");
+        let (first, second) = match border {
+            Some(at) => (&self.0[..at], Some(&self.0[at + 5..])),
+            None => (self.0, None),
+        };
         let part = match name {
-            "a" => parts.next(),
-            "b" => parts.nth(1),
+            "a" => Some(first),
+            "b" => second,
             _ => None,
         };
-        part.map(|text| (text.to_owned(), name.to_owned()))
+        part.map(|text| (text.to_vec(), name.to_owned()))
             .ok_or_else(missing)
     }
 }
@@ -32,10 +36,7 @@ impl Environment for Variables {
 
 /// Understands a job file, or says in which line it is wrong.
 pub fn parse(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else {
-        return;
-    };
-    let read = parse_arguments(&["a".to_owned()], &mut Shelf(text), &Variables);
+    let read = parse_arguments(&["a".to_owned()], &mut Shelf(data), &Variables);
     let jobs = read.and_then(|read| understand(&read.sections));
     if let Err(error) = jobs {
         assert!(error.is_usage() && !error.to_string().is_empty());

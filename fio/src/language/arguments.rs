@@ -36,8 +36,9 @@ pub struct Arguments {
     pub sections: Vec<Section>,
 }
 
-/// Reads a command line: job files and options, in any order. As with fio, `--name=` begins a job,
-/// and what stands before the first is meant for all.
+/// Reads a command line: job files and options, in any order, with one dash or two. As with fio,
+/// `--name=` begins a job, and what stands before the first is meant for all jobs of the command
+/// line and of the first job file. The jobs of the command line come first, wherever they stand.
 ///
 /// # Errors
 /// The argument or the line that is wrong, and why.
@@ -49,37 +50,34 @@ pub fn parse_arguments(
     let mut all = Arguments::default();
     let mut own: Vec<Section> = Vec::new();
     let mut from_files = Vec::new();
+    let mut files = 0;
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
         at += 1;
         let origin = Origin::Argument {
             text: argument.as_str().into(),
         };
-        let Some(text) = argument.strip_prefix("--") else {
-            if argument.starts_with('-') && argument.len() > 1 {
-                if argument == "-h" {
-                    all.report.help = true;
-                    continue;
-                }
-                return Err(JobError::language(
-                    &origin,
-                    "there are no options with one dash",
-                ));
-            }
-            from_files.extend(parse_file(argument, loader, environment)?);
+        let Some(text) = option_text(argument) else {
+            let sections = parse_file(argument, loader, environment)?;
+            let of_this_file = |section| Section {
+                file: files,
+                ..section
+            };
+            from_files.extend(sections.into_iter().map(of_this_file));
+            files += 1;
             continue;
         };
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (text, None),
         };
-        if all.report.take(name, value.as_deref(), &origin)? {
-            continue;
-        }
-        let needs_value = OPTIONS
-            .find(name)
-            .is_some_and(|entry| entry.doc.bare.is_none());
-        let next = arguments.get(at).filter(|next| !next.starts_with("--"));
+        let needs_value = Report::needs_value(name)
+            || OPTIONS
+                .find(name)
+                .is_some_and(|entry| entry.doc.bare.is_none());
+        let next = arguments
+            .get(at)
+            .filter(|next| option_text(next).is_none_or(|text| text.starts_with(char::is_numeric)));
         let value = match (value, next) {
             (None, Some(next)) if needs_value => {
                 at += 1;
@@ -87,15 +85,25 @@ pub fn parse_arguments(
             }
             (value, _) => value,
         };
+        if all.report.take(name, value.as_deref(), &origin)? {
+            continue;
+        }
         own_setting(&mut own, name, value, origin)?;
     }
     let wanted = &all.report.sections;
     from_files.retain(|section: &Section| {
         section.is_global() || wanted.is_empty() || wanted.contains(&section.name)
     });
-    all.sections = from_files;
-    all.sections.extend(own);
+    all.sections = own;
+    all.sections.extend(from_files);
     Ok(all)
+}
+
+/// An option without its dashes; `None` for a job file, of which `-` is standard input.
+fn option_text(argument: &str) -> Option<&str> {
+    let text = argument.strip_prefix('-')?;
+    let text = text.strip_prefix('-').unwrap_or(text);
+    (!text.is_empty()).then_some(text)
 }
 
 fn own_setting(
@@ -111,6 +119,7 @@ fn own_setting(
         own.push(Section {
             name,
             origin,
+            file: 0,
             settings: Vec::new(),
         });
         return Ok(());
@@ -119,6 +128,7 @@ fn own_setting(
         own.push(Section {
             name: "global".to_owned(),
             origin: origin.clone(),
+            file: 0,
             settings: Vec::new(),
         });
     }
@@ -133,6 +143,18 @@ fn own_setting(
 }
 
 impl Report {
+    /// True for an option of the program whose value may be the next argument.
+    fn needs_value(name: &str) -> bool {
+        let names = [
+            "output",
+            "section",
+            "status-interval",
+            "eta",
+            "output-format",
+        ];
+        names.contains(&name)
+    }
+
     /// Takes an option of the program; `false` when it is none.
     fn take(&mut self, name: &str, value: Option<&str>, origin: &Origin) -> Result<bool, JobError> {
         let wrong = |message: String| JobError::language(origin, message);
@@ -143,7 +165,7 @@ impl Report {
                 .ok_or_else(|| wrong(format!("--{name} needs a value")))
         };
         match name {
-            "help" => self.help = true,
+            "help" | "h" => self.help = true,
             "minimal" => self.formats = vec!["terse".to_owned()],
             "destroy" => self.destroy = true,
             "parse-only" => self.parse_only = true,

@@ -1,5 +1,6 @@
 //! Job files: lines into sections.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::super::error::{JobError, Origin};
@@ -15,12 +16,13 @@ const FILES_MAX: usize = 256;
 
 /// Where the texts of job files come from.
 pub trait Loader {
-    /// The text of `name`, named in the file `from` (`None`: on the command line), and the name
-    /// under which it was found. A relative name is tried as it is, then beside `from`.
+    /// The bytes of `name`, named in the file `from` (`None`: on the command line), and the name
+    /// under which it was found. A relative name is tried as it is, then beside `from`; on the
+    /// command line `-` is standard input.
     ///
     /// # Errors
     /// Why it cannot be read.
-    fn load(&mut self, name: &str, from: Option<&str>) -> std::io::Result<(String, String)>;
+    fn load(&mut self, name: &str, from: Option<&str>) -> std::io::Result<(Vec<u8>, String)>;
 }
 
 /// Reads the job file `name`, and what it includes.
@@ -78,7 +80,7 @@ impl Reader<'_> {
             return Err(JobError::language(origin, message));
         }
         self.open.push(Arc::clone(&found));
-        for (number, line) in (1_u32..).zip(text.lines()) {
+        for (number, line) in (1_u32..).zip(text.split(|byte| *byte == b'\n')) {
             let origin = Origin::Line {
                 file: Arc::clone(&found),
                 line: number,
@@ -89,11 +91,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn line(&mut self, line: &str, origin: Origin) -> Result<(), JobError> {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with([';', '#']) {
+    fn line(&mut self, line: &[u8], origin: Origin) -> Result<(), JobError> {
+        // As fio has it, a comment begins anywhere, also between quotation marks.
+        let end = line.iter().position(|byte| b";#".contains(byte));
+        let line = line[..end.unwrap_or(line.len())].trim_ascii();
+        if line.is_empty() {
             return Ok(());
         }
+        let text = String::from_utf8_lossy(line);
+        let is_shown_only = line.starts_with(b"[") || line.starts_with(b"description");
+        if matches!(text, Cow::Owned(_)) && !is_shown_only {
+            let message = "the line is not UTF-8: only comments, names and descriptions may be so";
+            return Err(JobError::language(&origin, message));
+        }
+        let line = text.trim();
         if let Some(header) = line.strip_prefix('[') {
             return self.header(header, origin);
         }
@@ -138,6 +149,7 @@ impl Reader<'_> {
         self.sections.push(Section {
             name: name.to_owned(),
             origin,
+            file: 0,
             settings: Vec::new(),
         });
         Ok(())

@@ -2,7 +2,7 @@
 //! format"), and the same from a command line.
 //!
 //! ```text
-//! ; a comment, as is a line that begins with #
+//! ; a comment, as is what follows a #
 //! [global]                settings for every job that follows
 //! bs=4k
 //! include common.fio      another file, as if it stood here
@@ -29,6 +29,8 @@ pub struct Section {
     pub name: String,
     /// Where it begins.
     pub origin: Origin,
+    /// The job file that it is from, counted from 0; the command line belongs to the first.
+    pub file: u32,
     /// Its settings, in order.
     pub settings: Vec<Setting>,
 }

@@ -1,6 +1,8 @@
 //! Values that only one option has: patterns of access, splits of sizes, distributions, patterns of
 //! bytes, criteria of a steady state.
 
+use std::io::{self, Read};
+
 use crate::settings::{Distribution, Pattern, Piece, Sizes, Steady, SteadyOf};
 use crate::value;
 
@@ -159,7 +161,8 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
     }
 }
 
-/// `60/10:30/20:8/30:2/40`: percent of the accesses, percent of the file.
+/// `60/10:30/20:10/`: percent of the accesses, percent of the file. Sizes that are not given divide
+/// what is left.
 fn zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
     const ZONES_MAX: usize = 256;
     let mut zones = Vec::new();
@@ -167,24 +170,36 @@ fn zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
         let (accesses, share) = zone
             .split_once('/')
             .ok_or_else(|| format!("`{zone}` is not ACCESSES/SIZE"))?;
-        zones.push((
-            f64::from(value::percentage(accesses)?),
-            f64::from(value::percentage(share)?),
-        ));
+        let share = match share {
+            "" => None,
+            share => Some(f64::from(value::percentage(share)?)),
+        };
+        zones.push((f64::from(value::percentage(accesses)?), share));
     }
-    let sum = |part: fn(&(f64, f64)) -> f64| zones.iter().map(part).sum::<f64>();
     if zones.is_empty() || zones.len() > ZONES_MAX {
         return Err("zoned needs zones, as in zoned:60/10:40/90".to_owned());
     }
-    if sum(|zone| zone.0) != 100.0 || sum(|zone| zone.1) != 100.0 {
+    let given: f64 = zones.iter().filter_map(|zone| zone.1).sum();
+    let open = zones.iter().filter(|zone| zone.1.is_none()).count();
+    let each = (100.0 - given).max(0.0) / open.max(1) as f64;
+    let zones: Vec<(f64, f64)> = zones
+        .into_iter()
+        .map(|(accesses, share)| (accesses, share.unwrap_or(each)))
+        .collect();
+    let sum = |part: fn(&(f64, f64)) -> f64| zones.iter().map(part).sum::<f64>();
+    // Shares that were divided need not add up exactly.
+    let is_all = |sum: f64| (sum - 100.0).abs() < 1e-6;
+    if !is_all(sum(|zone| zone.0)) || !is_all(sum(|zone| zone.1)) {
         return Err("the accesses and the sizes of the zones must add up to 100 each".to_owned());
     }
     Ok(zones)
 }
 
-/// `0xdeadbeef`, `"text"`, `-12`, `%o`, and what is put together from them.
+/// The longest pattern (fio's `MAX_PATTERN_SIZE`), bytes.
+const PATTERN_BYTES_MAX: usize = 512;
+
+/// `0xdeadbeef`, `"text"`, `-12`, `%o`, `'file'`, and what is put together from them.
 pub fn bytes_pattern(text: &str) -> Result<Vec<Piece>, String> {
-    const PATTERN_BYTES_MAX: usize = 512;
     let mut pieces = Vec::new();
     let mut rest = text.trim();
     let mut length = 0;
@@ -213,6 +228,13 @@ fn next_piece(text: &str) -> Result<(Piece, &str), String> {
             .ok_or_else(|| format!("`{text}` has no closing quotation mark"))?;
         return Ok((Piece::Bytes(inside.as_bytes().to_vec()), rest));
     }
+    if let Some(rest) = text.strip_prefix('\'') {
+        let (path, rest) = rest
+            .split_once('\'')
+            .ok_or_else(|| format!("`{text}` has no closing quotation mark"))?;
+        let bytes = pattern_file(path).map_err(|error| format!("reading {path}: {error}"))?;
+        return Ok((Piece::Bytes(bytes), rest));
+    }
     if let Some(rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = rest
             .find(|c: char| !c.is_ascii_hexdigit())
@@ -225,7 +247,7 @@ fn next_piece(text: &str) -> Result<(Piece, &str), String> {
         .unwrap_or(digits.len());
     let whole = &text[..text.len() - digits.len() + end];
     let number: i64 = whole.parse().map_err(|_| {
-        format!("`{text}` is no pattern: write 0xdeadbeef, \"text\", a number, or %o")
+        format!("`{text}` is no pattern: write 0xdeadbeef, \"text\", a number, %o, or 'file'")
     })?;
     let bytes = (number as i32).to_le_bytes();
     let used = match u32::try_from(number) {
@@ -235,6 +257,19 @@ fn next_piece(text: &str) -> Result<(Piece, &str), String> {
         _ => 4,
     };
     Ok((Piece::Bytes(bytes[..used].to_vec()), &text[whole.len()..]))
+}
+
+/// The beginning of a file: as much as a pattern may have, as fio takes it.
+fn pattern_file(path: &str) -> io::Result<Vec<u8>> {
+    // Reading a pipe could wait for ever.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(PATTERN_BYTES_MAX as u64)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Two digits a byte, in the order in which they are written.

@@ -112,6 +112,7 @@ fn an_argument_is_named_where_a_line_cannot_be() {
     assert!(error(&["--name=a", "--bs"]).starts_with("--bs: bs needs a value"));
     assert!(error(&["--name="]).contains("--name needs a name"));
     assert!(error(&["--output-format=yaml"]).contains("none of normal, json"));
-    assert!(error(&["-x"]).contains("no options with one dash"));
+    assert!(error(&["--name=a", "-iodpeth=3"]).contains("did you mean `iodepth`?"));
+    assert!(error(&["--name=a", "--bs", "-rw=read"]).starts_with("--bs: bs needs a value"));
     assert!(error(&["missing.fio"]).contains("`missing.fio` cannot be read"));
 }

@@ -152,3 +152,110 @@ fn every_documented_default_is_what_a_job_has_without_the_option() {
         assert_eq!(format!("{job:?}"), format!("{unset:?}"), "{name}={text}");
     }
 }
+
+/// Name, size of writes, file, stonewall.
+type PlacedJob = (String, u64, Option<String>, bool);
+
+/// The jobs of a command line beside `w.fio` and `v.fio`.
+fn placed(line: &str) -> (Vec<PlacedJob>, String) {
+    let files = [
+        ("w.fio", "[w]\nrw=write\nsize=64k\n"),
+        ("v.fio", "[v]\nrw=write\nsize=64k\n"),
+    ];
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let understood = understand(&arguments(&words, &files).unwrap().sections).unwrap();
+    let facts = |job: Job| (job.name, job.sizes[WRITE].max, job.filename, job.stonewall);
+    (
+        understood.jobs.into_iter().map(facts).collect(),
+        understood.warnings.join("\n"),
+    )
+}
+
+#[test]
+fn options_beside_a_job_file_hold_for_its_jobs() {
+    let w = |bytes, file: Option<&str>| {
+        vec![("w".to_owned(), bytes, file.map(ToOwned::to_owned), false)]
+    };
+    for (line, expected) in [
+        ("--filename=safe.dat w.fio", w(4096, Some("safe.dat"))),
+        ("w.fio --filename=safe.dat", w(4096, Some("safe.dat"))),
+        (
+            "-bs=8k w.fio --filename safe.dat",
+            w(8192, Some("safe.dat")),
+        ),
+        ("--name=global --bs=8k w.fio", w(8192, None)),
+    ] {
+        assert_eq!(placed(line), (expected, String::new()), "{line}");
+    }
+}
+
+#[test]
+fn jobs_of_the_command_line_come_first_and_keep_their_options() {
+    let named = |name: &str, bytes, stonewall| (name.to_owned(), bytes, None, stonewall);
+    for line in [
+        "w.fio --name=x --rw=write --size=8k --bs=8k",
+        "--name=x --rw=write --size=8k w.fio --bs=8k",
+    ] {
+        let (jobs, warnings) = placed(line);
+        assert_eq!(jobs, [named("x", 8192, false), named("w", 4096, false)]);
+        assert_eq!(warnings, "", "{line}");
+    }
+    let (jobs, warnings) = placed("--bs=8k w.fio v.fio");
+    assert_eq!(jobs, [named("w", 8192, false), named("v", 4096, true)]);
+    assert!(
+        warnings.contains("bs has no effect in other job files than the first"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn comments_follow_values_and_need_not_be_utf_8() {
+    let job = |text: &[u8]| {
+        struct One<'a>(&'a [u8]);
+        impl crate::Loader for One<'_> {
+            fn load(&mut self, name: &str, _: Option<&str>) -> std::io::Result<(Vec<u8>, String)> {
+                Ok((self.0.to_vec(), name.to_owned()))
+            }
+        }
+        let read = crate::parse_arguments(&["-".to_owned()], &mut One(text), &super::Fixed)?;
+        understand(&read.sections)
+    };
+    let text = b"# caf\xe9\n[a] ; caf\xe9\ndirect=0   # why\r\nrw=write;x\ndescription=caf\xe9\n";
+    let jobs = job(text).unwrap().jobs;
+    assert_eq!((jobs[0].direct, jobs[0].rw.name), (false, "write"));
+    assert_eq!(jobs[0].description.as_deref(), Some("caf\u{fffd}"));
+    let error = job(b"[a]\nfilename=caf\xe9\n").unwrap_err().to_string();
+    assert!(error.starts_with("-:2: the line is not UTF-8"), "{error}");
+}
+
+#[test]
+fn zones_without_a_size_divide_what_is_left() {
+    let zones = |text: &str| {
+        let jobs = of_file(&format!(
+            "[a]\nrw=randread\nrandom_distribution=zoned:{text}\n"
+        ));
+        jobs.map(|understood| understood.jobs[0].distribution[READ].clone())
+    };
+    let one = Distribution::Zoned(vec![(50.0, 5.0), (30.0, 15.0), (20.0, 80.0)]);
+    assert_eq!(zones("50/5:30/15:20/").unwrap(), one);
+    let two = Distribution::Zoned(vec![(50.0, 40.0), (30.0, 20.0), (20.0, 40.0)]);
+    assert_eq!(zones("50/:30/20:20/").unwrap(), two);
+    assert!(zones("50/5:30/15:20/81").is_err());
+    assert!(zones("50/5:30/15").is_err());
+}
+
+#[test]
+fn a_pattern_may_come_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pattern");
+    std::fs::write(&path, b"ABCD").unwrap();
+    let text = |path: &str| format!("[a]\nrw=write\nbuffer_pattern=\"abc\"'{path}'0x11\n");
+    let jobs = of_file(&text(path.to_str().unwrap())).unwrap().jobs;
+    let piece = |bytes: &[u8]| Piece::Bytes(bytes.to_vec());
+    let expected = vec![piece(b"abc"), piece(b"ABCD"), piece(&[0x11])];
+    assert_eq!(jobs[0].fill, Fill::Pattern(expected));
+    for wrong in ["/nonexistent", "/dev/zero"] {
+        let error = of_file(&text(wrong)).unwrap_err().to_string();
+        assert!(error.contains(&format!("reading {wrong}: ")), "{error}");
+    }
+}

@@ -14,10 +14,11 @@ use super::{Arguments, JobError, Understood, understand};
 pub struct Shelf(pub HashMap<String, String>);
 
 impl Loader for Shelf {
-    fn load(&mut self, name: &str, _: Option<&str>) -> std::io::Result<(String, String)> {
+    fn load(&mut self, name: &str, _: Option<&str>) -> std::io::Result<(Vec<u8>, String)> {
         let text = self.0.get(name).cloned();
         let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
-        text.map(|text| (text, name.to_owned())).ok_or_else(missing)
+        text.map(|text| (text.into_bytes(), name.to_owned()))
+            .ok_or_else(missing)
     }
 }
 

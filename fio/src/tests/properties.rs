@@ -51,6 +51,8 @@ proptest! {
         prop_assume!(!line.starts_with(['[', ';', '#']) && !line.starts_with("include"));
         prop_assume!(!line.starts_with("name") && !line.contains(['$', '\n', '\r']));
         let line = line.trim();
+        // In a file a comment may follow.
+        prop_assume!(!line.contains([';', '#']));
         prop_assume!(line.contains('=') && !line.starts_with('='));
         let from_file = of_file(&format!("[a]\n{line}\n"));
         let argument = format!("--{line}");

@@ -12,6 +12,7 @@ mod diskinfo;
 mod disks;
 mod files;
 mod fio;
+mod fio_files;
 mod fio_ratio;
 mod geli;
 mod iostat;

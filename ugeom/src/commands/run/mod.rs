@@ -21,7 +21,9 @@ Runs fio's jobs: job files, or the same settings as arguments. A target (--filen
 block device, or a stack such as 'md:1g | nop:delay=1ms'. What is printed is what fio prints, as \
 text or as JSON.
 
-Options of jobs are fio's (--cmdhelp lists them, --cmdhelp=NAME describes one). Besides there are:
+Options of jobs are fio's (--cmdhelp lists them, --cmdhelp=NAME describes one). Before the first \
+--name they are defaults for all jobs of the command line and of the first job file. Besides there \
+are:
 
   --output=FILE            write the result there
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
@@ -38,6 +40,7 @@ and the nearest name; settings without an effect are said.";
 const EXAMPLES: &str = "\
 Examples:
   ugeom run jobs.fio
+  ugeom run jobs.fio --filename=/dev/sdx --runtime=10
   ugeom run --name=a --rw=randread --bs=4k --size=256m --direct=1 --ioengine=io_uring --iodepth=32
   ugeom run --name=slow --filename='md:64m | nop:delay=1ms' --rw=randrw --runtime=5 --time_based
   ugeom run --name=w --rw=write --size=64m --verify=crc32c --output-format=json";
@@ -46,7 +49,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Run {
-    /// Job files, and options as fio has them: --name=x --rw=randread ...
+    /// Job files (- is standard input), and options as fio has them: --name=x --rw=randread ...
     #[arg(
         value_name = "JOBFILE|--OPTION",
         trailing_var_arg = true,
@@ -199,7 +202,7 @@ struct Files;
 const JOB_FILE_BYTES_MAX: u64 = 4 << 20;
 
 impl Loader for Files {
-    fn load(&mut self, name: &str, from: Option<&str>) -> io::Result<(String, String)> {
+    fn load(&mut self, name: &str, from: Option<&str>) -> io::Result<(Vec<u8>, String)> {
         use io::Read;
         let beside = from
             .and_then(|from| Path::new(from).parent())
@@ -209,13 +212,18 @@ impl Loader for Files {
             Some(beside) if !direct.exists() => beside,
             _ => direct.to_path_buf(),
         };
-        let mut text = String::new();
-        let file = fs::File::open(&path)?;
-        if file.metadata()?.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        file.take(JOB_FILE_BYTES_MAX + 1)
-            .read_to_string(&mut text)?;
+        let mut text = Vec::new();
+        let is_stdin = from.is_none() && name == "-";
+        let file: Box<dyn Read> = if is_stdin {
+            Box::new(io::stdin().lock())
+        } else {
+            let file = fs::File::open(&path)?;
+            if file.metadata()?.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            Box::new(file)
+        };
+        file.take(JOB_FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
         if text.len() as u64 > JOB_FILE_BYTES_MAX {
             return Err(io::Error::other("it is larger than 4 MiB"));
         }
