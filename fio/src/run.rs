@@ -87,8 +87,8 @@ impl Copy {
 /// Runs jobs, wave after wave: a job with `stonewall` waits for all before it.
 ///
 /// # Errors
-/// A job that cannot be run at all. What goes wrong while one runs is in its outcome, and so is data
-/// that a stack loses at the end.
+/// A job that cannot be run at all. What goes wrong while one runs is in its outcome, and so is
+/// data that a stack loses at the end.
 pub fn run(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Outcome, JobError> {
     let mut stacks = BTreeMap::new();
     let outcome = run_waves(jobs, &mut stacks, watcher);

@@ -99,7 +99,8 @@ const SIMULATED: &str = "disk:64m,preset=ata2004,data=0";
 ///
 /// # Errors
 /// [`HarnessError`] when a target cannot be opened, fails before anything is measured, or loses at
-/// the end what was written. When `control` asks to stop, what was measured until then is the result.
+/// the end what was written. When `control` asks to stop, what was measured until then is the
+/// result.
 pub fn run(
     options: &Options,
     meter: &dyn Meter,
