@@ -126,6 +126,10 @@ fn run_waves(
         if is_wall {
             outcome.jobs.extend(run_wave(&wave, watcher)?);
             wave.clear();
+            if watcher.cancelled() {
+                // What waited for others does not begin any more.
+                break;
+            }
         }
         wave.push(copy);
     }

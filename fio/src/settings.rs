@@ -104,6 +104,20 @@ pub enum Fill {
     Pattern(Vec<Piece>),
 }
 
+/// What the kernel is told about the order of requests (`fadvise_hint=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FadviseHint {
+    /// Nothing.
+    None,
+    /// What the job does.
+    #[default]
+    Pattern,
+    /// POSIX_FADV_RANDOM: no readahead.
+    Random,
+    /// POSIX_FADV_SEQUENTIAL: more readahead.
+    Sequential,
+}
+
 /// What `steadystate=` looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyOf {
@@ -200,6 +214,7 @@ pub struct Job {
     pub fdatasync: u32,
     pub end_fsync: bool,
     pub invalidate: bool,
+    pub fadvise_hint: FadviseHint,
     pub unlink: bool,
     pub fallocate: bool,
 

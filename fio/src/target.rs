@@ -14,7 +14,7 @@ use ugeom_stack::Delta;
 
 use super::error::JobError;
 use super::places::Region;
-use super::settings::{Job, READ, WRITE};
+use super::settings::{FadviseHint, Job, READ, WRITE};
 
 /// What new files are filled with at a time, bytes.
 const LAYOUT_BYTES: usize = 1 << 20;
@@ -367,6 +367,15 @@ pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobErr
         if job.invalidate && !job.direct {
             // Advice: what the system does not drop stays, as with fio.
             let _ = fadvise(&file, 0, None, Advice::DontNeed);
+        }
+        let advice = match job.fadvise_hint {
+            FadviseHint::None => None,
+            FadviseHint::Pattern if job.rw.random => Some(Advice::Random),
+            FadviseHint::Pattern | FadviseHint::Sequential => Some(Advice::Sequential),
+            FadviseHint::Random => Some(Advice::Random),
+        };
+        if let Some(advice) = advice {
+            let _ = fadvise(&file, 0, None, advice);
         }
         Ok(Arc::new(file))
     };

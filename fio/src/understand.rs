@@ -54,6 +54,7 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         without_effect(&job, &mut understood.warnings);
         understood.jobs.push(job);
     }
+    too_many(&understood.jobs)?;
     if understood.jobs.is_empty() && !sections.is_empty() {
         let origin = sections
             .first()
@@ -73,6 +74,21 @@ fn for_the_first_file_only(global: &Job, warnings: &mut Vec<String>) {
             ));
         }
     }
+}
+
+/// At most so many jobs with all their copies (fio's `REAL_MAX_JOBS`): each is a thread.
+const JOBS_MAX: u64 = 4096;
+
+fn too_many(jobs: &[Job]) -> Result<(), JobError> {
+    let mut total = 0;
+    for job in jobs {
+        total += u64::from(job.numjobs);
+        if total > JOBS_MAX {
+            let message = format!("there are at most {JOBS_MAX} jobs with all their copies");
+            return Err(JobError::language(job.origin_of("numjobs"), message));
+        }
+    }
+    Ok(())
 }
 
 /// The name of an option whatever it was called.

@@ -29,6 +29,24 @@ pub fn catch() -> io::Result<&'static AtomicBool> {
     Ok(&ASKED)
 }
 
+/// SIGHUP, too, sets the flag of [`catch`] from now on, unless the process was started to ignore it
+/// (nohup(1)).
+///
+/// # Errors
+/// What sigaction(2) fails with.
+pub fn catch_hangup() -> io::Result<()> {
+    // SAFETY: a sigaction of zeroes is a valid one.
+    let mut before: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: no action is set; the pointer is to room for the present one.
+    if unsafe { libc::sigaction(libc::SIGHUP, ptr::null(), &raw mut before) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if before.sa_sigaction == libc::SIG_IGN {
+        return Ok(());
+    }
+    handle(libc::SIGHUP, note)
+}
+
 /// Lets `handler` run at the first `signal`; the second has its usual effect.
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: a sigaction of zeroes is a valid one: it blocks no other signal.

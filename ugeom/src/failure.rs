@@ -15,6 +15,9 @@ const USAGE: u8 = 2;
 /// The work was ended by Ctrl-C, as shells have it: 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
 
+/// Jobs were ended by a signal, as fio has it.
+const JOBS_INTERRUPTED: u8 = 128;
+
 /// A wrong use of the program that the command finds only when it looks at its target.
 #[derive(Debug)]
 pub struct Usage(pub String);
@@ -50,6 +53,18 @@ impl fmt::Display for Interrupted {
 }
 
 impl std::error::Error for Interrupted {}
+
+/// A signal ended jobs early, and their results have been printed. The exit code is fio's.
+#[derive(Debug)]
+pub struct JobsInterrupted;
+
+impl fmt::Display for JobsInterrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a signal ended the jobs: the results are those until then")
+    }
+}
+
+impl std::error::Error for JobsInterrupted {}
 
 /// Prints what clap has to say: help and version on stdout, errors on stderr.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
@@ -101,6 +116,8 @@ fn code(error: &anyhow::Error) -> u8 {
     };
     if error.chain().any(|cause| cause.is::<Interrupted>()) {
         INTERRUPTED
+    } else if error.is::<JobsInterrupted>() {
+        JOBS_INTERRUPTED
     } else if error.chain().any(is_usage) {
         USAGE
     } else {

@@ -2,7 +2,7 @@
 
 use super::values::{self, distribution, percentiles, rw, sizes, split, steady};
 use super::{switch, with};
-use crate::settings::{Fill, Job, Verify};
+use crate::settings::{FadviseHint, Fill, Job, Verify};
 use crate::value::{
     amount, by_direction, bytes, cores, microseconds, milliseconds, number, number32, percentage,
     range, seconds, truth,
@@ -471,6 +471,23 @@ pub const OPTIONS: OptionTable<Job> = OptionTable(&[
         Value("1"),
         "drop the files from the cache before",
         set_field!(invalidate = truth),
+    ),
+    with(
+        "fadvise_hint",
+        &[],
+        "0|1|random|sequential",
+        Value("1"),
+        "advise the kernel about the order of requests: 1 is that of the job",
+        |job, text| {
+            job.fadvise_hint = match text {
+                "0" => FadviseHint::None,
+                "1" => FadviseHint::Pattern,
+                "random" => FadviseHint::Random,
+                "sequential" => FadviseHint::Sequential,
+                _ => return Err(format!("`{text}` is none of 0, 1, random, sequential").into()),
+            };
+            Ok(())
+        },
     ),
     switch(
         "unlink",

@@ -58,6 +58,13 @@ fn each_error_names_file_line_and_reason() {
             "a header of 44 bytes",
         ),
         ("[a]\niodepth=0\n", "jobs.fio:2: ", "not within 1 to 32768"),
+        ("[a]\nnumjobs=4097\n", "jobs.fio:2: ", "at most 4096 jobs"),
+        (
+            "[a]\nnumjobs=4096\n[b]\n",
+            "jobs.fio:3: ",
+            "at most 4096 jobs",
+        ),
+        ("[a]\nfadvise_hint=2\n", "jobs.fio:2: ", "`2` is none of"),
         ("[a]\nioengine=aio\n", "jobs.fio:2: ", "`aio` is none of"),
         ("[a]\nguasi_workers=9..8\n", "jobs.fio:2: ", "`9..8` is not"),
         ("[a]\nguasi_backend=x\n", "jobs.fio:2: ", "`x` is none of"),

@@ -76,3 +76,89 @@ fn options_beside_job_files_leave_the_files_that_fio_leaves() {
         assert_eq!(theirs, ours, "{line}");
     }
 }
+
+/// The advice that a program gives about its file, after that of laying it out.
+fn advice(strace: &str, program: &[&str], job: &str) -> Vec<String> {
+    let folder = folder(&[("f", &[1; 65536])]);
+    let traced = ["-f", "-qq", "-e", "trace=fadvise64", "-o", "trace"];
+    let words = format!("--name=x --filename=f --size=64k {job}");
+    let words: Vec<&str> = words.split(' ').collect();
+    let (done, _) = left(
+        &[strace],
+        folder.path(),
+        &[&traced[..], program, &words].concat(),
+        b"",
+    );
+    assert!(done, "{program:?} {job}");
+    let trace = std::fs::read_to_string(folder.path().join("trace")).expect("a trace");
+    let advice = trace.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+    let advice = advice.filter(|word| word.starts_with("POSIX_FADV"));
+    advice.map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn the_kernel_gets_the_advice_that_fio_gives() {
+    let test = "the_kernel_gets_the_advice_that_fio_gives";
+    let (Some(fio), Some(strace)) = (
+        ugeom_testkit::program(test, "fio"),
+        ugeom_testkit::program(test, "strace"),
+    ) else {
+        return;
+    };
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let (fio, strace) = (text(Path::new(&fio)), text(Path::new(&strace)));
+    for job in [
+        "--rw=read",
+        "--rw=randread",
+        "--rw=randwrite --invalidate=0",
+        "--rw=randread --fadvise_hint=0",
+        "--rw=randread --fadvise_hint=sequential",
+        "--rw=read --fadvise_hint=random --ioengine=io_uring",
+    ] {
+        let theirs = advice(&strace, &[&fio], job);
+        let ours = advice(&strace, &[UGEOM, "run"], job);
+        assert_eq!(theirs, ours, "{job}");
+    }
+}
+
+/// What all threads of a process have read so far.
+fn bytes_read(id: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{id}/io")).expect("its counters");
+    let read = text.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.and_then(|bytes| bytes.parse().ok()).expect("a number")
+}
+
+/// A job that runs until a signal ends it; its exit code, and the result that it wrote.
+fn signalled(program: &[&str], signal: &str) -> (i32, String) {
+    let folder = folder(&[]);
+    let job = "--thread --name=x --filename=f --size=64k --rw=read --time_based --runtime=1000 \
+               --output=result --name=y --filename=g --stonewall --rw=write --size=4k";
+    let words: Vec<&str> = job.split_whitespace().collect();
+    let mut command = command(program[0], &[&program[1..], &words].concat());
+    command.current_dir(folder.path());
+    let child = command.spawn().expect("a program");
+    crate::run::wait_until_it_listens(&child);
+    // More than it reads for anything but the job.
+    while bytes_read(child.id()) < 16 << 20 {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    crate::run::other("kill", &[signal, &child.id().to_string()]);
+    let ended = crate::run::end(child);
+    let result = std::fs::read_to_string(folder.path().join("result")).expect("a result");
+    (ended.code, result)
+}
+
+#[test]
+fn signals_end_jobs_with_the_exit_code_of_fio_and_keep_the_results() {
+    let test = "signals_end_jobs_with_the_exit_code_of_fio_and_keep_the_results";
+    if let Some(fio) = ugeom_testkit::program(test, "fio") {
+        let fio = Path::new(&fio).to_str().expect("UTF-8");
+        assert_eq!(signalled(&[fio], "-INT").0, 128);
+    }
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let (code, result) = signalled(&[UGEOM, "run"], signal);
+        assert_eq!(code, 128, "{signal}: {result}");
+        assert!(result.contains("READ: bw="), "{signal}: {result}");
+        assert!(!result.contains("WRITE: bw="), "{signal}: {result}");
+    }
+}

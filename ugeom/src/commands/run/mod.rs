@@ -2,7 +2,7 @@
 
 mod watch;
 
-use crate::failure::{Reported, Usage};
+use crate::failure::{JobsInterrupted, Reported, Usage};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, CommandFactory, Parser};
@@ -10,8 +10,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use ugeom_fio::{
-    self, Arguments, Environment, Job, JobError, Loader, Outcome, Understood, options,
-    output as text,
+    self, Arguments, Environment, Job, JobError, Loader, Outcome, Understood, Watcher as _,
+    options, output as text,
 };
 use watch::Terminal;
 pub use watch::may_write;
@@ -158,6 +158,8 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     }
     if has_failed {
         Err(Reported.into())
+    } else if terminal.cancelled() {
+        Err(JobsInterrupted.into())
     } else {
         Ok(())
     }

@@ -29,6 +29,7 @@ impl Terminal {
     /// Draws where somebody looks, or where it is asked for.
     pub fn new(report: &Report, tells: bool) -> Result<Self> {
         let now = Instant::now();
+        ugeom_machine::interrupt::catch_hangup()?;
         Ok(Self {
             drawn: match report.eta.as_deref() {
                 Some("always") => true,
