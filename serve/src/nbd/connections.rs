@@ -539,7 +539,7 @@ impl Connections {
             let who = &connection.who;
             self.home
                 .complaints
-                .say(format_args!("{who} is left: {why}"));
+                .say(format_args!("{who} is disconnected: {why}"));
         }
         connection.closing = true;
         connection.leftover = Vec::new();

@@ -546,7 +546,7 @@ impl Control {
         if let Some(why) = why {
             let who = pending.who;
             self.complaints
-                .say(format_args!("{who} was sent away: {why}"));
+                .say(format_args!("{who} is disconnected: {why}"));
         }
     }
 

@@ -179,7 +179,10 @@ impl Handshake {
         let unknown = flags & !u32::from(FLAGS);
         if unknown != 0 {
             // A TLS hello begins like this, too; its header says so better than its flags.
-            let why = format!("it has flags that nobody offered: {flags:#x}{}", tls(flags));
+            let why = format!(
+                "it sent flags that were not offered: {flags:#x}{}",
+                tls(flags)
+            );
             return Some(Step::Leave(Some(why)));
         }
         self.no_zeroes = flags & u32::from(handshake_flag::NO_ZEROES) != 0;

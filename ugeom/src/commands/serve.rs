@@ -31,7 +31,7 @@ Serves every provider of a target over NBD, the network block device protocol: e
 by its name, and the one on top, or the one that is addressed, is the default. Programs that \
 speak NBD (qemu, nbdcopy, fio, the kernel's nbd-client) then use a partition inside an image, or \
 a stack of layers, like any other disk. With --fuse each provider is a file of a mount, for \
-programs that know files only.
+programs that use files only.
 
 The URI of each address, and the directory of --fuse, is printed on stdout once clients can use \
 it, and the server runs until SIGTERM or Ctrl-C, which lets it answer what it has read, flush what \
@@ -39,11 +39,11 @@ was written, and end. With --run a command is started instead, with the URI in $
 directory in $mnt, and the server ends with it. With --stdio one client is served on stdin and \
 stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are served, too.
 
-Without --rw nothing can be written. With it clients follow GEOM's rules: who opens a disk for \
-writing while a partition of it is in use is refused, and what is on a disk is looked at again \
-when its last writer has left. Anybody who can reach the address can use it, unless \
---tls require --tls-verify-peer asks clients for a certificate. `ugeom stat` shows what each \
-layer does meanwhile. docs/serve.md has the details.";
+Without --rw all exports are read-only. With it clients follow GEOM's rules: a disk cannot be \
+opened for writing while a partition of it is in use, and its tables are read again when its last \
+writer has closed it. Every client that reaches the address is served, unless --tls require \
+--tls-verify-peer demands a certificate. `ugeom stat` shows the load and the cost of each layer. \
+docs/serve.md has the details.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,7 +60,7 @@ pub struct Serve {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Where to listen: unix:PATH or tcp:HOST:PORT (port 0: one that is free); may be repeated
+    /// Address to listen on: unix:PATH or tcp:HOST:PORT (port 0: one that is free); may be repeated
     #[arg(long, value_name = "ADDRESS")]
     nbd: Vec<String>,
 
@@ -86,17 +86,17 @@ pub struct Serve {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
-    /// How long a thread looks out for more requests before it sleeps, while they come that soon:
-    /// takes a core meanwhile, and saves clients that wait for answers a wake-up; 0us: never
+    /// Polling time before a thread sleeps, while requests come sooner: uses a core meanwhile, and
+    /// saves synchronous clients one wake-up per request; 0us: never poll
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = duration_ns)]
     spin: u64,
 
-    /// Connections at a time; beyond it the longest idle one makes room
+    /// Connections; beyond it the longest idle one is closed
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
 
-    /// Connections of one peer at a time, a user of this machine or another host; beyond it the
-    /// longest idle one of that peer makes room
+    /// Connections of one peer, a user of this machine or another host; beyond it the longest idle
+    /// one of that peer is closed
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections_per_peer)]
     max_connections_per_peer: usize,
 
@@ -108,15 +108,15 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = opening::size)]
     max_bytes: u64,
 
-    /// How long a handshake may take
+    /// Limit of a handshake
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration_ns)]
     handshake_timeout: u64,
 
-    /// How long a client may be silent in the middle of a message, or leave replies unread
+    /// Limit of silence within a message, and of unread replies
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration_ns)]
     stall_timeout: u64,
 
-    /// How long a client may send no request
+    /// Limit of time without a request
     #[arg(long, value_name = "TIME", default_value = "86400s", value_parser = duration_ns)]
     idle_timeout: u64,
 
@@ -256,7 +256,7 @@ impl Serve {
         };
         let tell = tell.clone();
         let ended = move || {
-            output::remark("fuse: somebody has taken the mount away");
+            output::remark("fuse: another program has unmounted it");
             if alone {
                 // Nobody listens once all is over.
                 let _ = tell.send(End::Unmounted);

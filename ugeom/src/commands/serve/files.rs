@@ -17,7 +17,7 @@ pub struct FilesArgs {
     #[arg(long, requires = "fuse")]
     allow_other: bool,
 
-    /// How files travel: over io_uring where the kernel offers it (auto), or only one way
+    /// Transport of FUSE requests: io_uring where the kernel offers it (auto), or only one way
     #[arg(long, value_name = "HOW", requires = "fuse", default_value = "auto")]
     fuse_transport: How,
 

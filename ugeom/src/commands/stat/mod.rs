@@ -23,23 +23,22 @@ use ugeom_measure::units::{self, TimeUnit};
 use ugeom_serve::control::{Client, Found, openmetrics, running};
 
 const LONG_ABOUT: &str = "\
-Shows what every provider of a server (ugeom serve) does, in the columns of FreeBSD's gstat, and \
-what gstat cannot: excl ns, the time that a request spends in this layer and not below it.
+Shows the load and the cost of every provider of a server (ugeom serve), in the columns of \
+FreeBSD's gstat, and excl ns, the time that a request spends in this layer and not below it.
 
-The server is found by itself where only one of this user runs. On a terminal the view is drawn \
-anew each interval: q ends it, ? lists the keys. With -b, or when stdout or stdin is no terminal, \
+The default is the only server of this user. On a terminal the view is redrawn \
+each interval: q ends it, ? lists the keys. With -b, or when stdout or stdin is no terminal, \
 one report is printed.
 
-The server counts all requests and takes the time of some, only while somebody looks, so that \
-looking costs next to nothing; how many, and what a look costs, stands in the second line. An \
-exclusive time below five readings of the clock is marked with ~: it says more of the clock than \
-of the layer. docs/stat.md has the columns, the keys and the formulas.";
+The server counts all requests and times some of them while it is watched; the second line has \
+the share and the sampling cost. An exclusive time below five clock readings is marked with ~: \
+it is mostly the cost of the clock. docs/stat.md has the columns, the keys and the formulas.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom stat                       watch the server that runs
   ugeom stat -f 's1|s2' -I 250ms   only these partitions, four times a second
-  ugeom stat -b -a                 what is busy, once
+  ugeom stat -b -a                 only busy providers, once
   ugeom stat -C -n 60 > stat.csv   a minute, for a spreadsheet
   ugeom stat --openmetrics         all counters, for Prometheus
   ugeom stat --json -b | jq '.rows[] | {name, exclusive_ns}'";
@@ -52,7 +51,7 @@ pub struct Stat {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     socket: Option<PathBuf>,
 
-    /// Only providers that did something
+    /// Only providers with requests
     #[arg(short = 'a')]
     active: bool,
 
@@ -80,7 +79,7 @@ pub struct Stat {
     #[arg(short = 'f', value_name = "REGEX", value_parser = regex)]
     filter: Option<Regex>,
 
-    /// How long to watch for a report: 500ms, 2s; as with gstat, a bare number is microseconds
+    /// Length of an interval: 500ms, 2s; as with gstat, a bare number is microseconds
     #[arg(short = 'I', value_name = "INTERVAL", default_value = "1s", value_parser = interval)]
     interval: Duration,
 
