@@ -1,0 +1,191 @@
+//! The project's own layers on a disk that crashes: the write-back cache, and the class `nbd` with
+//! a server whose disk loses its power. What a FLUSH has covered must be there in every state.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use ugeom_classes::build::{FileAccess, KeyOptions};
+use ugeom_classes::registry::find;
+use ugeom_classes::{Build, BuildContext, TargetOptions, open_target, spec};
+use ugeom_crash::{CampaignSettings, Disk, Outcome, Points, Recording, answer, campaign};
+use ugeom_serve::nbd::{Address, Given, Limits, Server, Settings};
+use ugeom_serve::ranges::Ranges;
+use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack, StackKnobs};
+
+const SECTOR: usize = 512;
+const SECTORS: u64 = 64;
+
+/// States of a campaign: `UGEOM_CRASH_STATES` asks for more.
+fn states() -> u64 {
+    let asked = std::env::var("UGEOM_CRASH_STATES").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(400)
+}
+
+/// A sector of that version.
+fn content(version: u64) -> Vec<u8> {
+    version.to_le_bytes().repeat(SECTOR / 8)
+}
+
+/// The versions of the sectors, as keys: a version stands for all before it.
+fn look(disk: &Disk) -> Result<Vec<String>, String> {
+    let mut keys = Vec::new();
+    for number in 0..SECTORS {
+        let mut bytes = vec![0; SECTOR];
+        let read = disk.read(number * SECTOR as u64, &mut bytes);
+        read.map_err(|error| error.to_string())?;
+        let version = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
+        if bytes != content(version) {
+            return Err(format!("sector {number} is of no version"));
+        }
+        keys.extend((1..=version).map(|version| format!("s{number}v{version}")));
+    }
+    Ok(keys)
+}
+
+/// Writes versions to random sectors; what a FLUSH covers is promised.
+fn work(channel: &mut Channel, opened: &Opened, recording: &Recording, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut versions = vec![0_u64; SECTORS as usize];
+    let mut written = Vec::new();
+    for _ in 0..300 {
+        if random.u8(..10) == 0 {
+            channel.flush(opened).expect("flushes");
+            for (number, version) in written.drain(..) {
+                recording.promise(&format!("s{number}v{version}"));
+            }
+            continue;
+        }
+        let number = random.u64(..SECTORS);
+        let version = &mut versions[number as usize];
+        *version += 1;
+        let at = number * SECTOR as u64;
+        channel
+            .write(opened, at, &content(*version))
+            .expect("writes");
+        written.push((number, *version));
+    }
+}
+
+fn judged(log: &Path) -> Outcome {
+    let settings = CampaignSettings {
+        points: Points::Count(states()),
+        tear_bytes: 512,
+        ..CampaignSettings::default()
+    };
+    campaign(log, &settings, &answer(look)).expect("a campaign")
+}
+
+/// Puts a layer of the stack language on a provider.
+fn add_layer(stack: &Stack, below: &str, text: &str) -> ProviderId {
+    let written = format!("md:1m | {text}");
+    let names = ugeom_classes::registry::names();
+    let target = spec::parse(&written, &names).expect("a stack");
+    let layer = target.layers.last().expect("a layer");
+    let entry = find(&layer.class.value).expect("a class");
+    let arguments = layer.arguments(entry.positional).expect("arguments");
+    let below = stack.tree().provider(below).cloned().expect("a provider");
+    let mut context = BuildContext::new(stack, FileAccess::default(), KeyOptions::default());
+    let Build::Layer(build) = entry.build else {
+        panic!("{text} is no layer");
+    };
+    let plan = build(&mut context, arguments, &below).expect("builds");
+    let made = stack
+        .create(entry.class, plan, &[below.id])
+        .expect("stands");
+    made[0]
+}
+
+#[test]
+fn a_write_back_cache_keeps_what_it_flushed() {
+    for (seed, layer) in [
+        (1, "cache:16k,block=4k,write=back,dirty=100%"),
+        (
+            2,
+            "cache:64k,block=4k,index=splay,write=back,idle=1ms,age=2ms",
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
+        let (stack, name) = recording.stack().expect("a stack");
+        let top = add_layer(&stack, &name, layer);
+        recording.begin();
+        let mut channel = stack.channel(4).expect("a channel");
+        let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
+        work(&mut channel, &opened, &recording, seed);
+        drop((opened, channel, stack));
+        recording.finish().expect("a log");
+        let outcome = judged(&log);
+        assert!(outcome.states > 100, "{layer}: {} states", outcome.states);
+        assert_eq!(outcome.failed, 0, "{layer}: {:#?}", outcome.smallest);
+    }
+}
+
+#[test]
+fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
+    let (stack, name) = recording.stack().expect("a stack");
+    let socket = folder.path().join("socket");
+    let settings = Settings {
+        addresses: vec![Address::Unix(socket.clone())],
+        given: Given::default(),
+        writable: true,
+        only_top: true,
+        threads: 2,
+        spin: Duration::ZERO,
+        limits: Limits::default(),
+        ranges: Ranges::default(),
+        log: Arc::new(|_| {}),
+        tls: None,
+    };
+    let server = Server::start(&stack, &name, &settings).expect("serves");
+    recording.begin();
+    let options = TargetOptions {
+        writable: true,
+        knobs: StackKnobs {
+            taste: false,
+            ..StackKnobs::default()
+        },
+        ..TargetOptions::default()
+    };
+    let uri = format!("nbd+unix:///?socket={}", socket.display());
+    let client = open_target(&uri, &options).expect("connects");
+    let mut channel = client.stack.channel(4).expect("a channel");
+    let opened = client
+        .stack
+        .open(client.top, Delta::READ_WRITE)
+        .expect("opens");
+    work(&mut channel, &opened, &recording, 3);
+    drop((opened, channel, client));
+    server.stop();
+    drop(stack);
+    recording.finish().expect("a log");
+    let outcome = judged(&log);
+    assert!(outcome.states > 100, "{} states", outcome.states);
+    assert_eq!(outcome.failed, 0, "{:#?}", outcome.smallest);
+}
+
+#[test]
+fn a_cache_that_flushes_nothing_is_caught() {
+    // A promise for each write, as a user would make it who takes a write for durable.
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
+    let (stack, name) = recording.stack().expect("a stack");
+    let top = add_layer(&stack, &name, "cache:16k,block=4k,write=back");
+    recording.begin();
+    let mut channel = stack.channel(4).expect("a channel");
+    let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
+    for number in 0..8 {
+        let at = number * SECTOR as u64;
+        channel.write(&opened, at, &content(1)).expect("writes");
+        recording.promise(&format!("s{number}v1"));
+    }
+    channel.flush(&opened).expect("flushes");
+    drop((opened, channel, stack));
+    recording.finish().expect("a log");
+    let outcome = judged(&log);
+    assert!(outcome.smallest.is_some(), "{outcome:?}");
+}
