@@ -1,9 +1,10 @@
 //! A real block device, a file system mounted from it, and what ugeom may do to them.
 
 use crate::disks;
-use crate::run::{UGEOM, command, end, other, run, ugeom, ugeom_with};
-use std::path::PathBuf;
-use std::time::Duration;
+use crate::run::{PATIENCE, UGEOM, command, end, other, run, ugeom, ugeom_with};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 /// A loop device over an image with a file system; gone when dropped, with what is mounted there.
 struct Loop {
@@ -165,4 +166,63 @@ fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
     let ended = end(child);
     assert!(matches!(ended.code, 0 | 1), "{ended:?}");
     assert_eq!(scheduler(), before);
+}
+
+/// A FUSE server that is stopped, and a mount whose source is a path in it. Dropping it lets the
+/// server end.
+struct Unanswered {
+    folder: tempfile::TempDir,
+    server: Child,
+}
+
+impl Unanswered {
+    fn new(test: &str) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+            ugeom_testkit::skip(test, "only root mounts without /etc/fstab");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| disks::text(&folder.path().join(name));
+        let (files, other_mount) = (path("files"), path("other"));
+        std::fs::create_dir(&files).expect("a folder");
+        std::fs::create_dir(&other_mount).expect("a folder");
+        let mut serve = command(UGEOM, &["serve", "md:1m", "--fuse", &files]);
+        serve.stdout(Stdio::null()).stderr(Stdio::null());
+        let server = serve.spawn().expect("a server");
+        let made = Self { folder, server };
+        let started = Instant::now();
+        while !Path::new(&files).join("md0").exists() {
+            assert!(started.elapsed() < PATIENCE, "the server does not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The server is asked for a name that it does not have each time.
+        let source = format!("{files}/none");
+        other("mount", &["-t", "tmpfs", &source, &other_mount]);
+        other("kill", &["-STOP", &made.server.id().to_string()]);
+        Some(made)
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        let other_mount = disks::text(&self.folder.path().join("other"));
+        let server = self.server.id().to_string();
+        run(command("kill", &["-CONT", &server]), b"");
+        run(command("umount", &[&other_mount]), b"");
+        run(command("kill", &["-TERM", &server]), b"");
+        // Its exit code is of no interest here.
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn a_file_system_that_does_not_answer_stops_no_write_elsewhere() {
+    let Some(_unanswered) = Unanswered::new("a_file_system_that_does_not_answer") else {
+        return;
+    };
+    let (_folder, image) = disks::empty_image(1 << 20);
+    let image = disks::text(&image);
+    let ended = ugeom_with(&["write", &image], b"data");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(&std::fs::read(&image).expect("the image")[..4], b"data");
 }

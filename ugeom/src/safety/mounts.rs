@@ -12,6 +12,54 @@ use std::path::{Path, PathBuf};
 /// Devices on devices are followed so far: more than any real pile of LVM, RAID and encryption.
 const MOST_DEVICES: usize = 1024;
 
+/// File systems of servers, which may not answer: a path in them can wait forever. `fuse` with what
+/// follows its dot, too.
+const SERVED: [&str; 8] = [
+    "fuse", "fuseblk", "nfs", "nfs4", "cifs", "smb3", "9p", "ceph",
+];
+
+/// A line of `mountinfo`.
+struct Mount {
+    device: String,
+    place: String,
+    is_served: bool,
+    source: String,
+}
+
+impl Mount {
+    fn parse(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let dash = fields.iter().position(|field| *field == "-")?;
+        let file_system = fields.get(dash + 1)?.split('.').next()?;
+        Some(Self {
+            device: (*fields.get(2)?).to_owned(),
+            place: unescaped(fields.get(4)?),
+            is_served: SERVED.contains(&file_system),
+            source: unescaped(fields.get(dash + 2)?),
+        })
+    }
+}
+
+/// The mounts of this process, later ones over earlier ones.
+struct Mounts(Vec<Mount>);
+
+impl Mounts {
+    /// What a path is, unless it lies in a file system that may not answer. One does that has just
+    /// answered: that of `image`.
+    fn look(&self, path: &str, image: Option<&fs::Metadata>) -> Option<fs::Metadata> {
+        let path = Path::new(path);
+        if !path.is_absolute() {
+            return None;
+        }
+        let around = self.0.iter().filter(|mount| path.starts_with(&mount.place));
+        let mount = around.max_by_key(|mount| Path::new(&mount.place).components().count());
+        let answers = mount.is_none_or(|mount| {
+            !mount.is_served || image.is_some_and(|image| number(image.dev()) == mount.device)
+        });
+        answers.then(|| fs::metadata(path).ok()).flatten()
+    }
+}
+
 /// Where the system tells about itself.
 pub struct System {
     proc: PathBuf,
@@ -32,21 +80,26 @@ impl System {
     /// cannot be looked at is taken for unused: opening it will say why.
     pub fn use_of(&self, path: &Path) -> Option<String> {
         let about = fs::metadata(path).ok()?;
+        let mounts = self.mounts();
         let first = if about.file_type().is_block_device() {
             vec![number(about.rdev())]
         } else {
-            self.loops_of(&about)
+            self.loops_of(&about, &mounts)
         };
         let devices = self.with_those_above(first);
-        self.mount_of(&devices)
-            .or_else(|| self.swap_on(&devices, &about))
+        mount_of(&devices, &mounts).or_else(|| self.swap_on(&devices, &about, &mounts))
+    }
+
+    fn mounts(&self) -> Mounts {
+        let text = read(&self.proc.join("self/mountinfo")).unwrap_or_default();
+        Mounts(text.lines().filter_map(Mount::parse).collect())
     }
 
     /// The loop devices that stand on an image.
-    fn loops_of(&self, image: &fs::Metadata) -> Vec<String> {
+    fn loops_of(&self, image: &fs::Metadata, mounts: &Mounts) -> Vec<String> {
         let is_it = |file: &Path| {
             let name = read(file)?;
-            let about = fs::metadata(name.trim_end_matches('\n')).ok()?;
+            let about = mounts.look(name.trim_end_matches('\n'), Some(image))?;
             ((about.dev(), about.ino()) == (image.dev(), image.ino())).then_some(())
         };
         entries(&self.sys.join("block"))
@@ -85,25 +138,16 @@ impl System {
         entries(&self.sys.join("class/block")).find(is_it)
     }
 
-    fn mount_of(&self, devices: &BTreeSet<String>) -> Option<String> {
-        let mounts = read(&self.proc.join("self/mountinfo"))?;
-        mounts.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(' ').collect();
-            let (device, place) = (fields.get(2)?, fields.get(4)?);
-            // Some file systems (btrfs) have numbers of their own there; the source names the
-            // device.
-            let dash = fields.iter().position(|field| *field == "-")?;
-            let source = fields.get(dash + 2).and_then(|source| device_at(source));
-            let is_ours = devices.contains(*device) || source.is_some_and(|d| devices.contains(&d));
-            is_ours.then(|| format!("is mounted at {}", unescaped(place)))
-        })
-    }
-
-    fn swap_on(&self, devices: &BTreeSet<String>, image: &fs::Metadata) -> Option<String> {
+    fn swap_on(
+        &self,
+        devices: &BTreeSet<String>,
+        image: &fs::Metadata,
+        mounts: &Mounts,
+    ) -> Option<String> {
         let swaps = read(&self.proc.join("swaps"))?;
         swaps.lines().skip(1).find_map(|line| {
             let path = unescaped(line.split_whitespace().next()?);
-            let about = fs::metadata(&path).ok()?;
+            let about = mounts.look(&path, Some(image))?;
             let is_image = (about.dev(), about.ino()) == (image.dev(), image.ino());
             let is_device = about.file_type().is_block_device();
             let is_ours = is_image || (is_device && devices.contains(&number(about.rdev())));
@@ -112,11 +156,18 @@ impl System {
     }
 }
 
-/// The number of the block device at a path, as sysfs writes it.
-fn device_at(path: &str) -> Option<String> {
-    let about = fs::metadata(unescaped(path)).ok()?;
-    let is_device = about.file_type().is_block_device();
-    is_device.then(|| number(about.rdev()))
+fn mount_of(devices: &BTreeSet<String>, mounts: &Mounts) -> Option<String> {
+    // Some file systems (btrfs) have numbers of their own there; the source names the device.
+    let source = |mount: &Mount| {
+        let about = mounts.look(&mount.source, None)?;
+        let is_device = about.file_type().is_block_device();
+        is_device.then(|| number(about.rdev()))
+    };
+    let is_ours = |mount: &&Mount| {
+        devices.contains(&mount.device) || source(mount).is_some_and(|d| devices.contains(&d))
+    };
+    let mount = mounts.0.iter().find(is_ours)?;
+    Some(format!("is mounted at {}", mount.place))
 }
 
 fn number(device: u64) -> String {
@@ -207,9 +258,10 @@ mod tests {
         fake.put("sys/dev/block/8:0/sda3/dev", "8:3\n")?;
         let found = fake.system.with_those_above(vec!["8:0".into()]);
         assert_eq!(found, BTreeSet::from(["8:0".into(), "8:3".into()]));
-        let place = fake.system.mount_of(&found);
+        let mounts = fake.system.mounts();
+        let place = mount_of(&found, &mounts);
         assert_eq!(place.as_deref(), Some("is mounted at /mnt/a b"));
-        assert_eq!(fake.system.mount_of(&BTreeSet::from(["8:0".into()])), None);
+        assert_eq!(mount_of(&BTreeSet::from(["8:0".into()]), &mounts), None);
         Ok(())
     }
 
@@ -249,6 +301,28 @@ mod tests {
         assert_eq!(found.as_deref(), Some("is mounted at /mnt/a b"));
         let other = fake.put("other.img", "x")?;
         assert_eq!(fake.system.use_of(&other), None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_path_in_a_served_file_system_is_looked_at_only_if_the_image_is_there() -> io::Result<()> {
+        let fake = Fake::new()?;
+        let image = fake.put("served/disk.img", "x")?;
+        let about = fs::metadata(&image)?;
+        let place = fake.folder.path().join("served");
+        let mounts = |device: &str, file_system: &str| -> io::Result<Mounts> {
+            let place = place.display();
+            let line = format!("36 35 {device} / {place} rw - {file_system} x rw\n");
+            fake.put("proc/self/mountinfo", &line)?;
+            Ok(fake.system.mounts())
+        };
+        let path = image.to_string_lossy();
+        let seen = |mounts: &Mounts| mounts.look(&path, Some(&about)).is_some();
+        assert!(!seen(&mounts("0:99", "fuse.sshfs")?));
+        assert!(!seen(&mounts("0:99", "nfs4")?));
+        assert!(seen(&mounts("0:99", "ext4")?));
+        assert!(seen(&mounts(&number(about.dev()), "fuse")?));
+        assert!(mounts("0:99", "ext4")?.look("disk.img", None).is_none());
         Ok(())
     }
 
