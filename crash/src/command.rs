@@ -2,6 +2,7 @@
 //! file system.
 
 mod child;
+mod leftovers;
 mod mounted;
 mod served;
 
@@ -12,6 +13,7 @@ use crate::disk::Disk;
 use crate::error::{CrashError, os};
 use crate::record::{Recording, stack_of};
 use child::{Ended, Shell};
+use leftovers::{MarkedFolder, end_marked};
 use mounted::Mounted;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use served::Served;
@@ -21,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tempfile::TempDir;
 use ugeom_classes::crash::Promises;
 
 /// How often promises are taken from a run that writes nothing.
@@ -55,15 +56,14 @@ pub fn record(
     view: &View,
 ) -> Result<(), CrashError> {
     let recording = Recording::start(log, size_bytes)?;
-    let folder =
-        TempDir::with_prefix("ugeom-crash-").map_err(os("making", Path::new("a folder")))?;
+    let folder = MarkedFolder::new()?;
     let (stack, name) = recording.stack()?;
     let served = Served::start(&stack, &name, folder.path())?;
     if let Some(file_system) = view.file_system {
-        file_system.make(&served.device)?;
+        file_system.make(&served.device, folder.path())?;
     }
     let mounted = mount(view, &served, folder.path())?;
-    let shell = Shell::new(&served, mounted.as_ref(), view);
+    let shell = Shell::new(&served, mounted.as_ref(), folder.path(), view);
     let must = |what, command: &str, shell: &Shell| match shell.run(command)? {
         Ended::Well => Ok(()),
         Ended::Badly(how) => Err(CrashError::Command {
@@ -99,6 +99,7 @@ pub fn record(
     });
     recording.hear()?;
     recording.listen(None);
+    end_marked(folder.path());
     drop(mounted);
     drop(served);
     drop(stack);
@@ -159,15 +160,14 @@ pub struct CommandLane {
     mounted: Option<Mounted>,
     served: Served,
     found: PathBuf,
-    _folder: TempDir,
+    folder: MarkedFolder,
 }
 
 impl Check for CommandCheck {
     type Lane = CommandLane;
 
     fn lane(&self, _number: usize, disk: &Disk) -> Result<CommandLane, CrashError> {
-        let made = TempDir::with_prefix("ugeom-crash-");
-        let folder = made.map_err(os("making", Path::new("a folder")))?;
+        let folder = MarkedFolder::new()?;
         let (stack, name) = stack_of(disk)?;
         let served = Served::start(&stack, &name, folder.path())?;
         let mounted = match self.view.file_system {
@@ -178,7 +178,7 @@ impl Check for CommandCheck {
             mounted,
             served,
             found: folder.path().join("found"),
-            _folder: folder,
+            folder,
         })
     }
 
@@ -194,8 +194,10 @@ impl Check for CommandCheck {
         }
         let path = &lane.found;
         fs::write(path, "").map_err(os("emptying", path))?;
-        let shell = Shell::new(&lane.served, lane.mounted.as_ref(), &self.view);
+        let folder = lane.folder.path();
+        let shell = Shell::new(&lane.served, lane.mounted.as_ref(), folder, &self.view);
         let ended = shell.with_promises(path, "found").run(&self.command);
+        end_marked(folder);
         if let Some(mounted) = &mut lane.mounted {
             mounted.unmount()?;
         }

@@ -1,6 +1,7 @@
 //! A shell command, its surroundings, and how it ended.
 
 use super::View;
+use super::leftovers::MARK;
 use super::mounted::Mounted;
 use super::served::Served;
 use crate::error::{CrashError, os};
@@ -38,10 +39,11 @@ pub(super) struct Shell {
 }
 
 impl Shell {
-    pub fn new(served: &Served, mounted: Option<&Mounted>, view: &View) -> Self {
+    pub fn new(served: &Served, mounted: Option<&Mounted>, folder: &Path, view: &View) -> Self {
         let mut variables = vec![
             ("dev", served.device.clone()),
             ("uri", PathBuf::from(&served.uri)),
+            (MARK, folder.to_owned()),
         ];
         if let Some(mounted) = mounted {
             variables.push(("mnt", mounted.directory().to_owned()));

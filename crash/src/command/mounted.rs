@@ -1,15 +1,22 @@
 //! A file system on a disk: over a loop device, which stays for all states of a lane. Before each
 //! mount the kernel is told to forget what it has cached of the device: it does so by itself when
-//! the last user closes it, but any program that lists loop devices is a user for a moment.
+//! the last user closes it, but any program that lists loop devices is a user for a moment. All of
+//! it is done by programs: this process must not wait for its own FUSE server.
 
+use super::leftovers::{MARK, PATH, end_users};
 use crate::error::{CrashError, os};
-use rustix::fs::Advice;
-use rustix::mount::{MountFlags, UnmountFlags};
-use std::ffi::CString;
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::str::FromStr;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often a busy file system is unmounted, with [`BUSY`] between: killed processes need a moment
+/// to end.
+const UNMOUNT_TRIES: usize = 500;
+const BUSY: Duration = Duration::from_millis(20);
 
 /// A file system that can be on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +53,15 @@ impl FileSystem {
         }
     }
 
-    /// Makes one.
-    pub(super) fn make(self, device: &Path) -> Result<(), CrashError> {
+    /// Makes one, for the commands that use `folder`.
+    pub(super) fn make(self, device: &Path, folder: &Path) -> Result<(), CrashError> {
         let (program, arguments): (_, &[&str]) = match self {
             // Inode tables that are made later would be writes of the kernel's own.
             Self::Ext4 => ("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0"]),
             Self::Xfs => ("mkfs.xfs", &["-q", "-f"]),
             Self::Btrfs => ("mkfs.btrfs", &["-q", "-f"]),
         };
-        let output = run(program, arguments, device)?;
+        let output = run(folder, program, arguments, &[device.as_os_str()])?;
         judge(program, &output).map_err(CrashError::Serve)
     }
 
@@ -68,12 +75,16 @@ impl FileSystem {
     }
 }
 
-/// Programs of the administrator are not in every user's path.
-const PATH: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
-
-fn run(program: &str, arguments: &[&str], device: &Path) -> Result<Output, CrashError> {
+/// Runs a program to its end. It carries the mark of `folder`.
+fn run(
+    folder: &Path,
+    program: &str,
+    arguments: &[&str],
+    paths: &[&OsStr],
+) -> Result<Output, CrashError> {
     let mut command = Command::new(program);
-    command.args(arguments).arg(device).env("PATH", PATH);
+    command.args(arguments).args(paths);
+    command.env("PATH", PATH).env(MARK, folder);
     command.output().map_err(os("starting", Path::new(program)))
 }
 
@@ -91,6 +102,7 @@ fn judge(program: &str, output: &Output) -> Result<(), String> {
 /// A place for the file system. Dropping it unmounts and frees the loop device.
 pub(super) struct Mounted {
     file_system: FileSystem,
+    folder: PathBuf,
     device: PathBuf,
     directory: PathBuf,
     is_mounted: bool,
@@ -100,11 +112,12 @@ impl Mounted {
     pub fn new(file_system: FileSystem, device: &Path, folder: &Path) -> Result<Self, CrashError> {
         let directory = folder.join("mnt");
         fs::create_dir(&directory).map_err(os("making", &directory))?;
-        let output = run("losetup", &["--show", "-f"], device)?;
+        let output = run(folder, "losetup", &["--show", "-f"], &[device.as_os_str()])?;
         judge("losetup", &output).map_err(CrashError::Serve)?;
         let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         Ok(Self {
             file_system,
+            folder: folder.to_owned(),
             device: PathBuf::from(path),
             directory,
             is_mounted: false,
@@ -115,61 +128,86 @@ impl Mounted {
         &self.directory
     }
 
-    /// Mounts, with options of the file system.
+    /// Mounts, with options of mount(8).
     pub fn mount(&mut self, options: &str) -> Result<(), CrashError> {
         self.forget()?;
-        let options = CString::new(options).ok();
-        let mounted = rustix::mount::mount(
-            &self.device,
-            &self.directory,
-            self.file_system.name(),
-            MountFlags::NOATIME,
-            options.as_deref(),
-        );
-        mounted.map_err(|error| {
-            let name = self.file_system.name();
+        let name = self.file_system.name();
+        let options = ["noatime", options].join(",");
+        let options = options.trim_end_matches(',');
+        let paths = [self.device.as_os_str(), self.directory.as_os_str()];
+        let output = run(
+            &self.folder,
+            "mount",
+            &["-t", name, "-o", options, "--"],
+            &paths,
+        )?;
+        judge("mount", &output).map_err(|error| {
             CrashError::Serve(format!("the {name} file system does not mount: {error}"))
         })?;
         self.is_mounted = true;
         Ok(())
     }
 
+    /// Makes the kernel drop the cached pages of the device (`POSIX_FADV_DONTNEED`).
     fn forget(&self) -> Result<(), CrashError> {
-        let device = File::open(&self.device).map_err(os("opening", &self.device))?;
-        let forgotten = rustix::fs::fadvise(&device, 0, None, Advice::DontNeed);
-        forgotten.map_err(|error| os("dropping the cache of", &self.device)(error.into()))
+        let mut input = OsStr::new("if=").to_owned();
+        input.push(&self.device);
+        let arguments = ["iflag=nocache", "count=0", "status=none"];
+        let output = run(&self.folder, "dd", &arguments, &[&input])?;
+        judge("dd", &output).map_err(CrashError::Serve)
     }
 
     /// Brings everything that was written to the device.
     pub fn sync(&self) -> Result<(), CrashError> {
-        let directory = File::open(&self.directory).map_err(os("opening", &self.directory))?;
-        let synced = rustix::fs::syncfs(&directory);
-        synced.map_err(|error| os("syncing", &self.directory)(error.into()))
+        let output = run(
+            &self.folder,
+            "sync",
+            &["-f", "--"],
+            &[self.directory.as_os_str()],
+        )?;
+        judge("sync", &output).map_err(CrashError::Serve)
     }
 
+    /// Unmounts. Processes that still use the file system are killed.
     pub fn unmount(&mut self) -> Result<(), CrashError> {
-        let gone = rustix::mount::unmount(&self.directory, UnmountFlags::empty());
-        gone.map_err(|error| os("unmounting", &self.directory)(error.into()))?;
-        self.is_mounted = false;
-        Ok(())
+        let mut problem = String::new();
+        for _ in 0..UNMOUNT_TRIES {
+            let output = run(
+                &self.folder,
+                "umount",
+                &["--"],
+                &[self.directory.as_os_str()],
+            )?;
+            match judge("umount", &output) {
+                Ok(()) => {
+                    self.is_mounted = false;
+                    return Ok(());
+                }
+                Err(why) => problem = why,
+            }
+            end_users(&self.directory);
+            sleep(BUSY);
+        }
+        Err(CrashError::Serve(problem))
     }
 
     /// Looks for damage: what the program found.
     pub fn fsck(&self) -> Result<Result<(), String>, CrashError> {
         self.forget()?;
         let (program, arguments) = self.file_system.checker();
-        let output = run(program, arguments, &self.device)?;
+        let output = run(&self.folder, program, arguments, &[self.device.as_os_str()])?;
         Ok(judge(program, &output))
     }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if self.is_mounted {
+        if self.is_mounted && self.unmount().is_err() {
             // What still uses it keeps it until it ends.
-            let _ = rustix::mount::unmount(&self.directory, UnmountFlags::DETACH);
+            let paths = [self.directory.as_os_str()];
+            let _ = run(&self.folder, "umount", &["--lazy", "--"], &paths);
         }
         // It is freed with its last user, at the latest.
-        let _ = run("losetup", &["-d"], &self.device);
+        let _ = run(&self.folder, "losetup", &["-d"], &[self.device.as_os_str()]);
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::run::{Ended, UGEOM, command, end_within};
 use std::path::Path;
-use std::time::Duration;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// A campaign runs its check some hundreds of times.
 const PATIENCE: Duration = Duration::from_secs(1200);
@@ -149,6 +150,117 @@ fn wrong_uses_are_refused() {
     std::fs::write(&log, "this is no log, but it is long enough").expect("written");
     let problem = crash(folder.path(), &["--log", "log", "--check", "true"]).failed(1);
     assert!(problem.contains("this is no crash log"), "{problem}");
+}
+
+/// What is there of runs whose files lie in `folder`: mounts, loop devices, processes.
+fn left(folder: &Path) -> Vec<String> {
+    let name = folder.to_str().expect("UTF-8");
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let mut found: Vec<String> = mounts.lines().map(str::to_owned).collect();
+    for entry in std::fs::read_dir("/sys/block").expect("devices").flatten() {
+        let backing = entry.path().join("loop/backing_file");
+        found.extend(std::fs::read_to_string(backing).ok());
+    }
+    for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
+        for file in ["cmdline", "environ"] {
+            let read = std::fs::read(entry.path().join(file)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&read).into_owned();
+            found.push(format!("{} {text}", entry.path().display()));
+        }
+    }
+    found.retain(|text| text.contains(name));
+    found
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing() {
+    let test = "a_run_that_is_killed_leaves_nothing";
+    if !rustix::process::geteuid().is_root() {
+        return ugeom_testkit::skip(test, "only root mounts file systems");
+    }
+    let programs = ["losetup", "mkfs.ext4", "mount"];
+    let there = programs.map(|program| ugeom_testkit::program(test, program).is_some());
+    if there.contains(&false) || !has_files(test) {
+        return;
+    }
+    // Kills come while states are built, mounted, checked and unmounted.
+    for round in 0..6_u32 {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (temporary, begun) = (folder.path().join("tmp"), folder.path().join("begun"));
+        std::fs::create_dir(&temporary).expect("a folder");
+        let daemon = "(cd $mnt && exec setsid sleep 1000) >/dev/null 2>&1 &";
+        let check = format!(
+            "{daemon} dd if=$mnt/file of=/dev/null; echo >>{}",
+            begun.display()
+        );
+        let run = "for i in 1 2 3 4 5; do date >>$mnt/file; sync $mnt/file; done";
+        let arguments = [
+            "crash", "--size", "16m", "--fs", "ext4", "--jobs", "3", "--run", run, "--check",
+            &check,
+        ];
+        let mut crash = command(UGEOM, &arguments);
+        crash.current_dir(folder.path()).env("TMPDIR", &temporary);
+        let mut crash = crash
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let started = Instant::now();
+        while std::fs::metadata(&begun).map_or(0, |it| it.len()) < u64::from(round) * 2 + 1 {
+            assert!(started.elapsed() < PATIENCE, "no check begins");
+            assert!(crash.try_wait().expect("waits").is_none(), "it ended early");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(u64::from(round) * 7));
+        crash.kill().expect("killed");
+        crash.wait().expect("it ends");
+        let killed = Instant::now();
+        while !left(folder.path()).is_empty() {
+            let left = left(folder.path());
+            assert!(
+                killed.elapsed() < Duration::from_secs(120),
+                "left: {left:#?}"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_a_check_leaves_is_ended() {
+    let test = "a_daemon_that_a_check_leaves_is_ended";
+    if !rustix::process::geteuid().is_root() {
+        return ugeom_testkit::skip(test, "only root mounts file systems");
+    }
+    if ugeom_testkit::program(test, "mkfs.ext4").is_none() || !has_files(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // One has the mark of the run in its environment, the other has a file open.
+    let check = "(exec setsid sleep 1000) >/dev/null 2>&1 &
+        (exec env -i setsid sleep 1000 7<$mnt/file) >/dev/null 2>&1 &
+        until test $(readlink /proc/$!/exe | grep -c sleep) = 1; do :; done";
+    let arguments = [
+        "--size",
+        "16m",
+        "--fs",
+        "ext4",
+        "--points",
+        "4",
+        "--run",
+        "date >$mnt/file; sync $mnt/file",
+        "--setup",
+        "echo >$mnt/file",
+        "--check",
+        check,
+    ];
+    let mut crash = command(UGEOM, &[&["crash"], &arguments[..]].concat());
+    crash
+        .current_dir(folder.path())
+        .env("TMPDIR", folder.path());
+    let ended = end_within(crash.spawn().expect("starts"), PATIENCE);
+    assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
+    assert_eq!(left(folder.path()), Vec::<String>::new());
 }
 
 /// Runs the example of that name in docs/crash.md, with these variables.

@@ -35,6 +35,7 @@ const LIBRARIES: &[&str] = &[
     "load",
     "fio",
     "lab",
+    "crash",
 ];
 const PURE: &[&str] = &["format", "measure"];
 

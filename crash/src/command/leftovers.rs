@@ -1,0 +1,137 @@
+//! What commands leave behind: daemons, mounts, loop devices, also after this process was killed.
+//! This process makes no call that waits for its own FUSE server: a thread in such a call keeps
+//! `/dev/fuse` open after SIGKILL, and the call never ends. Programs make these calls instead. When
+//! this process is gone, the kernel ends the connection, so that the calls fail, and a shell that
+//! reads from a pipe of this process cleans up.
+
+use crate::error::{CrashError, os};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+/// The variable in the environment of all processes that work for a folder.
+pub(super) const MARK: &str = "UGEOM_CRASH_FOLDER";
+
+/// Programs of the administrator are not in every user's path.
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
+
+/// Waits for the end of its input, then ends what uses the folder `$1` and removes it. Processes go
+/// first, then loop devices, whose paths are shown only while the FUSE mount stands, then that.
+const CLEANER: &str = r#"
+trap '' HUP INT TERM
+read -r _
+folder=$1
+tries=0
+while tries=$((tries + 1)); test $tries -le 300; do
+    left=
+    for pid in $(
+        grep -alFs -e "$2=$folder" /proc/[0-9]*/environ | cut -d/ -f3
+        find /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/fd -maxdepth 1 \
+            \( -lname "$folder/mnt" -o -lname "$folder/mnt/*" \) | cut -d/ -f3
+    ); do
+        kill -9 "$pid" && left=1
+    done
+    umount -l "$folder/mnt"
+    loops=
+    for file in /sys/block/loop*/loop/backing_file; do
+        read -r backing <"$file" || continue
+        case $backing in "$folder"/*)
+            device=${file#/sys/block/}
+            losetup -d "/dev/${device%%/*}"
+            loops=1 ;;
+        esac
+    done
+    if test -z "$loops"; then
+        umount -l "$folder/files" || fusermount3 -u -z "$folder/files"
+    fi
+    if test -z "$left$loops" && ! grep -qF "$folder/" /proc/self/mounts; then
+        rm -rf --one-file-system "$folder"
+        exit
+    fi
+    sleep 0.1
+done
+"#;
+
+/// A folder for mounts and sockets. When it is dropped, or this process ends, nothing that uses it
+/// is left.
+pub(super) struct MarkedFolder {
+    cleaner: Child,
+    folder: TempDir,
+}
+
+impl MarkedFolder {
+    pub fn new() -> Result<Self, CrashError> {
+        let made = TempDir::with_prefix("ugeom-crash-");
+        let folder = made.map_err(os("making", Path::new("a folder")))?;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", CLEANER, "sh"]).arg(folder.path());
+        shell.arg(MARK).env("PATH", PATH).current_dir("/");
+        // Signals for the group of this process must not end it, too.
+        shell.process_group(0).stdin(Stdio::piped());
+        shell.stdout(Stdio::null()).stderr(Stdio::null());
+        let cleaner = shell.spawn();
+        Ok(Self {
+            cleaner: cleaner.map_err(os("starting", Path::new("/bin/sh")))?,
+            folder,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for MarkedFolder {
+    fn drop(&mut self) {
+        // Waiting closes its input. Its exit code adds nothing: what it could not end stays.
+        let _ = self.cleaner.wait();
+    }
+}
+
+/// Kills the processes that carry the mark of a folder.
+pub(super) fn end_marked(folder: &Path) {
+    let mark = [MARK.as_bytes(), b"=", folder.as_os_str().as_bytes()].concat();
+    end_processes(|process| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|it| it == mark)
+    });
+}
+
+/// Kills the processes with a directory or an open file below `place`, which is not touched.
+pub(super) fn end_users(place: &Path) {
+    let is_below = |link: &Path| fs::read_link(link).is_ok_and(|path| path.starts_with(place));
+    end_processes(|process| {
+        let mut files = fs::read_dir(process.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        is_below(&process.join("cwd"))
+            || is_below(&process.join("root"))
+            || files.any(|file| is_below(&file.path()))
+    });
+}
+
+/// Kills all processes but this one for which `is_meant` holds, given their folders in `/proc`.
+fn end_processes(is_meant: impl Fn(&Path) -> bool) {
+    let own = rustix::process::getpid();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for process in processes {
+        let name = process.file_name();
+        let number = name.to_str().and_then(|text| text.parse().ok());
+        let Some(pid) = number.and_then(Pid::from_raw).filter(|pid| *pid != own) else {
+            continue;
+        };
+        // Taken before the look, so that the signal is for the process that was looked at.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+            continue;
+        };
+        if is_meant(&process.path()) {
+            // It may have ended by itself meanwhile.
+            let _ = pidfd_send_signal(&handle, Signal::KILL);
+        }
+    }
+}
