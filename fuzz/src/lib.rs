@@ -4,6 +4,7 @@
 pub mod cache;
 pub mod client;
 pub mod control;
+pub mod eli;
 pub mod format;
 pub mod job;
 pub mod report;
