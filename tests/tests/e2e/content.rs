@@ -19,9 +19,12 @@ fn image(folder: &Path, places: &[(u64, &[u8])]) -> PathBuf {
     path
 }
 
+/// Bytes at offsets.
+type Places = &'static [(u64, &'static [u8])];
+
 /// The kinds that were overwritten without a question once, and a few more.
 #[rustfmt::skip]
-const KINDS: &[(&str, &[(u64, &[u8])])] = &[
+const KINDS: &[(&str, Places)] = &[
     ("a Sun disk label", &[(508, b"\xda\xbe\xda\xbe")]),
     ("an SGI volume header", &[(0, b"\x0b\xe5\xa9\x41")]),
     ("a PC-98 partition table", &[(4, b"IPL1"), (510, b"\x55\xaa")]),

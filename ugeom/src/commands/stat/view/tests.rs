@@ -94,7 +94,7 @@ fn a_page_has_head_rows_latencies_and_keys() {
     );
     assert!(page[2].ends_with("excl ns  Name"));
     assert!(
-        page[3].starts_with("    0   1000   1000   4000  0.000"),
+        page[3].starts_with("    0   1000   1000   4000  300ns"),
         "{}",
         page[3]
     );
