@@ -117,7 +117,7 @@ fn nbdinfo_lists_every_partition_and_says_what_it_may_do() {
         assert_eq!(export["can_df"], true);
         assert_eq!(export["block_size_minimum"], 1);
         let contexts = export["contexts"].as_array().expect("contexts");
-        assert_eq!(contexts, &["base:allocation"]);
+        assert_eq!(contexts, &["base:allocation", "qemu:allocation-depth"]);
     }
     let one = nbdinfo(&info, &[&served.export("disk.imgs2")]);
     assert_eq!(facts(&one["exports"][0]), expected[2]);

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use serde_json::json;
 use std::str::FromStr;
+use ugeom_classes::Target;
 use ugeom_classes::part::edit::{self, EditError};
 use ugeom_format::plan::{NewPart, Scheme};
 use ugeom_measure::units;
@@ -180,13 +181,20 @@ impl Ready {
 
 impl Common {
     fn ready(&self, destroy: bool) -> Result<Ready> {
+        self.ready_for(destroy, |_| Ok(()))
+    }
+
+    /// Opens the provider once `refused` has nothing against the target.
+    fn ready_for(
+        &self,
+        destroy: bool,
+        refused: impl FnOnce(&Target) -> Result<()>,
+    ) -> Result<Ready> {
         if !destroy {
             safety::refuse_mounted(&self.target.target)?;
         }
         let target = self.target.open_writable()?;
-        if !destroy {
-            safety::refuse_content_below(&target)?;
-        }
+        refused(&target)?;
         Ok(Ready {
             provider: opening::top(&target)?,
             opened: target.stack.open(target.top, Delta::READ_WRITE)?,
@@ -198,7 +206,14 @@ impl Common {
 
 impl Create {
     pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(self.destroy)?;
+        // A new table is not written into a window that shows another structure. A change of a table
+        // needs no such look: below, the same table is what is found.
+        let mut ready = self
+            .common
+            .ready_for(self.destroy, |target| match self.destroy {
+                true => Ok(()),
+                false => safety::refuse_content_below(target),
+            })?;
         let wanted = edit::Create {
             scheme: self.scheme,
             entries: self.entries,
