@@ -209,7 +209,6 @@ fn submit(hctx: GuasiHandle, asid: *mut c_void, prio: c_int, work: impl Work) ->
 ///
 /// # Safety
 /// As guasi(3) says of `guasi_submit`; `params` holds `nparams` parameters.
-#[expect(clippy::too_many_arguments, reason = "those of guasi_submit")]
 unsafe extern "C" fn submit_params(
     hctx: GuasiHandle,
     private: *mut c_void,

@@ -277,7 +277,7 @@ fn verdicts_on_the_same_thing_and_on_a_real_step_are_right_as_often_as_promised(
         }
         let compared = [1, 2, 3].map(|cell| Comparison::within_rounds(&blocks, 0, cell).unwrap());
         let verdicts = rules.judge_all(&compared).unwrap();
-        let verdict = |index: usize| verdicts[index].clone();
+        let verdict = |index: usize| verdicts[index];
         false_claims += u32::from(matches!(verdict(0), Verdict::Proven { .. }));
         same_but_not += u32::from(matches!(verdict(1), Verdict::SameWithin { .. }));
         found += u32::from(matches!(verdict(2), Verdict::Proven { .. }));
