@@ -206,8 +206,8 @@ impl Common {
 
 impl Create {
     pub fn run(&self) -> Result<()> {
-        // A new table is not written into a window that shows another structure. A change of a table
-        // needs no such look: below, the same table is what is found.
+        // A new table is not written into a window that shows another structure. A change of a
+        // table needs no such look: below, the same table is what is found.
         let mut ready = self
             .common
             .ready_for(self.destroy, |target| match self.destroy {
