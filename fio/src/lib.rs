@@ -36,7 +36,7 @@ pub use outcome::{JobOutcome, Outcome};
 pub use run::{Progress, Watcher, run};
 pub use settings::Job;
 pub use target::Meaning;
-pub use understand::{Understood, understand};
+pub use understand::{Understood, refuse_writers, understand};
 pub use worker::Trouble;
 
 #[cfg(test)]

@@ -174,6 +174,9 @@ fn prepare(
             let regions = match &target {
                 Meaning::Nothing => vec![nothing_region(job)?],
                 Meaning::Stack(text) => {
+                    if clone == 0 {
+                        say_options_of_files(job, text, watcher);
+                    }
                     if !stacks.contains_key(text) {
                         let opener = writes(text).unwrap_or(job);
                         stacks.insert(text.clone(), open_stack(opener, text)?);
@@ -203,6 +206,18 @@ fn prepare(
         }
     }
     Ok(copies)
+}
+
+/// Says which settings hold for files and block devices alone.
+fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
+    for option in ["sync", "overwrite", "fadvise_hint"] {
+        if job.was_set(option) {
+            let origin = job.origin_of(option);
+            watcher.note(&format!(
+                "{origin}{option} has no effect: `{target}` is a stack"
+            ));
+        }
+    }
 }
 
 fn nothing_region(job: &Job) -> Result<Region, JobError> {
@@ -438,6 +453,7 @@ fn write_logs(copy: &Copy, logs: &mut Logs) -> Result<(), JobError> {
     let job = &copy.job;
     for (part, log) in logs.each() {
         let prefix = match part {
+            "bw" if job.unmeasured.bw => continue,
             "bw" => &job.bw_log,
             "iops" => &job.iops_log,
             _ => &job.lat_log,
@@ -504,7 +520,9 @@ impl Sampling {
         watcher: &mut dyn Watcher,
     ) {
         let now = Instant::now();
-        let cancelled = watcher.cancelled();
+        let ends_all =
+            |(copy, live): (&Copy, &Live)| copy.job.exitall && live.phase() == Phase::Ended;
+        let cancelled = watcher.cancelled() || wave.iter().zip(lives).any(ends_all);
         for (index, live) in lives.iter().enumerate() {
             let steady = self.jobs[index].look(now, live);
             if cancelled || steady {

@@ -118,6 +118,31 @@ pub enum FadviseHint {
     Sequential,
 }
 
+/// What is not measured (`disable_slat=` and so on; `gtod_reduce=` is all of them).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unmeasured {
+    /// Submission latencies.
+    pub slat: bool,
+    /// Completion latencies.
+    pub clat: bool,
+    /// Total latencies.
+    pub lat: bool,
+    /// The log of bandwidths.
+    pub bw: bool,
+}
+
+/// When a write is complete (`sync=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteSync {
+    /// When it is in the cache of the system.
+    #[default]
+    None,
+    /// When data and metadata are durable (O_SYNC).
+    Sync,
+    /// When data is durable (O_DSYNC).
+    Dsync,
+}
+
 /// What `steadystate=` looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyOf {
@@ -196,6 +221,7 @@ pub struct Job {
     pub group_reporting: bool,
     pub new_group: bool,
     pub stonewall: bool,
+    pub exitall: bool,
     pub startdelay_ns: (u64, u64),
     pub ramp_time_ns: u64,
     pub runtime_ns: u64,
@@ -215,6 +241,9 @@ pub struct Job {
     pub end_fsync: bool,
     pub invalidate: bool,
     pub fadvise_hint: FadviseHint,
+    pub sync: WriteSync,
+    pub overwrite: bool,
+    pub create_serialize: bool,
     pub unlink: bool,
     pub fallocate: bool,
 
@@ -228,6 +257,7 @@ pub struct Job {
     pub verify_pattern: Vec<Piece>,
     pub fill: Fill,
 
+    pub unmeasured: Unmeasured,
     pub percentiles: Percentiles,
     pub percentile_list: Vec<f64>,
     pub bw_log: Option<String>,
@@ -271,6 +301,7 @@ impl Job {
             rwmixread: 50,
             thinktime_blocks: 1,
             invalidate: true,
+            create_serialize: true,
             fallocate: true,
             randrepeat: true,
             do_verify: true,

@@ -14,7 +14,7 @@ use ugeom_stack::Delta;
 
 use super::error::JobError;
 use super::places::Region;
-use super::settings::{FadviseHint, Job, READ, WRITE};
+use super::settings::{FadviseHint, Job, READ, WRITE, WriteSync};
 
 /// What new files are filled with at a time, bytes.
 const LAYOUT_BYTES: usize = 1 << 20;
@@ -184,7 +184,7 @@ pub fn file_regions(
             layouts.push(Layout {
                 path: path.clone(),
                 bytes: end,
-                filled: job.rw.does[READ],
+                filled: job.rw.does[READ] || job.overwrite,
             });
         }
         regions.push(region);
@@ -356,9 +356,13 @@ pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobErr
     let open = |path: &PathBuf| {
         let mut options = OpenOptions::new();
         options.read(reads || !writes).write(writes);
-        if job.direct {
-            options.custom_flags(OFlags::DIRECT.bits() as i32);
-        }
+        let mut flags = match job.sync {
+            WriteSync::None => OFlags::empty(),
+            WriteSync::Sync => OFlags::SYNC,
+            WriteSync::Dsync => OFlags::DSYNC,
+        };
+        flags.set(OFlags::DIRECT, job.direct);
+        options.custom_flags(flags.bits() as i32);
         let file = options.open(path);
         let file = file.map_err(|error| {
             let doing = format!("opening {}", path.display());

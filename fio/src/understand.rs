@@ -76,6 +76,20 @@ fn for_the_first_file_only(global: &Job, warnings: &mut Vec<String>) {
     }
 }
 
+/// Checks that no job writes or trims (`--readonly`).
+///
+/// # Errors
+/// The first job that does, and where.
+pub fn refuse_writers(jobs: &[Job]) -> Result<(), JobError> {
+    match jobs.iter().find(|job| job.changes_data()) {
+        None => Ok(()),
+        Some(job) => {
+            let message = format!("the job {} writes or trims, against --readonly", job.name);
+            Err(JobError::language(job.origin_of("rw"), message))
+        }
+    }
+}
+
 /// At most so many jobs with all their copies (fio's `REAL_MAX_JOBS`): each is a thread.
 const JOBS_MAX: u64 = 4096;
 
@@ -192,12 +206,20 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
         for option in [
             "fsync",
             "fdatasync",
+            "sync",
+            "overwrite",
             "buffer_pattern",
             "zero_buffers",
             "refill_buffers",
         ] {
             say(option, "the job writes nothing");
         }
+    }
+    if !job.create_serialize {
+        say(
+            "create_serialize",
+            "the files of all jobs are made one after the other",
+        );
     }
     if job.verify == Verify::No {
         for option in ["do_verify", "verify_pattern"] {

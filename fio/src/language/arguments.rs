@@ -21,6 +21,8 @@ pub struct Report {
     pub sections: Vec<String>,
     /// `--destroy`: write to targets that carry something.
     pub destroy: bool,
+    /// `--readonly`: a job that writes or trims is an error.
+    pub read_only: bool,
     /// `--help`, or a command line without anything.
     pub help: bool,
     /// `--cmdhelp[=NAME]`: describe an option, or all of them.
@@ -167,6 +169,7 @@ impl Report {
         match name {
             "help" | "h" => self.help = true,
             "minimal" => self.formats = vec!["terse".to_owned()],
+            "readonly" => self.read_only = true,
             "destroy" => self.destroy = true,
             "parse-only" => self.parse_only = true,
             "cmdhelp" => self.describe = Some(value.unwrap_or("all").to_owned()),

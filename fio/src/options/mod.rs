@@ -1,6 +1,8 @@
 //! The options of jobs as data: one table of declared options (`ugeom_classes::spec`) feeds
 //! parsing, help, and the advice for a name that is not in it.
 
+mod files;
+mod measured;
 mod table;
 mod values;
 

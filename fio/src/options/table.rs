@@ -1,8 +1,8 @@
 //! The table itself.
 
 use super::values::{self, distribution, percentiles, rw, sizes, split, steady};
-use super::{switch, with};
-use crate::settings::{FadviseHint, Fill, Job, Verify};
+use super::{files, measured, switch, with};
+use crate::settings::{Fill, Job, Verify};
 use crate::value::{
     amount, by_direction, bytes, cores, microseconds, milliseconds, number, number32, percentage,
     range, seconds, truth,
@@ -31,7 +31,7 @@ fn count_or_none(text: &str) -> Result<u32, String> {
     }
 }
 
-fn one_of(text: &str, known: &[&str]) -> Result<(), String> {
+pub(super) fn one_of(text: &str, known: &[&str]) -> Result<(), String> {
     match known.contains(&text) {
         true => Ok(()),
         false => Err(format!("`{text}` is none of {}", known.join(", "))),
@@ -317,6 +317,13 @@ pub const OPTIONS: OptionTable<Job> = OptionTable(&[
         "begin when all jobs before have ended",
         set_field!(stonewall = truth),
     ),
+    switch(
+        "exitall",
+        &[],
+        Value("0"),
+        "end all jobs that run beside this one when it ends",
+        set_field!(exitall = truth),
+    ),
     with(
         "startdelay",
         &[],
@@ -465,49 +472,13 @@ pub const OPTIONS: OptionTable<Job> = OptionTable(&[
         "fsync the files at the end",
         set_field!(end_fsync = truth),
     ),
-    switch(
-        "invalidate",
-        &[],
-        Value("1"),
-        "drop the files from the cache before",
-        set_field!(invalidate = truth),
-    ),
-    with(
-        "fadvise_hint",
-        &[],
-        "0|1|random|sequential",
-        Value("1"),
-        "advise the kernel about the order of requests: 1 is that of the job",
-        |job, text| {
-            job.fadvise_hint = match text {
-                "0" => FadviseHint::None,
-                "1" => FadviseHint::Pattern,
-                "random" => FadviseHint::Random,
-                "sequential" => FadviseHint::Sequential,
-                _ => return Err(format!("`{text}` is none of 0, 1, random, sequential").into()),
-            };
-            Ok(())
-        },
-    ),
-    switch(
-        "unlink",
-        &[],
-        Value("0"),
-        "remove the files afterwards",
-        set_field!(unlink = truth),
-    ),
-    with(
-        "fallocate",
-        &[],
-        "none|native|posix|keep|0|1",
-        Value("native"),
-        "reserve the space of new files",
-        |job, text| {
-            one_of(text, &["none", "native", "posix", "keep", "0", "1"])?;
-            job.fallocate = !matches!(text, "none" | "0");
-            Ok(())
-        },
-    ),
+    files::SYNC,
+    files::OVERWRITE,
+    files::CREATE_SERIALIZE,
+    files::INVALIDATE,
+    files::FADVISE_HINT,
+    files::UNLINK,
+    files::FALLOCATE,
     with(
         "random_distribution",
         &[],
@@ -611,6 +582,11 @@ pub const OPTIONS: OptionTable<Job> = OptionTable(&[
             Ok(())
         },
     ),
+    measured::GTOD_REDUCE,
+    measured::DISABLE_SLAT,
+    measured::DISABLE_CLAT,
+    measured::DISABLE_LAT,
+    measured::DISABLE_BW_MEASUREMENT,
     with(
         "percentile_list",
         &[],

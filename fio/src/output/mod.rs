@@ -37,8 +37,8 @@ fn latency_shares(tally: &super::tally::Tally) -> LatencyShares {
     };
     let mut all = 0_u64;
     for side in &tally.sides {
-        all += side.lat.count();
-        for bucket in side.lat.buckets() {
+        all += side.clat.count();
+        for bucket in side.clat.buckets() {
             let (value, count) = (bucket.middle(), bucket.count as f64);
             let place = |value: u64| BUCKET_ENDS.iter().position(|end| value < *end);
             if let Some(index) = place(value) {

@@ -135,9 +135,14 @@ impl<D: Door> Worker<'_, D> {
         side.bytes += alike.bytes;
         side.requests += alike.requests;
         let [slat_ns, clat_ns, lat_ns] = latencies_ns(alike.stamps, now);
-        side.clat.record_many(clat_ns, alike.requests);
-        side.lat.record_many(lat_ns, alike.requests);
-        if !self.task.blocking {
+        let unmeasured = self.task.job.unmeasured;
+        if !unmeasured.clat {
+            side.clat.record_many(clat_ns, alike.requests);
+        }
+        if !unmeasured.lat {
+            side.lat.record_many(lat_ns, alike.requests);
+        }
+        if !self.task.blocking && !unmeasured.slat {
             side.slat.record_many(slat_ns, alike.requests);
         }
         self.task.live.add(alike.kind, alike.requests, alike.bytes);
@@ -149,8 +154,12 @@ impl<D: Door> Worker<'_, D> {
         {
             let at_ns = clock::ticks_to_ns(now.saturating_sub(self.started));
             let [slat_ns, clat_ns, lat_ns] = latencies_ns([slot.due, slot.begun, slot.issued], now);
-            let slat_ns = (!self.task.blocking).then_some(slat_ns);
-            let latencies = [slat_ns, Some(clat_ns), Some(lat_ns)];
+            let unmeasured = self.task.job.unmeasured;
+            let latencies = [
+                (!self.task.blocking && !unmeasured.slat).then_some(slat_ns),
+                (!unmeasured.clat).then_some(clat_ns),
+                (!unmeasured.lat).then_some(lat_ns),
+            ];
             logs.add(at_ns, kind, slot.request.length, latencies);
         }
     }

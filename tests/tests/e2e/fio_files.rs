@@ -67,6 +67,8 @@ fn options_beside_job_files_leave_the_files_that_fio_leaves() {
             b"",
         ),
         ("--bs=q w.fio", b""),
+        ("--readonly w.fio", b""),
+        ("--sync=dsync --overwrite=1 w.fio", b""),
         ("missing.fio", b""),
     ] {
         let words: Vec<&str> = line.split(' ').collect();
@@ -160,5 +162,71 @@ fn signals_end_jobs_with_the_exit_code_of_fio_and_keep_the_results() {
         assert_eq!(code, 128, "{signal}: {result}");
         assert!(result.contains("READ: bw="), "{signal}: {result}");
         assert!(!result.contains("WRITE: bw="), "{signal}: {result}");
+    }
+}
+
+/// The kinds of latencies that a program reports samples of, and whether it has shares of them.
+fn reported(program: &[&str], job: &str) -> Vec<String> {
+    let folder = folder(&[("f", &[1; 65536])]);
+    let line = format!("--name=x --filename=f --size=64k --rw=read --ioengine=libaio {job}");
+    let words: Vec<&str> = line.split(' ').collect();
+    let mut command = command(program[0], &[&program[1..], &words].concat());
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let text = ended.text();
+    let first = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let mut kinds: Vec<String> = first
+        .filter(|word| ["slat", "clat", "lat"].contains(word))
+        .map(ToOwned::to_owned)
+        .collect();
+    kinds.sort();
+    // How many lines of shares there are depends on how fast the machine is.
+    kinds.dedup();
+    kinds
+}
+
+#[test]
+fn what_is_not_to_be_measured_is_not_reported() {
+    let test = "what_is_not_to_be_measured_is_not_reported";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for (job, expected) in [
+        ("--disable_slat=0", &["clat", "lat", "slat"][..]),
+        ("--disable_slat=1", &["clat", "lat"]),
+        ("--disable_clat=1", &["lat", "slat"]),
+        ("--disable_lat=1", &["clat", "lat", "slat"]),
+        ("--gtod_reduce=1", &[]),
+    ] {
+        assert_eq!(reported(&[fio], job), expected, "fio {job}");
+        assert_eq!(reported(&[UGEOM, "run"], job), expected, "{job}");
+    }
+}
+
+#[test]
+fn exitall_ends_the_jobs_beside() {
+    let folder = folder(&[("f", &[1; 65536])]);
+    let line = "run --exitall --name=a --filename=f --size=64k --rw=read \
+                --name=b --filename=f --size=64k --rw=read --time_based --runtime=1000";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let mut command = command(UGEOM, &words);
+    command.current_dir(folder.path());
+    // Without exitall it would hang, which `run` finds.
+    assert_eq!(run(command, b"").code, 0);
+}
+
+#[test]
+fn options_of_files_are_not_ignored_silently_by_stacks() {
+    let line = "run --name=a --filename=md:64k --rw=write --sync=1 --fadvise_hint=0";
+    let words: Vec<&str> = line.split(' ').collect();
+    let ended = crate::run::ugeom(&words);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    for option in ["sync", "fadvise_hint"] {
+        let warning = format!("{option} has no effect: `md:64k` is a stack");
+        assert!(ended.stderr.contains(&warning), "{}", ended.stderr);
     }
 }

@@ -31,6 +31,7 @@ are:
   --eta=WHEN               draw a line of progress: auto, always, never
   --status-interval=TIME   print that line each TIME, for logs
   --section=NAME           only these jobs of a job file
+  --readonly               refuse jobs that write or trim
   --parse-only             understand the jobs and run none
   --destroy                write to what carries a partition table or a file system, or is mounted
 
@@ -80,6 +81,9 @@ impl Run {
         }
         let Understood { jobs, warnings } =
             ugeom_fio::understand(&read.sections).map_err(failed)?;
+        if report.read_only {
+            ugeom_fio::refuse_writers(&jobs).map_err(failed)?;
+        }
         if jobs.is_empty() {
             return Err(Usage("there is no job: name one with --name=".to_owned()).into());
         }
