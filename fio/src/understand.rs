@@ -165,6 +165,23 @@ fn check(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
+/// Settings of writes, in a job that makes none.
+fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
+    if !job.rw.does[WRITE] {
+        for option in [
+            "fsync",
+            "fdatasync",
+            "sync",
+            "overwrite",
+            "buffer_pattern",
+            "zero_buffers",
+            "refill_buffers",
+        ] {
+            say(option, "the job writes nothing");
+        }
+    }
+}
+
 /// Says which settings change nothing.
 fn without_effect(job: &Job, warnings: &mut Vec<String>) {
     let mut say = |option: &str, why: &str| {
@@ -202,19 +219,7 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
         say("random_distribution", "the places are not random");
         say("norandommap", "the places are not random");
     }
-    if !job.rw.does[WRITE] {
-        for option in [
-            "fsync",
-            "fdatasync",
-            "sync",
-            "overwrite",
-            "buffer_pattern",
-            "zero_buffers",
-            "refill_buffers",
-        ] {
-            say(option, "the job writes nothing");
-        }
-    }
+    without_writes(job, &mut say);
     if !job.create_serialize {
         say(
             "create_serialize",

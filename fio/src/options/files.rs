@@ -1,6 +1,6 @@
 //! Options that say how files are made, opened and removed.
 
-use super::table::one_of;
+use super::values::one_of;
 use super::{OptionEntry, switch, with};
 use crate::settings::{FadviseHint, Job, WriteSync};
 use crate::value::truth;

@@ -1,6 +1,6 @@
 //! The table itself.
 
-use super::values::{self, distribution, percentiles, rw, sizes, split, steady};
+use super::values::{self, distribution, one_of, percentiles, rw, sizes, split, steady};
 use super::{files, measured, switch, with};
 use crate::settings::{Fill, Job, Verify};
 use crate::value::{
@@ -28,13 +28,6 @@ fn count_or_none(text: &str) -> Result<u32, String> {
     match text.trim() {
         "0" => Ok(0),
         text => count(text),
-    }
-}
-
-pub(super) fn one_of(text: &str, known: &[&str]) -> Result<(), String> {
-    match known.contains(&text) {
-        true => Ok(()),
-        false => Err(format!("`{text}` is none of {}", known.join(", "))),
     }
 }
 

@@ -6,6 +6,14 @@ use std::io::{self, Read};
 use crate::settings::{Distribution, Pattern, Piece, Sizes, Steady, SteadyOf};
 use crate::value;
 
+/// Checks that a value is one of those that are known.
+pub fn one_of(text: &str, known: &[&str]) -> Result<(), String> {
+    match known.contains(&text) {
+        true => Ok(()),
+        false => Err(format!("`{text}` is none of {}", known.join(", "))),
+    }
+}
+
 const fn pattern(name: &'static str, does: [bool; 3], random: bool) -> Pattern {
     Pattern {
         name,
