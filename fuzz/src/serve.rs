@@ -1,4 +1,4 @@
-//! A client that says anything to an NBD server that runs.
+//! Clients that send anything to a running NBD server, and to the HTTP server of the metrics.
 
 use std::io::{Read, Write, copy, sink};
 use std::net::Shutdown;
@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::wire::nbd::{OptionHeader, option};
-use ugeom_serve::nbd::{Address, Given, Limits, Server, Settings};
+use ugeom_serve::control::ServerFacts;
+use ugeom_serve::metrics::Metrics;
+use ugeom_serve::nbd::{Address, Given, Limits, Log, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
 /// A server that runs for as long as the process, kept where a search for leaks finds it.
@@ -83,4 +85,48 @@ pub fn serve_nbd(data: &[u8]) {
     next.write_all(&shaken()).expect("a handshake");
     next.read_exact(&mut [0; 28])
         .expect("a greeting and the size");
+}
+
+/// Metrics that are served for as long as the process.
+fn metrics() -> &'static PathBuf {
+    static RUNNING: OnceLock<(PathBuf, Mutex<(Metrics, Target)>)> = OnceLock::new();
+    let running = RUNNING.get_or_init(|| {
+        let name = format!("ugeom-fuzz-metrics-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
+        let facts = ServerFacts {
+            protocol: 1,
+            version: "1".to_owned(),
+            pid: 1,
+            target: "md:1m".to_owned(),
+        };
+        let log: Log = Arc::new(|_| {});
+        let address = Address::Unix(path.clone());
+        let metrics = Metrics::start(&target.stack, &address, facts, &log).expect("metrics");
+        (path, Mutex::new((metrics, target)))
+    });
+    &running.0
+}
+
+/// The server must close a connection whatever it has sent, and answer the next one.
+pub fn serve_metrics(data: &[u8]) {
+    let connect = || {
+        let stream = UnixStream::connect(metrics()).expect("the server listens");
+        let long = Some(Duration::from_secs(20));
+        stream.set_read_timeout(long).expect("a time-out");
+        stream
+    };
+    let mut stream = connect();
+    // The answer may come before the end of the request.
+    let _ = stream.write_all(data);
+    let _ = stream.shutdown(Shutdown::Write);
+    let ended = copy(&mut stream, &mut sink());
+    let late = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+    assert!(!late, "the server keeps a connection that its client has ended");
+    let mut next = connect();
+    let request = b"HEAD /metrics HTTP/1.0\r\n\r\n";
+    next.write_all(request).expect("a request");
+    let mut answer = [0; 15];
+    next.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
 }

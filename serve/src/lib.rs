@@ -1,6 +1,6 @@
 //! The providers of a stack as devices that any program can open, without root and without a kernel
 //! module: over [`nbd`], and as files of a mount by [`fuse`]. Whoever started a server looks at it
-//! through [`control`].
+//! through [`control`]; Prometheus reads the same figures over HTTP, from [`metrics`].
 //!
 //! A server takes a stack that stands, and whatever stands on top of it: a path, one layer or a
 //! stack of six are the same to it. It knows no class. Both kinds of server may stand on one stack;
@@ -10,6 +10,7 @@
 mod buffers;
 pub mod control;
 pub mod fuse;
+pub mod metrics;
 pub mod nbd;
 pub mod ranges;
 mod socket_file;

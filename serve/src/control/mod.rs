@@ -46,3 +46,4 @@ pub use message::{
 pub use openmetrics::text as openmetrics;
 pub use place::default_path;
 pub use server::{Control, ControlSettings};
+pub(crate) use watch::Watch;

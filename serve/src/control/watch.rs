@@ -1,7 +1,7 @@
 //! What is counted while somebody looks, and how often one looks.
 
 use super::figures;
-use super::message::{Answer, Timing};
+use super::message::{Answer, Figures, Timing};
 use std::sync::Arc;
 use ugeom_machine::clock;
 use ugeom_stack::{Stack, Statistics};
@@ -19,7 +19,7 @@ const ONE_IN_AT_FIRST: u32 = 16;
 const ONE_IN_MAX: u32 = 1024;
 
 /// What is counted, and what was seen last.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     stack: Stack,
     /// What was counted before anybody looked.
     before: Statistics,
@@ -31,7 +31,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(stack: Stack) -> Self {
+    pub(crate) fn new(stack: Stack) -> Self {
         let before = stack.options().statistics;
         Self {
             stack,
@@ -43,7 +43,7 @@ impl Watch {
     }
 
     /// Looks, or remembers what was just seen.
-    pub(super) fn figures(&mut self, consumers: bool) -> Arc<str> {
+    pub(crate) fn figures(&mut self, consumers: bool) -> Arc<str> {
         let begin_ns = clock::now_ns();
         if let Some((at_ns, with, text)) = &self.last
             && *with == consumers
@@ -51,6 +51,15 @@ impl Watch {
         {
             return Arc::clone(text);
         }
+        let figures = self.look(consumers);
+        let text: Arc<str> = Answer::Figures(Box::new(figures)).line().into();
+        self.last = Some((begin_ns, consumers, Arc::clone(&text)));
+        text
+    }
+
+    /// Looks, and adapts the share of timed requests to the load.
+    pub(crate) fn look(&mut self, consumers: bool) -> Figures {
+        let begin_ns = clock::now_ns();
         let look = self.stack.look();
         let look_ns = clock::now_ns().saturating_sub(begin_ns);
         self.follow(figures::most_ended(&look), begin_ns);
@@ -64,10 +73,7 @@ impl Watch {
             clock_ns: self.clock_ns,
             look_ns,
         };
-        let figures = figures::of(&look, begin_ns, timing, consumers);
-        let text: Arc<str> = Answer::Figures(Box::new(figures)).line().into();
-        self.last = Some((begin_ns, consumers, Arc::clone(&text)));
-        text
+        figures::of(&look, begin_ns, timing, consumers)
     }
 
     /// Chooses how many requests are timed, by how many there were since the last look. Whoever
@@ -91,10 +97,12 @@ impl Watch {
     }
 
     /// Nobody looks any more.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.seen = None;
         self.last = None;
-        if self.stack.options().statistics != self.before {
+        // What another watch has chosen is left to it.
+        let chosen = self.before == Statistics::Counts;
+        if chosen && self.stack.options().statistics != self.before {
             self.stack.set_statistics(self.before);
         }
     }

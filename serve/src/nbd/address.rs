@@ -72,7 +72,7 @@ impl FromStr for Address {
 }
 
 /// A socket that is listened to. The file of a Unix socket is removed when it is dropped.
-pub(super) struct Listening {
+pub(crate) struct Listening {
     pub socket: Socket,
     /// How clients reach it.
     pub uri: String,
@@ -91,17 +91,33 @@ impl Listening {
             _file: None,
         }
     }
+
+    /// How programs that speak HTTP reach a page; of a Unix socket `unix:PATH`, since there is no
+    /// URL for it.
+    pub(crate) fn http_url(&self, page: &str) -> String {
+        match &self.socket {
+            Socket::Unix(listener) => {
+                let address = listener.local_addr().ok();
+                let path = address.as_ref().and_then(|it| it.as_pathname());
+                format!("unix:{}", path.unwrap_or(Path::new("")).display())
+            }
+            Socket::Tcp(_) => {
+                let place = self.uri.trim_start_matches("nbd://").trim_end_matches('/');
+                format!("http://{place}{page}")
+            }
+        }
+    }
 }
 
 /// The two kinds.
-pub(super) enum Socket {
+pub(crate) enum Socket {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
 
 impl Address {
     /// Listens.
-    pub(super) fn listen(&self) -> Result<Listening, ServeError> {
+    pub(crate) fn listen(&self) -> Result<Listening, ServeError> {
         match self {
             Self::Unix(path) => self.listen_unix(path),
             Self::Tcp { host, port } => self.listen_tcp(host, *port),
@@ -181,7 +197,7 @@ const SEND_BYTES: usize = 4 << 20;
 
 impl Socket {
     /// A descriptor of its own for the listener, to be watched.
-    pub(super) fn watched(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn watched(&self) -> io::Result<OwnedFd> {
         match self {
             Self::Unix(listener) => listener.try_clone().map(OwnedFd::from),
             Self::Tcp(listener) => listener.try_clone().map(OwnedFd::from),
@@ -189,7 +205,7 @@ impl Socket {
     }
 
     /// Accepts a client without waiting: its socket, who it is for the log, and whose it is.
-    pub(super) fn accept(&self) -> io::Result<(OwnedFd, String, Peer)> {
+    pub(crate) fn accept(&self) -> io::Result<(OwnedFd, String, Peer)> {
         match self {
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept()?;

@@ -60,6 +60,7 @@ mod tls;
 mod worker;
 
 pub use address::Address;
+pub(crate) use address::Listening;
 pub use error::ServeError;
 pub use given::{Given, OnlyClient};
 pub use tls::Tls;

@@ -31,7 +31,7 @@ const HOST_BITS: u32 = 64;
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Peer {
+pub(crate) enum Peer {
     /// A user of this machine, by a Unix socket.
     User(u32),
     /// A host; of an IPv6 address the network.

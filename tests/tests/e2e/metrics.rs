@@ -1,8 +1,14 @@
-//! `ugeom stat --openmetrics` beside the parser of Prometheus.
+//! `ugeom stat --openmetrics` and `ugeom serve --metrics` beside the parser of Prometheus, Python's
+//! HTTP client, and clients that keep no rules.
 
 use crate::disks;
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, command, other, run, ugeom};
 use crate::serve::noise;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr};
+use std::time::{Duration, Instant};
 use ugeom_testkit::{program, skip};
 
 /// Reads a page with the parser of Prometheus and prints what the test compares.
@@ -66,4 +72,204 @@ fn the_parser_of_prometheus_reads_what_was_moved() {
         5 << 20
     );
     assert_eq!(parsed.text(), expected);
+}
+
+/// A server with metrics.
+struct Measured {
+    child: Child,
+    /// Where the metrics are, as the server reports it.
+    url: String,
+    /// What was printed before that.
+    before: String,
+    _stderr: BufReader<ChildStderr>,
+}
+
+impl Measured {
+    fn start(folder: &Path, metrics: &str) -> Self {
+        let at = |name: &str| disks::text(&folder.join(name));
+        let image = folder.join("disk.img");
+        std::fs::write(&image, noise(1, 5 << 20)).expect("an image");
+        let (nbd, control) = (format!("unix:{}", at("nbd")), at("control"));
+        let all = ["serve", &at("disk.img"), "--no-taste", "--nbd", &nbd];
+        let more = ["--control", &control, "--metrics", metrics];
+        let mut child = command(UGEOM, &[&all[..], &more].concat())
+            .spawn()
+            .expect("a server");
+        let mut stderr = BufReader::new(child.stderr.take().expect("stderr"));
+        let mut before = String::new();
+        let url = loop {
+            let mut line = String::new();
+            stderr.read_line(&mut line).expect("a line");
+            if let Some(url) = line.strip_prefix("ugeom: metrics: ") {
+                break url.trim().to_owned();
+            }
+            assert!(!line.is_empty(), "no metrics: {before}");
+            before.push_str(&line);
+        };
+        let mut uri = String::new();
+        let stdout = child.stdout.take().expect("stdout");
+        BufReader::new(stdout).read_line(&mut uri).expect("a line");
+        Self {
+            child,
+            url,
+            before,
+            _stderr: stderr,
+        }
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Fetches a page as Prometheus does, prints it, and checks what surrounds it.
+const FETCH: &str = "\
+import sys, urllib.request, urllib.error
+url = sys.argv[1]
+def fetch(url, method):
+    request = urllib.request.Request(url, method=method)
+    try:
+        return urllib.request.urlopen(request, timeout=60)
+    except urllib.error.HTTPError as error:
+        return error
+answer = fetch(url, 'GET')
+page = answer.read()
+assert answer.status == 200, answer.status
+kind = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
+assert answer.headers['Content-Type'] == kind, answer.headers
+assert int(answer.headers['Content-Length']) == len(page)
+head = fetch(url, 'HEAD')
+assert (head.status, head.read()) == (200, b''), head.status
+assert head.headers['Content-Type'] == kind, head.headers
+assert int(head.headers['Content-Length']) > 1000
+assert fetch(url + '/x', 'GET').status == 404
+assert fetch(url, 'POST').status == 405
+sys.stdout.buffer.write(page)
+";
+
+#[test]
+fn a_page_over_http_is_that_of_stat() {
+    let test = "a_page_over_http";
+    let (Some(copy), Some(python)) = (program(test, "nbdcopy"), program(test, "python3")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Measured::start(folder.path(), "tcp:localhost:0");
+    assert_eq!(served.before, "", "no warning");
+    let uri = format!(
+        "nbd+unix:///?socket={}",
+        disks::text(&folder.path().join("nbd"))
+    );
+    other(&copy, &[uri.as_str(), "null:"]);
+    let control = disks::text(&folder.path().join("control"));
+    let stat = ["stat", "--openmetrics", "-I", "50ms", "--socket", &control];
+    let end = Instant::now() + Duration::from_secs(60);
+    // The connection of the copy may still be open at first.
+    let page = loop {
+        let page = other(&python, &["-c", FETCH, &served.url]);
+        let page = String::from_utf8(page).expect("text");
+        let expected = ugeom(&stat).quiet();
+        if page == expected {
+            break page;
+        }
+        assert!(Instant::now() < end, "{page}\nis not\n{expected}");
+    };
+    let moved = format!("class=\"FILE\",command=\"read\"}} {}\n", 5 << 20);
+    assert!(page.contains(&moved), "{page}");
+    // Some requests are timed although no client of the control socket watches.
+    let timed = |page: &str| {
+        let mut counts = page.lines().filter_map(|line| {
+            let count = line.strip_prefix("ugeom_latency_seconds_count{")?;
+            count.split_once("command=\"read\"} ")
+        });
+        counts.any(|(_, count)| count != "0")
+    };
+    let fetch = || other(&python, &["-c", FETCH, &served.url]);
+    while !timed(&String::from_utf8(fetch()).expect("text")) {
+        assert!(Instant::now() < end, "no request is timed");
+        other(&copy, &[uri.as_str(), "null:"]);
+    }
+}
+
+fn http(path: &Path) -> UnixStream {
+    let stream = UnixStream::connect(path).expect("a connection");
+    let limit = Some(Duration::from_secs(60));
+    stream.set_read_timeout(limit).expect("a limit");
+    stream
+}
+
+/// The first line of the answer to these bytes; empty when there is none.
+fn status(path: &Path, bytes: &[u8]) -> String {
+    let mut stream = http(path);
+    // The server may have answered and closed the connection already.
+    let _ = stream.write_all(bytes);
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut answer = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut answer) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+    }
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    answer.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn hostile_clients_of_the_metrics_lock_nobody_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("metrics");
+    let served = Measured::start(folder.path(), &format!("unix:{}", disks::text(&path)));
+    assert_eq!(served.url, format!("unix:{}", disks::text(&path)));
+    let good = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+    for (bytes, expected) in [
+        (good.to_vec(), "HTTP/1.1 200 OK"),
+        (
+            b"GET /secret HTTP/1.0\r\n\r\n".to_vec(),
+            "HTTP/1.1 404 Not Found",
+        ),
+        (b"\x16\x03\x01\n\n".to_vec(), "HTTP/1.1 400 Bad Request"),
+        (
+            vec![b'a'; 100_000],
+            "HTTP/1.1 431 Request Header Fields Too Large",
+        ),
+        (b"GET /metrics HTTP/1.1\r\nHost".to_vec(), ""),
+        (Vec::new(), ""),
+    ] {
+        let found = status(&path, &bytes);
+        assert_eq!(found, expected, "{}", bytes.escape_ascii());
+    }
+    for seed in 0..50 {
+        let length = fastrand::Rng::with_seed(seed).usize(0..20_000);
+        status(&path, &noise(seed, length));
+    }
+    // Silent ones, slow ones, and ones that read no answer.
+    let mut silent: Vec<UnixStream> = (0..100).map(|_| http(&path)).collect();
+    for (number, stream) in silent.iter_mut().enumerate() {
+        let bytes: &[u8] = if number % 2 == 0 { b"GET /me" } else { good };
+        // The older ones are closed already.
+        let _ = stream.write_all(bytes);
+    }
+    assert_eq!(status(&path, good), "HTTP/1.1 200 OK");
+    drop(silent);
+    assert_eq!(status(&path, good), "HTTP/1.1 200 OK");
+}
+
+#[test]
+fn metrics_for_other_hosts_come_with_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Measured::start(folder.path(), "tcp:0.0.0.0:0");
+    let warning = &served.before;
+    assert!(warning.contains("warning: any host"), "{warning}");
+    let serve = |metrics: &str| {
+        let all = ["serve", "md:1m", "--run", "true", "--metrics", metrics];
+        run(command(UGEOM, &all), b"")
+    };
+    let usage = serve("localhost").failed(2);
+    assert!(usage.contains("`localhost` is no address"), "{usage}");
+    let port = served.url.rsplit(':').next().expect("a port");
+    let port = port.trim_end_matches("/metrics");
+    let used = serve(&format!("tcp:0.0.0.0:{port}")).failed(1);
+    assert!(used.contains("the port is in use"), "{used}");
 }

@@ -1,6 +1,7 @@
 //! `ugeom serve`: the providers of a target, to any program, over NBD and as files.
 
 mod files;
+mod metrics;
 mod sockets;
 mod tls;
 
@@ -23,6 +24,7 @@ use ugeom_classes::Target;
 use ugeom_machine::inherited::VARIABLES;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
+use ugeom_serve::metrics::Metrics;
 use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Server, Settings, Tls};
 use ugeom_serve::ranges::Ranges;
 
@@ -42,8 +44,8 @@ stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are
 Without --rw all exports are read-only. With it clients follow GEOM's rules: a disk cannot be \
 opened for writing while a partition of it is in use, and its tables are read again when its last \
 writer has closed it. Every client that reaches the address is served, unless --tls require \
---tls-verify-peer demands a certificate. `ugeom stat` shows the load and the cost of each layer. \
-docs/serve.md has the details.";
+--tls-verify-peer demands a certificate. `ugeom stat` shows the load and the cost of each layer, \
+and --metrics serves the same for Prometheus. docs/serve.md has the details.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,6 +125,9 @@ pub struct Serve {
     #[command(flatten)]
     control: ControlArgs,
 
+    #[command(flatten)]
+    metrics: metrics::MetricsArgs,
+
     /// Print what is served as JSON
     #[arg(long)]
     json: bool,
@@ -135,6 +140,9 @@ struct Served {
     directory: Option<String>,
     /// The control socket, if there is one.
     control: Option<String>,
+    /// Where the metrics are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<String>,
     writable: bool,
     exports: Vec<Export>,
 }
@@ -199,7 +207,8 @@ impl Serve {
         });
         let servers = self.start(&open, (addresses, given), &tell)?;
         let (stack, target) = (&open.stack, &self.target.target);
-        let control = self.control.start(stack, target)?;
+        let metrics = self.metrics.start(stack, target)?;
+        let watched = (self.control.start(stack, target)?, metrics);
         let told = tell.clone();
         let listening = std::thread::Builder::new().spawn(move || {
             // An end of the pipe would be a signal, too; and nobody listens once all is over.
@@ -209,7 +218,7 @@ impl Serve {
         listening.context("starting a thread that listens for signals")?;
         let Some(command) = &self.run else {
             let silent = stdio.is_some() || (passed && !self.json);
-            self.announce(&open, &servers, control.as_ref(), silent)?;
+            self.announce(&open, &servers, &watched, silent)?;
             let _ = ends.recv();
             servers.stop();
             if let Some(stdio) = stdio {
@@ -306,7 +315,7 @@ impl Serve {
         &self,
         open: &Target,
         servers: &Servers,
-        control: Option<&Control>,
+        (control, metrics): &(Option<Control>, Option<Metrics>),
         silent: bool,
     ) -> Result<()> {
         let tree = open.stack.tree();
@@ -327,7 +336,10 @@ impl Serve {
         let served = Served {
             uris: servers.uris().to_vec(),
             directory: servers.directory(),
-            control: control.map(|control| control.path().display().to_string()),
+            control: control
+                .as_ref()
+                .map(|control| control.path().display().to_string()),
+            metrics: metrics.as_ref().map(|it| it.url().to_owned()),
             writable: self.rw,
             exports: first,
         };

@@ -1,0 +1,319 @@
+//! The thread that answers over HTTP.
+
+use super::http::{self, REQUEST_BYTES_MAX, Received};
+use crate::control::{ServerFacts, Watch, openmetrics};
+use crate::nbd::{Address, Listening, Log, ServeError};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown};
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
+use ugeom_machine::clock;
+use ugeom_stack::Stack;
+
+/// Connections at a time.
+const CONNECTIONS_MAX: usize = 16;
+
+/// Limit of a connection, from its begin to its end, ns.
+const CONNECTION_NS_MAX: u64 = 10_000_000_000;
+
+/// Time between two looks at the load, ns.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// A page that is younger is sent again, ns.
+const FRESH_NS: u64 = 20_000_000;
+
+/// Pause in accepting when the system has no descriptor left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes read behind a request, which would otherwise reset the connection before the client has
+/// read the answer.
+const DISCARDED_BYTES_MAX: usize = 256 << 10;
+
+/// Metrics that are served over HTTP. Dropping it ends that.
+pub struct Metrics {
+    url: String,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Metrics {
+    /// Serves the figures of a stack, with facts about the server, from now on.
+    ///
+    /// # Errors
+    /// `Listen`: the address cannot be listened to; `System`.
+    pub fn start(
+        stack: &Stack,
+        address: &Address,
+        facts: ServerFacts,
+        log: &Log,
+    ) -> Result<Self, ServeError> {
+        let listening = address.listen()?;
+        let url = listening.http_url("/metrics");
+        if listening.open_to_others {
+            log(&format!(
+                "warning: any host that reaches {url} can read the names and the load of all \
+                 providers; listen on localhost or a Unix socket"
+            ));
+        }
+        let reactor = Reactor::open(Waiting::Epoll).map_err(std::io::Error::other);
+        let mut reactor = reactor.map_err(|it| ServeError::system("making a reactor", it))?;
+        let watching = |error| ServeError::system("watching the socket of the metrics", error);
+        let fd = listening.socket.watched().map_err(watching)?;
+        let listener = reactor.register(Arc::new(fd), Interest::READ);
+        let listener = listener.map_err(watching)?;
+        let (stop, waker) = reactor.waker().map_err(watching)?;
+        let mut watch = Watch::new(stack.clone());
+        // Times are taken from the first request on.
+        watch.look(false);
+        let tick = reactor.timer_at(clock::now_ns() + LOOK_NS);
+        let serving = Serving {
+            watch,
+            facts,
+            log: Arc::clone(log),
+            reactor,
+            listening,
+            listener,
+            stop,
+            tick,
+            connections: HashMap::new(),
+            page: None,
+            stopping: false,
+        };
+        let thread = std::thread::Builder::new()
+            .name("ugeom-metrics".to_owned())
+            .spawn(move || serving.run())
+            .map_err(|error| ServeError::system("starting a thread", error))?;
+        Ok(Self {
+            url,
+            waker,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where the metrics are; for a Unix socket a path, `unix:PATH`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.waker.wake();
+            // A panic of the thread is on stderr already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A client.
+struct Connection {
+    fd: Arc<OwnedFd>,
+    begin_ns: u64,
+    deadline: Timer,
+    phase: Phase,
+}
+
+/// How far a connection is.
+enum Phase {
+    Request(Vec<u8>),
+    Answer {
+        bytes: Vec<u8>,
+        sent: usize,
+    },
+    /// The answer is sent; the client closes the connection.
+    Closing {
+        discarded: usize,
+    },
+}
+
+/// The thread's state.
+struct Serving {
+    watch: Watch,
+    facts: ServerFacts,
+    log: Log,
+    reactor: Reactor,
+    listening: Listening,
+    listener: Source,
+    stop: Source,
+    tick: Timer,
+    connections: HashMap<Source, Connection>,
+    /// The last page, and when it was made.
+    page: Option<(u64, Arc<str>)>,
+    stopping: bool,
+}
+
+impl Serving {
+    fn run(mut self) {
+        let mut events = Vec::new();
+        while !self.stopping {
+            if let Err(error) = self.reactor.wait(&[], None, &mut events) {
+                (self.log)(&format!("metrics: waiting for clients failed: {error}"));
+                break;
+            }
+            for event in events.drain(..) {
+                match event {
+                    Event::Due(timer) if timer == self.tick => self.look(),
+                    Event::Due(timer) => self.expire(timer),
+                    Event::Ready { source, .. } if source == self.stop => self.stopping = true,
+                    Event::Ready { source, .. } if source == self.listener => self.accept(),
+                    Event::Ready { source, .. } => self.serve(source),
+                }
+            }
+        }
+        self.watch.rest();
+    }
+
+    /// Adapts the share of timed requests to the load.
+    fn look(&mut self) {
+        self.watch.look(false);
+        self.tick = self.reactor.timer_at(clock::now_ns() + LOOK_NS);
+    }
+
+    fn expire(&mut self, timer: Timer) {
+        let mut all = self.connections.iter();
+        let late = all.find(|(_, it)| it.deadline == timer);
+        if let Some(source) = late.map(|(source, _)| *source) {
+            self.close(source);
+        }
+    }
+
+    fn accept(&mut self) {
+        // Connections that exist get their turn between rounds.
+        for _ in 0..CONNECTIONS_MAX {
+            match self.listening.socket.accept() {
+                Ok((fd, _, _)) => self.begin(fd),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::ConnectionAborted | ErrorKind::Interrupted
+                    ) => {}
+                Err(error) => {
+                    (self.log)(&format!("metrics: accepting a client: {error}"));
+                    std::thread::sleep(PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, fd: OwnedFd) {
+        if self.connections.len() >= CONNECTIONS_MAX {
+            let oldest = self.connections.iter().min_by_key(|(_, it)| it.begin_ns);
+            if let Some(source) = oldest.map(|(source, _)| *source) {
+                self.close(source);
+            }
+        }
+        let fd = Arc::new(fd);
+        let source = match self.reactor.register(Arc::clone(&fd), Interest::READ) {
+            Ok(source) => source,
+            Err(error) => return (self.log)(&format!("metrics: watching a client: {error}")),
+        };
+        let begin_ns = clock::now_ns();
+        let connection = Connection {
+            fd,
+            begin_ns,
+            deadline: self.reactor.timer_at(begin_ns + CONNECTION_NS_MAX),
+            phase: Phase::Request(Vec::new()),
+        };
+        self.connections.insert(source, connection);
+        self.serve(source);
+    }
+
+    /// Does what is possible for a client without waiting.
+    fn serve(&mut self, source: Source) {
+        let Some(mut connection) = self.connections.remove(&source) else {
+            return;
+        };
+        let result = self.advance(&mut connection);
+        let sending = matches!(connection.phase, Phase::Answer { .. });
+        let interest = Interest::of(!sending, sending);
+        let stays = result == Err(Errno::AGAIN) && self.reactor.change(source, interest).is_ok();
+        self.connections.insert(source, connection);
+        if !stays {
+            self.close(source);
+        }
+    }
+
+    /// Goes on until the socket has nothing, or no room (AGAIN), or the connection ends.
+    fn advance(&mut self, connection: &mut Connection) -> Result<(), Errno> {
+        let fd = &connection.fd;
+        loop {
+            match &mut connection.phase {
+                Phase::Request(request) => {
+                    let bytes = match http::parse(request) {
+                        Received::Part => {
+                            receive(fd, request)?;
+                            continue;
+                        }
+                        Received::Page { head_only } => http::page(&self.page(), head_only),
+                        Received::Refused { refusal, head_only } => {
+                            http::refusal(refusal, head_only)
+                        }
+                    };
+                    let bytes = bytes.into_bytes();
+                    connection.phase = Phase::Answer { bytes, sent: 0 };
+                }
+                Phase::Answer { bytes, sent } if *sent < bytes.len() => {
+                    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                    let rest = &bytes[*sent..];
+                    let send = || rustix::net::send(fd, rest, flags);
+                    *sent += rustix::io::retry_on_intr(send)?;
+                }
+                Phase::Answer { .. } => {
+                    rustix::net::shutdown(fd, Shutdown::Write)?;
+                    connection.phase = Phase::Closing { discarded: 0 };
+                }
+                Phase::Closing { discarded } => {
+                    let mut bytes = [0; 4096];
+                    let count = rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut bytes))?;
+                    *discarded += count;
+                    if count == 0 || *discarded > DISCARDED_BYTES_MAX {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The page: a new one, or one that was just made.
+    fn page(&mut self) -> Arc<str> {
+        let now_ns = clock::now_ns();
+        if let Some((at_ns, text)) = &self.page
+            && now_ns.saturating_sub(*at_ns) < FRESH_NS
+        {
+            return Arc::clone(text);
+        }
+        let text: Arc<str> = openmetrics(&self.facts, &self.watch.look(true)).into();
+        self.page = Some((now_ns, Arc::clone(&text)));
+        text
+    }
+
+    fn close(&mut self, source: Source) {
+        if let Some(connection) = self.connections.remove(&source) {
+            self.reactor.cancel_timer(connection.deadline);
+            self.reactor.deregister(source);
+        }
+    }
+}
+
+/// Appends what has arrived; NOTCONN when the client has ended the stream.
+fn receive(fd: &OwnedFd, request: &mut Vec<u8>) -> Result<(), Errno> {
+    let mut bytes = [0; REQUEST_BYTES_MAX];
+    let room = REQUEST_BYTES_MAX.saturating_sub(request.len());
+    let read = || rustix::io::read(fd, &mut bytes[..room]);
+    match rustix::io::retry_on_intr(read)? {
+        0 => Err(Errno::NOTCONN),
+        count => {
+            request.extend(&bytes[..count]);
+            Ok(())
+        }
+    }
+}
