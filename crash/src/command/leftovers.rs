@@ -16,11 +16,18 @@ use tempfile::TempDir;
 /// The variable in the environment of all processes that work for a folder.
 pub(super) const MARK: &str = "UGEOM_CRASH_FOLDER";
 
+/// The variable of losetup(8), which must not end between attaching a device and printing its name.
+pub(super) const ATTACH_MARK: &str = "UGEOM_CRASH_ATTACH";
+/// The file in the folder that names the loop device.
+pub(super) const LOOP_FILE: &str = "loop";
+
 /// Programs of the administrator are not in every user's path.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
 
-/// Waits for the end of its input, then ends what uses the folder `$1` and removes it. Processes go
-/// first, then loop devices, whose paths are shown only while the FUSE mount stands, then that.
+/// Waits for the end of its input, then ends what uses the folder `$1` and removes it. The file
+/// behind a loop device is shown without the folder once the FUSE mount is detached, so the device
+/// is known from the file `$4`; its name is compared with the file behind it, since another program
+/// may have got the same device meanwhile.
 const CLEANER: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -28,6 +35,10 @@ folder=$1
 tries=0
 while tries=$((tries + 1)); test $tries -le 300; do
     left=
+    if grep -alFs -e "$3=$folder" /proc/[0-9]*/environ; then
+        sleep 0.05
+        continue
+    fi
     for pid in $(
         grep -alFs -e "$2=$folder" /proc/[0-9]*/environ | cut -d/ -f3
         find /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/fd -maxdepth 1 \
@@ -37,14 +48,13 @@ while tries=$((tries + 1)); test $tries -le 300; do
     done
     umount -l "$folder/mnt"
     loops=
-    for file in /sys/block/loop*/loop/backing_file; do
-        read -r backing <"$file" || continue
-        case $backing in "$folder"/*)
-            device=${file#/sys/block/}
-            losetup -d "/dev/${device%%/*}"
+    if read -r device <"$folder/$4" &&
+        read -r backing <"/sys/block/${device#/dev/}/loop/backing_file"; then
+        case $backing in "$folder"/* | /disk)
+            losetup -d "$device"
             loops=1 ;;
         esac
-    done
+    fi
     if test -z "$loops"; then
         umount -l "$folder/files" || fusermount3 -u -z "$folder/files"
     fi
@@ -69,7 +79,8 @@ impl MarkedFolder {
         let folder = made.map_err(os("making", Path::new("a folder")))?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", CLEANER, "sh"]).arg(folder.path());
-        shell.arg(MARK).env("PATH", PATH).current_dir("/");
+        shell.args([MARK, ATTACH_MARK, LOOP_FILE]);
+        shell.env("PATH", PATH).current_dir("/");
         // Signals for the group of this process must not end it, too.
         shell.process_group(0).stdin(Stdio::piped());
         shell.stdout(Stdio::null()).stderr(Stdio::null());

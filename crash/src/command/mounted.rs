@@ -3,12 +3,12 @@
 //! the last user closes it, but any program that lists loop devices is a user for a moment. All of
 //! it is done by programs: this process must not wait for its own FUSE server.
 
-use super::leftovers::{MARK, PATH, end_users};
+use super::leftovers::{ATTACH_MARK, LOOP_FILE, MARK, PATH, end_users};
 use crate::error::{CrashError, os};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
 use std::thread::sleep;
 use std::time::Duration;
@@ -112,9 +112,17 @@ impl Mounted {
     pub fn new(file_system: FileSystem, device: &Path, folder: &Path) -> Result<Self, CrashError> {
         let directory = folder.join("mnt");
         fs::create_dir(&directory).map_err(os("making", &directory))?;
-        let output = run(folder, "losetup", &["--show", "-f"], &[device.as_os_str()])?;
+        let name = folder.join(LOOP_FILE);
+        let file = fs::File::create(&name).map_err(os("making", &name))?;
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--show", "-f"]).arg(device).stdout(file);
+        losetup.env("PATH", PATH).env(ATTACH_MARK, folder);
+        let output = losetup.stderr(Stdio::piped()).spawn();
+        let output = output.and_then(std::process::Child::wait_with_output);
+        let output = output.map_err(os("starting", Path::new("losetup")))?;
         judge("losetup", &output).map_err(CrashError::Serve)?;
-        let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let path = fs::read_to_string(&name).map_err(os("reading", &name))?;
+        let path = path.trim();
         Ok(Self {
             file_system,
             folder: folder.to_owned(),

@@ -152,15 +152,23 @@ fn wrong_uses_are_refused() {
     assert!(problem.contains("this is no crash log"), "{problem}");
 }
 
-/// What is there of runs whose files lie in `folder`: mounts, loop devices, processes.
+/// The loop devices on disks of runs that have ended: their file is shown without its mount point.
+fn loops_left() -> Vec<String> {
+    let devices = std::fs::read_dir("/sys/block").expect("devices").flatten();
+    let is_left = |device: &Path| {
+        let backing = std::fs::read_to_string(device.join("loop/backing_file"));
+        backing.is_ok_and(|path| path.trim() == "/disk")
+    };
+    let devices = devices.map(|entry| entry.path());
+    let left = devices.filter(|device| is_left(device));
+    left.map(|device| device.display().to_string()).collect()
+}
+
+/// What is there of runs whose files lie in `folder`: mounts, processes.
 fn left(folder: &Path) -> Vec<String> {
     let name = folder.to_str().expect("UTF-8");
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
     let mut found: Vec<String> = mounts.lines().map(str::to_owned).collect();
-    for entry in std::fs::read_dir("/sys/block").expect("devices").flatten() {
-        let backing = entry.path().join("loop/backing_file");
-        found.extend(std::fs::read_to_string(backing).ok());
-    }
     for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
         for file in ["cmdline", "environ"] {
             let read = std::fs::read(entry.path().join(file)).unwrap_or_default();
@@ -183,6 +191,7 @@ fn a_run_that_is_killed_leaves_nothing() {
     if there.contains(&false) || !has_files(test) {
         return;
     }
+    let before = loops_left();
     // Kills come while states are built, mounted, checked and unmounted.
     for round in 0..6_u32 {
         let folder = tempfile::tempdir().expect("a folder");
@@ -223,6 +232,9 @@ fn a_run_that_is_killed_leaves_nothing() {
             );
             std::thread::sleep(Duration::from_millis(50));
         }
+        let mut loops = loops_left();
+        loops.retain(|device| !before.contains(device));
+        assert_eq!(loops, Vec::<String>::new());
     }
 }
 
