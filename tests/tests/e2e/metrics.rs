@@ -4,6 +4,7 @@
 use crate::disks;
 use crate::run::{UGEOM, command, other, run, ugeom};
 use crate::serve::noise;
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -272,4 +273,85 @@ fn metrics_for_other_hosts_come_with_a_warning() {
     let port = port.trim_end_matches("/metrics");
     let used = serve(&format!("tcp:0.0.0.0:{port}")).failed(1);
     assert!(used.contains("the port is in use"), "{used}");
+}
+
+/// The dashboard of docs.
+const DASHBOARD: &str = include_str!("../../../docs/grafana-dashboard.json");
+
+/// Every query of a dashboard, wherever it lies.
+fn queries(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match field {
+                    Value::String(text) if ["expr", "definition"].contains(&name.as_str()) => {
+                        found.push(text.clone());
+                    }
+                    _ => queries(field, found),
+                }
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|it| queries(it, found)),
+        _ => {}
+    }
+}
+
+/// The selectors of a query: a metric, and the labels that braces after it, or a `by` before it,
+/// name.
+fn selected(query: &str) -> Vec<(String, Vec<String>)> {
+    let is_word = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    let mut found = Vec::new();
+    for (at, _) in query.match_indices("ugeom_") {
+        let rest = &query[at..];
+        let end = rest.find(|it| !is_word(it)).unwrap_or(rest.len());
+        let (name, rest) = rest.split_at(end);
+        let inside = rest.strip_prefix('{').and_then(|it| it.split_once('}'));
+        let matchers = inside.map_or("", |(inside, _)| inside).split(',');
+        let by = query[..at]
+            .rfind("by (")
+            .map_or("", |by| &query[by + 4..at]);
+        let by = by.split(')').next().unwrap_or_default().split(',');
+        let labels = matchers.map(|it| it.split('=').next().unwrap_or_default());
+        let labels = labels.chain(by).map(|it| it.trim().to_owned());
+        // Prometheus adds the instance to all.
+        let labels = labels.filter(|it| !it.is_empty() && it != "instance");
+        found.push((name.to_owned(), labels.collect()));
+    }
+    found
+}
+
+#[test]
+fn every_metric_and_label_of_the_dashboard_is_exported() {
+    let dashboard: Value = serde_json::from_str(DASHBOARD).expect("JSON");
+    let mut all = Vec::new();
+    queries(&dashboard, &mut all);
+    let folder = tempfile::tempdir().expect("a folder");
+    let metrics = format!("unix:{}", disks::text(&folder.path().join("metrics")));
+    let _served = Measured::start(folder.path(), &metrics);
+    // A client with an open export, so that its bytes are exported, too: flags, EXPORT_NAME.
+    let mut client = http(&folder.path().join("nbd"));
+    let handshake = b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0";
+    client.write_all(handshake).expect("a handshake");
+    client.read_exact(&mut [0; 28]).expect("an open export");
+    let mut page = String::new();
+    let mut scrape = http(&folder.path().join("metrics"));
+    let request = b"GET /metrics HTTP/1.0\r\n\r\n";
+    scrape.write_all(request).expect("a request");
+    scrape.read_to_string(&mut page).expect("a page");
+    let mut names = 0;
+    for query in &all {
+        let selected = selected(query);
+        assert!(!selected.is_empty(), "{query}");
+        for (name, labels) in selected {
+            names += 1;
+            let start = format!("{name}{{");
+            let series = page.lines().find(|line| line.starts_with(&start));
+            let series = series.unwrap_or_else(|| panic!("{name} of {query} is not in {page}"));
+            for label in labels {
+                let exported = series.contains(&format!("{label}=\""));
+                assert!(exported, "{label} of {query} is not in {series}");
+            }
+        }
+    }
+    assert!(names >= 14, "{names} in {all:?}");
 }
