@@ -140,7 +140,12 @@ impl Mounted {
     pub fn mount(&mut self, options: &str) -> Result<(), CrashError> {
         self.forget()?;
         let name = self.file_system.name();
-        let options = ["noatime", options].join(",");
+        // Copies of one XFS are mounted at the same time; without `nouuid` it refuses the second.
+        let common = match self.file_system {
+            FileSystem::Xfs => "noatime,nouuid",
+            FileSystem::Ext4 | FileSystem::Btrfs => "noatime",
+        };
+        let options = [common, options].join(",");
         let options = options.trim_end_matches(',');
         let paths = [self.device.as_os_str(), self.directory.as_os_str()];
         let output = run(
