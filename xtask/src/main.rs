@@ -78,9 +78,9 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
         ["instructions", "--save"] => instructions::run(true),
         ["miri"] => miri::run(&miri::DEFAULT),
         ["miri", args @ ..] => miri::run(args),
-        ["tsan"] => sanitizers::run(Sanitizer::Thread, &sanitizers::DEFAULT),
+        ["tsan"] => sanitizers::run(Sanitizer::Thread, &sanitizers::THREAD_DEFAULT),
         ["tsan", args @ ..] => sanitizers::run(Sanitizer::Thread, args),
-        ["asan"] => sanitizers::run(Sanitizer::Address, &sanitizers::DEFAULT),
+        ["asan"] => sanitizers::run(Sanitizer::Address, &sanitizers::ADDRESS_DEFAULT),
         ["asan", args @ ..] => sanitizers::run(Sanitizer::Address, args),
         ["fuzz"] => fuzz::run(60),
         ["fuzz", seconds] => match seconds.parse() {
