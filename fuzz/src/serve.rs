@@ -122,7 +122,10 @@ pub fn serve_metrics(data: &[u8]) {
     let _ = stream.shutdown(Shutdown::Write);
     let ended = copy(&mut stream, &mut sink());
     let late = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
-    assert!(!late, "the server keeps a connection that its client has ended");
+    assert!(
+        !late,
+        "the server keeps a connection that its client has ended"
+    );
     let mut next = connect();
     let request = b"HEAD /metrics HTTP/1.0\r\n\r\n";
     next.write_all(request).expect("a request");
