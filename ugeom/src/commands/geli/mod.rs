@@ -22,7 +22,8 @@ target \
 of every command, and `ugeom serve` exports it.
 
 Each change is one durable write of the metadata. What was there before is saved to a file first, \
-but for kill and delkey, which exist to make keys unreadable.";
+but for kill and delkey, which exist to make keys unreadable, and for resize, which keeps the old \
+copy until the new one is durable.";
 
 const EXAMPLES: &str = "\
 Examples:
