@@ -18,8 +18,7 @@
 //! a worker that slept with an old `head` fails in its exchange.
 
 #[cfg(not(all(loom, test)))]
-use std::sync::OnceLock;
-
+use crate::sync::OnceLock;
 use crate::sync::{AtomicU64, Ordering, Padded, Zeroes, zeroes_u64};
 
 /// Slots are numbered with 24 bits.

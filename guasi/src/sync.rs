@@ -4,12 +4,14 @@
 pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(any(tsan, all(loom, test))))]
+pub(crate) use std::sync::OnceLock;
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(any(tsan, all(loom, test))))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
 #[cfg(tsan)]
-pub(crate) use watched::{Mutex, MutexGuard};
+pub(crate) use watched::{Mutex, MutexGuard, OnceLock};
 
 use std::ops::Deref;
 use std::sync::PoisonError;
@@ -53,6 +55,32 @@ mod watched {
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};
+
+    /// A cell that is set once, with a word that shows the sanitizer what setting publishes.
+    pub(crate) struct OnceLock<T> {
+        inner: sync::OnceLock<T>,
+        word: AtomicU32,
+    }
+
+    impl<T> OnceLock<T> {
+        pub(crate) const fn new() -> Self {
+            Self {
+                inner: sync::OnceLock::new(),
+                word: AtomicU32::new(0),
+            }
+        }
+
+        pub(crate) fn set(&self, value: T) -> Result<(), T> {
+            self.word.fetch_add(1, Ordering::Release);
+            self.inner.set(value)
+        }
+
+        pub(crate) fn get(&self) -> Option<&T> {
+            let value = self.inner.get();
+            self.word.load(Ordering::Acquire);
+            value
+        }
+    }
 
     #[derive(Default)]
     pub(crate) struct Mutex<T> {
