@@ -1,4 +1,4 @@
-//! Encrypted sectors that somebody else has written: the fuzz target with random bytes.
+//! Hostile encrypted sectors: the fuzz target with random bytes.
 
 #[path = "../../fuzz/src/eli.rs"]
 mod target;

@@ -22,7 +22,7 @@ use ugeom_format::crash_log::Entry;
 const LISTED_MAX: usize = 100;
 /// How many records before the cut, and volatile writes, a time line shows.
 const TIMELINE_MAX: usize = 200;
-/// How many checks the search for the smallest failing state takes when nothing is said.
+/// Default number of checks of the search for the smallest failing state.
 const SHRINK_CHECKS: u64 = 400;
 
 /// How a campaign works.
@@ -42,7 +42,7 @@ pub struct CampaignSettings {
     pub lanes: usize,
     /// How many checks the search for the smallest failing state may take.
     pub shrink_checks: u64,
-    /// Set by somebody else to end early.
+    /// Set by the caller to end early.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -293,7 +293,7 @@ impl<C: Check> Work<'_, C> {
                         self.lock().error.get_or_insert(error);
                     }
                     if self.lock().error.is_some() {
-                        // The others, and the plan, see that nobody takes states any more.
+                        // The other lanes and the plan see that no lane takes states any more.
                         settings.stop.store(true, Ordering::Relaxed);
                         let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
                         while receiver.recv().is_ok() {}

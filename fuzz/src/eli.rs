@@ -1,4 +1,4 @@
-//! Sectors of encrypted providers whose tags somebody else has written.
+//! Sectors of encrypted providers with hostile tags.
 
 use ugeom_classes::eli::crypt::{Backend, ByteOrder, Crypt, CryptError};
 use ugeom_classes::eli::keys::MasterKey;

@@ -1,4 +1,4 @@
-//! The stacks of workers: how long they are, and what is said when a request needs more.
+//! The stacks of workers: how long they are, and the message when a request needs more.
 //!
 //! Any function may be a request, so that a stack is as long as the system's: address space, of
 //! which pages come into being as they are touched. Below it lies a guard that nothing may touch.
@@ -54,7 +54,7 @@ impl Drop for Room {
 /// What SIGSEGV meant before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// The length of a thread's stack unless something else is said, bytes: as
+/// The default length of a thread's stack, bytes: as
 /// pthread_setattr_default_np(3) has set it, or the limit of the process (ulimit -s), or 8 MiB.
 pub(crate) fn default_bytes() -> usize {
     const USUAL: usize = 8 << 20;

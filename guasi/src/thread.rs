@@ -1,4 +1,4 @@
-//! The thread of a worker: how it begins, and how it ends, whoever ends it.
+//! The thread of a worker: how it begins, and the ways in which it ends.
 //!
 //! A request may end its thread with pthread_exit(3). That unwinds the stack through the frames of
 //! the worker, which therefore hold nothing that has to be dropped while a request runs: what a

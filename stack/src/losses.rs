@@ -29,7 +29,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 pub struct Losses {
     /// The number of the last loss, 0 for none.
     last: AtomicU64,
-    /// The last one that was told where somebody listens.
+    /// The last loss that a listening consumer was told of.
     heard: AtomicU64,
     why: Mutex<&'static str>,
 }
@@ -58,7 +58,7 @@ impl Losses {
         self.last.load(Ordering::SeqCst)
     }
 
-    /// True when there is a loss of which nobody has heard.
+    /// True when a loss has been reported to no consumer.
     #[must_use]
     pub fn is_unheard(&self) -> bool {
         self.last() > self.heard.load(Ordering::SeqCst)

@@ -12,7 +12,7 @@ impl Drop for Folder {
     }
 }
 
-/// A folder that nobody else can enter, for sockets and mounts of our own.
+/// A folder that only this user can enter, for sockets and mounts of the server.
 pub fn own_folder() -> Result<Folder> {
     use std::os::unix::fs::DirBuilderExt;
     let name = format!("ugeom-{}-{:08x}", std::process::id(), fastrand::u32(..));

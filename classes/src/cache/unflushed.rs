@@ -83,7 +83,7 @@ impl Unflushed {
         }
     }
 
-    /// The parts that are not durable, which are somebody else's care from now on.
+    /// The parts that are not durable; the receiver is responsible for them from now on.
     pub(super) fn take(&self, slot: u32) -> u64 {
         let (_, open) = self.parts(slot);
         if let Some(word) = self.words.get(slot as usize) {

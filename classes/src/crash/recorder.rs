@@ -252,7 +252,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Whoever needs to know has asked `write_out`.
+        // Callers that need the result call `write_out`.
         let _ = self.write_out();
     }
 }

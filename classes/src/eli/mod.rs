@@ -98,7 +98,7 @@ impl Geom for Eli {
         1
     }
 
-    /// While it is open, nobody else may write below.
+    /// While it is open, no other consumer may write to the provider below.
     fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
         if self.read_only && change.delta.write > 0 {
             return Err(Errno::ROFS);

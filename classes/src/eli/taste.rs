@@ -9,7 +9,7 @@ use ugeom_stack::{Class, Cx, Errno, Geom, Next, Plan, Request, TasteError, Taste
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EliTaste;
 
-/// The geom of a provider that nobody has opened.
+/// The geom of a provider that is not attached.
 struct Locked {
     metadata: Metadata,
 }

@@ -218,7 +218,7 @@ fn run(links: &Links) {
             !over
         });
         if stop {
-            // Nobody waits any more: the geom is gone.
+            // No caller waits: the geom is gone.
             return;
         }
         let waiting = rounds.iter().flat_map(|round| &round.left);

@@ -558,7 +558,7 @@ impl Control {
     }
 }
 
-/// Warns when hosts that nobody knows can write.
+/// Warns when other hosts can write.
 fn warn_if_open(listening: &Listening, settings: &Settings) {
     if settings.writable && listening.open_to_others {
         (settings.log)(&format!(

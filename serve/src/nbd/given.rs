@@ -29,7 +29,7 @@ pub struct OnlyClient {
 }
 
 impl Listening {
-    /// A socket that somebody else listens with, and whose file stays when the server ends.
+    /// A socket passed by another program; its file stays when the server ends.
     ///
     /// # Errors
     /// It is none that clients can connect to.

@@ -1,6 +1,6 @@
 //! The operations of a worker: its channel of the stack, the requests that are in it, and those
 //! that wait for a claim or for a bio. It knows connections by their number only; what has ended
-//! is fetched by whoever answers it.
+//! is fetched by the thread that answers it.
 
 use super::exports::Chosen;
 use super::operation::{
@@ -444,7 +444,7 @@ impl Operations {
                 task.kind = TaskKind::Fill;
                 return self.launch(number, at, MAIN);
             }
-            // Where nobody can say what is a hole, all is data.
+            // Where holes are unknown, all is data.
             TaskKind::Look => {
                 let span = task.span;
                 return self.divide(number, &span, &[]);
@@ -453,7 +453,7 @@ impl Operations {
                 operation.status = statuses(&task.span, &[]);
                 return self.end_task(number);
             }
-            // Advice that nobody takes is no failure; a check that cannot be made finds nothing.
+            // Advice that is not taken is no failure; a check that cannot be made finds nothing.
             TaskKind::Check => return self.end_claimed(number, at),
             TaskKind::Delete if lacks => return self.end_claimed(number, at),
             TaskKind::Write if part != MAIN => {

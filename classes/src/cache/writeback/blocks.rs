@@ -247,7 +247,7 @@ impl<I: Index> Store<I> {
     fn forget(&self, block: u64) {
         if let Some(entry) = self.ready(block) {
             self.dirty.word(entry.slot).clear();
-            // Nobody wants it any more.
+            // Its result is no longer wanted.
             let _ = self.dirty.unflushed.take(entry.slot);
         }
         self.drop_locked(block);

@@ -150,7 +150,7 @@ impl Rig {
         channel.flush(opened).map_err(|error| error.to_string())
     }
 
-    /// What is dirty gets below, without being made durable there.
+    /// Writes dirty blocks to the layer below, without making them durable there.
     fn drain(&mut self) {
         let (opened, channel) = &mut self.clients[0];
         channel.extents(opened, 0, 4096, 1).expect_err("no extents");

@@ -179,7 +179,7 @@ impl Link {
             .and_then(Option::as_mut);
         match flight.filter(|flight| flight.serial == serial && flight.asked) {
             Some(flight) => Ok((index, flight)),
-            None => Err("the server answers what nobody asked"),
+            None => Err("the server sent a reply to no request"),
         }
     }
 

@@ -94,7 +94,7 @@ impl Link {
 
     fn flush_answered(&mut self, errno: u32) -> Result<(), &'static str> {
         let Some((number, covers)) = self.asked.sent.take() else {
-            return Err("the server answers what nobody asked");
+            return Err("the server sent a reply to no request");
         };
         match errno {
             0 => self.durability.flushed(covers),

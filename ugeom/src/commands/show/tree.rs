@@ -137,7 +137,7 @@ impl<'a> Drawing<'a> {
     }
 }
 
-/// An encrypted provider that nobody has opened: what is known of it without a key.
+/// An encrypted provider that is not attached: what is known of it without a key.
 fn locked(geom: &GeomView, all: &[&GeomView]) -> Option<String> {
     let opened = |other: &&GeomView| other.name == geom.name && !other.providers.is_empty();
     let fact = |name: &str| {
