@@ -6,6 +6,9 @@ use std::sync::Arc;
 use ugeom_format::wire::nbd::{PAYLOAD_BYTES_MAX, export_flag, option_reply};
 use ugeom_stack::{Delta, Opened, ProviderId, ProviderView, RangeLock, Stack, StackError};
 
+/// Behind the name of an export: the client only reads, also from a server that lets others write.
+const READ_ONLY_SUFFIX: &str = ":ro";
+
 /// The least that clients are told to prefer, bytes: a page.
 const PREFERRED_BYTES_MIN: u32 = 4096;
 
@@ -100,21 +103,31 @@ impl Exports {
         top.into_iter().chain(others).collect()
     }
 
-    /// The export of that name; the default one for an empty name.
+    /// The export of that name; the default one for an empty name. A name that ends with `:ro`, and
+    /// is not itself that of a provider, is the export before it, for reading.
     pub fn find(&self, name: &str) -> Result<Export, Refusal> {
-        let wanted = if name.is_empty() { &self.top } else { name };
         let tree = self.stack.tree();
-        let found = tree
-            .provider(wanted)
-            .filter(|view| view.error.is_none() && (!self.only_top || view.name == self.top));
-        if let Some(view) = found {
+        let named = |name: &str| {
+            let wanted = if name.is_empty() { &self.top } else { name };
+            tree.provider(wanted)
+                .filter(|view| view.error.is_none() && (!self.only_top || view.name == self.top))
+        };
+        if let Some(view) = named(name) {
             return Ok(self.export(view));
+        }
+        let read_only = name.strip_suffix(READ_ONLY_SUFFIX).and_then(named);
+        if let Some(view) = read_only {
+            return Ok(Export {
+                name: name.to_owned(),
+                writable: false,
+                ..self.export(view)
+            });
         }
         let names: Vec<String> = self.all().into_iter().map(|export| export.name).collect();
         Err(Refusal {
             reply: option_reply::ERR_UNKNOWN,
             message: format!(
-                "there is no export `{wanted}`; there are: {}",
+                "there is no export `{name}`; there are: {}",
                 names.join(", ")
             ),
         })
@@ -123,7 +136,7 @@ impl Exports {
     /// Opens an export.
     pub fn open(&self, name: &str) -> Result<Chosen, Refusal> {
         let export = self.find(name)?;
-        let delta = if self.writable {
+        let delta = if export.writable {
             Delta::READ_WRITE
         } else {
             Delta::READ

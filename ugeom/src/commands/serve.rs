@@ -43,9 +43,10 @@ stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are
 
 Without --rw all exports are read-only. With it clients follow GEOM's rules: a disk cannot be \
 opened for writing while a partition of it is in use, and its tables are read again when its last \
-writer has closed it. Every client that reaches the address is served, unless --tls require \
---tls-verify-peer demands a certificate. `ugeom stat` shows the load and the cost of each layer, \
-and --metrics serves the same for Prometheus. docs/serve.md has the details.";
+writer has closed it. `:ro` behind the name of an export opens it for reading only. Every client \
+that reaches the address is served, unless --tls require --tls-verify-peer demands a certificate. \
+`ugeom stat` shows the load and the cost of each layer, and --metrics serves the same for \
+Prometheus. docs/serve.md has the details.";
 
 const EXAMPLES: &str = "\
 Examples:

@@ -166,3 +166,30 @@ fn who_may_open_what_follows_geom() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn a_client_that_only_reads_takes_no_write_count() {
+    let running = serve("md:1m", |_| {});
+    let provider = running.stack.find("md0").expect("the disk");
+    // As an open partition holds its disk: readers may come, writers may not.
+    let held = running
+        .stack
+        .open(provider, Delta::EXCLUSIVE)
+        .expect("open");
+    for name in ["md0:ro", ":ro"] {
+        let mut client = running.client(name, true);
+        assert_ne!(client.flags & export_flag::READ_ONLY, 0, "{name}");
+        client.read(0, 512);
+        let reply = client.ask(command::TRIM, 0, 0, 512);
+        assert_eq!(reply.error, error::EPERM, "{name}");
+    }
+    let peer = Peer::greeted(running.connect());
+    let (reply, text) = peer.go("md0").err().expect("a writer");
+    assert_eq!(reply, option_reply::ERR_POLICY);
+    assert!(text.contains("exclusively"), "{text}");
+    drop(held);
+    let peer = Peer::greeted(running.connect());
+    let (reply, text) = peer.go("md1:ro").err().expect("no such export");
+    assert_eq!(reply, option_reply::ERR_UNKNOWN);
+    assert!(text.contains("there is no export `md1:ro`"), "{text}");
+}
