@@ -9,7 +9,6 @@ use ugeom_machine::shelf;
 use ugeom_stack::{Command, Cx, Errno, Extent, ExtentKind, Next, Request};
 
 const NO_DELETE: &str = "the provider is set not to pass DELETE on (NODELETE)";
-const NO_DELETE_WITH_TAGS: &str = "sectors that were deleted would fail their authentication";
 const NO_ZERO: &str = "zeroes are data like any other here: write them";
 const NOT_AUTHENTIC: &str =
     "the sector failed its authentication: it was changed, or never written";
@@ -26,7 +25,7 @@ pub(super) fn start(eli: &Eli, mut request: Request<'_>, cx: &mut Cx) -> Next {
             request.forward(0)
         }
         Command::Write => write(eli, request, cx),
-        _ => other(eli, request),
+        _ => other(eli, request, cx),
     }
 }
 
@@ -36,16 +35,22 @@ pub(super) fn done(eli: &Eli, request: Request<'_>) -> Next {
         (_, Err(_)) => failed(eli, request),
         (Command::Read, Ok(_)) if eli.tagged => unseal(eli, request),
         (Command::Read, Ok(length)) if length == request.length() => decrypt(eli, request),
-        (Command::Write, Ok(_)) => request.done_in_full(),
+        (Command::Write | Command::Delete, Ok(_)) => request.done_in_full(),
         _ => request.finish(),
     }
 }
 
 #[inline(never)]
-fn other(eli: &Eli, mut request: Request<'_>) -> Next {
+fn other(eli: &Eli, mut request: Request<'_>, cx: &mut Cx) -> Next {
     match request.command() {
-        Command::Delete if eli.tagged => request.fail(Errno::OPNOTSUPP, NO_DELETE_WITH_TAGS),
         Command::Delete if eli.no_delete => request.fail(Errno::OPNOTSUPP, NO_DELETE),
+        Command::Delete if eli.tagged => {
+            // FreeBSD passes the range on as it is, which deletes other sectors than were named.
+            let (below, length) = eli.crypt.layout().below(request.offset(), request.length());
+            let mut clones = request.fan_out(cx);
+            clones.delete_instead(0, below, length);
+            clones.finish()
+        }
         Command::Zero => request.fail(Errno::OPNOTSUPP, NO_ZERO),
         Command::Extents => {
             // Holes below do not read as zeroes through a cipher.

@@ -460,15 +460,22 @@ impl FanOut<'_> {
     /// below `consumer`, into `memory`, which has nothing to do with the parent's data. It counts
     /// as a clone ([`crate::Geom::widest_fan_out`]); the memory is dropped when it is back.
     pub fn read_into(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
-        self.own(Command::Read, consumer, offset, memory, Flags::for_own);
+        let place = (offset, memory.total_bytes());
+        self.own(
+            Command::Read,
+            consumer,
+            place,
+            Payload::Memory(memory),
+            Flags::for_own,
+        );
     }
 
     fn own(
         &mut self,
         command: Command,
         consumer: u16,
-        offset: u64,
-        memory: Box<dyn IoMemory>,
+        (offset, length): (u64, u64),
+        payload: Payload,
         flags: fn(Flags) -> Flags,
     ) {
         let Some(parent) = self.parent.as_mut() else {
@@ -481,12 +488,12 @@ impl FanOut<'_> {
         clone.command = command;
         clone.flags = flags(body.flags);
         clone.offset = offset;
-        clone.length = memory.total_bytes();
+        clone.length = length;
         clone.segment = Segment {
             base: std::ptr::null_mut(),
             len: 0,
         };
-        clone.payload = Payload::Memory(memory);
+        clone.payload = payload;
         body.children += 1;
         self.children.push(child);
     }
@@ -494,13 +501,40 @@ impl FanOut<'_> {
     /// Adds a WRITE of the geom's own: `memory`, at `offset` of the provider below `consumer`. As
     /// [`FanOut::read_into`] otherwise.
     pub fn write_from(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
-        self.own(Command::Write, consumer, offset, memory, Flags::for_own);
+        let place = (offset, memory.total_bytes());
+        self.own(
+            Command::Write,
+            consumer,
+            place,
+            Payload::Memory(memory),
+            Flags::for_own,
+        );
     }
 
     /// Adds a WRITE that stands for the parent, with other bytes: `memory`, at `offset` of the
     /// provider below `consumer`. As [`FanOut::write_from`], but as durable as the parent is to be.
     pub fn write_instead(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
-        self.own(Command::Write, consumer, offset, memory, Flags::for_clone);
+        let place = (offset, memory.total_bytes());
+        self.own(
+            Command::Write,
+            consumer,
+            place,
+            Payload::Memory(memory),
+            Flags::for_clone,
+        );
+    }
+
+    /// Adds a DELETE that stands for the parent, of a range of another place and length of the
+    /// provider below `consumer`: for a geom whose sectors have another size there.
+    pub fn delete_instead(&mut self, consumer: u16, offset: u64, length: u64) {
+        let place = (offset, length);
+        self.own(
+            Command::Delete,
+            consumer,
+            place,
+            Payload::None,
+            Flags::for_clone,
+        );
     }
 
     /// Sends the clones on their way. When all are back, the parent goes on: its error is the

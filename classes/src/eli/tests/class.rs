@@ -330,15 +330,44 @@ fn a_deleted_range_is_not_said_to_be_zero() {
 }
 
 #[test]
-fn delete_is_refused_where_it_would_do_harm() {
-    let mut metadata = xts();
-    metadata.flags = EliFlags::NODELETE;
-    for metadata in [metadata, tagged()] {
+fn nodelete_refuses_delete() {
+    for mut metadata in [xts(), tagged()] {
+        metadata.flags = metadata.flags.with(EliFlags::NODELETE, true);
         let fixture = Fixture::new(&metadata);
         let (_target, mut channel, opened) = fixture.open("");
         let refused = channel.discard(&opened, Command::Delete, 0, 4096);
         assert_eq!(refused.expect_err("refused").errno, Errno::OPNOTSUPP);
     }
+}
+
+/// With tags a sector takes up nine sectors of 512 bytes below: exactly those are deleted, and read
+/// as never written; their neighbours stay.
+#[test]
+fn delete_with_tags_deletes_the_sectors_below_that_hold_the_range() {
+    let fixture = Fixture::new(&tagged());
+    let (_target, mut channel, opened) = fixture.open("");
+    channel.write(&opened, 0, &[7; 65536]).expect("writes");
+    let before = fixture.image();
+    channel
+        .discard(&opened, Command::Delete, 4 * 4096, 2 * 4096)
+        .expect("deletes");
+    channel.flush(&opened).expect("flushes");
+    let (start, end) = (4 * 9 * 512, 6 * 9 * 512);
+    let after = fixture.image();
+    assert!(after[start..end].iter().all(|&byte| byte == 0));
+    assert!(after[..start] == before[..start] && after[end..] == before[end..]);
+    let mut read = vec![0; 65536];
+    let error = channel.read(&opened, 0, &mut read).expect_err("deleted");
+    assert_eq!((error.errno, error.offset_bytes), (Errno::BADMSG, 4 * 4096));
+    for (offset, length) in [(0, 4 * 4096), (6 * 4096, 10 * 4096)] {
+        let read = &mut read[..length];
+        channel.read(&opened, offset, read).expect("a neighbour");
+        assert!(read.iter().all(|&byte| byte == 7));
+    }
+    channel
+        .write(&opened, 4 * 4096, &[8; 8192])
+        .expect("writes");
+    channel.read(&opened, 0, &mut read).expect("whole again");
 }
 
 #[test]
