@@ -230,8 +230,13 @@ fn keys_change_and_providers_grow_as_freebsd_tests_it() {
     assert!(refused(&["restore", "-Bnone", &saved, image]).contains("wrong backup file?"));
     let found = geli(&["recover", "-s", "1m", "-p", "-k", &k3, image]);
     assert!(found.contains("the key opens slot 1"), "{found}");
-    geli(&["resize", "-s", "1m", image]);
+    let resized = place("resized");
+    geli(&["resize", "-B", &resized, "-s", "1m", image]);
     assert!(refused(&["resize", "-s", "1m", image]).contains("Cannot read metadata"));
+    assert!(
+        fs::read(&resized).expect("a backup") == fs::read(&saved).expect("a backup"),
+        "the backup is the metadata of the old size"
+    );
     assert!(works(&k3));
     grow(3 << 20);
     let written = geli(&[
@@ -265,13 +270,102 @@ fn flags_are_set_and_cleared() {
         line.expect("flags").to_owned()
     };
     assert_eq!(flags(), "0x242");
-    geli(&["configure", "-B", "-g", "-d", "-t", image]);
+    let saved = disks::text(&files.folder.path().join("saved"));
+    geli(&[
+        "configure",
+        "--backup-file",
+        &saved,
+        "-B",
+        "-g",
+        "-d",
+        "-t",
+        image,
+    ]);
     assert_eq!(flags(), "0x380");
+    let before = geli(&["dump", &saved]);
+    assert!(before.contains("     flags: 0x242\n"), "{before}");
+    // What changes nothing saves nothing.
+    fs::remove_file(&saved).expect("removes");
+    geli(&["configure", "--backup-file", &saved, "-g", image]);
+    assert!(!Path::new(&saved).exists());
     let error = refused(&["configure", "-b", "-B", image]);
     assert!(
         error.contains("Options -b and -B are mutually exclusive."),
         "{error}"
     );
+}
+
+/// Each of several providers gets a backup of its own, and metadata that init replaces is saved
+/// under another name than the new one.
+#[test]
+fn no_backup_overwrites_another() {
+    let (one, other) = (files(1 << 20), files(1 << 20));
+    let place = |name: &str| disks::text(&one.folder.path().join(name));
+    let second = place("second.img");
+    fs::rename(&other.image, &second).expect("renames");
+    let (key, saved) = (&one.keyfile, place("saved"));
+    let init = [
+        "init",
+        "--destroy",
+        "-B",
+        &saved,
+        "-P",
+        "-K",
+        key,
+        &one.image,
+    ];
+    let images = [one.image.as_str(), second.as_str()];
+    geli(&init);
+    let dump = |path: &str| {
+        let dump = geli(&["dump", path]);
+        dump.lines().skip(1).collect::<Vec<_>>().join("\n")
+    };
+    let first = dump(&one.image);
+    geli(&init);
+    assert_eq!(dump(&format!("{saved}.old")), first);
+    assert_eq!(dump(&saved), dump(&one.image));
+    geli(&["init", "-Bnone", "-P", "-K", key, &second]);
+    let dumps = images.map(dump);
+    geli(&["clear", "--destroy", "-B", &saved, images[0], images[1]]);
+    for (name, dumped) in ["disk.img", "second.img"].iter().zip(dumps) {
+        assert_eq!(dump(&format!("{saved}-{name}")), dumped);
+    }
+}
+
+#[test]
+fn kill_a_destroys_every_provider_of_a_disk_and_nothing_else() {
+    let (folder, path) = disks::empty_image(8 << 20);
+    let image = disks::text(&path);
+    let key = disks::text(&folder.path().join("k"));
+    fs::write(&key, noise(1, 64)).expect("writes");
+    let part = |arguments: &[&str]| ugeom(&[&["part"], arguments].concat()).quiet();
+    part(&["create", "-s", "gpt", &image]);
+    for _ in 0..3 {
+        part(&["add", "-t", "freebsd-ufs", "-s", "2m", &image]);
+    }
+    let partition = |number: u8| format!("{image}@p{number}");
+    let (first, second, third) = (partition(1), partition(2), partition(3));
+    geli(&["init", "-Bnone", "-P", "-K", &key, &first, &third]);
+    ugeom_with(&["write", "--destroy", &second], &noise(3, 4096)).quiet();
+    let before = fs::read(&path).expect("reads");
+    let error = refused(&["kill", "-a", &image]);
+    assert!(error.contains("--destroy"), "{error}");
+    assert!(fs::read(&path).expect("reads") == before);
+    let saved = disks::text(&folder.path().join("PROV.saved"));
+    let printed = geli(&["kill", "-a", "-v", "--destroy", "-B", &saved, &image]);
+    assert_eq!(
+        printed,
+        "disk.imgp1 has been killed.\ndisk.imgp3 has been killed.\n"
+    );
+    for (target, name) in [(&first, "disk.imgp1"), (&third, "disk.imgp3")] {
+        assert!(refused(&["dump", target]).contains("Cannot read metadata"));
+        let saved = saved.replace("PROV", name);
+        geli(&["restore", "-Bnone", &saved, target]);
+    }
+    assert!(fs::read(&path).expect("reads") == before);
+    geli(&["kill", "-a", "--destroy", &image]);
+    let error = refused(&["kill", "-a", "--destroy", &image]);
+    assert!(error.contains("no GELI provider was found"), "{error}");
 }
 
 #[test]

@@ -186,29 +186,40 @@ pub fn delete_key(
     Ok(())
 }
 
+/// The flags with the changes.
+fn changed_flags(metadata: &Metadata, changes: &[(EliFlags, bool)]) -> EliFlags {
+    let change = |flags: EliFlags, (flag, set): &(EliFlags, bool)| flags.with(*flag, *set);
+    changes.iter().fold(metadata.flags, change)
+}
+
+/// True when [`configure`] would change anything.
+#[must_use]
+pub fn would_change(metadata: &Metadata, changes: &[(EliFlags, bool)]) -> bool {
+    changed_flags(metadata, changes) != metadata.flags
+}
+
 /// Sets and clears flags: true when anything was changed.
 ///
 /// # Errors
 /// `Read`, `Write`.
 pub fn configure(disk: &mut EliDisk<'_>, changes: &[(EliFlags, bool)]) -> Result<bool, AdminError> {
     let mut metadata = disk.metadata()?;
-    let before = metadata.flags;
-    for (flag, set) in changes {
-        metadata.flags = metadata.flags.with(*flag, *set);
-    }
-    let changed = metadata.flags != before;
+    let changed = would_change(&metadata, changes);
     if changed {
+        metadata.flags = changed_flags(&metadata, changes);
         disk.store(&metadata)?;
     }
     Ok(changed)
 }
 
-/// Moves the metadata of a provider that had another size to its end. The new place is durable
-/// before the old one is overwritten.
+/// The metadata of a provider that had another size, and where it lies.
 ///
 /// # Errors
-/// `Refused`, `Read`, `Write`.
-pub fn resize(disk: &mut EliDisk<'_>, old_bytes: u64) -> Result<(), AdminError> {
+/// `Refused`, `Read`, `Inconsistent`, `TooNew`.
+pub fn metadata_at_old_size(
+    disk: &mut EliDisk<'_>,
+    old_bytes: u64,
+) -> Result<(u64, Metadata), AdminError> {
     let refused = |text: &str| Err(AdminError::Refused(text.to_owned()));
     let sector = u64::from(disk.sector_bytes);
     if old_bytes < sector || old_bytes > disk.media_bytes || !old_bytes.is_multiple_of(sector) {
@@ -220,10 +231,20 @@ pub fn resize(disk: &mut EliDisk<'_>, old_bytes: u64) -> Result<(), AdminError> 
     let old_place = disk.place(old_bytes);
     let bytes = disk.sector(old_place)?;
     let decoded = Metadata::decode(&bytes);
-    let mut metadata = decoded.map_err(|error| AdminError::of_format(error, &disk.name))?;
+    let metadata = decoded.map_err(|error| AdminError::of_format(error, &disk.name))?;
     if metadata.provider_bytes != old_bytes {
         return refused("Provider size mismatch at oldsize.");
     }
+    Ok((old_place, metadata))
+}
+
+/// Moves the metadata of a provider that had another size to its end. The new place is durable
+/// before the old one is overwritten.
+///
+/// # Errors
+/// As [`metadata_at_old_size`], and `Write`.
+pub fn resize(disk: &mut EliDisk<'_>, old_bytes: u64) -> Result<(), AdminError> {
+    let (old_place, mut metadata) = metadata_at_old_size(disk, old_bytes)?;
     metadata.provider_bytes = disk.media_bytes;
     disk.store(&metadata)?;
     disk.trash(old_place)

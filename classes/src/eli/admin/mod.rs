@@ -9,7 +9,8 @@ mod change;
 mod recover;
 
 pub use change::{
-    InitSettings, KeyChange, configure, delete_key, dump, initialize, replace_key, resize, restore,
+    InitSettings, KeyChange, configure, delete_key, dump, initialize, metadata_at_old_size,
+    replace_key, resize, restore, would_change,
 };
 pub use recover::{Candidate, candidates_at, scan};
 

@@ -25,35 +25,62 @@ pub struct BackupArgs {
 }
 
 impl BackupArgs {
-    /// To that file.
-    pub fn to(file: &str) -> Self {
+    /// To the file that the user gave by another option.
+    pub fn given(file: Option<&str>) -> Self {
         Self {
-            backup_file: Some(file.to_owned()),
+            backup_file: file.map(str::to_owned),
         }
     }
 
     /// Saves the last sector as it is: the file, unless no backup is wanted. A file that is there
-    /// is never overwritten, unless the user named it.
+    /// is never overwritten, unless the user named it. One of several providers gets a file of its
+    /// own.
     pub fn save(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<Option<String>> {
+        let place = disk.place(disk.media_bytes);
+        self.save_sector(disk, place, (several, ""))
+    }
+
+    /// The same, before a change: a provider without metadata has nothing to save.
+    pub fn save_before_change(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<()> {
+        if disk.metadata().is_ok() {
+            self.save(disk, several)?;
+        }
+        Ok(())
+    }
+
+    /// The same, before new metadata is made, whose backup gets the name that the user gave: the
+    /// old one's ends with `.old`.
+    pub fn save_before_init(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<()> {
+        if disk.metadata().is_ok() {
+            let place = disk.place(disk.media_bytes);
+            self.save_sector(disk, place, (several, ".old"))?;
+        }
+        Ok(())
+    }
+
+    /// Saves metadata that lies at another place than the last sector.
+    pub fn save_from(&self, disk: &mut EliDisk<'_>, place: u64) -> Result<()> {
+        self.save_sector(disk, place, (false, "")).map(|_| ())
+    }
+
+    /// Saves a sector. `suffix` is for names that the user gave.
+    fn save_sector(
+        &self,
+        disk: &mut EliDisk<'_>,
+        place: u64,
+        (several, suffix): (bool, &str),
+    ) -> Result<Option<String>> {
         let name = disk.name.replace('/', "_");
+        let sector = disk.sector(place)?;
         let path = match self.backup_file.as_deref() {
             Some("none") => return Ok(None),
             Some(file) if file.contains("PROV") => file.replacen("PROV", &name, 1),
             Some(file) if several => format!("{file}-{name}"),
             Some(file) => file.to_owned(),
-            None => return numbered(disk, &format!("{FOLDER}/{name}.eli")).map(Some),
-        };
-        let place = disk.place(disk.media_bytes);
-        write(&path, &disk.sector(place)?, false).with_context(|| unable(&path))?;
+            None => return numbered(&sector, &format!("{FOLDER}/{name}.eli")).map(Some),
+        } + suffix;
+        write(&path, &sector, false).with_context(|| unable(&path))?;
         Ok(Some(path))
-    }
-
-    /// The same, before a change: a provider without metadata has nothing to save.
-    pub fn save_before_change(&self, disk: &mut EliDisk<'_>) -> Result<()> {
-        if disk.metadata().is_ok() {
-            self.save(disk, false)?;
-        }
-        Ok(())
     }
 }
 
@@ -62,15 +89,13 @@ fn unable(path: &str) -> String {
 }
 
 /// Saves to that path, or to the first with a number behind it that is free.
-fn numbered(disk: &mut EliDisk<'_>, path: &str) -> Result<String> {
-    let place = disk.place(disk.media_bytes);
-    let sector = disk.sector(place)?;
+fn numbered(sector: &[u8], path: &str) -> Result<String> {
     for number in 0..NUMBERS_MAX {
         let path = match number {
             0 => path.to_owned(),
             number => format!("{path}.{number}"),
         };
-        match write(&path, &sector, true) {
+        match write(&path, sector, true) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).with_context(|| unable(&path)),
@@ -170,7 +195,7 @@ impl Restore {
         let bytes = bytes.with_context(|| format!("Cannot open {}", self.file))?;
         let mut ready = Ready::open(&self.target, true, false)?;
         let mut disk = ready.disk()?;
-        self.backup.save_before_change(&mut disk)?;
+        self.backup.save_before_change(&mut disk, false)?;
         admin::restore(&mut disk, &bytes, &self.file, self.force)?;
         match self.verbose {
             true => output::print(&format!("Metadata restored on {}.\n", disk.name)),

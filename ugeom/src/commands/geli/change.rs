@@ -2,15 +2,17 @@
 
 use super::backup::BackupArgs;
 use super::key_args::{NewKeyArgs, OldKeyArgs, limited};
-use super::{Ready, each};
+use super::list::providers;
+use super::{Ready, each, open_target};
 use crate::failure::Usage;
 use crate::opening::{self, KeyArgs};
 use crate::output;
 use crate::safety;
 use anyhow::{Result, bail};
-use clap::Args;
-use ugeom_classes::eli::admin::{self, InitSettings, KeyChange};
+use clap::{Args, ValueHint};
+use ugeom_classes::eli::admin::{self, EliDisk, InitSettings, KeyChange};
 use ugeom_format::eli::{Authentication, Cipher, EliFlags, VERSION_MAX};
+use ugeom_stack::Delta;
 
 /// What a command ends with when one of several targets failed.
 const ONE_FAILED: &str = "There was an error with at least one provider.";
@@ -110,7 +112,7 @@ impl Init {
                 safety::refuse_content(&ready.target)?;
             }
             let mut disk = ready.disk()?;
-            self.backup.save_before_change(&mut disk)?;
+            self.backup.save_before_init(&mut disk, several)?;
             limited(&self.limit, |limit| {
                 Ok(admin::initialize(&mut disk, &settings, &components, limit)?)
             })?;
@@ -246,7 +248,7 @@ impl Setkey {
         let iterations = self.new.iterations()?;
         let old = self.old.components(metadata.iterations)?;
         let new = self.new.components()?;
-        self.backup.save_before_change(&mut disk)?;
+        self.backup.save_before_change(&mut disk, false)?;
         let change = KeyChange {
             slot: self.slot,
             iterations,
@@ -323,7 +325,7 @@ impl Delkey {
         let mut ready = Ready::open(&self.target, true, false)?;
         let mut disk = ready.disk()?;
         if let Some(file) = &self.backup {
-            BackupArgs::to(file).save_before_change(&mut disk)?;
+            BackupArgs::given(Some(file)).save_before_change(&mut disk, false)?;
         }
         admin::delete_key(&mut disk, slot, self.force || self.all)?;
         let name = &disk.name;
@@ -338,11 +340,15 @@ impl Delkey {
 const KILL_ABOUT: &str = "\
 Overwrites the metadata several times with random bytes and then with zeroes, each durably. \
 Without \
-a backup of the metadata the data is lost for ever. No backup is written here.";
+a backup of the metadata the data is lost for ever. No backup is written unless -B names a file.
+
+With -a every GELI provider that a target holds is killed, such as all encrypted partitions of a \
+disk.";
 
 const KILL_EXAMPLES: &str = "\
 Examples:
-  ugeom geli kill --destroy disk.img";
+  ugeom geli kill --destroy disk.img@p2
+  ugeom geli kill -a --destroy disk.img      all its encrypted partitions";
 
 /// Destroy the metadata, and with it the only way to the data
 #[derive(Args)]
@@ -351,6 +357,14 @@ pub struct Kill {
     /// The providers: paths, or any targets
     #[arg(value_name = "TARGET", required = true)]
     targets: Vec<String>,
+
+    /// All GELI providers that the targets hold
+    #[arg(short = 'a')]
+    all: bool,
+
+    /// Save the metadata to this file first, PROV replaced by the provider
+    #[arg(short = 'B', value_name = "BACKUPFILE", value_hint = ValueHint::FilePath)]
+    backup: Option<String>,
 
     /// Confirm it
     #[arg(long)]
@@ -363,6 +377,7 @@ pub struct Kill {
 
 impl Kill {
     pub fn run(&self) -> Result<()> {
+        let several = self.targets.len() > 1;
         let one = |text: &str| {
             if !self.destroy {
                 bail!(
@@ -370,22 +385,42 @@ impl Kill {
                      --destroy does it"
                 );
             }
-            let mut ready = Ready::open(text, true, false)?;
-            let mut disk = ready.disk()?;
-            disk.kill()?;
-            match self.verbose {
-                true => output::print(&format!("{} has been killed.\n", disk.name)),
-                false => Ok(()),
+            if !self.all {
+                let mut ready = Ready::open(text, true, false)?;
+                return self.kill(&mut ready.disk()?, several);
             }
+            let target = open_target(text, true, false)?;
+            let found = providers(&target.stack.tree());
+            if found.is_empty() {
+                bail!("no GELI provider was found on {text}");
+            }
+            let several = several || found.len() > 1;
+            for provider in found {
+                let opened = target.stack.open(provider, Delta::READ_WRITE)?;
+                let mut channel = target.stack.channel(1)?;
+                self.kill(&mut EliDisk::new(&mut channel, &opened)?, several)?;
+            }
+            Ok(())
         };
         each(&self.targets, one, NOT_FULLY)
+    }
+
+    fn kill(&self, disk: &mut EliDisk<'_>, several: bool) -> Result<()> {
+        if let Some(file) = &self.backup {
+            BackupArgs::given(Some(file)).save_before_change(disk, several)?;
+        }
+        disk.kill()?;
+        match self.verbose {
+            true => output::print(&format!("{} has been killed.\n", disk.name)),
+            false => Ok(()),
+        }
     }
 }
 
 const RESIZE_ABOUT: &str = "\
 Moves the metadata to the end of a provider that has grown, and overwrites it at the old place. \
 The \
-new place is durable before the old one is touched.";
+metadata is saved first (-B), and the new place is durable before the old one is touched.";
 
 const RESIZE_EXAMPLES: &str = "\
 Examples:
@@ -403,6 +438,9 @@ pub struct Resize {
     #[arg(short = 's', value_name = "OLDSIZE", value_parser = opening::size)]
     old_bytes: u64,
 
+    #[command(flatten)]
+    backup: BackupArgs,
+
     /// Say what was done
     #[arg(short = 'v')]
     verbose: bool,
@@ -412,6 +450,8 @@ impl Resize {
     pub fn run(&self) -> Result<()> {
         let mut ready = Ready::open(&self.target, true, false)?;
         let mut disk = ready.disk()?;
+        let (place, _) = admin::metadata_at_old_size(&mut disk, self.old_bytes)?;
+        self.backup.save_from(&mut disk, place)?;
         admin::resize(&mut disk, self.old_bytes)?;
         match self.verbose {
             true => output::print(&format!("Metadata of {} moved to its end.\n", disk.name)),
@@ -420,6 +460,10 @@ impl Resize {
     }
 }
 
+const CONFIGURE_ABOUT: &str = "\
+Sets and clears flags. -B clears the flag of -b, as for geli; the metadata is saved first to the \
+file that --backup-file names.";
+
 const CONFIGURE_EXAMPLES: &str = "\
 Examples:
   ugeom geli configure -b disk.img        ask for the passphrase at boot
@@ -427,7 +471,7 @@ Examples:
 
 /// Set and clear flags
 #[derive(Args)]
-#[command(after_help = CONFIGURE_EXAMPLES)]
+#[command(long_about = CONFIGURE_ABOUT, after_help = CONFIGURE_EXAMPLES)]
 pub struct Configure {
     /// The providers: paths, or any targets
     #[arg(value_name = "TARGET", required = true)]
@@ -472,6 +516,11 @@ pub struct Configure {
     /// Do not pass DELETE on
     #[arg(short = 'T')]
     no_delete: bool,
+
+    /// Save the metadata to this file first, PROV replaced by the provider; none for no backup
+    /// [default: /var/backups/PROV.eli]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    backup_file: Option<String>,
 
     /// Say what was done
     #[arg(short = 'v')]
@@ -519,9 +568,14 @@ impl Configure {
 
     pub fn run(&self) -> Result<()> {
         let changes = self.changes()?;
+        let backup = BackupArgs::given(self.backup_file.as_deref());
+        let several = self.targets.len() > 1;
         let one = |text: &str| {
             let mut ready = Ready::open(text, true, false)?;
             let mut disk = ready.disk()?;
+            if admin::would_change(&disk.metadata()?, &changes) {
+                backup.save_before_change(&mut disk, several)?;
+            }
             let changed = admin::configure(&mut disk, &changes)?;
             let name = &disk.name;
             match (self.verbose, changed) {
@@ -560,6 +614,7 @@ pub struct Clear {
 
 impl Clear {
     pub fn run(&self) -> Result<()> {
+        let several = self.targets.len() > 1;
         let one = |text: &str| {
             let mut ready = Ready::open(text, true, false)?;
             let mut disk = ready.disk()?;
@@ -570,7 +625,7 @@ impl Clear {
                      does it"
                 );
             }
-            self.backup.save_before_change(&mut disk)?;
+            self.backup.save_before_change(&mut disk, several)?;
             disk.clear()?;
             match self.verbose {
                 true => output::print(&format!("Metadata cleared on {}.\n", disk.name)),

@@ -12,7 +12,7 @@ use std::path::Path;
 use ugeom_classes::eli::admin::{AdminError, dump};
 use ugeom_format::eli::{METADATA_BYTES, Metadata, VERSION_MAX};
 use ugeom_measure::units::diskinfo_size;
-use ugeom_stack::{GeomView, ProviderView, Tree};
+use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree};
 
 const NOT_FULLY: &str = "Not fully done.";
 
@@ -113,6 +113,12 @@ fn shown(tree: &Tree) -> Vec<Shown<'_>> {
             below: below(geom),
         })
         .collect()
+}
+
+/// The providers that carry metadata.
+pub(super) fn providers(tree: &Tree) -> Vec<ProviderId> {
+    let below = shown(tree).into_iter().filter_map(|one| one.below);
+    below.map(|provider| provider.id).collect()
 }
 
 fn fact<'a>(geom: &'a GeomView, name: &str) -> &'a str {

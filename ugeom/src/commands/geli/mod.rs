@@ -22,8 +22,8 @@ target \
 of every command, and `ugeom serve` exports it.
 
 Each change is one durable write of the metadata. What was there before is saved to a file first, \
-but for kill and delkey, which exist to make keys unreadable, and for resize, which keeps the old \
-copy until the new one is durable.";
+but for kill and delkey, which exist to make keys unreadable: they save it only to a file that -B \
+names.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -139,14 +139,7 @@ struct Ready {
 impl Ready {
     /// Opens a target; without `destroy` one that the system has mounted is refused for writing.
     fn open(text: &str, writable: bool, destroy: bool) -> Result<Self> {
-        if writable && !destroy {
-            safety::refuse_mounted(text)?;
-        }
-        let options = TargetOptions {
-            writable,
-            ..TargetOptions::default()
-        };
-        let target = opening::open(text, &options)?;
+        let target = open_target(text, writable, destroy)?;
         let delta = match writable {
             true => Delta::READ_WRITE,
             false => Delta::READ,
@@ -161,6 +154,19 @@ impl Ready {
     fn disk(&mut self) -> Result<EliDisk<'_>> {
         Ok(EliDisk::new(&mut self.channel, &self.opened)?)
     }
+}
+
+/// Opens a target without a provider of it; without `destroy` one that the system has mounted is
+/// refused for writing.
+fn open_target(text: &str, writable: bool, destroy: bool) -> Result<Target> {
+    if writable && !destroy {
+        safety::refuse_mounted(text)?;
+    }
+    let options = TargetOptions {
+        writable,
+        ..TargetOptions::default()
+    };
+    opening::open(text, &options)
 }
 
 /// Does something to each of several targets; one that fails does not stop the others.

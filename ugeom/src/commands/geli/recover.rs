@@ -189,7 +189,7 @@ impl Recover {
         {
             return output::print("The last sector holds it already.\n");
         }
-        self.backup.save_before_change(disk)?;
+        self.backup.save_before_change(disk, false)?;
         metadata.provider_bytes = disk.media_bytes;
         disk.store(&metadata)?;
         output::print(&format!(
