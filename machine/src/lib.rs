@@ -21,6 +21,7 @@ pub mod prefetch;
 pub mod region;
 pub mod returning;
 pub mod secret;
+pub mod sha256;
 pub mod shared_bytes;
 pub mod shelf;
 pub mod slab;

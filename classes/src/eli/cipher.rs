@@ -12,8 +12,9 @@ use cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use des::TdesEde3;
 use sha2::{Digest, Sha256};
 use std::io;
+use std::ops::Range;
 use ugeom_format::eli::Cipher;
-use ugeom_machine::aes::{CbcKey, Sectors, XtsKey};
+use ugeom_machine::aes::{CbcKey, Sectors, Strides, XtsKey};
 use ugeom_machine::secret::{self, Secret};
 
 /// The longest block, bytes.
@@ -306,6 +307,60 @@ impl SectorKey {
                 cbc.encrypt(&ivs.iv(offset), sector);
             }),
         }
+    }
+
+    /// Decrypts `length` bytes of pieces that lie apart, each a sector of its own.
+    pub(super) fn decrypt_apart(
+        &self,
+        ivs: &IvKey,
+        strides: Strides,
+        length: usize,
+        from: &[u8],
+        to: &mut [u8],
+    ) {
+        if let Ready::WideXts(key) = &self.0 {
+            return key.decrypt_apart(strides, length, from, to);
+        }
+        each_piece(strides, length, |at, from_place, to_place| {
+            let to = &mut to[to_place];
+            to.copy_from_slice(&from[from_place]);
+            self.decrypt(ivs, at, to);
+        });
+    }
+
+    /// Encrypts `length` bytes of pieces that lie apart, each a sector of its own.
+    pub(super) fn encrypt_apart(
+        &self,
+        ivs: &IvKey,
+        strides: Strides,
+        length: usize,
+        from: &[u8],
+        to: &mut [u8],
+    ) {
+        if let Ready::WideXts(key) = &self.0 {
+            return key.encrypt_apart(strides, length, from, to);
+        }
+        each_piece(strides, length, |at, from_place, to_place| {
+            self.encrypt(ivs, at, &from[from_place], &mut to[to_place]);
+        });
+    }
+}
+
+/// The pieces one by one: as a sector, and where they lie.
+fn each_piece(
+    strides: Strides,
+    length: usize,
+    mut with: impl FnMut(Sectors, Range<usize>, Range<usize>),
+) {
+    let pieces = (0..length).step_by(strides.piece_bytes);
+    for (number, start) in pieces.enumerate() {
+        let bytes = strides.piece_bytes.min(length - start);
+        let place = |step: usize| number * step..number * step + bytes;
+        let at = Sectors {
+            offset: strides.offset + number as u64 * strides.offset_step,
+            sector_bytes: bytes,
+        };
+        with(at, place(strides.from_step), place(strides.to_step));
     }
 }
 

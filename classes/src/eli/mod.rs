@@ -29,6 +29,7 @@ mod options;
 pub mod passphrase;
 mod pending;
 pub mod random;
+mod sealed;
 mod start;
 mod tag;
 mod taste;

@@ -125,6 +125,54 @@ impl Sectors {
     }
 }
 
+/// Sectors that do not lie one behind the other: pieces of data, the last of which may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub struct Strides {
+    /// The tweak of the first piece.
+    pub offset: u64,
+    /// From the tweak of a piece to that of the next.
+    pub offset_step: u64,
+    /// Length of a piece, bytes.
+    pub piece_bytes: usize,
+    /// From the beginning of a piece to that of the next, bytes.
+    pub from_step: usize,
+    /// The same, where the result goes.
+    pub to_step: usize,
+}
+
+impl Strides {
+    fn check(self, length: usize, from: usize, to: usize) {
+        let units = self.piece_bytes.is_multiple_of(16) && length.is_multiple_of(16);
+        assert!(
+            units && self.piece_bytes > 0,
+            "{length} bytes in pieces of {}",
+            self.piece_bytes
+        );
+        let Some(before_last) = length.div_ceil(self.piece_bytes).checked_sub(1) else {
+            return;
+        };
+        let last = length - before_last * self.piece_bytes;
+        let end = |step: usize| before_last.checked_mul(step)?.checked_add(last);
+        assert!(
+            end(self.from_step).is_some_and(|end| end <= from)
+                && end(self.to_step).is_some_and(|end| end <= to),
+            "{length} bytes do not lie inside {from} and {to}: {self:?}"
+        );
+    }
+}
+
+impl From<Sectors> for Strides {
+    fn from(sectors: Sectors) -> Self {
+        Self {
+            offset: sectors.offset,
+            offset_step: sectors.sector_bytes as u64,
+            piece_bytes: sectors.sector_bytes,
+            from_step: sectors.sector_bytes,
+            to_step: sectors.sector_bytes,
+        }
+    }
+}
+
 impl XtsKey {
     /// A key of 32 or 64 bytes: the key of the data, then the key of the tweaks. `None` for other
     /// lengths, and where the processor lacks the instructions.
@@ -147,9 +195,13 @@ impl XtsKey {
     /// When `data` is no whole number of sectors.
     pub fn decrypt(&self, sectors: Sectors, data: &mut [u8]) {
         sectors.check(data.len(), data.len());
-        let pieces = (data.as_ptr(), data.as_mut_ptr(), data.len());
+        let pieces = (
+            data.as_mut_ptr().cast_const(),
+            data.as_mut_ptr(),
+            data.len(),
+        );
         // SAFETY: one slice, in place.
-        unsafe { self.run::<false>(sectors, pieces) };
+        unsafe { self.run::<false>(sectors.into(), pieces) };
     }
 
     /// Encrypts whole sectors from one place to another.
@@ -160,18 +212,35 @@ impl XtsKey {
         sectors.check(from.len(), to.len());
         let pieces = (from.as_ptr(), to.as_mut_ptr(), to.len());
         // SAFETY: two slices of one length, which are apart.
-        unsafe { self.run::<true>(sectors, pieces) };
+        unsafe { self.run::<true>(sectors.into(), pieces) };
+    }
+
+    /// Decrypts `length` bytes of data from one place to another.
+    ///
+    /// # Panics
+    /// When the pieces are no multiples of 16 bytes, or do not lie inside the slices.
+    pub fn decrypt_apart(&self, strides: Strides, length: usize, from: &[u8], to: &mut [u8]) {
+        strides.check(length, from.len(), to.len());
+        // SAFETY: all pieces lie inside two slices, which are apart.
+        unsafe { self.run::<false>(strides, (from.as_ptr(), to.as_mut_ptr(), length)) };
+    }
+
+    /// Encrypts `length` bytes of data from one place to another.
+    ///
+    /// # Panics
+    /// When the pieces are no multiples of 16 bytes, or do not lie inside the slices.
+    pub fn encrypt_apart(&self, strides: Strides, length: usize, from: &[u8], to: &mut [u8]) {
+        strides.check(length, from.len(), to.len());
+        // SAFETY: all pieces lie inside two slices, which are apart.
+        unsafe { self.run::<true>(strides, (from.as_ptr(), to.as_mut_ptr(), length)) };
     }
 
     /// # Safety
-    /// The pieces are valid for their length, checked by [`Sectors::check`], and equal or apart.
+    /// The pieces are checked by [`Sectors::check`] or [`Strides::check`], and equal or apart.
     #[cfg(target_arch = "x86_64")]
     unsafe fn run<const ENCRYPT: bool>(
         &self,
-        Sectors {
-            offset,
-            sector_bytes,
-        }: Sectors,
+        strides: Strides,
         pieces: (*const u8, *mut u8, usize),
     ) {
         let keys = match ENCRYPT {
@@ -182,14 +251,14 @@ impl XtsKey {
         // the caller's promise.
         unsafe {
             match keys.rounds {
-                10 => vaes::xts::<10, ENCRYPT>(keys, &self.tweak, offset, sector_bytes, pieces),
-                _ => vaes::xts::<14, ENCRYPT>(keys, &self.tweak, offset, sector_bytes, pieces),
+                10 => vaes::xts::<10, ENCRYPT>(keys, &self.tweak, strides, pieces),
+                _ => vaes::xts::<14, ENCRYPT>(keys, &self.tweak, strides, pieces),
             }
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    unsafe fn run<const ENCRYPT: bool>(&self, _: Sectors, _: (*const u8, *mut u8, usize)) {
+    unsafe fn run<const ENCRYPT: bool>(&self, _: Strides, _: (*const u8, *mut u8, usize)) {
         unreachable!("there are no keys without the instructions");
     }
 }

@@ -139,6 +139,72 @@ fn every_sector_size_comes_back_as_it_was() {
     }
 }
 
+/// Pieces that lie apart give what each of them gives alone, and nothing else is written.
+#[test]
+fn pieces_that_lie_apart_are_sectors_of_their_own() {
+    if skipped() {
+        return;
+    }
+    let key = XtsKey::new(&(0..64).collect::<Vec<u8>>()).expect("a key");
+    for (piece_bytes, length) in [
+        (480_usize, 4096_usize),
+        (16, 48),
+        (480, 480),
+        (32, 512),
+        (496, 9920),
+    ] {
+        let strides = Strides {
+            offset: 0x1_2345_0000,
+            offset_step: 512,
+            piece_bytes,
+            from_step: piece_bytes,
+            to_step: 512,
+        };
+        let plain: Vec<u8> = (0..length).map(|at| (at * 7) as u8).collect();
+        let count = length.div_ceil(piece_bytes);
+        let mut sealed = vec![0xa5; 512 * count];
+        key.encrypt_apart(strides, length, &plain, &mut sealed);
+        for (number, piece) in plain.chunks(piece_bytes).enumerate() {
+            let sectors = Sectors {
+                offset: strides.offset + 512 * number as u64,
+                sector_bytes: piece.len(),
+            };
+            let mut alone = vec![0; piece.len()];
+            key.encrypt(sectors, piece, &mut alone);
+            let (found, unused) = sealed[512 * number..][..512].split_at(piece.len());
+            assert_eq!(found, alone, "{piece_bytes} {number}");
+            assert!(unused.iter().all(|&byte| byte == 0xa5));
+        }
+        let back = Strides {
+            from_step: 512,
+            to_step: piece_bytes,
+            ..strides
+        };
+        let mut read = vec![0; length];
+        key.decrypt_apart(back, length, &sealed, &mut read);
+        assert!(read == plain);
+    }
+}
+
+#[test]
+#[should_panic(expected = "do not lie inside")]
+fn pieces_outside_their_memory_are_refused() {
+    match XtsKey::new(&[1; 64]) {
+        Some(key) => {
+            let sectors = Sectors {
+                offset: 0,
+                sector_bytes: 512,
+            };
+            let strides = Strides {
+                to_step: 1024,
+                ..sectors.into()
+            };
+            key.decrypt_apart(strides, 1024, &[0; 1024], &mut [0; 1024]);
+        }
+        None => panic!("do not lie inside: this processor has no VAES"),
+    }
+}
+
 #[test]
 fn keys_of_other_lengths_are_refused() {
     for length in [0, 1, 16, 31, 33, 48, 63, 65, 128] {

@@ -8,7 +8,7 @@
 //!
 //! Sources: FIPS 197 (key expansion), IEEE 1619 (XTS), NIST SP 800-38A (CBC).
 
-use super::{Direction, KeyBits, ROUND_KEYS_MAX, RoundKeys};
+use super::{Direction, KeyBits, ROUND_KEYS_MAX, RoundKeys, Strides};
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
@@ -158,14 +158,14 @@ fn eight_further(tweaks: __m512i) -> __m512i {
 fn sector_tweaks<const ROUNDS: usize>(
     keys: &RoundKeys,
     offset: u64,
-    sector_bytes: usize,
+    step: u64,
     into: &mut [__m128i; TWEAKS],
 ) {
-    let at = |number: usize| (offset + (number * sector_bytes) as u64).cast_signed();
+    // Those behind the end of the media are not used.
+    let at = |number: u64| offset.wrapping_add(number * step).cast_signed();
     let nothing = [_mm512_setzero_si512(); TWEAKS / 4];
     let mut four = nothing;
-    for (group, place) in four.iter_mut().enumerate() {
-        let n = 4 * group;
+    for (n, place) in (0..).step_by(4).zip(four.iter_mut()) {
         *place = _mm512_setr_epi64(at(n), 0, at(n + 1), 0, at(n + 2), 0, at(n + 3), 0);
     }
     let four = rounds::<ROUNDS, true, { TWEAKS / 4 }>(four, keys, nothing, nothing);
@@ -226,30 +226,33 @@ unsafe fn xts_sector<const ROUNDS: usize, const ENCRYPT: bool>(
     }
 }
 
-/// XTS of whole sectors, the first of them at `offset`.
+/// XTS of pieces, `length` bytes of data in all; the last piece may be shorter.
 ///
 /// # Safety
-/// `from` and `to` are valid for `length` bytes, a multiple of `sector_bytes`, and equal or apart;
-/// `sector_bytes` is a multiple of 16 and not 0.
+/// `from` and `to` are valid for the pieces as `strides` places them, and equal or apart;
+/// `piece_bytes` and `length` are multiples of 16, and `piece_bytes` is not 0.
 #[target_feature(enable = "avx512f,avx512bw,vaes,vpclmulqdq")]
 pub(super) unsafe fn xts<const ROUNDS: usize, const ENCRYPT: bool>(
     data_keys: &RoundKeys,
     tweak_keys: &RoundKeys,
-    offset: u64,
-    sector_bytes: usize,
-    (from, to, length): (*const u8, *mut u8, usize),
+    strides: Strides,
+    (mut from, mut to, length): (*const u8, *mut u8, usize),
 ) {
     let mut tweaks = [_mm_setzero_si128(); TWEAKS];
-    let mut at = 0;
-    while at < length {
-        sector_tweaks::<ROUNDS>(tweak_keys, offset + at as u64, sector_bytes, &mut tweaks);
-        for tweak in tweaks.iter().take((length - at) / sector_bytes) {
-            // SAFETY: a whole sector inside what the caller vouches for.
+    let (mut left, mut offset) = (length, strides.offset);
+    while left > 0 {
+        sector_tweaks::<ROUNDS>(tweak_keys, offset, strides.offset_step, &mut tweaks);
+        for tweak in tweaks.iter().take(left.div_ceil(strides.piece_bytes)) {
+            let now = left.min(strides.piece_bytes);
+            // SAFETY: a piece that the caller vouches for; behind the last one the addresses may
+            // lie outside, and are not used.
             unsafe {
-                let (from, to) = (from.add(at), to.add(at));
-                xts_sector::<ROUNDS, ENCRYPT>(data_keys, *tweak, from, to, sector_bytes);
+                xts_sector::<ROUNDS, ENCRYPT>(data_keys, *tweak, from, to, now);
             }
-            at += sector_bytes;
+            from = from.wrapping_add(strides.from_step);
+            to = to.wrapping_add(strides.to_step);
+            offset = offset.wrapping_add(strides.offset_step);
+            left -= now;
         }
     }
 }

@@ -277,3 +277,31 @@ proptest! {
         prop_assert!(read == plain);
     }
 }
+
+/// Two sectors side by side have the tags that each has alone, which is the work of the crates.
+#[test]
+fn tags_of_two_are_those_of_each() {
+    use crate::eli::tag::TagKey;
+    let master = master();
+    for algorithm in [Authentication::Sha256, Authentication::Sha512] {
+        for big_endian in [false, true] {
+            let key = |backend| TagKey::new(algorithm, &master.data_key, big_endian, backend);
+            let (fast, portable) = (key(Backend::Fastest), key(Backend::Portable));
+            let (fast, portable) = (fast.expect("memory"), portable.expect("memory"));
+            for length in 1..300 {
+                let data = [1, 2].map(|seed| {
+                    let mut bytes = vec![0; length];
+                    fastrand::Rng::with_seed(seed).fill(&mut bytes);
+                    bytes
+                });
+                let offsets = [length as u64 * 512, u64::MAX - 511];
+                let (mut both, mut alone) = ([[0; 64]; 2], [[0; 64]; 2]);
+                fast.tags(offsets, [&data[0], &data[1]], &mut both);
+                for ((offset, data), tag) in offsets.into_iter().zip(&data).zip(&mut alone) {
+                    portable.tag(offset, data, tag);
+                }
+                assert_eq!(both, alone, "{algorithm:?} {length}");
+            }
+        }
+    }
+}
