@@ -353,10 +353,12 @@ impl Builder<'_> {
         match self.stack.taste_with(below, &make()) {
             Ok(Some(_)) => Ok(()),
             Ok(None) => {
-                let message = format!("{} finds nothing of its own on {name}", entry.name);
+                let message = format!("{} finds no table on {name}", entry.name);
                 Err(layer.error(message).with_help(self.names_help()).into())
             }
-            Err(StackError::Invalid(problem)) => Err(layer.error(problem).into()),
+            Err(StackError::Invalid(problem)) => {
+                Err(layer.error(problem).with_help(self.names_help()).into())
+            }
             Err(other) => Err(other.into()),
         }
     }

@@ -262,7 +262,8 @@ impl Stack {
         })
     }
 
-    /// Lets one class taste one provider, even when tasting is off. Returns the new geom, if any.
+    /// Lets one class taste one provider, even when tasting is off, and insists on it
+    /// ([`Taster::insists`](crate::Taster::insists)). Returns the new geom, if any.
     ///
     /// # Errors
     /// What opening the provider, or making the geom, fails with; `Invalid` with the class's own
@@ -538,7 +539,10 @@ impl Shared {
         provider: ProviderId,
         class: &Arc<dyn Class>,
     ) -> Result<Option<GeomId>, StackError> {
-        let plan = self.tasting(provider, |taster| class.taste(taster))?;
+        let plan = self.tasting(provider, |taster| {
+            taster.insist();
+            class.taste(taster)
+        })?;
         if let Err(error) = &plan {
             return Err(StackError::Invalid(error.to_string()));
         }

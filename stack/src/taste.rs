@@ -24,6 +24,7 @@ pub struct Taster<'a> {
     opened: &'a Opened,
     kept: Vec<(u64, Vec<u8>)>,
     bytes_read: u64,
+    insists: bool,
 }
 
 impl<'a> Taster<'a> {
@@ -39,7 +40,20 @@ impl<'a> Taster<'a> {
             opened,
             kept: Vec::new(),
             bytes_read: 0,
+            insists: false,
         }
+    }
+
+    /// The same for a class that the user named.
+    pub(crate) fn insist(&mut self) {
+        self.insists = true;
+    }
+
+    /// The user named this class for this provider: it probes where it would not look by itself,
+    /// and answers with the reason where it finds nothing. GEOM's `G_TF_INSIST`.
+    #[must_use]
+    pub fn insists(&self) -> bool {
+        self.insists
     }
 
     /// The provider's name.

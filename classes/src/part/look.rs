@@ -3,7 +3,7 @@
 
 use super::rules::Below;
 use ugeom_format::Media;
-use ugeom_stack::{AttributeValue, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
 
 /// A table with more partitions than this is not looked into any further. Real disks have 128 at
 /// the most; the limit bounds what a hostile image can make of 4,096 entries that all lead to one
@@ -11,7 +11,7 @@ use ugeom_stack::{AttributeValue, TasteError, Taster};
 const MOST_SIBLINGS: i64 = 256;
 
 /// The provider's media, when tables can stand on it at all.
-pub(super) fn media(taster: &Taster<'_>) -> Option<Media> {
+fn media(taster: &Taster<'_>) -> Option<Media> {
     Media::new(taster.mediasize_bytes(), taster.sectorsize_bytes()).filter(|m| m.sectors > 0)
 }
 
@@ -29,16 +29,56 @@ pub(super) fn reader<'t>(
     }
 }
 
-/// True when a table of that scheme may stand on the provider.
-pub(super) fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
-    Below::ask(|name| taster.attribute(name))
-        .refuses(scheme)
-        .is_none()
+/// The provider's media, where the class looks for its table. A class that the user named looks
+/// wherever a table can stand at all.
+///
+/// # Errors
+/// No table can stand there, and the user named the class.
+pub(super) fn ground(
+    class: &'static str,
+    taster: &mut Taster<'_>,
+) -> Result<Option<Media>, TasteError> {
+    let Some(media) = media(taster) else {
+        let (size, sector) = (taster.mediasize_bytes(), taster.sectorsize_bytes());
+        let problem = format!(
+            "no table can stand on a media of {size} bytes with sectors of {sector}: it takes a \
+             whole sector of a power of two from 512 to 65536 bytes"
+        );
+        return nothing(class, taster, problem).map(|_| None);
+    };
+    let wanted = taster.insists() || may_stand(taster, class);
+    Ok(wanted.then_some(media))
 }
 
-/// True when the provider is one of so many that nobody looks into them.
-pub(super) fn is_one_of_too_many(taster: &mut Taster<'_>) -> bool {
-    number(taster, "PART::count").is_some_and(|count| count > MOST_SIBLINGS)
+/// Whether a table of that scheme is looked for on the provider.
+fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
+    let below = Below::ask(|name| taster.attribute(name));
+    let few = |taster: &mut Taster<'_>| {
+        number(taster, "PART::count").is_none_or(|count| count <= MOST_SIBLINGS)
+    };
+    below.refuses(scheme).is_none() && (scheme == super::names::EBR || few(taster))
+}
+
+/// The provider is a partition: what looks like a table there may be part of a file system.
+pub(super) fn is_nested(taster: &mut Taster<'_>) -> bool {
+    text(taster, "PART::scheme").is_some()
+}
+
+/// Where the provider begins on its disk, as far as tables below it know; 0 on the disk itself.
+pub(super) fn disk_offset_bytes(taster: &mut Taster<'_>) -> u64 {
+    number(taster, "PART::disk_offset").map_or(0, |offset| offset.max(0) as u64)
+}
+
+/// There is no such table: nothing to say, unless the user named the class.
+pub(super) fn nothing(
+    class: &'static str,
+    taster: &Taster<'_>,
+    problem: impl ToString,
+) -> Result<Option<Plan>, TasteError> {
+    match taster.insists() {
+        true => Err(unusable(class, taster, problem)),
+        false => Ok(None),
+    }
 }
 
 /// A text that a layer below knows.

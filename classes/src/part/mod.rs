@@ -13,13 +13,17 @@
 //!
 //! | class | tastes |
 //! |---|---|
-//! | MBR, GPT, APM | providers that no table stands below (GEOM: rank 2, "we don't nest") |
 //! | EBR | partitions of type 5, 15 or 133 that an MBR made |
-//! | BSD | as MBR; slices of type 165; GPT partitions of type `freebsd`; APM's; never BSD's |
+//! | MBR | disks; partitions of other tables |
+//! | BSD, GPT, APM | disks; partitions of any table |
 //!
-//! So no stack of tables is deeper than three, and no table can contain itself. The rules are
-//! FreeBSD's: `g_mbr_taste`, `g_mbrext_taste`, `g_bsd_taste`, `g_gpt_taste` and `g_apple_taste` of
-//! `sys/geom`, and the `PART::` attributes and the leaf rule for BSD of `sys/geom/part`.
+//! Nothing is looked for in a partition of a leaf (BSD: the same label is usually seen once more
+//! through `c`), in one that begins where its disk does (it would be the disk's table again), in
+//! one that begins inside another (a hostile image could multiply its tables), and in those of a
+//! table with more than 256. So each table stands on sectors of its own, and no table can contain
+//! itself. A class that the user names probes everywhere. The rules are FreeBSD's: `PART::isleaf`,
+//! `PART::depth` and the probes of `sys/geom/part` with `kern.geom.part.allow_nesting`, and the
+//! tasting of `sys/geom/geom_mbr.c`, `geom_bsd.c` and `geom_apple.c`.
 
 pub mod apm;
 pub mod bsd;

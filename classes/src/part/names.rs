@@ -4,9 +4,21 @@
 pub const APM: &str = "APM";
 /// The BSD disklabel.
 pub const BSD: &str = "BSD";
+/// DragonFly's disklabel64.
+pub const BSD64: &str = "BSD64";
 /// Logical partitions of an MBR.
 pub const EBR: &str = "EBR";
 /// The GUID partition table.
 pub const GPT: &str = "GPT";
+/// The database of Windows' logical disk manager.
+pub const LDM: &str = "LDM";
 /// The master boot record.
 pub const MBR: &str = "MBR";
+/// Sun's disk label.
+pub const VTOC8: &str = "VTOC8";
+/// The volume header of SGI's disks.
+pub const SGI: &str = "SGI";
+/// The Amiga's rigid disk block.
+pub const AMIGA: &str = "AMIGA";
+/// The root sector of Atari's disks.
+pub const ATARI: &str = "ATARI";

@@ -17,12 +17,8 @@ use super::look;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{
     AccessChange, AttributeValue, Counts, Cx, Delta, Errno, Geom, Next, Plan, ProviderPlan,
-    Request, Taster,
+    Request, TasteError, Taster,
 };
-
-/// Offsets and lengths are cut to this many bytes (4 EiB), so that their sum cannot overflow. No
-/// media reaches there, so a request to such a slice fails below as it should.
-const MOST_BYTES: u64 = 1 << 62;
 
 /// What [`Slicer::start`] needs to know of a slice, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +28,18 @@ struct Slice {
 }
 
 impl Slice {
+    /// The place of a partition in bytes. What 64 bits cannot count is cut off, so that the sum of
+    /// both cannot overflow; no media reaches there, and a request beyond its end fails below.
+    fn of(part: &Part, unit_bytes: u64) -> Self {
+        let whole = |bytes: u64| bytes / unit_bytes * unit_bytes;
+        let offset_bytes = whole(part.first.saturating_mul(unit_bytes));
+        let length_bytes = part.sectors.saturating_mul(unit_bytes);
+        Self {
+            offset_bytes,
+            length_bytes: whole(length_bytes.min(u64::MAX - offset_bytes)),
+        }
+    }
+
     fn end_bytes(self) -> u64 {
         self.offset_bytes + self.length_bytes
     }
@@ -71,6 +79,8 @@ pub(super) struct Part {
     pub attributes: Vec<(&'static str, AttributeValue)>,
     /// It covers the others by convention (`c` of a disklabel).
     pub covers_others: bool,
+    /// It begins inside an earlier one. [`plan`] finds out.
+    pub overlaps: bool,
 }
 
 /// A partition table as the classes read it.
@@ -90,6 +100,7 @@ struct Facts {
     kind: String,
     index: u32,
     mark: Option<String>,
+    overlaps: bool,
     attributes: Vec<(&'static str, AttributeValue)>,
 }
 
@@ -99,6 +110,8 @@ pub struct Slicer {
     facts: Box<[Facts]>,
     scheme: &'static str,
     depth: i64,
+    /// Where the provider below begins on its disk.
+    disk_offset_bytes: u64,
     below: String,
     /// Changes when the provider below is resized.
     end: Mutex<End>,
@@ -150,13 +163,17 @@ impl Slicer {
         let (Some(slice), Some(facts)) = (self.slices.get(port), self.facts.get(port)) else {
             return request.fail(Errno::NXIO, "the table has no such partition");
         };
-        let number = |value: u64| AttributeValue::Number(value as i64);
+        let number = |value: u64| AttributeValue::Number(i64::try_from(value).unwrap_or(i64::MAX));
         let answer = match request.attribute() {
             "PART::scheme" => AttributeValue::Text(self.scheme.to_owned()),
             "PART::type" => AttributeValue::Text(facts.kind.clone()),
             "PART::offset" => number(slice.offset_bytes),
             "PART::index" => number(u64::from(facts.index)),
             "PART::depth" => AttributeValue::Number(self.depth),
+            "PART::overlaps" => number(u64::from(facts.overlaps)),
+            "PART::disk_offset" => {
+                number(self.disk_offset_bytes.saturating_add(slice.offset_bytes))
+            }
             "PART::count" => number(self.slices.len() as u64),
             "PART::there" => {
                 let there = self.end().bytes.saturating_sub(slice.offset_bytes);
@@ -178,7 +195,7 @@ impl Geom for Slicer {
         let Some(slice) = self.slices.get(usize::from(request.port())) else {
             return request.fail(Errno::NXIO, "the table has no such partition");
         };
-        // Both are at most MOST_BYTES. For FLUSH the core sets the offset anew.
+        // Cannot overflow (see `Slice::of`). For FLUSH the core sets the offset anew.
         let offset = request.offset() + slice.offset_bytes;
         request.set_offset(offset);
         request.forward(0)
@@ -235,27 +252,25 @@ impl Geom for Slicer {
 }
 
 /// The geom and providers for a table; `None` when it has no partitions.
-pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
+///
+/// # Errors
+/// It has no partitions, and the user named its class.
+pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Result<Option<Plan>, TasteError> {
     if table.parts.is_empty() {
-        return None;
+        return look::nothing(table.scheme, taster, "its table has no partitions");
     }
     mark_overlaps(&mut table.parts);
     let unit = u64::from(taster.sectorsize_bytes());
-    let place = |part: &Part| Slice {
-        offset_bytes: part
-            .first
-            .saturating_mul(unit)
-            .min(MOST_BYTES / unit * unit),
-        length_bytes: part
-            .sectors
-            .saturating_mul(unit)
-            .min(MOST_BYTES / unit * unit),
-    };
-    let slices: Box<[Slice]> = table.parts.iter().map(place).collect();
+    let slices: Box<[Slice]> = table
+        .parts
+        .iter()
+        .map(|part| Slice::of(part, unit))
+        .collect();
     let facts = table.parts.iter().map(|part| Facts {
         kind: part.kind.clone(),
         index: part.index,
         mark: part.mark.clone(),
+        overlaps: part.overlaps,
         attributes: part.attributes.clone(),
     });
     let depth = look::number(taster, "PART::depth").map_or(0, |below| below.saturating_add(1));
@@ -263,6 +278,7 @@ pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
         facts: facts.collect(),
         scheme: table.scheme,
         depth,
+        disk_offset_bytes: look::disk_offset_bytes(taster),
         below: taster.name().to_owned(),
         end: Mutex::new(End::below(taster)),
         config: table_config(&table),
@@ -283,17 +299,17 @@ pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Option<Plan> {
             // A table counts whole sectors.
             padding_bytes: 0,
             mark: slicer.mark(port, &end),
-            config: part_config(part, slice),
+            config: part_config(part, slice, unit),
         }
     };
     let providers = table.parts.iter().enumerate().map(provider).collect();
     drop(end);
     let name = below.name.clone();
-    Some(Plan {
+    Ok(Some(Plan {
         name,
         geom: Arc::new(slicer),
         providers,
-    })
+    }))
 }
 
 /// As gpart's confxml names things: `scheme`, `state`, then the scheme's own.
@@ -313,15 +329,17 @@ fn table_config(table: &Table) -> Vec<(String, String)> {
     config
 }
 
-fn part_config(part: &Part, slice: Slice) -> Vec<(String, String)> {
-    let end = part.first.saturating_add(part.sectors).saturating_sub(1);
+fn part_config(part: &Part, slice: Slice, unit_bytes: u64) -> Vec<(String, String)> {
+    let end = (u128::from(part.first) + u128::from(part.sectors)).saturating_sub(1);
+    // Tables can count further than the slice does.
+    let length = u128::from(part.sectors) * u128::from(unit_bytes);
     let mut config = vec![
         ("start", part.first.to_string()),
         ("end", end.to_string()),
         ("index", part.index.to_string()),
         ("type", part.kind.clone()),
         ("offset", slice.offset_bytes.to_string()),
-        ("length", slice.length_bytes.to_string()),
+        ("length", length.to_string()),
     ];
     config.extend(part.label.clone().map(|label| ("label", label)));
     config.push(("rawtype", part.raw_kind.clone()));
@@ -346,6 +364,7 @@ fn mark_overlaps(parts: &mut [Part]) {
         {
             let overlap = format!("overlaps {}", parts[other].name);
             parts[at].mark = joined([parts[at].mark.take(), Some(overlap)]);
+            parts[at].overlaps = true;
         }
         if furthest.is_none_or(|(_, reach)| end > reach) {
             furthest = Some((at, end));

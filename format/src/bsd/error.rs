@@ -18,15 +18,6 @@ pub enum Error {
         /// Bytes needed.
         expected: usize,
     },
-    /// The label of a machine with the other byte order.
-    #[error(
-        "the label at byte {offset} is big-endian (magic {MAGIC:#010x} reversed): \
-         labels of big-endian machines are not read"
-    )]
-    BigEndian {
-        /// Byte of the provider at which the label begins.
-        offset: u64,
-    },
     /// One of the two magic numbers is wrong.
     #[error(
         "the label at byte {offset} has magic {found:#010x} at its byte {field}, \

@@ -12,19 +12,22 @@
 //!       60  sectors in all
 //!       64  spares, speed, skews ... 132 magic again
 //! ```
-//! Labels are little-endian here (those of big-endian machines are named as
-//! such and refused) and stand in sector 1 of the disk or slice, on the Alpha
-//! at byte 64 of sector 0, and at byte 512 where a tool ignored a larger
-//! sector size. Sources: FreeBSD `sys/sys/disk/bsd.h`, `sys/geom/geom_bsd.c`,
-//! `docs/formats/bsd.md`.
+//! Labels are in the byte order of the machine that wrote them and stand in
+//! sector 1 of the disk or slice, on the Alpha at byte 64 of sector 0, and at
+//! byte 512 where a tool ignored a larger sector size. OpenBSD's labels of
+//! version 1 have 16 more bits for places and sizes: bytes 8 and 10 of a
+//! partition. Sources: FreeBSD `sys/sys/disk/bsd.h`, `sys/geom/geom_bsd.c`,
+//! OpenBSD and NetBSD `sys/sys/disklabel.h`, `docs/formats/bsd.md`.
 
 mod error;
+mod order;
 mod place;
 mod types;
 
 pub use error::Error;
+pub use order::ByteOrder;
 pub use place::{Location, alpha_checksum, find, put};
-pub use types::FsType;
+pub use types::{FsType, System};
 
 use crate::bytes;
 
@@ -42,6 +45,8 @@ pub const BOOT_AREA_SIZE_BYTES: u32 = 8192;
 
 const PARTITION_SIZE_BYTES: usize = 16;
 const CHECKSUM_OFFSET_BYTES: usize = 136;
+/// `d_version` of OpenBSD.
+const VERSION_OFFSET_BYTES: usize = 114;
 
 /// One partition of a label, as it stands on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +55,8 @@ pub struct Partition {
     pub sectors: u32,
     /// First sector; see [`Label::base`] for what it counts from.
     pub start: u32,
-    /// File system fragment size in bytes.
+    /// File system fragment size in bytes; in labels of OpenBSD's version 1 the
+    /// high 16 bits of the first sector (bytes 8 and 9) and the length.
     pub fragment_size_bytes: u32,
     /// What the partition holds.
     pub kind: FsType,
@@ -78,6 +84,19 @@ impl Slice {
     pub fn letter(&self) -> char {
         letter(self.index)
     }
+}
+
+/// A used partition as it stands in a label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Place in the table: 0 is `a`.
+    pub index: usize,
+    /// First sector, in the label's sectors.
+    pub start: u64,
+    /// Length in the same sectors, never 0.
+    pub sectors: u64,
+    /// What the partition holds.
+    pub kind: FsType,
 }
 
 /// The letter of a partition: `a` for 0.
@@ -118,6 +137,8 @@ pub struct Label {
     pub superblock_size_bytes: u32,
     /// The partitions, used or not; 1 to [`MAX_PARTITIONS`].
     pub partitions: Vec<Partition>,
+    /// The byte order of the machine that wrote it.
+    pub order: ByteOrder,
     /// The checksum that the label was read with, where it is a wrong one;
     /// see [`Label::verify`]. A label is always written with the right one.
     pub wrong_checksum: Option<u16>,
@@ -132,7 +153,7 @@ impl Label {
     /// and Linux do not look at it. It is kept in `wrong_checksum` to be shown.
     ///
     /// # Errors
-    /// In the order of the checks: length, byte order, both magic numbers, the
+    /// In the order of the checks: length, both magic numbers, the
     /// number of partitions, the sector size (it must be a multiple of the
     /// provider's, as in GEOM). Partitions that overlap or reach past the end
     /// are not errors here.
@@ -146,11 +167,12 @@ impl Label {
             _ => Ok(()),
         };
         need(HEADER_SIZE_BYTES)?;
+        let order = match ByteOrder::Big.u32(data, 0) {
+            MAGIC => ByteOrder::Big,
+            _ => ByteOrder::Little,
+        };
         for field in [0, 132] {
-            let found = bytes::u32_le(data, field);
-            if found == MAGIC.swap_bytes() {
-                return Err(Error::BigEndian { offset });
-            }
+            let found = order.u32(data, field);
             if found != MAGIC {
                 return Err(Error::Magic {
                     offset,
@@ -159,7 +181,7 @@ impl Label {
                 });
             }
         }
-        let count = bytes::u16_le(data, 138);
+        let count = order.u16(data, 138);
         let most = max_in(data.len());
         if count == 0 || usize::from(count) > most {
             return Err(Error::PartitionCount {
@@ -169,9 +191,9 @@ impl Label {
             });
         }
         let end = HEADER_SIZE_BYTES + usize::from(count) * PARTITION_SIZE_BYTES;
-        let mut label = Label::fields(data, usize::from(count));
-        let found = bytes::u16_le(data, CHECKSUM_OFFSET_BYTES);
-        label.wrong_checksum = Some(found).filter(|&found| found != checksum(&data[..end]));
+        let mut label = Label::fields(data, usize::from(count), order);
+        let found = order.u16(data, CHECKSUM_OFFSET_BYTES);
+        label.wrong_checksum = Some(found).filter(|&found| found != checksum(&data[..end], order));
         let (found, provider) = (label.sector_size_bytes, sector_size_bytes);
         if found == 0 || provider == 0 || found % provider != 0 {
             return Err(Error::SectorSize {
@@ -183,23 +205,27 @@ impl Label {
         Ok(label)
     }
 
-    fn fields(data: &[u8], count: usize) -> Label {
+    fn fields(data: &[u8], count: usize, order: ByteOrder) -> Label {
+        let (u16, u32) = (|at| order.u16(data, at), |at| order.u32(data, at));
         Label {
-            drive_type: bytes::u16_le(data, 4),
-            drive_subtype: bytes::u16_le(data, 6),
+            drive_type: u16(4),
+            drive_subtype: u16(6),
             type_name: bytes::take(data, 8),
             pack_name: bytes::take(data, 24),
-            sector_size_bytes: bytes::u32_le(data, 40),
-            track_sectors: bytes::u32_le(data, 44),
-            cylinder_tracks: bytes::u32_le(data, 48),
-            cylinders: bytes::u32_le(data, 52),
-            cylinder_sectors: bytes::u32_le(data, 56),
-            unit_sectors: bytes::u32_le(data, 60),
+            sector_size_bytes: u32(40),
+            track_sectors: u32(44),
+            cylinder_tracks: u32(48),
+            cylinders: u32(52),
+            cylinder_sectors: u32(56),
+            unit_sectors: u32(60),
             hardware: bytes::take(data, 64),
-            boot_area_size_bytes: bytes::u32_le(data, 140),
-            superblock_size_bytes: bytes::u32_le(data, 144),
+            boot_area_size_bytes: u32(140),
+            superblock_size_bytes: u32(144),
+            order,
             wrong_checksum: None,
-            partitions: (0..count).map(|index| partition(data, index)).collect(),
+            partitions: (0..count)
+                .map(|index| partition(data, index, order))
+                .collect(),
         }
     }
 
@@ -212,7 +238,7 @@ impl Label {
         let Some(found) = self.wrong_checksum else {
             return Ok(());
         };
-        let expected = bytes::u16_le(&self.encode()?, CHECKSUM_OFFSET_BYTES);
+        let expected = self.order.u16(&self.encode()?, CHECKSUM_OFFSET_BYTES);
         Err(Error::Checksum {
             offset,
             found,
@@ -233,28 +259,57 @@ impl Label {
             });
         }
         let mut data = vec![0; HEADER_SIZE_BYTES + count * PARTITION_SIZE_BYTES];
-        bytes::put_u32_le(&mut data, 0, MAGIC);
-        bytes::put_u16_le(&mut data, 4, self.drive_type);
-        bytes::put_u16_le(&mut data, 6, self.drive_subtype);
+        let order = self.order;
+        order.put_u32(&mut data, 0, MAGIC);
+        order.put_u16(&mut data, 4, self.drive_type);
+        order.put_u16(&mut data, 6, self.drive_subtype);
         bytes::put(&mut data, 8, &self.type_name);
         bytes::put(&mut data, 24, &self.pack_name);
-        bytes::put_u32_le(&mut data, 40, self.sector_size_bytes);
-        bytes::put_u32_le(&mut data, 44, self.track_sectors);
-        bytes::put_u32_le(&mut data, 48, self.cylinder_tracks);
-        bytes::put_u32_le(&mut data, 52, self.cylinders);
-        bytes::put_u32_le(&mut data, 56, self.cylinder_sectors);
-        bytes::put_u32_le(&mut data, 60, self.unit_sectors);
+        order.put_u32(&mut data, 40, self.sector_size_bytes);
+        order.put_u32(&mut data, 44, self.track_sectors);
+        order.put_u32(&mut data, 48, self.cylinder_tracks);
+        order.put_u32(&mut data, 52, self.cylinders);
+        order.put_u32(&mut data, 56, self.cylinder_sectors);
+        order.put_u32(&mut data, 60, self.unit_sectors);
         bytes::put(&mut data, 64, &self.hardware);
-        bytes::put_u32_le(&mut data, 132, MAGIC);
-        bytes::put_u16_le(&mut data, 138, count as u16);
-        bytes::put_u32_le(&mut data, 140, self.boot_area_size_bytes);
-        bytes::put_u32_le(&mut data, 144, self.superblock_size_bytes);
+        order.put_u32(&mut data, 132, MAGIC);
+        order.put_u16(&mut data, 138, count as u16);
+        order.put_u32(&mut data, 140, self.boot_area_size_bytes);
+        order.put_u32(&mut data, 144, self.superblock_size_bytes);
         for (index, partition) in self.partitions.iter().enumerate() {
-            put_partition(&mut data, index, partition);
+            put_partition(&mut data, index, partition, order);
         }
-        let sum = checksum(&data);
-        bytes::put_u16_le(&mut data, CHECKSUM_OFFSET_BYTES, sum);
+        let sum = checksum(&data, order);
+        order.put_u16(&mut data, CHECKSUM_OFFSET_BYTES, sum);
         Ok(data)
+    }
+
+    /// True for OpenBSD's label of version 1, whose places and sizes have 48
+    /// bits (`d_version`). Other systems have 0 there.
+    pub fn is_48_bit(&self) -> bool {
+        self.order.u16(&self.hardware, VERSION_OFFSET_BYTES - 64) == 1
+    }
+
+    /// The used partitions as they stand in the label: first sectors that
+    /// count from wherever the label's system counts from.
+    pub fn extents(&self) -> impl Iterator<Item = Extent> {
+        let wide = self.is_48_bit();
+        let partitions = self.partitions.iter().enumerate();
+        let extents = partitions.map(move |(index, partition)| {
+            let mut high = [0; 4];
+            if wide {
+                self.order
+                    .put_u32(&mut high, 0, partition.fragment_size_bytes);
+            }
+            let high = |at| u64::from(self.order.u16(&high, at)) << 32;
+            Extent {
+                index,
+                start: high(0) | u64::from(partition.start),
+                sectors: high(2) | u64::from(partition.sectors),
+                kind: partition.kind,
+            }
+        });
+        extents.filter(|extent| extent.sectors != 0)
     }
 
     /// What the partitions' first sectors count from, in the label's sectors.
@@ -268,39 +323,40 @@ impl Label {
             .partitions
             .get(RAW_PARTITION)
             .map_or(0, |raw| raw.start);
-        let before = |partition: &Partition| partition.sectors != 0 && partition.start < raw;
-        if self.partitions.iter().any(before) {
-            0
-        } else {
-            raw
+        match self.extents().any(|extent| extent.start < u64::from(raw)) {
+            true => 0,
+            false => raw,
         }
     }
 
     /// The used partitions with their places, `c` included, in bytes from the
-    /// beginning of the disk or slice that holds the label.
+    /// beginning of the disk or slice that holds the label, as
+    /// [`Label::base`] has it.
     ///
     /// The sizes are the table's, also where the disk ends earlier.
     pub fn slices(&self) -> impl Iterator<Item = Slice> {
-        let base = self.base();
+        self.slices_from(u64::from(self.base()))
+    }
+
+    /// The same for a label whose sector `base` is the first one of the disk or
+    /// slice. Partitions that begin before it are left out.
+    pub fn slices_from(&self, base: u64) -> impl Iterator<Item = Slice> {
         let unit = u64::from(self.sector_size_bytes);
-        let used = self
-            .partitions
-            .iter()
-            .enumerate()
-            .filter(|(_, part)| part.sectors != 0);
-        used.map(move |(index, part)| Slice {
-            index,
-            start_bytes: u64::from(part.start.saturating_sub(base)) * unit,
-            size_bytes: u64::from(part.sectors) * unit,
-            kind: part.kind,
+        self.extents().filter_map(move |extent| {
+            Some(Slice {
+                index: extent.index,
+                start_bytes: extent.start.checked_sub(base)?.saturating_mul(unit),
+                size_bytes: extent.sectors.saturating_mul(unit),
+                kind: extent.kind,
+            })
         })
     }
 }
 
 /// XOR of the 16-bit words with the checksum field taken as 0.
-fn checksum(data: &[u8]) -> u16 {
-    let words = data.chunks_exact(2).map(|word| bytes::u16_le(word, 0));
-    words.fold(bytes::u16_le(data, CHECKSUM_OFFSET_BYTES), |sum, word| {
+fn checksum(data: &[u8], order: ByteOrder) -> u16 {
+    let words = data.chunks_exact(2).map(|word| order.u16(word, 0));
+    words.fold(order.u16(data, CHECKSUM_OFFSET_BYTES), |sum, word| {
         sum ^ word
     })
 }
@@ -309,25 +365,25 @@ fn max_in(len: usize) -> usize {
     (len.saturating_sub(HEADER_SIZE_BYTES) / PARTITION_SIZE_BYTES).min(MAX_PARTITIONS)
 }
 
-fn partition(data: &[u8], index: usize) -> Partition {
+fn partition(data: &[u8], index: usize, order: ByteOrder) -> Partition {
     let at = HEADER_SIZE_BYTES + index * PARTITION_SIZE_BYTES;
     Partition {
-        sectors: bytes::u32_le(data, at),
-        start: bytes::u32_le(data, at + 4),
-        fragment_size_bytes: bytes::u32_le(data, at + 8),
+        sectors: order.u32(data, at),
+        start: order.u32(data, at + 4),
+        fragment_size_bytes: order.u32(data, at + 8),
         kind: FsType(bytes::byte(data, at + 12)),
         fragments: bytes::byte(data, at + 13),
-        group: bytes::u16_le(data, at + 14),
+        group: order.u16(data, at + 14),
     }
 }
 
-fn put_partition(data: &mut [u8], index: usize, partition: &Partition) {
+fn put_partition(data: &mut [u8], index: usize, partition: &Partition, order: ByteOrder) {
     let at = HEADER_SIZE_BYTES + index * PARTITION_SIZE_BYTES;
-    bytes::put_u32_le(data, at, partition.sectors);
-    bytes::put_u32_le(data, at + 4, partition.start);
-    bytes::put_u32_le(data, at + 8, partition.fragment_size_bytes);
+    order.put_u32(data, at, partition.sectors);
+    order.put_u32(data, at + 4, partition.start);
+    order.put_u32(data, at + 8, partition.fragment_size_bytes);
     bytes::put(data, at + 12, &[partition.kind.0, partition.fragments]);
-    bytes::put_u16_le(data, at + 14, partition.group);
+    order.put_u16(data, at + 14, partition.group);
 }
 
 #[cfg(test)]

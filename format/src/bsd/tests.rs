@@ -27,6 +27,7 @@ fn label(starts: &[(u32, u32)]) -> Label {
                 ..Default::default()
             })
             .collect(),
+        order: ByteOrder::Little,
         wrong_checksum: None,
     }
 }
@@ -139,7 +140,11 @@ fn each_damage_is_named() {
     );
     assert_eq!(
         damaged(|d| d[..4].reverse()),
-        Error::BigEndian { offset: 512 }
+        Error::Magic {
+            offset: 512,
+            field: 132,
+            found: 0x5745_5682
+        }
     );
     assert_eq!(
         damaged(|d| d[138] = 23),
@@ -255,14 +260,14 @@ fn any_label() -> impl Strategy<Value = Label> {
         );
     (
         proptest::collection::vec(partition, 1..=22),
-        any::<[u16; 2]>(),
+        (any::<[u16; 2]>(), any::<bool>()),
         any::<[[u8; 16]; 2]>(),
         any::<[u32; 7]>(),
         1_u32..128,
         proptest::collection::vec(any::<u8>(), 68),
     )
         .prop_map(
-            |(partitions, types, names, numbers, factor, hardware)| Label {
+            |(partitions, (types, big), names, numbers, factor, hardware)| Label {
                 drive_type: types[0],
                 drive_subtype: types[1],
                 type_name: names[0],
@@ -277,6 +282,11 @@ fn any_label() -> impl Strategy<Value = Label> {
                 boot_area_size_bytes: numbers[5],
                 superblock_size_bytes: numbers[6],
                 partitions,
+                order: if big {
+                    ByteOrder::Big
+                } else {
+                    ByteOrder::Little
+                },
                 wrong_checksum: None,
             },
         )

@@ -8,6 +8,17 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FsType(pub u8);
 
+/// The system that a label is of: their types differ from 13 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    /// FreeBSD, DragonFly, and where nothing tells.
+    FreeBsd,
+    /// OpenBSD.
+    OpenBsd,
+    /// NetBSD.
+    NetBsd,
+}
+
 impl FsType {
     /// Not in use, or not said.
     pub const UNUSED: FsType = FsType(0);
@@ -28,6 +39,26 @@ impl FsType {
             .iter()
             .find(|known| known.0 == self.0)
             .map(|known| known.2)
+    }
+
+    /// The name in the label of that system, if it has one.
+    pub fn description_on(self, system: System) -> Option<&'static str> {
+        let names: &[&'static str] = match system {
+            System::OpenBsd if self.0 >= FIRST_OWN_TYPE => OPENBSD,
+            System::NetBsd if self.0 >= FIRST_OWN_TYPE => NETBSD,
+            _ => return self.description(),
+        };
+        names.get(usize::from(self.0 - FIRST_OWN_TYPE)).copied()
+    }
+
+    /// gpart's form in the label of that system: a name that gpart has for
+    /// another system's number means something else there.
+    pub fn name_on(self, system: System) -> String {
+        match system {
+            System::FreeBsd => self.to_string(),
+            _ if self.0 < FIRST_OWN_TYPE => self.to_string(),
+            _ => format!("!{}", self.0),
+        }
     }
 
     /// Understands gpart's names, disklabel's names, `!7` and `!0x7`.
@@ -88,6 +119,22 @@ const TYPES: &[(u8, &str, &str)] = &[
     (26, "", "EFS"),
     (27, "freebsd-zfs", "ZFS"),
     (30, "freebsd-nandfs", "nandfs"),
+];
+
+/// First number that means different things to different systems.
+const FIRST_OWN_TYPE: u8 = 14;
+
+/// OpenBSD's names from there on (`sys/sys/disklabel.h`).
+#[rustfmt::skip]
+const OPENBSD: &[&str] = &[
+    "ADOS", "HFS", "ADFS", "ext2fs", "ccd", "RAID", "NTFS", "UDF",
+];
+
+/// NetBSD's (`sys/sys/bootblock.h`, `sys/sys/disklabel.h`).
+#[rustfmt::skip]
+const NETBSD: &[&str] = &[
+    "ADOS", "HFS", "FILECORE", "Linux Ext2", "NTFS", "RAID", "ccd", "jfs", "Apple UFS", "vinum",
+    "UDF", "SysVBFS", "EFS", "NiLFS", "cgd", "MINIX FSv3", "VMKCore", "VMFS",
 ];
 
 #[cfg(test)]

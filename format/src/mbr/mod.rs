@@ -314,7 +314,7 @@ impl Mbr {
 
 /// Bytes a sector of a FAT parameter block, if bytes 11 to 13 look like one:
 /// sector and cluster sizes are powers of two in their ranges.
-pub(crate) fn bios_parameter_block(sector: &[u8]) -> Option<u16> {
+pub fn bios_parameter_block(sector: &[u8]) -> Option<u16> {
     let sector_size_bytes = bytes::u16_le(sector, 11);
     let cluster_sectors = bytes::byte(sector, 13);
     let plausible = sector_size_bytes.is_power_of_two()

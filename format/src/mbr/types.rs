@@ -25,6 +25,12 @@ impl PartType {
     pub const FREEBSD: PartType = PartType(0xa5);
     /// The entry that covers a GPT.
     pub const PROTECTIVE: PartType = PartType(0xee);
+    /// An OpenBSD slice.
+    pub const OPENBSD: PartType = PartType(0xa6);
+    /// A NetBSD slice.
+    pub const NETBSD: PartType = PartType(0xa9);
+    /// A volume of Windows' logical disk manager.
+    pub const LDM: PartType = PartType(0x42);
 
     /// True for the three types whose first sector is an EBR.
     pub fn is_extended(self) -> bool {

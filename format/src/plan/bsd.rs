@@ -3,7 +3,8 @@
 //! label's bytes change, and on the Alpha the sector's checksum.
 
 use super::{Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
-use crate::bsd::{self, BOOT_AREA_SIZE_BYTES, FsType, Label, Location, Partition, RAW_PARTITION};
+use crate::bsd::RAW_PARTITION;
+use crate::bsd::{self, BOOT_AREA_SIZE_BYTES, ByteOrder, FsType, Label, Location, Partition};
 use crate::mbr::Geometry;
 use crate::media::{Media, SectorRead, SectorWrite};
 
@@ -63,6 +64,15 @@ impl BsdTable {
     pub(super) fn load(media: Media, read: &mut SectorRead<'_>) -> Result<BsdTable, Error> {
         let head = read_exactly(media, 0, media.sectors.min(2), read)?;
         let (location, label) = bsd::find(&head, media.sector_size_bytes)?;
+        let reason = match label.order {
+            ByteOrder::Big => Some("it is big-endian"),
+            ByteOrder::Little if label.is_48_bit() => Some("it is OpenBSD's, of 48 bits"),
+            ByteOrder::Little => None,
+        };
+        if let Some(reason) = reason {
+            let scheme = Scheme::Bsd;
+            return Err(Error::ReadOnly { scheme, reason });
+        }
         if label.sector_size_bytes != media.sector_size_bytes {
             let reason = "the label counts in larger sectors, such a table is only read";
             let found = label.sector_size_bytes;
@@ -124,6 +134,7 @@ fn new_label(media: Media, entries: u32) -> Label {
         boot_area_size_bytes: BOOT_AREA_SIZE_BYTES,
         superblock_size_bytes: 0,
         partitions,
+        order: ByteOrder::Little,
         wrong_checksum: None,
     }
 }

@@ -54,6 +54,14 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
+    /// A table of a kind that is only read.
+    #[error("the {scheme} table is only read: {reason}")]
+    ReadOnly {
+        /// The scheme.
+        scheme: Scheme,
+        /// Why.
+        reason: &'static str,
+    },
     /// The number of entries asked for is impossible.
     #[error("a {scheme} table has {least} to {most} entries, not {found}")]
     EntryCount {

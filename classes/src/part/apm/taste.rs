@@ -1,6 +1,6 @@
 //! Reads the map behind a driver descriptor.
 //!
-//! Rules of `g_apple_taste`: only where no other table stands below; every entry that counts as
+//! Rules of `g_apple_taste`: every entry that counts as
 //! many blocks as the first one is listed under the number of its block, free space and the map
 //! itself included. A descriptor for other blocks than the provider's sectors (as on CD images that
 //! also carry an MBR) is nothing of ours. When sector 0 also holds an MBR with partitions, those
@@ -14,22 +14,21 @@ use ugeom_format::mbr::Mbr;
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::media(taster) else {
+    let Some(media) = look::ground(NAME, taster)? else {
         return Ok(None);
     };
-    if !look::may_stand(taster, NAME) {
-        return Ok(None);
-    }
-    let Ok(sector) = taster.sector(0) else {
-        return Ok(None);
+    let sector = match taster.sector(0) {
+        Ok(sector) => sector,
+        Err(error) => return look::nothing(NAME, taster, error),
     };
-    if Descriptor::decode(&sector).is_err() {
-        return Ok(None);
+    if let Err(error) = Descriptor::decode(&sector) {
+        return look::nothing(NAME, taster, error);
     }
     let map = Map::read(media, &mut look::reader(taster));
     let map = match map {
         Ok(map) => map,
-        Err(Error::BlockSize { .. }) => return Ok(None),
+        Err(error @ Error::BlockSize { .. }) => return look::nothing(NAME, taster, error),
+        Err(error) if look::is_nested(taster) => return look::nothing(NAME, taster, error),
         Err(error) => return Err(look::unusable(NAME, taster, error)),
     };
     let taken = Mbr::decode(&sector).is_ok_and(|mbr| mbr.slices().next().is_some());
@@ -43,7 +42,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         damage: Vec::new(),
         parts: parts.collect(),
     };
-    Ok(slicer::plan(taster, table))
+    slicer::plan(taster, table)
 }
 
 fn part(below: &str, letter: char, number: u32, entry: &Entry) -> Part {

@@ -1,62 +1,116 @@
 //! Looks for a disklabel at each place where one may stand.
 //!
-//! Rules of `g_bsd_taste`: in sector 1, then at byte 512, then at byte 64; inside an MBR or EBR
-//! only in slices of type 165, inside a GPT only in partitions of type `freebsd`; anywhere else
-//! always. A wrong checksum is damage, and no reason to refuse (see `ugeom_format::bsd`). The
-//! partitions' sectors are those of the label, which may be larger than the disk's. GEOM lets a
-//! label stand on a partition of another label if the two differ; as in GEOM_PART, a label is a
-//! leaf here.
+//! Rules of `g_bsd_taste` and `g_part_bsd_probe`: in sector 1, then at byte 512, then at byte 64,
+//! on disks and in partitions of any type. A wrong checksum is damage, and no reason to refuse (see
+//! `ugeom_format::bsd`). The partitions' sectors are those of the label, which may be larger than
+//! the disk's. GEOM lets a label stand on a partition of another label if the two differ; as in
+//! GEOM_PART, a label is a leaf here.
+//!
+//! In a slice of OpenBSD or NetBSD the places count from the beginning of the disk, also where `c`
+//! does not begin with the slice; what lies outside the slice is named and not listed, as in Linux.
 
 use super::NAME;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use ugeom_format::bsd::{self, Label, RAW_PARTITION, Slice};
+use ugeom_format::bsd::{self, ByteOrder, Extent, Label, RAW_PARTITION, Slice, System};
+use ugeom_format::mbr::PartType;
 use ugeom_stack::{Plan, TasteError, Taster};
 
+/// NetBSD's raw partition on PCs, `d`: the whole disk.
+const NETBSD_RAW_PARTITION: usize = 3;
+
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::media(taster) else {
+    let Some(media) = look::ground(NAME, taster)? else {
         return Ok(None);
     };
-    if !look::may_stand(taster, NAME) || look::is_one_of_too_many(taster) {
-        return Ok(None);
-    }
     let unit = u64::from(media.sector_size_bytes);
-    let Ok(head) = taster.read(0, unit * media.sectors.min(2)) else {
-        return Ok(None);
-    };
+    let mut head = Vec::new();
+    for number in 0..media.sectors.min(2) {
+        match taster.sector(number) {
+            Ok(sector) => head.extend(sector),
+            Err(error) => return look::nothing(NAME, taster, error),
+        }
+    }
     let (location, label) = match bsd::find(&head, media.sector_size_bytes) {
         Ok(found) => found,
-        Err(bsd::Error::NotFound) => return Ok(None),
+        Err(error @ bsd::Error::NotFound) => return look::nothing(NAME, taster, error),
         Err(error) => return Err(look::unusable(NAME, taster, error)),
     };
-    let parts = label
-        .slices()
-        .map(|slice| part(taster.name(), unit, &label, &slice));
+    let system = system(taster, &label);
+    let base = base(taster, &label, system);
+    let parts: Vec<Part> = label
+        .slices_from(base)
+        .map(|slice| part(taster.name(), unit, &label, system, &slice))
+        .collect();
     let offset = location.offset_bytes(media.sector_size_bytes);
+    let mut config = vec![
+        ("entries".to_owned(), label.partitions.len().to_string()),
+        ("labeloffset".to_owned(), offset.to_string()),
+        ("rawoffset".to_owned(), base.to_string()),
+    ];
+    if label.order == ByteOrder::Big {
+        config.push(("byteorder".to_owned(), "big-endian".to_owned()));
+    }
+    let outside = label.extents().filter(|extent| extent.start < base);
+    config.extend(outside.map(|extent| ("outside".to_owned(), outside_text(extent))));
     let table = Table {
         scheme: NAME,
-        config: vec![
-            ("entries".to_owned(), label.partitions.len().to_string()),
-            ("labeloffset".to_owned(), offset.to_string()),
-            ("rawoffset".to_owned(), label.base().to_string()),
-        ],
+        config,
         damage: Vec::from_iter(label.verify(offset).err().map(|error| error.to_string())),
-        parts: parts.collect(),
+        parts,
     };
-    Ok(slicer::plan(taster, table))
+    slicer::plan(taster, table)
 }
 
-fn part(below: &str, unit: u64, label: &Label, slice: &Slice) -> Part {
+/// Whose label it is: the slice's type tells, and the version that only OpenBSD has.
+fn system(taster: &mut Taster<'_>, label: &Label) -> System {
+    match look::number(taster, "MBR::type").and_then(|kind| u8::try_from(kind).ok()) {
+        Some(kind) if PartType(kind) == PartType::OPENBSD => return System::OpenBsd,
+        Some(kind) if PartType(kind) == PartType::NETBSD => return System::NetBsd,
+        _ => {}
+    }
+    match look::text(taster, "PART::type").as_deref() {
+        Some("openbsd-data") => System::OpenBsd,
+        Some(kind) if kind.starts_with("netbsd-") => System::NetBsd,
+        _ if label.is_48_bit() => System::OpenBsd,
+        _ => System::FreeBsd,
+    }
+}
+
+/// The label's number of the first sector of the provider.
+fn base(taster: &mut Taster<'_>, label: &Label, system: System) -> u64 {
+    let usual = u64::from(label.base());
+    if system == System::FreeBsd {
+        return usual;
+    }
+    let unit = u64::from(label.sector_size_bytes.max(1));
+    let first = look::disk_offset_bytes(taster) / unit;
+    let end = first.saturating_add(taster.mediasize_bytes() / unit);
+    let is_inside = |extent: &Extent| (first..end).contains(&extent.start);
+    match label.extents().any(|extent| is_inside(&extent)) {
+        true => first,
+        false => usual,
+    }
+}
+
+fn outside_text(extent: Extent) -> String {
+    let letter = bsd::letter(extent.index);
+    format!("{letter} {} {}", extent.start, extent.sectors)
+}
+
+fn part(below: &str, unit: u64, label: &Label, system: System, slice: &Slice) -> Part {
     let entry = label.partitions.get(slice.index);
     let mut config = Vec::new();
-    if let Some(name) = slice.kind.description() {
+    if let Some(name) = slice.kind.description_on(system) {
         config.push(("fstype".to_owned(), name.to_owned()));
     }
-    if let Some(entry) = entry.filter(|entry| entry.fragment_size_bytes != 0) {
+    let fragments = entry.filter(|entry| entry.fragment_size_bytes != 0 && !label.is_48_bit());
+    if let Some(entry) = fragments {
         config.push(("fsize".to_owned(), entry.fragment_size_bytes.to_string()));
         let block = u64::from(entry.fragment_size_bytes) * u64::from(entry.fragments);
         config.push(("bsize".to_owned(), block.to_string()));
     }
+    let big = label.order == ByteOrder::Big;
     Part {
         name: format!("{below}{}", slice.letter()),
         index: slice.index as u32 + 1,
@@ -64,10 +118,22 @@ fn part(below: &str, unit: u64, label: &Label, slice: &Slice) -> Part {
         first: slice.start_bytes / unit,
         sectors: slice.size_bytes / unit,
         sectorsize_bytes: Some(label.sector_size_bytes),
-        kind: slice.kind.to_string(),
+        kind: slice.kind.name_on(system),
         raw_kind: slice.kind.0.to_string(),
+        mark: big.then(|| "from a big-endian label".to_owned()),
         config,
-        covers_others: slice.index == RAW_PARTITION,
+        covers_others: is_raw(label, slice),
         ..Part::default()
     }
+}
+
+/// `c`, and NetBSD's `d` where it begins no later and ends no earlier than all others.
+fn is_raw(label: &Label, slice: &Slice) -> bool {
+    let covers = |raw: Extent| {
+        let end = raw.start.saturating_add(raw.sectors);
+        let inside = |e: Extent| e.start >= raw.start && e.start.saturating_add(e.sectors) <= end;
+        label.extents().all(inside)
+    };
+    let own = label.extents().find(|extent| extent.index == slice.index);
+    slice.index == RAW_PARTITION || slice.index == NETBSD_RAW_PARTITION && own.is_some_and(covers)
 }

@@ -20,12 +20,9 @@ const FIRST_NUMBER: usize = 5;
 const MOST_LOGICALS: usize = 256;
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::media(taster) else {
+    let Some(media) = look::ground(NAME, taster)? else {
         return Ok(None);
     };
-    if !look::may_stand(taster, NAME) {
-        return Ok(None);
-    }
     let (logicals, damage) = follow(taster, EbrWalk::new(0, media.sectors));
     if let (true, Some(problem)) = (logicals.is_empty(), &damage) {
         return Err(look::unusable(NAME, taster, problem));
@@ -47,7 +44,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         damage: Vec::from_iter(damage),
         parts,
     };
-    Ok(slicer::plan(taster, table))
+    slicer::plan(taster, table)
 }
 
 /// The logical partitions, and why the chain ended before its end.

@@ -18,11 +18,15 @@ const SECTOR_SIZES_BYTES: [u64; 3] = [512, 2048, 4096];
 const LEAST_SECTORS: u64 = 6;
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    let Some(media) = look::media(taster).filter(|media| media.sectors >= LEAST_SECTORS) else {
+    let Some(media) = look::ground(NAME, taster)? else {
         return Ok(None);
     };
-    if !look::may_stand(taster, NAME) {
-        return Ok(None);
+    if media.sectors < LEAST_SECTORS {
+        let problem = format!(
+            "a GPT needs {LEAST_SECTORS} sectors, there are {}",
+            media.sectors
+        );
+        return look::nothing(NAME, taster, problem);
     }
     let mbr = taster
         .sector(0)
@@ -30,11 +34,13 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         .and_then(|sector| Mbr::decode(&sector).ok());
     let mbr = mbr.map_or(Kind::Empty, |mbr| mbr.kind());
     let gpt = Gpt::read(media, &mut look::reader(taster));
-    if !gpt.is_present() && mbr != Kind::Protective {
-        return Ok(None);
-    }
     let Some((side, table)) = gpt.best() else {
-        let problem = neither(&gpt) + &other_sectors(taster);
+        // The last sector of a partition may hold the header of an older, larger disk.
+        let expected = mbr == Kind::Protective || gpt.is_present() && !look::is_nested(taster);
+        if !expected && !taster.insists() {
+            return Ok(None);
+        }
+        let problem = neither(&gpt, mbr) + &other_sectors(taster);
         return Err(look::unusable(NAME, taster, problem));
     };
     let findings = gpt.findings();
@@ -66,15 +72,13 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         ("primary".to_owned(), state(&gpt, Side::Primary).to_owned()),
         ("backup".to_owned(), state(&gpt, Side::Backup).to_owned()),
     ];
-    Ok(slicer::plan(
-        taster,
-        Table {
-            scheme: NAME,
-            config,
-            damage,
-            parts,
-        },
-    ))
+    let table = Table {
+        scheme: NAME,
+        config,
+        damage,
+        parts,
+    };
+    slicer::plan(taster, table)
 }
 
 fn state(gpt: &Gpt, side: Side) -> &'static str {
@@ -86,12 +90,15 @@ fn state(gpt: &Gpt, side: Side) -> &'static str {
 }
 
 /// Why neither copy can be used.
-fn neither(gpt: &Gpt) -> String {
+fn neither(gpt: &Gpt, mbr: Kind) -> String {
+    let protected = match mbr {
+        Kind::Protective => "the MBR in sector 0 is a protective one, but ",
+        _ => "",
+    };
     let last = gpt.media.last_lba();
     match (&gpt.primary, &gpt.backup) {
         (Err(Error::Signature { .. }), Err(Error::Signature { .. })) => format!(
-            "the MBR in sector 0 is a protective one, but neither sector 1 nor the last one \
-             ({last}) begins with \"EFI PART\""
+            "{protected}neither sector 1 nor the last one ({last}) begins with \"EFI PART\""
         ),
         (Err(primary), Err(backup)) => {
             format!("no usable copy; primary: {primary}; backup: {backup}")

@@ -1,28 +1,51 @@
 //! Looks for an MBR in sector 0.
 //!
-//! Rules of `g_mbr_taste`: only where no other table stands below; boot1's made-up table means
-//! nothing; entries of type 0xEE are left out, so a protective MBR makes no provider at all and the
-//! disk is left to `gpt`; everything else is listed, also when it overlaps or reaches past the end.
-//! The entries of a hybrid MBR are listed beside those of the GPT.
+//! Rules of `g_mbr_taste`: boot1's made-up table means nothing; entries of type 0xEE are left out,
+//! so a protective MBR makes no provider at all and the disk is left to `gpt`; everything else is
+//! listed, also when it overlaps or reaches past the end. The entries of a hybrid MBR are listed
+//! beside those of the GPT.
 
 use super::{EXTENDED_ORDINAL, NAME};
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use ugeom_format::mbr::{ENTRIES, Entry, Mbr};
+use ugeom_format::mbr::{self, ENTRIES, Entry, Kind, Mbr};
 use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    if look::media(taster).is_none() || !look::may_stand(taster, NAME) {
+    if look::ground(NAME, taster)?.is_none() {
         return Ok(None);
     }
-    // The one class that says so: without sector 0 nothing can be found on the disk.
-    let sector = taster.sector(0).map_err(|error| {
-        let problem = format!("the table's sector cannot be read: {error}");
-        look::unusable(NAME, taster, problem)
-    })?;
-    let Ok(mbr) = Mbr::decode(&sector) else {
-        return Ok(None);
+    let nested = look::is_nested(taster);
+    let sector = match taster.sector(0) {
+        Ok(sector) => sector,
+        // Of a partition past the end of its disk the slicer says so.
+        Err(error) if nested => return look::nothing(NAME, taster, error),
+        // The one class that says so: without sector 0 nothing can be found on the disk.
+        Err(error) => {
+            let problem = format!("the table's sector cannot be read: {error}");
+            return Err(look::unusable(NAME, taster, problem));
+        }
     };
+    let mbr = match Mbr::decode(&sector) {
+        Ok(mbr) => mbr,
+        Err(error) => return look::nothing(NAME, taster, error),
+    };
+    if nested && mbr::bios_parameter_block(&sector).is_some() {
+        let problem = "byte 11 begins a BIOS parameter block: a file system, not a partition table";
+        return look::nothing(NAME, taster, problem);
+    }
+    match mbr.kind() {
+        Kind::Protective => {
+            let problem = "the MBR is a protective one: the disk belongs to its GPT";
+            return look::nothing(NAME, taster, problem);
+        }
+        Kind::Dedicated => {
+            let problem = "the MBR is the made-up one of FreeBSD's boot1: the disk belongs to its \
+                           disklabel";
+            return look::nothing(NAME, taster, problem);
+        }
+        Kind::Empty | Kind::Partitioned | Kind::Hybrid => {}
+    }
     let unit = u64::from(taster.sectorsize_bytes());
     let mut extended = 0;
     let parts = mbr.slices().map(|(number, entry)| {
@@ -40,7 +63,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         damage: Vec::new(),
         parts: parts.collect(),
     };
-    Ok(slicer::plan(taster, table))
+    slicer::plan(taster, table)
 }
 
 fn part(below: &str, unit: u64, number: usize, entry: &Entry) -> Part {
