@@ -14,6 +14,9 @@ pub struct FileAccess {
     pub direct: bool,
     /// Without a lock: another process holds the target.
     pub unlocked: bool,
+    /// To change what the target describes, such as its partition table: refused while another
+    /// program relies on it.
+    pub relayout: bool,
 }
 
 /// How the passphrase and the time of a key are given to targets that are opened.
@@ -67,6 +70,12 @@ impl<'a> BuildContext<'a> {
     #[must_use]
     pub fn unlocked(&self) -> bool {
         self.files.unlocked
+    }
+
+    /// What the target describes may be changed: nothing else may rely on it.
+    #[must_use]
+    pub fn relayout(&self) -> bool {
+        self.files.relayout
     }
 
     /// The user asked that files are opened past the system's cache (`O_DIRECT`).
@@ -125,4 +134,9 @@ pub enum BuildError {
         /// Why not, in plain words.
         problem: String,
     },
+}
+
+/// What a user must know of an image whose last sector is not whole.
+pub(crate) fn mark_of_padding(size_bytes: u64, padding_bytes: u32) -> String {
+    format!("{size_bytes} bytes; the last sector is padded with {padding_bytes} zero bytes")
 }

@@ -13,6 +13,8 @@ pub mod disk;
 pub mod eli;
 pub mod entry;
 pub mod file;
+pub mod image;
+mod locking;
 pub mod md;
 pub mod nbd;
 pub mod nop;

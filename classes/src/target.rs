@@ -42,6 +42,8 @@ pub struct TargetOptions {
     /// Files are not locked, and devices not opened exclusively: another process, which holds the
     /// target open, does that for this one.
     pub unlocked: bool,
+    /// Partition tables of the target may be changed: refused while another process has it open.
+    pub relayout: bool,
     /// How encrypted layers get their passphrases.
     pub keys: KeyOptions,
 }
@@ -52,6 +54,7 @@ impl TargetOptions {
             writable: self.writable,
             direct: self.direct,
             unlocked: self.unlocked,
+            relayout: self.relayout,
         }
     }
 }
@@ -107,6 +110,12 @@ impl TargetText {
     pub fn single_path(&self) -> Option<&str> {
         let is_single = self.stack.target.layers.len() == 1 && !self.addressed;
         self.bottom_path().filter(|_| is_single)
+    }
+
+    /// The text ends with an address: a provider inside is meant.
+    #[must_use]
+    pub fn is_addressed(&self) -> bool {
+        self.addressed
     }
 
     /// Puts the layers together.

@@ -4,8 +4,8 @@
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
 //! (the Apple partition map), `eli` (FreeBSD's encrypted providers); `diskstats` is a text of the
 //! kernel, `raidtest` the request files of that benchmark, `crash_log` what a disk was written
-//! before it crashes; `wire` holds protocols. Decoders take the bytes of whole sectors, or of the
-//! file, and answer with a struct or with an error
+//! before it crashes, `qcow2` the header of such an image; `wire` holds protocols.
+//! Decoders take the bytes of whole sectors, or of the file, and answer with a struct or an error
 //! that names the place, what was found and what was expected; they never
 //! panic and never allocate more than a bound that each module states.
 //! Nothing here does I/O: what has to be read next is asked of a [`SectorRead`]
@@ -26,6 +26,7 @@ pub mod gpt;
 pub mod mbr;
 mod media;
 pub mod plan;
+pub mod qcow2;
 pub mod raidtest;
 pub mod wire;
 

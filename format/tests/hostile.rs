@@ -129,6 +129,19 @@ proptest! {
     }
 
     #[test]
+    fn a_header_of_an_image(bytes in disk(1024), version in 0_u8..4, bits in 0_u8..25) {
+        targets::qcow2(&bytes);
+        let mut bytes = bytes;
+        bytes.resize(1024, 0);
+        bytes[..8].copy_from_slice(&[b'Q', b'F', b'I', 0xfb, 0, 0, 0, version]);
+        let name = [bytes[14] & 3, bytes[15], bytes[19]];
+        bytes[8..20].copy_from_slice(&[0, 0, 0, 0, 0, 0, name[0], name[1], 0, 0, 0, name[2]]);
+        bytes[20..24].copy_from_slice(&[0, 0, 0, bits]);
+        bytes[100..104].copy_from_slice(&[0, 0, 0, 104]);
+        targets::qcow2(&bytes);
+    }
+
+    #[test]
     fn a_disklabel(bytes in disk(1 + 8192), count in 0_u8..30, at in prop_oneof![
         Just(64_usize), Just(512), Just(4096)
     ]) {

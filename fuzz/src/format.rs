@@ -8,7 +8,7 @@
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
-    Media, apm, bsd, content, crash_log, diskstats, ebr, eli, gpt, mbr, raidtest, wire,
+    Media, apm, bsd, content, crash_log, diskstats, ebr, eli, gpt, mbr, qcow2, raidtest, wire,
 };
 
 /// Sector 0.
@@ -21,6 +21,18 @@ pub fn mbr(data: &[u8]) {
     match record.kind() {
         mbr::Kind::Empty | mbr::Kind::Protective | mbr::Kind::Dedicated => assert_eq!(listed, 0),
         mbr::Kind::Partitioned | mbr::Kind::Hybrid => assert!(listed <= mbr::ENTRIES),
+    }
+}
+
+/// The header of a qcow2 image.
+pub fn qcow2(data: &[u8]) {
+    let Ok(header) = qcow2::Header::decode(data) else {
+        return;
+    };
+    let backing = header.backing.iter().map(|backing| &backing.name);
+    for name in backing.chain(&header.data_file) {
+        let bytes = name.as_bytes();
+        assert!(data.windows(bytes.len()).any(|there| there == bytes));
     }
 }
 

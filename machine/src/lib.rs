@@ -4,6 +4,7 @@ pub mod aes;
 pub mod allocations;
 pub mod block_device;
 pub mod buffer;
+pub mod child;
 pub mod clock;
 pub mod copy;
 pub mod cpu;

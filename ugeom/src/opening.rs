@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use std::time::Duration;
 use ugeom_classes::eli::KeyOptions;
 use ugeom_classes::spec::{self, DeclaredOptions, SETTINGS};
-use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_classes::{Target, TargetOptions, TargetText, open_target};
 use ugeom_measure::units::{self, SizeUnits, TimeUnit};
 use ugeom_stack::{Opened, ProviderView, Stack, StackError, StackKnobs, TasteError};
 
@@ -120,6 +120,25 @@ impl TargetArgs {
     pub fn open_writable(&self) -> Result<Target> {
         let options = TargetOptions {
             writable: true,
+            ..self.options()
+        };
+        open(&self.target, &options)
+    }
+
+    /// Whether the target names a provider inside (disk.img@s1) and not a whole disk.
+    pub fn is_addressed(&self) -> bool {
+        TargetText::parse(&self.target).is_ok_and(|text| text.is_addressed())
+    }
+
+    /// Opens the target to change what it describes, such as its partition table: refused while
+    /// another process has it open.
+    ///
+    /// # Errors
+    /// As [`TargetArgs::open`].
+    pub fn open_for_change(&self) -> Result<Target> {
+        let options = TargetOptions {
+            writable: true,
+            relayout: true,
             ..self.options()
         };
         open(&self.target, &options)

@@ -23,8 +23,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::build::{BuildContext, BuildError};
+use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::entry::{Build, ClassEntry, Role};
+use crate::image;
 use crate::spec::LayerArguments;
 use facts::Facts;
 use open::Opened;
@@ -111,12 +112,32 @@ fn build(
         guasi: settings.guasi,
     };
     let direct = settings.direct.unwrap_or(context.direct());
-    let (path, engine) = (settings.path, settings.engine);
+    let (path, engine) = (settings.path.clone(), settings.engine);
+    if let Some(format) = open::image_format(&path, settings.format)? {
+        let why = check_engine(engine, engine_options, false, &path)?;
+        let image = image::Settings {
+            path: &path,
+            name: open::name_of(&path),
+            format,
+            backing: settings.backing,
+            shared: settings.shared || context.unlocked(),
+            sector_bytes: settings.sector_bytes.unwrap_or(open::SECTORSIZE),
+            engine: (engine, engine_options, why),
+        };
+        return image::plan(context, image).map_err(|error| match error {
+            BuildError::Refused { path, problem } => BuildError::Refused {
+                path,
+                problem: format!("{problem} (?format=raw takes the bytes as they are)"),
+            },
+            other => other,
+        });
+    }
     let wanted = open::Wanted {
         writable: context.writable(),
         direct,
         shared: settings.shared,
         unlocked: context.unlocked(),
+        relayout: context.relayout(),
         sectorsize: settings.sector_bytes,
     };
     let opened = open::open(&path, wanted)?;
@@ -156,11 +177,6 @@ fn check_engine(
         let problem = format!("{error} (engine=auto takes what there is)");
         refused(problem)
     })
-}
-
-/// What a user must know of an image whose last sector is not whole.
-pub(crate) fn mark_of_padding(size_bytes: u64, padding_bytes: u32) -> String {
-    format!("{size_bytes} bytes; the last sector is padded with {padding_bytes} zero bytes")
 }
 
 fn plan(

@@ -1,13 +1,14 @@
 //! Opening an image or a block device safely: what it is, how large, whether it is free.
 
+use super::options;
 use crate::build::BuildError;
+use crate::image::{self, ImageFormat};
+use crate::locking::{self, Holder};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use ugeom_machine::lock;
 
 /// How it is to be opened.
 #[derive(Clone, Copy)]
@@ -16,6 +17,8 @@ pub(super) struct Wanted {
     pub direct: bool,
     pub shared: bool,
     pub unlocked: bool,
+    /// What the image describes, such as its partition table, may be changed.
+    pub relayout: bool,
     pub sectorsize: Option<u32>,
 }
 
@@ -33,15 +36,20 @@ pub(super) struct Opened {
 }
 
 /// The sector size of an image when nobody says otherwise, bytes.
-const SECTORSIZE: u32 = 512;
+pub(super) const SECTORSIZE: u32 = 512;
 
 pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
     let kind = kind_of(path)?;
     let block_device = kind == FileType::BlockDevice;
     let exclusive = block_device && !wanted.shared && !wanted.unlocked;
     let file = open_file(path, wanted, exclusive)?;
-    if wanted.writable && !block_device && !wanted.unlocked {
-        lock_image(path, &file)?;
+    if !block_device && !wanted.unlocked {
+        let holder = match (wanted.writable, wanted.relayout) {
+            (false, _) => Holder::Reader,
+            (true, false) => Holder::Writer,
+            (true, true) => Holder::Changer,
+        };
+        locking::lock(path, &file, holder)?;
     }
     let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
     let (sectorsize, stripesize) = if block_device {
@@ -78,6 +86,26 @@ pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {
         block_device,
         align_bytes,
     })
+}
+
+/// What kind of image a file is, unless its bytes are those of the disk. A block device is one only
+/// where the user says so.
+pub(super) fn image_format(
+    path: &str,
+    said: options::Wanted,
+) -> Result<Option<ImageFormat>, BuildError> {
+    let kind = kind_of(path)?;
+    match said {
+        options::Wanted::Image(format) => return Ok(Some(format)),
+        options::Wanted::Raw => return Ok(None),
+        options::Wanted::Auto if kind != FileType::RegularFile => return Ok(None),
+        options::Wanted::Auto => {}
+    }
+    let flags = OFlags::CLOEXEC | OFlags::RDONLY;
+    let file = rustix::fs::open(path, flags, Mode::empty());
+    let file = File::from(file.map_err(|errno| system("opening", path, errno))?);
+    let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
+    Ok(image::recognise(&file, size))
 }
 
 fn system(operation: &'static str, path: &str, errno: Errno) -> BuildError {
@@ -136,7 +164,7 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
 }
 
 /// A provider is called by the last part of the path.
-fn name_of(path: &str) -> String {
+pub(super) fn name_of(path: &str) -> String {
     let last = Path::new(path).file_name();
     last.map_or_else(
         || path.to_owned(),
@@ -152,42 +180,6 @@ fn describe(kind: FileType) -> &'static str {
         FileType::Socket => "a socket",
         _ => "something else",
     }
-}
-
-/// How long a lock may be held by a process that was killed, and how often that is looked at: the
-/// kernel closes files that a ring was using a moment after the process has ended.
-const UNLOCKING: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(10);
-
-/// Two writers would destroy an image: the first keeps the second out.
-fn lock_image(path: &str, file: &File) -> Result<(), BuildError> {
-    let began = Instant::now();
-    let mut locked = lock::lock_exclusively(file);
-    while began.elapsed() < UNLOCKING && locked.as_ref().is_err_and(is_held) {
-        std::thread::sleep(LOOK);
-        locked = lock::lock_exclusively(file);
-    }
-    locked.map_err(|error| {
-        let path = path.to_owned();
-        if is_held(&error) {
-            BuildError::Refused {
-                path,
-                problem: "somebody else has it open for writing (it is locked)".into(),
-            }
-        } else {
-            BuildError::Os {
-                operation: "locking",
-                path,
-                error,
-            }
-        }
-    })
-}
-
-/// What is said when somebody else has the lock (fcntl(2)).
-fn is_held(error: &io::Error) -> bool {
-    use io::ErrorKind::{PermissionDenied, WouldBlock};
-    matches!(error.kind(), WouldBlock | PermissionDenied)
 }
 
 /// The size in bytes; seeking to the end works for images and for block devices.

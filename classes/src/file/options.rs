@@ -1,5 +1,6 @@
 //! The options of `file` and their checks.
 
+use crate::image::{Backing, ImageFormat};
 use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::values::{choice, number_in, sector_size};
@@ -64,8 +65,22 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
         "shared",
         "0|1",
         Value("0"),
-        "open a block device that is in use, for reading",
+        "open what is in use, for reading: a block device, an image that another program writes",
         set_field!(shared = truth),
+    ),
+    option(
+        "format",
+        "auto|raw|qcow2|vmdk|vdi|vhd|vhdx|dmg|cloop|qed|qcow|parallels|bochs",
+        Value("auto"),
+        "what the file is; auto looks at its signature, raw takes its bytes as they are",
+        set_field!(format = format),
+    ),
+    option(
+        "backing",
+        "near|any",
+        Value("near"),
+        "images that a qcow2 image may be based on: those in its folder or below, or any file",
+        set_field!(backing = backing),
     ),
     option(
         "fwsectors",
@@ -89,6 +104,17 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
     ),
 ]);
 
+/// What the user says of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Its signature tells.
+    #[default]
+    Auto,
+    /// Its bytes are those of the disk.
+    Raw,
+    Image(ImageFormat),
+}
+
 /// The values of the options.
 #[derive(Default)]
 pub(super) struct Settings {
@@ -99,6 +125,8 @@ pub(super) struct Settings {
     pub direct: Option<bool>,
     pub sector_bytes: Option<u32>,
     pub shared: bool,
+    pub format: Wanted,
+    pub backing: Backing,
     pub fwsectors: u64,
     pub fwheads: u64,
 }
@@ -123,6 +151,17 @@ fn path(text: &str) -> Result<String, ValueError> {
         return Err(ValueError::new("a path is needed"));
     }
     Ok(text.to_owned())
+}
+
+fn format(text: &str) -> Result<Wanted, ValueError> {
+    let known = [("auto", Wanted::Auto), ("raw", Wanted::Raw)];
+    let images = ImageFormat::ALL.map(|format| (format.name(), Wanted::Image(format)));
+    let all: Vec<_> = known.into_iter().chain(images).collect();
+    choice(&all, text)
+}
+
+fn backing(text: &str) -> Result<Backing, ValueError> {
+    choice(&[("near", Backing::Near), ("any", Backing::Any)], text)
 }
 
 fn engine(text: &str) -> Result<Choice, ValueError> {

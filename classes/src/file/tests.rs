@@ -156,7 +156,7 @@ fn a_second_writer_is_refused_and_a_reader_is_not() {
     let first = open_target(&text(&path, "direct=0"), &writable()).expect("the first");
     let refused = refusal(&text(&path, "direct=0"), &writable());
     assert!(
-        refused.ends_with("somebody else has it open for writing (it is locked)"),
+        refused.ends_with("another program has it open for writing (it is locked)"),
         "{refused}"
     );
     open_target(&text(&path, "direct=0"), &TargetOptions::default()).expect("a reader");

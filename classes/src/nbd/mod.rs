@@ -34,9 +34,8 @@ mod state;
 mod tests;
 mod uri;
 
-use crate::build::{BuildContext, BuildError};
+use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::entry::{Build, ClassEntry, Role};
-use crate::file::mark_of_padding;
 use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
 use crate::spec::{LayerArguments, OptionTable, option, values};
@@ -45,6 +44,7 @@ use links::Flusher;
 use service::Service;
 use shake::Facts;
 use state::ThreadLink;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_format::wire::nbd::export_flag;
@@ -147,6 +147,8 @@ pub struct NbdGeom {
     writable: bool,
     key: LocalKey,
     ways: Ways,
+    /// Dropped last.
+    _keeps: Option<Keeps>,
 }
 
 /// How requests get to the server.
@@ -210,42 +212,97 @@ fn build(
         problem,
     };
     let facts = connect::ask(&place, &export, timeout).map_err(refused)?;
-    let sectorsize = wanted
-        .sector_bytes
-        .unwrap_or(512)
-        .max(u64::from(facts.minimum_bytes));
-    let sectors = facts.size_bytes.checked_next_multiple_of(sectorsize);
-    if !sectorsize.is_power_of_two() || facts.size_bytes == 0 || sectors.is_none() {
-        let (size, minimum) = (facts.size_bytes, facts.minimum_bytes);
-        let problem = format!("{size} bytes in blocks of {minimum} make no sector of {sectorsize}");
-        return Err(refused(problem));
-    }
-    let tail = facts.size_bytes % sectorsize;
-    if tail > 0 && context.writable() && facts.flags & export_flag::READ_ONLY == 0 {
-        let size = facts.size_bytes;
-        return Err(refused(format!(
-            "it cannot be written to: it has {size} bytes, and the last {tail} make no whole \
-             sector of {sectorsize} (without --rw it can be read)"
-        )));
-    }
+    let sector_bytes = wanted.sector_bytes.unwrap_or(512);
+    let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
     let remote = Arc::new(Remote {
         place,
         export,
         facts,
-        sector_bytes: sectorsize as u32,
+        sector_bytes,
         timeout,
         retry,
         losses: Arc::default(),
     });
-    plan(name, remote, sectorsize, context.writable())
+    let mut config = vec![
+        ("server".into(), remote.place.to_string()),
+        ("export".into(), remote.export.clone()),
+    ];
+    if !remote.facts.description.is_empty() {
+        config.push(("description".into(), remote.facts.description.clone()));
+    }
+    plan(name, remote, context.writable(), (config, None))
 }
+
+/// The sector size of an export.
+fn sector_of(facts: &Facts, wanted: u64, writable: bool) -> Result<u32, String> {
+    let sectorsize = wanted.max(u64::from(facts.minimum_bytes));
+    let size = facts.size_bytes;
+    let sectors = size.checked_next_multiple_of(sectorsize);
+    if !sectorsize.is_power_of_two() || size == 0 || sectors.is_none() {
+        let minimum = facts.minimum_bytes;
+        return Err(format!(
+            "{size} bytes in blocks of {minimum} make no sector of {sectorsize}"
+        ));
+    }
+    let tail = size % sectorsize;
+    if tail > 0 && writable && facts.flags & export_flag::READ_ONLY == 0 {
+        return Err(format!(
+            "it cannot be written to: it has {size} bytes, and the last {tail} make no whole \
+             sector of {sectorsize} (without --rw it can be read)"
+        ));
+    }
+    Ok(sectorsize as u32)
+}
+
+/// A server that was started for one geom, and ends with it.
+pub(crate) struct Private {
+    pub name: String,
+    pub socket: std::path::PathBuf,
+    pub sector_bytes: u32,
+    pub writable: bool,
+    /// Facts of the provider.
+    pub config: Vec<(String, String)>,
+    /// Dropped when the last connection is closed.
+    pub keeps: Keeps,
+}
+
+/// How long a server that was started here may take to answer: it may work on a slow disk.
+const PRIVATE_TIMEOUT: Duration = Duration::from_secs(600);
+/// A server that was started here does not come back.
+const PRIVATE_RETRY: Duration = Duration::from_millis(100);
+
+/// The default export of a server that was started for this geom.
+///
+/// # Errors
+/// It cannot be reached, or its disk cannot be used like this.
+pub(crate) fn private(private: Private) -> Result<Plan, String> {
+    let place = Place::Unix(private.socket);
+    let facts = connect::ask(&place, "", PRIVATE_TIMEOUT)?;
+    let wanted = u64::from(private.sector_bytes);
+    let sector_bytes = sector_of(&facts, wanted, private.writable)?;
+    let remote = Arc::new(Remote {
+        place,
+        export: String::new(),
+        facts,
+        sector_bytes,
+        timeout: PRIVATE_TIMEOUT,
+        retry: PRIVATE_RETRY,
+        losses: Arc::default(),
+    });
+    let more = (private.config, Some(private.keeps));
+    plan(private.name, remote, private.writable, more).map_err(|error| error.to_string())
+}
+
+/// Something that lives as long as a geom.
+type Keeps = Box<dyn Any + Send + Sync>;
 
 fn plan(
     name: String,
     remote: Arc<Remote>,
-    sectorsize: u64,
     writable: bool,
+    (mut config, keeps): (Vec<(String, String)>, Option<Keeps>),
 ) -> Result<Plan, BuildError> {
+    let sectorsize = u64::from(remote.sector_bytes);
     let writable = writable && !remote.has(export_flag::READ_ONLY);
     let ways = if remote.has(export_flag::CAN_MULTI_CONN) {
         Flusher::start().map(Ways::Many)
@@ -258,14 +315,7 @@ fn plan(
         error,
     })?;
     let access = if writable { "read-write" } else { "read-only" };
-    let mut config = vec![
-        ("server".into(), remote.place.to_string()),
-        ("export".into(), remote.export.clone()),
-        ("access".into(), access.into()),
-    ];
-    if !remote.facts.description.is_empty() {
-        config.push(("description".into(), remote.facts.description.clone()));
-    }
+    config.push(("access".into(), access.into()));
     let size_bytes = remote.facts.size_bytes;
     let mediasize_bytes = size_bytes.next_multiple_of(sectorsize);
     let padding_bytes = (mediasize_bytes - size_bytes) as u32;
@@ -291,6 +341,7 @@ fn plan(
             writable,
             key,
             ways,
+            _keeps: keeps,
         }),
         providers: vec![provider],
     })

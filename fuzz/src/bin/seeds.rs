@@ -87,6 +87,7 @@ fn main() -> io::Result<()> {
     write("ministat", "two-sets", sets)?;
     let requests = [[0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0], [0; 16]].concat();
     write("raidtest", "two", &[&[9], &requests[..]].concat())?;
+    write("qcow2", "overlay", &qcow2())?;
     write("crash_log", "small", &crash_log())?;
     let go = b"\0\0\0\x03md0\0\x01\0\x03";
     write("wire", "go", go)?;
@@ -280,4 +281,15 @@ fn map() -> Vec<u8> {
         bytes.extend(entry.encode());
     }
     bytes
+}
+
+/// The header of an overlay on `base.img`.
+fn qcow2() -> Vec<u8> {
+    let mut head = vec![0; 136];
+    head[..8].copy_from_slice(b"QFI\xfb\0\0\0\x03");
+    head[8..24].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 128, 0, 0, 0, 8, 0, 0, 0, 16]);
+    head[100..112].copy_from_slice(&[0, 0, 0, 104, 0xe2, 0x79, 0x2a, 0xca, 0, 0, 0, 3]);
+    head[112..115].copy_from_slice(b"raw");
+    head[128..].copy_from_slice(b"base.img");
+    head
 }

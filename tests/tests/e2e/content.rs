@@ -59,7 +59,13 @@ fn no_kind_of_content_is_overwritten_unasked() {
     for (title, places) in KINDS {
         let folder = tempfile::tempdir().expect("a folder");
         let path = image(folder.path(), places);
-        let (target, before) = (disks::text(&path), std::fs::read(&path).expect("the image"));
+        let (mut target, before) = (disks::text(&path), std::fs::read(&path).expect("the image"));
+        if title.ends_with("image") {
+            // Opened as such, this one is too damaged; its bytes are reached in another way.
+            let opened = ugeom_with(&["write", "--destroy", &target], b"hello").failed(1);
+            assert!(opened.contains("?format=raw takes"), "{title}: {opened}");
+            target += "?format=raw";
+        }
         let writing = ugeom_with(&["write", &target], b"hello").failed(1);
         let making = ugeom(&["part", "create", "-s", "gpt", &target]).failed(1);
         for refused in [writing, making] {

@@ -15,6 +15,7 @@ mod fio;
 mod fio_files;
 mod fio_ratio;
 mod geli;
+mod images;
 mod iostat;
 mod lab;
 mod lost;

@@ -68,7 +68,11 @@ impl Write {
         if !self.destroy {
             safety::refuse_mounted(&self.target.target)?;
         }
-        let target = self.target.open_writable()?;
+        let target = if self.target.is_addressed() {
+            self.target.open_writable()?
+        } else {
+            self.target.open_for_change()?
+        };
         let provider = opening::top(&target)?;
         let range = transfer::range(&provider, self.offset, self.length)?;
         if !self.destroy {

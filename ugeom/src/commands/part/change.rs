@@ -193,7 +193,7 @@ impl Common {
         if !destroy {
             safety::refuse_mounted(&self.target.target)?;
         }
-        let target = self.target.open_writable()?;
+        let target = self.target.open_for_change()?;
         refused(&target)?;
         Ok(Ready {
             provider: opening::top(&target)?,

@@ -89,7 +89,9 @@ fn settings<'a>(
     geom: &'a GeomView,
     provider: &'a ProviderView,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    const SHOWN: [&str; 6] = ["damage", "start", "type", "label", "attrib", "content"];
+    const SHOWN: [&str; 7] = [
+        "damage", "start", "type", "label", "attrib", "content", "hint",
+    ];
     let all = provider.config.iter().chain(&geom.config);
     all.map(|(name, value)| (name.as_str(), value.as_str()))
         .filter(|(name, value)| !SHOWN.contains(name) && !value.is_empty())

@@ -117,6 +117,10 @@ impl<'a> Drawing<'a> {
             let text = self.paint.alarm(&printable(&format!("! {fault}")));
             self.table.note(format!("{below}{trunk}{text}"));
         }
+        let hint = fact(provider, "hint");
+        if !hint.is_empty() {
+            self.table.note(format!("{below}{trunk}{hint}"));
+        }
         for text in geoms.iter().filter_map(|geom| locked(geom, &geoms)) {
             self.table
                 .note(format!("{below}{trunk}{}", printable(&text)));

@@ -1,0 +1,162 @@
+//! The files that an image is made of: itself, and the images that it is based on.
+//!
+//! A backing file is named by the image, which may come from a stranger: it is opened when it is a
+//! regular file in the folder of the image, or below; `backing=any` takes any regular file. Each
+//! one is named on stderr. Names with a protocol (`nbd:`, `json:`) are never followed.
+
+use super::{Backing, refused};
+use crate::build::BuildError;
+use rustix::fs::{FileType, Mode, OFlags};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use ugeom_format::qcow2::{HEAD_BYTES, Header, incompatible};
+
+/// How many images may lie on each other.
+const DEPTH_MAX: usize = 64;
+
+/// One file of a chain.
+pub(super) struct Link {
+    pub file: File,
+    /// Where it really is, without symbolic links.
+    pub path: PathBuf,
+    /// Its header; none for a raw image.
+    pub header: Option<Header>,
+}
+
+/// Opens a qcow2 image and the images that it is based on, the top one first. Only that one is
+/// opened for writing.
+///
+/// # Errors
+/// A header is wrong; a backing file is missing, or may not be followed.
+pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<Link>, BuildError> {
+    let top = link(Path::new(path), writable, Some("qcow2"))?;
+    let near = folder(&top.path);
+    let mut chain = vec![top];
+    while let Some((link, below)) = chain.last().and_then(|link| {
+        let below = link.header.as_ref()?.backing.clone()?;
+        Some((link, below))
+    }) {
+        let wanted = resolve(path, &link.path, &below.name)?;
+        if chain.len() >= DEPTH_MAX {
+            let problem = format!("more than {DEPTH_MAX} images lie on each other");
+            return Err(refused(path, problem));
+        }
+        let next = self::link(&wanted, false, below.format.as_deref())?;
+        if backing == Backing::Near && !next.path.starts_with(&near) {
+            return Err(refused(
+                path,
+                format!(
+                    "its backing file {} is not in its folder; backing=any reads it all the same",
+                    next.path.display()
+                ),
+            ));
+        }
+        let format = next.header.as_ref().map_or("raw", |_| "qcow2");
+        log::warn!("{path}: based on {} ({format})", next.path.display());
+        chain.push(next);
+    }
+    Ok(chain)
+}
+
+fn folder(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("/")).to_owned()
+}
+
+/// The path that a name in an image means.
+fn resolve(top: &str, from: &Path, name: &str) -> Result<PathBuf, BuildError> {
+    let protocol = name.split('/').next().is_some_and(|it| it.contains(':'));
+    if protocol {
+        let problem = format!("its backing file `{name}` is no name of a file");
+        return Err(refused(top, problem));
+    }
+    Ok(folder(from).join(name))
+}
+
+fn link(path: &Path, writable: bool, format: Option<&str>) -> Result<Link, BuildError> {
+    let shown = path.display().to_string();
+    let system = |errno| BuildError::Os {
+        operation: "opening",
+        path: shown.clone(),
+        error: std::io::Error::from(errno),
+    };
+    let access = if writable {
+        OFlags::RDWR
+    } else {
+        OFlags::RDONLY
+    };
+    // A FIFO would wait for a writer.
+    let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | access;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(system)?;
+    let kind = rustix::fs::fstat(&file).map_err(system)?.st_mode;
+    if FileType::from_raw_mode(kind) != FileType::RegularFile {
+        return Err(refused(&shown, "is no regular file".into()));
+    }
+    let file = File::from(file);
+    let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let path = real.map_err(|error| BuildError::Os {
+        operation: "finding the place of",
+        path: shown.clone(),
+        error,
+    })?;
+    let head = head(&file).map_err(|error| BuildError::Os {
+        operation: "reading",
+        path: shown.clone(),
+        error,
+    })?;
+    let header = match format {
+        Some("raw") => None,
+        Some("qcow2") => Some(decoded(&shown, &head)?),
+        None if head.starts_with(b"QFI\xfb") => Some(decoded(&shown, &head)?),
+        None => None,
+        Some(other) => {
+            let problem = format!("a backing file of the format `{other}` cannot be read here");
+            return Err(refused(&shown, problem));
+        }
+    };
+    Ok(Link { file, path, header })
+}
+
+fn head(file: &File) -> std::io::Result<Vec<u8>> {
+    let mut head = vec![0; HEAD_BYTES];
+    let mut filled = 0;
+    while filled < head.len() {
+        match file.read_at(&mut head[filled..], filled as u64)? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    head.truncate(filled);
+    Ok(head)
+}
+
+fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
+    let header = Header::decode(head).map_err(|error| refused(path, error.to_string()))?;
+    let unfit = if header.encryption != 0 {
+        Some("is encrypted")
+    } else if header.data_file.is_some() || header.incompatible & incompatible::DATA_FILE != 0 {
+        Some("has its data in another file, which is not followed")
+    } else if header.size_bytes == 0 {
+        Some("holds a disk of 0 bytes")
+    } else {
+        None
+    };
+    match unfit {
+        Some(problem) => Err(refused(path, problem.into())),
+        None => Ok(header),
+    }
+}
+
+/// A chain as qemu's block layer takes it, so that it follows no name by itself.
+pub(super) fn as_json(chain: &[Link], locked: bool) -> String {
+    let mut text = "null".to_owned();
+    for link in chain.iter().rev() {
+        let file = super::child::file_node(&link.path, locked);
+        text = match link.header {
+            Some(_) => format!(r#"{{"driver":"qcow2","file":{file},"backing":{text}}}"#),
+            None => format!(r#"{{"driver":"raw","file":{file}}}"#),
+        };
+    }
+    text
+}

@@ -1,0 +1,337 @@
+//! An image that qemu opens: `qemu-nbd` as a private child, reached over a socket that nothing else
+//! can reach.
+//!
+//! The socket lies in a folder of this user alone, and is opened and removed from it as soon as
+//! the child listens: later connections go through the open descriptor. So nothing is left behind,
+//! however this process ends, and no other program finds the socket. The child ends with the stack,
+//! and with the process (`machine::child`).
+
+use super::{ImageFormat, Settings, refused};
+use crate::build::{BuildContext, BuildError};
+use crate::nbd::{self, Private};
+use rustix::fs::{Mode, OFlags};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use ugeom_format::wire::nbd::GREETING_BYTES;
+use ugeom_machine::child::TiedChild;
+use ugeom_stack::Plan;
+
+const PROGRAM: &str = "qemu-nbd";
+/// How long it may take to open an image: repairing one after a crash reads all its tables.
+const STARTING: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(2);
+/// The longest descriptor of a VMDK image that is read, bytes.
+const DESCRIPTOR_BYTES_MAX: u64 = 64 << 10;
+
+/// What keeps a child's stack alive: dropping it ends the child.
+struct Running {
+    _child: TiedChild,
+    /// The socket, which has no name any more.
+    _socket: OwnedFd,
+}
+
+/// Starts qemu-nbd on a node of its block layer, and connects to it.
+///
+/// # Errors
+/// qemu-nbd is missing, or refuses the image.
+pub(super) fn plan(
+    context: &BuildContext<'_>,
+    settings: &Settings<'_>,
+    node: &str,
+) -> Result<Plan, BuildError> {
+    let writable = context.writable();
+    let folder = Folder::new().map_err(|error| BuildError::System {
+        class: "file",
+        operation: "making a folder for the socket of qemu-nbd",
+        error,
+    })?;
+    let socket = folder.0.join("nbd");
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["--persistent", "--shared=0", "--export-name="])
+        .args(["--cache=writeback", "--discard=unmap"])
+        .arg(format!("--socket={}", socket.display()));
+    if !writable {
+        command.arg("--read-only");
+    }
+    command.arg(format!("json:{node}"));
+    let child = TiedChild::start(command).map_err(|error| not_started(settings, error))?;
+    let socket = listening(settings, &child, &socket)?;
+    let place = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
+    let mut config = super::facts(settings);
+    config.push(("driver".into(), PROGRAM.to_owned()));
+    nbd::private(Private {
+        name: settings.name.clone(),
+        socket: place,
+        sector_bytes: settings.sector_bytes,
+        writable,
+        config,
+        keeps: Box::new(Running {
+            _child: child,
+            _socket: socket,
+        }),
+    })
+    .map_err(|problem| refused(settings.path, problem))
+}
+
+fn not_started(settings: &Settings<'_>, error: io::Error) -> BuildError {
+    if error.kind() == io::ErrorKind::NotFound {
+        let problem = format!(
+            "a {} image of this kind is read by {PROGRAM}, which is not installed (Debian: \
+             qemu-utils)",
+            settings.format.name()
+        );
+        return refused(settings.path, problem);
+    }
+    BuildError::System {
+        class: "file",
+        operation: "starting qemu-nbd",
+        error,
+    }
+}
+
+/// Waits until the child listens; returns the socket.
+fn listening(
+    settings: &Settings<'_>,
+    child: &TiedChild,
+    path: &Path,
+) -> Result<OwnedFd, BuildError> {
+    let began = Instant::now();
+    loop {
+        if let Some(ended) = child.ended() {
+            return Err(refused(settings.path, reason(&ended.stderr)));
+        }
+        if is_greeted(path) {
+            let opened = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+            return opened.map_err(|errno| BuildError::System {
+                class: "file",
+                operation: "opening the socket of qemu-nbd",
+                error: errno.into(),
+            });
+        }
+        if began.elapsed() > STARTING {
+            let problem = format!(
+                "{PROGRAM} has not opened it within {} s",
+                STARTING.as_secs()
+            );
+            return Err(refused(settings.path, problem));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The socket is there before the image is opened; once it is, a connection is greeted.
+fn is_greeted(path: &Path) -> bool {
+    let greeted = UnixStream::connect(path).and_then(|mut stream| {
+        stream.set_read_timeout(Some(STARTING))?;
+        stream.read_exact(&mut [0; GREETING_BYTES])
+    });
+    greeted.is_ok()
+}
+
+/// What qemu-nbd says, without its name and the text of the node.
+fn reason(stderr: &str) -> String {
+    let line = stderr.lines().find(|line| !line.trim().is_empty());
+    let line = line.unwrap_or("it ended without a message");
+    let line = line.strip_prefix("qemu-nbd: ").unwrap_or(line);
+    let text = match line.strip_prefix("Failed to blk_new_open 'json:") {
+        Some(rest) => rest.split_once("': ").map_or(rest, |(_, reason)| reason),
+        None => line,
+    };
+    format!("{PROGRAM} refuses it: {text}")
+}
+
+/// The node that opens an image and no other file.
+///
+/// # Errors
+/// A VMDK image consists of other files than its own folder has, or is based on another image.
+pub(super) fn node(settings: &Settings<'_>) -> Result<String, BuildError> {
+    let path = std::fs::canonicalize(settings.path).map_err(|error| BuildError::Os {
+        operation: "finding",
+        path: settings.path.to_owned(),
+        error,
+    })?;
+    let driver = match settings.format {
+        ImageFormat::Vhd => "vpc",
+        other => other.name(),
+    };
+    let backing = match settings.format {
+        ImageFormat::Vmdk => {
+            check_vmdk(settings.path, &path)?;
+            r#","backing":null"#
+        }
+        ImageFormat::Qed | ImageFormat::Qcow => {
+            check_backing(settings, &path)?;
+            r#","backing":null"#
+        }
+        _ => "",
+    };
+    let file = file_node(&path, !settings.shared);
+    Ok(format!(r#"{{"driver":"{driver}","file":{file}{backing}}}"#))
+}
+
+/// A file as qemu's block layer takes it.
+pub(super) fn file_node(path: &Path, locked: bool) -> String {
+    let path = quoted(&path.display().to_string());
+    let locking = if locked { "auto" } else { "off" };
+    format!(r#"{{"driver":"file","filename":{path},"locking":"{locking}"}}"#)
+}
+
+/// A string of JSON.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => {
+                // A String takes everything.
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Images of older formats that are based on others are refused: qemu would follow the name.
+fn check_backing(settings: &Settings<'_>, path: &Path) -> Result<(), BuildError> {
+    let bytes = start_of(path, 64).map_err(|error| BuildError::Os {
+        operation: "reading",
+        path: settings.path.to_owned(),
+        error,
+    })?;
+    let word = |at: usize| {
+        bytes.get(at..at + 8).map_or([0; 8], |it| {
+            let mut word = [0; 8];
+            word.copy_from_slice(it);
+            word
+        })
+    };
+    // QEMU docs/interop/qed_spec.txt: the features at byte 16, bit 0: a backing file. qcow of
+    // version 1: the offset of the name at byte 8.
+    let based = match settings.format {
+        ImageFormat::Qed => u64::from_le_bytes(word(16)) & 1 != 0,
+        _ => u64::from_be_bytes(word(8)) != 0,
+    };
+    if based {
+        let format = settings.format.name();
+        let problem = format!("a {format} image that is based on another is not read here");
+        return Err(refused(settings.path, problem));
+    }
+    Ok(())
+}
+
+fn start_of(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(bytes).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// A VMDK image names its extents in a text, which may come from a stranger: each has to be a
+/// regular file in the folder of the image.
+fn check_vmdk(shown: &str, path: &Path) -> Result<(), BuildError> {
+    let start = start_of(path, DESCRIPTOR_BYTES_MAX).map_err(|error| BuildError::Os {
+        operation: "reading",
+        path: shown.to_owned(),
+        error,
+    })?;
+    let is_text = start.starts_with(b"# Disk DescriptorFile");
+    // A sparse extent of 0 sectors only holds a descriptor; qemu then follows its extents.
+    let is_shell = start.starts_with(b"KDMV") && start.get(12..20) == Some(&[0; 8]);
+    if is_shell {
+        return Err(refused(
+            shown,
+            "a VMDK image of 0 sectors is not read here".into(),
+        ));
+    }
+    let text = String::from_utf8_lossy(&start);
+    for line in text.lines().map(str::trim) {
+        let value = |key: &str| {
+            let rest = line.strip_prefix(key)?.trim_start().strip_prefix('=')?;
+            Some(rest.trim().trim_matches('"'))
+        };
+        if value("parentCID").is_some_and(|it| !it.eq_ignore_ascii_case("ffffffff")) {
+            let problem = "a VMDK image that is based on another is not read here";
+            return Err(refused(shown, problem.into()));
+        }
+        if is_text && let Some(name) = extent(line) {
+            check_extent(shown, path, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// The file that a line of a descriptor names: `RW 4192256 SPARSE "disk-s001.vmdk"`.
+fn extent(line: &str) -> Option<&str> {
+    let is_extent = ["RW ", "RDONLY ", "NOACCESS "]
+        .iter()
+        .any(|access| line.starts_with(access));
+    let name = line.split_once('"')?.1;
+    is_extent.then(|| name.rsplit_once('"').map_or(name, |(name, _)| name))
+}
+
+fn check_extent(shown: &str, image: &Path, name: &str) -> Result<(), BuildError> {
+    let wrong = |why: &str| refused(shown, format!("its extent `{name}` {why}"));
+    if name.contains('/') || name.contains(':') {
+        return Err(wrong("is not in its folder"));
+    }
+    let path = image.parent().unwrap_or(Path::new("/")).join(name);
+    let kind = std::fs::symlink_metadata(&path);
+    if !kind.is_ok_and(|it| it.is_file()) {
+        return Err(wrong("is no regular file"));
+    }
+    log::warn!("{shown}: has its data in {}", path.display());
+    Ok(())
+}
+
+/// A folder for this user alone, removed when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        for _ in 0..16 {
+            let name = format!("ugeom-{:016x}", fastrand::u64(..));
+            let path = std::env::temp_dir().join(name);
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::from(io::ErrorKind::AlreadyExists))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is an empty folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_extents_are_found_in_descriptors() {
+        assert_eq!(
+            extent(r#"RW 8192 SPARSE "a b-s001.vmdk""#),
+            Some("a b-s001.vmdk")
+        );
+        assert_eq!(
+            extent(r#"RW 8192 FLAT "a-flat.vmdk" 0"#),
+            Some("a-flat.vmdk")
+        );
+        assert_eq!(extent(r#"createType="monolithicSparse""#), None);
+        assert_eq!(quoted("a\"b\\c\n"), r#""a\"b\\c\u000a""#);
+    }
+}

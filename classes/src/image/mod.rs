@@ -1,0 +1,171 @@
+//! Images of disks: a file that is not a plain copy of a disk is opened as the disk inside it.
+//!
+//! ```text
+//!          caller                               caller
+//!            | READ 4096 at 512                   |
+//!        disk.qcow2                           disk.vmdk
+//!   map of clusters (imago)                       |  NBD over a socket of its own
+//!     |               |                       qemu-nbd, a child of this process
+//!   engine        a worker thread                 |
+//!   (plain data)  (allocation, compressed, zero)  |
+//!     |               |                           |
+//!   disk.qcow2   base.qcow2 ...               disk.vmdk
+//! ```
+//!
+//! The class `file` asks here what a file is, and hands over what is no plain copy. qcow2 is done
+//! in this process as far as `imago` knows the image's features; qemu's own code does the rest, in
+//! a process that is started, watched and ended with the stack. `docs/classes/file.md` has the
+//! table.
+
+mod chain;
+mod child;
+mod pool;
+mod qcow2;
+
+use crate::build::{BuildContext, BuildError};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use ugeom_engine::{Choice, EngineOptions};
+use ugeom_format::content::{self, ContentUse};
+use ugeom_stack::Plan;
+
+/// A kind of image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ImageFormat {
+    Qcow2,
+    Qcow,
+    Qed,
+    Vmdk,
+    Vdi,
+    Vhd,
+    Vhdx,
+    Parallels,
+    Bochs,
+    Cloop,
+    Dmg,
+}
+
+impl ImageFormat {
+    /// All of them.
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Qcow2,
+        Self::Qcow,
+        Self::Qed,
+        Self::Vmdk,
+        Self::Vdi,
+        Self::Vhd,
+        Self::Vhdx,
+        Self::Parallels,
+        Self::Bochs,
+        Self::Cloop,
+        Self::Dmg,
+    ];
+
+    /// Its name, as `ugeom show` and the option `format` have it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Qcow2 => "qcow2",
+            Self::Qcow => "qcow",
+            Self::Qed => "qed",
+            Self::Vmdk => "vmdk",
+            Self::Vdi => "vdi",
+            Self::Vhd => "vhd",
+            Self::Vhdx => "vhdx",
+            Self::Parallels => "parallels",
+            Self::Bochs => "bochs",
+            Self::Cloop => "cloop",
+            Self::Dmg => "dmg",
+        }
+    }
+
+    /// qemu can write to it, and its author calls that safe.
+    const fn is_writable(self) -> bool {
+        matches!(
+            self,
+            Self::Qcow2 | Self::Vmdk | Self::Vdi | Self::Vhd | Self::Vhdx
+        )
+    }
+}
+
+/// Which backing files are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Backing {
+    /// Those in the folder of the image, or below.
+    #[default]
+    Near,
+    /// Any regular file.
+    Any,
+}
+
+/// How an image is opened.
+pub(crate) struct Settings<'a> {
+    pub path: &'a str,
+    pub name: String,
+    pub format: ImageFormat,
+    pub backing: Backing,
+    /// Without locks that others respect: for reading beside a writer.
+    pub shared: bool,
+    pub sector_bytes: u32,
+    pub engine: (Choice, EngineOptions, String),
+}
+
+/// What a file is, unless it is a plain copy of a disk, or something else that is read as it is.
+pub(crate) fn recognise(file: &File, size_bytes: u64) -> Option<ImageFormat> {
+    let mut read = |offset: u64, length: usize| {
+        let mut bytes = vec![0; length];
+        let read = file.read_exact_at(&mut bytes, offset);
+        read.map(|()| bytes).map_err(|error| error.to_string())
+    };
+    let found = content::identify(size_bytes, &mut read).contents;
+    let image = found.iter().find(|it| it.usage == ContentUse::Image)?;
+    // A fixed VHD image is a plain copy with a footer.
+    if image.name == "vhd" && image.places.iter().all(|place| place.offset_bytes > 0) {
+        return None;
+    }
+    ImageFormat::ALL
+        .into_iter()
+        .find(|format| format.name() == image.name)
+}
+
+/// Opens an image.
+///
+/// # Errors
+/// It is damaged, in use, of a kind that cannot be written to, or qemu-nbd is missing.
+pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result<Plan, BuildError> {
+    let format = settings.format;
+    if context.writable() && !format.is_writable() {
+        let problem = format!(
+            "a {} image can only be read (`qemu-img convert` makes a copy that can be written)",
+            format.name()
+        );
+        return Err(refused(settings.path, problem));
+    }
+    if format != ImageFormat::Qcow2 {
+        return child::plan(context, &settings, &child::node(&settings)?);
+    }
+    let chain = chain::open(settings.path, context.writable(), settings.backing)?;
+    let is_plain = |link: &chain::Link| link.header.as_ref().is_none_or(|it| it.incompatible == 0);
+    if chain.iter().all(is_plain) {
+        return qcow2::plan(context, settings, chain);
+    }
+    let node = chain::as_json(&chain, !settings.shared);
+    child::plan(context, &settings, &node)
+}
+
+/// The facts of an image that every listing shows.
+fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
+    let name = settings.format.name();
+    let hint = format!("a {name} image, opened as such; ?format=raw is for its bytes");
+    vec![
+        ("file".into(), settings.path.to_owned()),
+        ("type".into(), name.to_owned()),
+        ("hint".into(), hint),
+    ]
+}
+
+fn refused(path: &str, problem: String) -> BuildError {
+    BuildError::Refused {
+        path: path.to_owned(),
+        problem,
+    }
+}

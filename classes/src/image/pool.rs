@@ -1,0 +1,90 @@
+//! Threads that do what blocks: each takes a request, works on it, and completes it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use ugeom_stack::Bio;
+
+/// How many requests are worked on at a time.
+const THREADS: usize = 8;
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Bio>,
+    stop: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    more: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing panics while the queue is locked.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The threads. Dropping it ends them, once what they hold is done.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// Starts the threads; `work` completes a request.
+    pub fn start(work: impl Fn(Bio) + Send + Sync + 'static) -> io::Result<Self> {
+        let work = Arc::new(work);
+        let mut pool = Self {
+            shared: Arc::default(),
+            threads: Vec::new(),
+        };
+        for _ in 0..THREADS {
+            let (shared, work) = (Arc::clone(&pool.shared), Arc::clone(&work));
+            let builder = std::thread::Builder::new().name("ugeom-image".to_owned());
+            let thread = builder.spawn(move || {
+                while let Some(bio) = next(&shared) {
+                    work(bio);
+                }
+            })?;
+            pool.threads.push(thread);
+        }
+        Ok(pool)
+    }
+
+    /// Hands a request to the threads; it comes home from there.
+    pub fn submit(&self, bio: Bio) {
+        self.shared.lock().waiting.push_back(bio);
+        self.shared.more.notify_one();
+    }
+}
+
+fn next(shared: &Shared) -> Option<Bio> {
+    let mut queue = shared.lock();
+    loop {
+        if let Some(bio) = queue.waiting.pop_front() {
+            return Some(bio);
+        }
+        if queue.stop {
+            return None;
+        }
+        queue = shared
+            .more
+            .wait(queue)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.more.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic has been reported already; the request that the thread held failed.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! qcow2 in this process: `imago` knows the map of clusters, the engine of the thread moves the
+//! data that lies in plain clusters, and worker threads do what needs more than that: compressed
+//! clusters, requests over clusters that lie apart, allocation, zeroes, FLUSH.
+
+mod start;
+mod state;
+mod work;
+
+use super::chain::Link;
+use super::pool::Pool;
+use super::{Settings, refused};
+use crate::build::{BuildContext, BuildError, mark_of_padding};
+use crate::locking::{self, Holder};
+use imago::qcow2::Qcow2;
+use imago::raw::Raw;
+use imago::{FormatAccess, Storage, StorageOpenOptions};
+use state::ThreadEngine;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use ugeom_engine::{Choice, EngineOptions};
+use ugeom_stack::{
+    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
+    ThreadState,
+};
+
+/// An image that is open, with all images that it is based on.
+type Image = FormatAccess<imago::file::File>;
+
+/// The files of a chain, each with the address of the storage object that means it.
+type Files = Vec<(usize, Arc<File>)>;
+
+/// The geom of a qcow2 image.
+struct Qcow2Geom {
+    image: Arc<Image>,
+    files: Files,
+    writable: bool,
+    engine: Choice,
+    options: EngineOptions,
+    why: String,
+    key: LocalKey,
+    losses: Arc<Losses>,
+    pool: Pool,
+}
+
+impl Geom for Qcow2Geom {
+    fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
+        start::start(self, request, cx)
+    }
+
+    fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
+        let files = self.files.iter().map(|(_, file)| file);
+        let engine = (self.engine, self.options);
+        Ok(Box::new(ThreadEngine::new(files, engine)?))
+    }
+
+    fn local_key(&self) -> Option<LocalKey> {
+        Some(self.key)
+    }
+
+    fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.losses)
+    }
+
+    fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
+        if change.delta.write > 0 && !self.writable {
+            return Err(Errno::ROFS);
+        }
+        Ok(Vec::new())
+    }
+
+    fn config(&self) -> Vec<(String, String)> {
+        vec![("engine".into(), self.why.clone())]
+    }
+}
+
+/// Opens a chain.
+///
+/// # Errors
+/// A file is in use, or an image is damaged.
+pub(super) fn plan(
+    context: &BuildContext<'_>,
+    settings: Settings<'_>,
+    chain: Vec<Link>,
+) -> Result<Plan, BuildError> {
+    let writable = context.writable();
+    let config = super::facts(&settings);
+    let Settings { path, name, .. } = settings;
+    let size_bytes = chain[0]
+        .header
+        .as_ref()
+        .map_or(0, |header| header.size_bytes);
+    if !settings.shared && !context.unlocked() {
+        for (number, link) in chain.iter().enumerate() {
+            let holder = match writable && number == 0 {
+                true => Holder::Changer,
+                false => Holder::MapReader,
+            };
+            locking::lock(&link.path.display().to_string(), &link.file, holder)?;
+        }
+    }
+    let sector_bytes = u64::from(settings.sector_bytes);
+    if writable && !size_bytes.is_multiple_of(sector_bytes) {
+        let problem = format!(
+            "cannot be written to: its disk of {size_bytes} bytes ends within a sector of \
+             {sector_bytes} bytes"
+        );
+        return Err(refused(path, problem));
+    }
+    let below: Vec<String> = chain[1..]
+        .iter()
+        .map(|link| link.path.display().to_string())
+        .collect();
+    let opened = open(chain, writable);
+    let (image, files) = opened.map_err(|error| refused(path, error.to_string()))?;
+    let image = Arc::new(image);
+    let losses = Arc::<Losses>::default();
+    let (worked, lost) = (Arc::clone(&image), Arc::clone(&losses));
+    let pool = Pool::start(move |bio| work::work(&worked, &lost, bio));
+    let pool = pool.map_err(|error| BuildError::System {
+        class: "file",
+        operation: "starting a thread",
+        error,
+    })?;
+    let (engine, options, why) = settings.engine;
+    let geom = Qcow2Geom {
+        image,
+        files,
+        writable,
+        engine,
+        options,
+        why,
+        key: LocalKey::new(),
+        losses,
+        pool,
+    };
+    let provider = provider(
+        &name,
+        config,
+        (size_bytes, sector_bytes),
+        (writable, &below),
+    );
+    Ok(Plan {
+        name,
+        geom: Arc::new(geom),
+        providers: vec![provider],
+    })
+}
+
+fn provider(
+    name: &str,
+    mut config: Vec<(String, String)>,
+    (size_bytes, sector_bytes): (u64, u64),
+    (writable, below): (bool, &[String]),
+) -> ProviderPlan {
+    let mediasize_bytes = size_bytes.next_multiple_of(sector_bytes);
+    let padding_bytes = (mediasize_bytes - size_bytes) as u32;
+    let access = if writable { "read-write" } else { "read-only" };
+    config.push(("access".into(), access.to_owned()));
+    if !below.is_empty() {
+        config.push(("backing".into(), below.join(", ")));
+    }
+    ProviderPlan {
+        name: name.to_owned(),
+        mediasize_bytes,
+        sectorsize_bytes: sector_bytes as u32,
+        padding_bytes,
+        mark: (padding_bytes > 0).then(|| mark_of_padding(size_bytes, padding_bytes)),
+        config,
+        ..ProviderPlan::default()
+    }
+}
+
+/// The images on each other, from the lowest up, and their files.
+fn open(chain: Vec<Link>, writable: bool) -> io::Result<(Image, Files)> {
+    let mut below: Option<Image> = None;
+    let mut files = Vec::new();
+    let count = chain.len();
+    for (number, link) in chain.into_iter().rev().enumerate() {
+        let writes = writable && number + 1 == count;
+        files.push((link.path.clone(), Arc::new(link.file.try_clone()?)));
+        let options = StorageOpenOptions::new().filename(&link.path).write(writes);
+        let storage = imago::file::File::from_open_file(link.file, options)?;
+        below = Some(match link.header {
+            None => FormatAccess::new(Raw::open_image(storage, false)?),
+            Some(_) => {
+                let mut image: Qcow2<_, Image> = Qcow2::open_image(storage, writes)?;
+                image.set_data_file(None);
+                image.set_backing(below.take());
+                FormatAccess::new(image)
+            }
+        });
+    }
+    let image = below.ok_or_else(|| io::Error::other("there is no image"))?;
+    let storages = image.inner().collect_storage_dependencies();
+    let address = |path: &PathBuf| {
+        let found = storages
+            .iter()
+            .find(|it| it.get_filename().as_ref() == Some(path));
+        found.map(|storage| std::ptr::from_ref(*storage) as usize)
+    };
+    let files = files
+        .into_iter()
+        .filter_map(|(path, file)| Some((address(&path)?, file)));
+    let files = files.collect();
+    Ok((image, files))
+}

@@ -1,0 +1,106 @@
+//! The data path: what lies in plain clusters goes to the thread's engine, the rest to a worker.
+
+use super::Qcow2Geom;
+use super::state::ThreadEngine;
+use imago::Mapping;
+use std::io;
+use ugeom_stack::{AttributeValue, Command, Cx, Errno, Extent, ExtentKind, Flags, Next, Request};
+
+/// Where a request's bytes are.
+enum Place {
+    /// In one piece in a file of the chain: its number, and the offset in it.
+    File(usize, u64),
+    Zeroes,
+    /// In several pieces, compressed, or nowhere yet.
+    Elsewhere,
+}
+
+pub(super) fn start(geom: &Qcow2Geom, mut request: Request<'_>, cx: &mut Cx) -> Next {
+    match request.command() {
+        Command::GetAttr if request.attribute() == "GEOM::candelete" => {
+            return request.answer(AttributeValue::Number(geom.writable.into()));
+        }
+        Command::GetAttr => return request.done(Err(Errno::OPNOTSUPP)),
+        Command::Extents => return extents(geom, request),
+        Command::Read | Command::Write => {}
+        Command::Delete | Command::Zero | Command::Flush => return by_worker(geom, request),
+    }
+    let (offset, length) = (request.offset(), request.length());
+    let writes = request.command() == Command::Write;
+    match place(geom, offset, length, writes) {
+        // What makes a write durable may be a part of the map, too.
+        Ok(Place::File(..)) if request.flags().contains(Flags::FUA) => by_worker(geom, request),
+        Ok(Place::File(file, at)) => match cx.local::<ThreadEngine>(geom) {
+            Ok(engine) => {
+                let (bio, next) = request.park();
+                engine.submit(bio, file, at);
+                next
+            }
+            Err(errno) => request.fail(errno, "this thread has no I/O engine"),
+        },
+        Ok(Place::Zeroes) if !writes => {
+            request.fill(|_, piece| piece.fill(0));
+            request.done_in_full()
+        }
+        Ok(_) => by_worker(geom, request),
+        Err(_) => request.fail(Errno::IO, "the image's map cannot be read"),
+    }
+}
+
+fn by_worker(geom: &Qcow2Geom, request: Request<'_>) -> Next {
+    let (bio, next) = request.park();
+    geom.pool.submit(bio);
+    next
+}
+
+fn place(geom: &Qcow2Geom, offset: u64, length: u64, writes: bool) -> io::Result<Place> {
+    let (mapping, mapped) = geom.image.get_mapping(offset, length)?;
+    if mapped < length {
+        return Ok(Place::Elsewhere);
+    }
+    Ok(match mapping {
+        Mapping::Raw {
+            storage,
+            offset,
+            writable,
+            ..
+        } if writable || !writes => {
+            let address = std::ptr::from_ref(storage) as usize;
+            let number = geom.files.iter().position(|(it, _)| *it == address);
+            number.map_or(Place::Elsewhere, |number| Place::File(number, offset))
+        }
+        Mapping::Zero { .. } => Place::Zeroes,
+        _ => Place::Elsewhere,
+    })
+}
+
+/// Which clusters are allocated, in any image of the chain.
+fn extents(geom: &Qcow2Geom, mut request: Request<'_>) -> Next {
+    let mut at = request.offset();
+    let end = at + request.length();
+    let mut pending: Option<Extent> = None;
+    while at < end {
+        let (kind, length_bytes) = match geom.image.get_mapping(at, end - at) {
+            Ok((Mapping::Zero { .. }, length)) if length > 0 => (ExtentKind::Hole, length),
+            Ok((Mapping::Eof { .. }, _)) => (ExtentKind::Hole, end - at),
+            Ok((_, length)) if length > 0 => (ExtentKind::Data, length),
+            Ok(_) => (ExtentKind::Data, end - at),
+            Err(_) => return request.fail(Errno::IO, "the image's map cannot be read"),
+        };
+        let length_bytes = length_bytes.min(end - at);
+        at += length_bytes;
+        match &mut pending {
+            Some(last) if last.kind == kind => last.length_bytes += length_bytes,
+            _ => {
+                let before = pending.replace(Extent { length_bytes, kind });
+                if before.is_some_and(|extent| !request.add_extent(extent)) {
+                    return request.finish();
+                }
+            }
+        }
+    }
+    if let Some(extent) = pending {
+        request.add_extent(extent);
+    }
+    request.finish()
+}

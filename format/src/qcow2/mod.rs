@@ -1,0 +1,224 @@
+//! The header of a qcow2 image: what has to be known before the image is opened, above all which
+//! other files it names.
+//!
+//! ```text
+//! byte  0  "QFI\xfb"            4  version u32 (2 or 3)
+//!       8  backing name u64    16  its length u32     20  cluster bits u32
+//!      24  disk size u64       32  encryption u32     36  L1 entries u32, 40 L1 table u64
+//!      48  refcount table u64  56  its clusters u32   60  snapshots u32, 64 their table u64
+//!      72  incompatible u64    80  compatible u64     88  autoclear u64     (version 3)
+//!      96  refcount order u32 100  header length u32 104  compression u8    (version 3)
+//!       H  extensions: type u32, length u32, data, filled up to 8 bytes; type 0 ends them
+//! ```
+//! All integers are big-endian. Source: QEMU `docs/interop/qcow2.rst`; `docs/formats/qcow2.md`.
+
+use crate::bytes;
+
+/// Bytes at the start of an image that [`Header::decode`] looks at, at most: the header lies within
+/// the first cluster, and names are no longer than 1023 bytes.
+pub const HEAD_BYTES: usize = 64 << 10;
+
+const MAGIC: [u8; 4] = *b"QFI\xfb";
+const V2_BYTES: usize = 72;
+const V3_BYTES: usize = 104;
+/// The longest name of another file, bytes.
+const NAME_BYTES_MAX: usize = 1023;
+const CLUSTER_BITS: std::ops::RangeInclusive<u32> = 9..=21;
+const BACKING_FORMAT: u32 = 0xe279_2aca;
+const DATA_FILE: u32 = 0x4441_5441;
+
+/// Bits of [`Header::incompatible`].
+pub mod incompatible {
+    /// The refcounts may be wrong: the image was not closed.
+    pub const DIRTY: u64 = 1;
+    /// Its structures are damaged, by its own last user's word.
+    pub const CORRUPT: u64 = 2;
+    /// The data lies in another file.
+    pub const DATA_FILE: u64 = 4;
+}
+
+/// Why bytes are no header of a qcow2 image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The bytes end within the header.
+    #[error("the header ends at byte {found}, {needed} are needed")]
+    Short {
+        /// Bytes given.
+        found: usize,
+        /// Bytes needed.
+        needed: usize,
+    },
+    /// Another magic number.
+    #[error("no qcow2 image: bytes 0 to 3 are {found:02x?}")]
+    Magic {
+        /// The bytes found.
+        found: [u8; 4],
+    },
+    /// A version that is not 2 or 3.
+    #[error("version {found} at byte 4, expected 2 or 3")]
+    Version {
+        /// The version found.
+        found: u32,
+    },
+    /// A cluster size that qemu refuses.
+    #[error("cluster bits {found} at byte 20, expected 9 to 21")]
+    ClusterBits {
+        /// The value found.
+        found: u32,
+    },
+    /// A header length that does not fit.
+    #[error("header length {found} at byte 100, expected a multiple of 8 from 104 on")]
+    HeaderLength {
+        /// The value found.
+        found: u32,
+    },
+    /// The name of another file is not where it should be, or no text.
+    #[error("the name of the {what} at byte {offset}, {length} bytes: {problem}")]
+    Name {
+        /// `backing file`, `backing format` or `data file`.
+        what: &'static str,
+        /// Where it begins.
+        offset: u64,
+        /// Its length in bytes.
+        length: u64,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// The image that lies below another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backing {
+    /// Its file name, relative to the folder of the image that names it.
+    pub name: String,
+    /// Its format, if the image tells it.
+    pub format: Option<String>,
+}
+
+/// What a header says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// 2 or 3.
+    pub version: u32,
+    /// The size of the disk inside, bytes.
+    pub size_bytes: u64,
+    /// The size of a cluster, bytes.
+    pub cluster_bytes: u64,
+    /// 0, or the number of an encryption method.
+    pub encryption: u32,
+    /// Features without which the image cannot be read; bits of [`incompatible`], 0 in version 2.
+    pub incompatible: u64,
+    /// The image below, if there is one.
+    pub backing: Option<Backing>,
+    /// The name of the file that holds the data, if it is not this one.
+    pub data_file: Option<String>,
+}
+
+impl Header {
+    /// Reads the header from the first bytes of an image, at most [`HEAD_BYTES`] of them.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn decode(data: &[u8]) -> Result<Self, Error> {
+        let data = &data[..data.len().min(HEAD_BYTES)];
+        need(data, V2_BYTES)?;
+        let magic = [data[0], data[1], data[2], data[3]];
+        if magic != MAGIC {
+            return Err(Error::Magic { found: magic });
+        }
+        let version = bytes::u32_be(data, 4);
+        if !(2..=3).contains(&version) {
+            return Err(Error::Version { found: version });
+        }
+        let bits = bytes::u32_be(data, 20);
+        if !CLUSTER_BITS.contains(&bits) {
+            return Err(Error::ClusterBits { found: bits });
+        }
+        let (incompatible, header_bytes) = if version == 2 {
+            (0, V2_BYTES)
+        } else {
+            need(data, V3_BYTES)?;
+            let found = bytes::u32_be(data, 100);
+            if (found as usize) < V3_BYTES || !found.is_multiple_of(8) {
+                return Err(Error::HeaderLength { found });
+            }
+            (bytes::u64_be(data, 72), found as usize)
+        };
+        let (offset, length) = (bytes::u64_be(data, 8), bytes::u32_be(data, 16));
+        let end = match offset {
+            0 => data.len().min(1 << bits),
+            start => data.len().min(usize::try_from(start).unwrap_or(usize::MAX)),
+        };
+        let (format, data_file) = extensions(data.get(..end).unwrap_or(data), header_bytes)?;
+        let backing = match offset {
+            0 => None,
+            start => Some(Backing {
+                name: name(data, "backing file", start, u64::from(length))?,
+                format,
+            }),
+        };
+        Ok(Self {
+            version,
+            size_bytes: bytes::u64_be(data, 24),
+            cluster_bytes: 1 << bits,
+            encryption: bytes::u32_be(data, 32),
+            incompatible,
+            backing,
+            data_file,
+        })
+    }
+}
+
+fn need(data: &[u8], needed: usize) -> Result<(), Error> {
+    let found = data.len();
+    if found < needed {
+        return Err(Error::Short { found, needed });
+    }
+    Ok(())
+}
+
+/// The format of the backing image and the name of the data file, as the extensions tell them.
+fn extensions(data: &[u8], from: usize) -> Result<(Option<String>, Option<String>), Error> {
+    let (mut format, mut data_file) = (None, None);
+    let mut at = from;
+    while let Some(head) = data.get(at..at + 8) {
+        let (kind, length) = (bytes::u32_be(head, 0), bytes::u32_be(head, 4));
+        let start = at as u64 + 8;
+        match kind {
+            0 => break,
+            BACKING_FORMAT => {
+                format = Some(name(data, "backing format", start, u64::from(length))?);
+            }
+            DATA_FILE => data_file = Some(name(data, "data file", start, u64::from(length))?),
+            _ => {}
+        }
+        let next = start + u64::from(length).next_multiple_of(8);
+        // Past the end there is none; on a machine of 32 bits it may not fit at all.
+        at = usize::try_from(next).unwrap_or(usize::MAX - 8);
+    }
+    Ok((format, data_file))
+}
+
+fn name(data: &[u8], what: &'static str, offset: u64, length: u64) -> Result<String, Error> {
+    let wrong = |problem| Error::Name {
+        what,
+        offset,
+        length,
+        problem,
+    };
+    if length > NAME_BYTES_MAX as u64 {
+        return Err(wrong("more than 1023 bytes"));
+    }
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let end = start.saturating_add(length as usize);
+    let found = data.get(start..end);
+    let found = found.ok_or_else(|| wrong("it lies outside of the header"))?;
+    if found.is_empty() || found.contains(&0) {
+        return Err(wrong("it is empty or holds a NUL"));
+    }
+    let text = str::from_utf8(found).map_err(|_| wrong("it is not UTF-8"))?;
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Headers made field by field, and hostile ones. `classes/tests/images.rs` compares with
+//! `qemu-img info`.
+
+use super::*;
+use proptest::prelude::*;
+
+/// A header as qemu writes it.
+fn made(version: u32, backing: Option<(&str, Option<&str>)>, data_file: Option<&str>) -> Vec<u8> {
+    let mut head = vec![0; if version == 2 { V2_BYTES } else { V3_BYTES }];
+    head[..4].copy_from_slice(&MAGIC);
+    head[4..8].copy_from_slice(&version.to_be_bytes());
+    head[20..24].copy_from_slice(&16_u32.to_be_bytes());
+    head[24..32].copy_from_slice(&(10_u64 << 30).to_be_bytes());
+    if version == 3 {
+        head[72..80].copy_from_slice(&incompatible::DIRTY.to_be_bytes());
+        head[100..104].copy_from_slice(&(V3_BYTES as u32).to_be_bytes());
+    }
+    let mut extension = |kind: u32, text: &str| {
+        head.extend(kind.to_be_bytes());
+        head.extend((text.len() as u32).to_be_bytes());
+        head.extend(text.as_bytes());
+        head.resize(head.len().next_multiple_of(8), 0);
+    };
+    extension(0x6803_f857, "features that are not looked at");
+    if let Some(format) = backing.and_then(|(_, format)| format) {
+        extension(BACKING_FORMAT, format);
+    }
+    if let Some(name) = data_file {
+        extension(DATA_FILE, name);
+    }
+    head.extend([0; 8]);
+    if let Some((name, _)) = backing {
+        let at = head.len() as u64;
+        head[8..16].copy_from_slice(&at.to_be_bytes());
+        head[16..20].copy_from_slice(&(name.len() as u32).to_be_bytes());
+        head.extend(name.as_bytes());
+    }
+    head
+}
+
+#[test]
+fn a_header_names_its_backing_file_and_format() {
+    let head = made(3, Some(("base.img", Some("raw"))), Some("data.raw"));
+    let header = Header::decode(&head).expect("a header");
+    let backing = header.backing.expect("a backing file");
+    assert_eq!(
+        (backing.name.as_str(), backing.format.as_deref()),
+        ("base.img", Some("raw"))
+    );
+    assert_eq!(header.data_file.as_deref(), Some("data.raw"));
+    assert_eq!(
+        (header.size_bytes, header.cluster_bytes),
+        (10 << 30, 1 << 16)
+    );
+    assert_eq!(header.incompatible, incompatible::DIRTY);
+    let header = Header::decode(&made(2, None, None)).expect("a header of version 2");
+    assert_eq!((header.version, header.incompatible), (2, 0));
+    assert_eq!((header.backing, header.data_file), (None, None));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let mut head = made(3, Some(("base.img", None)), None);
+    head[8..16].copy_from_slice(&60_000_u64.to_be_bytes());
+    let text = Header::decode(&head).expect_err("outside").to_string();
+    assert!(
+        text.contains("backing file at byte 60000, 8 bytes"),
+        "{text}"
+    );
+    let mut head = made(3, None, None);
+    head[20..24].copy_from_slice(&40_u32.to_be_bytes());
+    assert_eq!(Header::decode(&head), Err(Error::ClusterBits { found: 40 }));
+    assert!(matches!(
+        Header::decode(&head[..71]),
+        Err(Error::Short { .. })
+    ));
+}
+
+proptest! {
+    #[test]
+    fn names_come_back(version in 2_u32..4, name in "[a-z/ .é]{1,300}", format in "[a-z]{1,9}") {
+        let head = made(version, Some((&name, Some(&format))), Some(&name));
+        let header = Header::decode(&head).expect("a header");
+        prop_assert_eq!(header.data_file.as_ref(), Some(&name));
+        let backing = header.backing.expect("a backing file");
+        prop_assert_eq!((backing.name, backing.format), (name, Some(format)));
+    }
+
+    #[test]
+    fn changed_headers_are_read_or_refused(
+        changes in prop::collection::vec((0_usize..200, any::<u8>()), 0..12),
+        length in 0_usize..300,
+    ) {
+        let mut head = made(3, Some(("base.img", Some("raw"))), Some("data.raw"));
+        for (at, byte) in changes {
+            let at = at % head.len();
+            head[at] = byte;
+        }
+        head.truncate(length);
+        if let Ok(header) = Header::decode(&head) {
+            prop_assert!(header.backing.is_none_or(|it| head.len() >= it.name.len()));
+        }
+    }
+}
