@@ -3,56 +3,14 @@
 //!
 //! `UGEOM_WRITE_DOCS=1 cargo test -p ugeom-classes --test documents` writes the tables anew.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use ugeom_classes::spec::{self, DeclaredOptions, OptionDefault, OptionDoc, SETTINGS};
+use ugeom_classes::spec::{self, DeclaredOptions, SETTINGS, markdown_table};
 use ugeom_classes::{ClassEntry, registry};
-
-const BEGIN: &str = "<!-- options: generated from the code, see CONTRIBUTING.md -->\n";
-const END: &str = "<!-- end of options -->\n";
+use ugeom_testkit::generated::compare;
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
-}
-
-/// The table of some options, as a page has it.
-fn table(options: &[OptionDoc]) -> String {
-    let mut text = "| option | default | meaning |\n|---|---|---|\n".to_owned();
-    for option in options {
-        let value = option.value.replace('|', "\\|");
-        let default = match option.default {
-            OptionDefault::Required => "required".to_owned(),
-            OptionDefault::Absent => String::new(),
-            OptionDefault::Value(value) => format!("`{value}`"),
-            OptionDefault::Depends(words) => words.to_owned(),
-        };
-        let (name, help) = (option.name, option.help.replace('|', "\\|"));
-        let _ = writeln!(text, "| `{name}={value}` | {default} | {help} |");
-    }
-    text
-}
-
-/// Compares the table between the marks of a page with the declared one.
-fn compare(page: &Path, options: &[OptionDoc]) {
-    let shown = page.display();
-    let text = fs::read_to_string(page).unwrap_or_else(|error| panic!("{shown}: {error}"));
-    let (before, rest) = text
-        .split_once(BEGIN)
-        .unwrap_or_else(|| panic!("{shown} has no line {BEGIN}"));
-    let (found, after) = rest
-        .split_once(END)
-        .unwrap_or_else(|| panic!("{shown} has no line {END}"));
-    let declared = table(options);
-    if std::env::var_os("UGEOM_WRITE_DOCS").is_some() {
-        let whole = [before, BEGIN, &declared, END, after].concat();
-        fs::write(page, whole).expect("the page is written");
-    } else {
-        assert_eq!(
-            found, declared,
-            "{shown}: write it anew, see the head of this test"
-        );
-    }
 }
 
 #[test]
@@ -61,10 +19,11 @@ fn the_tables_of_options_are_those_that_the_code_declares() {
         let options = entry.options.docs();
         if !options.is_empty() {
             let page = docs().join("classes").join(format!("{}.md", entry.name));
-            compare(&page, &options);
+            compare(&page, &markdown_table(&options));
         }
     }
-    compare(&docs().join("stack-language.md"), &SETTINGS.docs());
+    let declared = markdown_table(&SETTINGS.docs());
+    compare(&docs().join("stack-language.md"), &declared);
 }
 
 /// The words of a shell command that stand in quotes, and those that stand alone.

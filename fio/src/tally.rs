@@ -1,6 +1,6 @@
 //! What a worker counts, and how the counts of several become one.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use ugeom_machine::cpu::Usage;
 use ugeom_measure::Histogram;
@@ -109,6 +109,12 @@ pub struct Tally {
     pub usage: Usage,
     /// How long the job worked, ns.
     pub elapsed_ns: u64,
+    /// Errors that did not end the job, and the number of the first.
+    pub errors: u64,
+    /// See [`Tally::errors`]; 0 when there was none.
+    pub first_error: i32,
+    /// The depth that `latency_target` came to; 0 without it.
+    pub latency_depth: u32,
 }
 
 impl Tally {
@@ -133,6 +139,14 @@ impl Tally {
         }
     }
 
+    /// Reads, writes and trims together.
+    #[must_use]
+    pub fn mixed(&self) -> Side {
+        let mut mixed = self.sides[0].clone();
+        self.sides[1..].iter().for_each(|side| mixed.merge(side));
+        mixed
+    }
+
     /// Adds what another job of the same group counted.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.sides.iter_mut().zip(&other.sides) {
@@ -151,6 +165,10 @@ impl Tally {
         }
         self.usage = self.usage.plus(&other.usage);
         self.elapsed_ns += other.elapsed_ns;
+        self.errors += other.errors;
+        if self.first_error == 0 {
+            self.first_error = other.first_error;
+        }
     }
 }
 
@@ -163,6 +181,8 @@ pub struct Live {
     pub requests: [AtomicU64; 3],
     /// See [`Phase`].
     phase: AtomicU8,
+    /// Something went wrong.
+    failed: AtomicBool,
     /// Bytes that will be done in all, as far as is known.
     pub goal_bytes: AtomicU64,
 }
@@ -192,6 +212,16 @@ impl Live {
             3 => Phase::Verifying,
             _ => Phase::Ended,
         }
+    }
+
+    /// The job ends early.
+    pub fn fail(&self) {
+        self.failed.store(true, Relaxed);
+    }
+
+    /// Whether the job ends early, or ended so.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Relaxed)
     }
 
     /// The worker goes on.

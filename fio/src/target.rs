@@ -14,7 +14,7 @@ use ugeom_stack::Delta;
 
 use super::error::JobError;
 use super::places::Region;
-use super::settings::{FadviseHint, Job, READ, WRITE, WriteSync};
+use super::settings::{FadviseHint, Job, READ, Verify, WRITE, WriteSync};
 
 /// What new files are filled with at a time, bytes.
 const LAYOUT_BYTES: usize = 1 << 20;
@@ -38,8 +38,7 @@ pub fn meaning(job: &Job, clone: u32) -> Meaning {
     }
     let folder = job.directory.as_deref().unwrap_or("");
     let Some(filename) = &job.filename else {
-        let names = (0..job.nrfiles).map(|file| format!("{}.{clone}.{file}", job.name));
-        let names = names.map(|name| Path::new(folder).join(name.replace('/', "_")));
+        let names = (0..job.nrfiles).map(|file| Path::new(folder).join(own_name(job, clone, file)));
         return Meaning::Paths(names.collect());
     };
     if is_stack(filename) {
@@ -52,6 +51,22 @@ pub fn meaning(job: &Job, clone: u32) -> Meaning {
             .map(|name| Path::new(folder).join(name))
             .collect(),
     )
+}
+
+/// The name of a file of a job without a filename (`filename_format`).
+fn own_name(job: &Job, clone: u32, file: u32) -> String {
+    let job_name = job.name.replace('/', "_");
+    let names = [
+        ("$jobname", job_name),
+        ("$jobnum", clone.to_string()),
+        ("$filenum", file.to_string()),
+        ("$clientuid", "localhost".to_owned()),
+    ];
+    names
+        .iter()
+        .fold(job.filename_format.clone(), |text, (name, value)| {
+            text.replace(name, value)
+        })
 }
 
 /// A class, layers, options or an address; a path alone, or several joined by `:`, is none.
@@ -161,10 +176,14 @@ pub fn file_regions(
     for path in paths {
         let name = path.display().to_string();
         let found = found(job, path)?;
+        if matches!(found, Found::Missing) && !job.allow_file_create {
+            let message = format!("{name} does not exist, and allow_file_create=0");
+            return Err(JobError::target(&job.name, message));
+        }
         let fixed = job.filesize.map(|(low, high)| random.u64(low..=high));
         let mut region = match (&found, fixed) {
             (Found::Device(bytes), _) => region(job, clone, &name, Some(*bytes), paths.len())?,
-            (Found::File(bytes), None) if job.size.is_none() => {
+            (Found::File(bytes), None) if job.size.is_none() && !job.fill_device => {
                 region(job, clone, &name, Some(*bytes), paths.len())?
             }
             (_, fixed) => file_region(job, clone, &name, fixed, paths.len(), &found)?,
@@ -174,13 +193,20 @@ pub fn file_regions(
         {
             region.length = region.length.min(bytes);
         }
+        if let Found::File(bytes) = found
+            && job.file_append
+        {
+            region.start = region.start.saturating_add(bytes);
+        }
         let end = region.start.saturating_add(region.length);
         let length = match found {
-            Found::Device(_) => u64::MAX,
+            Found::Device(_) | Found::Character => u64::MAX,
             Found::File(bytes) => bytes,
             Found::Missing => 0,
         };
-        if length < end || matches!(found, Found::Missing) {
+        // Made when it is opened, or as far as there is space.
+        let grows = job.create_on_open || job.fill_device;
+        if !grows && (length < end || matches!(found, Found::Missing)) {
             layouts.push(Layout {
                 path: path.clone(),
                 bytes: end,
@@ -194,6 +220,8 @@ pub fn file_regions(
 
 enum Found {
     Device(u64),
+    /// `/dev/null` and the like, which have no size.
+    Character,
     File(u64),
     Missing,
 }
@@ -209,8 +237,11 @@ fn found(job: &Job, path: &Path) -> Result<Found, JobError> {
     if kind.is_file() {
         return Ok(Found::File(about.len()));
     }
+    if kind.is_char_device() {
+        return Ok(Found::Character);
+    }
     if !kind.is_block_device() {
-        let message = format!("{name} is neither a file nor a block device");
+        let message = format!("{name} is neither a file nor a device");
         return Err(JobError::target(&job.name, message));
     }
     let size = File::open(path).and_then(|mut file| {
@@ -241,6 +272,7 @@ fn file_region(
         (None, Some(_)) if existing.is_some() => {
             return region(job, clone, name, existing, files);
         }
+        (None, None) if job.fill_device => free_bytes(job, name)? / files as u64,
         (None, _) => {
             let message = format!("{name} does not exist: say how large it should be, size=SIZE");
             return Err(JobError::language(job.origin_of("size"), message));
@@ -253,12 +285,31 @@ fn file_region(
     })
 }
 
+/// What is free where a file is to be.
+fn free_bytes(job: &Job, name: &str) -> Result<u64, JobError> {
+    let folder = Path::new(name)
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let about = rustix::fs::statvfs(folder.unwrap_or_else(|| Path::new(".")));
+    about
+        .map(|about| about.f_bavail.saturating_mul(about.f_frsize))
+        .map_err(|error| JobError::caused(&job.name, format!("the free space for {name}"), error))
+}
+
 fn start(job: &Job, clone: u32, whole: u64) -> u64 {
     let increment = job
         .offset_increment
         .of(whole)
         .saturating_mul(u64::from(clone));
-    job.offset.of(whole).saturating_add(increment)
+    let offset = match (job.offset, job.offset_align_bytes) {
+        (Size::Bytes(bytes), _) => bytes,
+        (share, 0) => share.of(whole),
+        (share, align) => {
+            let offset = share.of(whole);
+            offset.checked_next_multiple_of(align).unwrap_or(offset)
+        }
+    };
+    offset.saturating_add(increment)
 }
 
 /// The region of something whose size is fixed.
@@ -342,6 +393,9 @@ pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
             .map_err(|error| failed("writing", error))?;
         at += count as u64;
     }
+    if !job.create_fsync {
+        return Ok(());
+    }
     file.sync_all().map_err(|error| failed("writing", error))
 }
 
@@ -351,11 +405,11 @@ pub fn lay_out(job: &Job, layout: &Layout, seed: u64) -> Result<(), JobError> {
 /// What one of them cannot be opened for.
 pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobError> {
     let writes = job.changes_data();
-    let reads =
-        job.rw.does[READ] || (job.rw.does[WRITE] && job.verify != super::settings::Verify::No);
+    let reads = job.rw.does[READ] || (job.rw.does[WRITE] && job.verify != Verify::No);
+    let creates = writes && (job.create_on_open || job.fill_device);
     let open = |path: &PathBuf| {
         let mut options = OpenOptions::new();
-        options.read(reads || !writes).write(writes);
+        options.read(reads || !writes).write(writes).create(creates);
         let mut flags = match job.sync {
             WriteSync::None => OFlags::empty(),
             WriteSync::Sync => OFlags::SYNC,
@@ -368,7 +422,14 @@ pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobErr
             let doing = format!("opening {}", path.display());
             JobError::caused(&job.name, doing, error)
         })?;
-        if job.invalidate && !job.direct {
+        if job.pre_read {
+            File::open(path)
+                .and_then(|file| read_all(&file))
+                .map_err(|error| {
+                    let doing = format!("reading {}", path.display());
+                    JobError::caused(&job.name, doing, error)
+                })?;
+        } else if job.invalidate && !job.direct {
             // Advice: what the system does not drop stays, as with fio.
             let _ = fadvise(&file, 0, None, Advice::DontNeed);
         }
@@ -384,6 +445,28 @@ pub fn open_files(job: &Job, paths: &[PathBuf]) -> Result<Vec<Arc<File>>, JobErr
         Ok(Arc::new(file))
     };
     paths.iter().map(open).collect()
+}
+
+/// `pre_read`: brings a file into the cache.
+fn read_all(file: &File) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut piece = vec![0; LAYOUT_BYTES];
+    let mut at = 0;
+    loop {
+        match file.read_at(&mut piece, at)? {
+            0 => return Ok(()),
+            bytes => at += bytes as u64,
+        }
+    }
+}
+
+/// Lets the process have as many files open as it may.
+pub fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.maximum;
+    // Where it may not, opening a file says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
 }
 
 #[cfg(test)]

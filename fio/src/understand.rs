@@ -3,7 +3,7 @@
 
 use super::error::{JobError, Origin};
 use super::language::Section;
-use super::options::{OPTIONS, apply};
+use super::options::{NO_EFFECT, OPTIONS, apply};
 use super::settings::{Job, READ, TRIM, Verify, WRITE};
 
 /// The jobs that were written, and what should be known about them.
@@ -55,6 +55,7 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         understood.jobs.push(job);
     }
     too_many(&understood.jobs)?;
+    awaited(&understood.jobs)?;
     if understood.jobs.is_empty() && !sections.is_empty() {
         let origin = sections
             .first()
@@ -105,6 +106,18 @@ fn too_many(jobs: &[Job]) -> Result<(), JobError> {
     Ok(())
 }
 
+/// Whether each job that another one waits for stands before it.
+fn awaited(jobs: &[Job]) -> Result<(), JobError> {
+    for (index, job) in jobs.iter().enumerate() {
+        let Some(name) = &job.wait_for else { continue };
+        if !jobs[..index].iter().any(|other| other.name == *name) {
+            let message = format!("there is no job `{name}` before {}", job.name);
+            return Err(JobError::language(job.origin_of("wait_for"), message));
+        }
+    }
+    Ok(())
+}
+
 /// The name of an option whatever it was called.
 fn primary(name: &str) -> String {
     OPTIONS
@@ -126,20 +139,22 @@ fn check(job: &Job) -> Result<(), JobError> {
     if job.time_based && job.runtime_ns == 0 {
         return Err(wrong("time_based", "time_based needs a runtime".to_owned()));
     }
-    if job.loops > 1 && job.io_size.is_some() {
-        let message = "loops and io_size both say how much is transferred: use one of them";
-        return Err(wrong("loops", message.to_owned()));
+    check_verify(job)?;
+    if job.verifying.only && job.time_based {
+        let message = "verify_only ends when everything is checked: leave time_based out";
+        return Err(wrong("verify_only", message.to_owned()));
     }
-    if job.verify == Verify::Pattern && job.verify_pattern.is_empty() {
-        return Err(wrong(
-            "verify",
-            "verify=pattern needs a verify_pattern".to_owned(),
-        ));
+    if job.latency.target_ns > 0 && job.latency.window_ns == 0 {
+        let message = "latency_target needs a latency_window";
+        return Err(wrong("latency_target", message.to_owned()));
     }
-    let header_bytes = super::settings::VERIFY_HEADER_BYTES;
-    if job.verify == Verify::Crc32c && job.smallest_bytes() < header_bytes {
-        let message = format!("blocks to verify need room for a header of {header_bytes} bytes");
-        return Err(wrong("verify", message));
+    if job
+        .zones
+        .range()
+        .is_some_and(|range| range < job.smallest_bytes())
+    {
+        let message = "a zone is smaller than the smallest request";
+        return Err(wrong("zonesize", message.to_owned()));
     }
     if job.iodepth_batch_complete_max != 0
         && job.iodepth_batch_complete_max < job.iodepth_batch_complete_min
@@ -151,8 +166,9 @@ fn check(job: &Job) -> Result<(), JobError> {
         return Err(wrong("rw", "reads and trims cannot be mixed".to_owned()));
     }
     let random_maps = job.sizes.iter().zip(job.rw.does);
-    let odd = random_maps
-        .filter(|(sizes, does)| *does && job.rw.random && sizes.max % job.smallest_bytes() != 0);
+    let odd = random_maps.filter(|(sizes, does)| {
+        *does && job.rw.random && !job.unaligned && sizes.max % job.smallest_bytes() != 0
+    });
     if let Some((sizes, _)) = odd.into_iter().next()
         && !sizes.split.is_empty()
     {
@@ -161,6 +177,50 @@ fn check(job: &Job) -> Result<(), JobError> {
             job.smallest_bytes()
         );
         return Err(wrong("bssplit", message));
+    }
+    Ok(())
+}
+
+/// Whether the headers of blocks to verify fit into them.
+fn check_verify(job: &Job) -> Result<(), JobError> {
+    let wrong = |option: &str, message: String| JobError::language(job.origin_of(option), message);
+    if matches!(job.verify, Verify::Pattern | Verify::PatternHeader)
+        && job.verify_pattern.is_empty()
+    {
+        let message = "a pattern to verify needs a verify_pattern".to_owned();
+        return Err(wrong("verify", message));
+    }
+    let Some(head) = job.verify.header_bytes() else {
+        return Ok(());
+    };
+    let (interval, at) = (job.verifying.interval_bytes, job.verifying.offset_bytes);
+    let blocks = job.sizes.iter().zip(job.rw.does).filter(|(_, does)| *does);
+    let uneven = |bytes: u64| interval > 0 && bytes > interval && !bytes.is_multiple_of(interval);
+    for (sizes, _) in blocks {
+        let of_split = sizes.split.iter().map(|(bytes, _)| *bytes);
+        let odd = of_split
+            .chain([sizes.min, sizes.max])
+            .find(|bytes| uneven(*bytes));
+        if let Some(bytes) = odd {
+            let message =
+                format!("a block of {bytes} bytes is no multiple of verify_interval={interval}");
+            return Err(wrong("verify_interval", message));
+        }
+    }
+    let smallest = match interval {
+        0 => job.smallest_bytes(),
+        interval => interval.min(job.smallest_bytes()),
+    };
+    if smallest < head as u64 {
+        let message = format!("blocks to verify need room for a header of {head} bytes");
+        return Err(wrong("verify", message));
+    }
+    if at > 0 && (at < head as u64 || at.saturating_add(head as u64) > smallest) {
+        let message = format!(
+            "a header of {head} bytes at {at} overlaps the beginning or the end of its block of \
+             {smallest} bytes"
+        );
+        return Err(wrong("verify_offset", message));
     }
     Ok(())
 }
@@ -182,14 +242,8 @@ fn without_writes(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// Says which settings change nothing.
-fn without_effect(job: &Job, warnings: &mut Vec<String>) {
-    let mut say = |option: &str, why: &str| {
-        if job.was_set(option) {
-            let origin = job.origin_of(option);
-            warnings.push(format!("{origin}{option} has no effect: {why}"));
-        }
-    };
+/// Settings of queues, with an engine that has none.
+fn without_queue(job: &Job, say: &mut dyn FnMut(&str, &str)) {
     if job.is_sync() {
         let why = format!("{} runs one request at a time", job.ioengine);
         let depth_matters = job.iodepth > 1;
@@ -205,6 +259,23 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
             say("iodepth", &why);
         }
     }
+}
+
+/// Says which settings change nothing.
+fn without_effect(job: &Job, warnings: &mut Vec<String>) {
+    for (option, origin) in &job.origins {
+        let entry = OPTIONS.find(option);
+        if let Some(why) = entry.and_then(|entry| entry.doc.help.strip_prefix(NO_EFFECT)) {
+            warnings.push(format!("{origin}{option} has no effect: {why}"));
+        }
+    }
+    let mut say = |option: &str, why: &str| {
+        if job.was_set(option) {
+            let origin = job.origin_of(option);
+            warnings.push(format!("{origin}{option} has no effect: {why}"));
+        }
+    };
+    without_queue(job, &mut say);
     if !matches!(job.ioengine.as_str(), "guasi" | "auto") {
         let why = format!("{} is not guasi", job.ioengine);
         say("guasi_workers", &why);

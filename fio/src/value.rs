@@ -122,12 +122,13 @@ pub fn by_direction<T: Clone>(
     Ok(all)
 }
 
-/// The smallest and the largest of a range: `1k-4k`, or one number for both.
+/// The smallest and the largest of a range: `1k-4k`, `1k:4k`, or one number for both.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn range(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<(u64, u64), String> {
-    let (low, high) = match text.split_once('-') {
+    let parts = text.split_once('-').or_else(|| text.split_once(':'));
+    let (low, high) = match parts {
         Some((low, high)) => (read(low)?, read(high)?),
         None => (read(text)?, read(text)?),
     };

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod engine;
+pub mod generated;
 pub mod provider;
 mod skip;
 

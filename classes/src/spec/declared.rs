@@ -119,6 +119,14 @@ pub struct OptionEntry<T: 'static> {
     pub set: SetOption<T>,
 }
 
+// Derived, they would need a `T` that can be copied.
+impl<T: 'static> Clone for OptionEntry<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: 'static> Copy for OptionEntry<T> {}
+
 /// What help prints about an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionDoc {
@@ -207,6 +215,27 @@ impl<T> OptionTable<T> {
             None => format!("there are: {}", names.join(", ")),
         })
     }
+}
+
+/// The table of some options in Markdown, as pages have it.
+#[must_use]
+pub fn markdown_table(options: &[OptionDoc]) -> String {
+    let mut text = "| option | default | meaning |\n|---|---|---|\n".to_owned();
+    for option in options {
+        let value = option.value.replace('|', "\\|");
+        let default = match option.default {
+            OptionDefault::Required => "required".to_owned(),
+            OptionDefault::Absent => String::new(),
+            OptionDefault::Value(value) => format!("`{value}`"),
+            OptionDefault::Depends(words) => words.to_owned(),
+        };
+        let (name, help) = (option.name, option.help.replace('|', "\\|"));
+        let equals = if value.is_empty() { "" } else { "=" };
+        text.push_str(&format!(
+            "| `{name}{equals}{value}` | {default} | {help} |\n"
+        ));
+    }
+    text
 }
 
 /// A table of options, whatever they are options of.

@@ -27,7 +27,7 @@ pub use arguments::LayerArguments;
 pub use ast::{Address, FILE_CLASS, Layer, Opt, StackRef, Target};
 pub use declared::{
     DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, OptionTable, SetOption, ValueError,
-    option,
+    markdown_table, option,
 };
 pub use error::{Origin, Span, Spanned, SpecError};
 pub use file::{Stack, StackFile};

@@ -31,6 +31,8 @@ pub fn choice_of(name: &str) -> Result<Choice, EngineError> {
     match name {
         "sync" => Ok(Choice::Seek),
         "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Choice::Sync),
+        // The C library makes POSIX's asynchronous I/O by threads, too.
+        "posixaio" => Ok(Choice::Guasi),
         other => other.parse(),
     }
 }

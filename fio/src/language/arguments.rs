@@ -3,6 +3,8 @@
 use super::super::error::{JobError, Origin};
 use super::{Environment, Loader, Section, Setting, parse_file};
 use crate::options::OPTIONS;
+use crate::output::TERSE_VERSIONS;
+use crate::value;
 
 /// Options of the program, not of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,26 @@ pub struct Report {
     pub status_interval_ns: Option<u64>,
     /// `--parse-only`: understand the jobs and run none.
     pub parse_only: bool,
+    /// `--showcmd`: print each job file as a command line, and run nothing.
+    pub show_command: bool,
+    /// `--terse-version=N`.
+    pub terse_version: Option<u32>,
+    /// `--eta-newline=TIME`: the line of progress stays, and a new one begins, so often, ns.
+    pub eta_newline_ns: Option<u64>,
+    /// `--eta-interval=TIME`: how often the line of progress is drawn, ns.
+    pub eta_interval_ns: Option<u64>,
+    /// `--append-terse`: terse lines behind the other output.
+    pub append_terse: bool,
+    /// `--warnings-fatal`: a setting without effect is an error.
+    pub warnings_fatal: bool,
+    /// `--max-jobs=N`: more jobs are an error.
+    pub max_jobs: Option<u32>,
+    /// `--debug=random`: print the seeds of the jobs.
+    pub debug_random: bool,
+    /// `--version`.
+    pub version: bool,
+    /// `--enghelp`: print the engines.
+    pub engines: bool,
     /// `--section=NAME`: only these jobs of the job files.
     pub sections: Vec<String>,
     /// `--destroy`: write to targets that carry something.
@@ -153,6 +175,12 @@ impl Report {
             "status-interval",
             "eta",
             "output-format",
+            "terse-version",
+            "eta-newline",
+            "eta-interval",
+            "max-jobs",
+            "debug",
+            "alloc-size",
         ];
         names.contains(&name)
     }
@@ -166,6 +194,12 @@ impl Report {
                 .map(ToOwned::to_owned)
                 .ok_or_else(|| wrong(format!("--{name} needs a value")))
         };
+        if let Some((_, reason)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+            return Err(wrong(format!("--{name} is not supported: {reason}")));
+        }
+        if self.take_more(name, value, origin)? {
+            return Ok(true);
+        }
         match name {
             "help" | "h" => self.help = true,
             "minimal" => self.formats = vec!["terse".to_owned()],
@@ -190,7 +224,80 @@ impl Report {
         }
         Ok(true)
     }
+
+    /// The less usual ones.
+    fn take_more(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        origin: &Origin,
+    ) -> Result<bool, JobError> {
+        let wrong = |message: String| JobError::language(origin, message);
+        let needed = || {
+            let value = value.filter(|value| !value.is_empty());
+            value.ok_or_else(|| wrong(format!("--{name} needs a value")))
+        };
+        match name {
+            "version" | "v" => self.version = true,
+            "enghelp" => self.engines = true,
+            "showcmd" => self.show_command = true,
+            "append-terse" => self.append_terse = true,
+            "warnings-fatal" => self.warnings_fatal = true,
+            "terse-version" => {
+                let version = value::number32(needed()?).map_err(wrong)?;
+                if !TERSE_VERSIONS.contains(&version) {
+                    let message = format!("there is no terse version {version}: use 3, 4 or 5");
+                    return Err(wrong(message));
+                }
+                self.terse_version = Some(version);
+            }
+            "eta-newline" => {
+                self.eta_newline_ns = Some(value::seconds(needed()?).map_err(wrong)?);
+            }
+            "eta-interval" => {
+                self.eta_interval_ns = Some(value::seconds(needed()?).map_err(wrong)?);
+            }
+            "max-jobs" => self.max_jobs = Some(value::number32(needed()?).map_err(wrong)?),
+            // fio's pool of shared memory: jobs are threads here, which share all of it.
+            "alloc-size" => drop(value::number(needed()?).map_err(wrong)?),
+            "debug" => {
+                one_of(needed()?, &["random"], &wrong)?;
+                self.debug_random = true;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
 }
+
+/// Options of fio's program that there are none of here, each with the reason or the way.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "client",
+        "start the jobs on the other machine, as with ssh(1)",
+    ),
+    (
+        "remote-config",
+        "start the jobs on the other machine, as with ssh(1)",
+    ),
+    (
+        "server",
+        "start the jobs on the other machine, as with ssh(1)",
+    ),
+    ("daemonize", "use systemd-run(1)"),
+    ("idle-prof", "use mpstat(1)"),
+    ("bandwidth-log", "use write_bw_log"),
+    ("inflate-log", "logs are written as text"),
+    ("trigger", "use a shell"),
+    ("trigger-file", "use a shell"),
+    ("trigger-remote", "use a shell"),
+    ("trigger-timeout", "use a shell"),
+    ("aux-path", "start ugeom in that folder"),
+    ("cpuclock-test", "`ugeom lab` measures the clock"),
+    ("crctest", "use fio"),
+    ("lookup-json", "use fio"),
+    ("profile", "write the job that the profile stands for"),
+];
 
 fn one_of(
     value: &str,

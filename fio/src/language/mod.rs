@@ -36,6 +36,19 @@ pub struct Section {
 }
 
 impl Section {
+    /// The section as arguments of a command line, each to be quoted where a shell needs it.
+    #[must_use]
+    pub fn as_arguments(&self) -> Vec<String> {
+        let name = (!self.is_global()).then(|| format!("--name={}", self.name));
+        let setting = |setting: &Setting| match &setting.value {
+            Some(value) => format!("--{}={value}", setting.name),
+            None => format!("--{}", setting.name),
+        };
+        name.into_iter()
+            .chain(self.settings.iter().map(setting))
+            .collect()
+    }
+
     /// True for settings that are meant for all jobs after it.
     #[must_use]
     pub fn is_global(&self) -> bool {

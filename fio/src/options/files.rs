@@ -1,88 +1,250 @@
-//! Options that say how files are made, opened and removed.
+//! Options that say which files there are, and how they are made, opened and removed.
 
-use super::values::one_of;
-use super::{OptionEntry, switch, with};
+use super::values::{count, file_order, one_of};
+use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::{FadviseHint, Job, WriteSync};
-use crate::value::truth;
+use crate::value::{bytes, number32, range, truth};
 use ugeom_classes::set_field;
-use ugeom_classes::spec::OptionDefault::Value;
+use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+use ugeom_classes::spec::values::text;
 
-pub const FADVISE_HINT: OptionEntry<Job> = with(
-    "fadvise_hint",
-    &[],
-    "0|1|random|sequential",
-    Value("1"),
-    "advise the kernel about the order of requests: 1 is that of the job",
-    |job, text| {
-        job.fadvise_hint = match text {
-            "0" => FadviseHint::None,
-            "1" => FadviseHint::Pattern,
-            "random" => FadviseHint::Random,
-            "sequential" => FadviseHint::Sequential,
-            _ => return Err(format!("`{text}` is none of 0, 1, random, sequential").into()),
-        };
-        Ok(())
-    },
-);
-
-pub const SYNC: OptionEntry<Job> = with(
-    "sync",
-    &[],
-    "none|sync|dsync|0|1",
-    Value("none"),
-    "a write is complete when it is durable: O_SYNC (sync, 1) or O_DSYNC (dsync)",
-    |job, text| {
-        job.sync = match text {
-            "0" | "none" => WriteSync::None,
-            "1" | "sync" => WriteSync::Sync,
-            "dsync" => WriteSync::Dsync,
-            _ => return Err(format!("`{text}` is none of none, sync, dsync, 0, 1").into()),
-        };
-        Ok(())
-    },
-);
-
-pub const OVERWRITE: OptionEntry<Job> = switch(
-    "overwrite",
-    &[],
-    Value("0"),
-    "fill files before writes, so that each write replaces data",
-    set_field!(overwrite = truth),
-);
-
-pub const CREATE_SERIALIZE: OptionEntry<Job> = switch(
-    "create_serialize",
-    &[],
-    Value("1"),
-    "make the files of one job after those of another, which is done in any case",
-    set_field!(create_serialize = truth),
-);
-
-pub const INVALIDATE: OptionEntry<Job> = switch(
-    "invalidate",
-    &[],
-    Value("1"),
-    "drop the files from the cache before",
-    set_field!(invalidate = truth),
-);
-
-pub const UNLINK: OptionEntry<Job> = switch(
-    "unlink",
-    &[],
-    Value("0"),
-    "remove the files afterwards",
-    set_field!(unlink = truth),
-);
-
-pub const FALLOCATE: OptionEntry<Job> = with(
-    "fallocate",
-    &[],
-    "none|native|posix|keep|0|1",
-    Value("native"),
-    "reserve the space of new files",
-    |job, text| {
-        one_of(text, &["none", "native", "posix", "keep", "0", "1"])?;
-        job.fallocate = !matches!(text, "none" | "0");
-        Ok(())
-    },
-);
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    with(
+        "filename",
+        &[],
+        "PATH[:PATH...]|STACK",
+        Absent,
+        "files, block devices, or a stack such as 'md:1g | nop:delay=1ms'",
+        set_field!(filename = text),
+    ),
+    with(
+        "directory",
+        &[],
+        "PATH",
+        Absent,
+        "where files without a path are",
+        set_field!(directory = text),
+    ),
+    with(
+        "nrfiles",
+        &[],
+        "N",
+        Value("1"),
+        "how many files, used in turn",
+        set_field!(nrfiles = count),
+    ),
+    with(
+        "filesize",
+        &[],
+        "SIZE[-SIZE]",
+        Depends("size, divided by nrfiles"),
+        "the size of each file",
+        |job, text| {
+            job.filesize = Some(range(text, bytes)?);
+            Ok(())
+        },
+    ),
+    with(
+        "sync",
+        &[],
+        "none|sync|dsync|0|1",
+        Value("none"),
+        "a write is complete when it is durable: O_SYNC (sync, 1) or O_DSYNC (dsync)",
+        |job, text| {
+            job.sync = match text {
+                "0" | "none" => WriteSync::None,
+                "1" | "sync" => WriteSync::Sync,
+                "dsync" => WriteSync::Dsync,
+                _ => return Err(format!("`{text}` is none of none, sync, dsync, 0, 1").into()),
+            };
+            Ok(())
+        },
+    ),
+    switch(
+        "overwrite",
+        &[],
+        Value("0"),
+        "fill files before writes, so that each write replaces data",
+        set_field!(overwrite = truth),
+    ),
+    switch(
+        "create_serialize",
+        &[],
+        Value("1"),
+        "make the files of one job after those of another, which is done in any case",
+        set_field!(create_serialize = truth),
+    ),
+    switch(
+        "invalidate",
+        &[],
+        Value("1"),
+        "drop the files from the cache before",
+        set_field!(invalidate = truth),
+    ),
+    with(
+        "fadvise_hint",
+        &[],
+        "0|1|random|sequential",
+        Value("1"),
+        "advise the kernel about the order of requests: 1 is that of the job",
+        |job, text| {
+            job.fadvise_hint = match text {
+                "0" => FadviseHint::None,
+                "1" => FadviseHint::Pattern,
+                "random" => FadviseHint::Random,
+                "sequential" => FadviseHint::Sequential,
+                _ => return Err(format!("`{text}` is none of 0, 1, random, sequential").into()),
+            };
+            Ok(())
+        },
+    ),
+    switch(
+        "unlink",
+        &[],
+        Value("0"),
+        "remove the files afterwards",
+        set_field!(unlink = truth),
+    ),
+    with(
+        "fallocate",
+        &[],
+        "none|native|posix|keep|0|1",
+        Value("native"),
+        "reserve the space of new files",
+        |job, text| {
+            one_of(text, &["none", "native", "posix", "keep", "0", "1"])?;
+            job.fallocate = !matches!(text, "none" | "0");
+            Ok(())
+        },
+    ),
+    with(
+        "fsync",
+        &[],
+        "N",
+        Value("0"),
+        "fdatasync after so many writes",
+        set_field!(fsync = number32),
+    ),
+    with(
+        "fdatasync",
+        &[],
+        "N",
+        Value("0"),
+        "fdatasync after so many writes",
+        set_field!(fdatasync = number32),
+    ),
+    switch(
+        "end_fsync",
+        &[],
+        Value("0"),
+        "fsync the files at the end",
+        set_field!(end_fsync = truth),
+    ),
+    with(
+        "filename_format",
+        &[],
+        "FORMAT",
+        Value("$jobname.$jobnum.$filenum"),
+        "how files without a filename are called: $jobname, $jobnum, $filenum",
+        set_field!(filename_format = text),
+    ),
+    idle_switch(
+        "unique_filename",
+        &[],
+        "no effect: there are no clients whose files could have the same name",
+    ),
+    switch(
+        "create_on_open",
+        &[],
+        Value("0"),
+        "make files empty when they are opened, not full before",
+        set_field!(create_on_open = truth),
+    ),
+    switch(
+        "create_only",
+        &[],
+        Value("0"),
+        "make the files and end",
+        set_field!(create_only = truth),
+    ),
+    switch(
+        "create_fsync",
+        &[],
+        Value("1"),
+        "fsync new files",
+        set_field!(create_fsync = truth),
+    ),
+    switch(
+        "allow_file_create",
+        &[],
+        Value("1"),
+        "0: a file that is missing is an error",
+        set_field!(allow_file_create = truth),
+    ),
+    idle_switch(
+        "allow_mounted_write",
+        &[],
+        "no effect: --destroy says which targets may be destroyed",
+    ),
+    with(
+        "openfiles",
+        &[],
+        "N",
+        Depends("nrfiles"),
+        "files in use at a time: when one has been worked through, the next is taken",
+        set_field!(openfiles = count),
+    ),
+    with(
+        "file_service_type",
+        &[],
+        "roundrobin|sequential|random|zipf:T|pareto:H|normal:D[:N]",
+        Value("roundrobin"),
+        "which file the next request goes to; after N requests the next is chosen",
+        |job, text| {
+            (job.file_order, job.file_run) = file_order(text)?;
+            Ok(())
+        },
+    ),
+    switch(
+        "pre_read",
+        &[],
+        Value("0"),
+        "read the files before",
+        set_field!(pre_read = truth),
+    ),
+    switch(
+        "file_append",
+        &[],
+        Value("0"),
+        "work behind the end of existing files",
+        set_field!(file_append = truth),
+    ),
+    switch(
+        "fsync_on_close",
+        &[],
+        Value("0"),
+        "fsync the files when they are closed",
+        set_field!(fsync_on_close = truth),
+    ),
+    with(
+        "lockfile",
+        &[],
+        "none",
+        Value("none"),
+        "which requests exclude those of other jobs to the same file: none",
+        |_, text| match text {
+            "none" => Ok(()),
+            _ => Err("jobs that exclude each other: use stonewall or wait_for"
+                .to_owned()
+                .into()),
+        },
+    ),
+    idle(
+        "ioscheduler",
+        &[],
+        "NAME",
+        "no effect: the scheduler of a disk is left to the administrator",
+    ),
+    idle("write_hint", &[], "HINT", "no effect: writes have no hints"),
+];

@@ -1,58 +1,250 @@
-//! Options that say what is not measured.
+//! Options of reports: what is measured, and which logs are written.
 
-use super::{OptionEntry, switch};
-use crate::settings::{Job, Unmeasured};
-use crate::value::truth;
+use super::values::percentiles;
+use super::{OptionEntry, idle, idle_switch, named, switch, with};
+use crate::settings::{Job, Unified, Unmeasured};
+use crate::value::{milliseconds, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::Value;
 
-pub const GTOD_REDUCE: OptionEntry<Job> = switch(
-    "gtod_reduce",
-    &[],
-    Value("0"),
-    "disable_slat, disable_clat, disable_lat and disable_bw_measurement together",
-    |job, text| {
-        if truth(text)? {
-            let (slat, clat, lat, bw) = (true, true, true, true);
-            job.unmeasured = Unmeasured {
-                slat,
-                clat,
-                lat,
-                bw,
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    switch(
+        "gtod_reduce",
+        &[],
+        Value("0"),
+        "disable_slat, disable_clat, disable_lat and disable_bw_measurement together",
+        |job, text| {
+            if truth(text)? {
+                let (slat, clat, lat, bw) = (true, true, true, true);
+                job.unmeasured = Unmeasured {
+                    slat,
+                    clat,
+                    lat,
+                    bw,
+                };
+            }
+            Ok(())
+        },
+    ),
+    switch(
+        "disable_slat",
+        &[],
+        Value("0"),
+        "measure no submission latencies",
+        set_field!(unmeasured.slat = truth),
+    ),
+    switch(
+        "disable_clat",
+        &[],
+        Value("0"),
+        "measure no completion latencies",
+        set_field!(unmeasured.clat = truth),
+    ),
+    switch(
+        "disable_lat",
+        &[],
+        Value("0"),
+        "measure no total latencies",
+        set_field!(unmeasured.lat = truth),
+    ),
+    switch(
+        "disable_bw_measurement",
+        &["disable_bw"],
+        Value("0"),
+        "write no log of bandwidths",
+        set_field!(unmeasured.bw = truth),
+    ),
+    with(
+        "percentile_list",
+        &[],
+        "P[:P...]",
+        Value("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
+        "which percentiles to report",
+        set_field!(percentile_list = percentiles),
+    ),
+    switch(
+        "clat_percentiles",
+        &[],
+        Value("1"),
+        "percentiles of completion latencies",
+        set_field!(percentiles.clat = truth),
+    ),
+    switch(
+        "lat_percentiles",
+        &[],
+        Value("0"),
+        "percentiles of total latencies",
+        set_field!(percentiles.lat = truth),
+    ),
+    switch(
+        "slat_percentiles",
+        &[],
+        Value("0"),
+        "percentiles of submission latencies",
+        set_field!(percentiles.slat = truth),
+    ),
+    named(
+        "write_bw_log",
+        "PREFIX",
+        "write bandwidths to PREFIX_bw.N.log",
+        |job, text| {
+            job.bw_log = Some(text.to_owned());
+            Ok(())
+        },
+    ),
+    named(
+        "write_lat_log",
+        "PREFIX",
+        "write latencies to PREFIX_{slat,clat,lat}.N.log",
+        |job, text| {
+            job.lat_log = Some(text.to_owned());
+            Ok(())
+        },
+    ),
+    named(
+        "write_iops_log",
+        "PREFIX",
+        "write request rates to PREFIX_iops.N.log",
+        |job, text| {
+            job.iops_log = Some(text.to_owned());
+            Ok(())
+        },
+    ),
+    with(
+        "log_avg_msec",
+        &[],
+        "TIME",
+        Value("0"),
+        "average the logs over this time, ms without a unit",
+        set_field!(log_avg_ns = milliseconds),
+    ),
+    switch(
+        "log_offset",
+        &[],
+        Value("0"),
+        "logs have the offset of each request",
+        set_field!(log_offset = truth),
+    ),
+    switch(
+        "log_prio",
+        &[],
+        Value("0"),
+        "logs have the priority of each request, which is 0",
+        set_field!(log_prio = truth),
+    ),
+    switch(
+        "log_max_value",
+        &[],
+        Value("0"),
+        "with log_avg_msec, the largest value instead of the mean",
+        set_field!(log_max = truth),
+    ),
+    switch(
+        "log_unix_epoch",
+        &["log_alternate_epoch"],
+        Value("0"),
+        "times in logs count from 1970",
+        set_field!(log_unix_epoch = truth),
+    ),
+    switch(
+        "per_job_logs",
+        &[],
+        Value("1"),
+        "0: one log for all jobs that write to the same name",
+        set_field!(per_job_logs = truth),
+    ),
+    with(
+        "unified_rw_reporting",
+        &[],
+        "none|mixed|both",
+        Value("none"),
+        "report reads, writes and trims together, or both ways",
+        |job, text| {
+            job.unified = match text {
+                "none" | "0" => Unified::No,
+                "mixed" | "1" => Unified::Mixed,
+                "both" | "2" => Unified::Both,
+                _ => return Err(format!("`{text}` is none of none, mixed, both").into()),
             };
-        }
-        Ok(())
-    },
-);
-
-pub const DISABLE_SLAT: OptionEntry<Job> = switch(
-    "disable_slat",
-    &[],
-    Value("0"),
-    "measure no submission latencies",
-    set_field!(unmeasured.slat = truth),
-);
-
-pub const DISABLE_CLAT: OptionEntry<Job> = switch(
-    "disable_clat",
-    &[],
-    Value("0"),
-    "measure no completion latencies",
-    set_field!(unmeasured.clat = truth),
-);
-
-pub const DISABLE_LAT: OptionEntry<Job> = switch(
-    "disable_lat",
-    &[],
-    Value("0"),
-    "measure no total latencies",
-    set_field!(unmeasured.lat = truth),
-);
-
-pub const DISABLE_BW_MEASUREMENT: OptionEntry<Job> = switch(
-    "disable_bw_measurement",
-    &["disable_bw"],
-    Value("0"),
-    "write no log of bandwidths",
-    set_field!(unmeasured.bw = truth),
-);
+            Ok(())
+        },
+    ),
+    with(
+        "bwavgtime",
+        &[],
+        "TIME",
+        Value("500ms"),
+        "how often bandwidth is sampled, ms without a unit",
+        set_field!(bw_sample_ns = milliseconds),
+    ),
+    with(
+        "iopsavgtime",
+        &[],
+        "TIME",
+        Value("500ms"),
+        "how often the request rate is sampled, ms without a unit",
+        set_field!(iops_sample_ns = milliseconds),
+    ),
+    switch(
+        "disk_util",
+        &[],
+        Value("1"),
+        "report the disks below",
+        set_field!(disk_util = truth),
+    ),
+    switch(
+        "stats",
+        &[],
+        Value("1"),
+        "0: leave the job out of the report",
+        set_field!(stats = truth),
+    ),
+    idle(
+        "clocksource",
+        &[],
+        "gettimeofday|clock_gettime|cpu",
+        "no effect: time is read from the counter of the processor where it is steady",
+    ),
+    idle(
+        "gtod_cpu",
+        &[],
+        "CPU",
+        "no effect: no thread is needed to read the clock",
+    ),
+    idle(
+        "log_entries",
+        &[],
+        "N",
+        "no effect: logs grow as they need to",
+    ),
+    idle(
+        "log_compression",
+        &[],
+        "SIZE",
+        "no effect: logs are written as text",
+    ),
+    idle_switch(
+        "log_store_compressed",
+        &[],
+        "no effect: logs are written as text",
+    ),
+    idle_switch(
+        "block_error_percentiles",
+        &[],
+        "no effect: errors end the job, or are counted",
+    ),
+    idle(
+        "significant_figures",
+        &[],
+        "N",
+        "no effect: numbers have three digits, as by default in fio",
+    ),
+    idle(
+        "kb_base",
+        &[],
+        "1000|1024",
+        "no effect: k is 1024 and ki is 1000",
+    ),
+    idle("unit_base", &[], "0|1|8", "no effect: rates are in bytes"),
+];

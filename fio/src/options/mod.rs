@@ -1,10 +1,19 @@
 //! The options of jobs as data: one table of declared options (`ugeom_classes::spec`) feeds
 //! parsing, help, and the advice for a name that is not in it.
 
+mod bytes;
+mod data;
+mod engine;
+mod errors;
 mod files;
+mod jobs;
 mod measured;
+mod refused;
+mod requests;
 mod table;
+mod time;
 mod values;
+mod verify;
 
 use std::fmt::Write as _;
 
@@ -13,6 +22,7 @@ use super::settings::Job;
 
 pub use table::OPTIONS;
 use ugeom_classes::spec::{DeclaredOptions, OptionDefault, OptionDoc, OptionEntry, SetOption};
+pub use values::engines;
 
 /// One `name=value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +74,49 @@ const fn switch(
     OptionEntry { doc, set }
 }
 
+/// How the help of an option begins that is accepted and changes nothing; the reason follows.
+pub const NO_EFFECT: &str = "no effect: ";
+
+/// Declares an option that is accepted and changes nothing here; `help` begins with
+/// [`NO_EFFECT`] and has the reason, which a warning prints.
+const fn idle(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    value: &'static str,
+    help: &'static str,
+) -> OptionEntry<Job> {
+    with(name, aliases, value, OptionDefault::Absent, help, |_, _| {
+        Ok(())
+    })
+}
+
+/// As [`idle`], for an option whose name alone means yes.
+const fn idle_switch(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    help: &'static str,
+) -> OptionEntry<Job> {
+    switch(name, aliases, OptionDefault::Absent, help, |_, _| Ok(()))
+}
+
+/// Declares an option whose value is a name; without one it is that of the job.
+const fn named(
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    set: SetOption<Job>,
+) -> OptionEntry<Job> {
+    let doc = OptionDoc {
+        name,
+        aliases: &[],
+        value,
+        default: OptionDefault::Absent,
+        bare: Some(""),
+        help,
+    };
+    OptionEntry { doc, set }
+}
+
 /// Puts a setting into a job.
 ///
 /// # Errors
@@ -71,7 +124,10 @@ const fn switch(
 pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
     let wrong = |message: String| JobError::language(&setting.origin, message);
     let Some(entry) = OPTIONS.find(&setting.name) else {
-        return Err(wrong(OPTIONS.unknown(&setting.name).in_one_line()));
+        return Err(wrong(match refused::reason(&setting.name) {
+            Some(reason) => format!("`{}` is not supported: {reason}", setting.name),
+            None => OPTIONS.unknown(&setting.name).in_one_line(),
+        }));
     };
     let OptionDoc { name, value, .. } = entry.doc;
     let value = match (setting.value.as_deref(), entry.doc.bare) {

@@ -1,16 +1,60 @@
 //! Values that only one option has: patterns of access, splits of sizes, distributions, patterns of
 //! bytes, criteria of a steady state.
 
-use std::io::{self, Read};
-
-use crate::settings::{Distribution, Pattern, Piece, Sizes, Steady, SteadyOf};
+use super::refused;
+use crate::settings::{
+    Distribution, FileOrder, GoesOn, Job, Pattern, Sizes, Steady, SteadyOf, Verify,
+};
 use crate::value;
+use ugeom_classes::spec::ValueError;
 
 /// Checks that a value is one of those that are known.
 pub fn one_of(text: &str, known: &[&str]) -> Result<(), String> {
     match known.contains(&text) {
         true => Ok(()),
         false => Err(format!("`{text}` is none of {}", known.join(", "))),
+    }
+}
+
+/// At most so many jobs, or requests in one call.
+const MANY: u32 = 1 << 20;
+
+/// A number from 1 to 2^20.
+pub fn count(text: &str) -> Result<u32, String> {
+    match value::number32(text)? {
+        count if (1..=MANY).contains(&count) => Ok(count),
+        count => Err(format!("{count} is not within 1 to {MANY}")),
+    }
+}
+
+/// 0 or a number up to 2^20.
+pub fn count_or_none(text: &str) -> Result<u32, String> {
+    match text.trim() {
+        "0" => Ok(0),
+        text => count(text),
+    }
+}
+
+/// The engines of fio that there are here.
+const ENGINES: &[&str] = &[
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "io_uring", "libaio", "posixaio", "mmap",
+    "null", "guasi", "auto",
+];
+
+/// The names of the engines, a line each, as `--enghelp` prints them.
+pub fn engines() -> String {
+    let mut text = "Available IO engines:\n".to_owned();
+    ENGINES
+        .iter()
+        .for_each(|name| text.push_str(&format!("\t{name}\n")));
+    text
+}
+
+/// `ioengine=`.
+pub fn engine(text: &str) -> Result<&str, String> {
+    match refused::engine(text) {
+        Some(reason) => Err(format!("`{text}` is not supported: {reason}")),
+        None => one_of(text, ENGINES).map(|()| text),
     }
 }
 
@@ -203,99 +247,6 @@ fn zones(text: &str) -> Result<Vec<(f64, f64)>, String> {
     Ok(zones)
 }
 
-/// The longest pattern (fio's `MAX_PATTERN_SIZE`), bytes.
-const PATTERN_BYTES_MAX: usize = 512;
-
-/// `0xdeadbeef`, `"text"`, `-12`, `%o`, `'file'`, and what is put together from them.
-pub fn bytes_pattern(text: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
-    let mut rest = text.trim();
-    let mut length = 0;
-    while !rest.is_empty() {
-        let (piece, behind) = next_piece(rest)?;
-        length += match &piece {
-            Piece::Bytes(bytes) => bytes.len(),
-            Piece::Offset => 8,
-        };
-        pieces.push(piece);
-        rest = behind;
-    }
-    if length == 0 || length > PATTERN_BYTES_MAX {
-        return Err(format!("a pattern has 1 to {PATTERN_BYTES_MAX} bytes"));
-    }
-    Ok(pieces)
-}
-
-fn next_piece(text: &str) -> Result<(Piece, &str), String> {
-    if let Some(rest) = text.strip_prefix("%o") {
-        return Ok((Piece::Offset, rest));
-    }
-    if let Some(rest) = text.strip_prefix('"') {
-        let (inside, rest) = rest
-            .split_once('"')
-            .ok_or_else(|| format!("`{text}` has no closing quotation mark"))?;
-        return Ok((Piece::Bytes(inside.as_bytes().to_vec()), rest));
-    }
-    if let Some(rest) = text.strip_prefix('\'') {
-        let (path, rest) = rest
-            .split_once('\'')
-            .ok_or_else(|| format!("`{text}` has no closing quotation mark"))?;
-        let bytes = pattern_file(path).map_err(|error| format!("reading {path}: {error}"))?;
-        return Ok((Piece::Bytes(bytes), rest));
-    }
-    if let Some(rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        let end = rest
-            .find(|c: char| !c.is_ascii_hexdigit())
-            .unwrap_or(rest.len());
-        return Ok((Piece::Bytes(hex_bytes(&rest[..end])?), &rest[end..]));
-    }
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let end = digits
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(digits.len());
-    let whole = &text[..text.len() - digits.len() + end];
-    let number: i64 = whole.parse().map_err(|_| {
-        format!("`{text}` is no pattern: write 0xdeadbeef, \"text\", a number, %o, or 'file'")
-    })?;
-    let bytes = (number as i32).to_le_bytes();
-    let used = match u32::try_from(number) {
-        Ok(number) if number < 1 << 8 => 1,
-        Ok(number) if number < 1 << 16 => 2,
-        Ok(number) if number < 1 << 24 => 3,
-        _ => 4,
-    };
-    Ok((Piece::Bytes(bytes[..used].to_vec()), &text[whole.len()..]))
-}
-
-/// The beginning of a file: as much as a pattern may have, as fio takes it.
-fn pattern_file(path: &str) -> io::Result<Vec<u8>> {
-    // Reading a pipe could wait for ever.
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path)?;
-    file.take(PATTERN_BYTES_MAX as u64)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Two digits a byte, in the order in which they are written.
-fn hex_bytes(digits: &str) -> Result<Vec<u8>, String> {
-    if digits.is_empty() {
-        return Err("0x without digits is no pattern".to_owned());
-    }
-    let padded = if digits.len() % 2 == 1 {
-        format!("0{digits}")
-    } else {
-        digits.to_owned()
-    };
-    let pairs = (0..padded.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(&padded[at..at + 2], 16).map_err(|error| error.to_string()))
-        .collect()
-}
-
 /// `steadystate=iops_slope:0.3%`.
 pub fn steady(text: &str) -> Result<Steady, String> {
     let (name, limit) = text
@@ -341,4 +292,170 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
     }
     list.sort_by(f64::total_cmp);
     Ok(list)
+}
+
+/// `verify=`.
+pub fn verify(text: &str) -> Result<Verify, String> {
+    const KNOWN: [(&str, Verify); 17] = [
+        ("0", Verify::No),
+        ("none", Verify::No),
+        ("meta", Verify::Header),
+        ("md5", Verify::Md5),
+        ("crc64", Verify::Crc64),
+        ("crc32", Verify::Crc32),
+        ("crc32c", Verify::Crc32c),
+        ("crc32c-intel", Verify::Crc32c),
+        ("crc16", Verify::Crc16),
+        ("crc7", Verify::Crc7),
+        ("sha256", Verify::Sha256),
+        ("sha512", Verify::Sha512),
+        ("xxhash", Verify::Xxhash),
+        ("sha1", Verify::Sha1),
+        ("pattern", Verify::Pattern),
+        ("pattern_hdr", Verify::PatternHeader),
+        ("null", Verify::Null),
+    ];
+    // fio writes `pattern_hdr:0` for `pattern`; both are the pattern alone.
+    let found = KNOWN.iter().find(|(name, _)| *name == text);
+    found.map(|(_, verify)| *verify).ok_or_else(|| {
+        let names: Vec<&str> = KNOWN[1..].iter().map(|(name, _)| *name).collect();
+        format!("`{text}` is none of {}", names.join(", "))
+    })
+}
+
+/// `file_service_type=random:8`: the order, and how many requests a file gets at a time.
+pub fn file_order(text: &str) -> Result<(FileOrder, u32), String> {
+    let mut parts = text.split(':');
+    let name = parts.next().unwrap_or("");
+    let order = match name {
+        "roundrobin" => FileOrder::RoundRobin,
+        "sequential" => FileOrder::Sequential,
+        "random" => FileOrder::Random,
+        "zipf" | "pareto" | "normal" | "gauss" => {
+            let parameter = parts.next();
+            let spread = parameter.map_or(name.to_owned(), |value| format!("{name}:{value}"));
+            match distribution(&spread)? {
+                Distribution::Zipf(theta) => FileOrder::Zipf(theta),
+                Distribution::Pareto(power) => FileOrder::Pareto(power),
+                Distribution::Normal(deviation) => FileOrder::Normal(deviation),
+                _ => FileOrder::Random,
+            }
+        }
+        _ => {
+            return Err(format!(
+                "`{name}` is none of roundrobin, sequential, random, zipf, pareto, normal"
+            ));
+        }
+    };
+    let run = parts.next().map_or(Ok(1), count)?;
+    match parts.next() {
+        None => Ok((order, run)),
+        Some(rest) => Err(format!("there is nothing for `{rest}` to say")),
+    }
+}
+
+/// `continue_on_error=`.
+pub fn goes_on(text: &str) -> Result<GoesOn, String> {
+    let of = |read, write, verify| GoesOn {
+        requests: [read, write, write],
+        verify,
+    };
+    Ok(match text {
+        "none" | "0" => of(false, false, false),
+        "read" => of(true, false, false),
+        "write" => of(false, true, false),
+        "io" => of(true, true, false),
+        "verify" => of(false, false, true),
+        "all" | "1" => of(true, true, true),
+        _ => {
+            return Err(format!(
+                "`{text}` is none of none, read, write, io, verify, all"
+            ));
+        }
+    })
+}
+
+/// Errors by their names in errno(3): those that requests on files can have.
+const ERRORS: &[(&str, i32)] = &[
+    ("EPERM", 1),
+    ("ENOENT", 2),
+    ("EINTR", 4),
+    ("EIO", 5),
+    ("ENXIO", 6),
+    ("EBADF", 9),
+    ("EAGAIN", 11),
+    ("ENOMEM", 12),
+    ("EACCES", 13),
+    ("EFAULT", 14),
+    ("EBUSY", 16),
+    ("ENODEV", 19),
+    ("EINVAL", 22),
+    ("ENFILE", 23),
+    ("EMFILE", 24),
+    ("EFBIG", 27),
+    ("ENOSPC", 28),
+    ("EROFS", 30),
+    ("EPIPE", 32),
+    ("EDOM", 33),
+    ("EILSEQ", 84),
+    ("EOPNOTSUPP", 95),
+    ("ETIMEDOUT", 110),
+    ("EREMOTEIO", 121),
+    ("EDQUOT", 122),
+];
+
+/// `ignore_error=EIO:EAGAIN,ENOSPC,EILSEQ`: for reads, writes and checks; an empty place ignores
+/// none. The job goes on after what it ignores.
+pub fn ignored_errors(job: &mut Job, text: &str) -> Result<(), ValueError> {
+    let kinds: Vec<&str> = text.split(',').collect();
+    if kinds.len() > 3 {
+        return Err(format!("`{text}` has more than three lists (read,write,verify)").into());
+    }
+    for (kind, list) in kinds.iter().enumerate() {
+        let mut numbers = Vec::new();
+        for name in list
+            .split(':')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+        {
+            let known = ERRORS.iter().find(|(known, _)| *known == name);
+            let number = known.map(|(_, number)| *number);
+            let number = number.or_else(|| name.parse::<i32>().ok().map(i32::abs));
+            let number = number.filter(|number| (1..4096).contains(number));
+            numbers.push(number.ok_or_else(|| {
+                format!("`{name}` is no error that is known by name: use its number")
+            })?);
+        }
+        job.ignored_errors[kind] = numbers;
+    }
+    Ok(())
+}
+
+/// `cpumask=`: a bit for each processor.
+pub fn mask(text: &str) -> Result<Vec<usize>, String> {
+    let bits = value::number(text)?;
+    let cores: Vec<usize> = (0..64).filter(|core| bits >> core & 1 == 1).collect();
+    match cores.is_empty() {
+        false => Ok(cores),
+        true => Err("a mask without a bit leaves no processor".to_owned()),
+    }
+}
+
+/// `numa_cpu_nodes=`: the processors of these nodes.
+pub fn node_cores(text: &str) -> Result<Vec<usize>, String> {
+    let mut cores = Vec::new();
+    for node in value::cores(text)? {
+        let path = format!("/sys/devices/system/node/node{node}/cpulist");
+        let list = std::fs::read_to_string(&path)
+            .map_err(|error| format!("there is no node {node}: {path}: {error}"))?;
+        if !list.trim().is_empty() {
+            cores.extend(value::cores(list.trim())?);
+        }
+    }
+    cores.sort_unstable();
+    cores.dedup();
+    match cores.is_empty() {
+        false => Ok(cores),
+        true => Err(format!("the nodes {text} have no processors")),
+    }
 }

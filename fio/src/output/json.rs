@@ -9,7 +9,7 @@ use ugeom_measure::Histogram;
 
 use super::{BUCKET_ENDS, FIO_VERSION, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::settings::{DIRECTIONS, Job};
+use crate::settings::{DIRECTIONS, Job, Unified};
 use crate::tally::{Side, Tally};
 
 /// Keys and values in the order in which they stand.
@@ -127,8 +127,17 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
         object = object.put("desc", description.as_str());
     }
     object = object.object("job options", job_options(&job.job));
-    for (kind, side) in tally.sides.iter().enumerate() {
-        object = object.object(DIRECTIONS[kind], one_side(job, outcome, kind, side, bins));
+    if job.job.unified != Unified::Mixed {
+        for (kind, side) in tally.sides.iter().enumerate() {
+            object = object.object(
+                DIRECTIONS[kind],
+                one_side(job, outcome, Some(kind), side, bins),
+            );
+        }
+    }
+    if job.job.unified != Unified::No {
+        let mixed = tally.mixed();
+        object = object.object("mixed", one_side(job, outcome, None, &mixed, bins));
     }
     let syncs = Object::new().put("total_ios", tally.syncs.count()).object(
         "lat_ns",
@@ -136,6 +145,16 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
     );
     object = object.object("sync", syncs);
     object = usage(object, tally);
+    object = distributions(object, job);
+    match &job.steady {
+        Some(steady) => object.object("steadystate", steadystate(steady)),
+        None => object,
+    }
+}
+
+/// Shares of queue depths, batches and latencies, and what became of errors.
+fn distributions(mut object: Object, job: &JobOutcome) -> Object {
+    let tally = &job.tally;
     let depth_labels = ["1", "2", "4", "8", "16", "32", ">=64"];
     let batch_labels = ["0", "4", "8", "16", "32", "64", ">=64"];
     object = object
@@ -160,14 +179,22 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
     labels.extend(["2000", ">=2000"]);
     object = object
         .object("latency_ms", shares(&labels, &found.ms))
-        .put("latency_depth", job.job.iodepth)
-        .put("latency_target", 0)
-        .put("latency_percentile", 100.0)
-        .put("latency_window", 0);
-    match &job.steady {
-        Some(steady) => object.object("steadystate", steadystate(steady)),
-        None => object,
+        .put(
+            "latency_depth",
+            match tally.latency_depth {
+                0 => job.job.iodepth,
+                depth => depth,
+            },
+        )
+        .put("latency_target", job.job.latency.target_ns / 1000)
+        .put("latency_percentile", job.job.latency.percentile)
+        .put("latency_window", job.job.latency.window_ns / 1000);
+    if job.job.continues() {
+        object = object
+            .put("total_err", tally.errors)
+            .put("first_error", tally.first_error);
     }
+    object
 }
 
 fn steadystate(steady: &crate::steady::SteadyState) -> Object {
@@ -210,7 +237,14 @@ fn shares(labels: &[&str], shares: &[f64]) -> Object {
     labels.iter().zip(shares).fold(Object::new(), put)
 }
 
-fn one_side(job: &JobOutcome, outcome: &Outcome, kind: usize, side: &Side, bins: bool) -> Object {
+/// One kind of requests; `kind` is none for all together.
+fn one_side(
+    job: &JobOutcome,
+    outcome: &Outcome,
+    kind: Option<usize>,
+    side: &Side,
+    bins: bool,
+) -> Object {
     let ns = side.runtime_ns.max(1);
     let bytes = (u128::from(side.bytes) * 1_000_000_000 / u128::from(ns)) as u64;
     let wanted = job.job.percentiles;
@@ -219,7 +253,7 @@ fn one_side(job: &JobOutcome, outcome: &Outcome, kind: usize, side: &Side, bins:
     let (iops_min, iops_max) = side.iops.ends();
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: f64 = group
-        .map(|other| &other.tally.sides[kind])
+        .flat_map(|other| &other.tally.sides[kind.map_or(0..3, |kind| kind..kind + 1)])
         .map(|side| side.bytes as f64 * 1e9 / side.runtime_ns.max(1) as f64 / 1024.0)
         .sum();
     let share = match side.bw.values.is_empty() || all == 0.0 {

@@ -8,7 +8,7 @@ use ugeom_measure::Histogram;
 use super::number::{binary, decimal, short};
 use super::{BUCKET_ENDS, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
-use crate::settings::DIRECTIONS;
+use crate::settings::{DIRECTIONS, TRIM, Unified, WRITE};
 use crate::tally::{Samples, Side, Tally};
 
 /// The smallest share that is shown as one, percent.
@@ -46,10 +46,15 @@ fn one_job(out: &mut String, job: &JobOutcome, outcome: &Outcome) {
     if let Some(description) = &job.job.description {
         let _ = writeln!(out, "  Description  : [{description}]");
     }
-    for (kind, side) in job.tally.sides.iter().enumerate() {
-        if side.requests > 0 {
-            one_side(out, job, outcome, kind, side);
+    if job.job.unified != Unified::Mixed {
+        for (kind, side) in job.tally.sides.iter().enumerate() {
+            if side.requests > 0 {
+                one_side(out, job, outcome, Some(kind), side);
+            }
         }
+    }
+    if job.job.unified != Unified::No {
+        one_side(out, job, outcome, None, &job.tally.mixed());
     }
     syncs(out, &job.tally.syncs);
     latencies(out, &job.tally);
@@ -75,13 +80,23 @@ fn per_second(amount: u64, ns: u64) -> u64 {
     (u128::from(amount) * 1_000_000_000 / u128::from(ns.max(1))) as u64
 }
 
-fn one_side(out: &mut String, job: &JobOutcome, outcome: &Outcome, kind: usize, side: &Side) {
+/// One kind of requests; `kind` is none for all together.
+fn one_side(
+    out: &mut String,
+    job: &JobOutcome,
+    outcome: &Outcome,
+    kind: Option<usize>,
+    side: &Side,
+) {
     let bytes = per_second(side.bytes, side.runtime_ns);
-    let zones = if kind == 0 { "" } else { "; 0 zone resets" };
+    let zones = match kind {
+        Some(WRITE | TRIM) => "; 0 zone resets",
+        _ => "",
+    };
     let _ = writeln!(
         out,
         "  {}: IOPS={}, BW={} ({})({}/{}msec){zones}",
-        DIRECTIONS[kind],
+        kind.map_or("mixed", |kind| DIRECTIONS[kind]),
         decimal(per_second(side.requests, side.runtime_ns), ""),
         binary(bytes, "B/s"),
         decimal(bytes, "B/s"),
@@ -168,13 +183,19 @@ fn percentiles(out: &mut String, name: &str, histogram: &Histogram, list: &[f64]
     }
 }
 
-fn samples(out: &mut String, outcome: &Outcome, job: &JobOutcome, kind: usize, side: &Side) {
+fn samples(
+    out: &mut String,
+    outcome: &Outcome,
+    job: &JobOutcome,
+    kind: Option<usize>,
+    side: &Side,
+) {
     if side.bw.values.is_empty() {
         return;
     }
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: u64 = group
-        .map(|other| &other.tally.sides[kind])
+        .flat_map(|other| &other.tally.sides[kind.map_or(0..3, |kind| kind..kind + 1)])
         .map(|side| per_second(side.bytes, side.runtime_ns))
         .sum();
     let share = (side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64).min(100.0);
@@ -275,11 +296,37 @@ fn depths(out: &mut String, job: &JobOutcome) {
          dropped=0,0,0,0",
         tally.syncs.count()
     );
+    if job.job.continues() {
+        let first = tally.first_error;
+        let what = match first {
+            0 => "Success".to_owned(),
+            number => error_text(number),
+        };
+        let _ = writeln!(
+            out,
+            "     errors    : total={}, first_error={first}/<{what}>",
+            tally.errors
+        );
+    }
+    let goal = job.job.latency;
+    let depth = match tally.latency_depth {
+        0 => job.job.iodepth,
+        depth => depth,
+    };
     let _ = writeln!(
         out,
-        "     latency   : target=0, window=0, percentile=100.00%, depth={}",
-        job.job.iodepth
+        "     latency   : target={}, window={}, percentile={:.2}%, depth={depth}",
+        goal.target_ns / 1000,
+        goal.window_ns / 1000,
+        goal.percentile
     );
+}
+
+/// The text of an error without its number, which stands before it.
+fn error_text(number: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(number).to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_owned()
 }
 
 fn groups(out: &mut String, outcome: &Outcome) {
@@ -287,15 +334,21 @@ fn groups(out: &mut String, outcome: &Outcome) {
     groups.dedup();
     for group in groups {
         let _ = writeln!(out, "\nRun status group {group} (all jobs):");
+        let jobs = || outcome.jobs.iter().filter(|job| job.group == group);
         for (kind, name) in DIRECTIONS.iter().enumerate() {
-            let jobs = outcome.jobs.iter().filter(|job| job.group == group);
-            let sides: Vec<&Side> = jobs
+            let sides: Vec<&Side> = jobs()
+                .filter(|job| job.job.unified != Unified::Mixed)
                 .map(|job| &job.tally.sides[kind])
                 .filter(|side| side.requests > 0)
                 .collect();
             if !sides.is_empty() {
                 group_line(out, name, &sides);
             }
+        }
+        let unified = jobs().filter(|job| job.job.unified != Unified::No);
+        let mixed: Vec<Side> = unified.map(|job| job.tally.mixed()).collect();
+        if mixed.iter().any(|side| side.requests > 0) {
+            group_line(out, "mixed", &mixed.iter().collect::<Vec<&Side>>());
         }
     }
 }

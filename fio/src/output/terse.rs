@@ -1,17 +1,21 @@
-//! fio's terse output, version 3: one line a job, its fields separated by semicolons, times in us.
+//! fio's terse output, versions 3 to 5: one line a job, its fields separated by semicolons, times
+//! in us.
 //!
-//! The fields, in their order, are those of fio(1), TERSE OUTPUT; trims have none in version 3.
+//! The fields, in their order, are those of fio(1), TERSE OUTPUT; trims have none in version 3, and
+//! samples of request rates are in version 5 alone.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use ugeom_measure::Histogram;
 
 use super::{FIO_VERSION, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
+use crate::settings::Unified;
 use crate::tally::Side;
 
-/// The version of the format.
-const VERSION: u32 = 3;
+/// The versions of the format that there are.
+pub const TERSE_VERSIONS: std::ops::RangeInclusive<u32> = 3..=5;
 
 /// There are always so many percentiles; those that were not asked for are zeroes.
 const PERCENTILES: usize = 20;
@@ -28,24 +32,32 @@ impl Line {
     }
 }
 
-/// The lines of an outcome.
+/// The lines of an outcome, in one of [`TERSE_VERSIONS`].
 #[must_use]
-pub fn terse(outcome: &Outcome) -> String {
-    let line = |job: &JobOutcome| one_job(job, outcome) + "\n";
+pub fn terse(outcome: &Outcome, version: u32) -> String {
+    let line = |job: &JobOutcome| one_job(job, outcome, version) + "\n";
     outcome.jobs.iter().map(line).collect()
 }
 
-fn one_job(job: &JobOutcome, outcome: &Outcome) -> String {
+fn one_job(job: &JobOutcome, outcome: &Outcome, version: u32) -> String {
     let mut line = Line(String::new());
-    line.put(VERSION);
+    line.put(version);
     line.put(FIO_VERSION);
     line.put(&job.job.name);
     line.put(job.group);
     line.put(job.trouble.as_ref().map_or(0, |trouble| trouble.errno));
-    for kind in [0, 1] {
-        one_side(&mut line, job, outcome, kind);
-    }
     let tally = &job.tally;
+    if job.job.unified == Unified::Mixed {
+        one_side(&mut line, job, outcome, &tally.mixed(), 0..3, version);
+    } else {
+        let kinds = if version == 3 { 2 } else { 3 };
+        for (kind, side) in tally.sides[..kinds].iter().enumerate() {
+            one_side(&mut line, job, outcome, side, kind..kind + 1, version);
+        }
+        if job.job.unified == Unified::Both {
+            one_side(&mut line, job, outcome, &tally.mixed(), 0..3, version);
+        }
+    }
     let share = |ns: u64| 100.0 * ns as f64 / tally.elapsed_ns.max(1) as f64;
     let usage = &tally.usage;
     line.put(format!("{:.6}%", share(usage.user_ns)));
@@ -71,8 +83,15 @@ fn one_job(job: &JobOutcome, outcome: &Outcome) -> String {
     line.0
 }
 
-fn one_side(line: &mut Line, job: &JobOutcome, outcome: &Outcome, kind: usize) {
-    let side = &job.tally.sides[kind];
+/// One kind of requests, or those of several kinds together.
+fn one_side(
+    line: &mut Line,
+    job: &JobOutcome,
+    outcome: &Outcome,
+    side: &Side,
+    kinds: Range<usize>,
+    version: u32,
+) {
     line.put(side.bytes / 1024);
     line.put(bytes_per_second(side) / 1024);
     let ns = u128::from(side.runtime_ns.max(1));
@@ -97,12 +116,22 @@ fn one_side(line: &mut Line, job: &JobOutcome, outcome: &Outcome, kind: usize) {
     line.put(max);
     let group = outcome.jobs.iter().filter(|other| other.group == job.group);
     let all: u64 = group
-        .map(|other| bytes_per_second(&other.tally.sides[kind]))
+        .flat_map(|other| &other.tally.sides[kinds.clone()])
+        .map(bytes_per_second)
         .sum();
     let share = side.bw.mean() * 1024.0 * 100.0 / all.max(1) as f64;
     line.put(format!("{:.6}%", share.min(100.0)));
     line.put(format!("{:.6}", side.bw.mean()));
     line.put(format!("{:.6}", side.bw.deviation()));
+    if version >= 5 {
+        line.put(side.bw.values.len());
+        let (min, max) = side.iops.ends();
+        line.put(min);
+        line.put(max);
+        line.put(format!("{:.6}", side.iops.mean()));
+        line.put(format!("{:.6}", side.iops.deviation()));
+        line.put(side.iops.values.len());
+    }
 }
 
 fn bytes_per_second(side: &Side) -> u64 {

@@ -57,7 +57,7 @@ fn each_error_names_file_line_and_reason() {
             "jobs.fio:2: ",
             "a header of 44 bytes",
         ),
-        ("[a]\niodepth=0\n", "jobs.fio:2: ", "not within 1 to 32768"),
+        ("[a]\niodepth=0\n", "jobs.fio:2: ", "within 1 to 1048576"),
         ("[a]\nnumjobs=4097\n", "jobs.fio:2: ", "at most 4096 jobs"),
         (
             "[a]\nnumjobs=4096\n[b]\n",

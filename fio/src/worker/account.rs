@@ -13,7 +13,7 @@ use super::super::door::{Door, Event, Kind};
 use super::super::places::Place;
 use super::super::settings::{READ, TRIM, Verify, WRITE};
 use super::super::tally::Tally;
-use super::{NAP_MS, Slot, Trouble, Worker};
+use super::{NAP_MS, Slot, Worker};
 
 /// Requests of one kind with the same stamps.
 #[derive(Default)]
@@ -73,11 +73,8 @@ impl<D: Door> Worker<'_, D> {
     /// The system does not answer any more: what is in flight will not be waited for.
     #[cold]
     fn give_up(&mut self, error: &io::Error) {
-        self.trouble.get_or_insert(Trouble {
-            errno: error.raw_os_error().unwrap_or(5),
-            message: format!("waiting for requests: {error}"),
-        });
-        self.finished = true;
+        let errno = error.raw_os_error().unwrap_or(5);
+        self.end_with(errno, format!("waiting for requests: {error}"));
         self.free = (0..self.slots.len() as u32).collect();
     }
 
@@ -146,6 +143,13 @@ impl<D: Door> Worker<'_, D> {
             side.slat.record_many(slat_ns, alike.requests);
         }
         self.task.live.add(alike.kind, alike.requests, alike.bytes);
+        if let Some(depth) = &mut self.depth {
+            depth.add(alike.requests, lat_ns);
+        }
+        let max_ns = self.task.job.max_latency_ns;
+        if max_ns > 0 && lat_ns > max_ns {
+            self.too_late(lat_ns);
+        }
     }
 
     fn log(&mut self, slot: &Slot, kind: usize, now: u64) {
@@ -160,7 +164,7 @@ impl<D: Door> Worker<'_, D> {
                 (!unmeasured.clat).then_some(clat_ns),
                 (!unmeasured.lat).then_some(lat_ns),
             ];
-            logs.add(at_ns, kind, slot.request.length, latencies);
+            logs.add(at_ns, kind, &slot.request, latencies);
         }
     }
 
@@ -172,7 +176,11 @@ impl<D: Door> Worker<'_, D> {
             length: slot.request.length,
         };
         match (kind, &mut self.written) {
-            (WRITE, Some(written)) => written.add(place, slot.number),
+            (WRITE, Some(written)) => {
+                written.add(place, slot.number);
+                let backlog = self.task.job.verifying.backlog;
+                self.checks_due = backlog > 0 && written.count() as u64 >= backlog;
+            }
             (TRIM, Some(written)) => written.forget(place),
             (READ, _) if !self.task.job.rw.does[WRITE] => self.check(index, place, None),
             _ => {}

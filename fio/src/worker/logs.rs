@@ -1,7 +1,10 @@
 //! The logs of latencies, bandwidths and requests, as fio writes them (fio(1), "Log file formats"):
-//! `time (ms), value, direction (0 read, 1 write, 2 trim), size, offset or 0`.
+//! `time (ms), value, direction (0 read, 1 write, 2 trim), size, priority`, with `log_offset` the
+//! offset before the priority, which is 0.
 
 use std::fmt::Write as _;
+
+use super::super::door::Request;
 
 /// A log: one line an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,15 +13,29 @@ pub struct Entry {
     value: u64,
     kind: usize,
     bytes: u32,
+    offset: u64,
+}
+
+/// How a log is kept and written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// Entries are averaged over windows of this length; 0: each request has one.
+    pub window_ns: u64,
+    /// The largest value of a window instead of the mean.
+    pub max: bool,
+    /// Lines have a column of offsets.
+    pub offsets: bool,
+    /// Added to all times, ms: the beginning of the job since 1970.
+    pub epoch_ms: u64,
 }
 
 /// Entries of one log, averaged over windows if that is wanted.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     entries: Vec<Entry>,
-    window_ns: u64,
+    style: Style,
     window_start_ns: u64,
-    sums: [(u128, u64); 3],
+    sums: [(u128, u64, u64); 3],
     /// The values of a window are summed up into a rate a second instead of being averaged.
     rate: Option<u64>,
 }
@@ -26,51 +43,54 @@ pub struct Log {
 impl Log {
     /// A log of latencies.
     #[must_use]
-    pub fn of_latencies(window_ns: u64) -> Self {
+    pub fn of_latencies(style: Style) -> Self {
         Self {
-            window_ns,
+            style,
             ..Self::default()
         }
     }
 
     /// A log of rates: what is added up is divided by `unit` and by the seconds of the window.
     #[must_use]
-    pub fn of_rates(window_ns: u64, unit: u64) -> Self {
+    pub fn of_rates(style: Style, unit: u64) -> Self {
         Self {
-            window_ns,
+            style,
             rate: Some(unit),
             ..Self::default()
         }
     }
 
     /// A request of `kind` ended `at_ns` after the start.
-    pub fn add(&mut self, at_ns: u64, kind: usize, bytes: u32, value: u64) {
-        if self.window_ns == 0 {
+    pub fn add(&mut self, at_ns: u64, kind: usize, request: &Request, value: u64) {
+        if self.style.window_ns == 0 {
             self.entries.push(Entry {
                 time_ms: at_ns / 1_000_000,
                 value,
                 kind,
-                bytes,
+                bytes: request.length,
+                offset: request.offset,
             });
             return;
         }
-        if at_ns >= self.window_start_ns + self.window_ns {
+        if at_ns >= self.window_start_ns + self.style.window_ns {
             self.close(at_ns);
         }
-        let (sum, count) = &mut self.sums[kind];
+        let (sum, count, max) = &mut self.sums[kind];
         *sum += u128::from(value);
         *count += 1;
+        *max = value.max(*max);
     }
 
     /// Ends the window that is open.
     pub fn close(&mut self, at_ns: u64) {
-        if self.window_ns == 0 {
+        if self.style.window_ns == 0 {
             return;
         }
         let elapsed_ns = at_ns.saturating_sub(self.window_start_ns).max(1);
-        for (kind, (sum, count)) in self.sums.iter_mut().enumerate() {
+        for (kind, (sum, count, max)) in self.sums.iter_mut().enumerate() {
             if *count > 0 {
                 let value = match self.rate {
+                    None if self.style.max => u128::from(*max),
                     None => *sum / u128::from(*count),
                     Some(unit) => *sum * 1_000_000_000 / u128::from(elapsed_ns) / u128::from(unit),
                 };
@@ -79,9 +99,10 @@ impl Log {
                     value: value as u64,
                     kind,
                     bytes: 0,
+                    offset: 0,
                 });
             }
-            (*sum, *count) = (0, 0);
+            (*sum, *count, *max) = (0, 0, 0);
         }
         self.window_start_ns = at_ns;
     }
@@ -96,8 +117,13 @@ impl Log {
                 value,
                 kind,
                 bytes,
+                offset,
             } = entry;
-            let _ = writeln!(text, "{time_ms}, {value}, {kind}, {bytes}, 0");
+            let time_ms = self.style.epoch_ms + time_ms;
+            let _ = match self.style.offsets {
+                true => writeln!(text, "{time_ms}, {value}, {kind}, {bytes}, {offset}, 0"),
+                false => writeln!(text, "{time_ms}, {value}, {kind}, {bytes}, 0"),
+            };
         }
         text
     }
@@ -118,39 +144,53 @@ impl Logs {
     /// The logs that the job asks for; `None` when it asks for none.
     #[must_use]
     pub fn of(job: &super::super::Job) -> Option<Self> {
-        let window_ns = job.log_avg_ns;
-        let latency = || Log::of_latencies(window_ns);
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let epoch = job.log_unix_epoch.then(|| since_1970.unwrap_or_default());
+        let style = Style {
+            window_ns: job.log_avg_ns,
+            max: job.log_max,
+            offsets: job.log_offset,
+            epoch_ms: epoch.map_or(0, |since| since.as_millis() as u64),
+        };
+        let latency = || Log::of_latencies(style);
         let logs = Self {
             latencies: job
                 .lat_log
                 .as_ref()
                 .map(|_| [latency(), latency(), latency()]),
-            bw: job.bw_log.as_ref().map(|_| Log::of_rates(window_ns, 1024)),
-            iops: job.iops_log.as_ref().map(|_| Log::of_rates(window_ns, 1)),
+            bw: job.bw_log.as_ref().map(|_| Log::of_rates(style, 1024)),
+            iops: job.iops_log.as_ref().map(|_| Log::of_rates(style, 1)),
         };
         let any = logs.latencies.is_some() || logs.bw.is_some() || logs.iops.is_some();
         any.then_some(logs)
     }
 
     /// A request ended.
-    pub fn add(&mut self, at_ns: u64, kind: usize, bytes: u32, slat_clat_lat_ns: [Option<u64>; 3]) {
+    pub fn add(
+        &mut self,
+        at_ns: u64,
+        kind: usize,
+        request: &Request,
+        slat_clat_lat_ns: [Option<u64>; 3],
+    ) {
         if let Some(logs) = &mut self.latencies {
             for (log, value) in logs.iter_mut().zip(slat_clat_lat_ns) {
                 if let Some(value) = value {
-                    log.add(at_ns, kind, bytes, value);
+                    log.add(at_ns, kind, request, value);
                 }
             }
         }
         if let Some(log) = &mut self.bw {
             // Without a window each request is a line of its own, with the rate of that request.
-            let value = match (log.window_ns, slat_clat_lat_ns[1]) {
-                (0, Some(ns)) => u64::from(bytes) * 1_000_000_000 / ns.max(1) / 1024,
-                _ => u64::from(bytes),
+            let bytes = u64::from(request.length);
+            let value = match (log.style.window_ns, slat_clat_lat_ns[1]) {
+                (0, Some(ns)) => bytes * 1_000_000_000 / ns.max(1) / 1024,
+                _ => bytes,
             };
-            log.add(at_ns, kind, bytes, value);
+            log.add(at_ns, kind, request, value);
         }
         if let Some(log) = &mut self.iops {
-            log.add(at_ns, kind, bytes, 1);
+            log.add(at_ns, kind, request, 1);
         }
     }
 
@@ -167,22 +207,48 @@ impl Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::door::Kind;
+
+    fn request(length: u32) -> Request {
+        Request {
+            kind: Kind::Write,
+            file: 0,
+            offset: 8192,
+            length,
+        }
+    }
 
     #[test]
     fn lines_are_as_fio_writes_them() {
-        let mut log = Log::of_latencies(0);
-        log.add(1_500_000, 1, 4096, 37_065);
-        assert_eq!(log.text(), "1, 37065, 1, 4096, 0\n");
+        for (offsets, line) in [
+            (false, "1, 37065, 1, 4096, 0\n"),
+            (true, "1, 37065, 1, 4096, 8192, 0\n"),
+        ] {
+            let mut log = Log::of_latencies(Style {
+                offsets,
+                ..Style::default()
+            });
+            log.add(1_500_000, 1, &request(4096), 37_065);
+            assert_eq!(log.text(), line);
+        }
     }
 
     #[test]
     fn windows_average_latencies_and_turn_bytes_into_rates() {
-        let mut latency = Log::of_latencies(50_000_000);
-        let mut rate = Log::of_rates(50_000_000, 1024);
+        let style = Style {
+            window_ns: 50_000_000,
+            ..Style::default()
+        };
+        let mut latency = Log::of_latencies(style);
+        let mut largest = Log::of_latencies(Style { max: true, ..style });
+        let mut rate = Log::of_rates(style, 1024);
         for at_ms in [10, 20, 30, 49, 50, 60] {
-            latency.add(at_ms * 1_000_000, 0, 4096, at_ms);
-            rate.add(at_ms * 1_000_000, 0, 4096, 4096);
+            latency.add(at_ms * 1_000_000, 0, &request(4096), at_ms);
+            largest.add(at_ms * 1_000_000, 0, &request(4096), at_ms);
+            rate.add(at_ms * 1_000_000, 0, &request(4096), 4096);
         }
+        largest.close(100_000_000);
+        assert_eq!(largest.text(), "50, 49, 0, 0, 0\n100, 60, 0, 0, 0\n");
         latency.close(100_000_000);
         rate.close(100_000_000);
         assert_eq!(latency.text(), "50, 27, 0, 0, 0\n100, 55, 0, 0, 0\n");

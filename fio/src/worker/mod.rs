@@ -11,6 +11,9 @@
 //! that requests of one batch share their stamps.
 
 mod account;
+mod depth;
+mod errors;
+mod flow;
 mod logs;
 mod pace;
 mod read_back;
@@ -18,20 +21,20 @@ mod read_back;
 mod tests;
 mod written;
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use ugeom_engine::Errno;
 use ugeom_machine::clock;
 use ugeom_machine::cpu::Usage;
 
 use super::content::{Content, Label};
 use super::door::{Door, Event, Kind, Request};
-use super::error::Origin;
 use super::places::{Place, Places, Region};
 use super::settings::{Job, READ, TRIM, Verify, WRITE};
 use super::tally::{Live, Phase, Tally};
+use depth::DepthSearch;
+pub use flow::Flow;
+use flow::Share;
 pub use logs::Logs;
 use pace::Pace;
 use written::Written;
@@ -42,6 +45,9 @@ const NAP_MS: u64 = 200;
 /// How long before a request is due a worker does not sleep any more, ns: a little more than it
 /// takes to wake up.
 const SPIN_NS: u64 = 100_000;
+
+/// How long a job whose turn it is not waits before it looks again, ns.
+const FLOW_NAP_NS: u64 = 1_000;
 
 /// More requests are not held back to be handed over together, where the job says nothing.
 const BATCH_MAX: usize = 8;
@@ -62,6 +68,8 @@ pub struct Task<'a> {
     pub live: &'a Live,
     /// It should end.
     pub stop: &'a AtomicBool,
+    /// What it shares requests with (`flow`).
+    pub flow: Option<&'a Flow>,
 }
 
 /// What went wrong with a request.
@@ -101,6 +109,14 @@ const NO_REQUEST: Request = Request {
     length: 0,
 };
 
+const IDLE: Slot = Slot {
+    request: NO_REQUEST,
+    number: 0,
+    due: 0,
+    begun: 0,
+    issued: 0,
+};
+
 /// A worker.
 pub struct Worker<'a, D> {
     task: &'a Task<'a>,
@@ -118,8 +134,20 @@ pub struct Worker<'a, D> {
     written: Option<Written>,
     trouble: Option<Trouble>,
     limits: Limits,
-    /// To be made before any other request.
-    next_up: Option<Request>,
+    /// To be made before any other request, with the time when it is due if it has one.
+    next_up: Option<(Request, Option<u64>)>,
+    depth: Option<DepthSearch>,
+    share: Option<Share<'a>>,
+    /// So many writes wait for `verify_backlog` that nothing else is made before.
+    checks_due: bool,
+    /// What is asked for per request besides the usual: see [`Worker::may_make`].
+    has_conditions: bool,
+    /// The processor is kept busy until then (`thinktime_spin`).
+    spin_until: u64,
+    thought_at: u64,
+    /// When rates were compared with `rate_min` last, and what had been done then.
+    min_rates_at: u64,
+    min_rates_done: [(u64, u64); 3],
     /// Nothing is to be made before.
     not_before: Option<u64>,
     draining: bool,
@@ -151,15 +179,10 @@ impl<'a, D: Door> Worker<'a, D> {
         for slot in 0..slots {
             content.prepare(door.buffer(slot));
         }
-        let whole: u64 = task.regions.iter().map(|region| region.length).sum();
-        let bytes = job.io_size.map_or(whole, |size| size.of(whole));
-        let bytes = if job.time_based {
-            u64::MAX
-        } else {
-            bytes.saturating_mul(job.loops)
-        };
+        let bytes = goal_bytes(task);
         task.live.goal_bytes.store(bytes, Relaxed);
-        let writes = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
+        let writes = job.rw.does[WRITE] && job.verify != Verify::No;
+        let writes = writes && (job.do_verify || job.verifying.backlog > 0 || job.verifying.only);
         Self {
             task,
             door,
@@ -167,16 +190,7 @@ impl<'a, D: Door> Worker<'a, D> {
             content,
             pace: Pace::new(job, seeds.u64(..)),
             rng: seeds,
-            slots: vec![
-                Slot {
-                    request: NO_REQUEST,
-                    number: 0,
-                    due: 0,
-                    begun: 0,
-                    issued: 0,
-                };
-                slots as usize
-            ],
+            slots: vec![IDLE; slots as usize],
             free: (0..slots).rev().collect(),
             queued: Vec::with_capacity(slots as usize),
             events: Vec::with_capacity(slots as usize),
@@ -196,6 +210,16 @@ impl<'a, D: Door> Worker<'a, D> {
                 end: u64::MAX,
             },
             next_up: None,
+            depth: DepthSearch::of(job),
+            share: task.flow.map(|flow| Share::new(flow, job)),
+            checks_due: false,
+            has_conditions: task.flow.is_some()
+                || job.serialize_overlap
+                || job.latency.target_ns > 0,
+            spin_until: 0,
+            thought_at: 0,
+            min_rates_at: 0,
+            min_rates_done: [(0, 0); 3],
             not_before: None,
             draining: false,
             finished: false,
@@ -220,13 +244,22 @@ impl<'a, D: Door> Worker<'a, D> {
         if ramp == 0 {
             self.start_counting(now);
         }
-        self.work();
+        if self.task.job.verifying.only {
+            self.suppose_written();
+        } else {
+            self.work();
+        }
         if self.trouble.is_none() {
             self.end_sync();
         }
         self.note_elapsed();
-        if self.trouble.is_none() && !self.task.stop.load(Relaxed) {
+        self.share = None;
+        let stopped = self.task.stop.load(Relaxed);
+        if self.trouble.is_none() && !stopped && self.task.job.do_verify {
             self.read_back();
+        }
+        if let Some(depth) = &self.depth {
+            self.tally.latency_depth = depth.depth();
         }
         let ended = self.in_flight() == 0;
         self.tally.usage = self.usage(ended).since(&self.usage_at_start);
@@ -248,6 +281,8 @@ impl<'a, D: Door> Worker<'a, D> {
         self.logs = Logs::of(self.task.job);
         self.counting = true;
         self.started = now;
+        self.min_rates_at = now;
+        self.min_rates_done = [(0, 0); 3];
         self.usage_at_start = self.usage(false);
         if self.limits.runtime_ticks > 0 {
             self.limits.end = now + self.limits.runtime_ticks;
@@ -280,6 +315,10 @@ impl<'a, D: Door> Worker<'a, D> {
             self.look_at_the_clock(now);
             self.fill(now);
             if self.in_flight() == 0 {
+                if self.checks_due {
+                    self.read_back_backlog();
+                    continue;
+                }
                 if self.finished {
                     return;
                 }
@@ -287,6 +326,22 @@ impl<'a, D: Door> Worker<'a, D> {
                 continue;
             }
             self.collect();
+        }
+    }
+
+    /// `verify_only`: the places that an earlier run of the job wrote, in the same order.
+    fn suppose_written(&mut self) {
+        while !self.finished && !self.task.stop.load(Relaxed) {
+            let kind = self.choose_kind();
+            let Some(place) = self.next_place(kind) else {
+                return;
+            };
+            if let (true, Some(written)) = (kind != READ, &mut self.written) {
+                match kind == WRITE || self.task.job.rw.trim_then_write {
+                    true => written.add(place, 0),
+                    false => written.forget(place),
+                }
+            }
         }
     }
 
@@ -298,6 +353,12 @@ impl<'a, D: Door> Worker<'a, D> {
         if now >= self.limits.end || self.task.stop.load(Relaxed) {
             self.finished = true;
         }
+        if self.has_conditions && self.counting {
+            self.search_depth(now);
+        }
+        if self.has_min_rates() {
+            self.compare_min_rates(now);
+        }
     }
 
     /// Sleeps until shortly before the next request is due, and spins for the rest: what a sleep
@@ -306,7 +367,11 @@ impl<'a, D: Door> Worker<'a, D> {
         let Some(due) = self.not_before else {
             return;
         };
-        let ns = clock::ticks_to_ns(due.saturating_sub(clock::ticks()));
+        let now = clock::ticks();
+        if now < self.spin_until {
+            return std::hint::spin_loop();
+        }
+        let ns = clock::ticks_to_ns(due.saturating_sub(now));
         match ns.checked_sub(SPIN_NS) {
             Some(ns) => std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000))),
             None => std::hint::spin_loop(),
@@ -323,14 +388,20 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         self.not_before = self.not_before.filter(|until| *until > now);
         let mut now = now;
-        while !self.finished && self.not_before.is_none() {
+        while !self.finished && self.not_before.is_none() && !self.checks_due {
             let Some(&slot) = self.free.last() else {
                 self.draining = self.task.job.iodepth_low > 0;
                 break;
             };
+            if self.has_conditions && !self.may_make_any(now) {
+                break;
+            }
             let Some((request, due)) = self.next_request(now) else {
                 break;
             };
+            if self.has_conditions && !self.may_make(&request, due) {
+                break;
+            }
             self.free.pop();
             self.make(slot, request, due, now);
             if self.queued.len() >= self.batch() {
@@ -405,8 +476,8 @@ impl<'a, D: Door> Worker<'a, D> {
     /// The next request and when it is due; `None` when there is none now.
     #[inline]
     fn next_request(&mut self, now: u64) -> Option<(Request, u64)> {
-        if let Some(request) = self.next_up.take() {
-            return Some((request, now));
+        if let Some((request, due)) = self.next_up.take() {
+            return Some((request, due.unwrap_or(now)));
         }
         let kind = self.choose_kind();
         let mut due = now;
@@ -481,15 +552,11 @@ impl<'a, D: Door> Worker<'a, D> {
             pace.made(kind, request.length);
         }
         if job.thinktime_ns > 0 {
-            self.since_thought += 1;
-            if self.since_thought >= job.thinktime_blocks {
-                self.since_thought = 0;
-                self.not_before = Some(now + clock::ns_to_ticks(job.thinktime_ns));
-            }
+            self.think(now);
         }
         if job.rw.trim_then_write && kind == TRIM {
             let kind = Kind::Write;
-            self.next_up = Some(Request { kind, ..*request });
+            self.next_up = Some((Request { kind, ..*request }, None));
         }
         let every = if job.fsync > 0 {
             job.fsync
@@ -500,42 +567,86 @@ impl<'a, D: Door> Worker<'a, D> {
             self.writes_since_sync += 1;
             if self.writes_since_sync >= every {
                 self.writes_since_sync = 0;
-                self.next_up = Some(Request {
+                let request = Request {
                     kind: Kind::Sync,
                     file: request.file,
                     ..NO_REQUEST
-                });
+                };
+                self.next_up = Some((request, None));
             }
         }
     }
 
-    #[cold]
-    fn failed(&mut self, request: &Request, errno: Errno) {
-        self.finished = true;
-        let story = self.door.explain();
-        let name = &self.task.regions[request.file as usize].name;
-        let doing = match request.kind {
-            Kind::Read => "reading",
-            Kind::Write => "writing",
-            Kind::Trim => "trimming",
-            Kind::Sync => "syncing",
+    /// Pauses when it is time to: after so many requests, or after so long.
+    fn think(&mut self, now: u64) {
+        let job = self.task.job;
+        self.since_thought += 1;
+        let by_time = job.thinktime_iotime_ns > 0;
+        let due = if by_time && !job.was_set("thinktime_blocks") {
+            false
+        } else {
+            self.since_thought >= job.thinktime_blocks
         };
-        let Request { offset, length, .. } = request;
-        let why = story.unwrap_or_else(|| io::Error::from(errno).to_string());
-        // What has no room is a matter of the size that was asked for.
-        let origin = match errno {
-            Errno::NOSPC | Errno::FBIG | Errno::DQUOT => self.task.job.origin_of("size"),
-            _ => &Origin::Default,
-        };
-        self.trouble.get_or_insert(Trouble {
-            errno: errno.raw_os_error(),
-            message: format!("{origin}{doing} {length} bytes at offset {offset} of {name}: {why}"),
+        if self.thought_at == 0 {
+            self.thought_at = now;
+        }
+        let working = now.saturating_sub(self.thought_at);
+        if due || (by_time && working >= clock::ns_to_ticks(job.thinktime_iotime_ns)) {
+            let until = now + clock::ns_to_ticks(job.thinktime_ns);
+            let spin_ns = job.thinktime_spin_ns.min(job.thinktime_ns);
+            self.spin_until = now + clock::ns_to_ticks(spin_ns);
+            self.since_thought = 0;
+            self.thought_at = until;
+            self.not_before = Some(until);
+        }
+    }
+
+    /// Whether conditions beside those of every job allow another request: the depth that keeps a
+    /// latency, and the turn among jobs of a flow.
+    fn may_make_any(&mut self, now: u64) -> bool {
+        if let Some(depth) = &self.depth
+            && self.in_flight() >= depth.depth()
+        {
+            return false;
+        }
+        let sleep_ns = self.task.job.flow_sleep_ns;
+        let is_new = self.next_up.is_none();
+        let waits = |share: &mut Share<'_>| is_new && !share.take_turn();
+        let waits = self.share.as_mut().is_some_and(waits);
+        if waits {
+            self.not_before = Some(now + clock::ns_to_ticks(sleep_ns.max(FLOW_NAP_NS)));
+        }
+        !waits
+    }
+
+    /// Whether a request may be made now: with `serialize_overlap`, when none is in flight that it
+    /// overlaps. Else it is kept.
+    fn may_make(&mut self, request: &Request, due: u64) -> bool {
+        if !self.task.job.serialize_overlap {
+            return true;
+        }
+        let end = request.offset + u64::from(request.length);
+        let mut busy = vec![true; self.slots.len()];
+        self.free
+            .iter()
+            .for_each(|slot| busy[*slot as usize] = false);
+        let in_flight = self.slots.iter().zip(busy).filter(|(_, busy)| *busy);
+        let overlaps = in_flight.into_iter().any(|(slot, _)| {
+            let other = &slot.request;
+            let begins_before = other.offset < end;
+            let ends_behind = other.offset + u64::from(other.length) > request.offset;
+            other.kind != Kind::Sync && other.file == request.file && begins_before && ends_behind
         });
+        if overlaps {
+            self.next_up = Some((*request, Some(due)));
+        }
+        !overlaps
     }
 
     /// `end_fsync`.
     fn end_sync(&mut self) {
-        if !self.task.job.end_fsync || !self.task.job.rw.does[WRITE] {
+        let job = self.task.job;
+        if !(job.end_fsync || job.fsync_on_close) || !job.rw.does[WRITE] || job.verifying.only {
             return;
         }
         for file in 0..self.task.regions.len() as u32 {
@@ -549,6 +660,22 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.collect();
             }
         }
+    }
+}
+
+/// What a job transfers in all, bytes.
+fn goal_bytes(task: &Task<'_>) -> u64 {
+    let job = task.job;
+    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
+    // What is transferred in all, as fio has it: loops do not multiply it.
+    let io_size = job
+        .io_size
+        .map(|size| size.of(whole))
+        .filter(|bytes| *bytes > 0);
+    match (job.time_based, io_size) {
+        (true, _) => u64::MAX,
+        (false, Some(bytes)) => bytes,
+        (false, None) => whole.saturating_mul(job.loops),
     }
 }
 

@@ -5,14 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use ugeom_machine::clock;
 
 use super::super::content::Label;
+use super::super::content::Mismatch;
 use super::super::door::{Door, Kind, Request};
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
-use super::{Trouble, Worker};
+use super::Worker;
 use crate::settings::READ;
-
-/// EILSEQ, which fio reports for a block that is not what was written.
-const WRONG_CONTENT: i32 = 84;
 
 impl<D: Door> Worker<'_, D> {
     /// Reads every block that was written, in the order of their places.
@@ -26,7 +24,31 @@ impl<D: Door> Worker<'_, D> {
         live.goal_bytes.store(goal, Relaxed);
         let begin = clock::ticks();
         self.finished = false;
-        let mut blocks = written.iter();
+        self.check_all(&mut written.iter());
+        let elapsed_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(begin));
+        let reads = &mut self.tally.sides[READ];
+        reads.runtime_ns += elapsed_ns;
+        self.tally.elapsed_ns += elapsed_ns;
+    }
+
+    /// `verify_backlog`: reads back what has been written so far, or as much of it as is wanted at
+    /// a time, the lowest places first.
+    pub(super) fn read_back_backlog(&mut self) {
+        self.checks_due = false;
+        let Some(written) = &mut self.written else {
+            return;
+        };
+        let batch = match self.task.job.verifying.backlog_batch {
+            0 => usize::MAX,
+            batch => usize::try_from(batch).unwrap_or(usize::MAX),
+        };
+        let blocks = written.take(batch);
+        let finished = std::mem::replace(&mut self.finished, false);
+        self.check_all(&mut blocks.into_iter());
+        self.finished = finished || self.trouble.is_some();
+    }
+
+    fn check_all(&mut self, blocks: &mut dyn Iterator<Item = (Place, u16)>) {
         let mut numbers = vec![0; self.slots.len()];
         loop {
             let now = clock::ticks();
@@ -56,10 +78,6 @@ impl<D: Door> Worker<'_, D> {
             }
             self.collect_and_check(&numbers);
         }
-        let elapsed_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(begin));
-        let reads = &mut self.tally.sides[READ];
-        reads.runtime_ns += elapsed_ns;
-        self.tally.elapsed_ns += elapsed_ns;
     }
 
     fn collect_and_check(&mut self, numbers: &[u16]) {
@@ -79,7 +97,9 @@ impl<D: Door> Worker<'_, D> {
                 offset,
                 length,
             };
-            self.check(slot, place, Some(numbers[slot as usize]));
+            // Numbers are those of this run's writes.
+            let number = (!self.task.job.verifying.only).then_some(numbers[slot as usize]);
+            self.check(slot, place, number);
         }
     }
 
@@ -97,7 +117,7 @@ impl<D: Door> Worker<'_, D> {
             return;
         };
         let name = &self.task.regions[place.file as usize].name;
-        let message = format!(
+        let mut message = format!(
             "verify: {name} is wrong at offset {} (byte {} of the block at {}, {} bytes): {}: \
              expected {}, found {}",
             place.offset + wrong.at as u64,
@@ -108,10 +128,38 @@ impl<D: Door> Worker<'_, D> {
             wrong.expected,
             wrong.found
         );
-        self.finished = true;
-        self.trouble = Some(Trouble {
-            errno: WRONG_CONTENT,
-            message,
-        });
+        if self.task.job.verifying.dump {
+            message.push_str(&self.dump(slot, place, number, &wrong));
+        }
+        self.wrong_content(message);
+    }
+
+    /// `verify_dump`: writes the wrong part and what it should be to files, as fio names them, and
+    /// answers with what to say about it.
+    fn dump(&mut self, slot: u32, place: Place, number: Option<u16>, wrong: &Mismatch) -> String {
+        let block = &self.door.buffer(slot)[..place.length as usize];
+        let (begin, length) = wrong.part;
+        let found = &block[begin..begin + length];
+        let name = &self.task.regions[place.file as usize].name;
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let offset = place.offset + begin as u64;
+        let label = Label {
+            offset: place.offset,
+            number,
+        };
+        let mut said = String::new();
+        let mut write = |what: &str, bytes: &[u8]| {
+            let path = format!("{name}.{offset}.{what}");
+            let answer = match std::fs::write(&path, bytes) {
+                Ok(()) => format!("; {what} data is in {path}"),
+                Err(error) => format!("; writing {path}: {error}"),
+            };
+            said.push_str(&answer);
+        };
+        write("received", found);
+        if let Some(expected) = self.content.expected(block, label, wrong.part) {
+            write("expected", &expected);
+        }
+        said
     }
 }

@@ -1,6 +1,9 @@
 //! What a worker does, on a door that only writes down what was asked of it.
 
+use std::io;
 use std::sync::Mutex;
+
+use ugeom_engine::Errno;
 
 use super::*;
 use crate::error::Origin;
@@ -70,6 +73,7 @@ fn done(settings: &[&str], fails: usize) -> (Done, Vec<Request>) {
             blocking: false,
             live: &Live::default(),
             stop: &AtomicBool::new(false),
+            flow: None,
         };
         let paper = Paper {
             asked: &asked,

@@ -54,6 +54,20 @@ impl Written {
             })
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Takes out so many of them, the lowest places first.
+    pub fn take(&mut self, count: usize) -> Vec<(Place, u16)> {
+        let taken: Vec<(Place, u16)> = self.iter().take(count).collect();
+        for (place, _) in &taken {
+            self.blocks.remove(&(place.file, place.offset));
+        }
+        taken
+    }
+
     /// The bytes that they cover.
     pub fn bytes(&self) -> u64 {
         self.iter().map(|(place, _)| u64::from(place.length)).sum()

@@ -13,6 +13,7 @@ mod disks;
 mod files;
 mod fio;
 mod fio_files;
+mod fio_options;
 mod fio_ratio;
 mod geli;
 mod images;

@@ -9,8 +9,9 @@ use clap::{Args, CommandFactory, Parser};
 use std::fs;
 use std::io;
 use std::path::Path;
+use ugeom_fio::language::Section;
 use ugeom_fio::{
-    self, Arguments, Environment, Job, JobError, Loader, Outcome, Understood, Watcher as _,
+    self, Arguments, Environment, Job, JobError, Loader, Outcome, Report, Understood, Watcher as _,
     options, output as text,
 };
 use watch::Terminal;
@@ -28,11 +29,21 @@ are:
   --output=FILE            write the result there
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse
+  --append-terse           terse lines behind the other output
+  --terse-version=N        3, 4 or 5
   --eta=WHEN               draw a line of progress: auto, always, never
+  --eta-newline=TIME       let a line of progress stand after each TIME
+  --eta-interval=TIME      draw it so often
   --status-interval=TIME   print that line each TIME, for logs
   --section=NAME           only these jobs of a job file
   --readonly               refuse jobs that write or trim
   --parse-only             understand the jobs and run none
+  --showcmd                print the jobs as a command line and run none
+  --warnings-fatal         a setting without effect is an error
+  --max-jobs=N             more jobs are an error
+  --debug=random           print the seed of each job
+  --enghelp                list the engines
+  --version                print the version of fio whose language this is
   --destroy                write to what carries a partition table or a file system, or is mounted
 
 A job file that is not understood, an unknown option and a missing value are told with file, line \
@@ -79,6 +90,12 @@ impl Run {
         if let Some(name) = &report.describe {
             return output::print(&options::describe(name).map_err(failed)?);
         }
+        if report.version {
+            return output::print(&format!("{}\n", text::FIO_VERSION));
+        }
+        if report.engines {
+            return output::print(&options::engines());
+        }
         let Understood { jobs, warnings } =
             ugeom_fio::understand(&read.sections).map_err(failed)?;
         if report.read_only {
@@ -87,14 +104,39 @@ impl Run {
         if jobs.is_empty() {
             return Err(Usage("there is no job: name one with --name=".to_owned()).into());
         }
+        if let Some(max) = report.max_jobs {
+            let count: u64 = jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+            if count > u64::from(max) {
+                let message = format!("--max-jobs={max}: there are {count} jobs");
+                return Err(Usage(message).into());
+            }
+        }
         for warning in &warnings {
             output::warn(&output::printable(warning));
+        }
+        if report.warnings_fatal && !warnings.is_empty() {
+            return Err(Usage("--warnings-fatal: see the warnings above".to_owned()).into());
+        }
+        if report.show_command {
+            return output::print(&command_line(&read.sections));
         }
         if report.parse_only {
             return Ok(());
         }
         run_jobs(&read, &jobs)
     }
+}
+
+/// The sections as one command line (`--showcmd`).
+fn command_line(sections: &[Section]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%@+".contains(c);
+    let quoted = |argument: String| match argument.chars().all(plain) {
+        true => argument,
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    };
+    let arguments = sections.iter().flat_map(Section::as_arguments).map(quoted);
+    let arguments: Vec<String> = arguments.collect();
+    format!("ugeom run {}\n", arguments.join(" "))
 }
 
 /// The jobs of one job file; settings without an effect are said.
@@ -149,9 +191,10 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     } else {
         String::new()
     };
+    result.push_str(&terminal.take_seeds());
     let has_failed = outcome.has_failed();
     let outcome = outcome.grouped();
-    result.push_str(&written(&outcome, &report.formats)?);
+    result.push_str(&written(&outcome, report)?);
     match &report.output {
         Some(path) => fs::write(path, result).with_context(|| format!("writing {path}"))?,
         None => output::print(&result)?,
@@ -174,19 +217,23 @@ fn message(outcome: &ugeom_fio::JobOutcome) -> Option<String> {
     Some(format!("{}: {}", outcome.job.name, trouble.message))
 }
 
-fn written(outcome: &Outcome, formats: &[String]) -> Result<String> {
+fn written(outcome: &Outcome, report: &Report) -> Result<String> {
     let mut result = String::new();
-    let default = ["normal".to_owned()];
-    let formats = if formats.is_empty() {
-        &default
-    } else {
-        formats
-    };
+    let mut formats = report.formats.clone();
+    if formats.is_empty() {
+        formats.push("normal".to_owned());
+    }
+    if report.append_terse {
+        formats.push("terse".to_owned());
+    }
+    let version = report
+        .terse_version
+        .unwrap_or(*text::TERSE_VERSIONS.start());
     for format in formats {
         match format.as_str() {
             "json" => result.push_str(&text::json(outcome, false)?),
             "json+" => result.push_str(&text::json(outcome, true)?),
-            "terse" => result.push_str(&text::terse(outcome)),
+            "terse" => result.push_str(&text::terse(outcome, version)),
             _ => result.push_str(&text::normal(outcome)),
         }
     }

@@ -4,6 +4,7 @@ use crate::output;
 use crate::safety;
 use anyhow::Result;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use ugeom_classes::{TargetOptions, open_target};
@@ -23,6 +24,11 @@ pub struct Terminal {
     /// Layouts are told on stdout, where fio tells them.
     tells: bool,
     interrupted: &'static AtomicBool,
+    drawn_each: Duration,
+    newline_each: Option<Duration>,
+    newline_last: Instant,
+    /// The seeds of the jobs, when they are asked for.
+    seeds: Option<String>,
 }
 
 impl Terminal {
@@ -43,7 +49,18 @@ impl Terminal {
             destroy: report.destroy,
             tells,
             interrupted: ugeom_machine::interrupt::catch()?,
+            drawn_each: report
+                .eta_interval_ns
+                .map_or(DRAWN_EACH, Duration::from_nanos),
+            newline_each: report.eta_newline_ns.map(Duration::from_nanos),
+            newline_last: now,
+            seeds: report.debug_random.then(String::new),
         })
+    }
+
+    /// The lines of `--debug=random`, as fio has them; nothing without it.
+    pub fn take_seeds(&mut self) -> String {
+        self.seeds.take().unwrap_or_default()
     }
 
     /// Takes the line away.
@@ -73,17 +90,29 @@ impl Watcher for Terminal {
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
-        if self.drawn && self.last.elapsed() >= DRAWN_EACH {
+        if self.drawn && self.last.elapsed() >= self.drawn_each {
             self.last = Instant::now();
             let line = text::progress_line(progress);
             let blanks = " ".repeat(self.width.saturating_sub(line.len()));
             let _ = write!(io::stderr(), "\r{line}{blanks}");
             self.width = line.len();
+            let over = |each| self.newline_last.elapsed() >= each;
+            if self.newline_each.is_some_and(over) {
+                self.newline_last = Instant::now();
+                let _ = writeln!(io::stderr());
+                self.width = 0;
+            }
         }
         let due = |each: Duration| self.status_last.elapsed() >= each;
         if self.status_each.is_some_and(due) {
             self.status_last = Instant::now();
             let _ = writeln!(io::stderr(), "{}", text::progress_line(progress));
+        }
+    }
+
+    fn seeded(&mut self, job: &str, number: u32, seed: u64) {
+        if let Some(seeds) = &mut self.seeds {
+            seeds.push_str(&format!("random   {job}.{number}: rand_seeds[0]={seed}\n"));
         }
     }
 
@@ -117,6 +146,10 @@ pub fn may_write(target: &Meaning) -> Result<(), String> {
                     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
                     let text = quoted(&path.display().to_string());
                     safety::refuse_mounted(&text).map_err(said)?;
+                    // `/dev/null` and the like carry nothing.
+                    if about.file_type().is_char_device() {
+                        return Ok(());
+                    }
                     // What is shorter than a sector carries nothing, and is no provider.
                     if about.is_file() && about.len() < 512 {
                         return Ok(());

@@ -1,9 +1,13 @@
 //! What a job is, once its text has been understood. The defaults are fio's.
 
+mod kinds;
+
 use ugeom_engine::GuasiOptions;
 
 use super::error::Origin;
 use ugeom_measure::units::Size;
+
+pub use kinds::*;
 
 /// The kinds of requests, as indexes of the arrays below.
 pub const READ: usize = 0;
@@ -13,168 +17,6 @@ pub const WRITE: usize = 1;
 pub const TRIM: usize = 2;
 /// The names of the kinds, as fio prints them.
 pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
-
-/// `rw=`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pattern {
-    /// As the user wrote it.
-    pub name: &'static str,
-    /// Which kinds of requests there are.
-    pub does: [bool; 3],
-    /// Places are drawn at random.
-    pub random: bool,
-    /// Each trim is followed by a write of the same range.
-    pub trim_then_write: bool,
-    /// `rw=randread:N`: so many requests follow one another before a place is drawn; with
-    /// `rw=read:SIZE` the gap between requests, bytes.
-    pub modifier: i64,
-}
-
-/// The sizes of requests of one kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// The smallest, bytes.
-    pub min: u64,
-    /// The largest, bytes.
-    pub max: u64,
-    /// `bssplit`: sizes with their share in percent; empty: any multiple of `min` up to `max`.
-    pub split: Vec<(u64, u8)>,
-}
-
-impl Sizes {
-    /// Always the same.
-    #[must_use]
-    pub fn fixed(bytes: u64) -> Self {
-        Self {
-            min: bytes,
-            max: bytes,
-            split: Vec::new(),
-        }
-    }
-}
-
-/// `random_distribution=`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum Distribution {
-    /// Every place is as likely as any other.
-    #[default]
-    Uniform,
-    /// Zipf's law with this theta.
-    Zipf(f64),
-    /// Pareto's with this h.
-    Pareto(f64),
-    /// The normal distribution around the middle, with this deviation in percent.
-    Normal(f64),
-    /// Shares of the accesses (percent) go to shares of the file (percent).
-    Zoned(Vec<(f64, f64)>),
-}
-
-/// `verify=`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verify {
-    /// No.
-    #[default]
-    No,
-    /// A header in each block, with a CRC-32C of what follows.
-    Crc32c,
-    /// `verify_pattern` and nothing else.
-    Pattern,
-}
-
-/// One piece of a `verify_pattern` or `buffer_pattern`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// The offset of the block, eight bytes, the lowest first (`%o`).
-    Offset,
-}
-
-/// What fills the buffers of writes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Fill {
-    /// Random bytes, the same for all, a few of them new in each (fio's `scramble_buffers`).
-    #[default]
-    Random,
-    /// New random bytes for each request.
-    Refill,
-    /// Zeroes.
-    Zero,
-    /// A pattern.
-    Pattern(Vec<Piece>),
-}
-
-/// What the kernel is told about the order of requests (`fadvise_hint=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FadviseHint {
-    /// Nothing.
-    None,
-    /// What the job does.
-    #[default]
-    Pattern,
-    /// POSIX_FADV_RANDOM: no readahead.
-    Random,
-    /// POSIX_FADV_SEQUENTIAL: more readahead.
-    Sequential,
-}
-
-/// What is not measured (`disable_slat=` and so on; `gtod_reduce=` is all of them).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unmeasured {
-    /// Submission latencies.
-    pub slat: bool,
-    /// Completion latencies.
-    pub clat: bool,
-    /// Total latencies.
-    pub lat: bool,
-    /// The log of bandwidths.
-    pub bw: bool,
-}
-
-/// When a write is complete (`sync=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WriteSync {
-    /// When it is in the cache of the system.
-    #[default]
-    None,
-    /// When data and metadata are durable (O_SYNC).
-    Sync,
-    /// When data is durable (O_DSYNC).
-    Dsync,
-}
-
-/// What `steadystate=` looks at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SteadyOf {
-    /// Requests a second.
-    Iops,
-    /// Bytes a second.
-    Bandwidth,
-}
-
-/// `steadystate=`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Steady {
-    /// The figure.
-    pub of: SteadyOf,
-    /// Its slope by least squares, instead of the largest deviation from the mean.
-    pub slope: bool,
-    /// The limit.
-    pub limit: f64,
-    /// The limit is in percent of the mean.
-    pub percent: bool,
-}
-
-/// Which latencies get percentiles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Percentiles {
-    /// Submission.
-    pub slat: bool,
-    /// Completion.
-    pub clat: bool,
-    /// Both together.
-    pub lat: bool,
-}
 
 /// A job.
 #[derive(Clone, Debug, Default)]
@@ -204,6 +46,31 @@ pub struct Job {
     pub filesize: Option<(u64, u64)>,
     pub number_ios: u64,
     pub loops: u64,
+    pub align_bytes: [u64; 3],
+    /// Sizes need not be multiples of the smallest.
+    pub unaligned: bool,
+    /// Share of random places in a random job, percent.
+    pub random_percent: [u8; 3],
+    /// `rw_sequencer=identical`: the requests of a run go to the same place.
+    pub identical: bool,
+    /// `random_generator=lfsr`: no place comes twice, also without a map.
+    pub lfsr: bool,
+    pub zones: Zones,
+    pub offset_align_bytes: u64,
+    pub fill_device: bool,
+    pub serialize_overlap: bool,
+    pub create_on_open: bool,
+    pub create_only: bool,
+    pub create_fsync: bool,
+    pub openfiles: u32,
+    pub file_order: FileOrder,
+    /// Requests to a file before the next one's turn.
+    pub file_run: u32,
+    pub filename_format: String,
+    pub allow_file_create: bool,
+    pub pre_read: bool,
+    pub file_append: bool,
+    pub fsync_on_close: bool,
 
     pub ioengine: String,
     /// How `guasi` makes its calls.
@@ -222,6 +89,14 @@ pub struct Job {
     pub new_group: bool,
     pub stonewall: bool,
     pub exitall: bool,
+    pub exit_what: ExitWhat,
+    pub wait_for: Option<String>,
+    pub exec_prerun: Option<String>,
+    pub exec_postrun: Option<String>,
+    pub nice: i32,
+    pub flow: u32,
+    pub flow_id: u32,
+    pub flow_sleep_ns: u64,
     pub startdelay_ns: (u64, u64),
     pub ramp_time_ns: u64,
     pub runtime_ns: u64,
@@ -236,6 +111,13 @@ pub struct Job {
     pub rate_poisson: bool,
     pub thinktime_ns: u64,
     pub thinktime_blocks: u32,
+    pub thinktime_spin_ns: u64,
+    pub thinktime_iotime_ns: u64,
+    pub rate_min: [u64; 3],
+    pub rate_iops_min: [u64; 3],
+    pub rate_cycle_ns: u64,
+    pub max_latency_ns: u64,
+    pub latency: LatencyGoal,
     pub fsync: u32,
     pub fdatasync: u32,
     pub end_fsync: bool,
@@ -253,9 +135,17 @@ pub struct Job {
     pub randseed: u64,
 
     pub verify: Verify,
+    pub verifying: Verifying,
     pub do_verify: bool,
     pub verify_pattern: Vec<Piece>,
     pub fill: Fill,
+    pub scramble: bool,
+    pub redundancy: Redundancy,
+
+    pub goes_on: GoesOn,
+    /// Error numbers that count as no error, for reads, writes and checks.
+    pub ignored_errors: [Vec<i32>; 3],
+    pub exitall_on_error: bool,
 
     pub unmeasured: Unmeasured,
     pub percentiles: Percentiles,
@@ -264,13 +154,20 @@ pub struct Job {
     pub lat_log: Option<String>,
     pub iops_log: Option<String>,
     pub log_avg_ns: u64,
+    pub log_offset: bool,
+    pub log_prio: bool,
+    pub log_max: bool,
+    pub log_unix_epoch: bool,
+    pub per_job_logs: bool,
+    pub unified: Unified,
+    pub bw_sample_ns: u64,
+    pub iops_sample_ns: u64,
+    pub disk_util: bool,
+    pub stats: bool,
     pub steady: Option<Steady>,
     pub steady_duration_ns: u64,
     pub steady_ramp_ns: u64,
 }
-
-/// The header of a block to verify with its checksum, bytes.
-pub const VERIFY_HEADER_BYTES: u64 = 44;
 
 /// fio's `percentile_list`.
 pub const PERCENTILES: [f64; 17] = [
@@ -300,6 +197,18 @@ impl Job {
             thread: true,
             rwmixread: 50,
             thinktime_blocks: 1,
+            random_percent: [100; 3],
+            create_fsync: true,
+            filename_format: "$jobname.$jobnum.$filenum".to_owned(),
+            file_run: 1,
+            allow_file_create: true,
+            rate_cycle_ns: 1_000_000_000,
+            scramble: true,
+            per_job_logs: true,
+            bw_sample_ns: 500_000_000,
+            iops_sample_ns: 500_000_000,
+            disk_util: true,
+            stats: true,
             invalidate: true,
             create_serialize: true,
             fallocate: true,
@@ -347,6 +256,13 @@ impl Job {
     #[must_use]
     pub fn changes_data(&self) -> bool {
         self.rw.does[WRITE] || self.rw.does[TRIM]
+    }
+
+    /// Whether the job goes on after some errors.
+    #[must_use]
+    pub fn continues(&self) -> bool {
+        let listed = self.ignored_errors.iter().any(|list| !list.is_empty());
+        self.goes_on != GoesOn::default() || listed
     }
 
     /// Whether requests can be in flight beside each other: not with a blocking engine.

@@ -1,0 +1,205 @@
+//! Options of engines: which one, and how many requests it has in flight.
+
+use super::values::{count, count_or_none, engine};
+use super::{OptionEntry, idle, idle_switch, switch, with};
+use crate::settings::Job;
+use crate::value::truth;
+use ugeom_classes::set_field;
+use ugeom_classes::spec::OptionDefault::{Depends, Value};
+
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    with(
+        "ioengine",
+        &[],
+        "ENGINE",
+        Value("psync"),
+        "psync, sync, vsync, pvsync, pvsync2, io_uring, libaio, posixaio (threads, as guasi), \
+         guasi, mmap, null, auto",
+        |job, text| {
+            job.ioengine = engine(text)?.to_owned();
+            Ok(())
+        },
+    ),
+    with(
+        "guasi_workers",
+        &[],
+        "MIN..MAX",
+        Depends("1..iodepth, at most 2000"),
+        "threads of ioengine=guasi (MAX alone: 1..MAX)",
+        |job, text| {
+            job.guasi.workers = Some(text.parse()?);
+            Ok(())
+        },
+    ),
+    with(
+        "guasi_backend",
+        &[],
+        "BACKEND",
+        Value("workers"),
+        "who makes the calls of ioengine=guasi: workers, ring (io_uring), auto",
+        |job, text| {
+            job.guasi.backend = text.parse()?;
+            Ok(())
+        },
+    ),
+    switch(
+        "direct",
+        &[],
+        Value("0"),
+        "past the cache of the system (O_DIRECT)",
+        set_field!(direct = truth),
+    ),
+    switch(
+        "buffered",
+        &[],
+        Value("1"),
+        "the reverse of direct",
+        |job, text| {
+            job.direct = !truth(text)?;
+            Ok(())
+        },
+    ),
+    with(
+        "iodepth",
+        &[],
+        "N",
+        Value("1"),
+        "requests in flight",
+        set_field!(iodepth = count),
+    ),
+    with(
+        "iodepth_low",
+        &[],
+        "N",
+        Depends("iodepth"),
+        "once full, drain to so many before more are submitted",
+        set_field!(iodepth_low = count),
+    ),
+    with(
+        "iodepth_batch",
+        &["iodepth_batch_submit"],
+        "N",
+        Depends("as many as were reaped together"),
+        "requests submitted with one call",
+        set_field!(iodepth_batch = count),
+    ),
+    with(
+        "iodepth_batch_complete_min",
+        &["iodepth_batch_complete"],
+        "N",
+        Value("1"),
+        "the least number of requests to reap at a time",
+        set_field!(iodepth_batch_complete_min = count_or_none),
+    ),
+    with(
+        "iodepth_batch_complete_max",
+        &[],
+        "N",
+        Depends("iodepth"),
+        "the largest number of requests to reap at a time",
+        set_field!(iodepth_batch_complete_max = count),
+    ),
+    idle(
+        "io_submit_mode",
+        &[],
+        "inline|offload",
+        "no effect: requests of a rate are due whether earlier ones have ended or not, in any case",
+    ),
+    idle_switch(
+        "registerfiles",
+        &[],
+        "no effect: io_uring knows the files in any case",
+    ),
+    idle_switch(
+        "fixedbufs",
+        &[],
+        "no effect: io_uring knows the buffers in any case",
+    ),
+    idle_switch(
+        "nonvectored",
+        &[],
+        "no effect: io_uring gets reads and writes of one buffer in any case",
+    ),
+    idle_switch(
+        "userspace_reap",
+        &[],
+        "no effect: libaio asks the kernel for what has ended",
+    ),
+    idle_switch(
+        "hipri",
+        &[],
+        "no effect: completions are interrupts: no queue is polled",
+    ),
+    idle_switch(
+        "sqthread_poll",
+        &[],
+        "no effect: the worker hands over its requests itself",
+    ),
+    idle(
+        "sqthread_poll_cpu",
+        &[],
+        "CPU",
+        "no effect: the worker hands over its requests itself",
+    ),
+    idle_switch("uncached", &[], "no effect: pages stay in the cache"),
+    idle_switch(
+        "nowait",
+        &[],
+        "no effect: a request may wait for a resource",
+    ),
+    idle(
+        "force_async",
+        &[],
+        "N",
+        "no effect: the kernel decides what it does in the background",
+    ),
+    idle(
+        "cmdprio_percentage",
+        &[],
+        "PERCENT[,...]",
+        "no effect: requests have no priorities",
+    ),
+    idle(
+        "cmdprio_class",
+        &[],
+        "CLASS[,...]",
+        "no effect: requests have no priorities",
+    ),
+    idle(
+        "cmdprio",
+        &[],
+        "PRIO[,...]",
+        "no effect: requests have no priorities",
+    ),
+    idle(
+        "cmdprio_bssplit",
+        &[],
+        "SPLIT",
+        "no effect: requests have no priorities",
+    ),
+    idle(
+        "mem",
+        &["iomem"],
+        "malloc|mmap|shm|mmapshared|mmaphuge|shmhuge",
+        "no effect: buffers are anonymous memory",
+    ),
+    idle(
+        "iomem_align",
+        &["mem_align"],
+        "SIZE",
+        "no effect: buffers begin at a page",
+    ),
+    idle(
+        "hugepage-size",
+        &[],
+        "SIZE",
+        "no effect: buffers are anonymous memory",
+    ),
+    idle(
+        "lockmem",
+        &[],
+        "SIZE",
+        "no effect: memory is left to the other programs",
+    ),
+];

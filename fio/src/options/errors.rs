@@ -1,0 +1,43 @@
+//! Options of errors: which of them end a job.
+
+use super::values::{goes_on, ignored_errors};
+use super::{OptionEntry, idle_switch, switch, with};
+use crate::settings::Job;
+use crate::value::truth;
+use ugeom_classes::set_field;
+use ugeom_classes::spec::OptionDefault::{Absent, Value};
+
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    with(
+        "continue_on_error",
+        &[],
+        "none|read|write|io|verify|all",
+        Value("none"),
+        "go on after errors of these kinds, and count them",
+        |job, text| {
+            job.goes_on = goes_on(text)?;
+            Ok(())
+        },
+    ),
+    with(
+        "ignore_error",
+        &[],
+        "E[:E...][,...]",
+        Absent,
+        "errors of reads, writes and checks that are none: EIO, ENOSPC, numbers",
+        ignored_errors,
+    ),
+    switch(
+        "exitall_on_error",
+        &[],
+        Value("0"),
+        "end all jobs when this one fails",
+        set_field!(exitall_on_error = truth),
+    ),
+    idle_switch(
+        "error_dump",
+        &[],
+        "no effect: errors that are ignored are counted, not printed",
+    ),
+];

@@ -1,0 +1,210 @@
+//! Options that say what a job is called, how many there are of it, and beside which others it
+//! runs.
+
+use super::values::{count, mask, node_cores, one_of};
+use super::{OptionEntry, idle, switch, with};
+use crate::settings::{ExitWhat, Job};
+use crate::value::{cores, microseconds, number32, truth};
+use ugeom_classes::set_field;
+use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+use ugeom_classes::spec::values::text;
+
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    with(
+        "name",
+        &[],
+        "NAME",
+        Absent,
+        "what the job is called in reports",
+        set_field!(name = text),
+    ),
+    with(
+        "description",
+        &[],
+        "TEXT",
+        Absent,
+        "a remark, which is printed",
+        set_field!(description = text),
+    ),
+    with(
+        "numjobs",
+        &[],
+        "N",
+        Value("1"),
+        "so many of this job",
+        set_field!(numjobs = count),
+    ),
+    switch(
+        "thread",
+        &["threads"],
+        Value("1"),
+        "jobs are threads, which they are here in any case",
+        set_field!(thread = truth),
+    ),
+    switch(
+        "group_reporting",
+        &[],
+        Value("0"),
+        "report the jobs of a group together",
+        set_field!(group_reporting = truth),
+    ),
+    switch(
+        "new_group",
+        &[],
+        Value("0"),
+        "begin a group of reports",
+        set_field!(new_group = truth),
+    ),
+    switch(
+        "stonewall",
+        &["wait_for_previous"],
+        Value("0"),
+        "begin when all jobs before have ended",
+        set_field!(stonewall = truth),
+    ),
+    switch(
+        "exitall",
+        &[],
+        Value("0"),
+        "end all jobs that run beside this one when it ends",
+        set_field!(exitall = truth),
+    ),
+    with(
+        "cpus_allowed",
+        &[],
+        "CPUS",
+        Depends("all"),
+        "the processors to run on: 0,2-3",
+        set_field!(cpus_allowed = cores),
+    ),
+    with(
+        "cpus_allowed_policy",
+        &[],
+        "shared|split",
+        Value("shared"),
+        "one processor for each job, or all for all",
+        |job, text| {
+            one_of(text, &["shared", "split"])?;
+            job.cpus_split = text == "split";
+            Ok(())
+        },
+    ),
+    with(
+        "exit_what",
+        &[],
+        "group|stonewall|all",
+        Value("group"),
+        "what exitall ends: the jobs of the group, those that run, or also those that wait",
+        |job, text| {
+            job.exit_what = match text {
+                "group" => ExitWhat::Group,
+                "stonewall" => ExitWhat::Stonewall,
+                "all" => ExitWhat::All,
+                _ => return Err(format!("`{text}` is none of group, stonewall, all").into()),
+            };
+            Ok(())
+        },
+    ),
+    with(
+        "wait_for",
+        &[],
+        "NAME",
+        Absent,
+        "begin when all copies of that job have ended",
+        set_field!(wait_for = text),
+    ),
+    with(
+        "exec_prerun",
+        &[],
+        "COMMAND",
+        Absent,
+        "run this by the shell before; its output goes to NAME.prerun.txt",
+        set_field!(exec_prerun = text),
+    ),
+    with(
+        "exec_postrun",
+        &[],
+        "COMMAND",
+        Absent,
+        "run this by the shell afterwards; its output goes to NAME.postrun.txt",
+        set_field!(exec_postrun = text),
+    ),
+    with(
+        "nice",
+        &[],
+        "N",
+        Value("0"),
+        "nice(2) of the job, from -20 to 19",
+        |job, text| {
+            let nice = text.trim().parse::<i32>().ok();
+            let nice = nice.filter(|nice| (-20..=19).contains(nice));
+            job.nice = nice.ok_or_else(|| format!("`{text}` is not within -20 to 19"))?;
+            Ok(())
+        },
+    ),
+    with(
+        "cpumask",
+        &[],
+        "MASK",
+        Depends("all"),
+        "the processors to run on: a bit each",
+        |job, text| {
+            job.cpus_allowed = mask(text)?;
+            Ok(())
+        },
+    ),
+    with(
+        "numa_cpu_nodes",
+        &[],
+        "NODES",
+        Depends("all"),
+        "run on the processors of these nodes: 0,2-3",
+        |job, text| {
+            job.cpus_allowed = node_cores(text)?;
+            Ok(())
+        },
+    ),
+    idle(
+        "numa_mem_policy",
+        &[],
+        "POLICY",
+        "no effect: memory is where the system puts it",
+    ),
+    idle(
+        "prio",
+        &[],
+        "N",
+        "no effect: threads keep the I/O priority of the program",
+    ),
+    idle(
+        "prioclass",
+        &[],
+        "CLASS",
+        "no effect: threads keep the I/O priority of the program",
+    ),
+    with(
+        "flow",
+        &[],
+        "WEIGHT",
+        Value("0"),
+        "this share of the requests of all jobs with the same flow_id",
+        set_field!(flow = number32),
+    ),
+    with(
+        "flow_id",
+        &[],
+        "N",
+        Value("0"),
+        "which jobs share their requests",
+        set_field!(flow_id = number32),
+    ),
+    with(
+        "flow_sleep",
+        &[],
+        "TIME",
+        Value("0"),
+        "sleep so long when it is not the turn of the job, us without a unit",
+        set_field!(flow_sleep_ns = microseconds),
+    ),
+];

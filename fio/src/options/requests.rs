@@ -1,0 +1,282 @@
+//! Options that say which requests a job makes: their kind, size, place and number.
+
+use super::values::{distribution, one_of, rw, sizes, split};
+use super::{OptionEntry, idle_switch, switch, with};
+use crate::settings::Job;
+use crate::value::{amount, by_direction, bytes, number, percentage, truth};
+use ugeom_classes::set_field;
+use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    with(
+        "rw",
+        &["readwrite"],
+        "PATTERN",
+        Value("read"),
+        "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; \
+         `:N` draws a place every N requests, or leaves gaps in a sequence",
+        set_field!(rw = rw),
+    ),
+    with(
+        "rwmixread",
+        &[],
+        "PERCENT",
+        Value("50"),
+        "share of reads in a mix",
+        set_field!(rwmixread = percentage),
+    ),
+    with(
+        "rwmixwrite",
+        &[],
+        "PERCENT",
+        Value("50"),
+        "share of writes in a mix",
+        |job, text| {
+            job.rwmixread = 100 - percentage(text)?;
+            Ok(())
+        },
+    ),
+    with(
+        "bs",
+        &["blocksize"],
+        "SIZE[,SIZE[,SIZE]]",
+        Value("4k"),
+        "size of requests: read,write,trim",
+        |job, text| {
+            job.sizes = by_direction(text, &job.sizes, sizes)?;
+            Ok(())
+        },
+    ),
+    with(
+        "bsrange",
+        &["blocksize_range"],
+        "MIN-MAX[,...]",
+        Absent,
+        "range of sizes of requests",
+        |job, text| {
+            job.sizes = by_direction(text, &job.sizes, sizes)?;
+            Ok(())
+        },
+    ),
+    with(
+        "bssplit",
+        &[],
+        "SIZE/PERCENT:...[,...]",
+        Absent,
+        "sizes of requests with their shares",
+        |job, text| {
+            job.sizes = by_direction(text, &job.sizes, split)?;
+            Ok(())
+        },
+    ),
+    with(
+        "size",
+        &[],
+        "SIZE|PERCENT%",
+        Depends("the whole target"),
+        "how much of the target is worked on, all files together",
+        set_field!(size = amount),
+    ),
+    with(
+        "io_size",
+        &["io_limit"],
+        "SIZE|PERCENT%",
+        Depends("size"),
+        "how much is transferred, if not `size`",
+        set_field!(io_size = amount),
+    ),
+    with(
+        "offset",
+        &[],
+        "SIZE|PERCENT%",
+        Value("0"),
+        "where in the target to begin",
+        set_field!(offset = amount),
+    ),
+    with(
+        "offset_increment",
+        &[],
+        "SIZE|PERCENT%",
+        Value("0"),
+        "added to offset for each of `numjobs`",
+        set_field!(offset_increment = amount),
+    ),
+    with(
+        "number_ios",
+        &[],
+        "N",
+        Value("0"),
+        "end after so many requests",
+        set_field!(number_ios = number),
+    ),
+    with(
+        "loops",
+        &[],
+        "N",
+        Value("1"),
+        "do it all so many times",
+        |job, text| {
+            job.loops = number(text)?.max(1);
+            Ok(())
+        },
+    ),
+    with(
+        "random_distribution",
+        &[],
+        "random|zipf:T|pareto:H|normal:D|zoned:A/S:...",
+        Value("random"),
+        "how random places are spread",
+        |job, text| {
+            job.distribution = by_direction(text, &job.distribution, distribution)?;
+            Ok(())
+        },
+    ),
+    switch(
+        "norandommap",
+        &[],
+        Value("0"),
+        "random places may repeat before all were visited",
+        set_field!(norandommap = truth),
+    ),
+    switch(
+        "randrepeat",
+        &["allrandrepeat"],
+        Value("1"),
+        "the same random places in each run",
+        set_field!(randrepeat = truth),
+    ),
+    with(
+        "randseed",
+        &[],
+        "N",
+        Value("0"),
+        "where random numbers begin",
+        set_field!(randseed = number),
+    ),
+    with(
+        "blockalign",
+        &["ba"],
+        "SIZE[,SIZE[,SIZE]]",
+        Depends("bs"),
+        "where random requests may begin: at multiples of this; sets norandommap",
+        |job, text| {
+            job.align_bytes = by_direction(text, &job.align_bytes, bytes)?;
+            job.norandommap = true;
+            Ok(())
+        },
+    ),
+    switch(
+        "bs_unaligned",
+        &["blocksize_unaligned"],
+        Value("0"),
+        "sizes need not be multiples of the smallest; sets norandommap",
+        |job, text| {
+            job.unaligned = truth(text)?;
+            job.norandommap |= job.unaligned;
+            Ok(())
+        },
+    ),
+    with(
+        "percentage_random",
+        &[],
+        "PERCENT[,...]",
+        Value("100"),
+        "share of random places in a random job; the others follow the request before",
+        |job, text| {
+            job.random_percent = by_direction(text, &job.random_percent, percentage)?;
+            Ok(())
+        },
+    ),
+    with(
+        "rw_sequencer",
+        &[],
+        "sequential|identical",
+        Value("sequential"),
+        "what the requests of a run of rw=randread:N do: follow one another, or repeat a place",
+        |job, text| {
+            one_of(text, &["sequential", "identical"])?;
+            job.identical = text == "identical";
+            Ok(())
+        },
+    ),
+    with(
+        "random_generator",
+        &[],
+        "tausworthe|lfsr|tausworthe64",
+        Value("tausworthe"),
+        "lfsr: no place comes twice, also with norandommap",
+        |job, text| {
+            one_of(text, &["tausworthe", "lfsr", "tausworthe64"])?;
+            job.lfsr = text == "lfsr";
+            Ok(())
+        },
+    ),
+    idle_switch(
+        "softrandommap",
+        &[],
+        "no effect: a map of places needs a bit a block, and is there or the job ends",
+    ),
+    with(
+        "zonemode",
+        &[],
+        "none|strided",
+        Depends("strided with zonesize"),
+        "strided: work on zones of a file one after the other",
+        |job, text| {
+            if text == "zbd" {
+                let message = "zoned devices are not supported: use none or strided";
+                return Err(message.to_owned().into());
+            }
+            one_of(text, &["none", "strided"])?;
+            job.zones.off = text == "none";
+            Ok(())
+        },
+    ),
+    with(
+        "zonesize",
+        &[],
+        "SIZE",
+        Value("0"),
+        "bytes transferred before the next zone begins",
+        set_field!(zones.bytes = bytes),
+    ),
+    with(
+        "zonerange",
+        &[],
+        "SIZE",
+        Depends("zonesize"),
+        "the length of a zone",
+        set_field!(zones.range_bytes = bytes),
+    ),
+    with(
+        "zoneskip",
+        &[],
+        "SIZE",
+        Value("0"),
+        "what lies between two zones",
+        set_field!(zones.skip_bytes = bytes),
+    ),
+    with(
+        "offset_align",
+        &[],
+        "SIZE",
+        Value("0"),
+        "round the offset of a percentage up to a multiple of this",
+        set_field!(offset_align_bytes = bytes),
+    ),
+    switch(
+        "serialize_overlap",
+        &[],
+        Value("0"),
+        "a request waits for those in flight that it overlaps",
+        set_field!(serialize_overlap = truth),
+    ),
+    switch(
+        "fill_device",
+        &["fill_fs"],
+        Value("0"),
+        "write until there is no space left, which is no error then",
+        set_field!(fill_device = truth),
+    ),
+];

@@ -1,0 +1,235 @@
+//! Options of time: when a job begins and ends, and how fast it makes requests.
+
+use super::values::{count, one_of, steady};
+use super::{OptionEntry, idle, idle_switch, switch, with};
+use crate::settings::Job;
+use crate::value::{
+    by_direction, bytes, float, microseconds, milliseconds, number, range, seconds, truth,
+};
+use ugeom_classes::set_field;
+use ugeom_classes::spec::OptionDefault::{Absent, Value};
+
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    with(
+        "startdelay",
+        &[],
+        "TIME[-TIME]",
+        Value("0"),
+        "begin later",
+        |job, text| {
+            job.startdelay_ns = range(text, seconds)?;
+            Ok(())
+        },
+    ),
+    with(
+        "ramp_time",
+        &[],
+        "TIME",
+        Value("0"),
+        "work so long before anything is counted",
+        set_field!(ramp_time_ns = seconds),
+    ),
+    with(
+        "runtime",
+        &["timeout"],
+        "TIME",
+        Value("0"),
+        "end after so long",
+        set_field!(runtime_ns = seconds),
+    ),
+    switch(
+        "time_based",
+        &[],
+        Value("0"),
+        "begin anew until `runtime` is over",
+        set_field!(time_based = truth),
+    ),
+    with(
+        "rate",
+        &[],
+        "SIZE[,...]",
+        Value("0"),
+        "at most so many bytes a second; latencies count from when a \
+         request was due",
+        |job, text| {
+            job.rate = by_direction(text, &job.rate, bytes)?;
+            Ok(())
+        },
+    ),
+    with(
+        "rate_iops",
+        &[],
+        "N[,...]",
+        Value("0"),
+        "at most so many requests a second; latencies count from \
+         when a request was due",
+        |job, text| {
+            job.rate_iops = by_direction(text, &job.rate_iops, number)?;
+            Ok(())
+        },
+    ),
+    with(
+        "rate_process",
+        &[],
+        "linear|poisson",
+        Value("linear"),
+        "how requests come at a rate",
+        |job, text| {
+            one_of(text, &["linear", "poisson"])?;
+            job.rate_poisson = text == "poisson";
+            Ok(())
+        },
+    ),
+    with(
+        "thinktime",
+        &[],
+        "TIME",
+        Value("0"),
+        "pause between requests, us without a unit",
+        set_field!(thinktime_ns = microseconds),
+    ),
+    with(
+        "thinktime_blocks",
+        &[],
+        "N",
+        Value("1"),
+        "requests between pauses",
+        set_field!(thinktime_blocks = count),
+    ),
+    with(
+        "steadystate",
+        &["ss"],
+        "CRITERION:LIMIT",
+        Absent,
+        "end when iops, iops_slope, bw or bw_slope stays within LIMIT (or LIMIT% of the mean)",
+        set_field!(steady = steady),
+    ),
+    with(
+        "steadystate_duration",
+        &["ss_dur"],
+        "TIME",
+        Value("0"),
+        "how long it must stay there",
+        set_field!(steady_duration_ns = seconds),
+    ),
+    with(
+        "steadystate_ramp_time",
+        &["ss_ramp"],
+        "TIME",
+        Value("0"),
+        "do not look before",
+        set_field!(steady_ramp_ns = seconds),
+    ),
+    with(
+        "thinktime_spin",
+        &[],
+        "TIME",
+        Value("0"),
+        "of the pause, so long with the processor busy, us without a unit",
+        set_field!(thinktime_spin_ns = microseconds),
+    ),
+    idle(
+        "thinktime_blocks_type",
+        &[],
+        "complete|issue",
+        "no effect: requests count when they are made",
+    ),
+    with(
+        "thinktime_iotime",
+        &[],
+        "TIME",
+        Value("0"),
+        "pause after so long, s without a unit, instead of after thinktime_blocks",
+        set_field!(thinktime_iotime_ns = seconds),
+    ),
+    with(
+        "rate_min",
+        &["ratemin"],
+        "SIZE[,...]",
+        Value("0"),
+        "fewer bytes a second during a rate_cycle end the job with an error",
+        |job, text| {
+            job.rate_min = by_direction(text, &job.rate_min, bytes)?;
+            Ok(())
+        },
+    ),
+    with(
+        "rate_iops_min",
+        &[],
+        "N[,...]",
+        Value("0"),
+        "fewer requests a second during a rate_cycle end the job with an error",
+        |job, text| {
+            job.rate_iops_min = by_direction(text, &job.rate_iops_min, number)?;
+            Ok(())
+        },
+    ),
+    with(
+        "rate_cycle",
+        &["ratecycle"],
+        "TIME",
+        Value("1s"),
+        "over which rate_min and rate_iops_min are averaged, ms without a unit",
+        set_field!(rate_cycle_ns = milliseconds),
+    ),
+    idle_switch(
+        "rate_ignore_thinktime",
+        &[],
+        "no effect: a rate counts from when requests were due, pauses or not",
+    ),
+    with(
+        "max_latency",
+        &[],
+        "TIME[,...]",
+        Value("0"),
+        "a request that takes longer ends the job with an error, us without a unit",
+        |job, text| {
+            let limits = by_direction(text, &[job.max_latency_ns; 3], microseconds)?;
+            if limits != [limits[0]; 3] {
+                return Err("one limit for reads, writes and trims".to_owned().into());
+            }
+            job.max_latency_ns = limits[0];
+            Ok(())
+        },
+    ),
+    with(
+        "latency_target",
+        &[],
+        "TIME",
+        Value("0"),
+        "search the largest number of requests in flight, up to iodepth, that keeps this latency; \
+         us without a unit",
+        set_field!(latency.target_ns = microseconds),
+    ),
+    with(
+        "latency_window",
+        &[],
+        "TIME",
+        Value("0"),
+        "how long latency_target tries each, us without a unit",
+        set_field!(latency.window_ns = microseconds),
+    ),
+    with(
+        "latency_percentile",
+        &[],
+        "PERCENT",
+        Value("100"),
+        "how many requests must keep latency_target",
+        |job, text| {
+            let percent = float(text)?;
+            if !(0.0..=100.0).contains(&percent) {
+                return Err(format!("`{text}` is not a percentage").into());
+            }
+            job.latency.percentile = percent;
+            Ok(())
+        },
+    ),
+    switch(
+        "latency_run",
+        &[],
+        Value("0"),
+        "go on with the search of latency_target when it has found a depth",
+        set_field!(latency.runs_on = truth),
+    ),
+];

@@ -1,0 +1,126 @@
+//! Options of verification: how blocks are marked and checked.
+
+use super::bytes::bytes_pattern;
+use super::values::verify;
+use super::{OptionEntry, idle, idle_switch, switch, with};
+use crate::settings::Job;
+use crate::value::{bytes, number, truth};
+use ugeom_classes::set_field;
+use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+
+/// In the order in which help shows them.
+pub const ENTRIES: &[OptionEntry<Job>] = &[
+    with(
+        "verify",
+        &[],
+        "DIGEST",
+        Value("none"),
+        "check what is read; after writing, read back: md5, crc64, crc32c, crc32, crc16, crc7, \
+         xxhash, sha1, sha256, sha512, meta (a header alone), pattern, pattern_hdr, null",
+        set_field!(verify = verify),
+    ),
+    switch(
+        "do_verify",
+        &[],
+        Value("1"),
+        "read back what was written when `verify` is set",
+        set_field!(do_verify = truth),
+    ),
+    with(
+        "verify_pattern",
+        &[],
+        "PATTERN",
+        Absent,
+        "the bytes of verify=pattern: 0xdeadbeef, \"abc\", %o",
+        set_field!(verify_pattern = bytes_pattern),
+    ),
+    with(
+        "verify_interval",
+        &[],
+        "SIZE",
+        Depends("bs"),
+        "a header for each so many bytes",
+        set_field!(verifying.interval_bytes = bytes),
+    ),
+    with(
+        "verify_offset",
+        &[],
+        "SIZE",
+        Value("0"),
+        "where in the block the header is",
+        set_field!(verifying.offset_bytes = bytes),
+    ),
+    switch(
+        "verify_fatal",
+        &[],
+        Value("0"),
+        "end at the first wrong block, as without continue_on_error=verify in any case",
+        |_, text| {
+            truth(text)?;
+            Ok(())
+        },
+    ),
+    switch(
+        "verify_dump",
+        &[],
+        Value("0"),
+        "write a wrong block to FILE.OFFSET.received, what it should be to FILE.OFFSET.expected",
+        set_field!(verifying.dump = truth),
+    ),
+    with(
+        "verify_backlog",
+        &[],
+        "N",
+        Value("0"),
+        "read back after so many writes, not only at the end",
+        set_field!(verifying.backlog = number),
+    ),
+    with(
+        "verify_backlog_batch",
+        &[],
+        "N",
+        Depends("verify_backlog"),
+        "read back so many blocks then",
+        set_field!(verifying.backlog_batch = number),
+    ),
+    switch(
+        "verify_only",
+        &[],
+        Value("0"),
+        "write nothing, and check what an earlier run of the job wrote",
+        set_field!(verifying.only = truth),
+    ),
+    idle(
+        "verify_async",
+        &[],
+        "N",
+        "no effect: the worker checks blocks itself",
+    ),
+    idle(
+        "verify_async_cpus",
+        &[],
+        "CPUS",
+        "no effect: the worker checks blocks itself",
+    ),
+    idle_switch(
+        "experimental_verify",
+        &[],
+        "no effect: writes are remembered until they are checked",
+    ),
+    idle_switch(
+        "verify_state_save",
+        &[],
+        "no effect: no state is kept for later runs",
+    ),
+    idle_switch(
+        "verifysort",
+        &[],
+        "no effect: blocks are checked in the order of their places",
+    ),
+    idle(
+        "verifysort_nr",
+        &[],
+        "N",
+        "no effect: blocks are checked in the order of their places",
+    ),
+];

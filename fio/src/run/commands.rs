@@ -1,0 +1,53 @@
+//! `exec_prerun` and `exec_postrun`: commands of the shell before and after a job.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use crate::Job;
+use crate::error::JobError;
+
+/// Runs `exec_prerun`.
+///
+/// # Errors
+/// It could not be started, or failed: the job does not run then, as in fio.
+pub(super) fn before(job: &Job, notes: &Mutex<Vec<String>>) -> Result<(), JobError> {
+    match &job.exec_prerun {
+        None => Ok(()),
+        Some(command) if run(job, command, "prerun", notes)? => Ok(()),
+        Some(command) => {
+            let message = format!("exec_prerun failed: {command}");
+            Err(JobError::target(&job.name, message))
+        }
+    }
+}
+
+/// Runs `exec_postrun`, whose exit code does not matter, as in fio.
+///
+/// # Errors
+/// It could not be started.
+pub(super) fn after(job: &Job, notes: &Mutex<Vec<String>>) -> Result<(), JobError> {
+    match &job.exec_postrun {
+        None => Ok(()),
+        Some(command) => run(job, command, "postrun", notes).map(drop),
+    }
+}
+
+/// Runs a command by the shell, with its output in a file that is named as fio does; whether it
+/// succeeded.
+fn run(job: &Job, command: &str, when: &str, notes: &Mutex<Vec<String>>) -> Result<bool, JobError> {
+    let path = format!("{}.{when}.txt", job.name.replace('/', "_"));
+    let note = format!("{}: the output of exec_{when} is in {path}", job.name);
+    notes
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(note);
+    let ended = File::create(&path).and_then(|output| {
+        let errors = output.try_clone()?;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", command]).stdin(Stdio::null());
+        shell.stdout(output).stderr(errors).status()
+    });
+    let failed = |error| JobError::caused(&job.name, format!("exec_{when}: {command}"), error);
+    ended.map(|status| status.success()).map_err(failed)
+}

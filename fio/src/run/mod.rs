@@ -1,0 +1,271 @@
+//! Running jobs: waves of them, one thread each, watched by the thread that asked.
+
+mod commands;
+mod disks;
+mod sampling;
+mod wave;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ugeom_classes::Target;
+use ugeom_measure::units::Size;
+use ugeom_stack::LostAtTheEnd;
+
+use super::error::JobError;
+use super::outcome::Outcome;
+use super::places::Region;
+use super::settings::Job;
+use super::tally::Phase;
+use super::target::{
+    Layout, Meaning, file_regions, lay_out, meaning, open_stack, raise_open_files, stack_region,
+};
+use disks::Disks;
+use wave::run_wave;
+
+/// Where `randrepeat` begins.
+const REPEATED_SEED: u64 = 0x0075_6765_6f6d;
+
+/// What the caller wants to be told, and may want to stop.
+pub trait Watcher {
+    /// Something to say, once.
+    fn note(&mut self, text: &str);
+    /// Files are made.
+    fn laying_out(&mut self, job: &str, files: usize, bytes: u64);
+    /// How it goes; called several times a second.
+    fn progress(&mut self, progress: &Progress<'_>);
+    /// True when everything should end soon.
+    fn cancelled(&self) -> bool;
+    /// A copy of a job gets its random numbers from this seed (`--debug=random`).
+    fn seeded(&mut self, job: &str, number: u32, seed: u64) {
+        let _ = (job, number, seed);
+    }
+    /// Asked before a job writes to a target: an error forbids it.
+    ///
+    /// # Errors
+    /// Why it must not be written.
+    fn may_write(&mut self, target: &Meaning) -> Result<(), String>;
+}
+
+/// How it goes.
+pub struct Progress<'a> {
+    /// The jobs of this wave, with where each is.
+    pub jobs: &'a [(&'a Job, Phase)],
+    /// Bytes and requests a second now: reads, writes, trims.
+    pub rates: [(f64, f64); 3],
+    /// The share that is done, from 0 to 1, as far as is known.
+    pub done: Option<f64>,
+    /// The time that is left, s.
+    pub left_s: Option<u64>,
+}
+
+/// One copy of a job.
+struct Copy {
+    job: Job,
+    number: u32,
+    group: u32,
+    target: Meaning,
+    regions: Vec<Region>,
+    stack: Option<Arc<Target>>,
+    seed: u64,
+}
+
+impl Copy {
+    fn paths(&self) -> &[PathBuf] {
+        match &self.target {
+            Meaning::Paths(paths) => paths,
+            _ => &[],
+        }
+    }
+}
+
+/// Runs jobs, wave after wave: a job with `stonewall` waits for all before it.
+///
+/// # Errors
+/// A job that cannot be run at all. What goes wrong while one runs is in its outcome, and so is
+/// data that a stack loses at the end.
+pub fn run(jobs: &[Job], watcher: &mut dyn Watcher) -> Result<Outcome, JobError> {
+    let mut stacks = BTreeMap::new();
+    let outcome = run_waves(jobs, &mut stacks, watcher);
+    // All handles are closed: layers that keep writes have written them, or have lost them.
+    let lost = stacks.values().filter_map(|one| one.stack.finish().err());
+    let lost: Vec<LostAtTheEnd> = lost.collect();
+    match outcome {
+        Ok(outcome) => Ok(Outcome { lost, ..outcome }),
+        Err(error) => match lost.into_iter().next() {
+            None => Err(error),
+            Some(lost) => {
+                watcher.note(&error.to_string());
+                Err(lost.into())
+            }
+        },
+    }
+}
+
+/// The targets of all jobs that are stacks, by their text.
+type Stacks = BTreeMap<String, Arc<Target>>;
+
+fn run_waves(
+    jobs: &[Job],
+    stacks: &mut Stacks,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, JobError> {
+    raise_open_files();
+    let copies = prepare(jobs, stacks, watcher)?;
+    let disks = Disks::below(copies.iter().filter(|copy| copy.job.disk_util));
+    let mut outcome = Outcome::default();
+    let mut wave: Vec<Copy> = Vec::new();
+    for copy in copies {
+        let first = outcome.jobs.is_empty() && wave.is_empty();
+        let is_wall =
+            copy.job.stonewall && !first && wave.last().is_none_or(|last| last.group != copy.group);
+        if is_wall {
+            let (jobs, goes_on) = run_wave(&wave, watcher)?;
+            outcome.jobs.extend(jobs);
+            wave.clear();
+            if watcher.cancelled() || !goes_on {
+                // What waited for others does not begin any more.
+                break;
+            }
+        }
+        wave.push(copy);
+    }
+    outcome.jobs.extend(run_wave(&wave, watcher)?.0);
+    outcome.jobs.retain(|job| job.job.stats);
+    outcome.disks = disks.since();
+    Ok(outcome)
+}
+
+/// Finds every target, measures it, and makes the files that are missing.
+fn prepare(
+    jobs: &[Job],
+    stacks: &mut Stacks,
+    watcher: &mut dyn Watcher,
+) -> Result<Vec<Copy>, JobError> {
+    let mut copies = Vec::new();
+    let mut group = 0;
+    let writes = |text: &str| {
+        let of = |job: &&Job| job.filename.as_deref() == Some(text);
+        jobs.iter().filter(of).find(|job| job.changes_data())
+    };
+    for (index, job) in jobs.iter().enumerate() {
+        if index > 0 && (job.stonewall || job.new_group) {
+            group += 1;
+        }
+        for clone in 0..job.numjobs {
+            let number = copies.len() as u32;
+            let target = meaning(job, clone);
+            if job.changes_data() {
+                let allowed = watcher.may_write(&target);
+                allowed.map_err(|message| JobError::target(&job.name, message))?;
+            }
+            // A seed that was set holds whatever is said about repeating.
+            let seed = match (job.was_set("randseed"), job.randrepeat) {
+                (true, _) => job.randseed.wrapping_add(u64::from(number)),
+                (false, true) => REPEATED_SEED.wrapping_add(u64::from(number)),
+                (false, false) => fastrand::u64(..),
+            };
+            watcher.seeded(&job.name, number, seed);
+            let mut stack = None;
+            let regions = match &target {
+                Meaning::Nothing => nothing_regions(job)?,
+                Meaning::Stack(text) => {
+                    if clone == 0 {
+                        say_options_of_files(job, text, watcher);
+                    }
+                    if !stacks.contains_key(text) {
+                        let opener = writes(text).unwrap_or(job);
+                        stacks.insert(text.clone(), open_stack(opener, text)?);
+                    }
+                    let Some(open) = stacks.get(text) else {
+                        continue;
+                    };
+                    stack = Some(Arc::clone(open));
+                    vec![stack_region(job, clone, open)?]
+                }
+                Meaning::Paths(paths) => {
+                    let (regions, layouts) = file_regions(job, clone, paths, seed)?;
+                    make_files(job, &layouts, seed, watcher)?;
+                    regions
+                }
+            };
+            fits(job, &regions)?;
+            copies.push(Copy {
+                job: job.clone(),
+                number,
+                group,
+                target,
+                regions,
+                stack,
+                seed,
+            });
+        }
+    }
+    Ok(copies)
+}
+
+/// Says which settings hold for files and block devices alone.
+fn say_options_of_files(job: &Job, target: &str, watcher: &mut dyn Watcher) {
+    for option in [
+        "sync",
+        "overwrite",
+        "fadvise_hint",
+        "create_on_open",
+        "file_append",
+        "fill_device",
+        "pre_read",
+    ] {
+        if job.was_set(option) {
+            let origin = job.origin_of(option);
+            watcher.note(&format!(
+                "{origin}{option} has no effect: `{target}` is a stack"
+            ));
+        }
+    }
+}
+
+fn nothing_regions(job: &Job) -> Result<Vec<Region>, JobError> {
+    let files = u64::from(job.nrfiles);
+    let length = match (job.filesize, job.size) {
+        (Some((_, bytes)), _) => bytes,
+        (None, Some(Size::Bytes(bytes))) => bytes / files,
+        _ => {
+            let message = "the null engine needs size=SIZE or filesize=SIZE";
+            return Err(JobError::language(job.origin_of("ioengine"), message));
+        }
+    };
+    let region = |_| Region {
+        name: "null".to_owned(),
+        start: 0,
+        length,
+    };
+    Ok((0..files).map(region).collect())
+}
+
+fn fits(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+    let unit = job.smallest_bytes();
+    match regions.iter().find(|region| region.length < unit) {
+        None => Ok(()),
+        Some(Region { name, length, .. }) => {
+            let message =
+                format!("requests of {unit} bytes do not fit into {name}: {length} bytes");
+            Err(JobError::language(job.origin_of("bs"), message))
+        }
+    }
+}
+
+fn make_files(
+    job: &Job,
+    layouts: &[Layout],
+    seed: u64,
+    watcher: &mut dyn Watcher,
+) -> Result<(), JobError> {
+    let bytes = layouts.iter().map(|layout| layout.bytes).sum();
+    if !layouts.is_empty() {
+        watcher.laying_out(&job.name, layouts.len(), bytes);
+    }
+    layouts
+        .iter()
+        .try_for_each(|layout| lay_out(job, layout, seed))
+}

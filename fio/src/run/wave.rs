@@ -1,0 +1,320 @@
+//! A wave: jobs that run beside each other, a thread each, and what they leave behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ugeom_engine::EngineOptions;
+use ugeom_harness::crew;
+use ugeom_machine::cpu::Affinity;
+use ugeom_stack::Delta;
+
+use super::sampling::Sampling;
+use super::{Copy, Watcher, commands};
+use crate::door::{EngineDoor, NullDoor, StackDoor, choice_of};
+use crate::error::JobError;
+use crate::outcome::JobOutcome;
+use crate::tally::{Live, Phase};
+use crate::target::{Meaning, Ready, open_files};
+use crate::worker::{Done, Flow, Logs, Task, Worker, slots};
+
+/// How often the watching thread looks, ms.
+const TICK_MS: u64 = 20;
+
+/// What a thread of a wave leaves behind.
+struct Ended {
+    done: Result<Done, JobError>,
+    begun_unix_ms: u64,
+    ended_unix_s: u64,
+    pid: u32,
+}
+
+/// What the threads of a wave share.
+struct Shared<'a> {
+    copies: &'a [Copy],
+    lives: &'a [Live],
+    flows: &'a BTreeMap<u32, Flow>,
+    start: &'a Barrier,
+    notes: &'a Mutex<Vec<String>>,
+}
+
+/// Runs the jobs of a wave beside each other. Answers with what came out, and whether further waves
+/// may begin.
+///
+/// # Errors
+/// As [`super::run`].
+pub(super) fn run_wave(
+    wave: &[Copy],
+    watcher: &mut dyn Watcher,
+) -> Result<(Vec<JobOutcome>, bool), JobError> {
+    if wave.is_empty() {
+        return Ok((Vec::new(), true));
+    }
+    let lives: Vec<Live> = wave.iter().map(|_| Live::default()).collect();
+    let stop = |copy: &Copy| AtomicBool::new(copy.job.create_only);
+    let stops: Vec<AtomicBool> = wave.iter().map(stop).collect();
+    let start = Barrier::new(wave.len() + 1);
+    let notes = Mutex::new(Vec::new());
+    let flows = flows(wave);
+    let mut sampling = Sampling::new(wave);
+    let shared = Shared {
+        copies: wave,
+        lives: &lives,
+        flows: &flows,
+        start: &start,
+        notes: &notes,
+    };
+    let ended = std::thread::scope(|scope| {
+        let (shared, stops) = (&shared, &stops);
+        let one =
+            |(index, copy): (usize, _)| work(shared, copy, &shared.lives[index], &stops[index]);
+        let crew = crew::start(scope, wave.iter().enumerate(), one)?;
+        start.wait();
+        tell(&notes, watcher);
+        while lives.iter().any(|live| live.phase() != Phase::Ended) {
+            std::thread::sleep(Duration::from_millis(TICK_MS));
+            tell(&notes, watcher);
+            sampling.look(wave, &lives, stops, watcher);
+        }
+        Ok(crew.join())
+    });
+    tell(&notes, watcher);
+    let ended = ended.map_err(|error: io::Error| {
+        let message = format!("starting a thread for each of {} jobs", wave.len());
+        JobError::caused(&wave[0].job.name, message, error)
+    })?;
+    let mut outcomes = Vec::new();
+    let mut written = BTreeSet::new();
+    for (index, ended) in ended.into_iter().enumerate() {
+        let copy = &wave[index];
+        let Some(ended) = ended else {
+            return Err(JobError::target(&copy.job.name, "its thread panicked"));
+        };
+        let mut done = ended.done?;
+        sampling.give(index, &mut done);
+        if let Some(logs) = &mut done.logs {
+            write_logs(copy, logs, &mut written)?;
+        }
+        outcomes.push(JobOutcome {
+            job: copy.job.clone(),
+            group: copy.group,
+            jobs: 1,
+            tally: done.tally,
+            trouble: done.trouble,
+            begun_unix_ms: ended.begun_unix_ms,
+            ended_unix_s: ended.ended_unix_s,
+            pid: ended.pid,
+            steady: sampling.steady(index),
+        });
+    }
+    remove_files(wave)?;
+    Ok((outcomes, !sampling.ends_all))
+}
+
+/// Passes on what threads had to say.
+fn tell(notes: &Mutex<Vec<String>>, watcher: &mut dyn Watcher) {
+    let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+    notes.drain(..).for_each(|note| watcher.note(&note));
+}
+
+/// The flows of a wave, which its jobs have joined.
+fn flows(wave: &[Copy]) -> BTreeMap<u32, Flow> {
+    let mut flows: BTreeMap<u32, Flow> = BTreeMap::new();
+    for copy in wave.iter().filter(|copy| copy.job.flow > 0) {
+        flows.entry(copy.job.flow_id).or_default().join(&copy.job);
+    }
+    flows
+}
+
+/// Ends the phase of a worker however its thread ends.
+struct EndsPhase<'a>(&'a Live);
+
+impl Drop for EndsPhase<'_> {
+    fn drop(&mut self) {
+        self.0.enter(Phase::Ended);
+    }
+}
+
+/// A thread of a wave, from its beginning to its end.
+fn work(shared: &Shared<'_>, copy: &Copy, live: &Live, stop: &AtomicBool) -> Ended {
+    let _ends = EndsPhase(live);
+    let ready = ready(copy);
+    shared.start.wait();
+    wait_for_others(shared, copy, stop);
+    let begun_unix_ms = since_1970().as_millis() as u64;
+    let done = ready.and_then(|ready| {
+        wait_for_start(copy, stop);
+        commands::before(&copy.job, shared.notes)?;
+        let done = through_door(shared, copy, ready, live, stop);
+        commands::after(&copy.job, shared.notes)?;
+        done
+    });
+    if done.is_err() {
+        live.fail();
+    }
+    Ended {
+        done,
+        begun_unix_ms,
+        ended_unix_s: since_1970().as_secs(),
+        pid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+    }
+}
+
+/// `wait_for`: until all copies of that job have ended. Those of earlier waves have.
+fn wait_for_others(shared: &Shared<'_>, copy: &Copy, stop: &AtomicBool) {
+    let Some(name) = &copy.job.wait_for else {
+        return;
+    };
+    let others = shared.copies.iter().zip(shared.lives);
+    let waits =
+        |(other, live): (&Copy, &Live)| other.job.name == *name && live.phase() != Phase::Ended;
+    while !stop.load(Relaxed) && others.clone().any(waits) {
+        std::thread::sleep(Duration::from_millis(TICK_MS));
+    }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
+fn ready(copy: &Copy) -> Result<Ready, JobError> {
+    let job = &copy.job;
+    if job.nice != 0 {
+        // On Linux that is of the thread.
+        rustix::process::setpriority_process(None, job.nice)
+            .map_err(|error| JobError::caused(&job.name, format!("nice={}", job.nice), error))?;
+    }
+    if !job.cpus_allowed.is_empty() {
+        let cores = match job.cpus_split {
+            true => {
+                let index = copy.number as usize % job.cpus_allowed.len();
+                vec![job.cpus_allowed[index]]
+            }
+            false => job.cpus_allowed.clone(),
+        };
+        let pinned = Affinity::of(&cores).and_then(|affinity| affinity.apply());
+        pinned.map_err(|error| JobError::caused(&job.name, "cpus_allowed", error))?;
+    }
+    match (&copy.target, &copy.stack) {
+        (Meaning::Paths(paths), _) => open_files(job, paths).map(Ready::Files),
+        (_, Some(stack)) => Ok(Ready::Stack(Arc::clone(stack))),
+        _ => Ok(Ready::Nothing),
+    }
+}
+
+fn wait_for_start(copy: &Copy, stop: &AtomicBool) {
+    let (low, high) = copy.job.startdelay_ns;
+    let delay_ns = fastrand::Rng::with_seed(copy.seed).u64(low..=high);
+    let until = Instant::now() + Duration::from_nanos(delay_ns);
+    while !stop.load(Relaxed) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(TICK_MS)));
+    }
+}
+
+fn through_door(
+    shared: &Shared<'_>,
+    copy: &Copy,
+    ready: Ready,
+    live: &Live,
+    stop: &AtomicBool,
+) -> Result<Done, JobError> {
+    let job = &copy.job;
+    let task = Task {
+        job,
+        regions: &copy.regions,
+        number: copy.number,
+        seed: copy.seed,
+        blocking: job.is_sync(),
+        live,
+        stop,
+        flow: shared.flows.get(&job.flow_id).filter(|_| job.flow > 0),
+    };
+    let (slots, bytes) = (slots(job), job.largest_bytes() as usize);
+    match ready {
+        Ready::Nothing => Ok(Worker::new(&task, NullDoor::new(slots, bytes)).run()),
+        Ready::Files(files) => {
+            let choice = choice_of(&job.ioengine).map_err(|error| {
+                JobError::language(job.origin_of("ioengine"), error.to_string())
+            })?;
+            let options = EngineOptions {
+                depth: slots,
+                guasi: job.guasi,
+            };
+            let opened = EngineDoor::open(choice, options, bytes, files).map_err(|error| {
+                JobError::caused(&job.name, format!("the engine {}", job.ioengine), error)
+            })?;
+            if job.ioengine == "auto" {
+                let mut notes = shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
+                notes.push(format!("{}: {}", job.name, opened.1));
+            }
+            Ok(Worker::new(&task, opened.0).run())
+        }
+        Ready::Stack(target) => {
+            let delta = if job.changes_data() {
+                Delta::READ_WRITE
+            } else {
+                Delta::READ
+            };
+            let refused =
+                |error| JobError::caused(&job.name, format!("the provider {}", target.name), error);
+            let opened = target.stack.open(target.top, delta).map_err(refused)?;
+            let channel = target.stack.channel(slots as usize + 1).map_err(refused)?;
+            Ok(Worker::new(&task, StackDoor::new(channel, opened, slots, bytes)).run())
+        }
+    }
+}
+
+fn write_logs(
+    copy: &Copy,
+    logs: &mut Logs,
+    written: &mut BTreeSet<String>,
+) -> Result<(), JobError> {
+    let job = &copy.job;
+    for (part, log) in logs.each() {
+        let prefix = match part {
+            "bw" if job.unmeasured.bw => continue,
+            "bw" => &job.bw_log,
+            "iops" => &job.iops_log,
+            _ => &job.lat_log,
+        };
+        let Some(prefix) = prefix else { continue };
+        let prefix = if prefix.is_empty() { &job.name } else { prefix };
+        let name = match job.per_job_logs {
+            true => format!("{prefix}_{part}.{}.log", copy.number + 1),
+            false => format!("{prefix}_{part}.log"),
+        };
+        // The first job that writes to a common log begins it.
+        let begins = job.per_job_logs || written.insert(name.clone());
+        let mut options = std::fs::OpenOptions::new();
+        options
+            .create(true)
+            .write(true)
+            .truncate(begins)
+            .append(!begins);
+        options
+            .open(&name)
+            .and_then(|mut file| file.write_all(log.text().as_bytes()))
+            .map_err(|error| JobError::caused(&job.name, format!("writing {name}"), error))?;
+    }
+    Ok(())
+}
+
+fn remove_files(wave: &[Copy]) -> Result<(), JobError> {
+    for copy in wave.iter().filter(|copy| copy.job.unlink) {
+        for path in copy.paths().iter().filter(|path| path.is_file()) {
+            std::fs::remove_file(path).map_err(|error| {
+                let doing = format!("removing {}", path.display());
+                JobError::caused(&copy.job.name, doing, error)
+            })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,355 @@
+//! The values that fields of a job can have where a number or a text is not enough.
+
+/// `rw=`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pattern {
+    /// As the user wrote it.
+    pub name: &'static str,
+    /// Which kinds of requests there are.
+    pub does: [bool; 3],
+    /// Places are drawn at random.
+    pub random: bool,
+    /// Each trim is followed by a write of the same range.
+    pub trim_then_write: bool,
+    /// `rw=randread:N`: so many requests follow one another before a place is drawn; with
+    /// `rw=read:SIZE` the gap between requests, bytes.
+    pub modifier: i64,
+}
+
+/// The sizes of requests of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// The smallest, bytes.
+    pub min: u64,
+    /// The largest, bytes.
+    pub max: u64,
+    /// `bssplit`: sizes with their share in percent; empty: any multiple of `min` up to `max`.
+    pub split: Vec<(u64, u8)>,
+}
+
+impl Sizes {
+    /// Always the same.
+    #[must_use]
+    pub fn fixed(bytes: u64) -> Self {
+        Self {
+            min: bytes,
+            max: bytes,
+            split: Vec::new(),
+        }
+    }
+}
+
+/// `random_distribution=`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Distribution {
+    /// Every place is as likely as any other.
+    #[default]
+    Uniform,
+    /// Zipf's law with this theta.
+    Zipf(f64),
+    /// Pareto's with this h.
+    Pareto(f64),
+    /// The normal distribution around the middle, with this deviation in percent.
+    Normal(f64),
+    /// Shares of the accesses (percent) go to shares of the file (percent).
+    Zoned(Vec<(f64, f64)>),
+}
+
+/// `verify=`: what is at the beginning of each block, or of each part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// No.
+    #[default]
+    No,
+    /// A header without a digest, and `verify_pattern` behind it if there is one (`meta`).
+    Header,
+    /// A header with an MD5 of what follows.
+    Md5,
+    /// A header with a CRC-64.
+    Crc64,
+    /// A header with a CRC-32.
+    Crc32,
+    /// A header with a CRC-32C.
+    Crc32c,
+    /// A header with a CRC-16.
+    Crc16,
+    /// A header with a CRC-7.
+    Crc7,
+    /// A header with what fio calls SHA-256.
+    Sha256,
+    /// A header with what fio calls SHA-512.
+    Sha512,
+    /// A header with a 32 bit xxHash.
+    Xxhash,
+    /// A header with a SHA-1.
+    Sha1,
+    /// A header and `verify_pattern` (`pattern_hdr`).
+    PatternHeader,
+    /// `verify_pattern` and nothing else.
+    Pattern,
+    /// Nothing is written for it, and nothing is checked.
+    Null,
+}
+
+impl Verify {
+    /// The bytes of the header with its digest; `None` when there is no header.
+    #[must_use]
+    pub fn header_bytes(self) -> Option<usize> {
+        let digest = match self {
+            Self::No | Self::Pattern | Self::Null => return None,
+            Self::Header | Self::PatternHeader => 0,
+            Self::Md5 => 16,
+            Self::Crc64 => 8,
+            Self::Crc32 | Self::Crc32c | Self::Xxhash => 4,
+            Self::Crc16 => 2,
+            Self::Crc7 => 1,
+            Self::Sha256 => 64,
+            Self::Sha512 => 128,
+            Self::Sha1 => 20,
+        };
+        Some(VERIFY_HEADER_BYTES + digest)
+    }
+}
+
+/// The header of a block to verify without its digest, bytes.
+pub const VERIFY_HEADER_BYTES: usize = 40;
+
+/// How blocks are checked, besides `verify=`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verifying {
+    /// A header for each so many bytes; 0: for each request.
+    pub interval_bytes: u64,
+    /// Where in such a part the header is, bytes.
+    pub offset_bytes: u64,
+    /// Write the wrong block and the expected one to files.
+    pub dump: bool,
+    /// Read back after so many writes; 0: at the end.
+    pub backlog: u64,
+    /// How many are read back then; 0: all.
+    pub backlog_batch: u64,
+    /// Read back what an earlier run of the job wrote.
+    pub only: bool,
+}
+
+/// One piece of a `verify_pattern` or `buffer_pattern`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// The offset of the block, eight bytes, the lowest first (`%o`).
+    Offset,
+}
+
+/// What fills the buffers of writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fill {
+    /// Random bytes, the same for all, a few of them new in each (fio's `scramble_buffers`).
+    #[default]
+    Random,
+    /// New random bytes for each request.
+    Refill,
+    /// Zeroes.
+    Zero,
+    /// A pattern.
+    Pattern(Vec<Piece>),
+}
+
+/// What the kernel is told about the order of requests (`fadvise_hint=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FadviseHint {
+    /// Nothing.
+    None,
+    /// What the job does.
+    #[default]
+    Pattern,
+    /// POSIX_FADV_RANDOM: no readahead.
+    Random,
+    /// POSIX_FADV_SEQUENTIAL: more readahead.
+    Sequential,
+}
+
+/// What is not measured (`disable_slat=` and so on; `gtod_reduce=` is all of them).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unmeasured {
+    /// Submission latencies.
+    pub slat: bool,
+    /// Completion latencies.
+    pub clat: bool,
+    /// Total latencies.
+    pub lat: bool,
+    /// The log of bandwidths.
+    pub bw: bool,
+}
+
+/// When a write is complete (`sync=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteSync {
+    /// When it is in the cache of the system.
+    #[default]
+    None,
+    /// When data and metadata are durable (O_SYNC).
+    Sync,
+    /// When data is durable (O_DSYNC).
+    Dsync,
+}
+
+/// What `steadystate=` looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteadyOf {
+    /// Requests a second.
+    Iops,
+    /// Bytes a second.
+    Bandwidth,
+}
+
+/// `steadystate=`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steady {
+    /// The figure.
+    pub of: SteadyOf,
+    /// Its slope by least squares, instead of the largest deviation from the mean.
+    pub slope: bool,
+    /// The limit.
+    pub limit: f64,
+    /// The limit is in percent of the mean.
+    pub percent: bool,
+}
+
+/// Which latencies get percentiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Percentiles {
+    /// Submission.
+    pub slat: bool,
+    /// Completion.
+    pub clat: bool,
+    /// Both together.
+    pub lat: bool,
+}
+
+/// Which file the next request goes to (`file_service_type=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum FileOrder {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// Each to its end.
+    Sequential,
+    /// Any.
+    Random,
+    /// The first ones most of the time: Zipf's law with this theta.
+    Zipf(f64),
+    /// The same with Pareto's, and this h.
+    Pareto(f64),
+    /// Those in the middle most of the time, with this deviation in percent.
+    Normal(f64),
+}
+
+/// Zones of a file that are worked on one after the other (`zonemode=strided`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Zones {
+    /// After so many bytes the next zone begins; 0: there are none.
+    pub bytes: u64,
+    /// The length of a zone; 0: as `bytes`.
+    pub range_bytes: u64,
+    /// What lies between two zones.
+    pub skip_bytes: u64,
+    /// `zonemode=none`: they are not used.
+    pub off: bool,
+}
+
+impl Zones {
+    /// The length of a zone, bytes; `None` without zones.
+    #[must_use]
+    pub fn range(&self) -> Option<u64> {
+        let range = if self.range_bytes > 0 {
+            self.range_bytes
+        } else {
+            self.bytes
+        };
+        (self.bytes > 0 && !self.off).then_some(range)
+    }
+}
+
+/// The kinds of errors after which a job goes on (`continue_on_error=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GoesOn {
+    /// Of reads, writes and trims (trims count as writes, as in fio).
+    pub requests: [bool; 3],
+    /// Blocks with wrong content.
+    pub verify: bool,
+}
+
+/// The depth that keeps a latency is searched (`latency_target=`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LatencyGoal {
+    /// The latency; 0: no search.
+    pub target_ns: u64,
+    /// How long each depth is tried.
+    pub window_ns: u64,
+    /// How many percent of the requests must keep it.
+    pub percentile: f64,
+    /// Go on with the search after the depth was found.
+    pub runs_on: bool,
+}
+
+impl Default for LatencyGoal {
+    fn default() -> Self {
+        Self {
+            target_ns: 0,
+            window_ns: 0,
+            percentile: 100.0,
+            runs_on: false,
+        }
+    }
+}
+
+/// How reads, writes and trims are reported (`unified_rw_reporting=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unified {
+    /// Each by itself.
+    #[default]
+    No,
+    /// Together.
+    Mixed,
+    /// Both ways.
+    Both,
+}
+
+/// Which jobs end when one with `exitall` has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// Those of its group.
+    #[default]
+    Group,
+    /// Those that run beside it.
+    Stonewall,
+    /// All, also those that have not begun.
+    All,
+}
+
+/// What repeats in the content of writes (`dedupe_percentage=`, `buffer_compress_percentage=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redundancy {
+    /// Share of blocks that an earlier one repeats, percent.
+    pub dedupe_percent: u8,
+    /// They repeat one of a set instead of the one before.
+    pub working_set: bool,
+    /// The size of that set, percent of the job's size.
+    pub working_set_percent: u8,
+    /// Share of each chunk that is zeroes, or the pattern, percent.
+    pub compress_percent: u8,
+    /// The length of a chunk, bytes.
+    pub chunk_bytes: u64,
+}
+
+impl Default for Redundancy {
+    fn default() -> Self {
+        Self {
+            dedupe_percent: 0,
+            working_set: false,
+            working_set_percent: 5,
+            compress_percent: 0,
+            chunk_bytes: 512,
+        }
+    }
+}

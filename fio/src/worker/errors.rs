@@ -1,0 +1,149 @@
+//! Errors of requests: which end a job, which are counted, and what is said about them.
+
+use std::io;
+
+use ugeom_engine::Errno;
+use ugeom_machine::clock;
+
+use super::super::door::{Door, Kind, Request};
+use super::super::error::Origin;
+use super::super::settings::{READ, TRIM, WRITE};
+use super::{Trouble, Worker};
+
+/// EILSEQ, which fio reports for a block that is not what was written.
+pub(super) const WRONG_CONTENT: i32 = 84;
+/// The errors after which `continue_on_error` goes on where `ignore_error` names no others, as in
+/// fio: EIO and EILSEQ.
+const NOT_FATAL: [i32; 2] = [5, WRONG_CONTENT];
+/// EIO, which fio reports for a rate that is too low.
+const TOO_SLOW: i32 = 5;
+/// ETIMEDOUT, which fio reports for a latency that is too long.
+pub(super) const TOO_LATE: i32 = 110;
+
+impl<D: Door> Worker<'_, D> {
+    /// Whether the job goes on after an error of a kind: 0 of reads, 1 of writes and trims, 2 of
+    /// checks. It is counted then.
+    fn goes_on(&mut self, kind: usize, errno: i32) -> bool {
+        let job = self.task.job;
+        let listed = &job.ignored_errors[kind];
+        let wanted = match kind {
+            0 | 1 => job.goes_on.requests[kind],
+            _ => job.goes_on.verify,
+        };
+        let goes_on = match listed.is_empty() {
+            true => wanted && NOT_FATAL.contains(&errno),
+            false => listed.contains(&errno),
+        };
+        if goes_on {
+            self.tally.errors += 1;
+            if self.tally.first_error == 0 {
+                self.tally.first_error = errno;
+            }
+        }
+        goes_on
+    }
+
+    /// Ends the job.
+    pub(super) fn end_with(&mut self, errno: i32, message: String) {
+        self.finished = true;
+        self.task.live.fail();
+        self.trouble.get_or_insert(Trouble { errno, message });
+    }
+
+    #[cold]
+    pub(super) fn failed(&mut self, request: &Request, errno: Errno) {
+        let number = errno.raw_os_error();
+        let is_write = matches!(request.kind, Kind::Write);
+        if is_write && errno == Errno::NOSPC && self.task.job.fill_device {
+            self.finished = true;
+            return;
+        }
+        let kind = match request.kind {
+            Kind::Read => 0,
+            Kind::Write | Kind::Trim | Kind::Sync => 1,
+        };
+        let story = self.door.explain();
+        if self.goes_on(kind, number) {
+            return;
+        }
+        let name = &self.task.regions[request.file as usize].name;
+        let doing = match request.kind {
+            Kind::Read => "reading",
+            Kind::Write => "writing",
+            Kind::Trim => "trimming",
+            Kind::Sync => "syncing",
+        };
+        let Request { offset, length, .. } = request;
+        let why = story.unwrap_or_else(|| io::Error::from(errno).to_string());
+        // What has no room is a matter of the size that was asked for.
+        let origin = match errno {
+            Errno::NOSPC | Errno::FBIG | Errno::DQUOT => self.task.job.origin_of("size"),
+            _ => &Origin::Default,
+        };
+        let message = format!("{origin}{doing} {length} bytes at offset {offset} of {name}: {why}");
+        self.end_with(number, message);
+    }
+
+    /// A block is not what was written.
+    #[cold]
+    pub(super) fn wrong_content(&mut self, message: String) {
+        if !self.goes_on(2, WRONG_CONTENT) {
+            self.end_with(WRONG_CONTENT, message);
+        }
+    }
+
+    /// A request took longer than `max_latency`.
+    #[cold]
+    pub(super) fn too_late(&mut self, ns: u64) {
+        let limit_ns = self.task.job.max_latency_ns;
+        let message = format!(
+            "a request took {} us, more than max_latency={}us",
+            ns / 1000,
+            limit_ns / 1000
+        );
+        self.end_with(TOO_LATE, message);
+    }
+
+    /// Whether there is a rate that the job must reach.
+    #[inline]
+    pub(super) fn has_min_rates(&self) -> bool {
+        let job = self.task.job;
+        job.rate_min != [0; 3] || job.rate_iops_min != [0; 3]
+    }
+
+    /// Compares what was done in the last `rate_cycle` with `rate_min` and `rate_iops_min`.
+    pub(super) fn compare_min_rates(&mut self, now: u64) {
+        let job = self.task.job;
+        let cycle = clock::ns_to_ticks(job.rate_cycle_ns);
+        let elapsed = now.saturating_sub(self.min_rates_at);
+        if !self.counting || self.finished || elapsed < cycle {
+            return;
+        }
+        let seconds = clock::ticks_to_ns(elapsed) as f64 / 1e9;
+        for kind in [READ, WRITE, TRIM] {
+            let side = &self.tally.sides[kind];
+            let before = self.min_rates_done[kind];
+            let done = (side.bytes, side.requests);
+            self.min_rates_done[kind] = done;
+            for (what, min, count) in [
+                (
+                    "rate_min",
+                    job.rate_min[kind],
+                    done.0.saturating_sub(before.0),
+                ),
+                (
+                    "rate_iops_min",
+                    job.rate_iops_min[kind],
+                    done.1.saturating_sub(before.1),
+                ),
+            ] {
+                let rate = count as f64 / seconds;
+                if min > 0 && job.rw.does[kind] && rate < min as f64 {
+                    let message = format!("{what}={min} is not reached: {rate:.0} a second");
+                    return self.end_with(TOO_SLOW, message);
+                }
+            }
+        }
+        self.min_rates_at = now;
+    }
+}

@@ -1,0 +1,85 @@
+//! `flow`: jobs with the same `flow_id` make their requests in the ratio of their weights.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::super::settings::Job;
+
+/// What the jobs of a flow share: their weights, and the requests that they have made.
+#[derive(Debug, Default)]
+pub struct Flow {
+    weights: AtomicU64,
+    requests: AtomicU64,
+}
+
+impl Flow {
+    /// A job takes part, from before any of them works.
+    pub fn join(&self, job: &Job) {
+        self.weights.fetch_add(u64::from(job.flow), Relaxed);
+    }
+}
+
+/// The part of one job; the others go on without it when it is dropped.
+pub struct Share<'a> {
+    flow: &'a Flow,
+    weight: u64,
+    requests: u64,
+}
+
+impl<'a> Share<'a> {
+    /// The part of a job that has joined the flow.
+    pub fn new(flow: &'a Flow, job: &Job) -> Self {
+        Self {
+            flow,
+            weight: u64::from(job.flow),
+            requests: 0,
+        }
+    }
+
+    /// Whether the job may make a request, which is counted then: not while its part of the
+    /// requests is larger than its part of the weights.
+    pub fn take_turn(&mut self) -> bool {
+        let weights = u128::from(self.flow.weights.load(Relaxed));
+        let all = u128::from(self.flow.requests.load(Relaxed)) + 1;
+        if u128::from(self.requests) * weights > u128::from(self.weight) * all {
+            return false;
+        }
+        self.requests += 1;
+        self.flow.requests.fetch_add(1, Relaxed);
+        true
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.flow.weights.fetch_sub(self.weight, Relaxed);
+        self.flow.requests.fetch_sub(self.requests, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Origin;
+
+    #[test]
+    fn requests_have_the_ratio_of_the_weights() {
+        let flow = Flow::default();
+        let job = |weight| {
+            let mut job = Job::new("a", Origin::Default);
+            job.flow = weight;
+            flow.join(&job);
+            job
+        };
+        let jobs = [job(1), job(8)];
+        let mut shares = jobs.each_ref().map(|job| Share::new(&flow, job));
+        for turn in 0..9000 {
+            shares[turn % 2].take_turn();
+        }
+        let [one, eight] = shares.each_ref().map(|share| share.requests as f64);
+        assert!((eight / one - 8.0).abs() < 0.1, "{one} {eight}");
+        // The other does not wait for a job that has ended.
+        let [first, mut second] = shares;
+        drop(first);
+        assert!((0..100).all(|_| second.take_turn()));
+    }
+}

@@ -1,0 +1,222 @@
+//! Options of jobs in `ugeom run` and in fio: the same requests, bytes, exit codes and files.
+
+use crate::run::{UGEOM, command, run};
+use std::path::Path;
+
+/// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
+/// trims, and the names and sizes of the files that it left.
+#[derive(Debug, PartialEq, Eq)]
+struct Did {
+    succeeded: bool,
+    counts: Vec<[u64; 6]>,
+    files: Vec<String>,
+}
+
+fn did(program: &[&str], line: &str) -> Did {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("data"), vec![7; 65536]).expect("a file");
+    let words = line.split_whitespace();
+    let all = ["--output-format=json", "--output=result"];
+    let words: Vec<&str> = program[1..]
+        .iter()
+        .copied()
+        .chain(all)
+        .chain(words)
+        .collect();
+    let mut command = command(program[0], &words);
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    let result = std::fs::read_to_string(folder.path().join("result")).unwrap_or_default();
+    // fio writes some warnings before its JSON.
+    let json = result.find('{').map_or("null", |at| &result[at..]);
+    let json: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    let jobs = json["jobs"].as_array().cloned().unwrap_or_default();
+    let counts = jobs.iter().map(|job| {
+        let count = |kind: &str, key: &str| job[kind][key].as_u64().unwrap_or(0);
+        [
+            count("read", "total_ios"),
+            count("read", "io_bytes"),
+            count("write", "total_ios"),
+            count("write", "io_bytes"),
+            count("trim", "total_ios"),
+            count("trim", "io_bytes"),
+        ]
+    });
+    let files = std::fs::read_dir(folder.path()).expect("the folder");
+    let mut files: Vec<String> = files
+        .map(|entry| {
+            let entry = entry.expect("an entry");
+            let bytes = entry.metadata().expect("its size").len();
+            format!("{} {bytes}", entry.file_name().to_string_lossy())
+        })
+        // The result has another length in each run; fio keeps a state for later runs.
+        .filter(|name| !name.starts_with("result ") && !name.starts_with("local-"))
+        .collect();
+    files.sort();
+    Did {
+        succeeded: ended.code == 0,
+        counts: counts.collect(),
+        files,
+    }
+}
+
+fn both(test: &str, lines: &[&str]) {
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let differs: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            (
+                line,
+                did(&[fio, "--thread"], line),
+                did(&[UGEOM, "run"], line),
+            )
+        })
+        .filter(|(_, theirs, ours)| theirs != ours)
+        .map(|(line, theirs, ours)| format!("{line}\n  fio   {theirs:?}\n  ugeom {ours:?}"))
+        .collect();
+    assert!(differs.is_empty(), "{}", differs.join("\n"));
+}
+
+#[test]
+fn options_of_files_leave_what_fio_leaves() {
+    both(
+        "options_of_files_leave_what_fio_leaves",
+        &[
+            "--name=a --rw=write --size=64k --create_on_open=1",
+            "--name=a --rw=read --size=64k --create_only=1",
+            "--name=a --rw=write --size=64k --nrfiles=4 \
+             --filename_format=$jobnum-$jobname-$filenum",
+            "--name=a --rw=write --size=64k --nrfiles=4 --numjobs=2 --openfiles=1",
+            "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=sequential",
+            "--name=a --rw=read --size=64k --nrfiles=4 --file_service_type=random:2",
+            "--name=a --rw=randread --size=64k --nrfiles=4 --file_service_type=zipf:1.2",
+            "--name=a --filename=data --rw=write --size=64k --file_append=1",
+            "--name=a --filename=data --rw=read --size=64k --pre_read=1 --unique_filename=0",
+            "--name=a --rw=write --size=64k --create_fsync=0 --fsync_on_close=1",
+            "--name=a --filename=/dev/zero --rw=read --size=64k",
+            "--name=a --filename=/dev/null --rw=write --size=64k --bs=8k",
+            "--name=a --ioengine=null --filesize=64k --rw=randread",
+            "--name=a --ioengine=null --size=64k --nrfiles=4 --rw=write",
+            "--name=a --filename=data --rw=read --lockfile=none --write_hint=short",
+        ],
+    );
+}
+
+#[test]
+fn options_of_requests_make_those_of_fio() {
+    both(
+        "options_of_requests_make_those_of_fio",
+        &[
+            "--name=a --filename=data --rw=randread --blockalign=8k --size=64k",
+            "--name=a --filename=data --rw=randread --random_generator=lfsr --norandommap",
+            "--name=a --filename=data --rw=randread --percentage_random=50 --norandommap",
+            "--name=a --filename=data --rw=read --zonemode=strided --zonesize=8k --zoneskip=8k",
+            "--name=a --filename=data --rw=randread --zonemode=strided --zonesize=16k \
+             --zoneskip=16k",
+            "--name=a --filename=data --rw=randread:4 --rw_sequencer=identical --norandommap",
+            "--name=a --filename=data --rw=read --io_size=128k --loops=2",
+            "--name=a --filename=data --rw=read --offset=30% --offset_align=4k",
+            "--name=a --filename=data --rw=write --size=64k --serialize_overlap=1 \
+             --ioengine=libaio \
+             --iodepth=8",
+            "--name=a --filename=data --rw=read --ioengine=posixaio --iodepth=4",
+            "--name=a --filename=data --rw=read --ioengine=pvsync2",
+            "--name=a --filename=data --rw=read --thinktime=1000 --thinktime_spin=50",
+            "--name=a --filename=data --rw=read --mem=mmap --clocksource=clock_gettime --nice=1",
+            "--name=a --filename=data --rw=read --io_submit_mode=offload",
+        ],
+    );
+}
+
+#[test]
+fn verification_reads_what_fio_reads() {
+    both(
+        "verification_reads_what_fio_reads",
+        &[
+            "--name=a --rw=write --size=64k --verify=md5",
+            "--name=a --rw=randwrite --size=64k --verify=sha1 --verify_backlog=4",
+            "--name=a --rw=write --size=64k --verify=crc64 --verify_backlog=8 \
+             --verify_backlog_batch=2",
+            "--name=a --rw=write --size=64k --verify=xxhash --bs=8k --verify_interval=1k",
+            "--name=a --rw=write --size=64k --verify=meta --verify_pattern=0xaa55",
+            "--name=a --rw=write --size=64k --verify=null",
+            "--name=a --filename=data --rw=read --verify=crc16",
+            "--name=a --filename=data --rw=read --verify=crc32 --continue_on_error=verify",
+            "--name=a --filename=data --rw=read --verify=crc32 --ignore_error=EIO",
+        ],
+    );
+}
+
+#[test]
+fn options_of_jobs_order_them_as_fio_does() {
+    both(
+        "options_of_jobs_order_them_as_fio_does",
+        &[
+            "--name=a --rw=write --size=8k --name=b --wait_for=a --filename=a.0.0 --rw=read \
+             --size=8k",
+            "--name=a --rw=write --size=8k --exec_prerun=true --exec_postrun=true",
+            "--name=a --ioengine=null --size=1m --rw=write --flow=1 --name=b --ioengine=null \
+             --size=1m \
+             --rw=read --flow=2",
+            "--name=a --filename=data --rw=read --max_latency=1000000",
+            "--name=a --filename=data --rw=read --rate_min=1 --numa_cpu_nodes=0 --cpumask=1",
+            "--name=a --rw=write --size=8k --dedupe_percentage=50 --buffer_compress_percentage=50",
+        ],
+    );
+}
+
+/// Runs a job in a folder; whether it succeeded.
+fn succeeds(program: &[&str], folder: &Path, line: &str) -> bool {
+    let words: Vec<&str> = program[1..]
+        .iter()
+        .copied()
+        .chain(line.split_whitespace())
+        .collect();
+    let mut command = command(program[0], &words);
+    command.current_dir(folder);
+    run(command, b"").code == 0
+}
+
+#[test]
+fn each_program_checks_the_digests_of_the_other() {
+    let test = "each_program_checks_the_digests_of_the_other";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
+    for verify in [
+        "md5",
+        "crc64",
+        "crc32",
+        "crc32c",
+        "crc16",
+        "crc7",
+        "xxhash",
+        "sha1",
+        "sha256",
+        "sha512",
+        "meta --verify_pattern=0xaa55",
+        "md5 --verify_interval=1k",
+        "crc32c --verify_offset=100",
+        "sha256 --verify_interval=1k --verify_offset=512",
+    ] {
+        for (writer, reader) in [(theirs, ours), (ours, theirs)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let folder = folder.path();
+            let job = format!("--name=a --filename=f --size=64k --verify={verify}");
+            let write = format!("{job} --rw=randwrite --do_verify=0");
+            let read = format!("{job} --rw=read");
+            assert!(succeeds(writer, folder, &write), "{writer:?} {write}");
+            assert!(succeeds(reader, folder, &read), "{reader:?} {read}");
+            let file = folder.join("f");
+            let mut bytes = std::fs::read(&file).expect("the file");
+            bytes[20_523] ^= 1;
+            std::fs::write(&file, bytes).expect("the file");
+            assert!(!succeeds(ours, folder, &read), "damaged: {read}");
+        }
+    }
+}
