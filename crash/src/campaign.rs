@@ -36,6 +36,8 @@ pub struct CampaignSettings {
     pub tear_bytes: u64,
     /// The size of the disk's cache: a write that is followed by more than that is on the media.
     pub cache_bytes: u64,
+    /// Promises must survive the cut; otherwise atomicity and order alone are judged.
+    pub durable: bool,
     /// Promises must survive in the order in which they were made.
     pub ordered: bool,
     /// How many lanes check at a time, at least 1.
@@ -54,6 +56,7 @@ impl Default for CampaignSettings {
             seed: 0,
             tear_bytes: 4096,
             cache_bytes: 64 << 20,
+            durable: true,
             ordered: false,
             lanes: 1,
             shrink_checks: SHRINK_CHECKS,
@@ -87,8 +90,41 @@ pub struct TimelineRecord {
     /// How much, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_bytes: Option<u64>,
-    /// Of a change: `durable`, `kept`, `lost` or `torn`; of a promise the key.
+    /// Of a change: what became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fate: Option<Fate>,
+    /// Of a torn write how; of a promise the key.
     pub note: String,
+}
+
+/// What became of a change in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// A barrier covers it.
+    Durable,
+    /// No barrier covers it, and it is on the media.
+    Kept,
+    /// It is on the media in part.
+    Torn,
+    /// It is not on the media.
+    Lost,
+}
+
+impl Fate {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Durable, Self::Kept, Self::Torn, Self::Lost];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Durable => "durable",
+            Self::Kept => "kept",
+            Self::Torn => "torn",
+            Self::Lost => "lost",
+        }
+    }
 }
 
 /// The smallest failing state.
@@ -122,6 +158,9 @@ pub struct Outcome {
     pub states: u64,
     /// How many of them fail.
     pub failed: u64,
+    /// How many fail by each verdict, by its name.
+    #[serde(default)]
+    pub verdicts: BTreeMap<String, u64>,
     /// The first of them.
     pub failures: Vec<FailedState>,
     /// The smallest, found from the smallest of all that fail.
@@ -135,6 +174,7 @@ pub struct Outcome {
 struct Found {
     states: u64,
     failed: u64,
+    verdicts: BTreeMap<String, u64>,
     /// The first that fail, by their number.
     listed: BTreeMap<u64, (CrashState, Judgement)>,
     /// The smallest that fails.
@@ -149,6 +189,8 @@ impl Found {
             return;
         };
         self.failed += 1;
+        let name = judgement.verdict.name().to_owned();
+        *self.verdicts.entry(name).or_default() += 1;
         let damage = state.damage();
         let smaller =
             |(least, other, _): &(usize, CrashState, Judgement)| (damage, &state) < (*least, other);
@@ -182,7 +224,7 @@ pub fn campaign<C: Check>(
     check: &C,
 ) -> Result<Outcome, CrashError> {
     let summary = Summary::read(log)?;
-    let promised = Promised::new(&summary.promises, settings.ordered);
+    let promised = Promised::new(&summary.promises, settings.durable, settings.ordered);
     let folder = std::env::temp_dir();
     let new_lane = || Lane::new(log, &folder, settings.cache_bytes, settings.tear_bytes);
     let mut sound = Ask::new(new_lane()?, 0, check, &promised)?;
@@ -201,7 +243,7 @@ pub fn campaign<C: Check>(
         found: Mutex::default(),
     };
     drop(sound);
-    let ended_early = work.run()?;
+    work.run()?;
     let mut found = work
         .found
         .into_inner()
@@ -229,9 +271,10 @@ pub fn campaign<C: Check>(
         promises: summary.promises.len() as u64,
         states: found.states,
         failed: found.failed,
+        verdicts: found.verdicts,
         failures: failures.collect(),
         smallest,
-        ended_early,
+        ended_early: settings.stop.load(Ordering::Relaxed),
     })
 }
 
@@ -246,7 +289,7 @@ pub fn replay<C: Check>(
     state: &CrashState,
 ) -> Result<(Option<Judgement>, Vec<TimelineRecord>), CrashError> {
     let summary = Summary::read(log)?;
-    let promised = Promised::new(&summary.promises, settings.ordered);
+    let promised = Promised::new(&summary.promises, settings.durable, settings.ordered);
     let folder = std::env::temp_dir();
     let lane = Lane::new(log, &folder, settings.cache_bytes, settings.tear_bytes)?;
     let mut ask = Ask::new(lane, 0, check, &promised)?;
@@ -273,8 +316,8 @@ pub fn replay<C: Check>(
 }
 
 impl<C: Check> Work<'_, C> {
-    /// Checks all states; true when it was ended early.
-    fn run(&self) -> Result<bool, CrashError> {
+    /// Checks all states, or until it is stopped.
+    fn run(&self) -> Result<(), CrashError> {
         let lanes = self.settings.lanes.max(1);
         let (sender, receiver) = sync_channel::<(u64, CrashState)>(2 * lanes);
         let receiver = Mutex::new(receiver);
@@ -311,8 +354,7 @@ impl<C: Check> Work<'_, C> {
             });
             drop(sender);
             derived
-        })?;
-        Ok(settings.stop.load(Ordering::Relaxed))
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Found> {
@@ -338,6 +380,10 @@ impl<C: Check> Work<'_, C> {
                 return Ok(());
             };
             let judgement = ask.judge(&state)?;
+            if settings.stop.load(Ordering::Relaxed) {
+                // The check was ended, too: its answer says nothing.
+                continue;
+            }
             self.lock().add(number, state, judgement);
         }
     }
@@ -382,7 +428,7 @@ fn smallest<C: Check>(
     summary: &Summary,
     settings: &CampaignSettings,
 ) -> Result<Smallest, CrashError> {
-    let mut shrink = Shrink::new(ask, state, judgement, settings.shrink_checks);
+    let mut shrink = Shrink::new(ask, state, judgement, settings);
     shrink.run()?;
     let (mut ask, state, judgement, checks) = shrink.into_parts();
     ask.lane.build(&state)?;
@@ -429,30 +475,39 @@ fn timeline<C: Check>(
         let note = match entry.record.entry {
             Entry::Promise => String::from_utf8_lossy(&log.data(&entry)?).into_owned(),
             Entry::Durable { write } => format!("record {write}"),
-            _ if entry.record.range().is_some() => fate(state, &volatile, entry.number),
-            _ => String::new(),
+            _ => torn_how(state, entry.number),
         };
+        let change = entry.record.range();
         found.push(TimelineRecord {
             record: entry.number,
             what: what.to_owned(),
-            offset_bytes: entry.record.range().map(|(offset, _)| offset),
-            length_bytes: entry.record.range().map(|(_, length)| length),
+            offset_bytes: change.map(|(offset, _)| offset),
+            length_bytes: change.map(|(_, length)| length),
+            fate: change.map(|_| fate(state, &volatile, entry.number)),
             note,
         });
     }
     Ok(found)
 }
 
-fn fate(state: &CrashState, volatile: &[u64], number: u64) -> String {
+fn fate(state: &CrashState, volatile: &[u64], number: u64) -> Fate {
     if state.lost.contains(&number) {
-        return "lost".to_owned();
+        Fate::Lost
+    } else if state.torn.contains_key(&number) {
+        Fate::Torn
+    } else if volatile.binary_search(&number).is_ok() {
+        Fate::Kept
+    } else {
+        Fate::Durable
     }
+}
+
+fn torn_how(state: &CrashState, number: u64) -> String {
     match state.torn.get(&number) {
-        Some(Tear::First(count)) => format!("torn: first {count} pieces"),
-        Some(Tear::Last(count)) => format!("torn: last {count} pieces"),
-        Some(Tear::Mixed(_)) => "torn: some pieces".to_owned(),
-        None if volatile.binary_search(&number).is_ok() => "kept".to_owned(),
-        None => "durable".to_owned(),
+        Some(Tear::First(count)) => format!("first {count} pieces"),
+        Some(Tear::Last(count)) => format!("last {count} pieces"),
+        Some(Tear::Mixed(_)) => "some pieces".to_owned(),
+        None => String::new(),
     }
 }
 

@@ -205,7 +205,7 @@ impl Check for CommandCheck {
             return Ok(Err(how));
         }
         if self.view.fsck
-            && let Some(mounted) = &lane.mounted
+            && let Some(mounted) = &mut lane.mounted
             && let Err(how) = mounted.fsck()?
         {
             return Ok(Err(how));

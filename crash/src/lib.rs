@@ -10,6 +10,7 @@
 //!   Check        the user's question to a state: a closure or a command  check.rs, command.rs
 //!   judge        durability, atomicity, order of what was promised       promise.rs
 //!   campaign     all of it, in parallel; shrink the smallest failure     campaign.rs, campaign/
+//!   CrashResult  what was found, saved, and its page                     report.rs
 //! ```
 //!
 //! ```
@@ -46,11 +47,12 @@ mod log;
 mod plan;
 mod promise;
 mod record;
+pub mod report;
 mod state;
 mod tracker;
 
 pub use campaign::{
-    CampaignSettings, FailedState, Outcome, Smallest, TimelineRecord, campaign, replay,
+    CampaignSettings, FailedState, Fate, Outcome, Smallest, TimelineRecord, campaign, replay,
 };
 pub use check::{Check, answer};
 pub use disk::Disk;

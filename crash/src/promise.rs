@@ -47,12 +47,13 @@ pub(crate) struct Promised {
     /// Keys with the record in which they were acknowledged first, in that order.
     keys: Vec<(u64, String)>,
     groups: BTreeMap<String, BTreeSet<String>>,
+    durable: bool,
     ordered: bool,
 }
 
 impl Promised {
     /// From the records of a log.
-    pub fn new(records: &[(u64, String)], ordered: bool) -> Self {
+    pub fn new(records: &[(u64, String)], durable: bool, ordered: bool) -> Self {
         let mut seen = BTreeSet::new();
         let first = records.iter().filter(|(_, key)| seen.insert(key.clone()));
         let keys: Vec<(u64, String)> = first.cloned().collect();
@@ -66,6 +67,7 @@ impl Promised {
         Self {
             keys,
             groups,
+            durable,
             ordered,
         }
     }
@@ -87,7 +89,8 @@ impl Promised {
         let found: HashMap<&str, ()> = found.iter().map(|key| (key.as_str(), ())).collect();
         let has = |key: &str| found.contains_key(key);
         let judged = |verdict, detail| Some(Judgement { verdict, detail });
-        let due = self.keys.iter().take_while(|(record, _)| *record <= cut);
+        let due = self.keys.iter();
+        let due = due.take_while(|(record, _)| self.durable && *record <= cut);
         for (record, key) in due {
             if !has(key) {
                 let detail = format!("`{key}`, acknowledged in record {record}, is not there");
@@ -125,15 +128,15 @@ impl Promised {
 mod tests {
     use super::*;
 
-    fn promised(ordered: bool) -> Promised {
+    fn promised(durable: bool, ordered: bool) -> Promised {
         let records = [(5, "a/1"), (6, "a/2"), (9, "b"), (12, "c")];
         let records = records.map(|(record, key)| (record, key.to_owned()));
-        Promised::new(&records, ordered)
+        Promised::new(&records, durable, ordered)
     }
 
     fn verdict(cut: u64, found: &[&str], ordered: bool) -> Option<Verdict> {
         let found = found.iter().map(|key| (*key).to_owned()).collect();
-        let judgement = promised(ordered).judge(cut, &Ok(found));
+        let judgement = promised(true, ordered).judge(cut, &Ok(found));
         judgement.map(|judgement| judgement.verdict)
     }
 
@@ -162,8 +165,21 @@ mod tests {
     }
 
     #[test]
+    fn without_durability_transactions_and_order_are_judged() {
+        let verdict = |found: &[&str]| {
+            let found = found.iter().map(|key| (*key).to_owned()).collect();
+            let judgement = promised(false, true).judge(99, &Ok(found));
+            judgement.map(|judgement| judgement.verdict)
+        };
+        assert_eq!(verdict(&[]), None);
+        assert_eq!(verdict(&["a/1", "a/2"]), None);
+        assert_eq!(verdict(&["a/1"]), Some(Verdict::Atomicity));
+        assert_eq!(verdict(&["b"]), Some(Verdict::Order));
+    }
+
+    #[test]
     fn what_the_check_says_goes_first() {
-        let judgement = promised(false).judge(99, &Err("broken".to_owned()));
+        let judgement = promised(true, false).judge(99, &Err("broken".to_owned()));
         let judgement = judgement.expect("it fails");
         assert_eq!(
             (judgement.verdict, judgement.detail.as_str()),

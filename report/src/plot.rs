@@ -129,6 +129,8 @@ pub enum CurveKind {
     Fitted,
     /// A histogram: each value holds from its own place to the next one's.
     Steps,
+    /// Ranges that stand for themselves, as places on a disk: markers, not joined.
+    Ranges,
 }
 
 /// A point of a curve.
@@ -221,6 +223,11 @@ impl Curve {
     /// A histogram. Its last point says only where the one before it ends.
     pub fn steps(name: &str) -> Self {
         Self::new(name, CurveKind::Steps)
+    }
+
+    /// Ranges that are not joined.
+    pub fn ranges(name: &str) -> Self {
+        Self::new(name, CurveKind::Ranges)
     }
 
     fn new(name: &str, kind: CurveKind) -> Self {

@@ -26,6 +26,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod volatile;
+mod writer;
 
 pub use recorder::{LogError, Promises, Recorder};
 

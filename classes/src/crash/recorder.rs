@@ -1,17 +1,15 @@
-//! The log as it is written: one buffer, given to a file when it is full.
+//! The log as it is written: one buffer, given to a writer when it is full.
 
+use super::writer::{BUFFER_BYTES, Writer};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_format::crash_log::{
     Entry, Header, PROMISE_BYTES_MAX, RECORD_BYTES, Record, without_zeroes,
 };
 use ugeom_stack::{Command, Flags};
-
-/// How much is collected before the file gets it, bytes.
-const BUFFER_BYTES: usize = 1 << 20;
 
 /// Where promises to the workload come from: called before each record is written, with a
 /// function that takes one promise. What a program was promised before it wrote then stands before
@@ -44,7 +42,7 @@ struct Flush {
 }
 
 struct Log {
-    file: File,
+    writer: Writer,
     buffer: Vec<u8>,
     /// The number of the next record.
     next: u64,
@@ -53,7 +51,6 @@ struct Log {
     /// FLUSHes that have not completed, by a ticket.
     flushes: Vec<(u64, Flush)>,
     tickets: u64,
-    failed: Option<Arc<io::Error>>,
     promises: Option<Promises>,
 }
 
@@ -70,15 +67,8 @@ impl Log {
 
     fn make_room(&mut self) {
         if self.buffer.len() >= BUFFER_BYTES {
-            self.write_out();
+            self.writer.take(&mut self.buffer);
         }
-    }
-
-    fn write_out(&mut self) {
-        if self.failed.is_none() {
-            self.failed = self.file.write_all(&self.buffer).err().map(Arc::new);
-        }
-        self.buffer.clear();
     }
 
     fn take_promises(&mut self) {
@@ -105,22 +95,20 @@ impl Recorder {
     /// # Errors
     /// [`LogError`] when it cannot be made.
     pub fn create(path: &Path, header: Header) -> Result<Self, LogError> {
-        let file = File::create(path).map_err(|error| LogError {
+        let writer = File::create(path).and_then(Writer::start);
+        let writer = writer.map_err(|error| LogError {
             path: path.to_owned(),
             error: Arc::new(error),
         })?;
-        let mut buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 4);
-        buffer.extend_from_slice(&header.encode());
         Ok(Self {
             path: path.to_owned(),
             log: Mutex::new(Log {
-                file,
-                buffer,
+                writer,
+                buffer: header.encode().to_vec(),
                 next: 0,
                 in_flight: BTreeSet::new(),
                 flushes: Vec::new(),
                 tickets: 0,
-                failed: None,
                 promises: None,
             }),
         })
@@ -182,7 +170,7 @@ impl Recorder {
         log.next += 1;
         log.in_flight.insert(number);
         log.make_room();
-        match &log.failed {
+        match log.writer.failed() {
             None => Ok(number),
             Some(error) => Err(self.failure(error)),
         }
@@ -235,8 +223,12 @@ impl Recorder {
     pub fn write_out(&self) -> Result<(), LogError> {
         let mut log = self.lock();
         log.take_promises();
-        log.write_out();
-        match &log.failed {
+        let log = &mut *log;
+        if !log.buffer.is_empty() {
+            log.writer.take(&mut log.buffer);
+        }
+        log.writer.wait();
+        match log.writer.failed() {
             None => Ok(()),
             Some(error) => Err(self.failure(error)),
         }

@@ -1,28 +1,34 @@
 //! From a failing state to the smallest: the fewest writes that are lost or torn, then the earliest
 //! cut. Every step is tried with the check, and kept when the state still fails.
 
-use crate::campaign::{Ask, numbers};
+use crate::campaign::{Ask, CampaignSettings, numbers};
 use crate::check::Check;
 use crate::error::CrashError;
 use crate::promise::Judgement;
 use crate::state::CrashState;
+use std::sync::atomic::Ordering;
 
 pub(crate) struct Shrink<'a, C: Check> {
     ask: Ask<'a, C>,
     state: CrashState,
     judgement: Judgement,
     checks: u64,
-    most: u64,
+    settings: &'a CampaignSettings,
 }
 
 impl<'a, C: Check> Shrink<'a, C> {
-    pub fn new(ask: Ask<'a, C>, state: CrashState, judgement: Judgement, most: u64) -> Self {
+    pub fn new(
+        ask: Ask<'a, C>,
+        state: CrashState,
+        judgement: Judgement,
+        settings: &'a CampaignSettings,
+    ) -> Self {
         Self {
             ask,
             state,
             judgement,
             checks: 0,
-            most,
+            settings,
         }
     }
 
@@ -37,19 +43,29 @@ impl<'a, C: Check> Shrink<'a, C> {
             self.fewer()?;
             self.earlier()?;
             let after = (self.state.damage(), self.state.cut);
-            if after == before || self.checks >= self.most {
+            if after == before || self.is_over() {
                 return Ok(());
             }
         }
     }
 
+    /// The checks are used up, or the user wants the end.
+    fn is_over(&self) -> bool {
+        self.checks >= self.settings.shrink_checks || self.is_stopped()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.settings.stop.load(Ordering::Relaxed)
+    }
+
     /// Takes a state over if it fails, too.
     fn attempt(&mut self, state: CrashState) -> Result<bool, CrashError> {
-        if self.checks >= self.most {
+        if self.is_over() {
             return Ok(false);
         }
         self.checks += 1;
-        match self.ask.judge(&state)? {
+        // A check that was ended with the campaign says nothing.
+        match self.ask.judge(&state)?.filter(|_| !self.is_stopped()) {
             Some(judgement) => {
                 (self.state, self.judgement) = (state, judgement);
                 Ok(true)
@@ -86,7 +102,7 @@ impl<'a, C: Check> Shrink<'a, C> {
             if !helped || piece > self.state.damage() {
                 piece /= 2;
             }
-            if self.state.damage() <= 1 || self.checks >= self.most {
+            if self.state.damage() <= 1 || self.is_over() {
                 return Ok(());
             }
         }
@@ -114,7 +130,7 @@ impl<'a, C: Check> Shrink<'a, C> {
         let least = first.saturating_sub(1).min(self.state.cut);
         let mut low = least;
         // A failure often stays from some record on, so halving comes first, single steps after.
-        while low < self.state.cut && self.checks < self.most {
+        while low < self.state.cut && !self.is_over() {
             let middle = low + (self.state.cut - low) / 2;
             if !self.attempt(self.cut_at(middle))? {
                 low = middle + 1;

@@ -6,8 +6,9 @@
 
 use crate::error::{CrashError, os};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -75,7 +76,10 @@ pub(super) struct MarkedFolder {
 
 impl MarkedFolder {
     pub fn new() -> Result<Self, CrashError> {
-        let made = TempDir::with_prefix("ugeom-crash-");
+        // Databases that refuse to run as root reach their files below it.
+        let mode = Permissions::from_mode(0o711);
+        let mut builder = tempfile::Builder::new();
+        let made = builder.prefix("ugeom-crash-").permissions(mode).tempdir();
         let folder = made.map_err(os("making", Path::new("a folder")))?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", CLEANER, "sh"]).arg(folder.path());

@@ -1,22 +1,33 @@
-//! A file system on a disk: over a loop device, which stays for all states of a lane. Before each
-//! mount the kernel is told to forget what it has cached of the device: it does so by itself when
-//! the last user closes it, but any program that lists loop devices is a user for a moment. All of
-//! it is done by programs: this process must not wait for its own FUSE server.
+//! A file system on a disk: over a loop device, which stays for all states of a lane. All of it is
+//! done by programs: this process must not wait for its own FUSE server.
+//!
+//! No state may see what the kernel has cached of the one before:
+//!
+//! - A mount namespace that was copied while a state was mounted (unshare(1), a container that
+//!   starts) keeps the file system alive after umount(8). It would still write, and the next mount
+//!   of the device would show it again. So each unmount waits until the device can be claimed
+//!   (`O_EXCL`), which is after the last write of the file system.
+//! - Before each mount the kernel is told to forget the pages of the device. It does so by itself
+//!   when the last user closes it, but any program that lists devices is a user for a moment.
 
 use super::leftovers::{ATTACH_MARK, LOOP_FILE, MARK, PATH, end_users};
 use crate::error::{CrashError, os};
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
-use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::str::FromStr;
 use std::thread::sleep;
 use std::time::Duration;
+use std::{fs, io};
 
 /// How often a busy file system is unmounted, with [`BUSY`] between: killed processes need a moment
 /// to end.
 const UNMOUNT_TRIES: usize = 500;
 const BUSY: Duration = Duration::from_millis(20);
+/// How often a device is claimed, with [`BUSY`] between.
+const CLAIM_TRIES: usize = 500;
 
 /// A file system that can be on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,10 +93,21 @@ fn run(
     arguments: &[&str],
     paths: &[&OsStr],
 ) -> Result<Output, CrashError> {
-    let mut command = Command::new(program);
+    let mut command = Command::new(found(program));
     command.args(arguments).args(paths);
-    command.env("PATH", PATH).env(MARK, folder);
+    command.env(MARK, folder);
     command.output().map_err(os("starting", Path::new(program)))
+}
+
+/// Where a program is in [`PATH`]. With its whole path it is started by posix_spawn(3), which does
+/// not copy the page tables of this process, as fork(2) would for each state.
+fn found(program: &str) -> PathBuf {
+    let folders = PATH
+        .split(':')
+        .map(|folder| Path::new(folder).join(program));
+    let mut there = folders.filter(|path| path.is_file());
+    // Without it, the error of the start names it.
+    there.next().unwrap_or_else(|| PathBuf::from(program))
 }
 
 fn judge(program: &str, output: &Output) -> Result<(), String> {
@@ -106,6 +128,8 @@ pub(super) struct Mounted {
     device: PathBuf,
     directory: PathBuf,
     is_mounted: bool,
+    /// The device, for this process alone: no file system is on it.
+    claim: Option<fs::File>,
 }
 
 impl Mounted {
@@ -114,9 +138,9 @@ impl Mounted {
         fs::create_dir(&directory).map_err(os("making", &directory))?;
         let name = folder.join(LOOP_FILE);
         let file = fs::File::create(&name).map_err(os("making", &name))?;
-        let mut losetup = Command::new("losetup");
+        let mut losetup = Command::new(found("losetup"));
         losetup.args(["--show", "-f"]).arg(device).stdout(file);
-        losetup.env("PATH", PATH).env(ATTACH_MARK, folder);
+        losetup.env(ATTACH_MARK, folder);
         let output = losetup.stderr(Stdio::piped()).spawn();
         let output = output.and_then(std::process::Child::wait_with_output);
         let output = output.map_err(os("starting", Path::new("losetup")))?;
@@ -129,6 +153,7 @@ impl Mounted {
             device: PathBuf::from(path),
             directory,
             is_mounted: false,
+            claim: None,
         })
     }
 
@@ -161,12 +186,17 @@ impl Mounted {
         Ok(())
     }
 
-    /// Makes the kernel drop the cached pages of the device (`POSIX_FADV_DONTNEED`).
-    fn forget(&self) -> Result<(), CrashError> {
-        let mut input = OsStr::new("if=").to_owned();
-        input.push(&self.device);
-        let arguments = ["iflag=nocache", "count=0", "status=none"];
-        let output = run(&self.folder, "dd", &arguments, &[&input])?;
+    /// Makes the kernel drop the cached pages of the device (`POSIX_FADV_DONTNEED`). The program is
+    /// the last to close it, since that may wait for pages.
+    fn forget(&mut self) -> Result<(), CrashError> {
+        let claim = match self.claim.take() {
+            Some(claim) => claim,
+            None => self.claimed()?,
+        };
+        let mut dd = Command::new(found("dd"));
+        dd.args(["iflag=nocache", "count=0", "status=none"]);
+        dd.stdin(claim).env(MARK, &self.folder);
+        let output = dd.output().map_err(os("starting", Path::new("dd")))?;
         judge("dd", &output).map_err(CrashError::Serve)
     }
 
@@ -194,6 +224,7 @@ impl Mounted {
             match judge("umount", &output) {
                 Ok(()) => {
                     self.is_mounted = false;
+                    self.claim = Some(self.claimed()?);
                     return Ok(());
                 }
                 Err(why) => problem = why,
@@ -204,13 +235,47 @@ impl Mounted {
         Err(CrashError::Serve(problem))
     }
 
+    /// The device without a file system, once no mount namespace has it any more.
+    fn claimed(&self) -> Result<fs::File, CrashError> {
+        let failed = os("claiming", &self.device);
+        let mut options = fs::OpenOptions::new();
+        options.read(true).custom_flags(OFlags::EXCL.bits() as i32);
+        for _ in 0..CLAIM_TRIES {
+            match options.open(&self.device) {
+                Ok(file) => return Ok(file),
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(BUSY),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let holders = namespaces_with(&self.directory).join(", ");
+        Err(CrashError::Serve(format!(
+            "the file system of a state is still in use after its unmount; processes whose mount \
+             namespace has it: {holders}"
+        )))
+    }
+
     /// Looks for damage: what the program found.
-    pub fn fsck(&self) -> Result<Result<(), String>, CrashError> {
+    pub fn fsck(&mut self) -> Result<Result<(), String>, CrashError> {
         self.forget()?;
         let (program, arguments) = self.file_system.checker();
         let output = run(&self.folder, program, arguments, &[self.device.as_os_str()])?;
         Ok(judge(program, &output))
     }
+}
+
+/// The processes that see a mount at that place, as `PID (NAME)`.
+fn namespaces_with(directory: &Path) -> Vec<String> {
+    let place = format!(" {} ", directory.display());
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let has = |process: &fs::DirEntry| {
+        let mounts = fs::read_to_string(process.path().join("mountinfo"));
+        mounts.is_ok_and(|mounts| mounts.contains(&place))
+    };
+    let named = |process: fs::DirEntry| {
+        let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        format!("{} ({})", process.file_name().display(), name.trim())
+    };
+    processes.filter(has).map(named).collect()
 }
 
 impl Drop for Mounted {
@@ -220,7 +285,10 @@ impl Drop for Mounted {
             let paths = [self.directory.as_os_str()];
             let _ = run(&self.folder, "umount", &["--lazy", "--"], &paths);
         }
-        // It is freed with its last user, at the latest.
+        // Without the claim it is freed now, else with its last user.
+        if self.claim.is_some() {
+            let _ = self.forget();
+        }
         let _ = run(&self.folder, "losetup", &["-d"], &[self.device.as_os_str()]);
     }
 }

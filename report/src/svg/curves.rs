@@ -62,7 +62,7 @@ fn looks(curves: &[Curve]) -> Vec<Look<'_>> {
     for curve in curves {
         let count = match curve.kind {
             CurveKind::Fitted => &mut fitted,
-            CurveKind::Measured | CurveKind::Steps => &mut measured,
+            CurveKind::Measured | CurveKind::Steps | CurveKind::Ranges => &mut measured,
         };
         looks.push(Look {
             curve,
@@ -80,7 +80,9 @@ impl Look<'_> {
         let end = x + SAMPLE - MARGIN;
         self.line(pen, vec![(x, y), (end, y)])?;
         match self.curve.kind {
-            CurveKind::Measured => pen.marker(self.position, (x.midpoint(end), y)),
+            CurveKind::Measured | CurveKind::Ranges => {
+                pen.marker(self.position, (x.midpoint(end), y))
+            }
             CurveKind::Fitted | CurveKind::Steps => Ok(()),
         }
     }
@@ -88,6 +90,7 @@ impl Look<'_> {
     fn line(&self, pen: Pen<'_, '_>, spots: Vec<Spot>) -> Drawn {
         let colour = colour(self.position);
         match self.curve.kind {
+            CurveKind::Ranges => Ok(()),
             _ if !self.joined => Ok(()),
             CurveKind::Measured => pen.line(spots, stroke(colour, 2), 0),
             CurveKind::Fitted => pen.line(spots, stroke(colour, 4), self.position + 1),
@@ -157,10 +160,10 @@ impl<'a, 'b, 'c> Frame<'a, 'b, 'c> {
         let spots = seen.iter().map(|(spot, _)| *spot).collect();
         let spots = match look.curve.kind {
             CurveKind::Steps => stairs(spots),
-            CurveKind::Measured | CurveKind::Fitted => spots,
+            CurveKind::Measured | CurveKind::Fitted | CurveKind::Ranges => spots,
         };
         look.line(self.pen, spots)?;
-        if look.curve.kind != CurveKind::Measured {
+        if !matches!(look.curve.kind, CurveKind::Measured | CurveKind::Ranges) {
             return Ok(());
         }
         for (spot, ends) in seen {

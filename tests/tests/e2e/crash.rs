@@ -1,28 +1,28 @@
-//! `ugeom crash`: programs that forget to sync are caught, others survive, and what is reported can
-//! be replayed. The examples of docs/crash.md run as they stand there.
+//! `ugeom crash`: what forgets to sync is caught, what syncs survives, what is reported can be
+//! replayed, and nothing is left behind.
 
-use crate::run::{Ended, UGEOM, command, end_within};
+use crate::run::{Ended, UGEOM, command, end_within, ugeom};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// A campaign runs its check some hundreds of times.
-const PATIENCE: Duration = Duration::from_secs(1200);
+pub const PATIENCE: Duration = Duration::from_secs(7200);
 
 /// States of a campaign here: `UGEOM_CRASH_STATES` asks for more.
-fn states(usual: u64) -> String {
+pub fn states(usual: u64) -> String {
     std::env::var("UGEOM_CRASH_STATES").unwrap_or_else(|_| usual.to_string())
 }
 
 /// Runs ugeom in a folder.
-fn crash(folder: &Path, arguments: &[&str]) -> Ended {
+pub fn crash(folder: &Path, arguments: &[&str]) -> Ended {
     let mut command = command(UGEOM, &[&["crash"], arguments].concat());
     command.current_dir(folder);
     end_within(command.spawn().expect("starts"), PATIENCE)
 }
 
 /// False, after saying so, where the kernel has no FUSE for us.
-fn has_files(test: &str) -> bool {
+pub fn has_files(test: &str) -> bool {
     let there = Path::new("/dev/fuse").exists();
     let may = rustix::process::geteuid().is_root()
         || ugeom_testkit::program(test, "fusermount3").is_some();
@@ -66,8 +66,20 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
     let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
     assert_eq!(found["smallest"]["verdict"], "durability");
     assert_eq!(found["smallest"]["damage"], 1);
-    let log = found["log"].as_str().expect("a log is kept");
+    let saved = folder.path().join("result.json");
+    std::fs::write(&saved, &ended.stdout).expect("written");
+    let page = ["report", "--markdown", saved.to_str().expect("UTF-8")];
+    let page = ugeom(&page).quiet();
     let state = found["smallest"]["state"].as_str().expect("a state");
+    for text in [
+        state,
+        "Time line of writes and barriers",
+        "power cut",
+        "lost",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    let log = found["log"].as_str().expect("a log is kept");
     let replay = found["replay"].as_str().expect("a command");
     assert!(
         replay.contains(&format!("--log {log} --state {state}")),
@@ -153,7 +165,7 @@ fn wrong_uses_are_refused() {
 }
 
 /// The loop devices on disks of runs that have ended: their file is shown without its mount point.
-fn loops_left() -> Vec<String> {
+pub fn loops_left() -> Vec<String> {
     let devices = std::fs::read_dir("/sys/block").expect("devices").flatten();
     let is_left = |device: &Path| {
         let backing = std::fs::read_to_string(device.join("loop/backing_file"));
@@ -165,7 +177,7 @@ fn loops_left() -> Vec<String> {
 }
 
 /// What is there of runs whose files lie in `folder`: mounts, processes.
-fn left(folder: &Path) -> Vec<String> {
+pub fn left(folder: &Path) -> Vec<String> {
     let name = folder.to_str().expect("UTF-8");
     let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
     let mut found: Vec<String> = mounts.lines().map(str::to_owned).collect();
@@ -273,108 +285,4 @@ fn a_daemon_that_a_check_leaves_is_ended() {
     let ended = end_within(crash.spawn().expect("starts"), PATIENCE);
     assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
     assert_eq!(left(folder.path()), Vec::<String>::new());
-}
-
-/// Runs the example of that name in docs/crash.md, with these variables.
-fn example(test: &str, name: &str, programs: &[&str], variables: &[(&str, &str)]) -> Option<Ended> {
-    if !rustix::process::geteuid().is_root() {
-        ugeom_testkit::skip(test, "only root mounts file systems");
-        return None;
-    }
-    let common = ["losetup", "mkfs.ext4", "stdbuf"];
-    for program in common.iter().chain(programs) {
-        ugeom_testkit::program(test, program)?;
-    }
-    if !has_files(test) {
-        return None;
-    }
-    let page = include_str!("../../../docs/crash.md");
-    let begin = format!("```sh {name}\n");
-    let script = page.split_once(&begin).expect("the example").1;
-    let script = script.split_once("\n```").expect("its end").0;
-    let folder = tempfile::tempdir().expect("a folder");
-    // The example calls the program by its name.
-    std::os::unix::fs::symlink(UGEOM, folder.path().join("ugeom")).expect("a link");
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut shell = command("/bin/sh", &["-ec", script]);
-    shell.env(
-        "PATH",
-        format!("{}:{path}:/usr/sbin:/sbin", folder.path().display()),
-    );
-    shell.current_dir(folder.path()).env("states", states(120));
-    shell.envs(variables.iter().copied());
-    Some(end_within(shell.spawn().expect("starts"), PATIENCE))
-}
-
-#[test]
-fn sqlite_with_wal_and_full_survives() {
-    let test = "sqlite_with_wal_and_full_survives";
-    let variables = [("mode", "wal"), ("sync", "full")];
-    if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
-        assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
-    }
-}
-
-#[test]
-fn sqlite_with_a_rollback_journal_and_extra_survives() {
-    let test = "sqlite_with_a_rollback_journal_and_extra_survives";
-    let variables = [("mode", "delete"), ("sync", "extra")];
-    if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
-        assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
-    }
-}
-
-#[test]
-fn sqlite_with_a_rollback_journal_and_full_loses_only_the_last_commit() {
-    let test = "sqlite_with_a_rollback_journal_and_full_loses_only_the_last_commit";
-    let variables = [("mode", "delete"), ("sync", "full")];
-    if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
-        assert_eq!(ended.code, 1, "{}", ended.stderr);
-        assert!(
-            ended.text().contains("fails (durability)"),
-            "{}",
-            ended.text()
-        );
-    }
-}
-
-#[test]
-fn sqlite_without_syncs_is_caught() {
-    for mode in ["wal", "delete"] {
-        let variables = [("mode", mode), ("sync", "off")];
-        let test = "sqlite_without_syncs_is_caught";
-        if let Some(ended) = example(test, "sqlite", &["sqlite3"], &variables) {
-            assert_eq!(ended.code, 1, "{}", ended.stderr);
-            assert!(
-                ended.text().contains("smallest failing state"),
-                "{}",
-                ended.text()
-            );
-        }
-    }
-}
-
-/// Whether Debian's Python has the module for LMDB.
-fn has_lmdb(test: &str) -> bool {
-    let asked = std::process::Command::new("/usr/bin/python3")
-        .args(["-c", "import lmdb"])
-        .output();
-    let there = asked.is_ok_and(|output| output.status.success());
-    if !there {
-        ugeom_testkit::skip(test, "no LMDB for Python (Debian package python3-lmdb)");
-    }
-    there
-}
-
-#[test]
-fn lmdb_survives_and_without_syncs_is_caught() {
-    let test = "lmdb_survives_and_without_syncs_is_caught";
-    if !has_lmdb(test) {
-        return;
-    }
-    for (sync, code) in [("sync", 0), ("nosync", 1)] {
-        if let Some(ended) = example(test, "lmdb", &[], &[("sync", sync)]) {
-            assert_eq!(ended.code, code, "{sync}: {}{}", ended.text(), ended.stderr);
-        }
-    }
 }

@@ -8,6 +8,8 @@ mod cached;
 mod compare;
 mod content;
 mod crash;
+mod crash_known;
+mod crash_misuse;
 mod diskinfo;
 mod disks;
 mod files;

@@ -1,9 +1,9 @@
 //! `ugeom crash`: every power cut of a program's run, tried.
 
-use crate::failure::{Reported, Usage};
+use crate::failure::{Interrupted, Reported, Usage};
 use crate::opening;
 use crate::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use ugeom_crash::command::{CommandCheck, FileSystem, View, record};
+use ugeom_crash::report::{CrashResult, KIND};
 use ugeom_crash::{
-    CampaignSettings, CrashState, Judgement, Outcome, Points, Smallest, TimelineRecord, campaign,
-    replay,
+    CampaignSettings, CrashState, Fate, Judgement, Outcome, Points, Smallest, TimelineRecord,
+    campaign, replay,
 };
 use ugeom_machine::interrupt;
 
@@ -31,7 +32,7 @@ Promises: the run writes `ack KEY` lines to descriptor 3 (or to the pipe $ack) a
 durable; the check writes `found KEY` lines to descriptor 3 (or to the file $found). ugeom judges: \
 every key that was acknowledged before the cut is found (durability); keys with the same text \
 before their last `/` are all found or none (atomicity); with --ordered no key is found without \
-those acknowledged before it (order).
+those acknowledged before it (order). --no-durability is for programs that promise consistency only.
 
 The smallest failing state is searched for: fewest lost writes, then the earliest cut. The log is \
 kept, and a command is printed that builds and checks exactly that state again. The same log and \
@@ -98,6 +99,10 @@ pub struct Crash {
     #[arg(long)]
     ordered: bool,
 
+    /// Acknowledged keys may be lost: judge atomicity, and with --ordered order
+    #[arg(long)]
+    no_durability: bool,
+
     /// The log: written by --run, read without it [default: kept as crash-SEED.log on failure]
     #[arg(long, value_name = "PATH")]
     log: Option<PathBuf>,
@@ -138,19 +143,6 @@ fn tear(text: &str) -> Result<u64, String> {
     Err("writes tear at 512, 4096 or 16384 bytes".to_owned())
 }
 
-/// The result as JSON.
-#[derive(Serialize)]
-struct Answer<'a> {
-    kind: &'static str,
-    seed: u64,
-    log: Option<&'a Path>,
-    #[serde(flatten)]
-    outcome: &'a Outcome,
-    /// The command that checks the smallest failing state again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    replay: Option<String>,
-}
-
 /// The answer to one state as JSON.
 #[derive(Serialize)]
 struct OneState<'a> {
@@ -173,42 +165,53 @@ impl Crash {
         if self.fs.is_some() && !rustix::process::geteuid().is_root() {
             return Err(Usage("--fs mounts file systems, which only root may".into()).into());
         }
-        let view = self.view()?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let tried = self.view(&interrupted).and_then(|view| self.tried(&view));
+        if interrupted.load(Ordering::Relaxed) {
+            // What was ended with it failed for no other reason.
+            return Err(Interrupted("interrupted before all states were checked".into()).into());
+        }
+        tried
+    }
+
+    fn tried(&self, view: &View) -> Result<()> {
         let folder = crate::folder::own_folder()?;
         let log = match &self.log {
             Some(log) => log.clone(),
             None => folder.0.join("log"),
         };
         if let Some(run) = &self.run {
-            record(&log, self.size, self.setup.as_deref(), run, &view)?;
+            record(&log, self.size, self.setup.as_deref(), run, view)?;
         }
-        let check = CommandCheck::new(&self.check, &view);
-        let settings = self.settings(&view);
+        let check = CommandCheck::new(&self.check, view);
+        let settings = self.settings(view);
         if let Some(state) = &self.state {
             let (judgement, timeline) = replay(&log, &settings, &check, state)?;
             return self.tell_state(state, judgement.as_ref(), &timeline);
         }
         let outcome = campaign(&log, &settings, &check)?;
         if outcome.ended_early {
-            bail!("interrupted after {} states", outcome.states);
+            return Ok(());
         }
         let kept = match (&self.log, &outcome.smallest) {
             (Some(log), _) => Some(log.clone()),
             (None, Some(_)) => Some(self.keep(&log)?),
             (None, None) => None,
         };
-        self.tell(&outcome, kept.as_deref())
+        self.tell(outcome, kept)
     }
 
     /// How commands see the disk; Ctrl-C ends them.
-    fn view(&self) -> Result<View> {
+    fn view(&self, interrupted: &Arc<AtomicBool>) -> Result<View> {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
+        let told = [Arc::clone(&stop), Arc::clone(interrupted)];
         let signals = interrupt::end_signals().context("listening for signals")?;
         let listening = std::thread::Builder::new().spawn(move || {
             // Whatever comes, or the end of the pipe, means the end.
             let _ = File::from(signals).read(&mut [0; 1]);
-            told.store(true, Ordering::Relaxed);
+            for told in told {
+                told.store(true, Ordering::Relaxed);
+            }
         });
         listening.context("starting a thread that listens for signals")?;
         Ok(View {
@@ -226,6 +229,7 @@ impl Crash {
             seed: self.seed,
             tear_bytes: self.tear,
             cache_bytes: self.cache,
+            durable: !self.no_durability,
             ordered: self.ordered,
             lanes: self
                 .jobs
@@ -254,7 +258,11 @@ impl Crash {
         if !self.mount_options.is_empty() {
             words.extend(["--mount-options".to_owned(), quoted(&self.mount_options)]);
         }
-        let flags = [(self.fsck, "--fsck"), (self.ordered, "--ordered")];
+        let flags = [
+            (self.fsck, "--fsck"),
+            (self.ordered, "--ordered"),
+            (self.no_durability, "--no-durability"),
+        ];
         words.extend(
             flags
                 .into_iter()
@@ -272,23 +280,22 @@ impl Crash {
         words.join(" ")
     }
 
-    fn tell(&self, outcome: &Outcome, log: Option<&Path>) -> Result<()> {
-        let smallest = outcome.smallest.as_ref();
-        let replay = smallest
-            .zip(log)
-            .map(|(it, log)| self.replay_command(log, it));
+    fn tell(&self, outcome: Outcome, log: Option<PathBuf>) -> Result<()> {
+        let smallest = outcome.smallest.as_ref().zip(log.as_deref());
+        let result = CrashResult {
+            kind: KIND.to_owned(),
+            command: command_line(),
+            seed: self.seed,
+            replay: smallest.map(|(it, log)| self.replay_command(log, it)),
+            log,
+            outcome,
+        };
         if self.json {
-            output::print_json(&Answer {
-                kind: "crash",
-                seed: self.seed,
-                log,
-                outcome,
-                replay,
-            })?;
+            output::print_json(&result)?;
         } else {
-            output::print(&text(outcome, replay.as_deref()))?;
+            output::print(&text(&result.outcome, result.replay.as_deref()))?;
         }
-        if outcome.failed > 0 {
+        if result.outcome.failed > 0 {
             return Err(Reported.into());
         }
         Ok(())
@@ -319,6 +326,14 @@ impl Crash {
     }
 }
 
+/// How this program was called.
+fn command_line() -> String {
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| quoted(&word.to_string_lossy()));
+    let words: Vec<String> = std::iter::once("ugeom".to_owned()).chain(words).collect();
+    words.join(" ")
+}
+
 /// A word of a shell command.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
@@ -338,10 +353,14 @@ fn timeline_text(timeline: &[TimelineRecord]) -> String {
     for record in timeline {
         let range = record.offset_bytes.zip(record.length_bytes);
         let range = range.map_or(String::new(), |(at, length)| format!("{length} at {at}"));
+        let fate = record.fate.map_or("", Fate::name);
         let note = output::printable(&record.note);
+        let words = [fate, &*note].join(" ");
         let line = format!(
-            "{:>8}  {:<14} {range:<22} {note}",
-            record.record, record.what
+            "{:>8}  {:<14} {range:<22} {}",
+            record.record,
+            record.what,
+            words.trim()
         );
         text.push_str(line.trim_end());
         text.push('\n');
@@ -362,6 +381,11 @@ fn text(outcome: &Outcome, replay: Option<&str>) -> String {
     text.push_str(&format!(
         " ({writes} writes, {barriers} barriers, {promises} acknowledgements)\n"
     ));
+    if *failed > 0 {
+        let verdicts = outcome.verdicts.iter();
+        let verdicts: Vec<String> = verdicts.map(|(name, n)| format!("{name} {n}")).collect();
+        text.push_str(&format!("by verdict: {}\n", verdicts.join(", ")));
+    }
     let Some(smallest) = &outcome.smallest else {
         return text;
     };

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use ugeom_report::{Saved, to_html, write_html};
 
 const LONG_ABOUT: &str = "\
-Makes a report of results that `ugeom lab ... --json FILE` saved: what was asked, the answer in a \
-sentence, tables, plots, the machine, and the results themselves to save again. It is one HTML \
-file that needs nothing else: no network, no scripts.
+Makes a report of results that `ugeom lab ... --json FILE` or `ugeom crash --json` saved: what was \
+asked, the answer in a sentence, tables, plots, the machine, and the results themselves to save \
+again. It is one HTML file that needs nothing else: no network, no scripts.
 
 Several results become one file, one after the other.";
 
@@ -100,6 +100,11 @@ impl Report {
 /// Reads a result and makes its page.
 fn read(path: &Path) -> Result<Saved> {
     let json = text(path).with_context(|| path.display().to_string())?;
+    if ugeom_crash::report::is_result(&json) {
+        let page = ugeom_crash::report::page(&json).map_err(anyhow::Error::msg);
+        let page = page.with_context(|| path.display().to_string())?;
+        return Saved::new(json, page).with_context(|| path.display().to_string());
+    }
     ugeom_lab::saved::read(json).with_context(|| path.display().to_string())
 }
 
