@@ -3,8 +3,9 @@
 //! Every module holds one format: `mbr` and `ebr` (the PC partition table and
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
 //! (the Apple partition map), `eli` (FreeBSD's encrypted providers); `diskstats` is a text of the
-//! kernel, `raidtest` the request files of that benchmark, `crash_log` what a disk was written
-//! before it crashes, `qcow2` the header of such an image; `wire` holds protocols.
+//! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
+//! request files of that benchmark, `crash_log` what a disk was written before it crashes, `qcow2`
+//! the header of such an image; `wire` holds protocols.
 //! Decoders take the bytes of whole sectors, or of the file, and answer with a struct or an error
 //! that names the place, what was found and what was expected; they never
 //! panic and never allocate more than a bound that each module states.
@@ -20,6 +21,7 @@ mod bytes;
 pub mod content;
 pub mod crash_log;
 pub mod diskstats;
+pub mod dm_table;
 pub mod ebr;
 pub mod eli;
 pub mod gpt;

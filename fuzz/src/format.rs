@@ -8,7 +8,8 @@
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
-    Media, apm, bsd, content, crash_log, diskstats, ebr, eli, gpt, mbr, qcow2, raidtest, wire,
+    Media, apm, bsd, content, crash_log, diskstats, dm_table, ebr, eli, gpt, mbr, qcow2, raidtest,
+    wire,
 };
 
 /// Sector 0.
@@ -45,6 +46,16 @@ pub fn diskstats(data: &[u8]) {
     };
     let again: String = devices.iter().map(|device| format!("{device}\n")).collect();
     assert_eq!(diskstats::parse(&again).as_ref(), Ok(&devices));
+}
+
+/// The table of a mapped device: the number of its targets, then the answer of the ioctl.
+pub fn dm_table(data: &[u8]) {
+    let Some((count, table)) = data.split_first() else {
+        return;
+    };
+    if let Ok(targets) = dm_table::parse(table, u32::from(*count)) {
+        assert_eq!(targets.len(), usize::from(*count));
+    }
 }
 
 /// A crash log: its header, its records with their data, until the first that is refused.

@@ -8,6 +8,7 @@ pub mod child;
 pub mod clock;
 pub mod copy;
 pub mod cpu;
+pub mod device_mapper;
 pub mod direct;
 pub mod fuse;
 pub mod gather;

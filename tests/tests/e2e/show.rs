@@ -199,3 +199,24 @@ fn a_large_sparse_disk_with_128_partitions_is_shown_whole() {
         "{seventh}"
     );
 }
+
+#[test]
+fn the_kernels_devices_are_those_of_diskstats() {
+    let tree = ugeom(&["show", "--kernel"]).quiet();
+    assert!(tree.starts_with("NAME "), "{tree}");
+    let shown: Value =
+        serde_json::from_str(&ugeom(&["show", "--kernel", "--json"]).quiet()).unwrap();
+    let mut found = Vec::new();
+    providers(&shown, &mut found);
+    let stats = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
+    for line in stats.lines().filter(|line| !line.contains(" loop")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // A device that was never read may have no media.
+        if words.get(3) != Some(&"0") {
+            let is_it = |provider: &&Value| provider["name"] == words[2];
+            assert_eq!(found.iter().copied().filter(is_it).count(), 1, "{line}");
+        }
+    }
+    let error = ugeom(&["show", "--kernel", "/proc/version"]).failed(2);
+    assert!(error.contains("no block device of this kernel"), "{error}");
+}

@@ -36,6 +36,7 @@ const LIBRARIES: &[&str] = &[
     "fio",
     "lab",
     "crash",
+    "trace",
 ];
 const PURE: &[&str] = &["format", "measure"];
 

@@ -15,6 +15,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("harness", 1),
     ("report", 1),
     ("engine", 2),
+    ("trace", 2),
     ("guasi-capi", 2),
     ("stack", 3),
     ("classes", 4),

@@ -18,43 +18,43 @@ pub struct Shown<'a> {
     taste_errors: Vec<Damage<'a>>,
 }
 
-#[derive(Serialize)]
-struct Provider<'a> {
-    name: &'a str,
-    class: &'a str,
-    mediasize_bytes: u64,
-    sectorsize_bytes: u32,
-    sectors: u64,
-    stripesize_bytes: u64,
-    stripeoffset_bytes: u64,
+#[derive(Default, Serialize)]
+pub struct Provider<'a> {
+    pub(super) name: &'a str,
+    pub(super) class: &'a str,
+    pub(super) mediasize_bytes: u64,
+    pub(super) sectorsize_bytes: u32,
+    pub(super) sectors: u64,
+    pub(super) stripesize_bytes: u64,
+    pub(super) stripeoffset_bytes: u64,
     /// Access counts, `r0w0e0`.
-    mode: String,
+    pub(super) mode: String,
     /// What a user must see: it reaches past the end of its parent, say.
-    mark: Option<&'a str>,
+    pub(super) mark: Option<&'a str>,
     /// The number of its error, when it is gone or broken.
-    error: Option<i32>,
+    pub(super) error: Option<i32>,
     /// Facts from its class: type, label, ...
-    config: BTreeMap<&'a str, &'a str>,
+    pub(super) config: BTreeMap<&'a str, String>,
     /// What it carries.
-    contents: Vec<Carried<'a>>,
+    pub(super) contents: Vec<Carried<'a>>,
     /// What stands on it.
-    geoms: Vec<Geom<'a>>,
+    pub(super) geoms: Vec<Geom<'a>>,
 }
 
-#[derive(Serialize)]
-struct Geom<'a> {
-    class: &'a str,
-    name: &'a str,
-    rank: u32,
+#[derive(Default, Serialize)]
+pub struct Geom<'a> {
+    pub(super) class: &'a str,
+    pub(super) name: &'a str,
+    pub(super) rank: u32,
     /// Facts: scheme, state, ...
-    config: BTreeMap<&'a str, &'a str>,
+    pub(super) config: BTreeMap<&'a str, String>,
     /// What is wrong with its metadata as a whole.
-    damage: Vec<&'a str>,
-    providers: Vec<Provider<'a>>,
+    pub(super) damage: Vec<&'a str>,
+    pub(super) providers: Vec<Provider<'a>>,
 }
 
 #[derive(Serialize)]
-struct Carried<'a> {
+pub struct Carried<'a> {
     /// libblkid's name where it has one.
     name: &'a str,
     /// As in the column CONTENT.
@@ -75,6 +75,15 @@ struct Damage<'a> {
 }
 
 impl<'a> Shown<'a> {
+    /// Providers that were put together already, those at the bottom.
+    pub fn of(target: &'a str, providers: Vec<Provider<'a>>) -> Self {
+        Self {
+            target,
+            providers,
+            taste_errors: Vec::new(),
+        }
+    }
+
     /// The whole tree, or only the provider `only` with what stands on it.
     pub fn new(
         target: &'a str,
@@ -165,9 +174,9 @@ fn carried(content: &Content) -> Carried<'_> {
     }
 }
 
-fn facts(config: &[(String, String)]) -> BTreeMap<&str, &str> {
+fn facts(config: &[(String, String)]) -> BTreeMap<&str, String> {
     config
         .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .map(|(key, value)| (key.as_str(), value.clone()))
         .collect()
 }

@@ -1,13 +1,14 @@
 //! `ugeom show`: the providers of a target as a tree, or as FreeBSD's configuration dumps.
 
 mod json;
+mod kernel;
 mod tree;
 
 use crate::contents;
-use crate::opening::TargetArgs;
+use crate::opening::{KeyArgs, SetArgs, TargetArgs};
 use crate::output::{self, Paint};
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueHint};
 use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree, conf};
 
 const LONG_ABOUT: &str = "\
@@ -19,21 +20,45 @@ A partition that reaches past the end of its parent, overlaps another, or is dam
 is listed with a line that begins with `!`. Metadata too damaged to use is named on stderr. \
 Nothing is repaired.
 
-With an address (disk.img@s1) only that provider and what stands on it are shown.";
+With an address (disk.img@s1) only that provider and what stands on it are shown.
+
+With --kernel the layers are those of the running kernel: disks, partitions, loop devices with \
+their files, mapped devices, RAID, file systems. MODE is ro or rw, since the kernel does not count \
+openings for others; CONTENT is the scheduler and the queue depth; -v adds limits and settings. \
+Only the targets of mapped devices need root.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom show disk.img                        what is on this disk?
   ugeom show -v disk.img                     with the settings of each layer
   ugeom show --json disk.img | jq .          the same for programs
+  ugeom show --kernel                        the kernel's disks, and what stands on them
+  ugeom show --kernel /dev/loop0             from the disk up to this loop device
   ugeom show --dot 'md:1m | nop' | dot -Tsvg  a picture of the stack";
 
 /// Show the providers of a target as a tree
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Show {
+    /// A path, `md:64m`, layers joined by `|`, or `disk.img@s1a` for a partition (see ugeom --help)
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath, required_unless_present = "kernel")]
+    target: Option<String>,
+
+    /// Look for nothing inside the target: no class tastes by itself
+    #[arg(long)]
+    no_taste: bool,
+
     #[command(flatten)]
-    target: TargetArgs,
+    set: SetArgs,
+
+    #[command(flatten)]
+    keys: KeyArgs,
+
+    /// Show the layers of the running kernel instead of a target: all, or the chain of a DEVICE, a
+    /// file or a mount point
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1,
+          conflicts_with_all = ["target", "dot", "xml", "no_taste"])]
+    kernel: Option<Option<String>>,
 
     /// Show the settings of each layer, too, such as the engine of a file and why it was taken
     #[arg(short, long, conflicts_with = "form")]
@@ -54,14 +79,23 @@ pub struct Show {
 
 impl Show {
     pub fn run(&self) -> Result<()> {
-        let target = self.target.open()?;
+        if let Some(device) = &self.kernel {
+            return kernel::show(device.as_deref(), self.verbose, self.json);
+        }
+        let arguments = TargetArgs {
+            target: self.target.clone().unwrap_or_default(),
+            no_taste: self.no_taste,
+            set: self.set.clone(),
+            keys: self.keys.clone(),
+        };
+        let target = arguments.open()?;
         let mut tree = target.stack.tree();
         let contents = contents::annotate(&target, &mut tree);
         let only = target.addressed.then_some(target.top);
         if self.json {
             let errors = target.stack.taste_errors();
             return output::print_json(&json::Shown::new(
-                &self.target.target,
+                &arguments.target,
                 &tree,
                 only,
                 &errors,

@@ -13,32 +13,32 @@ use std::collections::BTreeSet;
 use ugeom_measure::units::diskinfo_size;
 use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree};
 
-const HEADINGS: &[&str] = &[
+pub(super) const HEADINGS: &[&str] = &[
     "NAME", "CLASS", "SIZE", "START", "SECTORS", "SECSIZE", "MODE", "TYPE", "LABEL", "CONTENT",
 ];
-const RIGHT: &[bool] = &[
+pub(super) const RIGHT: &[bool] = &[
     false, false, true, true, true, true, false, false, false, false,
 ];
 
 /// How the branches of the tree are drawn.
-struct Glyphs {
+pub(super) struct Glyphs {
     /// Before a provider with others behind it on the same level.
-    fork: &'static str,
+    pub(super) fork: &'static str,
     /// Before the last one.
-    last: &'static str,
+    pub(super) last: &'static str,
     /// Below a fork.
-    trunk: &'static str,
+    pub(super) trunk: &'static str,
     /// Below the last one.
-    gap: &'static str,
+    pub(super) gap: &'static str,
 }
 
-const LINES: Glyphs = Glyphs {
+pub(super) const LINES: Glyphs = Glyphs {
     fork: "├─",
     last: "└─",
     trunk: "│ ",
     gap: "  ",
 };
-const ASCII: Glyphs = Glyphs {
+pub(super) const ASCII: Glyphs = Glyphs {
     fork: "|-",
     last: "`-",
     trunk: "| ",

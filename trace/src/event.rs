@@ -1,0 +1,187 @@
+//! What a source tells of one moment in the life of a request, whatever the source is.
+//!
+//! Sources: include/trace/events/block.h, fuse.h, sched.h and workqueue.h of Linux.
+
+use serde::{Deserialize, Serialize};
+
+/// A device as the kernel numbers it inside: `major << 20 | minor`.
+pub type Dev = u32;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Kind {
+    /// A bio enters a device (`block_bio_queue`). `id` is the bio.
+    Queue = 1,
+    /// A bio was mapped to the device below, and enters it next (`block_bio_remap`). `id` is the
+    /// bio, `other` the device above, `extra` the sector there.
+    Remap = 2,
+    /// A bio was too large: its first part ends at `extra` (`block_split`). `id` is the part.
+    Split = 3,
+    /// A request was allocated for a bio (`block_getrq`). `id` is the bio.
+    GetRequest = 4,
+    /// A bio joined the end of an open request (`block_bio_backmerge`). `id` is the bio.
+    BackMerge = 5,
+    /// A bio joined the front of an open request (`block_bio_frontmerge`). `id` is the bio.
+    FrontMerge = 6,
+    /// A request joined another (`block_rq_merge`). `id` is the request that ends here.
+    RequestMerge = 7,
+    /// A request waits in a scheduler or a list (`block_rq_insert`). `id` is the request, `other`
+    /// its first bio.
+    Insert = 8,
+    /// A request is given to the driver (`block_rq_issue`). Ids as for `Insert`.
+    Issue = 9,
+    /// The driver was busy (`block_rq_requeue`).
+    Requeue = 10,
+    /// The driver reports a part or all of a request (`block_rq_complete`); `extra` is the number
+    /// of bytes.
+    Complete = 11,
+    /// The request is accounted (`block_io_done`).
+    Done = 12,
+    /// A bio of a device without requests ends (`block_bio_complete`). `id` is the bio.
+    BioComplete = 13,
+    /// Work was queued (`workqueue_queue_work`). `id` is the work.
+    WorkQueue = 14,
+    /// A worker begins (`workqueue_execute_start`).
+    WorkStart = 15,
+    /// A worker ends (`workqueue_execute_end`).
+    WorkEnd = 16,
+    /// A request goes to a FUSE server (`fuse_request_send`). `id` is its unique number, `dev` the
+    /// connection.
+    FuseSend = 17,
+    /// The server has answered (`fuse_request_end`).
+    FuseEnd = 18,
+    /// A thread that has asked for I/O runs again (`sched_switch`). `tid` is the thread.
+    Run = 19,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 19] = [
+        Self::Queue,
+        Self::Remap,
+        Self::Split,
+        Self::GetRequest,
+        Self::BackMerge,
+        Self::FrontMerge,
+        Self::RequestMerge,
+        Self::Insert,
+        Self::Issue,
+        Self::Requeue,
+        Self::Complete,
+        Self::Done,
+        Self::BioComplete,
+        Self::WorkQueue,
+        Self::WorkStart,
+        Self::WorkEnd,
+        Self::FuseSend,
+        Self::FuseEnd,
+        Self::Run,
+    ];
+
+    /// The kind with that number.
+    #[must_use]
+    pub fn numbered(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// The tracepoint that fires it: its group and its name.
+    #[must_use]
+    pub fn tracepoint(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Queue => ("block", "block_bio_queue"),
+            Self::Remap => ("block", "block_bio_remap"),
+            Self::Split => ("block", "block_split"),
+            Self::GetRequest => ("block", "block_getrq"),
+            Self::BackMerge => ("block", "block_bio_backmerge"),
+            Self::FrontMerge => ("block", "block_bio_frontmerge"),
+            Self::RequestMerge => ("block", "block_rq_merge"),
+            Self::Insert => ("block", "block_rq_insert"),
+            Self::Issue => ("block", "block_rq_issue"),
+            Self::Requeue => ("block", "block_rq_requeue"),
+            Self::Complete => ("block", "block_rq_complete"),
+            Self::Done => ("block", "block_io_done"),
+            Self::BioComplete => ("block", "block_bio_complete"),
+            Self::WorkQueue => ("workqueue", "workqueue_queue_work"),
+            Self::WorkStart => ("workqueue", "workqueue_execute_start"),
+            Self::WorkEnd => ("workqueue", "workqueue_execute_end"),
+            Self::FuseSend => ("fuse", "fuse_request_send"),
+            Self::FuseEnd => ("fuse", "fuse_request_end"),
+            Self::Run => ("sched", "sched_switch"),
+        }
+    }
+}
+
+/// What a request does.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub enum Op {
+    /// It reads.
+    #[default]
+    Read,
+    /// It writes.
+    Write,
+    /// It makes written data durable.
+    Flush,
+    /// It gives space back.
+    Discard,
+    /// Anything else.
+    Other,
+}
+
+impl Op {
+    /// From the low byte of `bi_opf` or `cmd_flags`: `enum req_op` of include/linux/blk_types.h.
+    #[must_use]
+    pub fn of_flags(flags: u32) -> Self {
+        match flags & 0xff {
+            0 => Self::Read,
+            1 => Self::Write,
+            2 => Self::Flush,
+            3 | 5 => Self::Discard,
+            _ => Self::Other,
+        }
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Discard => "discard",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// One moment. Fields that a kind does not have are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// CLOCK_MONOTONIC, ns.
+    pub time_ns: u64,
+    /// What happened.
+    pub kind: Kind,
+    /// On which processor.
+    pub cpu: u16,
+    /// What the request does.
+    pub op: Op,
+    /// The thread that was running; any thread for completions.
+    pub tid: u32,
+    /// Its process.
+    pub pid: u32,
+    /// The whole disk, also for a bio that was sent to a partition.
+    pub dev: Dev,
+    /// The first sector, of 512 bytes.
+    pub sector: u64,
+    /// The length in sectors.
+    pub sectors: u32,
+    /// The address of the bio, request or work, or a FUSE request's number; 0 where the source does
+    /// not tell it.
+    pub id: u64,
+    /// See [`Kind`].
+    pub other: u64,
+    /// See [`Kind`].
+    pub extra: u64,
+}

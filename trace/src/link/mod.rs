@@ -1,0 +1,562 @@
+//! From events to requests: which events belong to one request, and which requests of lower devices
+//! one request of an upper device became. Pure: no input, no clock.
+//!
+//! A [`Span`] is the passage of a bio through one device. It begins when the bio enters the device
+//! and ends when the device reports the last part of it. Spans form trees; the root is what a
+//! program or a file system asked for.
+//!
+//! | step | how it is recognised |
+//! |---|---|
+//! | bio to request | the address of the request's first bio; without addresses device and first sector |
+//! | merge | the open request of the device that ends where the bio begins, or begins where it ends |
+//! | split | the open bio of the device that begins where the part begins; parts end together |
+//! | partition, dm, md | the remap event names the device above and the sector there |
+//! | loop | the worker that executes the device's work submits for its oldest request |
+//! | FUSE | number of the request; the thread that sends it |
+//! | requeue | the request is issued again; the time between is `Phase::Requeued` |
+//!
+//! Spans whose link was a choice between several carry `ambiguous`. Spans that never end are
+//! counted as unmatched and never as in flight: a source may lose events without telling.
+
+mod group;
+mod live;
+pub mod parts;
+#[cfg(test)]
+mod tests;
+
+use crate::event::{Dev, Event, Kind, Op};
+use group::Groups;
+use live::Live;
+use std::collections::{HashMap, HashSet};
+
+/// Spans that are open at a time, at most; older ones are given up as unmatched.
+const OPEN_MAX: usize = 1 << 16;
+/// Spans of one root, at most. What comes beyond counts as time of the layer above.
+const SPANS_OF_ROOT_MAX: usize = 1024;
+/// Threads that are remembered.
+const THREADS_MAX: usize = 1 << 17;
+/// A root that ended waits so long for its thread to run again, ns.
+const WAKE_MAX_NS: u64 = 100_000_000;
+
+/// What a span waits for, or who works on it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub enum Phase {
+    /// Entered the device; a request is not allocated yet.
+    Block,
+    /// Has a request, in the plug of its thread.
+    Plug,
+    /// In a scheduler or a list of the hardware queue.
+    Scheduler,
+    /// The driver was busy and gave it back.
+    Requeued,
+    /// With the driver of a loop device, whose worker has not begun.
+    Worker,
+    /// With the driver and the device; of a bio-based device its whole work.
+    Device,
+    /// The layer below has ended, this one has not reported it yet.
+    Return,
+    /// Reported; accounting and the call of the layer above follow.
+    Completing,
+    /// The thread that waited is not running yet.
+    WakeUp,
+}
+
+impl Phase {
+    /// All of them, in the order of a request's life.
+    pub const ALL: [Self; 9] = [
+        Self::Block,
+        Self::Plug,
+        Self::Scheduler,
+        Self::Requeued,
+        Self::Worker,
+        Self::Device,
+        Self::Return,
+        Self::Completing,
+        Self::WakeUp,
+    ];
+
+    /// The word for it in tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Block => "wait for request",
+            Self::Plug => "plug",
+            Self::Scheduler => "scheduler",
+            Self::Requeued => "driver busy",
+            Self::Worker => "wait for worker",
+            Self::Device => "driver, device",
+            Self::Return => "return",
+            Self::Completing => "completion",
+            Self::WakeUp => "wake-up",
+        }
+    }
+}
+
+/// What the linker must know of the devices.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    /// Partitions: they have no events of their own but the remap.
+    pub partitions: HashSet<Dev>,
+    /// Loop devices, and where their first byte lies if they stand on a block device: its number
+    /// and the sector.
+    pub loops: HashMap<Dev, Option<(Dev, u64)>>,
+    /// The source tells of `Kind::Done`, which is then a request's end; else `Kind::Complete` is.
+    pub has_done: bool,
+    /// The source tells of `Kind::Run`.
+    pub has_run: bool,
+}
+
+/// The passage of a bio through a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Span {
+    /// The device, or the connection of a FUSE server with [`FUSE`] set.
+    pub dev: Dev,
+    /// What it does.
+    pub op: Op,
+    /// Its first sector.
+    pub sector: u64,
+    /// Its length, sectors.
+    pub sectors: u32,
+    /// The thread that submitted it.
+    pub tid: u32,
+    /// The process of that.
+    pub pid: u32,
+    /// When it entered the device, ns.
+    pub start_ns: u64,
+    /// When the device had reported all of it, ns.
+    pub end_ns: u64,
+    /// From when on it was in which phase, in order; the first begins with the span.
+    pub phases: Vec<(u64, Phase)>,
+    /// The span above it, by position in [`Tree::spans`].
+    pub parent: Option<usize>,
+    /// Its link was one of several that fitted.
+    pub ambiguous: bool,
+}
+
+/// Marks the number of a FUSE connection among devices.
+pub const FUSE: Dev = 1 << 31;
+
+/// A request with all that it became. The first span is the root.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// The root, then its descendants; parents before children.
+    pub spans: Vec<Span>,
+}
+
+/// How complete the links are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Quality {
+    /// Events that were read.
+    pub events: u64,
+    /// Roots that ended.
+    pub roots: u64,
+    /// Spans that ended.
+    pub spans: u64,
+    /// Ended spans whose link was one of several that fitted.
+    pub ambiguous: u64,
+    /// Spans whose end was not seen.
+    pub unmatched_starts: u64,
+    /// Ends whose start was not seen, as of requests that began before the trace.
+    pub unmatched_ends: u64,
+    /// Flushes that the kernel made for several waiting requests: they have no request above.
+    pub shared_flushes: u64,
+    /// Events that are older than the start of their span.
+    pub clock_backwards: u64,
+    /// Spans beyond the largest number of a root.
+    pub left_out: u64,
+}
+
+/// Links events. Ended roots are taken with [`Linker::take`].
+#[derive(Debug, Default)]
+pub struct Linker {
+    topology: Topology,
+    live: Live,
+    groups: Groups,
+    /// The remaps of each thread that no queue event has followed yet: bio, span above.
+    remaps: HashMap<u32, (u64, Option<u64>)>,
+    /// The loop device whose work a thread executes.
+    workers: HashMap<u32, Dev>,
+    /// The loop device that each work belongs to.
+    works: HashMap<u64, Dev>,
+    /// The loop device to which a thread issued last.
+    issued: HashMap<u32, Dev>,
+    /// Open FUSE requests: connection and number.
+    fuse: HashMap<(Dev, u64), u64>,
+    /// Ended roots that wait for their thread to run.
+    waking: HashMap<u32, Vec<u64>>,
+    ended: Vec<Tree>,
+    quality: Quality,
+    last_sweep_ns: u64,
+}
+
+impl Linker {
+    /// A linker for these devices.
+    #[must_use]
+    pub fn new(topology: Topology) -> Self {
+        Self {
+            topology,
+            ..Self::default()
+        }
+    }
+
+    /// Takes an event. Events must come in the order of their times.
+    pub fn event(&mut self, event: &Event) {
+        self.quality.events += 1;
+        match event.kind {
+            Kind::Queue => self.queue(event),
+            Kind::Remap => self.remap(event),
+            Kind::Split => self.split(event),
+            Kind::GetRequest => self.get_request(event),
+            Kind::BackMerge => self.merge(event, true),
+            Kind::FrontMerge => self.merge(event, false),
+            Kind::RequestMerge => self.groups.join(event),
+            Kind::Insert => self.advance(event, Phase::Scheduler),
+            Kind::Issue => self.issue(event),
+            Kind::Requeue => self.advance(event, Phase::Requeued),
+            Kind::Complete => self.complete(event),
+            Kind::Done => self.done(event),
+            Kind::BioComplete => self.bio_complete(event),
+            Kind::WorkQueue => self.work_queue(event),
+            Kind::WorkStart => self.work_start(event),
+            Kind::WorkEnd => {
+                self.workers.remove(&event.tid);
+            }
+            Kind::FuseSend => self.fuse_send(event),
+            Kind::FuseEnd => self.fuse_end(event),
+            Kind::Run => self.run(event),
+        }
+        if event.time_ns.saturating_sub(self.last_sweep_ns) > WAKE_MAX_NS {
+            self.last_sweep_ns = event.time_ns;
+            self.forget_sleepers(event.time_ns);
+        }
+    }
+
+    /// The roots that ended since the last call.
+    pub fn take(&mut self) -> Vec<Tree> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Ends the trace: roots that wait for a wake-up are done, open ones are unmatched.
+    pub fn finish(&mut self) -> (Vec<Tree>, Quality) {
+        self.forget_sleepers(u64::MAX);
+        self.quality.unmatched_starts += self.live.give_up();
+        (self.take(), self.quality())
+    }
+
+    /// How complete the links are so far.
+    #[must_use]
+    pub fn quality(&self) -> Quality {
+        Quality {
+            unmatched_starts: self.quality.unmatched_starts + self.live.given_up,
+            clock_backwards: self.live.clock_backwards,
+            left_out: self.live.left_out,
+            ..self.quality
+        }
+    }
+
+    fn queue(&mut self, event: &Event) {
+        // A thread that submits again has not waited for what ended before.
+        self.wake(event.tid, None);
+        let bio = bio_of(event);
+        let remapped = match self.remaps.get(&event.tid) {
+            Some((of, parent)) if *of == bio => Some(*parent),
+            _ => None,
+        };
+        self.remaps.remove(&event.tid);
+        let (parent, ambiguous) = match remapped {
+            Some(parent) => (parent, false),
+            None => self.parent_by_worker(event),
+        };
+        let serial = self
+            .live
+            .begin(event, event.dev, parent, Phase::Block, ambiguous);
+        match self.groups.enter(bio, serial) {
+            // An address is used again after its end only, so that end was lost.
+            Some(old) if event.id != 0 => {
+                self.groups.forget(old);
+                self.live.drop_open(old);
+            }
+            // Two reads of one place.
+            Some(old) => self.live.mark_ambiguous(&[old, serial]),
+            None => {}
+        }
+        self.live.parts_expected(serial, 1);
+    }
+
+    fn remap(&mut self, event: &Event) {
+        let (above, sector) = (event.other as Dev, event.extra);
+        let bio = bio_of(event);
+        let earlier = match self.remaps.get(&event.tid) {
+            Some((of, parent)) if *of == bio => *parent,
+            _ => None,
+        };
+        let parent = match self.topology.partitions.contains(&above) {
+            true => {
+                let (parent, ambiguous) = match earlier {
+                    Some(earlier) => (Some(earlier), false),
+                    None => self.parent_by_worker(event),
+                };
+                let at = Event { sector, ..*event };
+                Some(self.live.begin(&at, above, parent, Phase::Block, ambiguous))
+            }
+            false => self.live.holding(above, sector).map(|(serial, several)| {
+                if several {
+                    self.live.mark_ambiguous(&[serial]);
+                }
+                serial
+            }),
+        };
+        if self.remaps.len() >= THREADS_MAX {
+            self.remaps.clear();
+        }
+        self.remaps.insert(event.tid, (bio, parent));
+    }
+
+    /// The request of a loop device for which its worker submits.
+    fn parent_by_worker(&mut self, event: &Event) -> (Option<u64>, bool) {
+        let Some(dev) = self.workers.get(&event.tid).copied() else {
+            return (None, false);
+        };
+        let exact = self.topology.loops.get(&dev).copied().flatten();
+        let exact = exact.filter(|(below, _)| *below == event.dev);
+        let wanted = exact.map(|(_, start)| event.sector.saturating_sub(start));
+        let found = self.live.at_worker(dev, wanted, u64::from(event.sectors));
+        if let Some((serial, _)) = found {
+            self.live.phase(serial, event.time_ns, Phase::Device);
+        }
+        (
+            found.map(|(serial, _)| serial),
+            found.is_some_and(|(_, several)| several),
+        )
+    }
+
+    fn split(&mut self, event: &Event) {
+        let Some((serial, _)) = self.live.holding(event.dev, event.sector) else {
+            self.quality.unmatched_ends += 1;
+            return;
+        };
+        self.groups.alias(bio_of(event), serial);
+        self.live.parts_expected(serial, 1);
+    }
+
+    fn get_request(&mut self, event: &Event) {
+        let bio = bio_of(event);
+        let Some(serial) = self.groups.newest_of(bio) else {
+            self.quality.unmatched_ends += 1;
+            return;
+        };
+        self.live.phase(serial, event.time_ns, Phase::Plug);
+        self.groups.open(event, bio, serial);
+        self.live.part_allocated(serial);
+    }
+
+    fn merge(&mut self, event: &Event, back: bool) {
+        let bio = bio_of(event);
+        let Some(serial) = self.groups.newest_of(bio) else {
+            self.quality.unmatched_ends += 1;
+            return;
+        };
+        self.live.phase(serial, event.time_ns, Phase::Plug);
+        match self.groups.add(event, bio, serial, back) {
+            Some(()) => self.live.part_allocated(serial),
+            None => self.quality.unmatched_ends += 1,
+        }
+    }
+
+    fn advance(&mut self, event: &Event, phase: Phase) {
+        let Some(group) = self.groups.of_request(event) else {
+            return;
+        };
+        for serial in self.groups.members(group) {
+            self.live.phase(serial, event.time_ns, phase);
+        }
+    }
+
+    fn issue(&mut self, event: &Event) {
+        let is_loop = self.topology.loops.contains_key(&event.dev);
+        let Some(group) = self.groups.of_request(event) else {
+            if event.op == Op::Flush {
+                self.quality.shared_flushes += 1;
+            }
+            return;
+        };
+        let phase = if is_loop {
+            Phase::Worker
+        } else {
+            Phase::Device
+        };
+        for serial in self.groups.members(group) {
+            self.live.phase(serial, event.time_ns, phase);
+            if is_loop {
+                self.live.wait_for_worker(event.dev, serial);
+            }
+        }
+        if is_loop {
+            if self.issued.len() >= THREADS_MAX {
+                self.issued.clear();
+            }
+            self.issued.insert(event.tid, event.dev);
+        }
+    }
+
+    fn complete(&mut self, event: &Event) {
+        let Some(group) = self.groups.of_request(event) else {
+            // The kernel's own flushes have no bio.
+            if event.op != Op::Flush {
+                self.quality.unmatched_ends += 1;
+            }
+            return;
+        };
+        for serial in self.groups.members(group) {
+            self.live.phase(serial, event.time_ns, Phase::Completing);
+        }
+        if self.groups.is_whole(group, event.extra / 512) && !self.topology.has_done {
+            self.end_group(group, event.time_ns);
+        }
+    }
+
+    fn done(&mut self, event: &Event) {
+        if let Some(group) = self.groups.of_request(event) {
+            self.end_group(group, event.time_ns);
+        }
+    }
+
+    fn end_group(&mut self, group: u64, time_ns: u64) {
+        for serial in self.groups.close(group) {
+            if self.live.part_ended(serial) {
+                self.end(serial, time_ns);
+            }
+        }
+    }
+
+    fn bio_complete(&mut self, event: &Event) {
+        let bio = bio_of(event);
+        if self.groups.is_alias(bio) {
+            self.groups.forget_alias(bio);
+            return;
+        }
+        match self.groups.span_of(bio) {
+            Some(serial) => {
+                self.live.phase(serial, event.time_ns, Phase::Completing);
+                self.end(serial, event.time_ns);
+            }
+            None => self.quality.unmatched_ends += 1,
+        }
+    }
+
+    fn work_queue(&mut self, event: &Event) {
+        if let Some(dev) = self.issued.get(&event.tid) {
+            if self.works.len() >= THREADS_MAX {
+                self.works.clear();
+            }
+            self.works.insert(event.id, *dev);
+        }
+    }
+
+    fn work_start(&mut self, event: &Event) {
+        if let Some(dev) = self.works.get(&event.id).copied() {
+            self.workers.insert(event.tid, dev);
+            if let Some(serial) = self.live.first_at_worker(dev) {
+                self.live.phase(serial, event.time_ns, Phase::Device);
+            }
+        }
+    }
+
+    fn fuse_send(&mut self, event: &Event) {
+        self.wake(event.tid, None);
+        let (parent, ambiguous) = self.parent_by_worker(event);
+        let dev = event.dev | FUSE;
+        let serial = self
+            .live
+            .begin(event, dev, parent, Phase::Device, ambiguous);
+        if let Some(old) = self.fuse.insert((event.dev, event.id), serial) {
+            self.live.drop_open(old);
+        }
+    }
+
+    fn fuse_end(&mut self, event: &Event) {
+        match self.fuse.remove(&(event.dev, event.id)) {
+            Some(serial) => self.end(serial, event.time_ns),
+            None => self.quality.unmatched_ends += 1,
+        }
+    }
+
+    /// Ends a span, and the partitions above it, which end with it.
+    fn end(&mut self, serial: u64, time_ns: u64) {
+        let mut next = Some(serial);
+        while let Some(serial) = next {
+            self.groups.forget(serial);
+            let Some(ended) = self.live.end(serial, time_ns) else {
+                return;
+            };
+            self.quality.spans += 1;
+            self.quality.ambiguous += u64::from(ended.ambiguous);
+            match ended.parent {
+                Some(parent) => {
+                    self.live.phase(parent, time_ns, Phase::Return);
+                    let is_partition = self.topology.partitions.contains(&self.live.dev(parent));
+                    next = is_partition.then_some(parent);
+                }
+                None => {
+                    self.root_ended(serial, ended.tid);
+                    next = None;
+                }
+            }
+        }
+        while let Some(old) = self.live.oldest_beyond(OPEN_MAX) {
+            self.groups.forget(old);
+            self.live.drop_open(old);
+        }
+    }
+
+    fn root_ended(&mut self, serial: u64, tid: u32) {
+        self.quality.roots += 1;
+        if self.topology.has_run && self.waking.len() < THREADS_MAX {
+            self.waking.entry(tid).or_default().push(serial);
+        } else {
+            self.ended.extend(self.live.collect(serial, None));
+        }
+    }
+
+    fn run(&mut self, event: &Event) {
+        self.wake(event.tid, Some(event.time_ns));
+    }
+
+    /// The thread of ended roots runs again, or was never asleep.
+    fn wake(&mut self, tid: u32, at_ns: Option<u64>) {
+        for serial in self.waking.remove(&tid).unwrap_or_default() {
+            self.ended.extend(self.live.collect(serial, at_ns));
+        }
+    }
+
+    fn forget_sleepers(&mut self, now_ns: u64) {
+        let late = |live: &Live, serials: &Vec<u64>| {
+            let last = serials.last().map_or(0, |serial| live.end_of(*serial));
+            now_ns.saturating_sub(last) > WAKE_MAX_NS
+        };
+        let live = &self.live;
+        let tids = self
+            .waking
+            .iter()
+            .filter(|(_, serials)| late(live, serials));
+        let tids: Vec<u32> = tids.map(|(tid, _)| *tid).collect();
+        for tid in tids {
+            self.wake(tid, None);
+        }
+    }
+}
+
+/// The key of a bio: its address, else its place.
+fn bio_of(event: &Event) -> u64 {
+    match event.id {
+        0 => place(event.dev, event.sector),
+        address => address,
+    }
+}
+
+/// A key of a device and a sector that no kernel address has: those have their top bits set.
+fn place(dev: Dev, sector: u64) -> u64 {
+    (u64::from(dev).rotate_left(43) ^ sector) & (u64::MAX >> 1)
+}
