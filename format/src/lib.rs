@@ -4,6 +4,7 @@
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
 //! (the Apple partition map), `eli` (FreeBSD's encrypted providers); `diskstats` is a text of the
 //! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
+//! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
 //! request files of that benchmark, `crash_log` what a disk was written before it crashes, `qcow2`
 //! the header of such an image; `wire` holds protocols.
 //! Decoders take the bytes of whole sectors, or of the file, and answer with a struct or an error
@@ -17,6 +18,7 @@
 
 pub mod apm;
 pub mod bsd;
+pub mod btf;
 mod bytes;
 pub mod content;
 pub mod crash_log;

@@ -188,6 +188,7 @@ proptest! {
     #[test]
     fn counters_of_devices(bytes in disk(400), text in "([0-9]{1,22}[ \n]{0,2}[a-z ]{0,3}){0,40}") {
         targets::dm_table(&bytes);
+        targets::btf(&bytes);
         targets::diskstats(&bytes);
         targets::diskstats(text.as_bytes());
     }

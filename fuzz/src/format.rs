@@ -8,8 +8,8 @@
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
-    Media, apm, bsd, content, crash_log, diskstats, dm_table, ebr, eli, gpt, mbr, qcow2, raidtest,
-    wire,
+    Media, apm, bsd, btf, content, crash_log, diskstats, dm_table, ebr, eli, gpt, mbr, qcow2,
+    raidtest, wire,
 };
 
 /// Sector 0.
@@ -55,6 +55,15 @@ pub fn dm_table(data: &[u8]) {
     };
     if let Ok(targets) = dm_table::parse(table, u32::from(*count)) {
         assert_eq!(targets.len(), usize::from(*count));
+    }
+}
+
+/// The types of a kernel.
+pub fn btf(data: &[u8]) {
+    if let Ok(types) = btf::Btf::parse(data) {
+        assert!(types.types() <= data.len() / 12);
+        let _ = types.member("bio", "bi_iter.bi_sector");
+        let _ = types.argument("btf_trace_block_bio_queue", "bio");
     }
 }
 

@@ -52,6 +52,14 @@ const EXPERIMENTS: &[Experiment] = &[
         page: |json| Ok(sweep::page(&Document::from_json(json, sweep::EXPERIMENT)?)),
     },
     Experiment {
+        name: ugeom_trace::figures::EXPERIMENT,
+        page: |json| {
+            let traced = serde_json::from_str(json);
+            let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
+            Ok(ugeom_trace::page::page(&traced.map_err(refused)?))
+        },
+    },
+    Experiment {
         name: engines::EXPERIMENT,
         page: |json| {
             let document = Document::from_json(json, engines::EXPERIMENT)?;

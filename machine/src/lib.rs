@@ -3,6 +3,7 @@
 pub mod aes;
 pub mod allocations;
 pub mod block_device;
+pub mod bpf;
 pub mod buffer;
 pub mod child;
 pub mod clock;

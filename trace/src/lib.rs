@@ -4,11 +4,21 @@
 //! |---|---|
 //! | which layers does the kernel have, and what stands on what? | [`tree`] |
 //! | what does the kernel tell of a moment? | [`event`] |
+//! | who asks the kernel? | [`source`] |
 //! | which events are one request, and which requests did it become? | [`link`] |
 //! | how is its time divided among the layers? | [`link::parts`] |
+//! | what does that amount to? | [`tally`], [`figures`] |
+//! | how does a trace run? | [`session`] |
+//! | what is shown of it? | [`page`](mod@page), [`draw`] |
 
 #![forbid(unsafe_code)]
 
+pub mod draw;
 pub mod event;
+pub mod figures;
 pub mod link;
+pub mod page;
+pub mod session;
+pub mod source;
+pub mod tally;
 pub mod tree;

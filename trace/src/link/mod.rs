@@ -7,8 +7,8 @@
 //!
 //! | step | how it is recognised |
 //! |---|---|
-//! | bio to request | the address of the request's first bio; without addresses device and first sector |
-//! | merge | the open request of the device that ends where the bio begins, or begins where it ends |
+//! | bio to request | address of the request's first bio, else device and first sector |
+//! | merge | the open request that ends where the bio begins, or the reverse |
 //! | split | the open bio of the device that begins where the part begins; parts end together |
 //! | partition, dm, md | the remap event names the device above and the sector there |
 //! | loop | the worker that executes the device's work submits for its oldest request |

@@ -1,7 +1,7 @@
 //! Block devices: what sysfs tells of each, and which stand on which.
 
 use super::mounts::{self, Mount};
-use super::{Class, DeviceNumber, KernelTree, Node, TargetsOf};
+use super::{Class, KernelTree, Node, TargetsOf, numbers};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ pub fn add_all(
     let mut names: Vec<String> = fs::read_dir(&block)?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
-    names.sort_unstable_by(|a, b| natural(a).cmp(&natural(b)));
+    names.sort_unstable_by_key(|name| natural(name));
     for name in names {
         let folder = block.join(&name);
         let node = disk(&name, &folder, targets);
@@ -260,12 +260,6 @@ fn partitions(folder: &Path) -> Vec<String> {
         .collect();
     found.sort_unstable();
     found.into_iter().map(|(_, name)| name).collect()
-}
-
-/// `8:17`.
-pub fn numbers(text: &str) -> Option<DeviceNumber> {
-    let (major, minor) = text.split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 fn sectors(path: &Path) -> Option<u64> {

@@ -235,5 +235,11 @@ impl KernelTree {
     }
 }
 
+/// `8:17`.
+fn numbers(text: &str) -> Option<DeviceNumber> {
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// Asks for the table of a device-mapper device: its targets in order.
 pub type TargetsOf = dyn Fn(DeviceNumber) -> Option<Vec<ugeom_format::dm_table::Target>>;

@@ -2,8 +2,7 @@
 //!
 //! Source: proc(5), `/proc/PID/mountinfo`.
 
-use super::device::numbers;
-use super::{Class, DeviceNumber, KernelTree, Node};
+use super::{Class, DeviceNumber, KernelTree, Node, numbers};
 use std::fs;
 use std::path::Path;
 

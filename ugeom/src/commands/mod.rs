@@ -18,6 +18,7 @@ mod run;
 mod serve;
 mod show;
 mod stat;
+mod trace;
 mod write;
 
 use anyhow::Result;
@@ -38,6 +39,7 @@ pub enum Command {
     Serve(serve::Serve),
     Crash(crash::Crash),
     Stat(stat::Stat),
+    Trace(trace::Trace),
     Iostat(iostat::Iostat),
     Lab(lab::Lab),
     Ab(ab::Ab),
@@ -66,6 +68,7 @@ impl Command {
             Self::Serve(serve) => serve.run(),
             Self::Crash(crash) => crash.run(),
             Self::Stat(stat) => stat.run(),
+            Self::Trace(trace) => trace.run(),
             Self::Iostat(iostat) => iostat.run(),
             Self::Lab(lab) => lab.run(),
             Self::Ab(ab) => ab.run(),

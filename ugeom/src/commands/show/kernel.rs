@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! NAME            CLASS   SIZE  START  SECTORS  SECSIZE  MODE  TYPE        LABEL  CONTENT
-//! vda             VIRTIO  252G         ...          512  rw    virtio_blk         none, 256 requests
+//! vda             VIRTIO  252G         ...          512  rw    virtio_blk         none
 //! └─/             FS                                     rw    ext4
 //!   └─/disk.img   FILE    1.0G                           rw
 //!     └─loop0     LOOP    1.0G         2097152      512  rw
@@ -31,7 +31,8 @@ pub fn read(device: Option<&str>) -> Result<(KernelTree, Option<usize>)> {
     };
     let Some(at) = found else {
         let why = format!(
-            "{}: no block device of this kernel, and no file on one; `ugeom show --kernel` lists them",
+            "{}: no block device of this kernel, and no file on one; `ugeom show --kernel` lists \
+             them",
             printable(device)
         );
         return Err(Usage(why).into());

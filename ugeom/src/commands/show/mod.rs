@@ -1,7 +1,7 @@
 //! `ugeom show`: the providers of a target as a tree, or as FreeBSD's configuration dumps.
 
 mod json;
-mod kernel;
+pub mod kernel;
 mod tree;
 
 use crate::contents;
@@ -41,7 +41,8 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Show {
     /// A path, `md:64m`, layers joined by `|`, or `disk.img@s1a` for a partition (see ugeom --help)
-    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath, required_unless_present = "kernel")]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath,
+          required_unless_present = "kernel")]
     target: Option<String>,
 
     /// Look for nothing inside the target: no class tastes by itself

@@ -1,0 +1,281 @@
+//! The result of a trace: figures that are printed, saved and drawn.
+
+use crate::link::{Phase, Quality};
+use crate::session::{Check, Scope};
+use crate::tally::{ROWS, Tally, percentile};
+use serde::{Deserialize, Serialize};
+use ugeom_measure::Histogram;
+
+/// The name of the experiment in documents.
+pub const EXPERIMENT: &str = "trace";
+/// Processes that are listed.
+const PROCESSES_SHOWN: usize = 20;
+
+/// A layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LayerFigures {
+    /// Its name.
+    pub name: String,
+    /// How many layers are above it.
+    pub depth: usize,
+    /// Requests that passed it.
+    pub requests: u64,
+    /// How many of them read.
+    pub reads: u64,
+    /// Bytes that they were for.
+    pub bytes: u64,
+    /// Mean time from entering the layer to its report, ns.
+    pub inclusive_mean_ns: f64,
+    /// Mean of the part for which no layer below was open, ns.
+    pub exclusive_mean_ns: f64,
+    /// Its exclusive time as a share of the whole time of all requests, per cent.
+    pub share_percent: f64,
+    /// Percentiles of the exclusive time, each with its 95 % interval: low, value, high, ns.
+    pub exclusive_percentiles_ns: Vec<(f64, [u64; 3])>,
+    /// Exclusive time by phases, ns, all requests.
+    pub phases_ns: Vec<(Phase, u64)>,
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessFigures {
+    /// Its number; 0 stands for those that were not counted apart.
+    pub pid: u32,
+    /// Its name, while it still ran at the end of the trace.
+    pub name: String,
+    /// Its requests.
+    pub requests: u64,
+    /// Their mean time, ns.
+    pub mean_ns: f64,
+}
+
+/// Requests to a device below that did not come through the traced one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OtherFigures {
+    /// The device.
+    pub name: String,
+    /// How many.
+    pub requests: u64,
+    /// Their mean time, ns.
+    pub mean_ns: f64,
+}
+
+/// Latencies over time: requests by column and power of two of ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HeatFigures {
+    /// The width of a column, ns.
+    pub column_ns: u64,
+    /// The columns; each begins with requests below 2 ns.
+    pub columns: Vec<Vec<u32>>,
+}
+
+/// A trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Traced {
+    /// The version of the schema.
+    pub schema: u32,
+    /// The program and its version.
+    pub program: String,
+    /// [`EXPERIMENT`].
+    pub experiment: String,
+    /// The traced devices.
+    pub targets: Vec<String>,
+    /// Where the events came from.
+    pub source: String,
+    /// How long it was, s.
+    pub seconds: f64,
+    /// Requests that ended.
+    pub requests: u64,
+    /// Their mean time, ns.
+    pub mean_ns: f64,
+    /// Percentiles of their time, each with its 95 % interval, ns.
+    pub percentiles_ns: Vec<(f64, [u64; 3])>,
+    /// The time of all requests, ns.
+    pub whole_ns: u64,
+    /// The exclusive times of all layers, ns.
+    pub parts_ns: u64,
+    /// The part of the exclusive times whose layer was a choice between several requests, per cent
+    /// of the whole.
+    pub ambiguous_percent: f64,
+    /// Events that the source lost.
+    pub lost: u64,
+    /// How complete the links are.
+    pub quality: Quality,
+    /// Events beside the kernel's counters.
+    pub checks: Vec<Check>,
+    /// Layers, each with those below it behind it.
+    pub layers: Vec<LayerFigures>,
+    /// Processes with the most time.
+    pub processes: Vec<ProcessFigures>,
+    /// Other requests to the devices below.
+    pub others: Vec<OtherFigures>,
+    /// Latencies over time.
+    pub heat: HeatFigures,
+}
+
+/// What a trace was of.
+pub struct About<'a> {
+    /// The traced devices.
+    pub targets: Vec<String>,
+    /// Where the events came from.
+    pub source: &'a str,
+    /// How long it was, s.
+    pub seconds: f64,
+    /// Names of devices.
+    pub scope: &'a Scope,
+}
+
+const PERCENTS: [f64; 3] = [50.0, 99.0, 99.9];
+
+impl Traced {
+    /// The figures of what was counted.
+    #[must_use]
+    pub fn new(
+        about: &About<'_>,
+        tally: &Tally,
+        (lost, quality, checks): (u64, Quality, Vec<Check>),
+    ) -> Self {
+        let whole = tally.whole.sum();
+        let ambiguous: u128 = tally.layers.iter().map(|layer| layer.ambiguous_ns).sum();
+        let layers = tally.in_order().into_iter();
+        Self {
+            schema: 1,
+            program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
+            experiment: EXPERIMENT.to_owned(),
+            targets: about.targets.clone(),
+            source: about.source.to_owned(),
+            seconds: about.seconds,
+            requests: tally.whole.count(),
+            mean_ns: tally.whole.mean().unwrap_or(0.0),
+            percentiles_ns: percentiles(&tally.whole),
+            whole_ns: narrow(whole),
+            parts_ns: narrow(tally.parts_ns()),
+            ambiguous_percent: share(ambiguous, whole),
+            lost,
+            quality,
+            checks,
+            layers: layers.map(|at| layer(about.scope, tally, at)).collect(),
+            processes: processes(tally),
+            others: others(about.scope, tally),
+            heat: HeatFigures {
+                column_ns: tally.heat.column_ns,
+                columns: tally
+                    .heat
+                    .columns
+                    .iter()
+                    .map(|column| column.to_vec())
+                    .collect(),
+            },
+        }
+    }
+
+    /// What is wrong with the result, in sentences.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.requests == 0 {
+            let seen = self.quality.events;
+            doubts.push(format!("no request ended during the trace ({seen} events)"));
+        }
+        if self.lost > 0 {
+            let share = 100.0 * self.lost as f64 / (self.lost + self.quality.events) as f64;
+            doubts.push(format!("{} events were lost ({share:.2} %)", self.lost));
+        }
+        let open = self.quality.unmatched_starts;
+        if open > 0 {
+            doubts.push(format!("the end of {open} requests was not seen"));
+        }
+        let disagree = self.checks.iter().filter(|check| !check.agrees());
+        doubts.extend(disagree.map(|check| {
+            format!(
+                "{}: {} reads and {} writes were seen, diskstats counted {} to {} and {} to {}",
+                check.device,
+                check.reads_seen,
+                check.writes_seen,
+                check.reads_counted.0,
+                check.reads_counted.1,
+                check.writes_counted.0,
+                check.writes_counted.1
+            )
+        }));
+        doubts
+    }
+}
+
+fn layer(scope: &Scope, tally: &Tally, at: usize) -> LayerFigures {
+    let layer = &tally.layers[at];
+    let phases = Phase::ALL.into_iter().zip(layer.phases);
+    LayerFigures {
+        name: scope.name(layer.dev),
+        depth: layer.depth,
+        requests: layer.inclusive.count(),
+        reads: layer.reads,
+        bytes: narrow(layer.bytes),
+        inclusive_mean_ns: layer.inclusive.mean().unwrap_or(0.0),
+        exclusive_mean_ns: layer.exclusive.mean().unwrap_or(0.0),
+        share_percent: share(layer.exclusive.sum(), tally.whole.sum()),
+        exclusive_percentiles_ns: percentiles(&layer.exclusive),
+        phases_ns: phases
+            .filter(|(_, ns)| *ns > 0)
+            .map(|(phase, ns)| (phase, narrow(ns)))
+            .collect(),
+    }
+}
+
+fn percentiles(of: &Histogram) -> Vec<(f64, [u64; 3])> {
+    let one = |percent| Some((percent, percentile(of, percent)?));
+    PERCENTS.into_iter().filter_map(one).collect()
+}
+
+fn processes(tally: &Tally) -> Vec<ProcessFigures> {
+    let mut all: Vec<_> = tally.processes.iter().collect();
+    all.sort_by_key(|(_, process)| std::cmp::Reverse(process.whole_ns));
+    let figures = |(pid, process): &(&u32, &crate::tally::Process)| ProcessFigures {
+        pid: **pid,
+        name: comm(**pid),
+        requests: process.requests,
+        mean_ns: process.whole_ns as f64 / process.requests.max(1) as f64,
+    };
+    all.iter().take(PROCESSES_SHOWN).map(figures).collect()
+}
+
+/// The name of a process that runs; empty when it has ended.
+fn comm(pid: u32) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    text.trim_end().to_owned()
+}
+
+fn others(scope: &Scope, tally: &Tally) -> Vec<OtherFigures> {
+    let figures = |(dev, other): (&u32, &crate::tally::Process)| OtherFigures {
+        name: scope.name(*dev),
+        requests: other.requests,
+        mean_ns: other.whole_ns as f64 / other.requests.max(1) as f64,
+    };
+    tally.others.iter().map(figures).collect()
+}
+
+fn share(part: u128, whole: u128) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        100.0 * part as f64 / whole as f64
+    }
+}
+
+/// 2^64 ns are 584 years.
+fn narrow(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
+}
+
+/// Rows of the heat map that have a request: the first and the last power of two.
+#[must_use]
+pub fn used_rows(heat: &HeatFigures) -> Option<(usize, usize)> {
+    let used = |row: &usize| {
+        heat.columns
+            .iter()
+            .any(|column| column.get(*row) > Some(&0))
+    };
+    let first = (0..ROWS).find(used)?;
+    let last = (0..ROWS).rev().find(used)?;
+    Some((first, last))
+}

@@ -1,0 +1,193 @@
+//! A trace as a page: for the terminal, for Markdown, CSV and HTML.
+
+use crate::figures::Traced;
+use ugeom_measure::Interval;
+use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
+
+/// The page of a trace.
+#[must_use]
+pub fn page(traced: &Traced) -> Page {
+    let targets = traced.targets.join(", ");
+    let mut page = Page::new("trace", &format!("ugeom trace {targets}"));
+    page.question = format!("Where does the time of requests to {targets} go?");
+    page.answer = answer(traced);
+    page.fact("source", traced.source.clone());
+    page.fact(
+        "measured",
+        format!("{} requests in {:.2} s", traced.requests, traced.seconds),
+    );
+    for doubt in traced.doubts() {
+        page.fact("doubtful", format!("{doubt}."));
+    }
+    page.heading("Layers");
+    page.push(layers(traced));
+    page.paragraph(sum(traced));
+    page.heading("Phases of each layer");
+    page.push(phases(traced));
+    let mut bars = Rows::bars("Exclusive time", Axis::linear("time", "us"), ["mean"]);
+    for layer in &traced.layers {
+        let name = format!("{}{}", "  ".repeat(layer.depth), layer.name);
+        bars.row(
+            &name,
+            [Some(Interval::exact(layer.exclusive_mean_ns / 1e3, 0.95))],
+        );
+    }
+    page.push(bars);
+    if !traced.processes.is_empty() {
+        page.heading("Processes");
+        let columns = [
+            Column::number("pid", ""),
+            Column::text("name"),
+            Column::number("requests", ""),
+            Column::number("mean", "us"),
+        ];
+        let mut table = Table::new("", columns);
+        for process in &traced.processes {
+            table.row([
+                Cell::count(u64::from(process.pid)).shown_as(process.pid.to_string()),
+                Cell::text(&process.name),
+                Cell::count(process.requests),
+                Cell::number(process.mean_ns / 1e3, 1),
+            ]);
+        }
+        page.push(table);
+    }
+    if !traced.others.is_empty() {
+        page.heading("Other requests to the devices below");
+        let columns = [
+            Column::text("device"),
+            Column::number("requests", ""),
+            Column::number("mean", "us"),
+        ];
+        let mut table = Table::new("", columns);
+        for other in &traced.others {
+            let mean = Cell::number(other.mean_ns / 1e3, 1);
+            table.row([Cell::text(&other.name), Cell::count(other.requests), mean]);
+        }
+        page.push(table);
+    }
+    page.heading("Events beside diskstats");
+    page.push(checks(traced));
+    page
+}
+
+fn answer(traced: &Traced) -> String {
+    let most = traced
+        .layers
+        .iter()
+        .max_by(|a, b| a.share_percent.total_cmp(&b.share_percent));
+    match most {
+        Some(layer) if traced.requests > 0 => format!(
+            "A request takes {:.1} us on average; {:.0} % of that is spent in {}.",
+            traced.mean_ns / 1e3,
+            layer.share_percent,
+            layer.name
+        ),
+        _ => "No request ended during the trace.".to_owned(),
+    }
+}
+
+fn layers(traced: &Traced) -> Table {
+    let columns = [
+        Column::text("layer"),
+        Column::number("requests", ""),
+        Column::number("inclusive", "us"),
+        Column::number("exclusive", "us"),
+        Column::number("share", "%"),
+        Column::number("median", "us"),
+        Column::number("99 %", "us"),
+        Column::number("99.9 %", "us"),
+    ];
+    let mut table = Table::new("", columns);
+    for layer in &traced.layers {
+        let name = format!("{}{}", "  ".repeat(layer.depth), layer.name);
+        let percentile = |at: usize| {
+            let found = layer.exclusive_percentiles_ns.get(at);
+            found.map_or_else(Cell::empty, |(_, values)| between(*values))
+        };
+        table.row([
+            Cell::text(name),
+            Cell::count(layer.requests),
+            Cell::number(layer.inclusive_mean_ns / 1e3, 2),
+            Cell::number(layer.exclusive_mean_ns / 1e3, 2),
+            Cell::number(layer.share_percent, 1),
+            percentile(0),
+            percentile(1),
+            percentile(2),
+        ]);
+    }
+    table
+}
+
+/// `12.1 (11.9 to 12.4)`, us.
+fn between([low, value, high]: [u64; 3]) -> Cell {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let interval = Interval {
+        estimate: us(value),
+        low: us(low),
+        high: us(high),
+        confidence: 0.95,
+    };
+    Cell::interval(&interval, 1)
+}
+
+fn sum(traced: &Traced) -> String {
+    let remainder = traced.whole_ns.abs_diff(traced.parts_ns) as f64;
+    let each = 1e3 * traced.requests.max(1) as f64;
+    format!(
+        "Exclusive times add up to {:.2} us of the {:.2} us of a request (remainder {:.2} us); \
+         {:.1} % of the time is of requests whose layer above was a choice between several.",
+        traced.parts_ns as f64 / each,
+        traced.whole_ns as f64 / each,
+        remainder / each,
+        traced.ambiguous_percent,
+    )
+}
+
+fn phases(traced: &Traced) -> Table {
+    let columns = [
+        Column::text("layer"),
+        Column::text("phase"),
+        Column::number("mean", "us"),
+        Column::number("share", "%"),
+    ];
+    let mut table = Table::new("", columns);
+    for layer in &traced.layers {
+        for (phase, ns) in &layer.phases_ns {
+            table.row([
+                Cell::text(&layer.name),
+                Cell::text(phase.word()),
+                Cell::number(*ns as f64 / 1e3 / layer.requests.max(1) as f64, 2),
+                Cell::number(100.0 * *ns as f64 / traced.whole_ns.max(1) as f64, 1),
+            ]);
+        }
+    }
+    table
+}
+
+fn checks(traced: &Traced) -> Table {
+    let columns = [
+        Column::text("device"),
+        Column::number("reads seen", ""),
+        Column::text("reads counted"),
+        Column::number("writes seen", ""),
+        Column::text("writes counted"),
+        Column::text("agrees"),
+    ];
+    let mut table = Table::new("", columns);
+    let range = |(least, most): (u64, u64)| match least == most {
+        true => least.to_string(),
+        false => format!("{least} to {most}"),
+    };
+    for check in &traced.checks {
+        table.row([
+            Cell::text(&check.device),
+            Cell::count(check.reads_seen),
+            Cell::text(range(check.reads_counted)),
+            Cell::count(check.writes_seen),
+            Cell::text(range(check.writes_counted)),
+            Cell::text(if check.agrees() { "yes" } else { "NO" }),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,333 @@
+//! The programs: one for each tracepoint, the same but for what they read.
+//!
+//! ```text
+//!   gate closed? out
+//!   r7 = the bio, request, work or task; r9 = its device
+//!   r9 none of the wanted devices? out
+//!   time, thread, processor; no room in its ring? count it, out
+//!   take a slot, fill it, write its number
+//! ```
+//!
+//! Pointers are followed by plain loads: the kernel knows their types (`tp_btf`), and a load that
+//! faults gives 0. That costs less than a call of a helper for each.
+
+use super::assemble::{Assembler, FRAME, Label, Width};
+use super::ring::{self, Layout};
+use crate::event::Kind;
+use ugeom_format::btf::Btf;
+use ugeom_machine::bpf::Instruction;
+
+/// `bpf_ktime_get_ns`: CLOCK_MONOTONIC.
+const TIME: i32 = 5;
+/// `bpf_get_smp_processor_id`.
+const PROCESSOR: i32 = 8;
+/// `bpf_get_current_pid_tgid`.
+const THREAD: i32 = 14;
+
+/// Devices that a program compares with, at most; beyond, all devices are recorded.
+pub(super) const DEVICES_MAX: usize = 64;
+
+/// What the programs are for.
+pub(super) struct Wanted<'a> {
+    pub(super) array: i32,
+    pub(super) layout: Layout,
+    /// Empty: all.
+    pub(super) devices: &'a [u32],
+    /// Threads that submit to these are waited for.
+    pub(super) tops: &'a [u32],
+    /// Addresses of the functions whose work is recorded.
+    pub(super) functions: &'a [u64],
+}
+
+/// What the argument of a tracepoint is.
+enum Subject {
+    Bio,
+    Request,
+    Fuse,
+    Work,
+    Task,
+}
+
+fn subject(kind: Kind) -> (Subject, &'static str) {
+    match kind {
+        Kind::Queue
+        | Kind::Remap
+        | Kind::Split
+        | Kind::GetRequest
+        | Kind::BackMerge
+        | Kind::FrontMerge
+        | Kind::BioComplete => (Subject::Bio, "bio"),
+        Kind::FuseSend | Kind::FuseEnd => (Subject::Fuse, "fuse_req"),
+        Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => (Subject::Work, "work_struct"),
+        Kind::Run => (Subject::Task, "task_struct"),
+        _ => (Subject::Request, "request"),
+    }
+}
+
+/// Where members lie; an error names the first that this kernel does not have.
+struct Offsets<'a> {
+    btf: &'a Btf<'a>,
+}
+
+impl Offsets<'_> {
+    fn of(&self, of: &str, member: &str) -> Result<i16, String> {
+        let offset = self.btf.member(of, member);
+        let offset = offset.and_then(|offset| i16::try_from(offset).ok());
+        offset.ok_or_else(|| format!("the kernel's BTF has no {of}.{member}"))
+    }
+}
+
+/// The program for a kind of events.
+///
+/// # Errors
+/// What this kernel's BTF does not have.
+pub(super) fn program(
+    kind: Kind,
+    btf: &Btf<'_>,
+    wanted: &Wanted<'_>,
+) -> Result<Vec<Instruction>, String> {
+    let (subject, name) = subject(kind);
+    let typedef = format!("btf_trace_{}", kind.tracepoint().1);
+    let missing = || format!("the kernel's BTF has no {typedef} with a {name}");
+    let argument = match kind {
+        // The second of two tasks: previous, next.
+        Kind::Run => btf.argument(&typedef, name).map(|first| first + 1),
+        _ => btf.argument(&typedef, name),
+    };
+    let argument = argument.ok_or_else(missing)? as i16;
+    let offsets = Offsets { btf };
+    let mut code = Assembler::default();
+    code.copy(6, 1);
+    code.array(1, wanted.array, 0);
+    code.load(Width::Double, 1, 1, 0);
+    code.jump_if_zero(1, Label::Out);
+    code.load(Width::Double, 7, 6, 8 * argument);
+    match subject {
+        Subject::Bio => bio_device(&mut code, &offsets)?,
+        Subject::Request => request_device(&mut code, &offsets)?,
+        Subject::Fuse => fuse_device(&mut code, &offsets)?,
+        Subject::Work => wanted_function(&mut code, &offsets, wanted.functions)?,
+        Subject::Task => marked_task(&mut code, &offsets, wanted)?,
+    }
+    if matches!(subject, Subject::Bio | Subject::Request) {
+        wanted_device(&mut code, wanted.devices);
+    }
+    take_slot(&mut code, wanted);
+    match subject {
+        Subject::Bio => fill_bio(&mut code, kind, argument, &offsets)?,
+        Subject::Request => fill_request(&mut code, kind, argument, &offsets)?,
+        Subject::Fuse => {
+            code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.unique")?);
+            code.store(Width::Double, 8, 48, 1);
+            fill_flags(&mut code, kind, None);
+        }
+        Subject::Work => {
+            code.store(Width::Double, 8, 48, 7);
+            fill_flags(&mut code, kind, None);
+        }
+        Subject::Task => {
+            code.load(Width::Word, 1, 7, offsets.of("task_struct", "tgid")?);
+            code.shift_left(1, 32);
+            code.load(Width::Word, 2, 7, offsets.of("task_struct", "pid")?);
+            code.or(1, 2);
+            code.store(Width::Double, 8, 16, 1);
+            fill_flags(&mut code, kind, None);
+        }
+    }
+    code.load(Width::Double, 1, FRAME, -24);
+    code.add_constant(1, 1);
+    code.store(Width::Double, 8, 0, 1);
+    if matches!(kind, Kind::Queue | Kind::FuseSend) {
+        mark_thread(&mut code, kind, wanted);
+    }
+    code.jump(Label::Out);
+    code.label(Label::Lost);
+    code.set(2, 1);
+    code.fetch_add(1, ring::LOST, 2);
+    Ok(code.finish())
+}
+
+/// r9 = major << 20 | minor of the disk in r1.
+fn disk_number(code: &mut Assembler, offsets: &Offsets<'_>) -> Result<(), String> {
+    code.load(Width::Word, 9, 1, offsets.of("gendisk", "major")?);
+    code.load(Width::Word, 1, 1, offsets.of("gendisk", "first_minor")?);
+    code.shift_left(9, 20);
+    code.or(9, 1);
+    Ok(())
+}
+
+fn bio_device(code: &mut Assembler, offsets: &Offsets<'_>) -> Result<(), String> {
+    code.load(Width::Double, 1, 7, offsets.of("bio", "bi_bdev")?);
+    code.load(Width::Double, 1, 1, offsets.of("block_device", "bd_disk")?);
+    disk_number(code, offsets)
+}
+
+fn request_device(code: &mut Assembler, offsets: &Offsets<'_>) -> Result<(), String> {
+    code.load(Width::Double, 1, 7, offsets.of("request", "q")?);
+    code.load(Width::Double, 1, 1, offsets.of("request_queue", "disk")?);
+    disk_number(code, offsets)
+}
+
+fn fuse_device(code: &mut Assembler, offsets: &Offsets<'_>) -> Result<(), String> {
+    code.load(Width::Double, 1, 7, offsets.of("fuse_req", "fm")?);
+    code.load(Width::Double, 1, 1, offsets.of("fuse_mount", "fc")?);
+    code.load(Width::Word, 9, 1, offsets.of("fuse_conn", "dev")?);
+    Ok(())
+}
+
+fn wanted_function(
+    code: &mut Assembler,
+    offsets: &Offsets<'_>,
+    functions: &[u64],
+) -> Result<(), String> {
+    code.set(9, 0);
+    code.load(Width::Double, 1, 7, offsets.of("work_struct", "func")?);
+    for function in functions {
+        code.constant(2, *function);
+        code.jump_if_equal(1, 2, Label::Keep);
+    }
+    code.jump(Label::Out);
+    code.label(Label::Keep);
+    Ok(())
+}
+
+fn marked_task(
+    code: &mut Assembler,
+    offsets: &Offsets<'_>,
+    wanted: &Wanted<'_>,
+) -> Result<(), String> {
+    code.set(9, 0);
+    code.load(Width::Word, 1, 7, offsets.of("task_struct", "pid")?);
+    code.and_constant(1, ring::MARKS as i32 - 1);
+    code.array(2, wanted.array, wanted.layout.marks_at() as u32);
+    code.add(2, 1);
+    code.load(Width::Byte, 1, 2, 0);
+    code.jump_if_zero(1, Label::Out);
+    Ok(())
+}
+
+fn wanted_device(code: &mut Assembler, devices: &[u32]) {
+    if devices.is_empty() || devices.len() > DEVICES_MAX {
+        return;
+    }
+    for device in devices {
+        code.jump_if_is(9, *device, Label::Keep);
+    }
+    code.jump(Label::Out);
+    code.label(Label::Keep);
+}
+
+/// Time at FRAME-8, thread at FRAME-16, the slot's number at FRAME-24, the slot in r8.
+fn take_slot(code: &mut Assembler, wanted: &Wanted<'_>) {
+    let layout = wanted.layout;
+    code.call(TIME);
+    code.store(Width::Double, FRAME, -8, 0);
+    code.call(THREAD);
+    code.store(Width::Double, FRAME, -16, 0);
+    code.call(PROCESSOR);
+    code.and_constant(0, layout.processors as i32 - 1);
+    code.copy(3, 0);
+    code.shift_left(3, ring::CONTROL_SHIFT as i32);
+    code.array(1, wanted.array, ring::CONTROL_AT as u32);
+    code.add(1, 3);
+    code.load(Width::Double, 2, 1, ring::HEAD);
+    code.load(Width::Double, 3, 1, ring::TAIL);
+    code.subtract(2, 3);
+    code.jump_if_at_least(2, (layout.slots - ring::SPARE_SLOTS) as i32, Label::Lost);
+    code.set(2, 1);
+    code.fetch_add(1, ring::HEAD, 2);
+    code.store(Width::Double, FRAME, -24, 2);
+    code.and_constant(2, layout.slots as i32 - 1);
+    code.shift_left(2, ring::SLOT_BYTES.ilog2() as i32);
+    code.shift_left(0, layout.ring_shift() as i32);
+    code.add(2, 0);
+    code.array(8, wanted.array, layout.rings_at() as u32);
+    code.add(8, 2);
+    code.load(Width::Double, 1, FRAME, -8);
+    code.store(Width::Double, 8, 8, 1);
+    code.load(Width::Double, 1, FRAME, -16);
+    code.store(Width::Double, 8, 16, 1);
+}
+
+/// `dev << 32 | flags << 8 | kind`, with the low byte of the flags in r1, if there are any.
+fn fill_flags(code: &mut Assembler, kind: Kind, flags_in_r1: Option<()>) {
+    code.shift_left(9, 32);
+    code.or_constant(9, kind as i32);
+    if flags_in_r1.is_some() {
+        code.and_constant(1, 0xff);
+        code.shift_left(1, 8);
+        code.or(9, 1);
+    }
+    code.store(Width::Double, 8, 24, 9);
+}
+
+fn fill_bio(
+    code: &mut Assembler,
+    kind: Kind,
+    argument: i16,
+    offsets: &Offsets<'_>,
+) -> Result<(), String> {
+    code.load(Width::Double, 1, 7, offsets.of("bio", "bi_iter.bi_sector")?);
+    code.store(Width::Double, 8, 32, 1);
+    code.store(Width::Double, 8, 48, 7);
+    code.load(Width::Word, 1, 7, offsets.of("bio", "bi_iter.bi_size")?);
+    match kind {
+        Kind::Remap => {
+            code.load(Width::Double, 2, 6, 8 * (argument + 1));
+            code.shift_left(2, 32);
+            code.or(1, 2);
+            code.load(Width::Double, 2, 6, 8 * (argument + 2));
+            code.store(Width::Double, 8, 56, 2);
+        }
+        Kind::Split => {
+            code.load(Width::Double, 2, 6, 8 * (argument + 1));
+            code.store(Width::Double, 8, 56, 2);
+        }
+        _ => {}
+    }
+    code.store(Width::Double, 8, 40, 1);
+    code.load(Width::Word, 1, 7, offsets.of("bio", "bi_opf")?);
+    fill_flags(code, kind, Some(()));
+    Ok(())
+}
+
+fn fill_request(
+    code: &mut Assembler,
+    kind: Kind,
+    argument: i16,
+    offsets: &Offsets<'_>,
+) -> Result<(), String> {
+    code.load(Width::Double, 1, 7, offsets.of("request", "__sector")?);
+    code.store(Width::Double, 8, 32, 1);
+    code.store(Width::Double, 8, 48, 7);
+    code.load(Width::Double, 1, 7, offsets.of("request", "bio")?);
+    code.store(Width::Double, 8, 56, 1);
+    code.load(Width::Word, 1, 7, offsets.of("request", "__data_len")?);
+    if kind == Kind::Complete {
+        code.load(Width::Double, 2, 6, 8 * (argument + 2));
+        code.shift_left(2, 32);
+        code.or(1, 2);
+    }
+    code.store(Width::Double, 8, 40, 1);
+    code.load(Width::Word, 1, 7, offsets.of("request", "cmd_flags")?);
+    fill_flags(code, kind, Some(()));
+    Ok(())
+}
+
+/// The thread that submits here will sleep: its next run is recorded.
+fn mark_thread(code: &mut Assembler, kind: Kind, wanted: &Wanted<'_>) {
+    if kind == Kind::Queue && !wanted.tops.is_empty() {
+        code.shift_right(9, 32);
+        for top in wanted.tops {
+            code.jump_if_is(9, *top, Label::Mark);
+        }
+        code.jump(Label::Unmarked);
+    }
+    code.label(Label::Mark);
+    code.load(Width::Double, 1, FRAME, -16);
+    code.and_constant(1, ring::MARKS as i32 - 1);
+    code.array(2, wanted.array, wanted.layout.marks_at() as u32);
+    code.add(2, 1);
+    code.store_constant(Width::Byte, 2, 0, 1);
+    code.label(Label::Unmarked);
+}

@@ -1,0 +1,318 @@
+//! What requests amount to: for each layer counts, inclusive and exclusive times and their phases,
+//! over time and for each process. Memory does not grow with the number of requests.
+
+use crate::event::{Dev, Op};
+use crate::link::parts::divide;
+use crate::link::{Phase, Tree};
+use std::collections::{BTreeMap, HashMap};
+use ugeom_measure::Histogram;
+
+/// Paths through devices beyond this number count in the layer above.
+const PATHS_MAX: usize = 256;
+/// Processes beyond this number count as one.
+const PROCESSES_MAX: usize = 4096;
+/// Columns of the heat map; when they are full, two become one.
+const COLUMNS_MAX: usize = 240;
+/// Width of a column at the start, ns.
+const COLUMN_NS: u64 = 10_000_000;
+/// Rows of the heat map: powers of two of ns.
+pub const ROWS: usize = 40;
+
+/// A layer on one way from the top.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// The device.
+    pub dev: Dev,
+    /// The layer above, by its position.
+    pub above: Option<usize>,
+    /// How many layers are above it.
+    pub depth: usize,
+    /// From entering the layer to its report, ns.
+    pub inclusive: Histogram,
+    /// What of that no layer below was open for, ns.
+    pub exclusive: Histogram,
+    /// Exclusive time by phases, ns.
+    pub phases: [u128; Phase::ALL.len()],
+    /// Exclusive time of spans whose link was a choice, ns.
+    pub ambiguous_ns: u128,
+    /// Bytes that were asked for.
+    pub bytes: u128,
+    /// Requests that read.
+    pub reads: u64,
+}
+
+/// Requests of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// How many.
+    pub requests: u64,
+    /// Their whole time, ns.
+    pub whole_ns: u128,
+}
+
+/// Latencies over time.
+#[derive(Clone, Debug)]
+pub struct Heat {
+    /// When the first column begins, ns; 0 without requests.
+    pub start_ns: u64,
+    /// The width of a column, ns.
+    pub column_ns: u64,
+    /// Requests by column and power of two of their whole time.
+    pub columns: Vec<[u32; ROWS]>,
+}
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// Layers, each after the one above it.
+    pub layers: Vec<Layer>,
+    /// The whole time of requests, ns.
+    pub whole: Histogram,
+    /// Requests by process; 0 are those beyond the largest number.
+    pub processes: BTreeMap<u32, Process>,
+    /// Requests that came to lower devices directly: how many, and their time, ns.
+    pub others: BTreeMap<Dev, Process>,
+    /// Latencies over time.
+    pub heat: Heat,
+    paths: HashMap<(Option<usize>, Dev), usize>,
+    /// Devices whose requests are divided; none for all.
+    tops: Vec<Dev>,
+}
+
+impl Tally {
+    /// Counts requests to these devices; of all when there are none.
+    #[must_use]
+    pub fn new(tops: Vec<Dev>) -> Self {
+        Self {
+            layers: Vec::new(),
+            whole: Histogram::new(),
+            processes: BTreeMap::new(),
+            others: BTreeMap::new(),
+            heat: Heat {
+                start_ns: 0,
+                column_ns: COLUMN_NS,
+                columns: Vec::new(),
+            },
+            paths: HashMap::new(),
+            tops,
+        }
+    }
+
+    /// Takes a request in.
+    pub fn add(&mut self, tree: &Tree) {
+        let Some(root) = tree.spans.first() else {
+            return;
+        };
+        let whole_ns = root.end_ns - root.start_ns;
+        if !self.tops.is_empty() && !self.tops.contains(&root.dev) {
+            let others = self.others.entry(root.dev).or_default();
+            others.requests += 1;
+            others.whole_ns += u128::from(whole_ns);
+            return;
+        }
+        self.whole.record(whole_ns);
+        self.heat.add(root.start_ns, whole_ns);
+        let known = self.processes.len() < PROCESSES_MAX || self.processes.contains_key(&root.pid);
+        let process = self
+            .processes
+            .entry(if known { root.pid } else { 0 })
+            .or_default();
+        process.requests += 1;
+        process.whole_ns += u128::from(whole_ns);
+        self.divide(tree);
+    }
+
+    fn divide(&mut self, tree: &Tree) {
+        let mut layers: Vec<usize> = Vec::with_capacity(tree.spans.len());
+        for span in &tree.spans {
+            let above = span.parent.and_then(|parent| layers.get(parent).copied());
+            let at = self.layer(above, span.dev);
+            layers.push(at);
+            let layer = &mut self.layers[at];
+            layer.inclusive.record(span.end_ns - span.start_ns);
+            layer.bytes += u128::from(span.sectors) * 512;
+            layer.reads += u64::from(span.op == Op::Read);
+        }
+        let mut own = vec![0_u64; tree.spans.len()];
+        for part in divide(tree) {
+            own[part.span] += part.ns;
+            let layer = &mut self.layers[layers[part.span]];
+            layer.phases[part.phase as usize] += u128::from(part.ns);
+            if tree.spans[part.span].ambiguous {
+                layer.ambiguous_ns += u128::from(part.ns);
+            }
+        }
+        for (at, ns) in layers.iter().zip(own) {
+            self.layers[*at].exclusive.record(ns);
+        }
+    }
+
+    fn layer(&mut self, above: Option<usize>, dev: Dev) -> usize {
+        if let Some(at) = self.paths.get(&(above, dev)) {
+            return *at;
+        }
+        if let (true, Some(above)) = (self.layers.len() >= PATHS_MAX, above) {
+            return above;
+        }
+        let at = self.layers.len();
+        self.layers.push(Layer {
+            dev,
+            above,
+            depth: above.map_or(0, |above| self.layers[above].depth + 1),
+            inclusive: Histogram::new(),
+            exclusive: Histogram::new(),
+            phases: [0; Phase::ALL.len()],
+            ambiguous_ns: 0,
+            bytes: 0,
+            reads: 0,
+        });
+        self.paths.insert((above, dev), at);
+        at
+    }
+
+    /// Layers in the order of a tree: each with those below it behind it.
+    #[must_use]
+    pub fn in_order(&self) -> Vec<usize> {
+        let below = |of: Option<usize>| {
+            let is_below = move |at: &usize| self.layers[*at].above == of;
+            (0..self.layers.len())
+                .rev()
+                .filter(is_below)
+                .collect::<Vec<_>>()
+        };
+        let (mut open, mut order) = (below(None), Vec::new());
+        while let Some(at) = open.pop() {
+            order.push(at);
+            open.extend(below(Some(at)));
+        }
+        order
+    }
+
+    /// The exclusive times of all layers added up, ns: the whole, unless a layer is missing.
+    #[must_use]
+    pub fn parts_ns(&self) -> u128 {
+        self.layers.iter().map(|layer| layer.exclusive.sum()).sum()
+    }
+
+    /// Forgets the figures and keeps the layers, for an interval of a live view.
+    pub fn clear(&mut self) {
+        let fresh = Self::new(std::mem::take(&mut self.tops));
+        *self = fresh;
+    }
+}
+
+impl Heat {
+    fn add(&mut self, at_ns: u64, whole_ns: u64) {
+        if self.columns.is_empty() {
+            self.start_ns = at_ns;
+        }
+        let since = at_ns.saturating_sub(self.start_ns);
+        while since / self.column_ns >= COLUMNS_MAX as u64 {
+            self.column_ns *= 2;
+            let pairs = self.columns.chunks(2).map(|pair| {
+                let mut sum = pair[0];
+                for (row, more) in sum.iter_mut().zip(pair.get(1).into_iter().flatten()) {
+                    *row = row.saturating_add(*more);
+                }
+                sum
+            });
+            self.columns = pairs.collect();
+        }
+        let column = (since / self.column_ns) as usize;
+        if column >= self.columns.len() {
+            self.columns.resize(column + 1, [0; ROWS]);
+        }
+        let row = whole_ns.max(1).ilog2() as usize;
+        let cell = &mut self.columns[column][row.min(ROWS - 1)];
+        *cell = cell.saturating_add(1);
+    }
+}
+
+/// A percentile with its 95 % interval, ns: the values at the ranks between which the percentile
+/// lies in 95 of 100 samples (normal approximation of the binomial; Conover, Practical
+/// Nonparametric Statistics, 3rd edition, section 3.2). None without values.
+#[must_use]
+pub fn percentile(of: &Histogram, percent: f64) -> Option<[u64; 3]> {
+    let (n, p) = (of.count() as f64, percent / 100.0);
+    let half = 1.96 * (n * p * (1.0 - p)).sqrt();
+    let rank = |rank: f64| of.percentile((100.0 * rank / n).clamp(0.0, 100.0));
+    Some([
+        rank(n * p - half)?,
+        rank(n * p)?,
+        rank((n * p + half).ceil())?,
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Span;
+
+    fn tree(at_ns: u64, pid: u32, ns: u64) -> Tree {
+        let span = |dev, start_ns, end_ns, parent| Span {
+            dev,
+            op: Op::Read,
+            sector: 0,
+            sectors: 8,
+            tid: pid,
+            pid,
+            start_ns,
+            end_ns,
+            phases: vec![(start_ns, Phase::Block)],
+            parent,
+            ambiguous: false,
+        };
+        let below = span(2, at_ns + ns / 4, at_ns + ns / 2, Some(0));
+        Tree {
+            spans: vec![span(1, at_ns, at_ns + ns, None), below],
+        }
+    }
+
+    #[test]
+    fn the_parts_of_all_layers_are_the_whole() {
+        let mut tally = Tally::new(vec![1]);
+        for number in 0..1000_u64 {
+            tally.add(&tree(number * 1_000_000, 1, 1000 + number));
+        }
+        assert_eq!(tally.parts_ns(), tally.whole.sum());
+        assert_eq!(tally.in_order(), [0, 1]);
+        assert_eq!(tally.layers[1].depth, 1);
+        let [low, middle, high] = percentile(&tally.whole, 50.0).unwrap();
+        assert!(
+            low < 1500 && (1480..1520).contains(&middle) && high > 1500,
+            "{low} {high}"
+        );
+    }
+
+    #[test]
+    fn an_hour_of_many_processes_takes_no_more_memory_than_a_second() {
+        let mut tally = Tally::new(Vec::new());
+        for number in 0..100_000_u64 {
+            tally.add(&tree(number * 36_000_000, number as u32 + 1, 1000));
+        }
+        assert!(tally.processes.len() <= PROCESSES_MAX + 1);
+        assert!(tally.heat.columns.len() <= COLUMNS_MAX);
+        let counted: u64 = tally
+            .heat
+            .columns
+            .iter()
+            .flatten()
+            .map(|n| u64::from(*n))
+            .sum();
+        assert_eq!((counted, tally.layers.len()), (100_000, 2));
+    }
+
+    #[test]
+    fn requests_to_lower_devices_are_counted_apart() {
+        let mut tally = Tally::new(vec![7]);
+        tally.add(&tree(0, 1, 1000));
+        assert_eq!(
+            tally.others[&1],
+            Process {
+                requests: 1,
+                whole_ns: 1000
+            }
+        );
+        assert_eq!(tally.whole.count(), 0);
+    }
+}

@@ -1,0 +1,195 @@
+//! Traces of the running kernel. They need the right to use BPF, and some of them loop devices;
+//! without these they skip.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use ugeom_machine::buffer::Buffer;
+use ugeom_trace::figures::{About, Traced};
+use ugeom_trace::session::{Scope, Session};
+use ugeom_trace::tally::Tally;
+use ugeom_trace::tree::KernelTree;
+
+const BLOCK: usize = 4096;
+
+/// A loop device that is detached at the end.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn on(test: &str, file: &Path) -> Option<Self> {
+        let losetup = ugeom_testkit::program(test, "losetup")?;
+        let made = Command::new(losetup)
+            .args(["--direct-io=on", "--show", "-f"])
+            .arg(file)
+            .output()
+            .ok()?;
+        let name = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        if !made.status.success() || name.is_empty() {
+            let why = String::from_utf8_lossy(&made.stderr).trim().to_owned();
+            ugeom_testkit::skip(test, &format!("losetup: {why}"));
+            return None;
+        }
+        Some(Self(name.into()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+/// Reads blocks of a path past the page cache: the time of each, ns.
+fn read(path: &Path, count: u64) -> io::Result<Vec<u64>> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
+        .open(path)?;
+    let mut buffer = Buffer::new(BLOCK);
+    let mut times = Vec::new();
+    for at in 0..count {
+        let started = Instant::now();
+        file.read_exact_at(&mut buffer[..], (at * 37 % 251) * BLOCK as u64)?;
+        times.push(started.elapsed().as_nanos() as u64);
+    }
+    Ok(times)
+}
+
+/// Traces reads of a path: the figures, and the times that the reader measured.
+fn trace(test: &str, of: &Path, count: u64) -> Option<(Traced, Vec<u64>)> {
+    let tree = KernelTree::now().ok()?;
+    let at = tree.at(of).ok().flatten();
+    let Some(at) = at else {
+        ugeom_testkit::skip(test, &format!("{}: lies on no block device", of.display()));
+        return None;
+    };
+    let scope = Scope::of(&tree, &[at]);
+    let mut session = match Session::start(scope.clone()) {
+        Ok(session) => session,
+        Err(why) => {
+            ugeom_testkit::skip(test, &why);
+            return None;
+        }
+    };
+    let mut tally = Tally::new(scope.tops.clone());
+    let path = of.to_owned();
+    let reader = std::thread::spawn(move || read(&path, count));
+    while !reader.is_finished() {
+        std::thread::sleep(Duration::from_millis(5));
+        for tree in session.poll().unwrap() {
+            tally.add(&tree);
+        }
+    }
+    let times = match reader.join().unwrap() {
+        Ok(times) => times,
+        Err(error) => {
+            ugeom_testkit::skip(test, &format!("reading {}: {error}", of.display()));
+            return None;
+        }
+    };
+    let ended = session.finish().unwrap();
+    for tree in &ended.trees {
+        tally.add(tree);
+    }
+    let about = About {
+        targets: Vec::new(),
+        source: "bpf",
+        seconds: 1.0,
+        scope: &scope,
+    };
+    let traced = Traced::new(&about, &tally, (ended.lost, ended.quality, ended.checks));
+    assert_eq!(traced.parts_ns, traced.whole_ns);
+    Some((traced, times))
+}
+
+/// The result without its long lists.
+fn brief(traced: &Traced) -> String {
+    let layer = |layer: &ugeom_trace::figures::LayerFigures| {
+        let name = format!("{}{}", "  ".repeat(layer.depth), layer.name);
+        format!(
+            "{name} {} {:.0} ns {:?}",
+            layer.requests, layer.exclusive_mean_ns, layer.phases_ns
+        )
+    };
+    let layers: Vec<String> = traced.layers.iter().map(layer).collect();
+    let Traced {
+        requests,
+        lost,
+        quality,
+        others,
+        checks,
+        ..
+    } = traced;
+    let layers = layers.join("\n");
+    format!("{requests} {lost} {quality:?}\n{layers}\n{others:?}\n{checks:?}")
+}
+
+fn image(folder: &Path) -> PathBuf {
+    let path = folder.join("disk.img");
+    std::fs::write(&path, vec![7; 256 * BLOCK]).unwrap();
+    File::open(&path).unwrap().sync_all().unwrap();
+    path
+}
+
+#[test]
+fn each_read_of_a_loop_device_is_found_with_its_layers() {
+    let test = "each_read_of_a_loop_device_is_found_with_its_layers";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::on(test, &image(folder.path())) else {
+        return;
+    };
+    let Some((traced, times)) = trace(test, &device.0, 300) else {
+        return;
+    };
+    let top = &traced.layers[0];
+    assert_eq!(Path::new("/dev").join(&top.name), device.0);
+    let check = traced
+        .checks
+        .iter()
+        .find(|check| check.device == top.name)
+        .unwrap();
+    assert!(check.agrees(), "{check:?}");
+    assert!(
+        traced.requests >= 300 && traced.lost == 0,
+        "{}",
+        brief(&traced)
+    );
+    // What the reader saw is what the trace found, but for entering and leaving the kernel.
+    let own: u64 = times.iter().sum();
+    let found = traced.mean_ns * traced.requests as f64;
+    let share = found / own as f64;
+    assert!((0.7..1.05).contains(&share), "{share}: {}", brief(&traced));
+}
+
+#[test]
+fn chains_of_loop_devices_have_a_layer_each() {
+    let test = "chains_of_loop_devices_have_a_layer_each";
+    let folder = tempfile::tempdir().unwrap();
+    let mut devices: Vec<Loop> = Vec::new();
+    let mut below = image(folder.path());
+    for depth in 1..=6 {
+        let Some(device) = Loop::on(test, &below) else {
+            return;
+        };
+        below.clone_from(&device.0);
+        devices.push(device);
+        let Some((traced, _)) = trace(test, &below, 100) else {
+            return;
+        };
+        // Other programs look at new devices, too; their requests are few.
+        let mut loops: Vec<&str> = traced
+            .layers
+            .iter()
+            .filter(|layer| layer.name.starts_with("loop") && layer.requests >= 100)
+            .map(|layer| layer.name.as_str())
+            .collect();
+        loops.dedup();
+        assert_eq!(loops.len(), depth, "{}", brief(&traced));
+        assert!(traced.ambiguous_percent < 1.0, "{}", brief(&traced));
+    }
+    // The uppermost first.
+    while devices.pop().is_some() {}
+}
