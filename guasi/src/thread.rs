@@ -64,6 +64,12 @@ extern "C-unwind" fn begin(life: *mut c_void) -> *mut c_void {
 /// A thread that was started and not yet joined.
 pub(crate) struct Thread(libc::pthread_t);
 
+// SAFETY: a pthread_t, which is a pointer on musl, may be used by every thread of the process:
+// POSIX says so of pthread_join and pthread_detach.
+unsafe impl Send for Thread {}
+// SAFETY: a shared reference gives no access to the value.
+unsafe impl Sync for Thread {}
+
 impl Thread {
     /// Starts a thread with a stack of so many bytes, at least.
     ///
@@ -98,7 +104,7 @@ impl Thread {
 /// The life is one for [`begin`].
 unsafe fn create(stack_bytes: usize, life: *mut c_void) -> io::Result<libc::pthread_t> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    let mut thread = 0;
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
     // SAFETY: the attributes are made before they are used, and used before they are destroyed;
     // `begin` has the type that the C library calls, but for the unwinding that it may do itself.
     let result = unsafe {
@@ -109,7 +115,7 @@ unsafe fn create(stack_bytes: usize, life: *mut c_void) -> io::Result<libc::pthr
                 type Begin = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
                 type Called = extern "C" fn(*mut c_void) -> *mut c_void;
                 let called = std::mem::transmute::<Begin, Called>(begin);
-                let result = libc::pthread_create(&raw mut thread, attributes, called, life);
+                let result = libc::pthread_create(thread.as_mut_ptr(), attributes, called, life);
                 libc::pthread_attr_destroy(attributes);
                 result
             }
@@ -117,7 +123,8 @@ unsafe fn create(stack_bytes: usize, life: *mut c_void) -> io::Result<libc::pthr
         }
     };
     match result {
-        0 => Ok(thread),
+        // SAFETY: pthread_create(3) has written it.
+        0 => Ok(unsafe { thread.assume_init() }),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }

@@ -97,7 +97,8 @@ pub fn local_time_text(unix_s: u64) -> String {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
-    let time = libc::time_t::try_from(unix_s).unwrap_or(libc::time_t::MAX);
+    // time_t of every 64-bit Linux; the libc crate deprecates its name on musl.
+    let time = i64::try_from(unix_s).unwrap_or(i64::MAX);
     // SAFETY: a tm of zeroes is a valid one.
     let mut parts: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are to values of ours.

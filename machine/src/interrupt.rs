@@ -121,7 +121,8 @@ pub fn allow_nudges() -> io::Result<()> {
 pub fn nudge<T>(thread: &JoinHandle<T>) {
     // SAFETY: the thread is neither joined nor detached as long as its handle is there, so its
     // number means it; the signal's action is one that returns.
-    unsafe { libc::pthread_kill(thread.as_pthread_t(), NUDGE) };
+    // The cast: musl's pthread_t is a pointer where std has a number.
+    unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, NUDGE) };
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@
 //! | how do bytes get from a provider to stdout, and from stdin to a provider? | `transfer/` |
 //!
 //! Results go to stdout, everything else to stderr. Exit code 0: done; 1: the work failed;
-//! 2: wrong usage, which is also a target that does not follow the stack language.
+//! 2: wrong usage, which is also a target that does not follow the stack language; 130:
+//! interrupted.
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -29,6 +30,7 @@ mod transfer;
 mod warnings;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
+use log::LevelFilter;
 use std::process::ExitCode;
 
 const ABOUT: &str = "A userspace GEOM with a measuring bench built in";
@@ -62,12 +64,54 @@ Examples:
     about = ABOUT,
     long_about = LONG_ABOUT,
     after_help = EXAMPLES,
-    max_term_width = 100,
-    disable_help_subcommand = true
+    max_term_width = 100
 )]
 struct Arguments {
     #[command(subcommand)]
     command: commands::Command,
+
+    #[command(flatten)]
+    stderr: Stderr,
+}
+
+/// How much is printed on stderr, and how.
+#[derive(clap::Args)]
+struct Stderr {
+    /// Print errors only: no warnings, no progress
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Output"
+    )]
+    quiet: bool,
+
+    /// Print more: what was opened and how, every cause of an error
+    #[arg(short, long, global = true, help_heading = "Output")]
+    verbose: bool,
+
+    /// When to use colours
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        global = true,
+        help_heading = "Output"
+    )]
+    color: output::Color,
+}
+
+impl Arguments {
+    /// The least important messages that are printed.
+    fn level(&self) -> LevelFilter {
+        let verbose = self.stderr.verbose && !self.command.has_own_verbose();
+        match (self.stderr.quiet, verbose) {
+            (true, _) => LevelFilter::Off,
+            (false, true) => LevelFilter::Debug,
+            (false, false) => LevelFilter::Warn,
+        }
+    }
 }
 
 /// The tree of commands with all their flags, as help, manual pages and completions show it.
@@ -86,7 +130,8 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return failure::of_arguments(&error),
     };
-    warnings::print();
+    output::set(arguments.stderr.quiet, arguments.stderr.color);
+    warnings::print(arguments.level());
     match arguments.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),

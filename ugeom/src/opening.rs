@@ -19,7 +19,7 @@ pub struct TargetArgs {
     pub target: String,
 
     /// Look for nothing inside the target: no class tastes by itself
-    #[arg(long)]
+    #[arg(long, help_heading = "Advanced")]
     pub no_taste: bool,
 
     #[command(flatten)]
@@ -65,7 +65,8 @@ pub fn time(text: &str) -> Result<Duration, String> {
 #[derive(Args, Clone, Default)]
 pub struct SetArgs {
     // The help is made from the declared settings.
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, help = set_help())]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting, help = set_help(),
+          help_heading = "Advanced")]
     settings: Vec<(String, spec::Settings)>,
 }
 
@@ -163,6 +164,11 @@ impl TargetArgs {
 /// What the target cannot be opened for.
 pub fn open(text: &str, options: &TargetOptions) -> Result<Target> {
     let target = open_target(text, options)?;
+    for provider in target.stack.tree().providers() {
+        let (size, sector) = (provider.mediasize_bytes, provider.sectorsize_bytes);
+        let name = output::printable(&provider.name);
+        log::debug!("opened {name}: {size} bytes, {sector}-byte sectors");
+    }
     warn_of_damage(&target.stack.taste_errors());
     warn_of_padding(&target);
     Ok(target)

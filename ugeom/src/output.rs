@@ -6,6 +6,35 @@ use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+/// Whether only errors are printed on stderr (`--quiet`).
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// The [`Color`] of the command line.
+static COLOR: AtomicU8 = AtomicU8::new(Color::Auto as u8);
+
+/// When to colour the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always, even into files and pipes
+    Always,
+    /// Never
+    Never,
+}
+
+/// Sets, once for the process, what `--quiet` and `--color` say.
+pub fn set(quiet: bool, color: Color) {
+    QUIET.store(quiet, Ordering::Relaxed);
+    COLOR.store(color as u8, Ordering::Relaxed);
+}
+
+/// Whether stderr is for errors only.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
 
 /// Nobody reads stdout any more.
 #[derive(Debug)]
@@ -61,12 +90,18 @@ pub fn complain(text: &str) {
 
 /// Says on stderr what the user should know although the work goes on.
 pub fn warn(text: &str) {
+    if is_quiet() {
+        return;
+    }
     let paint = Paint::of_stderr();
     say(&format!("{} {text}", paint.alarm("ugeom: warning:")));
 }
 
 /// Says on stderr how something was understood.
 pub fn remark(text: &str) {
+    if is_quiet() {
+        return;
+    }
     say(&format!("ugeom: {text}"));
 }
 
@@ -82,7 +117,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// Colours where stdout is a terminal and the user has not forbidden them (`NO_COLOR`).
+    /// Colours where stdout is a terminal, unless `--color` or `NO_COLOR` says otherwise.
     pub fn of_stdout() -> Self {
         Self {
             colours: wanted(io::stdout().is_terminal()),
@@ -115,8 +150,12 @@ impl Paint {
     }
 }
 
-/// The rules of <https://no-color.org> and <https://bixense.com/clicolors/>.
+/// `--color`, then the rules of <https://no-color.org> and <https://bixense.com/clicolors/>.
 fn wanted(terminal: bool) -> bool {
+    let color = COLOR.load(Ordering::Relaxed);
+    if color != Color::Auto as u8 {
+        return color == Color::Always as u8;
+    }
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if set("NO_COLOR") {
         return false;

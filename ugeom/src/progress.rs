@@ -23,7 +23,7 @@ impl Progress {
         Self {
             total_bytes,
             started: Instant::now(),
-            watched: io::stderr().is_terminal(),
+            watched: io::stderr().is_terminal() && !crate::output::is_quiet(),
             bar: None,
         }
     }

@@ -19,11 +19,11 @@ impl Log for Stderr {
     fn flush(&self) {}
 }
 
-/// From now on warnings are printed.
-pub fn print() {
+/// Prints messages up to `level` from now on.
+pub fn print(level: LevelFilter) {
     static STDERR: Stderr = Stderr;
-    // Somebody else's logger, in a test say, stays.
+    // A logger that a test has set stays.
     if log::set_logger(&STDERR).is_ok() {
-        log::set_max_level(LevelFilter::Warn);
+        log::set_max_level(level);
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! The library's file carries the version of the interface, 0.25; programs ask for its soname.
 
+use crate::pages::Pages;
 use crate::{Outcome, run};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -111,8 +112,9 @@ fn build(request: &Request) -> Result<PathBuf> {
 }
 
 /// The tree that is filled.
-struct Tree {
+pub struct Tree {
     root: PathBuf,
+    /// Where its files will be used.
     prefix: PathBuf,
 }
 
@@ -132,16 +134,27 @@ impl Tree {
         })
     }
 
+    /// A tree at `root` that a package is made of.
+    pub fn at(root: PathBuf) -> Tree {
+        let prefix = PathBuf::from("/usr");
+        Tree { root, prefix }
+    }
+
+    /// The path of a file.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
     /// The path of a file whose directory is made if need be.
     fn place(&self, path: &str) -> Result<PathBuf> {
-        let to = self.root.join(path);
+        let to = self.path(path);
         let dir = to.parent().unwrap_or(&self.root);
         fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
         Ok(to)
     }
 
-    /// Copies a file. A running program or a library in use keeps its old one.
-    fn copy(&self, from: &Path, path: &str, mode: u32) -> Result<()> {
+    /// Copies a file and sets its mode. A running program or a library in use keeps its old one.
+    pub fn copy(&self, from: &Path, path: &str, mode: u32) -> Result<()> {
         let to = self.place(path)?;
         remove(&to)?;
         let copied = fs::copy(from, &to);
@@ -157,7 +170,7 @@ impl Tree {
         symlink(target, &to).with_context(|| format!("linking {}", to.display()))
     }
 
-    fn write(&self, path: &str, text: &str) -> Result<()> {
+    pub fn write(&self, path: &str, text: &str) -> Result<()> {
         let to = self.place(path)?;
         fs::write(&to, text).with_context(|| format!("writing {}", to.display()))
     }
@@ -210,19 +223,9 @@ fn package(prefix: &Path) -> String {
 fn program(tree: &Tree, built: &Path) -> Result<()> {
     tree.copy(&built.join("ugeom"), "bin/ugeom", 0o755)?;
     let pages = run::target_dir().join("install");
-    for (word, dir) in [("man", "man"), ("completions", "completions")] {
-        let dir = pages.join(dir);
-        // What a command left that is no more.
-        if dir.exists() {
-            fs::remove_dir_all(&dir).with_context(|| format!("emptying {}", dir.display()))?;
-        }
-        let mut made = run::cargo();
-        made.args(["run", "--quiet", "--package", "ugeom-xtask"]);
-        made.args(["--features", "pages", "--", word]).arg(&dir);
-        if !made.status().context("starting cargo")?.success() {
-            bail!("install: making {word} failed");
-        }
-    }
+    let ugeom = built.join("ugeom");
+    Pages::Man.make(&ugeom, &pages.join("man"))?;
+    Pages::Completions.make(&ugeom, &pages.join("completions"))?;
     for page in fs::read_dir(pages.join("man")).context("the manual pages")? {
         let page = page?.path();
         let name = page
@@ -232,12 +235,19 @@ fn program(tree: &Tree, built: &Path) -> Result<()> {
             .into_owned();
         tree.copy(&page, &format!("share/man/man1/{name}"), 0o644)?;
     }
-    for (from, to) in [
+    completions(tree, &pages.join("completions"), "site-functions")
+}
+
+/// Puts the completions in `from` where the shells look for them. Debian's zsh looks for those of
+/// packages in `vendor-completions`, all others in `site-functions`.
+pub fn completions(tree: &Tree, from: &Path, zsh: &str) -> Result<()> {
+    let zsh = format!("share/zsh/{zsh}/_ugeom");
+    for (name, to) in [
         ("ugeom.bash", "share/bash-completion/completions/ugeom"),
-        ("_ugeom", "share/zsh/site-functions/_ugeom"),
+        ("_ugeom", zsh.as_str()),
         ("ugeom.fish", "share/fish/vendor_completions.d/ugeom.fish"),
     ] {
-        tree.copy(&pages.join("completions").join(from), to, 0o644)?;
+        tree.copy(&from.join(name), to, 0o644)?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! (the convention of automake, which `.ci/run` counts as skipped).
 #![forbid(unsafe_code)]
 
+mod dist;
 mod fuzz;
 mod install;
 mod instructions;
@@ -40,6 +41,8 @@ usage: cargo xtask COMMAND
   asan [ARGS]           the same under AddressSanitizer
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
+  dist [build | try]    static binaries, .deb, wheel and tarball in target/dist, then each tried in
+                        a root without Rust
   install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
                         builds and installs the program (with manual pages and completions) and
                         the C library (headers, pkg-config, guasi(3)); both unless one is named
@@ -87,6 +90,7 @@ fn dispatch(words: &[&str]) -> Result<Outcome> {
             Ok(seconds) => fuzz::run(seconds),
             Err(_) => bail!("fuzz: {seconds:?} is not a number of seconds"),
         },
+        ["dist", words @ ..] => dist::run(words),
         ["install", words @ ..] => install::run(words),
         ["man"] => pages::run(Pages::Man, None),
         ["man", dir] => pages::run(Pages::Man, Some(dir)),

@@ -44,12 +44,7 @@ fn commands() -> Vec<Command> {
     } else {
         tests.args(["test", "--lib", "--bins", "--tests"]);
     }
-    tests.args([
-        "--workspace",
-        "--no-fail-fast",
-        "--features",
-        "ugeom-xtask/pages",
-    ]);
+    tests.args(["--workspace", "--no-fail-fast"]);
     let mut docs = run::cargo();
     docs.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
     vec![tests, docs, loom()]

@@ -7,6 +7,7 @@ mod completions;
 mod crash;
 mod diskinfo;
 mod geli;
+mod generate;
 mod iostat;
 mod lab;
 mod ministat;
@@ -19,6 +20,7 @@ mod serve;
 mod show;
 mod stat;
 mod trace;
+mod version;
 mod write;
 
 use anyhow::Result;
@@ -47,9 +49,17 @@ pub enum Command {
     Ministat(ministat::Ministat),
     Report(report::Report),
     Completions(completions::Completions),
+    Version(version::Version),
+    Generate(generate::Generate),
 }
 
 impl Command {
+    /// Whether `-v` is an option of the command, as of the tool that it stands for, and not the one
+    /// of the program.
+    pub fn has_own_verbose(&self) -> bool {
+        matches!(self, Self::Show(_) | Self::Diskinfo(_) | Self::Geli(_))
+    }
+
     /// Does it.
     ///
     /// # Errors
@@ -76,6 +86,8 @@ impl Command {
             Self::Ministat(ministat) => ministat.run(),
             Self::Report(report) => report.run(),
             Self::Completions(completions) => completions.run(),
+            Self::Version(version) => version.run(),
+            Self::Generate(generate) => generate.run(),
         }
     }
 }

@@ -48,7 +48,7 @@ pub struct Dump {
     targets: Vec<String>,
 
     /// For geli's sake: the output is the same
-    #[arg(short = 'v')]
+    #[arg(short = 'v', id = "verbose")]
     _verbose: bool,
 }
 

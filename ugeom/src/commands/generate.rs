@@ -1,0 +1,105 @@
+//! `ugeom generate`: the files that packages ship beside the program, made from its own command
+//! tree so that they cannot differ from what it takes. Hidden: packagers use it, users do not.
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Write manual pages or shell completions into a folder
+#[derive(Args)]
+#[command(hide = true)]
+pub struct Generate {
+    /// What to write
+    #[arg(value_name = "WHAT")]
+    what: What,
+
+    /// The folder, made if it is missing
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// `ugeom.1`, and `ugeom-NAME.1` for each command
+    Man,
+    /// One file for each of bash, zsh and fish, named as the shell expects it
+    Completions,
+}
+
+impl Generate {
+    pub fn run(&self) -> Result<()> {
+        let dir = &self.dir;
+        fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+        match self.what {
+            What::Man => man(dir),
+            What::Completions => completions(dir),
+        }
+    }
+}
+
+fn man(dir: &Path) -> Result<()> {
+    clap_mangen::generate_to(crate::command(), dir)
+        .with_context(|| format!("writing manual pages to {}", dir.display()))
+}
+
+fn completions(dir: &Path) -> Result<()> {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        clap_complete::generate_to(shell, &mut crate::command(), "ugeom", dir)
+            .with_context(|| format!("writing {shell} completions to {}", dir.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of the pages of `command` and of all commands below it.
+    fn pages_of(command: &clap::Command, prefix: &str, names: &mut Vec<String>) {
+        let name = format!("{prefix}{}", command.get_name());
+        names.push(format!("{name}.1"));
+        for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+            pages_of(below, &format!("{name}-"), names);
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_manual_page_that_says_what_it_does() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        man(dir.path())?;
+        let mut names = Vec::new();
+        pages_of(&crate::command(), "", &mut names);
+        assert!(names.len() > 1, "no command below ugeom");
+        for name in names {
+            let page = fs::read_to_string(dir.path().join(&name)).context(name.clone())?;
+            // clap writes `name \- about`, and the name alone where a command has no about.
+            assert!(
+                page.contains(" \\- "),
+                "{name} does not say what the command is for"
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn completions_of_each_shell_know_every_command() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        completions(dir.path())?;
+        for file in ["ugeom.bash", "_ugeom", "ugeom.fish"] {
+            let text = fs::read_to_string(dir.path().join(file)).context(file)?;
+            for command in crate::command()
+                .get_subcommands()
+                .filter(|c| !c.is_hide_set())
+            {
+                assert!(
+                    text.contains(command.get_name()),
+                    "{file}: {}",
+                    command.get_name()
+                );
+            }
+        }
+        Ok(())
+    }
+}

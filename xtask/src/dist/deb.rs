@@ -1,0 +1,143 @@
+//! The Debian package, as Debian's policy 4.6 wants it; lintian is its test.
+
+use super::binary::Built;
+use super::{Pages, VERSION, files_in, hex, tarball};
+use crate::install::Tree;
+use crate::run;
+use anyhow::{Context, Result, bail};
+use md5::{Digest, Md5};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const DESCRIPTION: &str = "\
+userspace GEOM with a measuring bench
+ ugeom composes block devices of layers, as GEOM of FreeBSD does, reads and
+ writes partition tables, labels and disk encryption of other systems, and
+ serves what it finds over NBD and FUSE, without root and without a kernel
+ module.
+ .
+ Its bench measures what layers, disks, caches, threads and I/O engines cost,
+ runs the job files of fio, and compares programs with confidence intervals.";
+
+/// What lintian must know of a static binary.
+const OVERRIDES: &str = "\
+# One binary for every release of every distribution; its crates are in Cargo.lock.
+ugeom: statically-linked-binary [usr/bin/ugeom]
+# The first release of a package from outside Debian closes no bug of it.
+ugeom: initial-upload-closes-no-bugs [usr/share/doc/ugeom/changelog.Debian.gz:1]
+";
+
+/// Makes the package in `out`.
+///
+/// # Errors
+/// `dpkg-deb` is missing or fails.
+pub fn make(built: &Built, pages: &Pages, out: &Path) -> Result<PathBuf> {
+    if run::find_program("dpkg-deb").is_none() {
+        bail!("dpkg-deb is not there (Debian: dpkg)");
+    }
+    let work = tempfile::tempdir().context("a folder for the package")?;
+    let root = work.path().join("root");
+    let usr = Tree::at(root.join("usr"));
+    tarball::fill(&usr, built, pages, "vendor-completions")?;
+    for page in files_in(&root.join("usr/share/man/man1"))? {
+        compress(&page)?;
+    }
+    documents(&usr)?;
+    let top = Tree::at(root.clone());
+    for unit in ["ugeom@.service", "ugeom@.socket"] {
+        let from = run::root().join("dist/systemd").join(unit);
+        top.copy(&from, &format!("lib/systemd/system/{unit}"), 0o644)?;
+    }
+    let (sums, bytes) = sums(&root)?;
+    top.write("DEBIAN/md5sums", &sums)?;
+    top.write("DEBIAN/control", &control(built, bytes))?;
+    let path = out.join(format!("ugeom_{VERSION}_{}.deb", built.architecture.debian));
+    let mut pack = run::command("dpkg-deb");
+    pack.args(["--root-owner-group", "-Zxz", "--build"]);
+    let status = pack.arg(&root).arg(&path).status();
+    let status = status.context("starting dpkg-deb")?;
+    if !status.success() {
+        bail!("dpkg-deb: {status}");
+    }
+    Ok(path)
+}
+
+fn control(built: &Built, bytes: u64) -> String {
+    format!(
+        "Package: ugeom\n\
+         Version: {VERSION}\n\
+         Architecture: {}\n\
+         Maintainer: The ugeom authors <ugeom@localhost.localdomain>\n\
+         Installed-Size: {}\n\
+         Suggests: fuse3, nbd-client, qemu-utils\n\
+         Section: admin\n\
+         Priority: optional\n\
+         Description: {DESCRIPTION}\n",
+        built.architecture.debian,
+        bytes.div_ceil(1024)
+    )
+}
+
+fn documents(usr: &Tree) -> Result<()> {
+    let mit = fs::read_to_string(run::root().join("LICENSE-MIT")).context("LICENSE-MIT")?;
+    usr.write("share/doc/ugeom/copyright", &copyright(&mit))?;
+    let entry = format!(
+        "ugeom ({VERSION}) unstable; urgency=medium\n\n  * See CHANGELOG.md of the sources.\n\n \
+         -- The ugeom authors <ugeom@localhost.localdomain>  Mon, 23 Nov 2026 00:00:00 +0000\n"
+    );
+    let name = "share/doc/ugeom/changelog";
+    usr.write(name, &entry)?;
+    compress(&usr.path(name))?;
+    usr.write("share/lintian/overrides/ugeom", OVERRIDES)
+}
+
+/// The licences in the format of <https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/>.
+fn copyright(mit: &str) -> String {
+    let indented = |text: &str| {
+        let line = |line: &str| match line.trim_end() {
+            "" => " .\n".to_owned(),
+            line => format!(" {line}\n"),
+        };
+        text.lines().map(line).collect::<String>()
+    };
+    format!(
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\
+         Upstream-Name: ugeom\n\n\
+         Files: *\n\
+         Copyright: The ugeom authors\n\
+         License: MIT or Apache-2.0\n\n\
+         License: MIT\n{}\n\
+         License: Apache-2.0\n On Debian systems the text is in \
+         /usr/share/common-licenses/Apache-2.0.\n",
+        indented(mit)
+    )
+}
+
+/// Replaces a file by itself compressed, without its name and time.
+fn compress(file: &Path) -> Result<()> {
+    let status = run::command("gzip").arg("-9n").arg(file).status();
+    let status = status.context("starting gzip")?;
+    if !status.success() {
+        bail!("gzip {}: {status}", file.display());
+    }
+    Ok(())
+}
+
+/// The lines of `md5sums`, and the bytes of all files.
+fn sums(root: &Path) -> Result<(String, u64)> {
+    let (mut folders, mut lines, mut bytes) = (vec![root.to_owned()], Vec::new(), 0);
+    while let Some(folder) = folders.pop() {
+        for path in files_in(&folder)? {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let content = fs::read(&path).with_context(|| path.display().to_string())?;
+            bytes += content.len() as u64;
+            let name = path.strip_prefix(root)?.display();
+            lines.push(format!("{}  {name}\n", hex(&Md5::digest(&content))));
+        }
+    }
+    lines.sort_by(|a, b| a[34..].cmp(&b[34..]));
+    Ok((lines.concat(), bytes))
+}
