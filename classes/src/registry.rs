@@ -17,11 +17,18 @@ static REGISTRY: &[ClassEntry] = &[
     crate::delayed::ENTRY,
     crate::crash::ENTRY,
     crate::eli::ENTRY,
+    crate::part::ldm::ENTRY,
     crate::part::gpt::ENTRY,
     crate::part::mbr::ENTRY,
     crate::part::ebr::ENTRY,
     crate::part::apm::ENTRY,
     crate::part::bsd::ENTRY,
+    crate::part::bsd64::ENTRY,
+    crate::part::vtoc8::ENTRY,
+    crate::part::pc98::ENTRY,
+    crate::part::sgi::ENTRY,
+    crate::part::amiga::ENTRY,
+    crate::part::atari::ENTRY,
 ];
 
 /// All classes. Providers are tasted in this order.

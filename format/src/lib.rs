@@ -2,8 +2,9 @@
 //!
 //! Every module holds one format: `mbr` and `ebr` (the PC partition table and
 //! its chain of extended boot records), `bsd` (the disklabel), `gpt`, `apm`
-//! (the Apple partition map), `eli` (FreeBSD's encrypted providers); `diskstats` is a text of the
-//! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
+//! (the Apple partition map), `vtoc8` (Sun), `pc98` (NEC), `bsd64` (DragonFly),
+//! `ldm` (Windows' dynamic disks), `sgi`, `amiga` and `atari`, `eli` (FreeBSD's encrypted
+//! providers); `diskstats` is a text of the
 //! kernel, `dm_table` the table of a mapped device, `btf` the types of a kernel, `raidtest` the
 //! request files of that benchmark, `crash_log` what a disk was written before it crashes, `qcow2`
 //! the header of such an image; `wire` holds protocols.
@@ -16,8 +17,11 @@
 //! The layouts are described byte by byte in `docs/formats/`.
 #![forbid(unsafe_code)]
 
+pub mod amiga;
 pub mod apm;
+pub mod atari;
 pub mod bsd;
+pub mod bsd64;
 pub mod btf;
 mod bytes;
 pub mod content;
@@ -27,11 +31,15 @@ pub mod dm_table;
 pub mod ebr;
 pub mod eli;
 pub mod gpt;
+pub mod ldm;
 pub mod mbr;
 mod media;
+pub mod pc98;
 pub mod plan;
 pub mod qcow2;
 pub mod raidtest;
+pub mod sgi;
+pub mod vtoc8;
 pub mod wire;
 
 pub use media::{Media, SectorRead, SectorWrite};

@@ -33,6 +33,9 @@ fn patched(mut bytes: Vec<u8>, patches: &[(usize, &[u8])]) -> Vec<u8> {
     bytes
 }
 
+/// A target with the bytes that its format begins with, at their places.
+type Patched = (fn(&[u8]), &'static [(usize, &'static [u8])]);
+
 const MAGIC: &[u8] = &[0x57, 0x45, 0x56, 0x82];
 
 proptest! {
@@ -42,6 +45,25 @@ proptest! {
         let flags = [446, 462, 478, 494].map(|at| (at, &[0x80_u8][..]));
         let signed = patched(bytes, &[(510, &[0x55, 0xaa])]);
         targets::mbr(&patched(signed, &flags));
+    }
+
+    #[test]
+    fn tables_of_other_machines(bytes in disk(4096), choice in any::<u8>()) {
+        let chosen = |bytes: &[u8]| [&[choice], bytes].concat();
+        let patches: [Patched; 5] = [
+            (targets::vtoc8, &[(508, &[0xda, 0xbe])]),
+            (targets::pc98, &[(4, b"IPL1"), (510, &[0x55, 0xaa])]),
+            (targets::sgi, &[(0, &[0x0b, 0xe5, 0xa9, 0x41])]),
+            (targets::amiga, &[(0, b"RDSK"), (16, &[0, 0, 2, 0])]),
+            (targets::atari, &[(0x1c2, &[0xff; 4]), (0x1c6, b"\x01GEM"), (0x1d2, b"\x01XGM")]),
+        ];
+        for (target, patch) in patches {
+            target(&bytes);
+            target(&patched(bytes.clone(), patch));
+        }
+        targets::bsd64(&chosen(&bytes));
+        targets::bsd64(&chosen(&patched(bytes.clone(), &[(512, &[0x59, 0x4c, 0x46, 0xc4])])));
+        targets::ldm(&chosen(&bytes));
     }
 
     #[test]

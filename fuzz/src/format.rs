@@ -8,8 +8,8 @@
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
-    Media, apm, bsd, btf, content, crash_log, diskstats, dm_table, ebr, eli, gpt, mbr, qcow2,
-    raidtest, wire,
+    Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, diskstats, dm_table, ebr, eli,
+    gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, vtoc8, wire,
 };
 
 /// Sector 0.
@@ -324,6 +324,129 @@ pub fn bsd(data: &[u8]) {
     }
     bytes.resize(size as usize, 0);
     bsd::put(&mut bytes, location, &label).expect("it fits where it was found");
+}
+
+/// Sector 0 with a Sun label.
+pub fn vtoc8(data: &[u8]) {
+    let Ok(label) = vtoc8::Label::decode(data) else {
+        return;
+    };
+    let again = vtoc8::Label::decode(&label.encode()).expect("what was encoded is right");
+    assert_eq!(again.partitions, label.partitions);
+    assert!(label.slices().count() <= vtoc8::ENTRIES);
+}
+
+/// Sectors 0 and 1 of a PC-98.
+pub fn pc98(data: &[u8]) {
+    let Ok(table) = pc98::Table::decode(data) else {
+        return;
+    };
+    assert_eq!(table.encode()[..], data[..1024]);
+    for slice in table.slices(pc98::Geometry::DEFAULT) {
+        assert!(slice.sectors > 0);
+    }
+}
+
+/// A byte for the sector size, then a disklabel64 whose CRC is put right.
+pub fn bsd64(data: &[u8]) {
+    let Some((choice, data)) = data.split_first() else {
+        return;
+    };
+    let size = if choice & 1 == 0 { 512 } else { 4096 };
+    let _ = bsd64::Label::decode(data, size);
+    let mut data = data.to_vec();
+    if data.len() < bsd64::SIZE_BYTES {
+        return;
+    }
+    let count = u32::from(choice >> 1 & 15) + 1;
+    data[524..528].copy_from_slice(&count.to_le_bytes());
+    data[516..520].fill(0);
+    let crc = crc32(&data[512..712 + 64 * count as usize]);
+    data[516..520].copy_from_slice(&crc.to_le_bytes());
+    if let Ok(label) = bsd64::Label::decode(&data, size) {
+        let again = bsd64::Label::decode(&label.encode(), size);
+        assert_eq!(
+            again.expect("what was encoded is right").partitions,
+            label.partitions
+        );
+    }
+}
+
+/// Block 0 of an SGI, whose checksum is put right.
+pub fn sgi(data: &[u8]) {
+    let _ = sgi::Header::decode(data);
+    let mut data = data.to_vec();
+    if data.len() < sgi::SIZE_BYTES {
+        return;
+    }
+    data[504..508].fill(0);
+    let words = data[..512].chunks_exact(4);
+    let words = words.map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+    let sum = words.fold(0, u32::wrapping_add);
+    data[504..508].copy_from_slice(&sum.wrapping_neg().to_be_bytes());
+    if let Ok(header) = sgi::Header::decode(&data) {
+        assert!(header.slices().count() <= sgi::ENTRIES);
+    }
+}
+
+/// A disk of an Amiga.
+pub fn amiga(data: &[u8]) {
+    let media = media_of(data, 512);
+    if let Ok(table) = amiga::Table::read(media, &mut |lba, count| sectors(data, media, lba, count))
+    {
+        assert!(table.partitions.len() <= amiga::MAX_PARTITIONS);
+    }
+}
+
+/// A disk of an Atari.
+pub fn atari(data: &[u8]) {
+    let media = media_of(data, 512);
+    if let Ok(table) = atari::Table::read(media, &mut |lba, count| sectors(data, media, lba, count))
+    {
+        assert!(table.partitions.len() <= atari::MAX_PARTITIONS + 12);
+    }
+}
+
+/// A byte for the place, then the database of the logical disk manager in an otherwise empty disk.
+pub fn ldm(data: &[u8]) {
+    let Some((choice, data)) = data.split_first() else {
+        return;
+    };
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 8192,
+    };
+    let database = 8192 - ldm::DATABASE_SECTORS;
+    let place = match choice & 1 {
+        0 => ldm::Place::Mbr,
+        _ => ldm::Place::Gpt { database },
+    };
+    let read = &mut |lba: u64, count: u64| {
+        // Sector 6 and the last one are the first two that there are, then those of the database.
+        let at = |sector: u64| match sector {
+            ldm::HEADER_SECTOR => 0,
+            8191 => 1,
+            _ => sector.saturating_sub(database) + 2,
+        };
+        let mut bytes = Vec::new();
+        for sector in lba..lba + count {
+            let end = bytes.len() + 512;
+            let there = data.chunks(512).nth(at(sector) as usize);
+            bytes.extend_from_slice(there.unwrap_or_default());
+            bytes.resize(end, 0);
+        }
+        Ok(bytes)
+    };
+    if let Ok(found) = ldm::Database::read(media, place, read) {
+        for extent in found
+            .volumes
+            .iter()
+            .flat_map(|v| &v.components)
+            .flat_map(|c| &c.extents)
+        {
+            assert!(extent.start.checked_add(extent.sectors).is_some());
+        }
+    }
 }
 
 /// A byte of choices, then a disk. libfuzzer does not guess a CRC, so half of

@@ -8,7 +8,9 @@ use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, ProviderId, Tree};
 
 /// The tables whose partitions the classes list.
-const LISTED: [&str; 4] = ["dos", "gpt", "bsd", "mac"];
+const LISTED: [&str; 11] = [
+    "dos", "gpt", "bsd", "mac", "sun", "pc98", "bsd64", "ldm", "sgi", "amiga", "atari",
+];
 
 /// What each provider of a target carries, as far as it can be read.
 pub type Contents = BTreeMap<ProviderId, Vec<Content>>;
@@ -46,6 +48,6 @@ pub fn cell(contents: &[Content]) -> Option<String> {
 
 fn not_listed(content: &Content) -> Option<String> {
     let table = content.usage == ContentUse::Table && content.name != "PMBR";
-    let listed = LISTED.contains(&content.name) && !content.short.ends_with("(big-endian)");
-    (table && !listed).then(|| format!("carries {content}; its partitions are not listed"))
+    (table && !LISTED.contains(&content.name))
+        .then(|| format!("carries {content}; its partitions are not listed"))
 }

@@ -50,6 +50,27 @@ pub(super) fn ground(
     Ok(wanted.then_some(media))
 }
 
+/// The same, for a table that counts in sectors of 512 bytes whatever the provider's are.
+///
+/// # Errors
+/// As [`ground`], and the provider's sectors are others.
+pub(super) fn ground_of_512(
+    class: &'static str,
+    taster: &mut Taster<'_>,
+) -> Result<Option<Media>, TasteError> {
+    let ground = ground(class, taster)?;
+    match ground.filter(|media| media.sector_size_bytes != 512) {
+        None => Ok(ground),
+        Some(media) => {
+            let problem = format!(
+                "its table counts in sectors of 512 bytes, those here have {}",
+                media.sector_size_bytes
+            );
+            nothing(class, taster, problem).map(|_| None)
+        }
+    }
+}
+
 /// Whether a table of that scheme is looked for on the provider.
 fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
     let below = Below::ask(|name| taster.attribute(name));

@@ -14,6 +14,8 @@ pub const GPT: &str = "GPT";
 pub const LDM: &str = "LDM";
 /// The master boot record.
 pub const MBR: &str = "MBR";
+/// NEC's table of the PC-98.
+pub const PC98: &str = "PC98";
 /// Sun's disk label.
 pub const VTOC8: &str = "VTOC8";
 /// The volume header of SGI's disks.

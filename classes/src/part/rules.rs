@@ -112,7 +112,7 @@ mod tests {
         })
     }
 
-    const ALL: [&str; 11] = [
+    const ALL: [&str; 12] = [
         names::MBR,
         names::EBR,
         names::BSD,
@@ -120,6 +120,7 @@ mod tests {
         names::APM,
         names::BSD64,
         names::VTOC8,
+        names::PC98,
         names::LDM,
         names::SGI,
         names::AMIGA,
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn partitions_hold_any_table_but_an_mbr_in_an_mbr() {
-        let nested = ["BSD", "GPT", "APM", "BSD64", "VTOC8"];
+        let nested = ["BSD", "GPT", "APM", "BSD64", "VTOC8", "PC98"];
         let with_mbr = [&["MBR"], &nested[..]].concat();
         for (scheme, kind, number, expected) in [
             ("MBR", "freebsd", Some(165), nested.to_vec()),
@@ -150,7 +151,8 @@ mod tests {
             ("MBR", "fat32", Some(11), nested.to_vec()),
             ("EBR", "freebsd", Some(165), nested.to_vec()),
             ("GPT", "linux-data", None, with_mbr.clone()),
-            ("APM", "apple-hfs", None, with_mbr),
+            ("APM", "apple-hfs", None, with_mbr.clone()),
+            ("PC98", "freebsd", None, with_mbr),
             ("BSD", "freebsd-ufs", None, vec![]),
             ("BSD", "freebsd-ufs", Some(165), vec![]),
             ("BSD64", "dragonfly-ufs", None, vec![]),

@@ -255,7 +255,19 @@ impl Geom for Slicer {
 ///
 /// # Errors
 /// It has no partitions, and the user named its class.
-pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Result<Option<Plan>, TasteError> {
+pub(super) fn plan(taster: &mut Taster<'_>, table: Table) -> Result<Option<Plan>, TasteError> {
+    plan_as(taster, table, |slicer| Arc::new(slicer))
+}
+
+/// The same with a geom that `around` makes of the slicer.
+///
+/// # Errors
+/// As [`plan`].
+pub(super) fn plan_as(
+    taster: &mut Taster<'_>,
+    mut table: Table,
+    around: impl FnOnce(Slicer) -> Arc<dyn Geom>,
+) -> Result<Option<Plan>, TasteError> {
     if table.parts.is_empty() {
         return look::nothing(table.scheme, taster, "its table has no partitions");
     }
@@ -307,7 +319,7 @@ pub(super) fn plan(taster: &mut Taster<'_>, mut table: Table) -> Result<Option<P
     let name = below.name.clone();
     Ok(Some(Plan {
         name,
-        geom: Arc::new(slicer),
+        geom: around(slicer),
         providers,
     }))
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 pub mod disks;
+pub mod foreign;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -218,6 +219,32 @@ pub fn make_table(stack: &Stack, disk: ProviderId, class: &str) -> &'static str 
         "apm" => {
             write(stack, disk, &apple_map());
             "s2"
+        }
+        other => {
+            let (sectors, name) = foreign_table(other);
+            let writes: Vec<(u64, Vec<u8>)> = sectors
+                .into_iter()
+                .map(|(sector, bytes)| (sector * 512, bytes))
+                .collect();
+            write(stack, disk, &writes);
+            name
+        }
+    }
+}
+
+/// A table of another machine, for the disk that the conformance suite makes for it.
+fn foreign_table(class: &str) -> (foreign::Sectors, &'static str) {
+    match class {
+        "vtoc8" => (foreign::vtoc8(2048), "a"),
+        "pc98" => (foreign::pc98(), "s1"),
+        "bsd64" => (foreign::bsd64(4 << 20), "a"),
+        "sgi" => (foreign::sgi(), "s1"),
+        "amiga" => (foreign::amiga(), "s1"),
+        "atari" => (foreign::atari(2048), "s1"),
+        "ldm" => {
+            let pieces = vec![(2, vec![(1, 1000, 0, 300), (1, 100, 300, 400)])];
+            let spanned = ("Volume1", 7, 700, pieces);
+            (foreign::ldm::disk(8192, &[spanned]), "s1")
         }
         other => panic!("no table of class {other} can be made"),
     }

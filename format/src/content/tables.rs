@@ -11,6 +11,7 @@ use crate::bytes;
 use crate::gpt::Gpt;
 use crate::mbr::{Kind, Mbr, SIZE_BYTES, TABLE_OFFSET_BYTES};
 use crate::media::Media;
+use crate::pc98;
 
 /// Sector sizes that a table may be made for.
 const SECTOR_SIZES: [u32; 4] = [512, 1024, 2048, 4096];
@@ -202,30 +203,11 @@ pub fn probe_atari(view: &mut View<'_>) -> Option<Content> {
     Some(table("atari", "an Atari partition table", "AHDI").at(place(first), 12))
 }
 
-/// A PC-98 table: NEC's boot code in sector 0, or the signature and sixteen plausible entries in
-/// sector 1 while sector 0 holds no PC table.
+/// A PC-98 table.
 pub fn probe_pc98(view: &mut View<'_>) -> Option<Content> {
-    let sector = view.bytes(0, 512);
-    if sector.len() < 512 || sector[510..] != [0x55, 0xaa] {
-        return None;
-    }
-    let named = sector[4..8] == *b"IPL1";
-    let entries = view.bytes(512, 512);
-    let used = |entry: &[u8]| entry[0] != 0 || entry[1] != 0;
-    let plausible = |entry: &[u8]| {
-        let (start, end) = (bytes::u16_le(entry, 10), bytes::u16_le(entry, 14));
-        let name = entry[16..].iter().all(|b| *b == 0 || *b >= 0x20);
-        !used(entry) && entry.iter().all(|b| *b == 0)
-            || used(entry) && start <= end && end != 0 && name
-    };
-    let all = entries.chunks_exact(32);
-    let whole = entries.len() == 512 && all.clone().all(plausible) && all.clone().any(used);
-    let pc = sector[446..510].iter().any(|byte| *byte != 0);
-    (named || whole && !pc).then(|| {
-        table("pc98", "a PC-98 partition table", "PC98")
-            .at(510, 2)
-            .at(512, 512)
-    })
+    pc98::Table::decode(&view.bytes(0, 2 * pc98::SECTOR_BYTES)).ok()?;
+    let content = table("pc98", "a PC-98 partition table", "PC98");
+    Some(content.at(510, 2).at(512, 512))
 }
 
 /// Tables that a magic number at one place tells: name, title, short name, place, magic.

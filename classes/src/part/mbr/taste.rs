@@ -6,9 +6,10 @@
 //! beside those of the GPT.
 
 use super::{EXTENDED_ORDINAL, NAME};
-use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
+use crate::part::{ldm, look};
 use ugeom_format::mbr::{self, ENTRIES, Entry, Kind, Mbr};
+use ugeom_format::pc98;
 use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
@@ -46,6 +47,9 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         }
         Kind::Empty | Kind::Partitioned | Kind::Hybrid => {}
     }
+    if let Some(problem) = foreign(taster, &sector, &mbr) {
+        return look::nothing(NAME, taster, problem);
+    }
     let unit = u64::from(taster.sectorsize_bytes());
     let mut extended = 0;
     let parts = mbr.slices().map(|(number, entry)| {
@@ -64,6 +68,19 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         parts: parts.collect(),
     };
     slicer::plan(taster, table)
+}
+
+/// Whose the disk is where the MBR is only in its way: with the same names for other partitions.
+fn foreign(taster: &mut Taster<'_>, sector: &[u8], mbr: &Mbr) -> Option<&'static str> {
+    mbr.slices().next()?;
+    if pc98::names_a_loader(sector) {
+        let second = taster.sector(1).unwrap_or_default();
+        if pc98::Table::decode(&[sector, &second[..]].concat()).is_ok() {
+            return Some("sector 0 names a loader of the PC-98: the table of that counts");
+        }
+    }
+    ldm::stands(taster, mbr)
+        .then_some("the disk belongs to the database of Windows' logical disk manager")
 }
 
 fn part(below: &str, unit: u64, number: usize, entry: &Entry) -> Part {

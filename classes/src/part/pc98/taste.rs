@@ -1,0 +1,83 @@
+//! Reads the table in sector 1.
+//!
+//! Rules of `g_pc98_taste`: a cylinder is what the disk says (`GEOM::fwheads`, `GEOM::fwsectors`),
+//! and 8 heads of 17 sectors where it says nothing; an entry whose last cylinder is 0, or whose
+//! first and last place are the same, is none. What is a table is stricter (`ugeom_format::pc98`).
+
+use super::NAME;
+use crate::part::look;
+use crate::part::slicer::{self, Part, Table};
+use ugeom_format::pc98::{self, ENTRIES, Geometry, Slice};
+use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
+
+pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
+    let Some(media) = look::ground_of_512(NAME, taster)? else {
+        return Ok(None);
+    };
+    let mut head = Vec::new();
+    for number in 0..media.sectors.min(2) {
+        match taster.sector(number) {
+            Ok(sector) => head.extend(sector),
+            Err(error) => return look::nothing(NAME, taster, error),
+        }
+    }
+    let decoded = match pc98::Table::decode(&head) {
+        Ok(decoded) => decoded,
+        Err(error) => return look::nothing(NAME, taster, error),
+    };
+    let geometry = geometry(taster);
+    let table = Table {
+        scheme: NAME,
+        config: vec![
+            ("entries".to_owned(), ENTRIES.to_string()),
+            ("fwheads".to_owned(), geometry.heads.to_string()),
+            ("fwsectors".to_owned(), geometry.track_sectors.to_string()),
+        ],
+        damage: Vec::new(),
+        parts: decoded
+            .slices(geometry)
+            .map(|slice| part(taster.name(), &slice))
+            .collect(),
+    };
+    slicer::plan(taster, table)
+}
+
+fn geometry(taster: &mut Taster<'_>) -> Geometry {
+    let mut ask = |name, usual| {
+        let answer = look::number(taster, name).and_then(|number| u32::try_from(number).ok());
+        answer.filter(|number| *number != 0).unwrap_or(usual)
+    };
+    let usual = Geometry::DEFAULT;
+    Geometry {
+        heads: ask("GEOM::fwheads", usual.heads),
+        track_sectors: ask("GEOM::fwsectors", usual.track_sectors),
+    }
+}
+
+fn part(below: &str, slice: &Slice<'_>) -> Part {
+    let entry = slice.entry;
+    let attributes = [
+        (entry.is_bootable(), "bootable"),
+        (entry.is_active(), "active"),
+    ];
+    let set: Vec<&str> = attributes.iter().filter(|it| it.0).map(|it| it.1).collect();
+    let raw = u16::from(entry.mid) | u16::from(entry.sid) << 8;
+    Part {
+        name: format!("{below}s{}", slice.number),
+        index: slice.number as u32,
+        first: slice.start,
+        sectors: slice.sectors,
+        kind: entry.kind().to_string(),
+        raw_kind: entry.kind().0.to_string(),
+        label: Some(entry.label()).filter(|label| !label.is_empty()),
+        config: Vec::from_iter((!set.is_empty()).then(|| ("attrib".to_owned(), set.join(",")))),
+        attributes: vec![
+            ("PC98::type", AttributeValue::Number(i64::from(raw))),
+            (
+                "PC98::offset",
+                AttributeValue::Number((slice.start * 512) as i64),
+            ),
+        ],
+        ..Part::default()
+    }
+}

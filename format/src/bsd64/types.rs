@@ -1,0 +1,111 @@
+//! Types of a disklabel64's partitions: a number, or a UUID beside the number for "other"
+//! (FreeBSD `sys/geom/part/g_part_bsd64.c`, DragonFly `sys/sys/dtype.h`).
+
+use crate::gpt::{Guid, types};
+use std::fmt;
+
+/// The number that says: look at the UUID.
+pub const FS_OTHER: u8 = 10;
+
+/// What a partition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kind {
+    /// The number.
+    pub number: u8,
+    /// The UUID, all zeros for none.
+    pub guid: Guid,
+}
+
+impl Kind {
+    /// gpart's name, if it has one.
+    pub fn alias(&self) -> Option<&'static str> {
+        if self.number != FS_OTHER {
+            let known = NUMBERS.iter().find(|known| known.0 == self.number);
+            return known.map(|known| known.1);
+        }
+        let name = types::alias(self.guid)?;
+        UUIDS.contains(&name).then_some(name)
+    }
+
+    /// Understands gpart's names, `!7` and `!` with a UUID.
+    pub fn parse(text: &str) -> Option<Kind> {
+        let numbered = |number| Kind {
+            number,
+            guid: Guid::UNUSED,
+        };
+        if let Some(raw) = text.strip_prefix('!') {
+            let number = match raw.strip_prefix("0x").or(raw.strip_prefix("0X")) {
+                Some(hex) => u8::from_str_radix(hex, 16),
+                None => raw.parse(),
+            };
+            if let Ok(number) = number {
+                return (number != 0).then(|| numbered(number));
+            }
+            let guid: Guid = raw.parse().ok()?;
+            let known = types::alias(guid).and_then(by_name);
+            return (!guid.is_unused()).then(|| match known {
+                Some(number) => numbered(number),
+                None => Kind {
+                    number: FS_OTHER,
+                    guid,
+                },
+            });
+        }
+        let lower = text.to_ascii_lowercase();
+        if let Some(number) = by_name(&lower) {
+            return Some(numbered(number));
+        }
+        let guid = UUIDS
+            .contains(&lower.as_str())
+            .then(|| types::parse(&lower))??;
+        Some(Kind {
+            number: FS_OTHER,
+            guid,
+        })
+    }
+
+    /// gpart's names.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        UUIDS
+            .iter()
+            .copied()
+            .chain(NUMBERS.iter().map(|known| known.1))
+    }
+}
+
+fn by_name(name: &str) -> Option<u8> {
+    let known = NUMBERS.iter().find(|known| known.1 == name);
+    known.map(|known| known.0)
+}
+
+/// gpart's form: the name, or `!` and the UUID or number.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.alias() {
+            Some(alias) => f.pad(alias),
+            None if self.guid.is_unused() => f.pad(&format!("!{}", self.number)),
+            None => f.pad(&format!("!{}", self.guid)),
+        }
+    }
+}
+
+/// DragonFly's types have numbers.
+const NUMBERS: &[(u8, &str)] = &[
+    (1, "dragonfly-swap"),
+    (7, "dragonfly-ufs"),
+    (14, "dragonfly-vinum"),
+    (20, "dragonfly-ccd"),
+    (22, "dragonfly-hammer"),
+    (23, "dragonfly-hammer2"),
+];
+
+/// FreeBSD's have UUIDs.
+const UUIDS: &[&str] = &[
+    "freebsd-boot",
+    "freebsd-swap",
+    "freebsd-ufs",
+    "freebsd-zfs",
+    "freebsd-vinum",
+    "freebsd-nandfs",
+    "dragonfly-legacy",
+];

@@ -1,0 +1,346 @@
+//! NEC's partition table of the PC-98: sixteen partitions, `s1` to `s16`, in sector 1.
+//!
+//! ```text
+//! sector 0  boot code; byte 4 often "IPL1"; 510 55 AA
+//! sector 1  sixteen entries of 32 bytes:
+//!           0 mid (bit 7 bootable) | 1 sid (bit 7 active) | 4 boot code's sector, head, cylinder
+//!           8 first sector u8, head u8, cylinder u16 | 12 last sector, head, cylinder
+//!          16 name, 16 bytes
+//! ```
+//! Integers are little-endian. Places are whole cylinders, and what a cylinder is stands nowhere in
+//! the table: it is asked of the disk, 17 sectors and 8 heads without an answer (`g_pc98_taste`).
+//! Sources: FreeBSD `sys/sys/diskpc98.h`, `sys/geom/geom_pc98.c`, `sys/geom/part/g_part_pc98.c`;
+//! libparted `labels/pc98.c`; `docs/formats/pc98.md`.
+
+use crate::bytes;
+use std::fmt;
+
+/// Bytes of a sector, and of the table.
+pub const SECTOR_BYTES: usize = 512;
+/// Number of partitions.
+pub const ENTRIES: usize = 16;
+/// Bytes of boot code and table: what `gpart bootcode` replaces.
+pub const BOOT_AREA_BYTES: usize = 8192;
+
+const ENTRY_BYTES: usize = 32;
+const SIGNATURE: u16 = 0xaa55;
+/// Names that boot loaders of the PC-98 have at byte 4.
+const LOADERS: [&[u8]; 3] = [b"IPL1", b"Linux 98", b"GRUB/98 "];
+/// Where an MBR has its table.
+const MBR_TABLE: std::ops::Range<usize> = 446..510;
+
+/// Why two sectors are no table of a PC-98.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Fewer bytes than both sectors have.
+    #[error("{found} bytes are there, boot sector and table need 1024")]
+    Short {
+        /// Bytes given.
+        found: usize,
+    },
+    /// No 55 AA.
+    #[error("no boot signature at byte 510: found {found:#06x}, expected 0xaa55")]
+    Signature {
+        /// The two bytes, read little-endian.
+        found: u16,
+    },
+    /// Sector 0 may belong to any system, and has a table of its own where a PC has one.
+    #[error(
+        "sector 0 is not NEC's: it names no loader of the PC-98 at byte 4, and bytes 446 to 509 \
+         are not empty"
+    )]
+    Foreign,
+    /// An entry that no partitioning tool writes.
+    #[error(
+        "entry {number} at byte {offset} has cylinders {first} to {last}: no partition of a PC-98"
+    )]
+    Entry {
+        /// Entry, counted from 1.
+        number: usize,
+        /// Its place in bytes.
+        offset: usize,
+        /// First cylinder.
+        first: u16,
+        /// Last cylinder.
+        last: u16,
+    },
+    /// Nothing is there.
+    #[error("the table in sector 1 is empty, and sector 0 names no loader of the PC-98")]
+    Empty,
+}
+
+/// A partition's type: `mid` and `sid`, without the flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kind(pub u16);
+
+impl Kind {
+    /// FreeBSD's slice.
+    pub const FREEBSD: Kind = Kind(0x4414);
+
+    /// Understands `freebsd`, `!17428` and `!0x4414`, without flags, as gpart does.
+    pub fn parse(text: &str) -> Option<Kind> {
+        if text.eq_ignore_ascii_case("freebsd") {
+            return Some(Kind::FREEBSD);
+        }
+        let number = text.strip_prefix('!')?;
+        let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
+            Some(hex) => u16::from_str_radix(hex, 16),
+            None => number.parse(),
+        };
+        let value = value.ok()?;
+        (value != 0 && value & 0x8080 == 0).then_some(Kind(value))
+    }
+}
+
+/// gpart's form: `freebsd`, or `!` and the decimal number.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Kind::FREEBSD => f.pad("freebsd"),
+            Kind(number) => f.pad(&format!("!{number}")),
+        }
+    }
+}
+
+/// A place: sector and head count from 0 here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Chs {
+    /// Sector of the track.
+    pub sector: u8,
+    /// Head.
+    pub head: u8,
+    /// Cylinder.
+    pub cylinder: u16,
+}
+
+impl Chs {
+    fn decode(entry: &[u8], at: usize) -> Chs {
+        Chs {
+            sector: bytes::byte(entry, at),
+            head: bytes::byte(entry, at + 1),
+            cylinder: bytes::u16_le(entry, at + 2),
+        }
+    }
+
+    fn encode(self, entry: &mut [u8], at: usize) {
+        bytes::put(entry, at, &[self.sector, self.head]);
+        bytes::put_u16_le(entry, at + 2, self.cylinder);
+    }
+}
+
+/// One entry, used or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Entry {
+    /// The low byte of the type, and in bit 7 whether it can be booted.
+    pub mid: u8,
+    /// The high byte of the type, and in bit 7 whether it is active.
+    pub sid: u8,
+    /// Two bytes without a meaning, kept.
+    pub reserved: [u8; 2],
+    /// Where its boot code stands.
+    pub boot: Chs,
+    /// First place.
+    pub first: Chs,
+    /// Last place.
+    pub last: Chs,
+    /// Its name, padded with NUL or spaces.
+    pub name: [u8; 16],
+}
+
+impl Entry {
+    fn decode(entry: &[u8]) -> Entry {
+        Entry {
+            mid: bytes::byte(entry, 0),
+            sid: bytes::byte(entry, 1),
+            reserved: bytes::take(entry, 2),
+            boot: Chs::decode(entry, 4),
+            first: Chs::decode(entry, 8),
+            last: Chs::decode(entry, 12),
+            name: bytes::take(entry, 16),
+        }
+    }
+
+    fn encode(&self, entry: &mut [u8]) {
+        bytes::put(entry, 0, &[self.mid, self.sid]);
+        bytes::put(entry, 2, &self.reserved);
+        self.boot.encode(entry, 4);
+        self.first.encode(entry, 8);
+        self.last.encode(entry, 12);
+        bytes::put(entry, 16, &self.name);
+    }
+
+    /// The type.
+    pub fn kind(&self) -> Kind {
+        Kind(u16::from(self.mid & 0x7f) | u16::from(self.sid & 0x7f) << 8)
+    }
+
+    /// Sets the type and keeps the flags.
+    pub fn set_kind(&mut self, kind: Kind) {
+        self.mid = self.mid & 0x80 | kind.0 as u8 & 0x7f;
+        self.sid = self.sid & 0x80 | (kind.0 >> 8) as u8 & 0x7f;
+    }
+
+    /// Bit 7 of `mid`: gpart's `bootable`.
+    pub fn is_bootable(&self) -> bool {
+        self.mid & 0x80 != 0
+    }
+
+    /// Bit 7 of `sid`: gpart's `active`.
+    pub fn is_active(&self) -> bool {
+        self.sid & 0x80 != 0
+    }
+
+    /// The name as text.
+    pub fn label(&self) -> String {
+        bytes::c_string(&self.name).trim_end().to_owned()
+    }
+
+    /// True when it is a partition, as `g_pc98_modify` decides it: the last cylinder is not 0, and
+    /// first and last place differ.
+    pub fn is_used(&self) -> bool {
+        self.last.cylinder != 0 && self.first != self.last
+    }
+}
+
+/// The disk's geometry as its BIOS has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Heads.
+    pub heads: u32,
+    /// Sectors a track.
+    pub track_sectors: u32,
+}
+
+impl Geometry {
+    /// What GEOM assumes of a disk that does not say.
+    pub const DEFAULT: Geometry = Geometry {
+        heads: 8,
+        track_sectors: 17,
+    };
+
+    /// Sectors of a cylinder.
+    pub fn cylinder_sectors(self) -> u64 {
+        u64::from(self.heads) * u64::from(self.track_sectors)
+    }
+}
+
+/// A partition with its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice<'a> {
+    /// Number of the entry, from 1.
+    pub number: usize,
+    /// First sector.
+    pub start: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// The entry.
+    pub entry: &'a Entry,
+}
+
+/// A decoded table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Sector 0, kept as it is.
+    pub boot: Box<[u8; SECTOR_BYTES]>,
+    /// The entries, used or not.
+    pub entries: [Entry; ENTRIES],
+}
+
+impl Table {
+    /// An empty table.
+    pub fn create(boot: &[u8; SECTOR_BYTES]) -> Table {
+        let mut boot = *boot;
+        bytes::put_u16_le(&mut boot, 510, SIGNATURE);
+        Table {
+            boot: Box::new(boot),
+            entries: [Entry::default(); ENTRIES],
+        }
+    }
+
+    /// Decodes sectors 0 and 1.
+    ///
+    /// The signature is that of all PCs, so more is asked for: a loader of the PC-98 in sector 0,
+    /// or no table of a PC there and at least one partition in sector 1; and no entry that is
+    /// impossible (`g_part_pc98_probe` has fewer checks, because it ran on the PC-98 only).
+    ///
+    /// # Errors
+    /// In the order of these checks.
+    pub fn decode(head: &[u8]) -> Result<Table, Error> {
+        let found = head.len();
+        if found < 2 * SECTOR_BYTES {
+            return Err(Error::Short { found });
+        }
+        let found = bytes::u16_le(head, 510);
+        if found != SIGNATURE {
+            return Err(Error::Signature { found });
+        }
+        let named = names_a_loader(head);
+        if !named && head[MBR_TABLE].iter().any(|byte| *byte != 0) {
+            return Err(Error::Foreign);
+        }
+        let table = Table::read(head);
+        if !named && !table.entries.iter().any(Entry::is_used) {
+            return Err(Error::Empty);
+        }
+        for (index, entry) in table.entries.iter().enumerate() {
+            let listed_backwards = entry.is_used() && entry.last.cylinder < entry.first.cylinder;
+            let is_text = entry.name.iter().all(|byte| *byte == 0 || *byte >= 0x20);
+            if listed_backwards || entry.is_used() && !named && !is_text {
+                return Err(Error::Entry {
+                    number: index + 1,
+                    offset: SECTOR_BYTES + index * ENTRY_BYTES,
+                    first: entry.first.cylinder,
+                    last: entry.last.cylinder,
+                });
+            }
+        }
+        Ok(table)
+    }
+
+    /// Both sectors as they are.
+    fn read(head: &[u8]) -> Table {
+        let entry = |index: usize| Entry::decode(&head[SECTOR_BYTES + index * ENTRY_BYTES..]);
+        Table {
+            boot: Box::new(bytes::take(head, 0)),
+            entries: std::array::from_fn(entry),
+        }
+    }
+
+    /// Both sectors.
+    pub fn encode(&self) -> [u8; 2 * SECTOR_BYTES] {
+        let mut head = [0; 2 * SECTOR_BYTES];
+        bytes::put(&mut head, 0, &*self.boot);
+        for (entry, place) in self
+            .entries
+            .iter()
+            .zip(head[SECTOR_BYTES..].chunks_mut(ENTRY_BYTES))
+        {
+            entry.encode(place);
+        }
+        head
+    }
+
+    /// The partitions with their places: whole cylinders, as in GEOM.
+    pub fn slices(&self, geometry: Geometry) -> impl Iterator<Item = Slice<'_>> {
+        let used = self.entries.iter().enumerate();
+        let used = used.filter(|(_, entry)| entry.is_used());
+        used.map(move |(index, entry)| {
+            let count = u64::from(entry.last.cylinder).saturating_sub(entry.first.cylinder.into());
+            Slice {
+                number: index + 1,
+                start: u64::from(entry.first.cylinder) * geometry.cylinder_sectors(),
+                sectors: (count + 1) * geometry.cylinder_sectors(),
+                entry,
+            }
+        })
+    }
+}
+
+/// Whether sector 0 names a loader of the PC-98.
+pub fn names_a_loader(sector: &[u8]) -> bool {
+    let name = sector.get(4..).unwrap_or_default();
+    LOADERS.iter().any(|loader| name.starts_with(loader))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! Tags of a Sun label's partitions (FreeBSD `sys/sys/vtoc.h`, Solaris `sys/vtoc.h`).
+
+use std::fmt;
+
+/// What a partition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tag(pub u16);
+
+impl Tag {
+    /// The whole disk.
+    pub const BACKUP: Tag = Tag(5);
+
+    /// gpart's name, if it has one.
+    pub fn alias(self) -> Option<&'static str> {
+        let known = TYPES.iter().find(|known| known.0 == self.0)?;
+        (!known.1.is_empty()).then_some(known.1)
+    }
+
+    /// Solaris' name, if it has one.
+    pub fn description(self) -> Option<&'static str> {
+        let known = TYPES.iter().find(|known| known.0 == self.0)?;
+        (!known.2.is_empty()).then_some(known.2)
+    }
+
+    /// Understands gpart's names, `!2` and `!0x902`; no tag is 0 by itself.
+    pub fn parse(text: &str) -> Option<Tag> {
+        if let Some(number) = text.strip_prefix('!') {
+            let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
+                Some(hex) => u16::from_str_radix(hex, 16),
+                None => number.parse(),
+            };
+            return value.ok().filter(|&value| value != 0).map(Tag);
+        }
+        let named =
+            |known: &&(u16, &str, &str)| !known.1.is_empty() && known.1.eq_ignore_ascii_case(text);
+        TYPES.iter().find(named).map(|known| Tag(known.0))
+    }
+
+    /// gpart's names, in the order of their numbers.
+    pub fn names() -> impl Iterator<Item = (&'static str, Tag)> {
+        let named = TYPES.iter().filter(|known| !known.1.is_empty());
+        named.map(|known| (known.1, Tag(known.0)))
+    }
+}
+
+/// gpart's form: the name, or `!` and the decimal number.
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.alias() {
+            Some(alias) => f.pad(alias),
+            None => f.pad(&format!("!{}", self.0)),
+        }
+    }
+}
+
+/// Number, gpart's name or nothing, Solaris' name or nothing.
+const TYPES: &[(u16, &str, &str)] = &[
+    (0, "", "unassigned"),
+    (1, "", "boot"),
+    (2, "", "root"),
+    (3, "", "swap"),
+    (4, "", "usr"),
+    (5, "", "backup"),
+    (6, "", "stand"),
+    (7, "", "var"),
+    (8, "", "home"),
+    (9, "", "alternates"),
+    (10, "", "cache"),
+    (11, "", "reserved"),
+    (0x82, "", "Linux swap"),
+    (0x83, "", "Linux"),
+    (0x8e, "", "Linux LVM"),
+    (0xfd, "", "Linux RAID"),
+    (0x0901, "freebsd-swap", ""),
+    (0x0902, "freebsd-ufs", ""),
+    (0x0903, "freebsd-vinum", ""),
+    (0x0904, "freebsd-zfs", ""),
+    (0x0905, "freebsd-nandfs", ""),
+];
