@@ -3,6 +3,29 @@
 //! [`registry()`] lists the classes, [`open_target`] turns a text of the stack language into a
 //! running stack. Each class's folder opens with a picture of what it does to a request; `nop` is
 //! the one to copy for a new class.
+//!
+//! ```
+//! use ugeom_classes::{TargetOptions, open_target};
+//! use ugeom_stack::Delta;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // The language of the command line: layers from the bottom up.
+//! let target = open_target("md:1m | nop:offset=64k | nop", &TargetOptions::default())?;
+//! let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+//!
+//! // A channel is one thread's way in: here up to 8 requests in flight.
+//! let mut channel = target.stack.channel(8)?;
+//! channel.write(&opened, 512, &[b'x'; 512])?;
+//! channel.flush(&opened)?;
+//! let mut sector = [0; 512];
+//! channel.read(&opened, 512, &mut sector)?;
+//! assert_eq!(sector, [b'x'; 512]);
+//! opened.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/first_sector.rs` writes an MBR and reads a sector of its slice.
 #![forbid(unsafe_code)]
 
 pub mod build;

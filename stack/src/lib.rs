@@ -3,6 +3,40 @@
 //! This crate knows no class, no file and no engine. Read [`class`] for what a class is, [`bio`]
 //! for a request, `drive.rs` for the loop that moves it, [`stack`] for what users and classes can
 //! change, [`channel`] for how a thread uses it. `ARCHITECTURE.md` tells why it is so.
+//!
+//! A class of one's own is one type with one method. This layer moves requests by 4 KiB;
+//! `examples/own_class.rs` is a whole program:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use ugeom_stack::{Cx, Geom, Next, Plan, ProviderId, ProviderPlan, Request, Stack, StackError};
+//!
+//! struct Shifted;
+//!
+//! impl Geom for Shifted {
+//!     fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
+//!         let offset = request.offset() + 4096;
+//!         request.set_offset(offset);
+//!         request.forward(0)
+//!     }
+//! }
+//!
+//! /// Puts the layer on a provider of 1 MiB, and returns the provider of the layer.
+//! fn shifted(stack: &Stack, below: ProviderId) -> Result<ProviderId, StackError> {
+//!     let provider = ProviderPlan {
+//!         name: "shifted".into(),
+//!         mediasize_bytes: (1 << 20) - 4096,
+//!         sectorsize_bytes: 512,
+//!         ..ProviderPlan::default()
+//!     };
+//!     let plan = Plan {
+//!         name: "shifted".into(),
+//!         geom: Arc::new(Shifted),
+//!         providers: vec![provider],
+//!     };
+//!     Ok(stack.create("SHIFTED", plan, &[below])?[0])
+//! }
+//! ```
 
 mod access;
 pub mod bio;
