@@ -9,7 +9,8 @@ use crate::error::CrashError;
 use crate::log::LogReader;
 use crate::state::{CrashState, Tear, draw};
 use crate::tracker::{Change, Tracker};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use ugeom_format::crash_log::Entry;
 
@@ -109,10 +110,14 @@ impl Derivation {
         share: u64,
         with: &mut impl FnMut(CrashState) -> bool,
     ) -> bool {
-        let mut seen = BTreeSet::new();
+        // Hashes, since a state may name thousands of writes. One that has the hash of another is
+        // left out, which a sample may.
+        let mut seen = HashSet::new();
         for index in 0..share {
             let state = self.state(cut, changes, share, index);
-            if seen.insert(state.clone()) && !with(state) {
+            let mut hasher = DefaultHasher::new();
+            state.hash(&mut hasher);
+            if seen.insert(hasher.finish()) && !with(state) {
                 return false;
             }
         }

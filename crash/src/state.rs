@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Which pieces of a torn write reached the media.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tear {
     /// The first so many.
     First(u32),
@@ -40,7 +40,7 @@ pub(crate) fn draw(seed: u64, number: u64) -> u64 {
 
 /// A state: the power went after the record `cut`; of the writes that were volatile then, these
 /// were lost or torn, and all others are on the media.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CrashState {
     /// The number of the last record before the cut.
     pub cut: u64,

@@ -1,13 +1,18 @@
-//! The project's own layers on a disk that crashes: the write-back cache, and the class `nbd` with
-//! a server whose disk loses its power. What a FLUSH has covered must be there in every state.
+//! The project's own layers on a disk that crashes: the write-back cache, `eli`, and the class
+//! `nbd` with a server whose disk loses its power. What a FLUSH has covered must be there in every
+//! state.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_classes::build::{FileAccess, KeyOptions};
+use ugeom_classes::eli::admin::{self, EliDisk, InitSettings};
+use ugeom_classes::eli::kdf::KdfLimit;
+use ugeom_classes::eli::keys::KeyComponents;
 use ugeom_classes::registry::find;
 use ugeom_classes::{Build, BuildContext, TargetOptions, open_target, spec};
 use ugeom_crash::{CampaignSettings, Disk, Outcome, Points, Recording, answer, campaign};
+use ugeom_format::eli::{Cipher, EliFlags};
 use ugeom_serve::nbd::{Address, Given, Limits, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack, StackKnobs};
@@ -26,13 +31,19 @@ fn content(version: u64) -> Vec<u8> {
     version.to_le_bytes().repeat(SECTOR / 8)
 }
 
-/// The versions of the sectors, as keys: a version stands for all before it.
+/// The versions of the sectors of a disk, as keys.
 fn look(disk: &Disk) -> Result<Vec<String>, String> {
+    versions(|at, bytes| disk.read(at, bytes).map_err(|error| error.to_string()))
+}
+
+/// The versions of the sectors that `read` shows: a version stands for all before it.
+fn versions(
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<(), String>,
+) -> Result<Vec<String>, String> {
     let mut keys = Vec::new();
     for number in 0..SECTORS {
         let mut bytes = vec![0; SECTOR];
-        let read = disk.read(number * SECTOR as u64, &mut bytes);
-        read.map_err(|error| error.to_string())?;
+        read(number * SECTOR as u64, &mut bytes)?;
         let version = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
         if bytes != content(version) {
             return Err(format!("sector {number} is of no version"));
@@ -188,4 +199,76 @@ fn a_cache_that_flushes_nothing_is_caught() {
     recording.finish().expect("a log");
     let outcome = judged(&log);
     assert!(outcome.smallest.is_some(), "{outcome:?}");
+}
+
+/// A keyfile, and a GELI provider on the disk that it opens.
+fn initialize(stack: &Stack, name: &str, keyfile: &Path) {
+    std::fs::write(keyfile, [7; 64]).expect("a keyfile");
+    let mut components = KeyComponents::new().expect("memory");
+    components.add_keyfile(&[7; 64][..]).expect("a keyfile");
+    let provider = stack.tree().provider(name).expect("a provider").id;
+    let mut channel = stack.channel(1).expect("a channel");
+    let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
+    let mut disk = EliDisk::new(&mut channel, &opened).expect("a disk");
+    let settings = InitSettings {
+        version: 7,
+        flags: EliFlags(0),
+        cipher: Cipher::AesXts,
+        key_bits: 256,
+        authentication: None,
+        sector_bytes: Some(SECTOR as u64),
+        iterations: None,
+    };
+    let made = admin::initialize(&mut disk, &settings, &components, &KdfLimit::default());
+    made.expect("made");
+}
+
+#[test]
+fn eli_keeps_what_it_flushed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, keyfile) = (folder.path().join("log"), folder.path().join("key"));
+    // The last sector has the metadata.
+    let size_bytes = (SECTORS + 1) * SECTOR as u64;
+    let recording = Recording::start(&log, size_bytes).expect("a recording");
+    let (stack, name) = recording.stack().expect("a stack");
+    initialize(&stack, &name, &keyfile);
+    let layer = format!("eli:keyfile={},nopassphrase=1", keyfile.display());
+    let top = add_layer(&stack, &name, &layer);
+    let mut channel = stack.channel(4).expect("a channel");
+    let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
+    // A sector that was never written decrypts to noise, so each has a version.
+    for number in 0..SECTORS {
+        let at = number * SECTOR as u64;
+        channel.write(&opened, at, &content(0)).expect("writes");
+    }
+    channel.flush(&opened).expect("flushes");
+    recording.begin();
+    work(&mut channel, &opened, &recording, 4);
+    drop((opened, channel, stack));
+    recording.finish().expect("a log");
+    let image = folder.path().join("image");
+    let look_below = |disk: &Disk| {
+        let mut bytes = vec![0; size_bytes as usize];
+        let read = disk.read(0, &mut bytes);
+        read.map_err(|error| error.to_string())?;
+        std::fs::write(&image, bytes).map_err(|error| error.to_string())?;
+        let target = format!("{} | {layer}", image.display());
+        let target = open_target(&target, &TargetOptions::default());
+        let target = target.map_err(|error| error.to_string())?;
+        let mut channel = target.stack.channel(1).map_err(|error| error.to_string())?;
+        let opened = target.stack.open(target.top, Delta::READ);
+        let opened = opened.map_err(|error| error.to_string())?;
+        versions(|at, bytes| {
+            let read = channel.read(&opened, at, bytes);
+            read.map(|_| ()).map_err(|error| error.to_string())
+        })
+    };
+    let settings = CampaignSettings {
+        points: Points::Count(states()),
+        tear_bytes: 512,
+        ..CampaignSettings::default()
+    };
+    let outcome = campaign(&log, &settings, &answer(look_below)).expect("a campaign");
+    assert!(outcome.states > 100, "{} states", outcome.states);
+    assert_eq!(outcome.failed, 0, "{:#?}", outcome.smallest);
 }

@@ -1,0 +1,297 @@
+//! What writes partition tables and keys, on a disk that crashes: in each state there is the table,
+//! or the keys, from before or after the verb that was cut, and never one from before an earlier
+//! verb. `UGEOM_CRASH_STATES=10000` is the long mode.
+
+use std::fmt::Debug;
+use std::path::Path;
+use ugeom_classes::eli::admin::{self, AdminError, EliDisk, InitSettings, KeyChange};
+use ugeom_classes::eli::kdf::KdfLimit;
+use ugeom_classes::eli::keys::{KeyComponents, open_slot};
+use ugeom_classes::part::edit;
+use ugeom_crash::{CampaignSettings, Disk, Points, Recording, answer, campaign};
+use ugeom_format::eli::{Cipher, EliFlags, Metadata};
+use ugeom_format::plan::{NewPart, Scheme, Table};
+use ugeom_format::{Media, SectorRead};
+use ugeom_stack::{Channel, Delta, Opened};
+
+const SECTOR: usize = 512;
+const SECTORS: u64 = 2048;
+/// Verbs of a campaign.
+const VERBS: u64 = 60;
+
+/// States of a campaign.
+fn states() -> u64 {
+    let asked = std::env::var("UGEOM_CRASH_STATES").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(400)
+}
+
+/// Records verbs. `verb` does one, and answers with what is there afterwards; `find` looks at a
+/// state, and must see what was there after the last verb before the cut, or after the next one.
+fn survives<T: PartialEq + Debug + Sync>(
+    mut verb: impl FnMut(&mut Channel, &Opened, u64) -> T,
+    find: impl Fn(&Disk) -> Result<T, String> + Sync,
+) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
+    let (stack, name) = recording.stack().expect("a stack");
+    let provider = stack.tree().provider(&name).expect("a provider").id;
+    let mut channel = stack.channel(1).expect("a channel");
+    let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
+    let mut history = vec![verb(&mut channel, &opened, 0)];
+    recording.begin();
+    for number in 1..=VERBS {
+        history.push(verb(&mut channel, &opened, number));
+        recording.promise(&format!("v{number}"));
+    }
+    drop((opened, channel, stack));
+    recording.finish().expect("a log");
+    check(&log, &history, find);
+}
+
+fn check<T: PartialEq + Debug + Sync>(
+    log: &Path,
+    history: &[T],
+    find: impl Fn(&Disk) -> Result<T, String> + Sync,
+) {
+    let look = |disk: &Disk| {
+        let found = find(disk)?;
+        let last = history.iter().rposition(|there| *there == found);
+        let last = last.ok_or_else(|| format!("{found:?} was never there"))?;
+        Ok((1..=last).map(|number| format!("v{number}")).collect())
+    };
+    let settings = CampaignSettings {
+        points: Points::Count(states()),
+        tear_bytes: SECTOR as u64,
+        ordered: true,
+        ..CampaignSettings::default()
+    };
+    let outcome = campaign(log, &settings, &answer(look)).expect("a campaign");
+    println!("{} states", outcome.states);
+    assert!(outcome.states > 100, "{} states", outcome.states);
+    assert_eq!(outcome.failed, 0, "{:#?}", outcome.smallest);
+}
+
+/// The partitions of a table, as text.
+fn parts(table: &Table) -> String {
+    format!("{:?}", table.parts())
+}
+
+fn add(channel: &mut Channel, opened: &Opened, table: &Table, number: u64) {
+    let kinds = |scheme| match scheme {
+        Scheme::Mbr => "freebsd",
+        Scheme::Bsd | Scheme::Gpt => "freebsd-ufs",
+    };
+    let wanted = NewPart {
+        sectors: Some(20 + number),
+        kind: kinds(table.scheme()).to_owned(),
+        label: (table.scheme() == Scheme::Gpt).then(|| format!("n{number}")),
+        ..NewPart::default()
+    };
+    edit::add(channel, opened, None, &wanted).expect("adds");
+}
+
+fn partition_tables(scheme: Scheme, partitions_max: usize) {
+    let mut random = fastrand::Rng::with_seed(scheme as u64);
+    let verb = |channel: &mut Channel, opened: &Opened, number: u64| {
+        if number == 0 {
+            let wanted = edit::Create {
+                scheme,
+                entries: None,
+                force: false,
+            };
+            return parts(&edit::create(channel, opened, &wanted).expect("makes"));
+        }
+        let table = edit::show(channel, opened).expect("a table").remove(0);
+        let all = table.parts();
+        if all.len() < partitions_max && (all.is_empty() || random.bool()) {
+            add(channel, opened, &table, number);
+        } else {
+            let index = all[random.usize(..all.len())].index;
+            edit::delete(channel, opened, None, index).expect("deletes");
+        }
+        parts(&edit::show(channel, opened).expect("a table")[0])
+    };
+    survives(verb, move |disk| {
+        let table = Table::load(scheme, media(), &mut reader(disk));
+        table
+            .map(|table| parts(&table))
+            .map_err(|it| it.to_string())
+    });
+}
+
+fn media() -> Media {
+    Media::new(SECTORS * SECTOR as u64, SECTOR as u32).expect("a media")
+}
+
+fn reader(disk: &Disk) -> Box<SectorRead<'_>> {
+    Box::new(|lba, count| {
+        let mut bytes = vec![0; count as usize * SECTOR];
+        let read = disk.read(lba * SECTOR as u64, &mut bytes);
+        read.map_err(|error| error.to_string())?;
+        Ok(bytes)
+    })
+}
+
+#[test]
+fn add_and_delete_of_a_gpt_leave_the_old_or_the_new_table() {
+    partition_tables(Scheme::Gpt, 6);
+}
+
+#[test]
+fn add_and_delete_of_an_mbr_leave_the_old_or_the_new_table() {
+    partition_tables(Scheme::Mbr, 4);
+}
+
+#[test]
+fn add_and_delete_of_a_bsd_label_leave_the_old_or_the_new_table() {
+    partition_tables(Scheme::Bsd, 6);
+}
+
+/// Whether a disk has a table of that scheme.
+fn has(disk: &Disk, scheme: Scheme) -> bool {
+    Table::load(scheme, media(), &mut reader(disk)).is_ok()
+}
+
+#[test]
+fn create_leaves_no_table_or_an_empty_one() {
+    for scheme in [Scheme::Gpt, Scheme::Mbr, Scheme::Bsd] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
+        let (stack, name) = recording.stack().expect("a stack");
+        let provider = stack.tree().provider(&name).expect("a provider").id;
+        let mut channel = stack.channel(1).expect("a channel");
+        let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
+        recording.begin();
+        let wanted = edit::Create {
+            scheme,
+            entries: None,
+            force: false,
+        };
+        edit::create(&mut channel, &opened, &wanted).expect("makes");
+        recording.promise("made");
+        drop((opened, channel, stack));
+        recording.finish().expect("a log");
+        let look = |disk: &Disk| {
+            let others = [Scheme::Gpt, Scheme::Mbr, Scheme::Bsd];
+            let mut others = others.into_iter().filter(|other| *other != scheme);
+            // Below a GPT there is a protective MBR.
+            if scheme != Scheme::Gpt && others.any(|other| has(disk, other)) {
+                return Err("a table of another scheme".to_owned());
+            }
+            Ok(if has(disk, scheme) {
+                vec!["made".to_owned()]
+            } else {
+                Vec::new()
+            })
+        };
+        let settings = CampaignSettings {
+            points: Points::All,
+            tear_bytes: SECTOR as u64,
+            ..CampaignSettings::default()
+        };
+        let outcome = campaign(&log, &settings, &answer(look)).expect("a campaign");
+        assert!(outcome.states > 1, "{scheme}: {} states", outcome.states);
+        assert_eq!(outcome.failed, 0, "{scheme}: {:#?}", outcome.smallest);
+    }
+}
+
+#[test]
+fn recover_of_a_gpt_leaves_a_table_that_can_be_read() {
+    let (good, bad) = (SECTORS - 1, 1);
+    let verb = |channel: &mut Channel, opened: &Opened, number: u64| {
+        if number == 0 {
+            let wanted = edit::Create {
+                scheme: Scheme::Gpt,
+                entries: None,
+                force: false,
+            };
+            let table = edit::create(channel, opened, &wanted).expect("makes");
+            add(channel, opened, &table, 1);
+        } else {
+            // One copy, then the other.
+            let lba = if number.is_multiple_of(2) { good } else { bad };
+            let written = channel.write(opened, lba * SECTOR as u64, &[0; SECTOR]);
+            written.expect("damages");
+            channel.flush(opened).expect("flushes");
+            let repaired = edit::recover(channel, opened).expect("recovers");
+            assert!(!repaired.is_empty());
+        }
+        parts(&edit::show(channel, opened).expect("a table")[0])
+    };
+    survives(verb, |disk| {
+        let table = Table::load(Scheme::Gpt, media(), &mut reader(disk));
+        table
+            .map(|table| parts(&table))
+            .map_err(|it| it.to_string())
+    });
+}
+
+fn key(number: u8) -> KeyComponents {
+    let mut components = KeyComponents::new().expect("memory");
+    let added = components.add_keyfile(&[number; 64][..]);
+    added.expect("a keyfile");
+    components
+}
+
+/// The keys that open it, and its flags.
+type Keys = (Vec<u8>, u32);
+
+fn keys(metadata: &Metadata) -> Keys {
+    let fits = |number: &u8| {
+        let user = key(*number).user_key(&metadata.salt, -1, &KdfLimit::default());
+        open_slot(metadata, &user.expect("a key"), None).is_ok()
+    };
+    ((0..4).filter(fits).collect(), metadata.flags.0)
+}
+
+fn change(disk: &mut EliDisk<'_>, random: &mut fastrand::Rng) -> Result<(), AdminError> {
+    let there = keys(&disk.metadata()?).0;
+    let old = there[random.usize(..there.len())];
+    let limit = KdfLimit::default();
+    match random.u8(..4) {
+        0 => admin::configure(disk, &[(EliFlags::BOOT, random.bool())]).map(|_| ()),
+        1 if there.len() == 2 => admin::delete_key(disk, Some(random.usize(..2)), false),
+        _ => {
+            let new = (0..4).filter(|number| !there.contains(number));
+            let new = random.choice(new.collect::<Vec<_>>()).expect("a new key");
+            let change = KeyChange {
+                slot: Some(random.usize(..2)),
+                iterations: None,
+            };
+            admin::replace_key(disk, (&key(old), &key(new)), change, &limit).map(|_| ())
+        }
+    }
+}
+
+#[test]
+fn changes_of_geli_keys_leave_the_old_or_the_new_keys() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let verb = |channel: &mut Channel, opened: &Opened, number: u64| {
+        let mut disk = EliDisk::new(channel, opened).expect("a disk");
+        if number == 0 {
+            let settings = InitSettings {
+                version: 7,
+                flags: EliFlags::AUTORESIZE,
+                cipher: Cipher::AesXts,
+                key_bits: 256,
+                authentication: None,
+                sector_bytes: Some(512),
+                iterations: None,
+            };
+            let made = admin::initialize(&mut disk, &settings, &key(1), &KdfLimit::default());
+            made.expect("made");
+        } else {
+            change(&mut disk, &mut random).expect("changed");
+        }
+        keys(&disk.metadata().expect("metadata"))
+    };
+    survives(verb, |disk| {
+        let mut sector = [0; SECTOR];
+        let read = disk.read((SECTORS - 1) * SECTOR as u64, &mut sector);
+        read.map_err(|error| error.to_string())?;
+        let metadata = Metadata::decode(&sector).map_err(|error| error.to_string())?;
+        Ok(keys(&metadata))
+    });
+}
