@@ -9,6 +9,7 @@ pub mod child;
 pub mod clock;
 pub mod copy;
 pub mod cpu;
+pub mod crew;
 pub mod device_mapper;
 pub mod direct;
 pub mod fuse;

@@ -18,6 +18,7 @@
 
 pub mod admin;
 mod cipher;
+mod cores;
 pub mod crypt;
 mod data_keys;
 pub mod error;

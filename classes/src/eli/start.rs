@@ -1,9 +1,15 @@
 //! The data path of `eli`: reads are decrypted in the caller's memory when they come back, writes
 //! are encrypted into memory of the layer's own, so that the caller's is never touched.
+//!
+//! A large READ may be lent by the layer below. A lease is whole sectors in one piece, and so is
+//! the caller's memory then.
 
 use super::Eli;
+use super::cores::DIVIDED_BYTES;
 use super::crypt::CryptError;
+use std::io;
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::lease::Lease;
 use ugeom_machine::returning::Returning;
 use ugeom_machine::shelf;
 use ugeom_stack::{Command, Cx, Errno, Extent, ExtentKind, Next, Request};
@@ -15,13 +21,19 @@ const NOT_AUTHENTIC: &str =
 const NO_MEMORY: &str = "there is no memory for a data key";
 const LOST: &str = "what was read below did not come back";
 
+/// READs of less are copied by the layer below, bytes. From there on they are divided, and each
+/// core copies what it decrypts.
+const LENT_BYTES_MIN: u64 = DIVIDED_BYTES as u64;
+
 /// A request that is new here.
 #[inline]
 pub(super) fn start(eli: &Eli, mut request: Request<'_>, cx: &mut Cx) -> Next {
     match request.command() {
         Command::Read if eli.tagged => read_sealed(eli, request, cx),
         Command::Read => {
-            request.refuse_lease();
+            if request.length() < LENT_BYTES_MIN {
+                request.refuse_lease();
+            }
             request.forward(0)
         }
         Command::Write => write(eli, request, cx),
@@ -106,13 +118,30 @@ fn gathered(request: &Request<'_>) -> Buffer {
 fn decrypt(eli: &Eli, mut request: Request<'_>) -> Next {
     let offset = request.offset();
     let sector_bytes = eli.crypt.layout().sector_bytes as usize;
-    let result = each_sectors(&mut request, sector_bytes, |at, data| {
-        eli.crypt.decrypt(offset + at, data)
-    });
+    let result = match request.take_lease() {
+        Some(lease) => decrypt_lent(eli, &mut request, &lease),
+        None => each_sectors(&mut request, sector_bytes, |at, data| {
+            eli.crypt.decrypt_on_cores(offset + at, data)
+        }),
+    };
     match result {
         Ok(()) => request.done_in_full(),
         Err(_) => request.fail(Errno::IO, NO_MEMORY),
     }
+}
+
+/// Decrypts what the layer below lent into the caller's memory.
+fn decrypt_lent(eli: &Eli, request: &mut Request<'_>, lease: &Lease) -> io::Result<()> {
+    let offset = request.offset();
+    let mut result = Ok(());
+    request.fill(|at, data| {
+        if result.is_ok() {
+            result = eli
+                .crypt
+                .decrypt_lent(offset + at, (lease, at as usize), data);
+        }
+    });
+    result
 }
 
 fn write(eli: &Eli, request: Request<'_>, cx: &mut Cx) -> Next {
@@ -129,7 +158,9 @@ fn write(eli: &Eli, request: Request<'_>, cx: &mut Cx) -> Next {
         let start = (at / sector_bytes as u64 * stride) as usize;
         let end = start + piece.len() / sector_bytes * stride as usize;
         if result.is_ok() {
-            result = eli.crypt.seal(offset + at, piece, &mut out[start..end]);
+            result = eli
+                .crypt
+                .seal_on_cores(offset + at, piece, &mut out[start..end]);
         }
     };
     match whole {
@@ -168,7 +199,8 @@ fn unseal(eli: &Eli, mut request: Request<'_>) -> Next {
     let result = each_sectors(&mut request, sector_bytes as usize, |at, data| {
         let start = (at / sector_bytes * stride) as usize;
         let end = start + (data.len() as u64 / sector_bytes * stride) as usize;
-        eli.crypt.open(offset + at, &sealed[start..end], data)
+        eli.crypt
+            .open_on_cores(offset + at, &sealed[start..end], data)
     });
     shelf::put(sealed);
     match result {

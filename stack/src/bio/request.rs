@@ -243,8 +243,15 @@ impl<'a> Request<'a> {
     /// What is filled now counts, not what was lent before.
     #[cold]
     fn take_back(&mut self) {
-        if let Payload::Lendable { lent, .. } = &mut self.body_mut().payload {
-            *lent = None;
+        drop(self.take_lease());
+    }
+
+    /// Takes what a layer below lent, for a geom that makes of it what the caller's memory gets,
+    /// which is one piece then. For [`crate::Geom::done`].
+    pub fn take_lease(&mut self) -> Option<Lease> {
+        match &mut self.body_mut().payload {
+            Payload::Lendable { lent, .. } => lent.take(),
+            _ => None,
         }
     }
 

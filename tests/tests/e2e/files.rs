@@ -15,15 +15,15 @@ use ugeom_testkit::{program, skip};
 const TRANSPORTS: [&str; 2] = ["classic", "uring"];
 
 /// A server that runs, with a folder for its mount and its image.
-struct Served {
+pub struct Mounted {
     child: Child,
     mount: PathBuf,
     folder: TempDir,
 }
 
-impl Served {
+impl Mounted {
     /// Serves a target as files; `None`, after saying why, where this machine cannot.
-    fn start(test: &str, folder: TempDir, target: &str, arguments: &[&str]) -> Option<Self> {
+    pub fn start(test: &str, folder: TempDir, target: &str, arguments: &[&str]) -> Option<Self> {
         let mount = folder.path().join("mnt");
         std::fs::create_dir_all(&mount).expect("a mount point");
         let place = disks::text(&mount);
@@ -47,17 +47,17 @@ impl Served {
         None
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         disks::text(&self.mount.join(name))
     }
 
-    fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
+    pub fn signal(&mut self, signal: &str) -> std::process::ExitStatus {
         other("kill", &[signal, &self.child.id().to_string()]);
         self.child.wait().expect("it ends")
     }
 }
 
-impl Drop for Served {
+impl Drop for Mounted {
     fn drop(&mut self) {
         // It may have ended already; a mount must not be left behind either way.
         let _ = self.child.kill();
@@ -90,7 +90,7 @@ fn dd_reads_a_partition_of_an_image() {
         let script = b"label: dos\n2048,4096,a5\n8192,1024,83\n";
         assert_eq!(run(command(&sfdisk, &["-q", &image]), script).code, 0);
         let arguments = ["--fuse-transport", transport];
-        let Some(mut served) = Served::start(test, folder, &image, &arguments) else {
+        let Some(mut served) = Mounted::start(test, folder, &image, &arguments) else {
             continue;
         };
         let bytes = std::fs::read(&path).expect("the image");
@@ -118,7 +118,7 @@ fn fio_finds_what_it_has_written() {
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--rw", "--fuse-transport", transport];
-        let Some(served) = Served::start(test, folder, "md:32m", &arguments) else {
+        let Some(served) = Mounted::start(test, folder, "md:32m", &arguments) else {
             continue;
         };
         let file = format!("--filename={}", served.file("md0"));
@@ -158,7 +158,7 @@ fn several_programs_use_a_file_at_a_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--rw", "--fuse-transport", transport];
         let target = "md:16m | nop:delay=1ms";
-        let Some(served) = Served::start(test, folder, target, &arguments) else {
+        let Some(served) = Mounted::start(test, folder, target, &arguments) else {
             continue;
         };
         let file = format!("--filename={}", served.file("md0.nop"));
@@ -219,7 +219,7 @@ fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--rw", "--fuse-transport", transport];
         let target = format!("md:{size}");
-        let Some(served) = Served::start(test, folder, &target, &arguments) else {
+        let Some(served) = Mounted::start(test, folder, &target, &arguments) else {
             continue;
         };
         let Some(device) = Loop::over(test, &served.file("md0")) else {
@@ -304,7 +304,7 @@ fn fsx_finds_no_difference() {
         std::fs::write(&rules, text).expect("its rules");
         let (kept, rules) = (disks::text(folder.path()), disks::text(&rules));
         let arguments = ["--rw", "--fuse-transport", transport];
-        let Some(served) = Served::start(test, folder, "md:256k", &arguments) else {
+        let Some(served) = Mounted::start(test, folder, "md:256k", &arguments) else {
             continue;
         };
         let file = served.file("md0");
@@ -327,7 +327,7 @@ fn a_killed_server_leaves_no_mount_and_no_program_hangs() {
         let (folder, path) = disks::empty_image(4 << 20);
         let image = disks::text(&path);
         let arguments = ["--rw", "--fuse-transport", transport];
-        let Some(mut served) = Served::start(test, folder, &image, &arguments) else {
+        let Some(mut served) = Mounted::start(test, folder, &image, &arguments) else {
             continue;
         };
         let name = path.file_name().and_then(|it| it.to_str()).expect("a name");
@@ -474,7 +474,7 @@ fn a_mount_that_is_taken_away_ends_the_server() {
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--fuse-transport", transport];
-        let Some(mut served) = Served::start(test, folder, "md:1m", &arguments) else {
+        let Some(mut served) = Mounted::start(test, folder, "md:1m", &arguments) else {
             continue;
         };
         served.child.stderr = None;
@@ -502,7 +502,7 @@ fn cp_keeps_the_holes_of_an_open_file() {
     for transport in TRANSPORTS {
         let folder = tempfile::tempdir().expect("a folder");
         let arguments = ["--fuse-transport", transport];
-        let Some(served) = Served::start("cp_keeps_the_holes", folder, &image, &arguments) else {
+        let Some(served) = Mounted::start("cp_keeps_the_holes", folder, &image, &arguments) else {
             continue;
         };
         let copy = served.folder.path().join("copy");

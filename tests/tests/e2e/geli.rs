@@ -1,12 +1,12 @@
 //! `ugeom geli` in the manner of geli(8), with GRUB as the judge of what is written.
 
 use crate::disks;
-use crate::run::{other, ugeom, ugeom_with};
+use crate::run::{command, other, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use ugeom_testkit::program;
+use ugeom_testkit::{program, skip};
 
 fn geli(arguments: &[&str]) -> String {
     ugeom(&[&["geli"], arguments].concat()).quiet()
@@ -409,6 +409,50 @@ fn a_passphrase_comes_from_a_descriptor() {
         errors.contains("10 iterations of PBKDF2 would take about"),
         "{errors}"
     );
+}
+
+/// Runs a program on a terminal of its own and types a passphrase when it is asked for one.
+const TERMINAL: &str = "
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen, answered = b'', False
+while True:
+    try:
+        part = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not part:
+        break
+    seen += part
+    if not answered and b'Enter passphrase for disk.img: ' in seen:
+        os.write(terminal, b'open sesamx\\x7fe\\n')
+        answered = True
+sys.stdout.buffer.write(seen)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+
+#[test]
+fn the_terminal_is_asked_without_echo() {
+    let test = "the_terminal_is_asked_without_echo";
+    let Some(python) = program(test, "python3") else {
+        return;
+    };
+    if run(command(&python, &["-c", "import pty"]), b"").code != 0 {
+        skip(test, "Python has no module pty (libpython3-stdlib)");
+        return;
+    }
+    let files = files(1 << 20);
+    let (image, passfile) = (&files.image, &files.passfile);
+    geli(&["init", "-Bnone", "-i", "10", "-J", passfile, image]);
+    let target = format!("{image} | eli");
+    let list = ["-c", TERMINAL, crate::run::UGEOM, "geli", "list", &target];
+    let printed = String::from_utf8(other(python, &list)).expect("text");
+    assert!(printed.contains("UsedKey: 0"), "{printed}");
+    for secret in ["sesam", "open"] {
+        assert!(!printed.contains(secret), "{printed}");
+    }
 }
 
 #[test]

@@ -14,18 +14,18 @@ use ugeom_format::wire::nbd::{command, command_flag};
 /// Rounds if `UGEOM_SOAK_SECONDS` does not say for how long.
 const ROUNDS: usize = 12;
 
-const BLOCKS: u64 = 1024;
-const BLOCK_BYTES: usize = 4096;
+pub const BLOCKS: u64 = 1024;
+pub const BLOCK_BYTES: usize = 4096;
 
 /// Writes between two FLUSHes.
 const BATCH: usize = 16;
 
 /// The number of the last write to each block that is durable for certain.
-type Durable = BTreeMap<u64, u64>;
+pub type Durable = BTreeMap<u64, u64>;
 
 /// Writes over two connections until the server is gone; what is written over both, a FLUSH over
 /// one covers. A FLUSH that fails covers nothing: what was written before it may be lost.
-fn write_on(
+pub fn write_on(
     socket: &Path,
     number: &mut u64,
     durable: &mut Durable,
@@ -61,9 +61,8 @@ fn write_on(
     }
 }
 
-/// The image holds what was durable, or something newer, in whole blocks.
-fn check(image: &Path, durable: &Durable) {
-    let bytes = std::fs::read(image).expect("the image");
+/// The media hold what was durable, or something newer, in whole blocks.
+pub fn check(bytes: &[u8], durable: &Durable) {
     for (block, number) in durable {
         let at = *block as usize * BLOCK_BYTES;
         let words = bytes[at..at + BLOCK_BYTES].as_chunks::<8>().0;
@@ -79,7 +78,7 @@ fn check(image: &Path, durable: &Durable) {
 
 /// Waits until nobody holds the image. The kernel lets go of a killed process's files a little
 /// after its parent has heard of its end when a ring of io_uring still has them.
-fn wait_for_the_lock(image: &Path) {
+pub fn wait_for_the_lock(image: &Path) {
     let image = disks::text(image);
     while run(
         process(UGEOM, &["serve", &image, "--rw", "--run", "true"]),
@@ -92,17 +91,25 @@ fn wait_for_the_lock(image: &Path) {
     }
 }
 
+/// Calls it so often, or for as long, as the tests that kill servers are to go on.
+pub fn rounds(mut round: impl FnMut()) {
+    let seconds = std::env::var("UGEOM_SOAK_SECONDS").ok();
+    let seconds = seconds.map(|text| text.parse().expect("UGEOM_SOAK_SECONDS is a number"));
+    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds) / 2);
+    let mut number = 0;
+    while until.map_or(number < ROUNDS, |until| Instant::now() < until) {
+        number += 1;
+        round();
+    }
+}
+
 fn kill_again_and_again(layers: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, vec![0; BLOCKS as usize * BLOCK_BYTES]).expect("an image");
     let target = format!("{}{layers}", image.display());
-    let seconds = std::env::var("UGEOM_SOAK_SECONDS").ok();
-    let seconds = seconds.map(|text| text.parse().expect("UGEOM_SOAK_SECONDS is a number"));
-    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds) / 2);
-    let (mut number, mut durable, mut round) = (0, Durable::new(), 0);
-    while until.map_or(round < ROUNDS, |until| Instant::now() < until) {
-        round += 1;
+    let (mut number, mut durable) = (0, Durable::new());
+    rounds(|| {
         wait_for_the_lock(&image);
         let own = tempfile::tempdir().expect("a folder");
         let socket = own.path().join("nbd");
@@ -116,8 +123,8 @@ fn kill_again_and_again(layers: &str) {
             std::thread::sleep(after);
             served.signal("-KILL");
         });
-        check(&image, &durable);
-    }
+        check(&std::fs::read(&image).expect("the image"), &durable);
+    });
     assert!(
         durable.len() > 100,
         "hardly anything became durable: {durable:?}"
@@ -170,7 +177,10 @@ fn kill_both_again_and_again(test: &str, layers: &str) {
             }
             kills += 2;
         });
-        check(&upstream.image(), &durable);
+        check(
+            &std::fs::read(upstream.image()).expect("the image"),
+            &durable,
+        );
         upstream.start_again();
     }
     println!(

@@ -126,6 +126,81 @@ fn what_is_written_lies_encrypted_below_and_comes_back() {
     }
 }
 
+/// What several cores encrypt and decrypt is what one does, and an error names the first sector.
+#[test]
+fn large_requests_are_divided_without_a_difference() {
+    for metadata in [xts(), tagged()] {
+        let metadata = Metadata {
+            provider_bytes: 4 << 20,
+            ..metadata
+        };
+        let fixture = Fixture::new(&metadata);
+        let bytes = noise((2 << 20) + 12288, 3);
+        let (_target, mut channel, opened) = fixture.open("");
+        channel.write(&opened, 4096, &bytes).expect("writes");
+        let mut read = vec![0; bytes.len()];
+        channel.read(&opened, 4096, &mut read).expect("reads");
+        assert!(read == bytes);
+        channel.flush(&opened).expect("flushes");
+        let mut image = fixture.image();
+        let crypt = crypt(&metadata, Backend::Portable);
+        let (start, length) = crypt.layout().below(4096, bytes.len() as u64);
+        let mut expected = vec![0; length as usize];
+        crypt.seal(4096, &bytes, &mut expected).expect("keys");
+        assert!(image[start as usize..(start + length) as usize] == expected);
+        if crypt.layout().sub_sectors.is_some() {
+            for sector in [100, 300, 500] {
+                image[sector * 9 * 512 + 40] ^= 1;
+            }
+            fs::write(fixture.path().join("disk.img"), image).expect("writes");
+            let error = channel.read(&opened, 4096, &mut read).expect_err("refused");
+            assert_eq!(
+                (error.errno, error.offset_bytes),
+                (Errno::BADMSG, 100 * 4096)
+            );
+        }
+    }
+}
+
+/// Memory and a cache lend their own; the caller gets plaintext in his buffer all the same.
+#[test]
+fn what_a_layer_below_lends_is_decrypted_into_the_callers_memory() {
+    for below in ["md:4m", "md:4m | cache:8m"] {
+        let text = format!("{below} | eli:onetime=1,sectorsize=4k");
+        let target = open_target(&text, &writable()).expect("opens");
+        let mut channel = target.stack.channel(4).expect("a channel");
+        let opened = target.stack.open(target.top, Delta::READ_WRITE);
+        let opened = opened.expect("opens");
+        let bytes = noise(2 << 20, 4);
+        channel.write(&opened, 0, &bytes).expect("writes");
+        for (offset, length) in [
+            (0, 1 << 20),
+            (1 << 20, 512 << 10),
+            (4096, 8192),
+            (0, 2 << 20),
+        ] {
+            let draft = channel.bio().expect("a bio");
+            let buffer = Buffer::new(length);
+            channel.submit(&opened, draft.read_or_lease(offset as u64, buffer));
+            let mut finished = loop {
+                match channel.finished() {
+                    Some(finished) => break finished,
+                    None => channel.wait(None),
+                };
+            };
+            assert_eq!(finished.result(), Ok(length as u64));
+            assert!(finished.take_lease().is_none(), "ciphertext was lent on");
+            let mut seen = Vec::new();
+            finished.each(|_, piece| seen.extend_from_slice(piece));
+            assert!(
+                seen == bytes[offset..offset + length],
+                "{below} {offset} {length}"
+            );
+            channel.recycle(finished);
+        }
+    }
+}
+
 #[test]
 fn memory_in_pieces_that_end_inside_sectors_is_read_and_written() {
     for metadata in [xts(), tagged()] {

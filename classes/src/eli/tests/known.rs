@@ -141,12 +141,12 @@ fn data_keys_change_every_million_sectors() {
             let mut key = [0; 64];
             crate::eli::hmac_sha512::h(&base, &[b"ekey", &number.to_le_bytes()], &mut key);
             assert_eq!(hex(&key[..12]), expected, "{version} {number}");
-            let Some(xts) = XtsKey::new(&key[..32]) else {
-                continue;
-            };
             let offset = number << 29;
             let (plain, mut ours, mut expected) = ([5; 1024], [0; 1024], [0; 1024]);
             crypt.encrypt(offset, &plain, &mut ours).expect("keys");
+            let Some(xts) = XtsKey::new(&key[..32]) else {
+                continue;
+            };
             let sectors = Sectors {
                 offset,
                 sector_bytes: 512,
@@ -156,4 +156,61 @@ fn data_keys_change_every_million_sectors() {
         }
         assert_eq!(crypt.key_counts(), (4, 2));
     }
+}
+
+/// The fall-backs on processors that have fewer instructions: none for AES, SHA or vectors beyond
+/// SSE2; and AES-NI with AVX2, but no VAES. qemu plays them.
+#[test]
+fn other_processors_give_the_same_answers() {
+    let Some(qemu) = ugeom_testkit::program("other_processors", "qemu-x86_64") else {
+        return;
+    };
+    if cfg!(not(target_arch = "x86_64")) {
+        ugeom_testkit::skip("other_processors", "not an x86-64 processor");
+        return;
+    }
+    let own = std::env::current_exe().expect("the test");
+    for cpu in ["qemu64", "max"] {
+        let ended = std::process::Command::new(&qemu)
+            .args(["-cpu", cpu])
+            .arg(&own)
+            .args(["--exact", "--nocapture", "--test-threads=1"])
+            .args([
+                "eli::tests::known::providers_are_byte_for_byte_those_of_the_model",
+                "eli::tests::known::data_keys_change_every_million_sectors",
+                "eli::tests::known::this_processor",
+                "eli::tests::primitives::tags_of_two_are_those_of_each",
+            ])
+            .output()
+            .expect("qemu");
+        let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{cpu}: {text}");
+        assert!(text.contains("4 passed"), "{cpu}: {text}");
+        let fewer = match cpu {
+            "qemu64" => "AES: portable; SHA-256: one message; aes false",
+            _ => "AES: portable; SHA-256: one message; aes true",
+        };
+        assert!(
+            text.contains(fewer),
+            "{cpu} is not what it should be: {text}"
+        );
+    }
+}
+
+/// Prints which code runs here, for the test above.
+#[test]
+fn this_processor() {
+    let wide = match ugeom_machine::aes::is_available() {
+        true => "four blocks an instruction",
+        false => "portable",
+    };
+    let pair = match ugeom_machine::sha256::is_available() {
+        true => "two messages",
+        false => "one message",
+    };
+    #[cfg(target_arch = "x86_64")]
+    let aes = is_x86_feature_detected!("aes");
+    #[cfg(not(target_arch = "x86_64"))]
+    let aes = false;
+    println!("AES: {wide}; SHA-256: {pair}; aes {aes}");
 }

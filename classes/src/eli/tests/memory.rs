@@ -123,7 +123,8 @@ fn inside() {
             .stack
             .open(target.top, Delta::READ_WRITE)
             .expect("opens");
-        let mut data = vec![7; 256 << 10];
+        // Large enough to be divided among cores.
+        let mut data = vec![7; 512 << 10];
         for _ in 0..20 {
             channel.write(&opened, 0, &data).expect("writes");
             channel.read(&opened, 0, &mut data).expect("reads");
