@@ -3,6 +3,7 @@
 //! | question | module |
 //! |---|---|
 //! | what does a layer cost? | [`layers`] |
+//! | what does a layer of the kernel cost? | [`kernel`] |
 //! | what limits a device? | [`sweep`] |
 //! | what does a read from the cache cost? | [`cached`] |
 //! | how does it scale, and what buys what? | [`scaling`] |
@@ -20,6 +21,7 @@
 pub mod ab;
 pub mod cached;
 pub mod engines;
+pub mod kernel;
 pub mod layers;
 pub mod load;
 pub mod saved;

@@ -2,7 +2,7 @@
 //!
 //! An experiment takes part by a line in [`EXPERIMENTS`].
 
-use crate::{ab, cached, engines, layers, scaling, sweep};
+use crate::{ab, cached, engines, kernel, layers, scaling, sweep};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ugeom_harness::HarnessError;
@@ -52,11 +52,14 @@ const EXPERIMENTS: &[Experiment] = &[
         page: |json| Ok(sweep::page(&Document::from_json(json, sweep::EXPERIMENT)?)),
     },
     Experiment {
+        name: kernel::EXPERIMENT,
+        page: |json| Ok(kernel::page(&serde_json::from_str(json).map_err(refused)?)),
+    },
+    Experiment {
         name: ugeom_trace::figures::EXPERIMENT,
         page: |json| {
-            let traced = serde_json::from_str(json);
-            let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
-            Ok(ugeom_trace::page::page(&traced.map_err(refused)?))
+            let traced = serde_json::from_str(json).map_err(refused)?;
+            Ok(ugeom_trace::page::page(&traced))
         },
     },
     Experiment {
@@ -67,6 +70,10 @@ const EXPERIMENTS: &[Experiment] = &[
         },
     },
 ];
+
+fn refused(error: serde_json::Error) -> HarnessError {
+    HarnessError::Document(error.to_string())
+}
 
 /// Reads a document that an experiment saved, and makes its page.
 ///

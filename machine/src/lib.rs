@@ -2,6 +2,7 @@
 
 pub mod aes;
 pub mod allocations;
+pub mod awake;
 pub mod block_device;
 pub mod bpf;
 pub mod buffer;

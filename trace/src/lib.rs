@@ -9,6 +9,7 @@
 //! | how is its time divided among the layers? | [`link::parts`] |
 //! | what does that amount to? | [`tally`], [`figures`] |
 //! | how does a trace run? | [`session`] |
+//! | how is it kept? | [`record`] |
 //! | what is shown of it? | [`page`](mod@page), [`draw`] |
 
 #![forbid(unsafe_code)]
@@ -18,6 +19,7 @@ pub mod event;
 pub mod figures;
 pub mod link;
 pub mod page;
+pub mod record;
 pub mod session;
 pub mod source;
 pub mod tally;

@@ -16,7 +16,7 @@ const LATE_NS: u64 = 2_000_000;
 const RING_BYTES: usize = 4 << 20;
 
 /// Which devices are traced, and what they are called.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
     /// Devices whose requests are divided, as events number them.
     pub tops: Vec<Dev>,
@@ -169,7 +169,7 @@ impl Session {
     ///
     /// # Errors
     /// Why none does.
-    pub fn start(scope: Scope) -> Result<Self, String> {
+    pub fn start(mut scope: Scope) -> Result<Self, String> {
         let wish = wish_of(&scope);
         let first = counters(&scope);
         let source = source::open(&wish)?;
@@ -178,6 +178,7 @@ impl Session {
         let mut topology = scope.topology.clone();
         topology.has_done = source.kinds().contains(&Kind::Done);
         topology.has_run = source.kinds().contains(&Kind::Run);
+        scope.topology.clone_from(&topology);
         Ok(Self {
             linker: Linker::new(topology),
             source,
@@ -214,19 +215,20 @@ impl Session {
         self.linker.quality()
     }
 
-    /// Reads what has happened; to be called every few milliseconds. The requests that ended.
+    /// Reads what has happened; `keep` gets each event in the order of times. To be called every
+    /// few milliseconds. The requests that ended.
     ///
     /// # Errors
     /// What reading fails with.
-    pub fn poll(&mut self) -> std::io::Result<Vec<Tree>> {
+    pub fn poll(&mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Vec<Tree>> {
         let now_ns = clock::now_ns();
         self.source.read(&mut self.pending)?;
-        self.feed(self.complete_ns);
+        self.feed(self.complete_ns, keep);
         self.complete_ns = now_ns.saturating_sub(LATE_NS);
         Ok(self.linker.take())
     }
 
-    fn feed(&mut self, until_ns: u64) {
+    fn feed(&mut self, until_ns: u64, keep: &mut dyn FnMut(&Event)) {
         self.pending.sort_by_key(|event| event.time_ns);
         let count = self
             .pending
@@ -243,6 +245,7 @@ impl Session {
                     .entry((event.dev, event.op == Op::Read))
                     .or_default() += 1;
             }
+            keep(&event);
             self.linker.event(&event);
         }
     }
@@ -251,14 +254,14 @@ impl Session {
     ///
     /// # Errors
     /// What reading fails with.
-    pub fn finish(mut self) -> std::io::Result<Ended> {
+    pub fn finish(mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Ended> {
         let third = counters(&self.scope);
         self.source.gate(false);
         let fourth = counters(&self.scope);
         // A program that runs still fills its slot.
         std::thread::sleep(std::time::Duration::from_millis(2));
         self.source.read(&mut self.pending)?;
-        self.feed(u64::MAX);
+        self.feed(u64::MAX, keep);
         let (trees, quality) = self.linker.finish();
         let [first, second] = &self.before;
         let seen = |dev: Dev, read| self.ends.get(&(dev, read)).copied().unwrap_or(0);

@@ -95,7 +95,7 @@ impl Phase {
 }
 
 /// What the linker must know of the devices.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Topology {
     /// Partitions: they have no events of their own but the remap.
     pub partitions: HashSet<Dev>,

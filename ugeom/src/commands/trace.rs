@@ -5,14 +5,19 @@ use crate::failure::{Reported, Usage};
 use crate::opening::time;
 use crate::output;
 use anyhow::{Context, Result, anyhow};
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use ugeom_machine::interrupt;
 use ugeom_report::text::WIDTH;
+use ugeom_trace::event::Event;
 use ugeom_trace::figures::{About, Traced};
+use ugeom_trace::link::{Linker, Tree};
+use ugeom_trace::record::{Iolog, Reader, Writer};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::tally::Tally;
 use ugeom_trace::{draw, page};
@@ -35,23 +40,16 @@ Examples:
   ugeom trace /dev/vda --for 10s              what do requests to this disk wait for?
   ugeom trace loop0 -- fio job.fio            the layers below loop0 while fio runs
   ugeom trace vda --json > trace.json         saved; `ugeom report trace.json` draws it
+  ugeom trace vda --output t.trace            recorded; `ugeom trace show t.trace` shows it
+  ugeom trace show t.trace --iolog vda.log    for `ugeom run --read_iolog=vda.log`
   ugeom trace vda --flame f.svg --heat h.svg  pictures";
 
 /// How often events are read.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Show where the time of requests to the kernel's devices goes
-#[derive(Args)]
-#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
-pub struct Trace {
-    /// Devices, partitions, mount points or files
-    #[arg(value_name = "DEVICE", required = true, value_hint = ValueHint::AnyPath)]
-    devices: Vec<String>,
-
-    /// How long [default: while COMMAND runs, else until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = time)]
-    length: Option<Duration>,
-
+/// How a result is shown.
+#[derive(Args, Clone)]
+struct Form {
     /// Print JSON
     #[arg(long, group = "form")]
     json: bool,
@@ -67,6 +65,55 @@ pub struct Trace {
     /// Write a heat map of latencies over time
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     heat: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Sub {
+    /// Show a recording
+    Show(Show),
+}
+
+/// A recording and how it is shown.
+#[derive(Args)]
+struct Show {
+    /// A file that --output wrote
+    #[arg(value_hint = ValueHint::FilePath)]
+    recording: PathBuf,
+
+    /// Write the requests as a file that `ugeom run --read_iolog` and fio replay
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    iolog: Option<PathBuf>,
+
+    #[command(flatten)]
+    form: Form,
+}
+
+/// Show where the time of requests to the kernel's devices goes
+#[derive(Args)]
+#[command(
+    long_about = LONG_ABOUT,
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
+pub struct Trace {
+    /// Devices, partitions, mount points or files
+    #[arg(value_name = "DEVICE", required = true, value_hint = ValueHint::AnyPath)]
+    devices: Vec<String>,
+
+    #[command(subcommand)]
+    sub: Option<Sub>,
+
+    /// How long [default: while COMMAND runs, else until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    length: Option<Duration>,
+
+    /// Record all events in this file, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    form: Form,
 
     /// A program with its arguments, which runs during the trace
     #[arg(last = true, value_name = "COMMAND")]
@@ -75,16 +122,23 @@ pub struct Trace {
 
 impl Trace {
     pub fn run(&self) -> Result<()> {
+        if let Some(Sub::Show(show)) = &self.sub {
+            return show.run();
+        }
         let scope = scope(&self.devices)?;
         let stop = interrupt::catch().context("listening for Ctrl-C")?;
         let mut session = Session::start(scope.clone()).map_err(|why| anyhow!("{why}"))?;
+        let mut recording = Recording::start(self.output.as_deref(), session.scope())?;
         let mut tally = Tally::new(scope.tops.clone());
         let started = Instant::now();
         let mut child = self.start()?;
         let mut failed = None;
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(POLL);
-            for tree in session.poll().context("reading events")? {
+            for tree in session
+                .poll(&mut |event| recording.event(event))
+                .context("reading events")?
+            {
                 tally.add(&tree);
             }
             if let Some(child) = &mut child
@@ -106,12 +160,14 @@ impl Trace {
             seconds: started.elapsed().as_secs_f64(),
             scope: &scope,
         };
-        let ended = session.finish().context("reading events")?;
+        let ended = session.finish(&mut |event| recording.event(event));
+        let ended = ended.context("reading events")?;
+        recording.finish()?;
         for tree in &ended.trees {
             tally.add(tree);
         }
         let traced = Traced::new(&about, &tally, (ended.lost, ended.quality, ended.checks));
-        self.show(&traced)?;
+        self.form.show(&traced)?;
         if let Some(mut child) = child {
             // Ctrl-C reached it as well; --for does not end it.
             let _ = child.wait();
@@ -134,7 +190,9 @@ impl Trace {
             child.with_context(|| format!("{program}: starting it"))?,
         ))
     }
+}
 
+impl Form {
     fn show(&self, traced: &Traced) -> Result<()> {
         let pictures = [
             (&self.flame, draw::flame as fn(&Traced) -> String),
@@ -158,6 +216,104 @@ impl Trace {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("{}: writing the picture", path.display()))
+}
+
+/// The file that events are recorded in, if there is one. The first error is kept until the end: a
+/// trace goes on without its recording.
+struct Recording {
+    path: PathBuf,
+    writer: Option<Writer<BufWriter<File>>>,
+    error: Option<io::Error>,
+}
+
+impl Recording {
+    fn start(path: Option<&Path>, scope: &Scope) -> Result<Self> {
+        let open = |path: &Path| Writer::new(BufWriter::new(File::create(path)?), scope);
+        let writer = path.map(open).transpose();
+        let path = path.unwrap_or(Path::new("")).to_owned();
+        let writer = writer.with_context(|| format!("{}: recording", path.display()))?;
+        Ok(Self {
+            path,
+            writer,
+            error: None,
+        })
+    }
+
+    fn event(&mut self, event: &Event) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.event(event)
+        {
+            self.error = Some(error);
+            self.writer = None;
+        }
+    }
+
+    fn finish(mut self) -> Result<()> {
+        let flushed = self.writer.as_mut().map_or(Ok(()), Writer::flush);
+        let outcome = self.error.map_or(flushed, Err);
+        outcome.with_context(|| format!("{}: recording", self.path.display()))
+    }
+}
+
+impl Show {
+    fn run(&self) -> Result<()> {
+        let name = || self.recording.display().to_string();
+        let file = File::open(&self.recording).with_context(name)?;
+        let (mut reader, scope) = Reader::new(BufReader::new(file)).with_context(name)?;
+        let mut tally = Tally::new(scope.tops.clone());
+        let mut linker = Linker::new(scope.topology.clone());
+        let top = scope
+            .tops
+            .first()
+            .map_or_else(String::new, |dev| scope.name(*dev));
+        let mut iolog = match &self.iolog {
+            Some(path) => Some(iolog(path, &format!("/dev/{top}"))?),
+            None => None,
+        };
+        let (mut first, mut last) = (None, 0);
+        let mut add = |trees: Vec<Tree>| -> io::Result<()> {
+            for tree in trees {
+                tally.add(&tree);
+                let root = tree
+                    .spans
+                    .first()
+                    .filter(|root| scope.tops.contains(&root.dev));
+                if let (Some(log), Some(root)) = (&mut iolog, root) {
+                    log.request(root.start_ns, root.op, root.sector, root.sectors)?;
+                }
+            }
+            Ok(())
+        };
+        while let Some(events) = reader.events().with_context(name)? {
+            for event in &events {
+                first.get_or_insert(event.time_ns);
+                last = event.time_ns;
+                linker.event(event);
+            }
+            add(linker.take()).context("writing the iolog")?;
+        }
+        let (rest, quality) = linker.finish();
+        add(rest).context("writing the iolog")?;
+        if let Some(log) = iolog {
+            log.finish().context("writing the iolog")?;
+        }
+        if reader.truncated {
+            output::warn(&format!("{}: its last block was not written whole", name()));
+        }
+        let about = About {
+            targets: scope.tops.iter().map(|dev| scope.name(*dev)).collect(),
+            source: "recording",
+            seconds: last.saturating_sub(first.unwrap_or(last)) as f64 / 1e9,
+            scope: &scope,
+        };
+        self.form
+            .show(&Traced::new(&about, &tally, (0, quality, Vec::new())))
+    }
+}
+
+fn iolog(path: &Path, device: &str) -> Result<Iolog<BufWriter<File>>> {
+    let open = || Iolog::new(BufWriter::new(File::create(path)?), device);
+    open().with_context(|| format!("{}: writing the iolog", path.display()))
 }
 
 /// The chains of these devices.

@@ -1,5 +1,6 @@
 //! `ugeom stat`: what each layer of a server does and costs, while it works.
 
+mod kernel;
 mod keys;
 mod rates;
 mod terminal;
@@ -32,7 +33,10 @@ one report is printed.
 
 The server counts all requests and times some of them while it is watched; the second line has \
 the share and the sampling cost. An exclusive time below five clock readings is marked with ~: \
-it is mostly the cost of the clock. docs/stat.md has the columns, the keys and the formulas.";
+it is mostly the cost of the clock. docs/stat.md has the columns, the keys and the formulas.
+
+With --kernel the rows are the kernel's devices, printed and not redrawn: counts from \
+/proc/diskstats, excl ns from a trace of every request (docs/trace.md), which needs root.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,6 +44,7 @@ Examples:
   ugeom stat -f 's1|s2' -I 250ms   only these partitions, four times a second
   ugeom stat -b -a                 only busy providers, once
   ugeom stat -C -n 60 > stat.csv   a minute, for a spreadsheet
+  ugeom stat -B --kernel vda       the kernel's disk, with the time that requests spend in it
   ugeom stat --openmetrics         all counters, for Prometheus
   ugeom stat --json -b | jq '.rows[] | {name, exclusive_ns}'";
 
@@ -50,6 +55,11 @@ pub struct Stat {
     /// The server's control socket [default: that of the only server that runs]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     socket: Option<PathBuf>,
+
+    /// Show the kernel's devices instead of a server: all, or the chains of these DEVICES
+    #[arg(long, value_name = "DEVICE", num_args = 0..,
+          conflicts_with_all = ["socket", "consumers", "openmetrics"])]
+    kernel: Option<Vec<String>>,
 
     /// Only providers with requests
     #[arg(short = 'a')]
@@ -152,6 +162,9 @@ impl Shown {
 
 impl Stat {
     pub fn run(&self) -> Result<()> {
+        if let Some(devices) = &self.kernel {
+            return kernel::run(self, devices);
+        }
         let path = match &self.socket {
             Some(path) => path.clone(),
             None => the_only(running())?,

@@ -1,0 +1,286 @@
+//! The experiment of 2002 on the kernel's own layers: every provider of a chain (`loop1`, `loop0`,
+//! its file, `vda`) is read in the same rounds, past the page cache, the same blocks in random
+//! order; the cost of a layer is the difference to the one below within rounds.
+//!
+//! Wall time depends on where the workers of a layer wake up: on a processor that sleeps, a wake-up
+//! costs tens of microseconds in a virtual machine. So each case is measured twice: with the
+//! processors as they are, and kept awake by threads of the idle class.
+
+mod chain;
+mod page;
+mod reading;
+#[cfg(test)]
+mod tests;
+
+use chain::Chain;
+use reading::{Reader, Slice};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use ugeom_harness::HarnessError;
+use ugeom_harness::host::Host;
+use ugeom_machine::awake::Awake;
+use ugeom_machine::clock;
+use ugeom_measure::{Blocks, Interval};
+use ugeom_trace::tree::KernelTree;
+
+pub use page::page;
+
+/// The name of the experiment in documents.
+pub const EXPERIMENT: &str = "kernel";
+
+/// Bytes of a read.
+const SIZES_BYTES: [u64; 2] = [512, 4096];
+/// Requests in flight.
+const DEPTHS: [usize; 2] = [1, 32];
+/// The wall time of a slice, ns.
+const SLICE_NS: u64 = 10_000_000;
+/// Reads that find the length of slices, and warm up.
+const TRIAL_READS: usize = 64;
+/// Reads of a slice, at most and at least.
+const READS: (usize, usize) = (20_000, 32);
+const ROUNDS_MIN: usize = 10;
+const ROUNDS_MAX: usize = 200;
+const CONFIDENCE: f64 = 0.95;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A device, or a file on one.
+    pub target: String,
+    /// How long it may take, ns.
+    pub budget_ns: u64,
+    /// The seed of the order of blocks and slices.
+    pub seed: u64,
+}
+
+/// What a read takes, ns, each with its 95 % interval over the rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// Wall time.
+    pub wall_ns: Option<Interval>,
+    /// CPU time of the thread that reads.
+    pub caller_ns: Option<Interval>,
+    /// CPU time of the whole machine.
+    pub machine_ns: Option<Interval>,
+}
+
+/// A layer in a case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RowFigures {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub class: String,
+    /// What a read of it takes.
+    pub read: Costs,
+    /// What it adds to the layer below; none for the lowest.
+    pub added: Option<Costs>,
+    /// Its added wall time as a share of the time of the lowest layer, per cent.
+    pub share_percent: Option<f64>,
+}
+
+/// Reads of one size and queue depth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Bytes of a read.
+    pub bytes: u64,
+    /// Requests in flight.
+    pub depth: usize,
+    /// The processors were kept awake.
+    pub awake: bool,
+    /// Rounds.
+    pub rounds: usize,
+    /// The layers from the top.
+    pub rows: Vec<RowFigures>,
+}
+
+/// A result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelLayers {
+    /// The version of the schema.
+    pub schema: u32,
+    /// The program and its version.
+    pub program: String,
+    /// [`EXPERIMENT`].
+    pub experiment: String,
+    /// The machine.
+    pub host: Host,
+    /// What was measured.
+    pub target: String,
+    /// The seed.
+    pub seed: u64,
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// What could not be measured, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// When the target is no chain of at least one layer that can be read, or a read fails.
+pub fn run(options: &Options, cancelled: &AtomicBool) -> Result<KernelLayers, HarnessError> {
+    let host = Host::now();
+    let target = &options.target;
+    let os = || HarnessError::os(target, "finding its layers");
+    let tree = KernelTree::now().map_err(os())?;
+    let at = match tree.named(target) {
+        Some(at) => Some(at),
+        None => tree.at(Path::new(target)).map_err(os())?,
+    };
+    let none = || HarnessError::Load {
+        job: target.clone(),
+        problem: "no layer of it can be read".to_owned(),
+    };
+    let mut chain = Chain::of(&tree, at.ok_or_else(none)?);
+    if chain.rows.is_empty() {
+        let problem = chain.left_out.join("; ");
+        return Err(HarnessError::Load {
+            job: target.clone(),
+            problem,
+        });
+    }
+    let (mut cases, mut left_out) = (Vec::new(), std::mem::take(&mut chain.left_out));
+    let plan = plan(&chain, &mut left_out);
+    let each_ns = options.budget_ns / plan.len().max(1) as u64;
+    for (bytes, depth, awake) in plan {
+        if cancelled.load(Ordering::Relaxed) {
+            left_out.push(format!(
+                "reads of {bytes} bytes at queue depth {depth}: interrupted"
+            ));
+            continue;
+        }
+        let keep = match awake {
+            true => Some(Awake::all().map_err(HarnessError::os(target, "keeping CPUs awake"))?),
+            false => None,
+        };
+        let os = HarnessError::os(target, "reading");
+        let case = measure(&chain, (bytes, depth), each_ns, options.seed, cancelled);
+        drop(keep);
+        cases.push(Case {
+            awake,
+            ..case.map_err(os)?
+        });
+    }
+    Ok(KernelLayers {
+        schema: 1,
+        program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
+        experiment: EXPERIMENT.to_owned(),
+        host,
+        target: target.clone(),
+        seed: options.seed,
+        cases,
+        left_out,
+    })
+}
+
+/// Sizes, depths and conditions that all layers of the chain accept.
+fn plan(chain: &Chain, left_out: &mut Vec<String>) -> Vec<(u64, usize, bool)> {
+    let mut plan = Vec::new();
+    for bytes in SIZES_BYTES {
+        let coarse = chain
+            .rows
+            .iter()
+            .find(|row| u64::from(row.sector_bytes) > bytes);
+        if let Some(row) = coarse {
+            let (name, sector) = (&row.name, row.sector_bytes);
+            left_out.push(format!(
+                "reads of {bytes} bytes: {name} has sectors of {sector}"
+            ));
+            continue;
+        }
+        for depth in DEPTHS {
+            plan.extend([false, true].map(|awake| (bytes, depth, awake)));
+        }
+    }
+    plan
+}
+
+/// Measures all layers in rounds.
+fn measure(
+    chain: &Chain,
+    (bytes, depth): (u64, usize),
+    budget_ns: u64,
+    seed: u64,
+    cancelled: &AtomicBool,
+) -> std::io::Result<Case> {
+    let start_ns = clock::now_ns();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let blocks = (chain.region_bytes / bytes).max(1);
+    let readers = chain.rows.iter().map(|row| Reader::new(row, bytes, depth));
+    let mut readers = readers.collect::<std::io::Result<Vec<Reader>>>()?;
+    let trial: Vec<u64> = (0..TRIAL_READS).map(|_| random.u64(..blocks)).collect();
+    let mut counts = Vec::new();
+    for reader in &mut readers {
+        let slice = reader.slice(&trial)?;
+        let count = (SLICE_NS as f64 / slice.wall_ns.max(1.0)) as usize;
+        counts.push(count.clamp(READS.1, READS.0));
+    }
+    let names = || chain.rows.iter().map(|row| row.name.clone());
+    let mut tables = [(); 3].map(|()| Blocks::new(names()));
+    let mut rounds = 0;
+    while rounds < ROUNDS_MAX {
+        let late = clock::now_ns() - start_ns > budget_ns;
+        if cancelled.load(Ordering::Relaxed) || (late && rounds >= ROUNDS_MIN) {
+            break;
+        }
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let order: Vec<u64> = (0..most).map(|_| random.u64(..blocks)).collect();
+        let mut turns: Vec<usize> = (0..readers.len()).collect();
+        random.shuffle(&mut turns);
+        let mut slices = vec![Slice::default(); readers.len()];
+        for at in turns {
+            slices[at] = readers[at].slice(&order[..counts[at]])?;
+        }
+        let values = [
+            slices.iter().map(|slice| slice.wall_ns).collect(),
+            slices.iter().map(|slice| slice.caller_ns).collect(),
+            slices
+                .iter()
+                .map(|slice| slice.machine_ns)
+                .collect::<Vec<f64>>(),
+        ];
+        for (table, row) in tables.iter_mut().zip(values) {
+            table.push_round(row).map_err(std::io::Error::other)?;
+        }
+        rounds += 1;
+    }
+    Ok(Case {
+        bytes,
+        depth,
+        awake: false,
+        rounds,
+        rows: rows(chain, &tables),
+    })
+}
+
+fn rows(chain: &Chain, tables: &[Blocks; 3]) -> Vec<RowFigures> {
+    let costs = |weights: &[(usize, f64)]| {
+        let of = |table: &Blocks| Some(table.contrast(weights, CONFIDENCE).ok()?.interval);
+        let [wall_ns, caller_ns, machine_ns] = [of(&tables[0]), of(&tables[1]), of(&tables[2])];
+        Costs {
+            wall_ns,
+            caller_ns,
+            machine_ns,
+        }
+    };
+    let last = chain.rows.len() - 1;
+    let lowest = costs(&[(last, 1.0)])
+        .wall_ns
+        .map(|interval| interval.estimate);
+    let figures = |(at, row): (usize, &chain::Row)| {
+        let added = (at < last).then(|| costs(&[(at, 1.0), (at + 1, -1.0)]));
+        let wall = added.as_ref().and_then(|added| added.wall_ns);
+        RowFigures {
+            name: row.name.clone(),
+            class: row.class.to_owned(),
+            read: costs(&[(at, 1.0)]),
+            share_percent: wall
+                .zip(lowest)
+                .map(|(wall, of)| 100.0 * wall.estimate / of),
+            added,
+        }
+    };
+    chain.rows.iter().enumerate().map(figures).collect()
+}

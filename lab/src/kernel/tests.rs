@@ -1,0 +1,84 @@
+//! The arithmetic on chains of files, where a layer adds nothing.
+
+use super::*;
+
+/// Two layers that are the same file, and a third that begins later.
+fn chain(folder: &Path) -> Chain {
+    let path = folder.join("file");
+    std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+    let row = |name: &str, offset_bytes| chain::Row {
+        name: name.to_owned(),
+        class: "FILE",
+        file: std::fs::File::open(&path).unwrap(),
+        offset_bytes,
+        sector_bytes: 512,
+    };
+    Chain {
+        rows: vec![row("upper", 0), row("lower", 0), row("later", 4096)],
+        region_bytes: (1 << 20) - 4096,
+        left_out: Vec::new(),
+    }
+}
+
+#[test]
+fn a_layer_that_adds_nothing_is_measured_as_nothing_within_its_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    for depth in DEPTHS {
+        let case = measure(&chain, (4096, depth), 0, 7, &AtomicBool::new(false)).unwrap();
+        assert_eq!((case.rounds, case.rows.len()), (ROUNDS_MIN, 3));
+        let upper = &case.rows[0];
+        let added = upper.added.as_ref().unwrap().wall_ns.unwrap();
+        let read = upper.read.wall_ns.unwrap();
+        assert!(
+            added.low < read.estimate && added.half_width() > 0.0,
+            "{case:?}"
+        );
+        assert!(case.rows[2].added.is_none(), "the lowest stands on nothing");
+    }
+}
+
+#[test]
+fn sizes_below_a_sector_are_left_out_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chain = chain(folder.path());
+    chain.rows[1].sector_bytes = 4096;
+    let mut left_out = Vec::new();
+    let plan = plan(&chain, &mut left_out);
+    assert!(plan.iter().all(|(bytes, _, _)| *bytes == 4096));
+    assert_eq!(left_out, ["reads of 512 bytes: lower has sectors of 4096"]);
+}
+
+#[test]
+fn a_read_past_the_end_names_the_layer_and_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    let mut reader = Reader::new(&chain.rows[2], 4096, 1).unwrap();
+    let error = reader.slice(&[1 << 20]).unwrap_err().to_string();
+    assert!(error.starts_with("later at 4294971392: "), "{error}");
+}
+
+#[test]
+fn a_result_is_saved_and_its_page_names_each_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    let case = measure(&chain, (512, 1), 0, 7, &AtomicBool::new(false)).unwrap();
+    let result = KernelLayers {
+        schema: 1,
+        program: "ugeom".to_owned(),
+        experiment: EXPERIMENT.to_owned(),
+        host: Host::now(),
+        target: "upper".to_owned(),
+        seed: 7,
+        cases: vec![Case {
+            awake: true,
+            ..case
+        }],
+        left_out: vec!["vda: opening it: EPERM".to_owned()],
+    };
+    let json = serde_json::to_string(&result).unwrap();
+    let text = crate::saved::read(json).unwrap().page().to_text(100);
+    for word in ["upper adds", "lower adds", "left out", "later"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}

@@ -1,0 +1,207 @@
+//! `ugeom stat --kernel`: the kernel's devices in the columns of a server's layers. Counts come
+//! from diskstats, exclusive times from a trace.
+
+use super::Stat;
+use super::rates::{Interval, Rate, Row};
+use crate::commands::show::kernel;
+use crate::output;
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use ugeom_format::diskstats::{self, Requests, SECTOR_BYTES};
+use ugeom_machine::interrupt;
+use ugeom_trace::event::Dev;
+use ugeom_trace::session::{Scope, Session, dev_of};
+use ugeom_trace::tally::Tally;
+use ugeom_trace::tree::KernelTree;
+
+/// How often events are read.
+const POLL: Duration = Duration::from_millis(10);
+
+type Counters = BTreeMap<Dev, diskstats::Stat>;
+
+/// Reports on these devices, or on all.
+pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
+    let (mut tree, mut nodes) = (None, Vec::new());
+    for device in devices {
+        let (found, at) = kernel::read(Some(device))?;
+        nodes.extend(at);
+        tree = Some(found);
+    }
+    let tree = match tree {
+        Some(tree) => tree,
+        None => kernel::read(None)?.0,
+    };
+    let order = order(&tree, &nodes);
+    let scope = Scope::of(&tree, &nodes);
+    let mut session = match Session::start(scope) {
+        Ok(session) => Some(session),
+        Err(why) => {
+            output::warn(&format!("no exclusive times: {why}"));
+            None
+        }
+    };
+    let stop = interrupt::catch().context("listening for Ctrl-C")?;
+    if stat.csv {
+        output::print(&stat.columns().csv_heading())?;
+    }
+    let mut before = counters()?;
+    let mut done = 0;
+    while stat.reports().is_none_or(|count| done < count) {
+        let (started, mut tally) = (Instant::now(), Tally::new(Vec::new()));
+        if !watch(stat.interval, stop, session.as_mut(), &mut tally)? {
+            break;
+        }
+        let after = counters()?;
+        let seconds = started.elapsed().as_secs_f64();
+        let own = own_times(&tally);
+        let rows = order.iter().filter_map(|(at, depth)| {
+            let node = &tree.nodes[*at];
+            let dev = dev_of(node.number?);
+            let (before, after) = (before.get(&dev)?, after.get(&dev)?);
+            let exclusive = own.get(&dev).copied();
+            let place = (node.name.clone(), node.class.word().to_owned(), *depth);
+            Some(row(
+                place,
+                u64::from(dev),
+                (before, after),
+                exclusive,
+                seconds,
+            ))
+        });
+        stat.report(Interval {
+            seconds,
+            counts: true,
+            timed_one_in: u32::from(session.is_some()),
+            clock_ns: 0.0,
+            look_ns: 0,
+            rows: rows.collect(),
+        })?;
+        before = after;
+        done += 1;
+    }
+    Ok(())
+}
+
+/// Devices with their depths: those at the bottom first, each followed by what stands on it. Only
+/// the chains of the nodes, if there are any.
+fn order(tree: &KernelTree, nodes: &[usize]) -> Vec<(usize, usize)> {
+    let wanted: Vec<usize> = nodes.iter().flat_map(|at| tree.chain(*at)).collect();
+    let roots = (0..tree.nodes.len())
+        .rev()
+        .filter(|at| tree.nodes[*at].below.is_empty());
+    let mut open: Vec<(usize, usize)> = roots.map(|at| (at, 0)).collect();
+    let (mut order, mut seen) = (Vec::new(), vec![false; tree.nodes.len()]);
+    while let Some((at, depth)) = open.pop() {
+        if std::mem::replace(&mut seen[at], true) {
+            continue;
+        }
+        if wanted.is_empty() || wanted.contains(&at) {
+            order.push((at, depth));
+        }
+        let above: Vec<usize> = tree.above(at).collect();
+        open.extend(above.into_iter().rev().map(|above| (above, depth + 1)));
+    }
+    order
+}
+
+/// Waits for an interval while events are read; false after Ctrl-C.
+fn watch(
+    length: Duration,
+    stop: &AtomicBool,
+    mut session: Option<&mut Session>,
+    tally: &mut Tally,
+) -> Result<bool> {
+    let started = Instant::now();
+    while started.elapsed() < length {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        std::thread::sleep(POLL.min(length.saturating_sub(started.elapsed())));
+        if let Some(session) = session.as_deref_mut() {
+            for tree in session.poll(&mut |_| {}).context("reading events")? {
+                tally.add(&tree);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The number of requests of each device and the mean of their exclusive time, ns.
+fn own_times(tally: &Tally) -> BTreeMap<Dev, (u64, f64)> {
+    let mut sums: BTreeMap<Dev, (u64, u128)> = BTreeMap::new();
+    for layer in &tally.layers {
+        let sum = sums.entry(layer.dev).or_default();
+        sum.0 += layer.exclusive.count();
+        sum.1 += layer.exclusive.sum();
+    }
+    let mean = |(dev, (count, ns)): (Dev, (u64, u128))| (dev, (count, ns as f64 / count as f64));
+    sums.into_iter()
+        .filter(|(_, (count, _))| *count > 0)
+        .map(mean)
+        .collect()
+}
+
+fn counters() -> Result<Counters> {
+    let text = std::fs::read_to_string("/proc/diskstats").context("/proc/diskstats")?;
+    let devices = diskstats::parse(&text).context("/proc/diskstats")?;
+    let each = devices
+        .into_iter()
+        .map(|it| (dev_of((it.major, it.minor)), it.stat));
+    Ok(each.collect())
+}
+
+fn row(
+    (name, class, depth): (String, String, usize),
+    id: u64,
+    (before, after): (&diskstats::Stat, &diskstats::Stat),
+    exclusive: Option<(u64, f64)>,
+    seconds: f64,
+) -> Row {
+    let rate = |of: fn(&diskstats::Stat) -> Requests| rate(&of(before), &of(after), seconds);
+    let (read, write) = (rate(|stat| stat.reads), rate(|stat| stat.writes));
+    let delete = rate(|stat| stat.discards.unwrap_or_default());
+    let flushes = |stat: &diskstats::Stat| stat.flushes.unwrap_or_default();
+    let (earlier, later) = (flushes(before), flushes(after));
+    let flushed = later.completed.saturating_sub(earlier.completed) as f64;
+    let flush_ms = later.time_ms.saturating_sub(earlier.time_ms) as f64;
+    let other = Rate {
+        per_s: flushed / seconds,
+        ms_each: (flushed > 0.0).then(|| flush_ms / flushed),
+        ..Rate::default()
+    };
+    let busy_ms = after.busy_ms.saturating_sub(before.busy_ms) as f64;
+    Row {
+        id,
+        name,
+        class,
+        consumer: false,
+        rank: depth as u32 + 1,
+        depth,
+        in_flight: after.in_flight,
+        errors_per_s: 0.0,
+        per_s: read.per_s + write.per_s + delete.per_s + other.per_s,
+        read,
+        write,
+        delete,
+        other,
+        extents_per_s: 0.0,
+        busy_percent: Some((busy_ms / 10.0 / seconds).min(100.0)),
+        exclusive_ns: exclusive.map(|(_, ns)| ns),
+        samples: exclusive.map_or(0, |(count, _)| count),
+    }
+}
+
+fn rate(before: &Requests, after: &Requests, seconds: f64) -> Rate {
+    let less = |of: fn(&Requests) -> u64| of(after).saturating_sub(of(before)) as f64;
+    let (completed, ms) = (less(|one| one.completed), less(|one| one.time_ms));
+    let kib = less(|one| one.sectors) * SECTOR_BYTES as f64 / 1024.0;
+    let some = completed > 0.0;
+    Rate {
+        per_s: completed / seconds,
+        kib_per_s: kib / seconds,
+        kib_each: if some { kib / completed } else { 0.0 },
+        ms_each: some.then(|| ms / completed),
+    }
+}
