@@ -151,6 +151,11 @@ proptest! {
     }
 
     #[test]
+    fn a_map_of_a_disk_with_faults(text in "0 \\+ 1\n([0-9]{1,3} [0-9]{1,3} [-+?*/]\n){0,5}") {
+        targets::ddrescue(text.as_bytes());
+    }
+
+    #[test]
     fn a_header_of_an_image(bytes in disk(1024), version in 0_u8..4, bits in 0_u8..25) {
         targets::qcow2(&bytes);
         let mut bytes = bytes;

@@ -8,8 +8,8 @@
 
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
-    Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, diskstats, dm_table, ebr, eli,
-    gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, vtoc8, wire,
+    Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, ddrescue, diskstats, dm_table,
+    ebr, eli, gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, vtoc8, wire,
 };
 
 /// Sector 0.
@@ -23,6 +23,14 @@ pub fn mbr(data: &[u8]) {
         mbr::Kind::Empty | mbr::Kind::Protective | mbr::Kind::Dedicated => assert_eq!(listed, 0),
         mbr::Kind::Partitioned | mbr::Kind::Hybrid => assert!(listed <= mbr::ENTRIES),
     }
+}
+
+/// The map of a disk with faults.
+pub fn ddrescue(data: &[u8]) {
+    let Ok(map) = ddrescue::Map::parse(&String::from_utf8_lossy(data)) else {
+        return;
+    };
+    assert_eq!(ddrescue::Map::parse(&map.to_string()), Ok(map));
 }
 
 /// The header of a qcow2 image.

@@ -31,6 +31,7 @@ mod odd_size;
 mod part;
 mod raidtest;
 mod report;
+mod rescue;
 mod run;
 mod serve;
 mod serve_killed;

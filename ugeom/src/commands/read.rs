@@ -1,25 +1,34 @@
 //! `ugeom read`: bytes of a provider, to stdout.
 
 use crate::opening::{self, TargetArgs};
-use crate::output;
 use crate::transfer;
+use crate::transfer::rescue;
+use crate::transfer::sink::Sink;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use ugeom_stack::Delta;
 
 const LONG_ABOUT: &str = "\
 Reads bytes of a provider and writes them to stdout. Offset and length need not be multiples of \
 the sector size.
 
+Holes of the provider are not read, and zeroes become holes where stdout is a file.
+
 When a read fails, the bytes before it have been written, the error names the layer, the offset \
-and the reason, and the exit code is 1.";
+and the reason, and the exit code is 1. With --skip-errors the rest is read all the same: first \
+what is easy to read, forward and backward, then single sectors. --map remembers what was read, in \
+the format of GNU ddrescue, so that a later run continues; the exit code is 1 while sectors are \
+missing.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom read disk.img@s1a > root.img                copy a partition out
   ugeom read disk.img --offset 1s --length 1s | xxd  look at sector 1
-  ugeom read disk.img@p2 | file -                   use it with other programs";
+  ugeom read disk.img@p2 | file -                   use it with other programs
+  ugeom read --skip-errors --map sdb.map --retries 3 /dev/sdb 1<> sdb.img
+                                                    rescue a failing disk, or continue";
 
 /// Read bytes of a provider, to stdout
 #[derive(Args)]
@@ -36,6 +45,18 @@ pub struct Read {
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
     length: Option<u64>,
 
+    /// Go on after errors; what cannot be read becomes zeroes. Stdout has to be a file
+    #[arg(long)]
+    skip_errors: bool,
+
+    /// With --skip-errors: remember in this file what was read, and continue from there
+    #[arg(long, value_name = "FILE", requires = "skip_errors")]
+    map: Option<PathBuf>,
+
+    /// With --skip-errors: try bad sectors again so many times
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "skip_errors")]
+    retries: u32,
+
     /// Write to stdout even if it is a terminal
     #[arg(long)]
     force: bool,
@@ -51,7 +72,15 @@ impl Read {
         let range = transfer::range(&provider, self.offset, self.length)?;
         let opened = target.stack.open(target.top, Delta::READ)?;
         let channel = target.stack.channel(transfer::read::CHANNEL_DEPTH)?;
-        transfer::read::copy(&opened, channel, range, &mut output::stdout())?;
+        if self.skip_errors {
+            let wanted = rescue::Wanted {
+                map: self.map.as_deref(),
+                retries: self.retries,
+            };
+            return rescue::copy(&opened, channel, range, &wanted);
+        }
+        let asking = target.stack.channel(1)?;
+        transfer::read::copy(&opened, (channel, asking), range, &mut Sink::new())?;
         Ok(())
     }
 }

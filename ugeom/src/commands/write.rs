@@ -24,7 +24,7 @@ addressed (disk.img@s1) and carries nothing known is written to.
 Without --length all of stdin is written, which must fit before the end of the media; with it \
 exactly so many bytes are. A file on stdin that is too long or too short is refused \
 before the first byte. Ctrl-C flushes what was written, reports how much that is, and ends with \
-exit code 130. Images are locked while they are written.";
+exit code 130. Images are locked while they are written. Holes of a file on stdin become holes.";
 
 const EXAMPLES: &str = "\
 Examples:

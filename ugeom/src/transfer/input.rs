@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, SeekFrom, fstat, seek};
+use rustix::io::Errno;
 use std::io::{self, Read, StdinLock};
 use std::os::fd::{AsFd, OwnedFd};
 use ugeom_machine::interrupt;
@@ -36,6 +37,35 @@ impl Input {
         let at = seek(self.stdin.as_fd(), SeekFrom::Current(0)).ok()?;
         let size = u64::try_from(stat.st_size).ok()?;
         regular.then(|| size.saturating_sub(at))
+    }
+
+    /// How many bytes of a hole come next, if it is a file that has holes.
+    pub fn hole(&self) -> u64 {
+        self.hole_ahead().unwrap_or(0)
+    }
+
+    fn hole_ahead(&self) -> Option<u64> {
+        let left = self.bytes_left()?;
+        let fd = self.stdin.as_fd();
+        let at = seek(fd, SeekFrom::Current(0)).ok()?;
+        let hole = match seek(fd, SeekFrom::Data(at)) {
+            Ok(data) => data.saturating_sub(at),
+            // No data up to the end.
+            Err(Errno::NXIO) => left,
+            Err(_) => 0,
+        };
+        seek(fd, SeekFrom::Start(at)).ok()?;
+        Some(hole.min(left))
+    }
+
+    /// Passes over bytes of a hole.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        let by = i64::try_from(bytes).map_err(io::Error::other)?;
+        seek(self.stdin.as_fd(), SeekFrom::Current(by))?;
+        Ok(())
     }
 
     /// A signal asked for the end: what was read until then is not all there was.

@@ -10,10 +10,13 @@
 //! Blocks begin at multiples of their own size, so that all but the first and the last are whole.
 //! A reader asks for the sectors around what it wants. A writer sends the blocks that consist of
 //! whole sectors as they are, and the one at either end that does not through
-//! [`ugeom_stack::Unaligned`].
+//! [`ugeom_stack::Unaligned`]. Holes are asked for ([`stretches`]) and neither read nor written.
 
 pub mod input;
 pub mod read;
+pub mod rescue;
+pub mod sink;
+mod stretches;
 pub mod write;
 
 use crate::failure::Usage;

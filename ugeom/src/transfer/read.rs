@@ -1,11 +1,11 @@
 //! From a provider to a stream: requests are sent ahead, and their bytes leave in order.
 
+use super::sink::Sink;
+use super::stretches::Stretches;
 use super::{DEPTH, Geometry};
-use crate::output;
 use crate::progress::Progress;
 use anyhow::{Result, bail};
 use std::collections::VecDeque;
-use std::io::Write;
 use std::ops::Range;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Finished, Opened};
@@ -14,7 +14,7 @@ use ugeom_stack::{Channel, Finished, Opened};
 struct Block {
     /// The bytes wanted.
     wanted: Range<u64>,
-    /// The sectors around them.
+    /// The sectors around them; none of a hole.
     sectors: Range<u64>,
     finished: Option<Finished>,
 }
@@ -23,6 +23,7 @@ struct Reader<'a> {
     channel: Channel,
     opened: &'a Opened,
     geometry: Geometry,
+    stretches: Stretches<'a>,
     /// What has not been asked for.
     ahead: Range<u64>,
     /// Room for the longest request of the range.
@@ -34,15 +35,16 @@ struct Reader<'a> {
     spare: Vec<Finished>,
 }
 
-/// Writes the bytes of `range` of a provider to `out`. Returns how many there were.
+/// Writes the bytes of `range` of a provider to `out`. Returns how many there were. Each of the two
+/// channels has requests of its own in flight; the second asks for holes.
 ///
 /// # Errors
 /// What reading or writing fails with. The bytes before the fault have been written.
 pub fn copy(
     opened: &Opened,
-    channel: Channel,
+    (channel, asking): (Channel, Channel),
     range: Range<u64>,
-    out: &mut impl Write,
+    out: &mut Sink,
 ) -> Result<u64> {
     let Some(provider) = opened.view() else {
         bail!("the provider is gone");
@@ -54,6 +56,7 @@ pub fn copy(
     let mut reader = Reader {
         channel,
         opened,
+        stretches: Stretches::new(asking, opened, geometry),
         buffer_bytes: geometry.block_bytes.min(sectors.end - sectors.start),
         geometry,
         ahead: range,
@@ -63,18 +66,24 @@ pub fn copy(
     };
     let mut at = start;
     while let Some((block, finished)) = reader.next()? {
+        let Some(finished) = finished else {
+            out.hole(block.wanted.end - block.wanted.start)?;
+            at = block.wanted.end;
+            progress.at(at - start);
+            continue;
+        };
         let skip = (block.wanted.start - block.sectors.start) as usize;
         let end = (block.wanted.end - block.sectors.start) as usize;
         let bytes = finished.buffer().and_then(|buffer| buffer.get(skip..end));
         let Some(bytes) = bytes else {
             bail!("a request came back without its buffer");
         };
-        out.write_all(bytes).map_err(output::stdout_error)?;
+        out.data(bytes)?;
         at = block.wanted.end;
         progress.at(at - start);
         reader.spare.push(finished);
     }
-    out.flush().map_err(output::stdout_error)?;
+    out.finish()?;
     Ok(at - start)
 }
 
@@ -82,20 +91,25 @@ pub fn copy(
 pub const CHANNEL_DEPTH: usize = DEPTH;
 
 impl Reader<'_> {
-    /// The next block with its bytes; nothing at the end.
-    fn next(&mut self) -> Result<Option<(Block, Finished)>> {
+    /// The next block with its bytes, a hole without; nothing at the end.
+    fn next(&mut self) -> Result<Option<(Block, Option<Finished>)>> {
         self.send_ahead()?;
         loop {
             let Some(block) = self.blocks.front_mut() else {
                 return Ok(None);
             };
+            if block.sectors.is_empty() {
+                let block = self.blocks.pop_front();
+                self.first += 1;
+                return Ok(block.map(|block| (block, None)));
+            }
             if let Some(finished) = block.finished.take() {
                 let Some(block) = self.blocks.pop_front() else {
                     return Ok(None);
                 };
                 self.first += 1;
                 self.check(&block, &finished)?;
-                return Ok(Some((block, finished)));
+                return Ok(Some((block, Some(finished))));
             }
             self.collect();
         }
@@ -103,10 +117,17 @@ impl Reader<'_> {
 
     fn send_ahead(&mut self) -> Result<()> {
         while self.blocks.len() < DEPTH && !self.ahead.is_empty() {
-            let end = self
-                .geometry
-                .block_end(self.ahead.start)
-                .min(self.ahead.end);
+            let (is_hole, until) = self.stretches.at(&self.ahead);
+            if is_hole {
+                self.blocks.push_back(Block {
+                    wanted: self.ahead.start..until,
+                    sectors: 0..0,
+                    finished: None,
+                });
+                self.ahead.start = until;
+                continue;
+            }
+            let end = self.geometry.block_end(self.ahead.start).min(until);
             let wanted = self.ahead.start..end;
             let sectors = self.geometry.sectors(&wanted);
             let length = sectors.end - sectors.start;

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Opened, RangeLock, Unaligned};
+use ugeom_stack::{Channel, Command, ExtentKind, Opened, RangeLock, Unaligned};
 
 /// The channel that [`copy`] needs.
 pub const CHANNEL_DEPTH: usize = DEPTH;
@@ -101,11 +101,20 @@ impl Writer<'_> {
     fn copy(
         &mut self,
         range: Range<u64>,
-        from: &mut impl Read,
+        from: &mut Input,
         progress: &mut Progress,
     ) -> Result<u64> {
         let mut at = range.start;
         while at < range.end {
+            let hole = from.hole().min(range.end - at);
+            let hole = hole - hole % self.geometry.sector_bytes;
+            if hole > 0 && self.geometry.is_aligned(at) && !from.interrupted() {
+                self.make_hole(at..at + hole)?;
+                from.skip(hole).context("reading stdin")?;
+                at += hole;
+                progress.at(at - range.start);
+                continue;
+            }
             let wanted = self.geometry.block_end(at).min(range.end) - at;
             let mut buffer = self.buffer()?;
             let piece = &mut buffer[..wanted as usize];
@@ -121,6 +130,52 @@ impl Writer<'_> {
             }
         }
         Ok(at - range.start)
+    }
+
+    /// Makes a range read as zeroes, as a hole where the provider can have one.
+    fn make_hole(&mut self, range: Range<u64>) -> Result<()> {
+        if self.is_hole(&range) {
+            return Ok(());
+        }
+        let length = range.end - range.start;
+        // DELETE is advice; where it leaves data, zeroes are asked for.
+        let _ = self
+            .channel
+            .discard(self.opened, Command::Delete, range.start, length);
+        if self.is_hole(&range) {
+            return Ok(());
+        }
+        let zeroed = self
+            .channel
+            .discard(self.opened, Command::Zero, range.start, length);
+        if zeroed.is_ok_and(|zeroed| zeroed as u64 == length) {
+            return Ok(());
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let end = self.geometry.block_end(at).min(range.end);
+            let mut buffer = self.buffer()?;
+            buffer[..(end - at) as usize].fill(0);
+            self.put(at, buffer, (end - at) as usize)?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Whether the provider knows that a range reads as zeroes.
+    fn is_hole(&mut self, range: &Range<u64>) -> bool {
+        let mut at = range.start;
+        while at < range.end {
+            let left = range.end - at;
+            let Ok(found) = self.channel.extents(self.opened, at, left, 64) else {
+                return false;
+            };
+            if found.is_empty() || found.iter().any(|it| it.kind == ExtentKind::Data) {
+                return false;
+            }
+            at += found.iter().map(|it| it.length_bytes).sum::<u64>();
+        }
+        true
     }
 
     /// Writes the first `length` bytes of a buffer.

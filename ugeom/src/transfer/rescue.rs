@@ -1,0 +1,292 @@
+//! Reading a medium with faults: what can be read goes to its place in the output, and a map in
+//! GNU ddrescue's format remembers the rest.
+//!
+//! | pass | blocks | size | after an error |
+//! |---|---|---|---|
+//! | 1, forward | `?` | 1 MiB | the block is `*`; as much again as was skipped before stays `?` |
+//! | 2, backward | `?` | 64 KiB | the same |
+//! | 3, forward | `?` | 64 KiB | the block is `*` |
+//! | 4, forward | `*` and `/` | a sector | the sector is `-` |
+//! | retries, forward and backward in turn | `-` | a sector | it stays `-` |
+
+use super::Geometry;
+use crate::failure::{Interrupted, Reported};
+use crate::output;
+use crate::progress::Progress;
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use ugeom_format::ddrescue::{Map, Status};
+use ugeom_machine::interrupt;
+use ugeom_measure::units::grouped;
+use ugeom_stack::{Channel, Errno, Opened};
+
+const LARGE_BYTES: u64 = 1 << 20;
+const SMALL_BYTES: u64 = 64 << 10;
+/// How much is skipped after the first error, and at most, bytes.
+const SKIP_BYTES: u64 = 64 << 10;
+const SKIP_BYTES_MAX: u64 = 1 << 30;
+/// The longest map that is read, bytes.
+const MAP_BYTES_MAX: u64 = 64 << 20;
+/// How often the map is written.
+const SAVING: Duration = Duration::from_secs(10);
+
+/// What the user wants.
+pub struct Wanted<'a> {
+    pub map: Option<&'a Path>,
+    pub retries: u32,
+}
+
+/// One pass over the blocks of a status.
+#[derive(Clone, Copy)]
+struct Pass {
+    of: Status,
+    size_bytes: u64,
+    backward: bool,
+    /// What a block becomes that cannot be read.
+    fails_as: Status,
+    skips: bool,
+}
+
+struct Rescue<'a> {
+    channel: Channel,
+    opened: &'a Opened,
+    sector_bytes: u64,
+    /// The provider's bytes that are wanted, and those of its sectors.
+    range: Range<u64>,
+    sectors: Range<u64>,
+    out: File,
+    map: Map,
+    map_path: Option<PathBuf>,
+    saved: Instant,
+    signals: OwnedFd,
+    progress: Progress,
+    buffer: Vec<u8>,
+}
+
+/// Reads what can be read of a range.
+///
+/// # Errors
+/// Stdout is no file, or the map is wrong; sectors could not be read; Ctrl-C.
+pub fn copy(
+    opened: &Opened,
+    channel: Channel,
+    range: Range<u64>,
+    wanted: &Wanted<'_>,
+) -> Result<()> {
+    let Some(provider) = opened.view() else {
+        bail!("the provider is gone");
+    };
+    let geometry = Geometry::of(&provider);
+    let sectors = geometry.sectors(&range);
+    let out = output_file()?;
+    let map = match wanted.map {
+        Some(path) => continued(path, &sectors, &out)?,
+        None => Map::new(sectors.clone()),
+    };
+    let length = range.end - range.start;
+    if out.metadata()?.len() < length {
+        out.set_len(length)
+            .context("setting the size of the output")?;
+    }
+    let mut rescue = Rescue {
+        channel,
+        opened,
+        sector_bytes: geometry.sector_bytes,
+        buffer: vec![0; LARGE_BYTES.max(geometry.sector_bytes) as usize],
+        progress: Progress::new(Some(length)),
+        range,
+        sectors,
+        out,
+        map,
+        map_path: wanted.map.map(Path::to_owned),
+        saved: Instant::now(),
+        signals: interrupt::end_signals().context("listening for Ctrl-C")?,
+    };
+    let passed = rescue.passes(wanted.retries);
+    rescue.save()?;
+    passed?;
+    rescue.judge()
+}
+
+/// Stdout as a file in which every byte has its place.
+fn output_file() -> Result<File> {
+    let stdout = io::stdout();
+    let fd = stdout.as_fd();
+    let regular = FileType::from_raw_mode(fstat(fd)?.st_mode) == FileType::RegularFile;
+    let appends = fcntl_getfl(fd)?.contains(OFlags::APPEND);
+    if !regular || appends {
+        bail!("--skip-errors needs a file as stdout, opened with > or 1<>");
+    }
+    Ok(File::from(fd.try_clone_to_owned()?))
+}
+
+/// The map of an earlier run, or a new one.
+fn continued(path: &Path, sectors: &Range<u64>, out: &File) -> Result<Map> {
+    let shown = path.display();
+    let size = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Map::new(sectors.clone()));
+        }
+        found => found.with_context(|| format!("looking at {shown}"))?.len(),
+    };
+    if size > MAP_BYTES_MAX {
+        bail!("{shown} has {size} bytes: no map is as long as that");
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
+    let mut map = Map::parse(&text).with_context(|| format!("{shown} is no map"))?;
+    let done = map.bytes(Status::Done);
+    if done > 0 && out.metadata()?.len() == 0 {
+        bail!(
+            "{shown} lists {done} bytes as read, but the output is empty: write to the file of \
+             the earlier run with 1<> FILE, which does not truncate it"
+        );
+    }
+    let (first, last) = (map.blocks().next(), map.blocks().next_back());
+    match (first, last) {
+        (Some((first, _)), Some((last, _))) => {
+            map.set(sectors.start..first.start.min(sectors.end), Status::Untried);
+            map.set(last.end.max(sectors.start)..sectors.end, Status::Untried);
+        }
+        _ => map = Map::new(sectors.clone()),
+    }
+    Ok(map)
+}
+
+impl Rescue<'_> {
+    fn passes(&mut self, retries: u32) -> Result<()> {
+        let sector = self.sector_bytes;
+        let pass = |of, size_bytes: u64, backward, fails_as, skips| Pass {
+            of,
+            size_bytes: size_bytes.max(sector),
+            backward,
+            fails_as,
+            skips,
+        };
+        use Status::{Bad, Failed, Trimmed, Untried};
+        self.pass(pass(Untried, LARGE_BYTES, false, Failed, true))?;
+        self.pass(pass(Untried, SMALL_BYTES, true, Failed, true))?;
+        self.pass(pass(Untried, SMALL_BYTES, false, Failed, false))?;
+        self.pass(pass(Failed, sector, false, Bad, false))?;
+        self.pass(pass(Trimmed, sector, false, Bad, false))?;
+        for number in 0..retries {
+            self.pass(pass(Bad, sector, number % 2 == 1, Bad, false))?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, pass: Pass) -> Result<()> {
+        let mut ranges = self.map.with(pass.of);
+        if pass.backward {
+            ranges.reverse();
+        }
+        let mut skip = 0;
+        for range in ranges {
+            let mut left = range.start.max(self.sectors.start)..range.end.min(self.sectors.end);
+            while left.start < left.end {
+                let length = pass.size_bytes.min(left.end - left.start);
+                let piece = match pass.backward {
+                    false => left.start..left.start + length,
+                    true => left.end - length..left.end,
+                };
+                let read = self.read(&piece)?;
+                let status = if read { Status::Done } else { pass.fails_as };
+                self.map.set(piece, status);
+                skip = match read {
+                    true => 0,
+                    false if pass.skips => (skip * 2).clamp(SKIP_BYTES, SKIP_BYTES_MAX),
+                    false => 0,
+                };
+                let step = length
+                    .saturating_add(skip)
+                    .next_multiple_of(self.sector_bytes);
+                match pass.backward {
+                    false => left.start = left.start.saturating_add(step),
+                    true => left.end = left.end.saturating_sub(step),
+                }
+                self.look_up()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads whole sectors and puts them into their place; false when they cannot be read.
+    fn read(&mut self, piece: &Range<u64>) -> Result<bool> {
+        let length = (piece.end - piece.start) as usize;
+        let into = &mut self.buffer[..length];
+        match self.channel.read(self.opened, piece.start, into) {
+            Ok(read) if read == length => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.errno == Errno::NXIO => return Err(error.into()),
+            Err(_) => return Ok(false),
+        }
+        let wanted = piece.start.max(self.range.start)..piece.end.min(self.range.end);
+        if wanted.start < wanted.end {
+            let from = (wanted.start - piece.start) as usize..(wanted.end - piece.start) as usize;
+            let at = wanted.start - self.range.start;
+            let written = self.out.write_all_at(&self.buffer[from], at);
+            written.context("writing to stdout")?;
+        }
+        Ok(true)
+    }
+
+    /// Between two reads: the bar, the map, Ctrl-C.
+    fn look_up(&mut self) -> Result<()> {
+        self.progress.at(self.map.bytes(Status::Done));
+        if self.saved.elapsed() > SAVING {
+            self.save()?;
+        }
+        let mut fds = [PollFd::new(&self.signals, PollFlags::IN)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut fds, Some(&now))?;
+        if fds[0].revents().is_empty() {
+            return Ok(());
+        }
+        let done = grouped(self.map.bytes(Status::Done));
+        let more = match self.map_path {
+            Some(_) => "the same command with 1<> FILE continues",
+            None => "without --map it cannot be continued",
+        };
+        Err(Interrupted(format!("interrupted: {done} bytes were read; {more}")).into())
+    }
+
+    /// Writes the map beside its name and puts it there, so that a crash leaves one of the two.
+    fn save(&mut self) -> Result<()> {
+        self.saved = Instant::now();
+        let Some(path) = &self.map_path else {
+            return Ok(());
+        };
+        let mut beside = path.clone().into_os_string();
+        beside.push(".new");
+        let saved = self.out.sync_data().and_then(|()| {
+            std::fs::write(&beside, self.map.to_string())?;
+            std::fs::rename(&beside, path)
+        });
+        saved.with_context(|| format!("writing the map {}", path.display()))
+    }
+
+    fn judge(&self) -> Result<()> {
+        let bad: Vec<_> = self.map.with(Status::Bad);
+        if bad.is_empty() {
+            return Ok(());
+        }
+        let bytes = grouped(self.map.bytes(Status::Bad));
+        output::complain(&format!(
+            "{bytes} bytes in {} places could not be read and are zeroes in the output; the first \
+             at {}",
+            bad.len(),
+            bad[0].start
+        ));
+        Err(Reported.into())
+    }
+}

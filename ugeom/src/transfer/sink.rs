@@ -1,0 +1,146 @@
+//! Where bytes of a provider go: stdout. In a regular file that has nothing there yet, zeroes
+//! become holes.
+
+use crate::output;
+use anyhow::Result;
+use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, ftruncate, seek};
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::os::fd::AsFd;
+
+/// The least run of zeroes that becomes a hole, bytes: a block of common file systems.
+const HOLE_BYTES: usize = 4096;
+
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+
+/// Stdout.
+pub struct Sink {
+    out: BufWriter<StdoutLock<'static>>,
+    /// Zeroes become holes.
+    holes: bool,
+    /// The last bytes were a hole: the file ends before them.
+    ends_with_hole: bool,
+}
+
+impl Sink {
+    /// Takes stdout.
+    pub fn new() -> Self {
+        Self {
+            out: output::stdout(),
+            holes: can_have_holes(),
+            ends_with_hole: false,
+        }
+    }
+
+    /// Appends bytes; runs of zeroes among them become holes.
+    ///
+    /// # Errors
+    /// What writing to stdout fails with.
+    pub fn data(&mut self, bytes: &[u8]) -> Result<()> {
+        if !self.holes {
+            return self.out.write_all(bytes).map_err(output::stdout_error);
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let zeroes = run(rest, true);
+            if zeroes > 0 {
+                self.hole(zeroes as u64)?;
+            }
+            rest = &rest[zeroes..];
+            let full = run(rest, false);
+            if full > 0 {
+                self.write(&rest[..full]).map_err(output::stdout_error)?;
+            }
+            rest = &rest[full..];
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.ends_with_hole = false;
+        self.out.write_all(bytes)
+    }
+
+    /// Appends zeroes.
+    ///
+    /// # Errors
+    /// As [`Sink::data`].
+    pub fn hole(&mut self, length: u64) -> Result<()> {
+        self.zeroes(length).map_err(output::stdout_error)
+    }
+
+    fn zeroes(&mut self, mut length: u64) -> io::Result<()> {
+        if self.holes {
+            self.out.flush()?;
+            let by = i64::try_from(length).map_err(io::Error::other)?;
+            seek(io::stdout().as_fd(), SeekFrom::Current(by))?;
+            self.ends_with_hole = true;
+            return Ok(());
+        }
+        while length > 0 {
+            let now = length.min(ZEROES.len() as u64);
+            self.out.write_all(&ZEROES[..now as usize])?;
+            length -= now;
+        }
+        Ok(())
+    }
+
+    /// All of it has been appended.
+    ///
+    /// # Errors
+    /// As [`Sink::data`].
+    pub fn finish(&mut self) -> Result<()> {
+        self.end().map_err(output::stdout_error)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        if self.ends_with_hole {
+            let stdout = io::stdout();
+            let size = seek(stdout.as_fd(), SeekFrom::Current(0))?;
+            ftruncate(stdout.as_fd(), size)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes from the start on are zeroes, or are not, in whole pieces of [`HOLE_BYTES`].
+fn run(bytes: &[u8], zeroes: bool) -> usize {
+    let pieces = bytes.chunks(HOLE_BYTES);
+    pieces
+        .take_while(|piece| is_zero(piece) == zeroes)
+        .map(<[u8]>::len)
+        .sum()
+}
+
+/// Whether all bytes are zeroes: words of a line at a time, so that the compiler uses vectors.
+fn is_zero(piece: &[u8]) -> bool {
+    piece
+        .chunks(64)
+        .all(|line| line.iter().fold(0, |all, byte| all | byte) == 0)
+}
+
+/// A regular file, written from its end on, and not by appending, where the kernel ignores seeks.
+fn can_have_holes() -> bool {
+    let stdout = io::stdout();
+    let fd = stdout.as_fd();
+    let Ok(stat) = fstat(fd) else { return false };
+    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let appends = fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::APPEND));
+    let at = seek(fd, SeekFrom::Current(0)).unwrap_or(0);
+    regular && !appends && u64::try_from(stat.st_size).is_ok_and(|size| size <= at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_whole_pieces() {
+        let mut bytes = vec![0; 3 * HOLE_BYTES + 5];
+        assert_eq!(run(&bytes, true), bytes.len());
+        assert_eq!(run(&bytes, false), 0);
+        bytes[HOLE_BYTES + 7] = 1;
+        assert_eq!(run(&bytes, true), HOLE_BYTES);
+        assert_eq!(run(&bytes[HOLE_BYTES..], false), HOLE_BYTES);
+    }
+}
