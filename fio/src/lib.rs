@@ -20,6 +20,7 @@ pub mod options;
 pub mod outcome;
 pub mod output;
 mod places;
+mod replay;
 pub mod run;
 pub mod settings;
 mod spread;

@@ -113,6 +113,8 @@ pub struct Tally {
     pub errors: u64,
     /// See [`Tally::errors`]; 0 when there was none.
     pub first_error: i32,
+    /// How long after its time in the trace each request began, ns.
+    pub lateness: Histogram,
     /// The depth that `latency_target` came to; 0 without it.
     pub latency_depth: u32,
 }
@@ -166,6 +168,7 @@ impl Tally {
         self.usage = self.usage.plus(&other.usage);
         self.elapsed_ns += other.elapsed_ns;
         self.errors += other.errors;
+        self.lateness.merge(&other.lateness);
         if self.first_error == 0 {
             self.first_error = other.first_error;
         }

@@ -40,6 +40,7 @@ pub mod plan;
 pub mod qcow2;
 pub mod raidtest;
 pub mod sgi;
+pub mod trace;
 pub mod vtoc8;
 pub mod wire;
 

@@ -156,6 +156,18 @@ proptest! {
     }
 
     #[test]
+    fn a_trace(head in 0_usize..5, text in "([0-9]{0,21}[ ,]?|f|read|wait|add|Read|R|\n){0,40}") {
+        let heads = [
+            "fio version 2 iolog\n",
+            "fio version 3 iolog\n",
+            "1,h,0,Read,0,1,2\n",
+            "1,R,0,1,2\n",
+            "",
+        ];
+        targets::trace(format!("{}{text}", heads[head]).as_bytes());
+    }
+
+    #[test]
     fn a_header_of_an_image(bytes in disk(1024), version in 0_u8..4, bits in 0_u8..25) {
         targets::qcow2(&bytes);
         let mut bytes = bytes;

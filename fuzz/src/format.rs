@@ -9,7 +9,7 @@
 use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
     Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, ddrescue, diskstats, dm_table,
-    ebr, eli, gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, vtoc8, wire,
+    ebr, eli, gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire,
 };
 
 /// Sector 0.
@@ -130,6 +130,18 @@ pub fn raidtest(data: &[u8]) {
     let processes = 1 + usize::from(choice / 16);
     let shares = (0..processes).map(|index| raidtest::share(&requests, processes, index).len());
     assert_eq!(shares.sum::<usize>(), requests.len());
+}
+
+/// A trace as text.
+pub fn trace(data: &[u8]) {
+    let Ok(mut reader) = trace::Reader::new(data) else {
+        return;
+    };
+    while let Ok(Some(record)) = reader.next_record() {
+        assert!((record.file as usize) < reader.files().len());
+        let length = u64::from(record.length_bytes);
+        assert!(record.offset_bytes.checked_add(length).is_some());
+    }
 }
 
 /// Eight bytes of size, a byte for the sector size, then the metadata sector. libfuzzer does not

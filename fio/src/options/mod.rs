@@ -12,6 +12,7 @@ mod refused;
 mod requests;
 mod table;
 mod time;
+mod traces;
 mod values;
 mod verify;
 

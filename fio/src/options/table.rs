@@ -1,10 +1,12 @@
 //! The table: the options of all themes, one behind the other.
 
-use super::{OptionEntry, data, engine, errors, files, jobs, measured, requests, time, verify};
+use super::{
+    OptionEntry, data, engine, errors, files, jobs, measured, requests, time, traces, verify,
+};
 use crate::settings::Job;
 use ugeom_classes::spec::OptionTable;
 
-const THEMES: [&[OptionEntry<Job>]; 9] = [
+const THEMES: [&[OptionEntry<Job>]; 10] = [
     jobs::ENTRIES,
     requests::ENTRIES,
     files::ENTRIES,
@@ -13,6 +15,7 @@ const THEMES: [&[OptionEntry<Job>]; 9] = [
     data::ENTRIES,
     verify::ENTRIES,
     errors::ENTRIES,
+    traces::ENTRIES,
     measured::ENTRIES,
 ];
 

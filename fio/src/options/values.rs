@@ -296,7 +296,7 @@ pub fn percentiles(text: &str) -> Result<Vec<f64>, String> {
 
 /// `verify=`.
 pub fn verify(text: &str) -> Result<Verify, String> {
-    const KNOWN: [(&str, Verify); 17] = [
+    const KNOWN: [(&str, Verify); 16] = [
         ("0", Verify::No),
         ("none", Verify::No),
         ("meta", Verify::Header),
@@ -312,10 +312,8 @@ pub fn verify(text: &str) -> Result<Verify, String> {
         ("xxhash", Verify::Xxhash),
         ("sha1", Verify::Sha1),
         ("pattern", Verify::Pattern),
-        ("pattern_hdr", Verify::PatternHeader),
         ("null", Verify::Null),
     ];
-    // fio writes `pattern_hdr:0` for `pattern`; both are the pattern alone.
     let found = KNOWN.iter().find(|(name, _)| *name == text);
     found.map(|(_, verify)| *verify).ok_or_else(|| {
         let names: Vec<&str> = KNOWN[1..].iter().map(|(name, _)| *name).collect();
@@ -352,6 +350,17 @@ pub fn file_order(text: &str) -> Result<(FileOrder, u32), String> {
         None => Ok((order, run)),
         Some(rest) => Err(format!("there is nothing for `{rest}` to say")),
     }
+}
+
+/// `replay_skip=`: reads, writes, trims, syncs.
+pub fn skipped(text: &str) -> Result<[bool; 4], String> {
+    let mut skip = [false; 4];
+    for name in text.split(',').map(str::trim) {
+        let known = ["read", "write", "trim", "sync"];
+        let at = known.iter().position(|known| *known == name);
+        skip[at.ok_or_else(|| format!("`{name}` is none of {}", known.join(", ")))?] = true;
+    }
+    Ok(skip)
 }
 
 /// `continue_on_error=`.

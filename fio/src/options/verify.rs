@@ -3,7 +3,7 @@
 use super::bytes::bytes_pattern;
 use super::values::verify;
 use super::{OptionEntry, idle, idle_switch, switch, with};
-use crate::settings::Job;
+use crate::settings::{Job, Verify};
 use crate::value::{bytes, number, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
@@ -16,7 +16,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "DIGEST",
         Value("none"),
         "check what is read; after writing, read back: md5, crc64, crc32c, crc32, crc16, crc7, \
-         xxhash, sha1, sha256, sha512, meta (a header alone), pattern, pattern_hdr, null",
+         xxhash, sha1, sha256, sha512, meta (a header alone), pattern, null",
         set_field!(verify = verify),
     ),
     switch(
@@ -32,7 +32,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "PATTERN",
         Absent,
         "the bytes of verify=pattern: 0xdeadbeef, \"abc\", %o",
-        set_field!(verify_pattern = bytes_pattern),
+        |job, text| {
+            job.verify_pattern = bytes_pattern(text)?;
+            // As in fio, a pattern alone is checked behind a header.
+            if !job.was_set("verify") {
+                job.verify = Verify::PatternHeader;
+            }
+            Ok(())
+        },
     ),
     with(
         "verify_interval",

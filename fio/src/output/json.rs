@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use ugeom_machine::clock::local_time_text;
 use ugeom_measure::Histogram;
 
-use super::{BUCKET_ENDS, FIO_VERSION, latency_shares, percents};
+use super::{BUCKET_ENDS, FIO_VERSION, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
 use crate::settings::{DIRECTIONS, Job, Unified};
 use crate::tally::{Side, Tally};
@@ -189,6 +189,12 @@ fn distributions(mut object: Object, job: &JobOutcome) -> Object {
         .put("latency_target", job.job.latency.target_ns / 1000)
         .put("latency_percentile", job.job.latency.percentile)
         .put("latency_window", job.job.latency.window_ns / 1000);
+    if tally.lateness.count() > 0 {
+        let lateness = latencies(&tally.lateness, Some(&job.job.percentile_list), false);
+        object = object
+            .put("late_starts", late(&tally.lateness))
+            .object("lateness_ns", lateness);
+    }
     if job.job.continues() {
         object = object
             .put("total_err", tally.errors)

@@ -62,6 +62,18 @@ fn latency_shares(tally: &super::tally::Tally) -> LatencyShares {
     shares
 }
 
+/// A request that begins longer after its time in the trace is late, ns: what a thread that sleeps
+/// may take to wake up.
+const LATE_NS: u64 = 100_000;
+
+/// How many requests of a trace began late.
+fn late(lateness: &ugeom_measure::Histogram) -> u64 {
+    let late = lateness
+        .buckets()
+        .filter(|bucket| bucket.middle() > LATE_NS);
+    late.map(|bucket| bucket.count).sum()
+}
+
 /// The shares of counts, in percent.
 fn percents<const N: usize>(counts: [u64; N]) -> [f64; N] {
     let whole = counts.iter().sum::<u64>().max(1) as f64;

@@ -6,7 +6,7 @@ use ugeom_machine::clock::local_time_text;
 use ugeom_measure::Histogram;
 
 use super::number::{binary, decimal, short};
-use super::{BUCKET_ENDS, latency_shares, percents};
+use super::{BUCKET_ENDS, LATE_NS, late, latency_shares, percents};
 use crate::outcome::{DiskOutcome, JobOutcome, Outcome};
 use crate::settings::{DIRECTIONS, TRIM, Unified, WRITE};
 use crate::tally::{Samples, Side, Tally};
@@ -307,6 +307,15 @@ fn depths(out: &mut String, job: &JobOutcome) {
             "     errors    : total={}, first_error={first}/<{what}>",
             tally.errors
         );
+    }
+    if tally.lateness.count() > 0 {
+        let (late, all) = (late(&tally.lateness), tally.lateness.count());
+        let _ = writeln!(
+            out,
+            "     late starts: {late} of {all} began more than {} us after their time",
+            LATE_NS / 1000
+        );
+        percentiles(out, "lateness", &tally.lateness, &job.job.percentile_list);
     }
     let goal = job.job.latency;
     let depth = match tally.latency_depth {

@@ -16,6 +16,7 @@ use ugeom_stack::LostAtTheEnd;
 use super::error::JobError;
 use super::outcome::Outcome;
 use super::places::Region;
+use super::replay;
 use super::settings::Job;
 use super::tally::Phase;
 use super::target::{
@@ -64,6 +65,8 @@ pub struct Progress<'a> {
 struct Copy {
     job: Job,
     number: u32,
+    /// Which of the copies of its job it is.
+    clone: u32,
     group: u32,
     target: Meaning,
     regions: Vec<Region>,
@@ -153,6 +156,7 @@ fn prepare(
         if index > 0 && (job.stonewall || job.new_group) {
             group += 1;
         }
+        let job = &replay::planned(job)?;
         for clone in 0..job.numjobs {
             let number = copies.len() as u32;
             let target = meaning(job, clone);
@@ -191,9 +195,11 @@ fn prepare(
                 }
             };
             fits(job, &regions)?;
+            covers(job, &regions)?;
             copies.push(Copy {
                 job: job.clone(),
                 number,
+                clone,
                 group,
                 target,
                 regions,
@@ -251,6 +257,23 @@ fn fits(job: &Job, regions: &[Region]) -> Result<(), JobError> {
             let message =
                 format!("requests of {unit} bytes do not fit into {name}: {length} bytes");
             Err(JobError::language(job.origin_of("bs"), message))
+        }
+    }
+}
+
+/// Whether a trace ends before its target does.
+fn covers(job: &Job, regions: &[Region]) -> Result<(), JobError> {
+    let Some((end, _)) = job.filesize.filter(|_| job.read_iolog.is_some()) else {
+        return Ok(());
+    };
+    match regions.iter().find(|region| region.length < end) {
+        None => Ok(()),
+        Some(Region { name, length, .. }) => {
+            let message = format!(
+                "the trace reaches up to byte {end} of {name}, which has {length} bytes: use \
+                 replay_scale"
+            );
+            Err(JobError::language(job.origin_of("read_iolog"), message))
         }
     }
 }

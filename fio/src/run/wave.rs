@@ -16,9 +16,10 @@ use super::{Copy, Watcher, commands};
 use crate::door::{EngineDoor, NullDoor, StackDoor, choice_of};
 use crate::error::JobError;
 use crate::outcome::JobOutcome;
+use crate::replay::Replay;
 use crate::tally::{Live, Phase};
 use crate::target::{Meaning, Ready, open_files};
-use crate::worker::{Done, Flow, Logs, Task, Worker, slots};
+use crate::worker::{Done, Flow, Iolog, Logs, Task, Traces, Worker, slots};
 
 /// How often the watching thread looks, ms.
 const TICK_MS: u64 = 20;
@@ -238,8 +239,12 @@ fn through_door(
         flow: shared.flows.get(&job.flow_id).filter(|_| job.flow > 0),
     };
     let (slots, bytes) = (slots(job), job.largest_bytes() as usize);
+    let traces = Traces {
+        replay: Replay::open(job)?,
+        log: begin_log(copy)?,
+    };
     match ready {
-        Ready::Nothing => Ok(Worker::new(&task, NullDoor::new(slots, bytes)).run()),
+        Ready::Nothing => Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes)).run()),
         Ready::Files(files) => {
             let choice = choice_of(&job.ioengine).map_err(|error| {
                 JobError::language(job.origin_of("ioengine"), error.to_string())
@@ -255,7 +260,7 @@ fn through_door(
                 let mut notes = shared.notes.lock().unwrap_or_else(PoisonError::into_inner);
                 notes.push(format!("{}: {}", job.name, opened.1));
             }
-            Ok(Worker::new(&task, opened.0).run())
+            Ok(Worker::new(&task, traces, opened.0).run())
         }
         Ready::Stack(target) => {
             let delta = if job.changes_data() {
@@ -267,9 +272,23 @@ fn through_door(
                 |error| JobError::caused(&job.name, format!("the provider {}", target.name), error);
             let opened = target.stack.open(target.top, delta).map_err(refused)?;
             let channel = target.stack.channel(slots as usize + 1).map_err(refused)?;
-            Ok(Worker::new(&task, StackDoor::new(channel, opened, slots, bytes)).run())
+            Ok(Worker::new(&task, traces, StackDoor::new(channel, opened, slots, bytes)).run())
         }
     }
+}
+
+/// `write_iolog`.
+fn begin_log(copy: &Copy) -> Result<Option<Iolog>, JobError> {
+    let Some(path) = &copy.job.write_iolog else {
+        return Ok(None);
+    };
+    let path = match copy.clone {
+        0 => path.clone(),
+        clone => format!("{path}.{clone}"),
+    };
+    Iolog::create(&path, &copy.regions)
+        .map(Some)
+        .map_err(|error| JobError::caused(&copy.job.name, format!("writing {path}"), error))
 }
 
 fn write_logs(

@@ -83,7 +83,7 @@ pub enum Verify {
     Xxhash,
     /// A header with a SHA-1.
     Sha1,
-    /// A header and `verify_pattern` (`pattern_hdr`).
+    /// A header and `verify_pattern`, which is set without `verify`.
     PatternHeader,
     /// `verify_pattern` and nothing else.
     Pattern,
@@ -325,6 +325,36 @@ pub enum ExitWhat {
     Stonewall,
     /// All, also those that have not begun.
     All,
+}
+
+/// What becomes of the requests of a trace (`replay_*=`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaying {
+    /// All go to this target.
+    pub redirect: Option<String>,
+    /// Offsets are divided by this.
+    pub scale: u64,
+    /// And rounded down to multiples of this; 0: they are not.
+    pub align_bytes: u64,
+    /// How fast time passes, percent.
+    pub time_percent: u64,
+    /// Reads, writes, trims and syncs that are left out.
+    pub skip: [bool; 4],
+    /// Times are not kept.
+    pub no_stall: bool,
+}
+
+impl Default for Replaying {
+    fn default() -> Self {
+        Self {
+            redirect: None,
+            scale: 1,
+            align_bytes: 0,
+            time_percent: 100,
+            skip: [false; 4],
+            no_stall: false,
+        }
+    }
 }
 
 /// What repeats in the content of writes (`dedupe_percentage=`, `buffer_compress_percentage=`).

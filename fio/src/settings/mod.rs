@@ -142,6 +142,10 @@ pub struct Job {
     pub scramble: bool,
     pub redundancy: Redundancy,
 
+    pub read_iolog: Option<String>,
+    pub write_iolog: Option<String>,
+    pub replaying: Replaying,
+
     pub goes_on: GoesOn,
     /// Error numbers that count as no error, for reads, writes and checks.
     pub ignored_errors: [Vec<i32>; 3],

@@ -14,11 +14,13 @@ mod account;
 mod depth;
 mod errors;
 mod flow;
+mod iolog;
 mod logs;
 mod pace;
 mod read_back;
 #[cfg(test)]
 mod tests;
+mod traced;
 mod written;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,8 +37,10 @@ use super::tally::{Live, Phase, Tally};
 use depth::DepthSearch;
 pub use flow::Flow;
 use flow::Share;
+pub use iolog::Iolog;
 pub use logs::Logs;
 use pace::Pace;
+pub use traced::Traces;
 use written::Written;
 
 /// How long a worker sleeps at the most before it looks whether it should stop, ms.
@@ -136,6 +140,7 @@ pub struct Worker<'a, D> {
     limits: Limits,
     /// To be made before any other request, with the time when it is due if it has one.
     next_up: Option<(Request, Option<u64>)>,
+    traces: Traces,
     depth: Option<DepthSearch>,
     share: Option<Share<'a>>,
     /// So many writes wait for `verify_backlog` that nothing else is made before.
@@ -171,7 +176,7 @@ struct Limits {
 impl<'a, D: Door> Worker<'a, D> {
     /// A worker that is ready to begin.
     #[must_use]
-    pub fn new(task: &'a Task<'a>, mut door: D) -> Self {
+    pub fn new(task: &'a Task<'a>, traces: Traces, mut door: D) -> Self {
         let job = task.job;
         let mut seeds = fastrand::Rng::with_seed(task.seed);
         let mut content = Content::new(job, seeds.u64(..), task.number as u16);
@@ -210,6 +215,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 end: u64::MAX,
             },
             next_up: None,
+            traces,
             depth: DepthSearch::of(job),
             share: task.flow.map(|flow| Share::new(flow, job)),
             checks_due: false,
@@ -254,6 +260,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         self.note_elapsed();
         self.share = None;
+        self.close_log();
         let stopped = self.task.stop.load(Relaxed);
         if self.trouble.is_none() && !stopped && self.task.job.do_verify {
             self.read_back();
@@ -445,6 +452,9 @@ impl<'a, D: Door> Worker<'a, D> {
             begun: now,
             issued: now,
         };
+        if self.traces.log.is_some() {
+            self.log_request(&request);
+        }
         self.door.submit(slot, &request);
         self.queued.push(slot);
     }
@@ -478,6 +488,9 @@ impl<'a, D: Door> Worker<'a, D> {
     fn next_request(&mut self, now: u64) -> Option<(Request, u64)> {
         if let Some((request, due)) = self.next_up.take() {
             return Some((request, due.unwrap_or(now)));
+        }
+        if self.traces.replay.is_some() {
+            return self.next_of_trace(now);
         }
         let kind = self.choose_kind();
         let mut due = now;
@@ -672,7 +685,7 @@ fn goal_bytes(task: &Task<'_>) -> u64 {
         .io_size
         .map(|size| size.of(whole))
         .filter(|bytes| *bytes > 0);
-    match (job.time_based, io_size) {
+    match (job.time_based || job.read_iolog.is_some(), io_size) {
         (true, _) => u64::MAX,
         (false, Some(bytes)) => bytes,
         (false, None) => whole.saturating_mul(job.loops),

@@ -81,7 +81,7 @@ fn done(settings: &[&str], fails: usize) -> (Done, Vec<Request>) {
             memory: vec![vec![0; job.largest_bytes() as usize]; slots(&job) as usize],
             fails,
         };
-        Worker::new(&task, paper).run()
+        Worker::new(&task, Traces::default(), paper).run()
     };
     (done, asked.into_inner().unwrap())
 }

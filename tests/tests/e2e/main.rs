@@ -18,6 +18,7 @@ mod fio;
 mod fio_files;
 mod fio_options;
 mod fio_ratio;
+mod fio_traces;
 mod freenas;
 mod geli;
 mod images;

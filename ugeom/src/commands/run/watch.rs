@@ -21,6 +21,7 @@ pub struct Terminal {
     status_each: Option<Duration>,
     status_last: Instant,
     destroy: bool,
+    read_only: bool,
     /// Layouts are told on stdout, where fio tells them.
     tells: bool,
     interrupted: &'static AtomicBool,
@@ -47,6 +48,7 @@ impl Terminal {
             status_each: report.status_interval_ns.map(Duration::from_nanos),
             status_last: now,
             destroy: report.destroy,
+            read_only: report.read_only,
             tells,
             interrupted: ugeom_machine::interrupt::catch()?,
             drawn_each: report
@@ -121,6 +123,10 @@ impl Watcher for Terminal {
     }
 
     fn may_write(&mut self, target: &Meaning) -> Result<(), String> {
+        if self.read_only {
+            // A trace is read after the jobs were checked.
+            return Err("--readonly: the job writes or trims".to_owned());
+        }
         if self.destroy {
             return Ok(());
         }

@@ -1,0 +1,112 @@
+//! Traces: `ugeom run` and fio make the same requests of the same log, each reads the other's.
+
+use crate::run::{UGEOM, command, run};
+use std::path::Path;
+
+/// Runs a job in a folder; requests and bytes of reads, writes and trims.
+fn counts(program: &[&str], folder: &Path, line: &str) -> Vec<u64> {
+    let all = ["--output-format=json", "--output=result"];
+    let words = program[1..].iter().copied().chain(all);
+    let words: Vec<&str> = words.chain(line.split_whitespace()).collect();
+    let mut command = command(program[0], &words);
+    command.current_dir(folder);
+    let ended = run(command, b"");
+    assert_eq!(ended.code, 0, "{program:?} {line}: {}", ended.stderr);
+    let job = &result(folder)["jobs"][0];
+    let kinds = ["read", "write", "trim"].iter();
+    let of = |kind: &&str| ["total_ios", "io_bytes"].map(|key| job[kind][key].as_u64().unwrap());
+    kinds.flat_map(of).collect()
+}
+
+fn result(folder: &Path) -> serde_json::Value {
+    let text = std::fs::read_to_string(folder.join("result")).expect("a result");
+    let json = text.find('{').map_or("null", |at| &text[at..]);
+    serde_json::from_str(json).expect("JSON")
+}
+
+#[test]
+fn each_program_makes_the_requests_of_the_log_of_the_other() {
+    let test = "each_program_makes_the_requests_of_the_log_of_the_other";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let (theirs, ours) = (&[fio, "--thread"][..], &[UGEOM, "run"][..]);
+    for writer in [theirs, ours] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let line =
+            "--name=a --rw=randrw --bsrange=4k-16k --size=256k --nrfiles=3 --write_iolog=log";
+        let made = counts(writer, folder, line);
+        for options in [
+            "",
+            "--replay_no_stall=1",
+            "--replay_time_scale=300 --replay_align=8k",
+            "--replay_scale=2",
+        ] {
+            let line = format!("--name=r --read_iolog=log --filename=other {options}");
+            std::fs::write(folder.join("other"), vec![1; 1 << 20]).expect("a file");
+            let expected = counts(theirs, folder, &line);
+            assert_eq!(counts(ours, folder, &line), expected, "{writer:?} {line}");
+            if options.is_empty() {
+                assert_eq!(expected, made, "{writer:?}");
+            }
+        }
+        // Deeper queues of fio 3.33 lose a part of the bytes where a log closes a file.
+        let deep = "--name=r --read_iolog=log --ioengine=libaio --iodepth=4";
+        assert_eq!(counts(ours, folder, deep), made, "{writer:?}");
+        // fio 3.33 skips kinds in traces of blktrace alone, and ends with an assertion when the
+        // requests of several files go to one.
+        let line = "--name=r --read_iolog=log --replay_skip=write --replay_redirect=other";
+        let reads = counts(ours, folder, line);
+        assert_eq!((&reads[..2], reads[2]), (&made[..2], 0), "{writer:?}");
+    }
+}
+
+#[test]
+fn requests_of_a_trace_begin_at_their_times_and_late_ones_are_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let line = |ms: u64| format!("{},usr,0,Read,{},512,0\n", ms * 10_000, ms * 512);
+    let trace: String = (0..100).map(line).collect();
+    std::fs::write(folder.join("trace.csv"), trace).expect("a trace");
+    let ours = &[UGEOM, "run"][..];
+    let job = "--name=r --read_iolog=trace.csv --replay_redirect";
+    let made = counts(ours, folder, &format!("{job}=md:1m"));
+    assert_eq!(made[..2], [100, 51_200]);
+    let fast = &result(folder)["jobs"][0];
+    assert_eq!(fast["lateness_ns"]["N"], 100);
+    assert!(fast["job_runtime"].as_u64().unwrap() >= 99, "{fast}");
+    // A target of 5 ms cannot keep a request a millisecond, and response times say so.
+    counts(ours, folder, &format!("{job}=md:1m|nop:delay=5ms"));
+    let slow = &result(folder)["jobs"][0];
+    assert!(slow["late_starts"].as_u64().unwrap() >= 90, "{slow}");
+    assert!(
+        slow["lateness_ns"]["max"].as_u64().unwrap() > 300_000_000,
+        "{slow}"
+    );
+    assert!(
+        slow["read"]["lat_ns"]["max"].as_u64().unwrap() > 300_000_000,
+        "{slow}"
+    );
+}
+
+#[test]
+fn a_trace_that_cannot_be_made_names_its_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (trace, expected) in [
+        ("1,usr,0,Read,0,512,0\n", "use replay_redirect"),
+        (
+            "fio version 2 iolog\nf read 0\n",
+            "line 2: the length is missing",
+        ),
+        ("fio version 2 iolog\nf add\n", "there is no request in it"),
+    ] {
+        let path = folder.path().join("trace");
+        std::fs::write(&path, trace).expect("a trace");
+        let argument = format!("--read_iolog={}", path.display());
+        let ended = crate::run::ugeom(&["run", "--name=a", &argument]);
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    }
+}
