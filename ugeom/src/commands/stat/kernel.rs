@@ -14,7 +14,7 @@ use ugeom_machine::interrupt;
 use ugeom_trace::event::Dev;
 use ugeom_trace::session::{Scope, Session, dev_of};
 use ugeom_trace::tally::Tally;
-use ugeom_trace::tree::KernelTree;
+use ugeom_trace::tree::{Class, KernelTree};
 
 /// How often events are read.
 const POLL: Duration = Duration::from_millis(10);
@@ -58,6 +58,10 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
         let own = own_times(&tally);
         let rows = order.iter().filter_map(|(at, depth)| {
             let node = &tree.nodes[*at];
+            // A file system has the number of its device, whose row is there already.
+            if matches!(node.class, Class::Fs | Class::Fuse) {
+                return None;
+            }
             let dev = dev_of(node.number?);
             let (before, after) = (before.get(&dev)?, after.get(&dev)?);
             let exclusive = own.get(&dev).copied();
