@@ -2,12 +2,12 @@
 //! and its own cells.
 
 use ugeom_harness::compare::{self, Loaded};
-use ugeom_lab::saved;
-use ugeom_report::{Page, to_html};
+use ugeom_lab::registry;
+use ugeom_report::{Page, Style, to_html};
 
 /// The text of a result; true when it was shown.
 pub fn show(data: &[u8]) -> bool {
-    let Ok(saved) = saved::read(String::from_utf8_lossy(data).into_owned()) else {
+    let Ok(saved) = registry::read(String::from_utf8_lossy(data).into_owned()) else {
         return false;
     };
     in_every_form(saved.page());
@@ -30,7 +30,12 @@ pub fn compare(data: &[u8]) {
 }
 
 fn in_every_form(page: &Page) {
-    for text in [page.to_text(100), page.to_markdown(), page.to_csv()] {
+    for text in [
+        page.to_text(100),
+        page.to_markdown(),
+        page.to_csv(),
+        page.to_screen(80, Style::Plain),
+    ] {
         assert!(!text.contains('\u{1b}'), "nothing speaks to the terminal");
     }
 }

@@ -61,6 +61,9 @@ pub enum HarnessError {
         /// What happened.
         problem: String,
     },
+    /// A process of a measurement failed; these are its own words.
+    #[error("{0}")]
+    Worker(String),
     /// A load does not fit the provider that it is meant for.
     #[error("{job}: {problem}")]
     Load {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ugeom_measure::units::duration_human;
-use ugeom_measure::{Effect, Error, Interval};
+use ugeom_measure::{Center, Interval};
 
 /// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,13 @@ pub struct Figure {
     pub proven: Option<bool>,
     /// What was to be reached.
     pub goal: Option<Goal>,
+    /// The observations behind it, smallest first: one for each process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<f64>,
 }
+
+/// The confidence of every interval that is printed, and of every family of claims.
+pub const CONFIDENCE: f64 = 0.95;
 
 /// What a figure was to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,25 +109,56 @@ impl Figure {
             p_value: None,
             proven: None,
             goal: None,
+            values: Vec::new(),
         }
     }
 
-    /// A figure that is a difference (or a slope, or a mean). A value that never varied has an
-    /// interval without width; there is none when it could not be computed otherwise.
-    pub fn of(id: &str, what: &str, unit: Unit, effect: Result<Effect, Error>) -> Option<Self> {
-        match effect {
-            Ok(effect) => {
-                let figure = Self::plain(id, what, unit, effect.interval);
-                Some(Self {
-                    p_value: Some(effect.p_value),
-                    ..figure
-                })
-            }
-            Err(Error::ZeroVariance { value, .. }) => {
-                Some(Self::plain(id, what, unit, Interval::exact(value, 0.95)))
-            }
-            Err(_) => None,
-        }
+    /// The middle of observations that claims nothing: a time, a rate.
+    pub fn typical(id: &str, what: &str, unit: Unit, center: &Center) -> Option<Self> {
+        let interval = center.at(CONFIDENCE).ok()?;
+        Some(Self {
+            values: center.sorted().to_vec(),
+            ..Self::plain(id, what, unit, interval)
+        })
+    }
+
+    /// A difference, or a ratio, that is judged: significant when its interval excludes 0, or 1
+    /// for a ratio. Of a `family` of so many comparisons the interval is that of all together
+    /// (Bonferroni), so that interval and verdict say the same. Where there are too few
+    /// observations for that, and the interval excludes 0 all the same, there is no verdict.
+    pub fn judged(
+        id: &str,
+        what: &str,
+        unit: Unit,
+        center: &Center,
+        family: usize,
+    ) -> Option<Self> {
+        let confidence = 1.0 - (1.0 - CONFIDENCE) / family.max(1) as f64;
+        let interval = center.at(confidence).ok()?;
+        let null = if unit == Unit::Times { 1.0 } else { 0.0 };
+        Some(Self {
+            p_value: Some(center.p_value(null)),
+            proven: match (interval.contains(null), interval.confidence >= confidence) {
+                (true, _) => Some(false),
+                (false, enough) => enough.then_some(true),
+            },
+            values: center.sorted().to_vec(),
+            ..Self::plain(id, what, unit, interval)
+        })
+    }
+
+    /// Whether it is significant and further from 0 than `margin`, so that it may be called an
+    /// effect.
+    pub fn is_effect(&self, margin: f64) -> bool {
+        self.proven == Some(true) && (self.interval.low > margin || self.interval.high < -margin)
+    }
+
+    /// The farther end of the interval from 0: "no more than".
+    pub fn at_most(&self) -> String {
+        value(
+            self.interval.low.abs().max(self.interval.high.abs()),
+            self.unit,
+        )
     }
 
     /// The same figure with a goal.
@@ -279,19 +316,24 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_never_varied_is_exact_and_an_impossible_one_is_none() {
-        let same = Err(Error::ZeroVariance {
-            what: "x",
-            value: 2.0,
-        });
-        let figure = Figure::of("a", "b", Unit::Ns, same).unwrap();
-        assert_eq!((figure.interval.low, figure.interval.high), (2.0, 2.0));
-        assert_eq!(figure.p_value, None);
-        let few = Err(Error::TooFew {
-            what: "x",
-            needed: 3,
-            got: 2,
-        });
-        assert_eq!(Figure::of("a", "b", Unit::Ns, few), None);
+    fn a_claim_and_its_interval_say_the_same() {
+        let center = |values: &[f64]| Center::of(values).unwrap();
+        let apart: Vec<f64> = (1..=12).map(f64::from).collect();
+        let apart = center(&apart);
+        let alone = Figure::judged("a", "b", Unit::Ns, &apart, 1).unwrap();
+        assert_eq!((alone.interval.low, alone.interval.high), (3.0, 10.0));
+        assert!(alone.proven == Some(true) && alone.is_effect(2.9) && !alone.is_effect(3.0));
+        assert_eq!(alone.at_most(), "10 ns");
+        let of_ten = Figure::judged("a", "b", Unit::Ns, &apart, 10).unwrap();
+        assert_eq!((of_ten.interval.low, of_ten.interval.high), (1.0, 12.0));
+        assert_eq!(of_ten.proven, Some(true));
+        // Six processes can show one difference, but not one of two.
+        let six: Vec<f64> = (1..=6).map(f64::from).collect();
+        let judged = |family| Figure::judged("a", "b", Unit::Ns, &center(&six), family).unwrap();
+        assert_eq!(judged(1).proven, Some(true));
+        assert_eq!(judged(2).proven, None);
+        let ratio = center(&[0.9, 0.95, 1.0, 1.1, 1.2, 1.3]);
+        let ratio = Figure::judged("a", "b", Unit::Times, &ratio, 1).unwrap();
+        assert_eq!(ratio.proven, Some(false));
     }
 }

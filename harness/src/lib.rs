@@ -10,6 +10,8 @@
 //! | on what machine, of what file? | [`host`] |
 //! | on which file, when the user names none? | [`scratch`] |
 //! | what is a figure, when is a goal reached? | [`figure`] |
+//! | which processes measure, and how long? | [`processes`] |
+//! | what are the observations? | [`observed`] |
 //! | what is saved, and how? | [`document`], fields in `docs/results.md` |
 //! | what do saved results prove? | [`compare`] |
 //!
@@ -25,12 +27,15 @@ pub mod document;
 mod error;
 pub mod figure;
 pub mod host;
+pub mod observed;
+pub mod processes;
 pub mod rounds;
 pub mod scratch;
 
 pub use error::HarnessError;
 pub use rounds::{
-    Cell, Control, Counters, CpuTimes, DeviceCounts, Ended, Failure, Length, Machine, Measured,
-    Meter, NullFloor, Phase, Precision, Prepare, Progress, ROUNDS_MIN, Reading, Round, Run,
-    RunResult, Sample, Settings, Shortened, Unfinished, Work, run, run_keeping, total,
+    Cell, Control, Counters, CpuTimes, DeviceCounts, Ended, Failure, Judge, Length, Machine,
+    Measured, Meter, NullFloor, Phase, Placement, Precision, Prepare, Progress, ROUNDS_MIN,
+    Reading, Reference, Round, Run, RunLength, RunResult, Sample, Settings, Shortened, Unfinished,
+    Work, run, run_keeping, total,
 };

@@ -1,5 +1,7 @@
-//! Temporary files to measure on: written in full, with content that cannot be compressed, synced,
-//! and removed afterwards.
+//! Temporary files to measure on: written in full, with content that cannot be compressed, and
+//! synced. They have no name in any folder (O_TMPFILE, or removed as soon as they are made), so
+//! none is left behind, not even after SIGKILL; this process and its children reach one through
+//! `/proc`.
 //!
 //! A sparse file would be read from no disk at all, and content that a drive or a file system can
 //! compress is not moved as it is.
@@ -7,6 +9,7 @@
 use crate::HarnessError;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_measure::units::size_human;
@@ -14,10 +17,11 @@ use ugeom_measure::units::size_human;
 /// How much is made at a time, bytes.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A temporary file that is removed when this is dropped.
+/// A temporary file that is gone when this is dropped.
 #[derive(Debug)]
 pub struct Scratch {
-    file: tempfile::NamedTempFile,
+    file: File,
+    path: PathBuf,
     bytes: u64,
 }
 
@@ -37,24 +41,23 @@ impl Scratch {
         let folder = folder.map_or_else(|| PathBuf::from("."), Path::to_path_buf);
         let name = folder.display().to_string();
         require_room(&folder, bytes)?;
-        let file = tempfile::Builder::new()
-            .prefix("ugeom-lab-")
-            .tempfile_in(&folder)
+        let file = tempfile::tempfile_in(&folder)
             .map_err(HarnessError::os(&name, "making a temporary file"))?;
-        let path = file.path().display().to_string();
-        fill(file.as_file(), bytes, seed, cancelled)
-            .map_err(HarnessError::os(path, "writing a temporary file"))?;
-        Ok(Self { file, bytes })
+        fill(&file, bytes, seed, cancelled)
+            .map_err(HarnessError::os(name, "writing a temporary file"))?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let path = PathBuf::from(path);
+        Ok(Self { file, path, bytes })
     }
 
-    /// Where it is.
+    /// Where this process and its children find it.
     pub fn path(&self) -> &Path {
-        self.file.path()
+        &self.path
     }
 
     /// The file, open for reading and writing.
     pub fn file(&self) -> &File {
-        self.file.as_file()
+        &self.file
     }
 
     /// Its length.

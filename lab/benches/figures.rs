@@ -7,7 +7,9 @@ use std::error::Error;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::{Control, Machine, Progress};
+use ugeom_lab::experiment::Common;
 use ugeom_lab::layers::{self, Options};
+use ugeom_report::Page;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let as_bench = std::env::args().any(|argument| argument == "--bench");
@@ -19,7 +21,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => None,
     };
     let options = Options {
-        budget_ns,
+        common: Common {
+            budget_ns,
+            ..Common::default()
+        },
         ..Options::default()
     };
     let cancelled = AtomicBool::new(false);
@@ -29,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         cancelled: &cancelled,
     };
     let document = layers::run_goals(&options, &Machine, &mut control)?;
-    let report = layers::goals_report(&document);
+    let report = Page::of_goals(layers::EXPERIMENT, &document.figures).to_text(100);
     std::io::stdout().write_all(report.as_bytes())?;
     Ok(())
 }

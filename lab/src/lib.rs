@@ -9,22 +9,26 @@
 //! | how does it scale, and what buys what? | [`scaling`] |
 //! | can threads stand beside the kernel's asynchronous I/O? | [`engines`] |
 //! | is B faster than A? | [`ab`] |
+//! | what is a target before it is opened? | [`targets`] |
 //! | what does the load generator cost beside fio? | [`load`] |
 //! | how is a provider measured through a server? | [`served`] |
-//! | which experiment is a saved result of? | [`saved`] |
+//! | what is an experiment, and how is it spread over processes? | [`experiment`] |
+//! | which experiment is a saved result of, or a process started for? | [`registry`] |
 //!
-//! Each experiment measures into a [`ugeom_harness::document::Document`] and makes its report, a
-//! [`ugeom_report::Page`], from that alone.
+//! Each is an [`experiment::Experiment`]: options, cases, figures, and a page that is made from the
+//! document alone.
 
 #![forbid(unsafe_code)]
 
 pub mod ab;
 pub mod cached;
 pub mod engines;
+pub mod experiment;
 pub mod kernel;
 pub mod layers;
 pub mod load;
-pub mod saved;
+pub mod registry;
 pub mod scaling;
 pub mod served;
 pub mod sweep;
+pub mod targets;

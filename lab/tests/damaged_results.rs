@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::document::Document;
 use ugeom_harness::{Control, HarnessError, Machine, Meter};
+use ugeom_lab::experiment::{Common, run_here};
 use ugeom_lab::{ab, cached, engines, layers, scaling, sweep};
 
 /// Values that a result from elsewhere may hold in any place.
@@ -120,20 +121,27 @@ fn of<S: Serialize + DeserializeOwned>(
 #[test]
 fn of_layers() {
     let options = layers::Options {
-        budget_ns: Some(1),
+        common: short(),
         ..layers::Options::default()
     };
-    of(|meter, control| layers::run(&options, meter, control));
+    of(|meter, control| run_here::<layers::Layers>(&options, meter, control));
 }
 
 #[test]
 fn of_scaling() {
     let options = scaling::Options {
         workers: vec![1],
-        budget_ns: Some(1),
+        common: short(),
         ..scaling::Options::default()
     };
-    of(|meter, control| scaling::run(&options, meter, control));
+    of(|meter, control| run_here::<scaling::Scaling>(&options, meter, control));
+}
+
+fn short() -> Common {
+    Common {
+        budget_ns: Some(1),
+        ..Common::default()
+    }
 }
 
 fn sweep_of_little() -> sweep::Options {
@@ -142,14 +150,14 @@ fn sweep_of_little() -> sweep::Options {
         min_bytes: 4096,
         bytes: 64 << 10,
         max_bytes: 64 << 10,
-        budget_ns: Some(1),
+        common: short(),
         ..sweep::Options::default()
     }
 }
 
 #[test]
 fn of_a_sweep() {
-    of(|meter, control| sweep::run(&sweep_of_little(), meter, control));
+    of(|meter, control| run_here::<sweep::Sweep>(&sweep_of_little(), meter, control));
 }
 
 #[test]
@@ -179,10 +187,10 @@ fn of_the_cache() {
     std::fs::write(file.path(), vec![7; 4 << 20]).unwrap();
     let options = cached::Options {
         file: Some(file.path().to_owned()),
-        budget_ns: Some(1),
+        common: short(),
         ..cached::Options::default()
     };
-    of(|meter, control| cached::run(&options, meter, control));
+    of(|meter, control| run_here::<cached::Cached>(&options, meter, control));
 }
 
 #[test]
@@ -193,10 +201,10 @@ fn of_engines() {
         target: Some(file.path().to_owned()),
         depths: vec![8],
         size_bytes: Some(2 << 20),
-        budget_ns: Some(1),
+        common: short(),
         ..engines::Options::default()
     };
-    of(|meter, control| engines::run(&options, meter, control));
+    of(|meter, control| run_here::<engines::Engines>(&options, meter, control));
 }
 
 #[test]
@@ -205,7 +213,7 @@ fn a_sweep_of_blocks_of_nothing_ends() {
         progress: &mut |_| {},
         cancelled: &AtomicBool::new(false),
     };
-    let document = sweep::run(&sweep_of_little(), &Machine, &mut control).unwrap();
+    let document = run_here::<sweep::Sweep>(&sweep_of_little(), &Machine, &mut control).unwrap();
     let mut whole: Value = serde_json::from_str(&document.to_json().unwrap()).unwrap();
     for cell in whole["subject"]["cells"].as_array_mut().unwrap() {
         cell["block_bytes"] = json!(0);

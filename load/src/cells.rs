@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use ugeom_harness::HarnessError;
 use ugeom_harness::crew;
-use ugeom_harness::{Cell, RunResult};
+use ugeom_harness::{Cell, Placement, RunResult};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_machine::cpu::{self, Affinity};
@@ -21,8 +21,15 @@ struct Reader {
     cell: String,
     channel: Channel,
     opened: Arc<Opened>,
-    buffer: Buffer,
+    arena: Buffer,
+    placement: Placement,
+    read_bytes: usize,
 }
+
+/// Buffers lie at multiples of a cache line, or of this for devices that ask for more, bytes.
+pub const DIRECT_STEP_BYTES: usize = 4096;
+
+const LINE_BYTES: usize = 64;
 
 impl Reader {
     fn new(
@@ -30,20 +37,25 @@ impl Reader {
         stack: &Stack,
         opened: &Arc<Opened>,
         read_bytes: u64,
+        placement: &Placement,
     ) -> Result<Self, HarnessError> {
+        let read_bytes = read_bytes as usize;
         Ok(Self {
             cell: cell.to_owned(),
             channel: stack.channel(1).map_err(HarnessError::stack)?,
             opened: Arc::clone(opened),
-            buffer: Buffer::new(read_bytes as usize),
+            arena: Buffer::new(Placement::arena_bytes(read_bytes)),
+            placement: placement.clone(),
+            read_bytes,
         })
     }
 
     /// Reads the beginning of the provider so many times.
     fn reads(&mut self, count: u64) -> Result<(), HarnessError> {
+        let buffer = &mut self.arena[self.placement.part(self.read_bytes)];
         for _ in 0..count {
-            let got = self.channel.read(&self.opened, 0, &mut self.buffer);
-            if !got.as_ref().is_ok_and(|got| *got == self.buffer.len()) {
+            let got = self.channel.read(&self.opened, 0, buffer);
+            if !got.as_ref().is_ok_and(|got| *got == buffer.len()) {
                 return Err(self.refused(got));
             }
         }
@@ -64,7 +76,7 @@ impl Reader {
             Ok(got) => HarnessError::Short {
                 path: self.cell.clone(),
                 offset_bytes: 0,
-                wanted_bytes: self.buffer.len() as u64,
+                wanted_bytes: self.read_bytes as u64,
                 got_bytes: got as u64,
             },
         }
@@ -79,7 +91,8 @@ fn open(stack: &Stack, provider: ProviderId) -> Result<Arc<Opened>, HarnessError
     ))
 }
 
-/// Reads the first `read_bytes` of a provider, one request after the other.
+/// Reads the first `read_bytes` of a provider, one request after the other, into a buffer that
+/// lies elsewhere in each run.
 ///
 /// # Errors
 /// [`HarnessError::Stack`] when it cannot be opened.
@@ -89,11 +102,28 @@ pub fn reading(
     provider: ProviderId,
     read_bytes: u64,
 ) -> Result<Cell<'static>, HarnessError> {
-    let mut reader = Reader::new(name, stack, &open(stack, provider)?, read_bytes)?;
-    Ok(Cell::new(name, move |iterations| {
+    reading_in_steps(LINE_BYTES, name, stack, provider, read_bytes)
+}
+
+/// The same with buffers at multiples of `step_bytes`.
+///
+/// # Errors
+/// As [`reading`].
+pub fn reading_in_steps(
+    step_bytes: usize,
+    name: &str,
+    stack: &Stack,
+    provider: ProviderId,
+    read_bytes: u64,
+) -> Result<Cell<'static>, HarnessError> {
+    let placement = Placement::new(step_bytes);
+    let opened = open(stack, provider)?;
+    let mut reader = Reader::new(name, stack, &opened, read_bytes, &placement)?;
+    let cell = Cell::new(name, move |iterations| {
         let (start_ns, end_ns) = reader.timed(iterations)?;
         Ok(RunResult::taking(end_ns - start_ns))
-    }))
+    });
+    Ok(cell.moving(placement))
 }
 
 /// Where the threads of a cell run.
@@ -119,7 +149,8 @@ pub fn reading_by(
     read_bytes: u64,
 ) -> Result<Cell<'static>, HarnessError> {
     let opened = open(stack, provider)?;
-    let reader = |_| Reader::new(name, stack, &opened, read_bytes);
+    let placement = Placement::new(LINE_BYTES);
+    let reader = |_| Reader::new(name, stack, &opened, read_bytes, &placement);
     let mut readers: Vec<Reader> = (0..threads).map(reader).collect::<Result<_, _>>()?;
     let cell = name.to_owned();
     let run = move |iterations: u64| {
@@ -142,7 +173,7 @@ pub fn reading_by(
         });
         whole_span(&cell, spans.map_err(crew::not_started(&cell))?)
     };
-    Ok(Cell::new(name, run).in_steps_of(threads))
+    Ok(Cell::new(name, run).in_steps_of(threads).moving(placement))
 }
 
 /// Lets several threads begin at the same moment.
@@ -362,14 +393,18 @@ pub fn copying(
     read_bytes: u64,
 ) -> Cell<'static> {
     let region = Arc::clone(region);
-    let mut buffer = Buffer::new(read_bytes as usize);
-    Cell::new(name, move |iterations| {
+    let (bytes, placement) = (read_bytes as usize, Placement::new(LINE_BYTES));
+    let mut arena = Buffer::new(Placement::arena_bytes(bytes));
+    let place = placement.clone();
+    let cell = Cell::new(name, move |iterations| {
+        let buffer = &mut arena[place.part(bytes)];
         let start_ns = clock::now_ns();
         for _ in 0..iterations {
-            region.read(black_box(offset_bytes), black_box(&mut buffer));
+            region.read(black_box(offset_bytes), black_box(&mut *buffer));
         }
         Ok(RunResult::taking(clock::now_ns() - start_ns))
-    })
+    });
+    cell.moving(placement)
 }
 
 /// The loop of 2002: lseek and read of the beginning of a file.

@@ -27,6 +27,7 @@
 pub mod autocorrelation;
 pub mod blocks;
 pub mod bootstrap;
+pub mod center;
 pub mod distributions;
 pub mod error;
 pub mod histogram;
@@ -46,6 +47,7 @@ pub mod verdict;
 
 pub use blocks::Blocks;
 pub use bootstrap::Bootstrap;
+pub use center::Center;
 pub use error::Error;
 pub use histogram::{AtomicHistogram, Histogram};
 pub use interval::{Effect, Interval};

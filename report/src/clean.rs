@@ -14,8 +14,12 @@ impl Page {
             &mut page.asked,
             &mut page.question,
             &mut page.answer,
+            &mut page.brief,
+            &mut page.certainty,
         ];
         heads.into_iter().for_each(line);
+        page.summary.iter_mut().for_each(table);
+        page.warnings.iter_mut().for_each(line);
         for fact in &mut page.facts {
             line(&mut fact.name);
             line(&mut fact.text);

@@ -21,7 +21,7 @@ impl Page {
         let entries = entries.map(|(name, text)| vec![harmless(name), harmless(text)]);
         let mut parts = vec![records(entries)];
         let mut heading = "";
-        for block in &page.blocks {
+        for block in &page.body().collect::<Vec<_>>() {
             match block {
                 Block::Heading(text) => heading = text,
                 Block::Table(one) => parts.push(table(one, heading)),

@@ -1,14 +1,14 @@
 //! The head of every report: on what machine, of what target, with what noise, how much was
 //! measured, what was shortened or failed, and what makes the figures doubtful.
 
-use crate::text::{counted, paragraph};
+use crate::text::counted;
 use ugeom_harness::document::Document;
-use ugeom_harness::figure::{Unit, value};
-use ugeom_harness::{Ended, NullFloor};
+use ugeom_harness::figure::{CONFIDENCE, Unit, value};
+use ugeom_harness::observed;
+use ugeom_harness::{Ended, NullFloor, total};
+use ugeom_measure::center::{Center, OBSERVATIONS_MIN};
+use ugeom_measure::summary::median;
 use ugeom_measure::units::duration_human;
-
-/// The column at which the head's words begin.
-const INDENT: usize = 10;
 
 /// The thread must have had a core for this share of the time, or the figures are doubtful.
 const UNDISTURBED_SHARE: f64 = 0.97;
@@ -34,7 +34,7 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
         add("target", format!("{}: {target}", target.path));
     }
     if let Some(wakeups) = &document.host.wakeups {
-        let mut text = format!("there and back {wakeups}");
+        let mut text = format!("round trip {wakeups}");
         if wakeups.placement_matters() && document.host.cores_allowed > 1 {
             text += "; where one request waits for another thread or a device, its time depends \
                      on the cores that the system chooses (`taskset -c 0` binds both to one)";
@@ -53,24 +53,9 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
     }
     let doubts = doubts(document);
     if !doubts.is_empty() {
-        add("doubtful", format!("{}.", doubts.join("; ")));
+        add("warnings", format!("{}.", doubts.join("; ")));
     }
     entries
-}
-
-/// The head as text.
-pub fn text<S>(document: &Document<S>, left_out: &[String]) -> String {
-    let entries = entries(document, left_out);
-    entries
-        .iter()
-        .map(|one| entry(one.word, &one.text))
-        .collect()
-}
-
-/// A word, and what it says, in a column of its own.
-fn entry(word: &str, text: &str) -> String {
-    let column = paragraph(text, INDENT, INDENT);
-    format!("{word:INDENT$}{}", column.trim_start())
 }
 
 fn noise<S>(document: &Document<S>) -> String {
@@ -98,67 +83,31 @@ fn measured<S>(document: &Document<S>, left_out: &[String]) -> String {
     let elapsed_ns = document.processes.iter().map(|one| one.elapsed_ns as f64);
     let processes = match document.processes.len() {
         1 => "one process".to_owned(),
-        many => format!("{many} processes"),
+        many => format!("{many} fresh processes"),
     };
     let mut text = format!(
-        "{} of {} in {processes} and {}; each round in a random order of its own (seed {})",
+        "{} of {} in {processes}, {}; random order in each round (seed {})",
         counted(document.rounds(), "round"),
-        counted(cells as u64, "cell"),
+        counted(cells as u64, "case"),
         duration_human(elapsed_ns.sum()),
         document.settings.seed
     );
-    let Some(first) = document.processes.first() else {
-        return text;
-    };
-    match (first.ended, &first.precision) {
-        (Ended::Cancelled, _) => text.push_str("; stopped by you"),
-        (Ended::Failed, _) => text.push_str("; ended by a failure"),
-        (Ended::Precise, Some(worst)) => {
-            let percent = value(worst.relative * 100.0, Unit::Percent);
-            text.push_str(&format!("; every mean is known to {percent} or better"));
-        }
-        (_, Some(worst)) => {
-            let percent = value(worst.relative * 100.0, Unit::Percent);
-            text.push_str(&format!(
-                "; the mean known least, of {}, is known to {percent}",
-                worst.cell
-            ));
-        }
-        _ => {}
+    let repeated = total(document.processes.iter().map(|one| one.repeated));
+    if repeated > 0 {
+        let runs = counted(repeated, "run");
+        text.push_str(&format!("; {runs} repeated because the core was slow"));
     }
-    if let Some(shortened) = shortened(document) {
-        text.push_str(&shortened);
+    for process in &document.processes {
+        match process.ended {
+            Ended::Cancelled => text.push_str("; stopped by Ctrl-C"),
+            Ended::Failed => text.push_str("; ended by a failure"),
+            _ => {}
+        }
     }
     for left_out in left_out {
         text.push_str(&format!("; left out: {left_out}"));
     }
     text
-}
-
-/// What was shortened to fit the budget.
-fn shortened<S>(document: &Document<S>) -> Option<String> {
-    let cut = |one: &&ugeom_harness::Measured| one.shortened.any();
-    let shortened = document.processes.iter().find(cut)?.shortened;
-    let budget = document
-        .settings
-        .budget_ns
-        .map(|ns| duration_human(ns as f64));
-    let mut what = Vec::new();
-    if shortened.rounds {
-        let wanted = document.settings.precision * 100.0;
-        what.push(format!(
-            "rounds, which {wanted} % for every mean would have needed"
-        ));
-    }
-    if shortened.run_ns < shortened.run_ns_wanted {
-        what.push(format!(
-            "runs, of {} instead of {}",
-            duration_human(shortened.run_ns as f64),
-            duration_human(shortened.run_ns_wanted as f64)
-        ));
-    }
-    let budget = budget.unwrap_or_else(|| "the time".to_owned());
-    Some(format!(". Shortened to fit {budget}: {}", what.join("; ")))
 }
 
 /// The share of the cores' time that the hypervisor took while it was measured, per cent.
@@ -174,32 +123,102 @@ fn steal_percent<S>(document: &Document<S>) -> Option<f64> {
     (all_ns > 0.0).then(|| stolen_ns * 100.0 / all_ns)
 }
 
-/// Whether the measuring thread had to share its core.
+/// Whether too few processes had a core at full speed.
 pub fn is_disturbed<S>(document: &Document<S>) -> bool {
-    thread_share(document).is_some_and(|share| share < UNDISTURBED_SHARE)
+    observed::is_disturbed(document)
 }
 
-/// What makes the figures doubtful.
+/// How certain figures are: the coverage of their intervals and what they are made of.
+pub fn certainty<S>(document: &Document<S>) -> String {
+    let processes = document.processes.len();
+    let observations = match processes >= OBSERVATIONS_MIN {
+        true => processes,
+        false => document.rounds() as usize,
+    };
+    let places: Vec<f64> = (0..observations).map(|place| place as f64).collect();
+    let interval = Center::of(&places).and_then(|center| center.at(CONFIDENCE));
+    let Ok(interval) = interval else {
+        return "no interval: stopped early".to_owned();
+    };
+    let percent = interval.confidence * 100.0;
+    let what = match processes >= OBSERVATIONS_MIN {
+        true => format!("{processes} processes"),
+        false => "one process only".to_owned(),
+    };
+    let disturbed = if is_disturbed(document) {
+        ", disturbed"
+    } else {
+        ""
+    };
+    format!("{percent:.0} % CI, {what}{disturbed}")
+}
+
+/// Warnings: what limits the figures, what it affects, and what to do; most important first.
 pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
-    let mut doubts = document.host.doubts();
-    if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
+    let mut doubts = Vec::new();
+    let (calm, all) = observed::undisturbed(document);
+    if is_disturbed(document) {
         doubts.push(format!(
-            "while it was measured the hypervisor took the cores for {percent:.1} % of the time"
+            "disturbed: the core ran at full speed in {calm} of {all} processes; absolute times \
+             are too long (repeat on a quiet machine)"
         ));
     }
-    if let Some(share) = thread_share(document).filter(|_| is_disturbed(document)) {
+    // Others than the experiments of `ugeom lab` stop by precision, in one process.
+    if document.processes.len() < OBSERVATIONS_MIN && document.settings.precision == 0.0 {
         doubts.push(format!(
-            "the measuring thread had a core for {:.0} % of the time only, so that times are too \
-             long and uncertain",
+            "intervals do not cover what differs between processes (memory layout): \
+             --processes {OBSERVATIONS_MIN} or more covers it"
+        ));
+    }
+    doubts.extend(document.host.doubts());
+    if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
+        doubts.push(format!(
+            "the hypervisor took the cores for {percent:.1} % of the measuring time"
+        ));
+    }
+    if let Some(share) = thread_share(document).filter(|share| *share < UNDISTURBED_SHARE) {
+        doubts.push(format!(
+            "the measuring thread had a core for {:.0} % of the time only: wall times are too long",
             share * 100.0
         ));
     }
     if document.noise.is_some_and(|noise| noise.order_matters()) {
-        let words = "two cells that do the same differ, so that as much of any difference may be \
-                     an accident";
+        let words = "A/A: two cases that do the same differ; no effect below that is certain";
+        doubts.push(words.to_owned());
+    }
+    if is_warming_up(document) {
+        let words = "rounds of a process resemble their neighbours: warm-up may be unfinished \
+                     (--budget 60s has longer runs)";
         doubts.push(words.to_owned());
     }
     doubts
+}
+
+/// Rounds of one process that are needed to judge their correlation.
+const WARM_UP_ROUNDS_MIN: usize = 5;
+
+/// A warm-up ends when rounds no longer become faster. In each process the first round's time over
+/// the median of its last half, the middle of all its cells: unfinished where the sign test over
+/// processes says that the first round is slower, and by more than 2 %.
+fn is_warming_up<S>(document: &Document<S>) -> bool {
+    let mut ratios = Vec::new();
+    for process in &document.processes {
+        let (rounds, cells) = (process.rounds.len(), process.cells.len());
+        if rounds < WARM_UP_ROUNDS_MIN {
+            return false;
+        }
+        let time = |round: usize, cell: usize| {
+            let sample = process.rounds[round].samples.get(cell)?;
+            Some(sample.ns_per_iteration()).filter(|ns| *ns > 0.0)
+        };
+        let of_cell = |cell: usize| {
+            let late: Option<Vec<f64>> = (rounds / 2..rounds).map(|at| time(at, cell)).collect();
+            Some(time(0, cell)? / median(&late?).ok()?)
+        };
+        let of_cells: Vec<f64> = (0..cells).filter_map(of_cell).collect();
+        ratios.extend(median(&of_cells).ok());
+    }
+    Center::of(&ratios).is_ok_and(|center| center.estimate() > 1.02 && center.p_value(1.0) < 0.01)
 }
 
 /// The share of the time in which the measuring thread had a core, of the cells that never wait
@@ -239,6 +258,7 @@ mod tests {
             work: Work::of(512, 1),
             device: Some(DeviceCounts::default()),
             core: Some(0),
+            reference_ns: None,
         };
         let round = Round {
             order: vec![0],
@@ -247,6 +267,8 @@ mod tests {
         };
         let measured = Measured {
             cells: vec!["read".to_owned()],
+            lengths: Vec::new(),
+            repeated: 0,
             rounds: vec![round; 10],
             ended,
             shortened: Shortened {
@@ -281,7 +303,7 @@ mod tests {
             "{failed}"
         );
         let measured = said(&entries, "measured").unwrap();
-        assert!(measured.contains("10 rounds of 1 cell "), "{measured}");
+        assert!(measured.contains("10 rounds of 1 case "), "{measured}");
         assert!(measured.contains("ended by a failure"), "{measured}");
         assert!(measured.contains("left out: mmap"), "{measured}");
     }
@@ -304,10 +326,25 @@ mod tests {
     }
 
     #[test]
+    fn a_first_round_that_is_always_slower_is_an_unfinished_warm_up() {
+        let mut one = document(0, Ended::RoundsMax);
+        assert!(!is_warming_up(&one));
+        one.processes = vec![one.processes[0].clone(); 12];
+        assert!(!is_warming_up(&one));
+        for process in &mut one.processes {
+            process.rounds[0].samples[0].wall_ns = 60;
+        }
+        assert!(is_warming_up(&one));
+        let doubts = doubts(&one).join("; ");
+        assert!(doubts.contains("warm-up may be unfinished"), "{doubts}");
+        assert_eq!(certainty(&one), "96 % CI, 12 processes");
+    }
+
+    #[test]
     fn stolen_time_makes_figures_doubtful() {
         let doubtful = doubts(&document(12, Ended::Precise)).join("; ");
         assert!(
-            doubtful.contains("took the cores for 12.0 % of the time"),
+            doubtful.contains("took the cores for 12.0 % of the measuring time"),
             "{doubtful}"
         );
         let quiet = doubts(&document(0, Ended::Precise)).join("; ");
@@ -328,7 +365,7 @@ mod tests {
         assert!(
             said(&entries, "wake-ups")
                 .unwrap()
-                .starts_with("there and back ")
+                .starts_with("round trip ")
         );
         let trips = |median_ns| Trips {
             median_ns,

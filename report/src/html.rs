@@ -84,7 +84,7 @@ fn article(number: usize, result: &Saved) -> Markup {
                 p .answer { b { "The answer. " } (page.answer) }
             }
             @if !page.facts.is_empty() { (facts(&page.facts)) }
-            @for one in &page.blocks { (block(one)) }
+            @for one in page.body() { (block(&one)) }
             (data(number, result, &page))
         }
     }

@@ -17,7 +17,7 @@ impl Page {
         let facts = page.facts.iter();
         let facts = facts.map(|fact| format!("- {}: {}", escaped(&fact.name), escaped(&fact.text)));
         parts.push(facts.collect::<Vec<_>>().join("\n"));
-        parts.extend(page.blocks.iter().map(block));
+        parts.extend(page.body().map(|one| block(&one)));
         parts.retain(|part| !part.is_empty());
         parts.join("\n\n") + "\n"
     }

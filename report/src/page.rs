@@ -6,7 +6,6 @@ use crate::head;
 use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Figure, Goal, value};
 use ugeom_harness::host::Host;
-use ugeom_measure::Blocks;
 
 /// A report of one result. Its texts are plain: no markup, any character; whoever shows them
 /// escapes them.
@@ -20,6 +19,14 @@ pub struct Page {
     pub question: String,
     /// The answer in a sentence, with its interval.
     pub answer: String,
+    /// The answer once more, in half a line, for a table of several experiments.
+    pub brief: String,
+    /// How certain it is: the coverage of the interval, or why there is none.
+    pub certainty: String,
+    /// The one table of the first screen.
+    pub summary: Option<Table>,
+    /// What limits the answer, most important first.
+    pub warnings: Vec<String>,
     /// The machine, its noise, how much was measured, what makes it doubtful.
     pub facts: Vec<Fact>,
     /// Everything else, in the order in which it is read.
@@ -78,6 +85,10 @@ impl Page {
             asked: asked.to_owned(),
             question: String::new(),
             answer: String::new(),
+            brief: String::new(),
+            certainty: String::new(),
+            summary: None,
+            warnings: Vec::new(),
             facts: Vec::new(),
             blocks: Vec::new(),
         }
@@ -89,12 +100,12 @@ impl Page {
         self.facts.push(Fact { name, text });
     }
 
-    /// Adds the facts `machine`, and `doubtful` when the machine was not quiet.
+    /// Adds the facts `machine`, and `warnings` when the machine was not quiet.
     pub fn host(&mut self, host: &Host) {
         self.fact("machine", host.to_string());
         let doubts = host.doubts();
         if !doubts.is_empty() {
-            self.fact("doubtful", format!("{}.", doubts.join("; ")));
+            self.fact("warnings", format!("{}.", doubts.join("; ")));
         }
     }
 
@@ -104,6 +115,19 @@ impl Page {
         for entry in head::entries(document, left_out) {
             self.fact(entry.word, entry.text);
         }
+        self.warnings.extend(head::doubts(document));
+        self.certainty = head::certainty(document);
+    }
+
+    /// What is shown below the head: the table of the first screen, then everything else.
+    pub(super) fn body(&self) -> impl Iterator<Item = Block> + '_ {
+        let summary = self.summary.clone().map(Block::from);
+        let warnings = (!self.warnings.is_empty()).then(|| Block::List(self.warnings.clone()));
+        let heading = warnings
+            .is_some()
+            .then(|| Block::Heading("Warnings".to_owned()));
+        let first = summary.into_iter().chain(heading).chain(warnings);
+        first.chain(self.blocks.iter().cloned())
     }
 
     /// Adds a block: a [`Table`], [`Curves`], [`Rows`] or any [`Block`].
@@ -132,6 +156,13 @@ impl Page {
     /// Adds lines that are shown as they are.
     pub fn preformatted(&mut self, text: impl Into<String>) {
         self.push(Block::Preformatted(text.into()));
+    }
+
+    /// Judges figures against the targets of the project: a page for those who work on it.
+    pub fn of_goals(experiment: &str, figures: &[Figure]) -> Self {
+        let mut page = Self::new(experiment, &format!("ugeom lab {experiment} --goals"));
+        page.goals(figures);
+        page
     }
 
     /// Adds, below a heading, what was to be reached and what was seen; nothing when no figure has
@@ -165,28 +196,6 @@ impl Page {
         }
         if !table.rows.is_empty() {
             self.heading("Figures to reach");
-            self.push(table);
-        }
-    }
-
-    /// Adds, below a heading, mean, median, standard deviation and range of every cell. `unit` is
-    /// that of the values, `decimals` how many digits behind the point are shown.
-    pub fn every_cell(&mut self, blocks: &Blocks, unit: &str, decimals: usize) {
-        let columns = ["mean", "median", "sd", "least", "most"];
-        let columns = columns.map(|name| Column::number(name, unit));
-        let columns = [Column::text("cell")].into_iter().chain(columns);
-        let mut table = Table::new("", columns);
-        for (cell, name) in blocks.cells().iter().enumerate() {
-            let Ok(summary) = blocks.summary(cell) else {
-                continue;
-            };
-            let (mean, median, sd) = (summary.mean, summary.median, summary.sd);
-            let values = [mean, median, sd, summary.min, summary.max];
-            let values = values.map(|value| Cell::number(value, decimals));
-            table.row([Cell::text(name)].into_iter().chain(values));
-        }
-        if !table.rows.is_empty() {
-            self.heading("Every cell");
             self.push(table);
         }
     }

@@ -30,7 +30,7 @@ impl Page {
             }
         }
         let mut under_heading = false;
-        for block in &page.blocks {
+        for block in &page.body().collect::<Vec<_>>() {
             let text = block_text(block, width);
             match sections.last_mut().filter(|_| under_heading) {
                 Some(heading) => heading.push_str(&text),

@@ -2,7 +2,7 @@
 
 use super::*;
 use ugeom_harness::figure::{Figure, Goal, Unit};
-use ugeom_measure::{Blocks, Interval};
+use ugeom_measure::Interval;
 
 fn page() -> Page {
     let mut page = Page::new("layers", "ugeom lab layers");
@@ -105,26 +105,16 @@ fn text_keeps_to_its_width() {
 }
 
 #[test]
-fn goals_and_cells_come_with_their_headings_or_not_at_all() {
+fn goals_come_with_their_heading_or_not_at_all() {
     let mut page = page();
     let plain = Figure::plain("a", "a read", Unit::Ns, around(20.0, 1.0));
     page.goals(std::slice::from_ref(&plain));
-    page.every_cell(&Blocks::new(["a"]), "ns", 2);
     assert!(page.blocks.is_empty());
 
     page.goals(&[plain.with_goal(Goal::Under(25.0))]);
-    let mut blocks = Blocks::new(["a"]);
-    for value in [1.0, 2.0, 6.0] {
-        blocks.push_round(vec![value]).unwrap();
-    }
-    page.every_cell(&blocks, "ns", 1);
     let text = page.to_text(100);
     assert!(
         text.contains("under 25 ns  20 ns (19 to 21)  reached"),
-        "{text}"
-    );
-    assert!(
-        text.contains("a           3.0          2.0      2.6         1.0        6.0"),
         "{text}"
     );
     let Block::Table(goals) = &page.blocks[1] else {

@@ -110,6 +110,27 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Columns of pages where nothing is known of the reader's terminal.
+const WIDTH: usize = 100;
+
+/// The columns of the terminal that stdout is; else 100.
+pub fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    match columns {
+        0 => WIDTH,
+        columns => columns.clamp(ugeom_report::WIDTH_MIN, 2 * WIDTH),
+    }
+}
+
+/// How pages are printed: with colours where [`Paint::of_stdout`] has them.
+pub fn style() -> ugeom_report::Style {
+    match Paint::of_stdout().colours {
+        true => ugeom_report::Style::Colour,
+        false => ugeom_report::Style::Plain,
+    }
+}
+
 /// Colours, or none.
 #[derive(Clone, Copy)]
 pub struct Paint {

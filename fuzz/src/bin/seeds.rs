@@ -10,6 +10,7 @@ use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
 use ugeom_harness::{Control, Machine};
+use ugeom_lab::experiment::{Common, run_here};
 use ugeom_lab::layers;
 use ugeom_serve::control::{Answer, Figures, Layer, Spread, Times};
 
@@ -142,14 +143,17 @@ fn lookup() -> Vec<u8> {
 /// A result that was measured in a second.
 fn layers() -> io::Result<String> {
     let options = layers::Options {
-        budget_ns: Some(1),
+        common: Common {
+            budget_ns: Some(1),
+            ..Common::default()
+        },
         ..layers::Options::default()
     };
     let mut control = Control {
         progress: &mut |_| {},
         cancelled: &AtomicBool::new(false),
     };
-    layers::run(&options, &Machine, &mut control)
+    run_here::<layers::Layers>(&options, &Machine, &mut control)
         .and_then(|document| document.to_json())
         .map_err(io::Error::other)
 }

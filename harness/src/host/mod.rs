@@ -5,6 +5,9 @@
 //! Documentation/ABI/stable/sysfs-devices-system-cpu (governor),
 //! Documentation/ABI/testing/sysfs-devices-system-clocksource.
 
+mod content;
+mod limits;
+mod medium;
 mod target;
 mod wakeups;
 
@@ -55,6 +58,12 @@ pub struct Host {
     /// hypervisor ran something else, per cent.
     #[serde(default)]
     pub steal_percent: f64,
+    /// Whether the machine runs on its battery.
+    #[serde(default)]
+    pub on_battery: bool,
+    /// The cores' worth of time that a control group limits this process to; none without a limit.
+    #[serde(default)]
+    pub cpu_limit: Option<f64>,
     /// What waking another thread costs; none where it was not measured.
     #[serde(default)]
     pub wakeups: Option<Wakeups>,
@@ -93,7 +102,17 @@ impl Host {
             memory_bytes: memory("MemTotal:"),
             memory_available_bytes: memory("MemAvailable:"),
             steal_percent: steal_percent(),
+            on_battery: limits::on_battery(sys),
+            cpu_limit: limits::cpu_limit(sys),
             wakeups: None,
+        }
+    }
+
+    /// The facts for a process of several: the first one measures what waking a thread costs.
+    pub fn of_process(number: u32) -> Self {
+        match number {
+            0 => Self::now().with_wakeups(),
+            _ => Self::now(),
         }
     }
 
@@ -109,7 +128,7 @@ impl Host {
         let mut doubts = Vec::new();
         if self.load[0] > self.cores as f64 * 0.5 {
             doubts.push(format!(
-                "other work is running (load {:.1} on {} cores)",
+                "other work is running (load {:.1} on {} cores): stop it and repeat",
                 self.load[0], self.cores
             ));
         }
@@ -131,11 +150,20 @@ impl Host {
                 self.cores_allowed
             ));
         }
+        if self.on_battery {
+            doubts.push("the machine runs on its battery: connect its power supply".to_owned());
+        }
+        if let Some(limit) = self.cpu_limit {
+            doubts.push(format!(
+                "a control group limits this process to {limit:.1} cores of time (cpu.max): it \
+                 is stopped when that is used up"
+            ));
+        }
         if let Some(governor) = &self.governor
             && governor != "performance"
         {
             doubts.push(format!(
-                "the cores' frequency may change (governor {governor})"
+                "the cores' frequency may change (governor {governor}): set it to performance"
             ));
         }
         doubts
@@ -230,6 +258,8 @@ mod tests {
             memory_bytes: 8 << 30,
             memory_available_bytes: 6 << 30,
             steal_percent: 0.0,
+            on_battery: false,
+            cpu_limit: None,
             wakeups: None,
         }
     }
@@ -280,7 +310,7 @@ mod tests {
         };
         let doubts = busy.doubts().join("; ");
         assert!(
-            doubts.contains("other work is running (load 1.7 on 2 cores)"),
+            doubts.contains("other work is running (load 1.7 on 2 cores): stop it"),
             "{doubts}"
         );
         assert!(

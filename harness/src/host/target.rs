@@ -3,6 +3,8 @@
 //!
 //! Sources: proc(5) (`mountinfo`), stat(2), and `ugeom_machine::block_device`.
 
+use super::content::{Content, encrypted_and_compressed, is_dm_crypt};
+use super::word;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -38,6 +40,24 @@ pub struct TargetFacts {
     pub logical_block_bytes: Option<u64>,
     /// The largest transfer that the kernel asks it for, bytes.
     pub transfer_bytes_max: Option<u64>,
+    /// The length of a regular file, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// How much of it is not in holes, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_bytes: Option<u64>,
+    /// Whether its first byte is in a hole.
+    #[serde(default)]
+    pub begins_with_hole: bool,
+    /// Whether the file or the device is encrypted by the kernel.
+    #[serde(default)]
+    pub encrypted: bool,
+    /// Whether the file system compresses it.
+    #[serde(default)]
+    pub compressed: bool,
+    /// The file behind a loop device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backing_file: Option<String>,
 }
 
 impl TargetFacts {
@@ -87,12 +107,30 @@ fn facts(system: &System, path: &Path) -> Option<TargetFacts> {
         facts.logical_block_bytes = queue.logical_block_bytes;
         facts.transfer_bytes_max = queue.request_bytes_max;
     }
+    look_inside(&mut facts, system, path);
     Some(facts)
+}
+
+/// Holes, encryption, compression, and what a loop device stands on.
+fn look_inside(facts: &mut TargetFacts, system: &System, path: &Path) {
+    if let Some(content) = Content::of(path) {
+        facts.bytes = Some(content.bytes);
+        facts.data_bytes = content.data_bytes;
+        facts.begins_with_hole = content.begins_with_hole;
+    }
+    let options = facts.mount_options.as_deref().unwrap_or_default();
+    (facts.encrypted, facts.compressed) = encrypted_and_compressed(path, options);
+    facts.encrypted |= facts.file_system.as_deref() == Some("ecryptfs");
+    let Some(device) = &facts.device else { return };
+    let folder = system.sys.join("class/block").join(device);
+    facts.encrypted |= is_dm_crypt(word(&folder.join("dm/uuid")).as_deref());
+    facts.backing_file = word(&folder.join("loop/backing_file"));
 }
 
 /// The mount with the longest mount point that holds the path, on the device of the file.
 fn mount_of(system: &System, path: &Path, device: u64) -> Option<Mount> {
-    let path = fs::canonicalize(path).ok()?;
+    // A file without a name has no path that could be compared.
+    let path = fs::canonicalize(path).ok();
     let number = format!(
         "{}:{}",
         rustix::fs::major(device),
@@ -102,7 +140,10 @@ fn mount_of(system: &System, path: &Path, device: u64) -> Option<Mount> {
     let text = String::from_utf8_lossy(&text);
     let mounts = text.lines().filter_map(Mount::parse);
     mounts
-        .filter(|mount| mount.number == number && path.starts_with(&mount.point))
+        .filter(|mount| {
+            let holds = |path: &std::path::PathBuf| path.starts_with(&mount.point);
+            mount.number == number && path.as_ref().is_none_or(holds)
+        })
         .max_by_key(|mount| mount.point.len())
 }
 

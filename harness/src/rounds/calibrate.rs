@@ -1,17 +1,8 @@
 //! Finds how many iterations fill a run, and makes runs shorter when ten rounds would not fit the
 //! budget. The runs that it takes for that also warm the cells up; none of them is counted.
 
-use super::cell::{Stopped, sample};
-use super::{Cell, Control, Length, Meter, Phase, Progress, Sample, Settings};
-
-/// The length of a cell's runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RunLength {
-    /// Iterations that are not counted.
-    pub warm_up: u64,
-    /// Iterations that are.
-    pub iterations: u64,
-}
+use super::cell::{Stopped, iterate, sample};
+use super::{Cell, Control, Length, Meter, Phase, Progress, RunLength, Sample, Settings};
 
 /// The lengths of all cells' runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +44,14 @@ pub(super) fn plan(
     control: &mut Control<'_>,
     trials: &mut Vec<(usize, Sample)>,
 ) -> Result<Plan, Box<Stopped>> {
+    if settings.lengths.len() == cells.len() {
+        for (cell, length) in cells.iter_mut().zip(&settings.lengths) {
+            // The first run of a process must not be the one that loads its code and its data.
+            iterate(cell, length.warm_up.max(cell.step))?;
+        }
+        let (lengths, run_ns) = (settings.lengths.clone(), settings.run_ns);
+        return Ok(Plan { lengths, run_ns });
+    }
     let started_ns = meter.now_ns();
     let guess_ns = fitting_run_ns(settings, cells.len() as f64, 0.0, 0);
     let total = cells.len() as u64;
@@ -126,7 +125,7 @@ fn fitting_run_ns(settings: &Settings, calibrated: f64, fixed_ns: f64, spent_ns:
         return settings.run_ns;
     };
     let left_ns = budget_ns.saturating_sub(spent_ns) as f64;
-    let per_round_ns = left_ns / settings.rounds_min.max(1) as f64 - fixed_ns;
+    let per_round_ns = left_ns / settings.rounds_planned.max(1) as f64 - fixed_ns;
     // The warm-up of each run, and a little for what happens between runs.
     let share = 1.05 * (1.0 + 1.0 / WARM_UP_SHARE as f64);
     let run_ns = (per_round_ns / (calibrated.max(1.0) * share)).max(0.0) as u64;

@@ -26,9 +26,11 @@ pub(super) fn sample(
     }
     let device = |cell: &Cell<'_>| cell.device.as_ref().and_then(|device| device.read());
     let device_before = device(cell);
+    let reference_before = meter.reference_ns();
     let before = meter.read();
     let result = iterate(cell, iterations)?;
     let cpu = meter.read().since(&before);
+    let reference_after = meter.reference_ns();
     let device_after = device(cell);
     Ok(Sample {
         iterations: result.counted.unwrap_or(iterations),
@@ -39,6 +41,9 @@ pub(super) fn sample(
             .zip(device_before)
             .map(|(after, before)| after.since(&before)),
         core: meter.core(),
+        reference_ns: reference_before
+            .zip(reference_after)
+            .map(|(before, after)| [before, after]),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The outcome of a measurement: whole rounds, why it ended, and what was left out.
 
-use super::{Round, Sample, Unfinished};
+use super::{Round, RunLength, Sample, Unfinished};
 use serde::{Deserialize, Serialize};
 
 /// Why a measurement ended.
@@ -60,6 +60,12 @@ impl Shortened {
 pub struct Measured {
     /// The names of the cells.
     pub cells: Vec<String>,
+    /// The lengths of their runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<RunLength>,
+    /// Runs that were repeated because the core was slow beside them.
+    #[serde(default)]
+    pub repeated: u64,
     /// The whole rounds.
     pub rounds: Vec<Round>,
     /// Why it ended.

@@ -141,6 +141,11 @@ pub trait Meter {
         None
     }
 
+    /// What the reference loop takes now, ns; none where time is not real.
+    fn reference_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// What measuring nothing takes now; none where time is not real.
     fn null_floor(&self) -> Option<NullFloor> {
         None
@@ -182,6 +187,10 @@ impl Meter for Machine {
 
     fn core(&self) -> Option<u32> {
         Some(cpu::current_core())
+    }
+
+    fn reference_ns(&self) -> Option<u64> {
+        Some(super::reference::now_ns())
     }
 
     fn null_floor(&self) -> Option<NullFloor> {

@@ -8,6 +8,8 @@
 //!   cells together and in whole rounds, never because a difference looks significant;
 //! - to fit a time budget, first repetitions are left out, down to ten rounds, then runs are made
 //!   shorter; what was shortened is told;
+//! - around each run the reference loop shows whether the core was slow, and buffers lie elsewhere
+//!   in each run ([`Reference`], [`Placement`]);
 //! - each round begins with the null floor: an empty loop, and reading the clock;
 //! - around each run the CPU times, context switches and the counters of the device are read; what
 //!   was measured before a cell fails, or before the user stops, is kept.
@@ -18,6 +20,8 @@ pub mod device;
 mod floor;
 mod measured;
 mod meter;
+mod placement;
+mod reference;
 mod run;
 mod sample;
 mod stop;
@@ -33,6 +37,8 @@ pub use device::{Counters, DeviceCounts, total};
 pub use floor::NullFloor;
 pub use measured::{Ended, Failure, Measured, Precision, Shortened};
 pub use meter::{CpuTimes, Machine, Meter, Reading};
+pub use placement::Placement;
+pub use reference::{Judge, Reference};
 pub use run::{run, run_keeping};
 pub use sample::{Round, RunResult, Sample, Unfinished, Work};
 
@@ -50,6 +56,15 @@ pub enum Length {
         /// Measured iterations.
         iterations: u64,
     },
+}
+
+/// The calibrated length of the runs of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunLength {
+    /// Iterations that are not counted.
+    pub warm_up: u64,
+    /// Iterations that are.
+    pub iterations: u64,
 }
 
 /// The work of a cell: it does so many iterations and says how long they took together.
@@ -73,6 +88,8 @@ pub struct Cell<'a> {
     /// What is done right before each counted run, such as emptying a cache; no time, CPU time or
     /// transfer of it is counted.
     pub prepare: Option<Prepare<'a>>,
+    /// The place of the buffer that the work reads into, which changes before each run.
+    pub placement: Option<Placement>,
 }
 
 impl<'a> Cell<'a> {
@@ -89,6 +106,7 @@ impl<'a> Cell<'a> {
             step,
             device: None,
             prepare: None,
+            placement: None,
         }
     }
 
@@ -103,6 +121,13 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn observing(mut self, device: Arc<dyn Counters>) -> Self {
         self.device = Some(device);
+        self
+    }
+
+    /// The same cell with a buffer that lies elsewhere in each run.
+    #[must_use]
+    pub fn moving(mut self, placement: Placement) -> Self {
+        self.placement = Some(placement);
         self
     }
 
@@ -140,6 +165,22 @@ pub struct Settings {
     pub confidence: f64,
     /// The time that all this may take, ns; none for as long as it needs.
     pub budget_ns: Option<u64>,
+    /// The rounds for which the length of runs is chosen.
+    #[serde(default = "rounds_planned")]
+    pub rounds_planned: u64,
+    /// Whether runs beside which the core was slow are repeated while there is time.
+    #[serde(default)]
+    pub repeat_disturbed: bool,
+    /// Where they are known already, from another process: the lengths of the cells' runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<RunLength>,
+    /// The fastest decile of the reference loop in earlier processes, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_ns: Option<u64>,
+}
+
+fn rounds_planned() -> u64 {
+    ROUNDS_MIN
 }
 
 /// Fewer rounds than this are not run, whatever the budget.
@@ -157,6 +198,10 @@ impl Default for Settings {
             precision: 0.01,
             confidence: 0.95,
             budget_ns: None,
+            rounds_planned: ROUNDS_MIN,
+            repeat_disturbed: false,
+            lengths: Vec::new(),
+            reference_ns: None,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Runs the rounds.
 
-use super::calibrate::{self, RunLength};
+use super::calibrate;
 use super::cell::{Stopped, iterate, sample};
 use super::{
-    Cell, Control, Ended, Failure, Measured, Meter, Phase, Progress, Round, Sample, Settings,
-    Shortened, Unfinished, stop,
+    Cell, Control, Ended, Failure, Measured, Meter, Phase, Progress, Reference, Round, RunLength,
+    Sample, Settings, Shortened, Unfinished, stop,
 };
 use crate::HarnessError;
 
@@ -38,6 +38,8 @@ pub fn run_keeping(
         rounds: Vec::new(),
         unfinished: None,
         run_ns: settings.run_ns,
+        lengths: Vec::new(),
+        repeats: Repeats::of(settings, cells.len()),
     };
     let outcome = running.go(cells, settings, meter, control);
     let (ended, stopped) = match outcome {
@@ -50,6 +52,8 @@ pub fn run_keeping(
         .is_none_or(|worst| worst.relative > settings.precision);
     let measured = Measured {
         cells: running.names,
+        lengths: running.lengths,
+        repeated: running.repeats.done,
         rounds: running.rounds,
         ended,
         shortened: Shortened {
@@ -75,6 +79,50 @@ struct Running {
     rounds: Vec<Round>,
     unfinished: Option<Unfinished>,
     run_ns: u64,
+    lengths: Vec<RunLength>,
+    repeats: Repeats,
+}
+
+/// The reference loop, and what may be repeated because of it.
+struct Repeats {
+    reference: Reference,
+    /// The fastest decile of earlier processes, ns.
+    known_ns: Option<u64>,
+    left: u64,
+    done: u64,
+}
+
+/// A run is repeated so often at most.
+const REPEATS_EACH: u32 = 2;
+
+impl Repeats {
+    fn of(settings: &Settings, cells: usize) -> Self {
+        Self {
+            reference: Reference::default(),
+            known_ns: settings.reference_ns,
+            // One more round's worth of runs: a machine that is always busy stays within its time.
+            left: if settings.repeat_disturbed {
+                cells as u64
+            } else {
+                0
+            },
+            done: 0,
+        }
+    }
+
+    /// Whether a run of these readings is to be done again.
+    fn again(&mut self, around_ns: Option<[u64; 2]>, tries: u32) -> bool {
+        if let Some(around_ns) = around_ns {
+            self.reference.add(around_ns);
+        }
+        let own = self.reference.fast_ns();
+        let fast_ns = self.known_ns.into_iter().chain(own).min();
+        let judge = Reference::of(fast_ns.map_or_else(Vec::new, |ns| vec![ns; 10])).judge();
+        let again = self.left > 0 && tries < REPEATS_EACH && !judge.is_valid(around_ns);
+        self.left -= u64::from(again);
+        self.done += u64::from(again);
+        again
+    }
 }
 
 impl Running {
@@ -94,6 +142,7 @@ impl Running {
             }
         };
         self.run_ns = plan.run_ns;
+        self.lengths.clone_from(&plan.lengths);
         let mut random = fastrand::Rng::with_seed(settings.seed);
         let first_ns = meter.now_ns();
         loop {
@@ -109,7 +158,13 @@ impl Running {
             let null_floor = meter.null_floor();
             let at = (self.rounds.len() as u64, total);
             let mut done = Vec::with_capacity(cells.len());
-            let whole = one_round(cells, &plan.lengths, &order, meter, control, at, &mut done);
+            let mut turn = Turn {
+                lengths: &plan.lengths,
+                at,
+                random: &mut random,
+                repeats: &mut self.repeats,
+            };
+            let whole = turn.run(cells, &order, meter, control, &mut done);
             if !matches!(whole, Ok(true)) {
                 if self.rounds.is_empty() && done.is_empty() {
                     self.keep(true, trials);
@@ -153,39 +208,68 @@ fn planned_rounds(settings: &Settings, rounds: &[Round], spent_ns: u64, next_ns:
     )
 }
 
-/// Runs every cell once; false when somebody asked to stop meanwhile. `at` is the number of this
-/// round and of all. The samples are in the order in which they ran.
-fn one_round(
-    cells: &mut [Cell<'_>],
-    lengths: &[RunLength],
-    order: &[usize],
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
+/// One round.
+struct Turn<'a> {
+    lengths: &'a [RunLength],
+    /// The number of this round and of all.
     at: (u64, u64),
-    done: &mut Vec<(usize, Sample)>,
-) -> Result<bool, Box<Stopped>> {
-    let count = cells.len() as u64;
-    for (position, index) in order.iter().copied().enumerate() {
-        if control.is_cancelled() {
-            return Ok(false);
+    random: &'a mut fastrand::Rng,
+    repeats: &'a mut Repeats,
+}
+
+impl Turn<'_> {
+    /// Runs every cell once; false when the user asked to stop meanwhile. The samples are in the
+    /// order in which they ran.
+    fn run(
+        &mut self,
+        cells: &mut [Cell<'_>],
+        order: &[usize],
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+        done: &mut Vec<(usize, Sample)>,
+    ) -> Result<bool, Box<Stopped>> {
+        let count = cells.len() as u64;
+        for (position, index) in order.iter().copied().enumerate() {
+            if control.is_cancelled() {
+                return Ok(false);
+            }
+            let cell = &mut cells[index];
+            (control.progress)(&Progress {
+                phase: Phase::Measuring,
+                cell: &cell.name,
+                done: self.at.0 * count + position as u64,
+                total: self.at.1 * count,
+            });
+            let sample = self.one(cell, &self.lengths[index], meter)?;
+            // A run that was interrupted is shorter than the others of its cell.
+            if control.is_cancelled() {
+                return Ok(false);
+            }
+            done.push((index, sample));
         }
-        let cell = &mut cells[index];
-        (control.progress)(&Progress {
-            phase: Phase::Measuring,
-            cell: &cell.name,
-            done: at.0 * count + position as u64,
-            total: at.1 * count,
-        });
-        let length = &lengths[index];
-        if length.warm_up > 0 {
-            iterate(cell, length.warm_up)?;
-        }
-        let sample = sample(cell, length.iterations, meter)?;
-        // A run that was interrupted is shorter than the others of its cell.
-        if control.is_cancelled() {
-            return Ok(false);
-        }
-        done.push((index, sample));
+        Ok(true)
     }
-    Ok(true)
+
+    /// A run, with its buffer elsewhere than in the last; once more where the core was slow.
+    fn one(
+        &mut self,
+        cell: &mut Cell<'_>,
+        length: &RunLength,
+        meter: &dyn Meter,
+    ) -> Result<Sample, Box<Stopped>> {
+        let mut tries = 0;
+        loop {
+            if let Some(placement) = &cell.placement {
+                placement.shuffle(self.random);
+            }
+            if length.warm_up > 0 {
+                iterate(cell, length.warm_up)?;
+            }
+            let sample = sample(cell, length.iterations, meter)?;
+            if !self.repeats.again(sample.reference_ns, tries) {
+                return Ok(sample);
+            }
+            tries += 1;
+        }
+    }
 }

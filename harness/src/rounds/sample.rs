@@ -88,6 +88,9 @@ pub struct Sample {
     /// The core on which the measuring thread ended the run; none where the system does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<u32>,
+    /// The reference loop right before and right after the run, ns; none where time is not real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference_ns: Option<[u64; 2]>,
 }
 
 impl Sample {

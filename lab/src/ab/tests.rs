@@ -237,7 +237,7 @@ fn what_ran_once_is_shown_without_an_interval() {
     let whole = made_up(1, |cell, _| 100 + cell as u64);
     let shown = page(&whole).to_text(100);
     assert!(shown.contains("1 round is too few"), "{shown}");
-    assert!(shown.contains("1 round of 3 cells"), "{shown}");
+    assert!(shown.contains("1 round of 3 cases"), "{shown}");
     for time in ["100 ns", "101 ns", "102 ns"] {
         assert!(shown.contains(time), "{time}: {shown}");
     }

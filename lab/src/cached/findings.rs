@@ -6,13 +6,9 @@
 use super::names;
 use super::orders::Order;
 use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, Subject};
-use ugeom_harness::figure::{Figure, Goal, Unit};
-use ugeom_measure::holm::holm;
-use ugeom_measure::interval::student_of;
-use ugeom_measure::{Blocks, Effect, Error, Interval, Noise};
-
-/// The confidence of every interval.
-const CONFIDENCE: f64 = 0.95;
+use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
+use ugeom_harness::observed::Observed;
+use ugeom_measure::{Center, Interval, Noise};
 
 /// Goals are for caches that no processor holds, bytes.
 const GOALS_FROM_BYTES: u64 = 1 << 30;
@@ -22,7 +18,6 @@ pub fn compute(document: &mut Document) {
     let table = Table::of(document);
     let subject = &document.subject;
     let mut figures = differences(&table, subject);
-    correct(&mut figures);
     figures.extend(orders(&table, subject));
     figures.extend(ahead(&table, subject));
     figures.extend(ways(&table, subject));
@@ -66,47 +61,51 @@ fn ways_where(document: &Document, is: impl Fn(&Counted) -> bool) -> Vec<String>
     ways
 }
 
-/// The rounds, by the names of the cells.
+/// The observations, by the names of the cells.
 pub struct Table {
-    blocks: Blocks,
+    times: Observed,
 }
 
 impl Table {
-    /// The rounds of a document.
+    /// Those of a document.
     pub fn of(document: &Document) -> Self {
         Self {
-            blocks: document.blocks(),
+            times: Observed::times(document),
         }
     }
 
     /// A weighted sum of cells within rounds; none when one of them was not measured.
-    pub fn contrast(&self, weights: &[(&str, f64)]) -> Option<Result<Effect, Error>> {
-        let place = |(name, weight): &(&str, f64)| Some((self.blocks.position(name)?, *weight));
-        let weights: Option<Vec<(usize, f64)>> = weights.iter().map(place).collect();
-        Some(self.blocks.contrast(&weights?, CONFIDENCE))
+    pub fn contrast(&self, weights: &[(&str, f64)]) -> Option<Center> {
+        self.times.contrast(weights)
     }
 
     /// The time of one iteration of a cell, ns.
-    pub fn mean(&self, name: &str) -> Option<Interval> {
-        let cell = self.blocks.position(name)?;
-        let values = self.blocks.values(cell).ok()?;
-        match student_of(&values, CONFIDENCE) {
-            Ok(effect) => Some(effect.interval),
-            Err(Error::ZeroVariance { value, .. }) => Some(Interval::exact(value, CONFIDENCE)),
-            Err(_) => None,
-        }
+    pub fn typical(&self, name: &str) -> Option<Interval> {
+        self.times.typical(name)?.at(CONFIDENCE).ok()
     }
 
     /// The estimate of a difference, ns.
     pub fn difference(&self, changed: &str, base: &str) -> Option<f64> {
-        Some(self.mean(changed)?.estimate - self.mean(base)?.estimate)
+        Some(self.times.difference(base, changed)?.estimate())
     }
 
-    /// How often `base` goes into `changed`, in a typical round.
-    pub fn ratio(&self, changed: &str, base: &str) -> Option<Interval> {
-        let (base, changed) = (self.blocks.position(base)?, self.blocks.position(changed)?);
-        let ratio = self.blocks.typical_ratio(base, changed, CONFIDENCE);
-        Some(ratio.ok()?.interval)
+    /// How often `base` goes into `changed`.
+    pub fn ratio(&self, changed: &str, base: &str) -> Option<Center> {
+        self.times.ratio(changed, base)
+    }
+
+    /// A weighted sum of cells as a share of the cell `whole`, per cent, within rounds: parts of a
+    /// read never exceed the read, except where a part has no more than noise; then the share ends
+    /// at 0 and at 100.
+    pub fn share(&self, whole: &str, weights: &[(&str, f64)]) -> Option<Center> {
+        let names = std::iter::once(whole).chain(weights.iter().map(|one| one.0));
+        let cells: Option<Vec<usize>> = names.map(|name| self.times.position(name)).collect();
+        let values = self.times.values(&cells?, |values| {
+            let (whole, parts) = values.split_first()?;
+            let part: f64 = parts.iter().zip(weights).map(|(ns, one)| ns * one.1).sum();
+            (*whole > 0.0).then(|| (part / whole * 100.0).clamp(0.0, 100.0))
+        });
+        Center::of(&values).ok()
     }
 
     fn noise(&self) -> Option<Noise> {
@@ -114,8 +113,7 @@ impl Table {
             names::hits("pread", 4096, Order::Shuffled),
             names::hits_again("pread", 4096, Order::Shuffled),
         );
-        let values = |name: &str| self.blocks.values(self.blocks.position(name)?).ok();
-        Noise::of(&values(&first)?, &values(&second)?, CONFIDENCE).ok()
+        self.times.noise(&first, &second)
     }
 }
 
@@ -124,16 +122,18 @@ fn id(way: &str) -> String {
     way.replace(' ', ".")
 }
 
-/// What random order costs more than sequential, and what of it is memory and what lookup.
+/// What random order costs more than sequential, and what of it is memory and what lookup: for each
+/// size of a read a family.
 fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
     let mut out = Vec::new();
     for &read in &subject.reads_bytes {
+        let mut family = Vec::new();
         let mut add = |name: &str, what: &str, cell: &dyn Fn(Order) -> String| {
             let (shuffled, sequential) = (cell(Order::Shuffled), cell(Order::Sequential));
-            let effect = table.contrast(&[(&shuffled, 1.0), (&sequential, -1.0)]);
+            let center = table.contrast(&[(&shuffled, 1.0), (&sequential, -1.0)]);
             let id = format!("random.{name}.{}", names::kib(read));
             let what = format!("random less sequential, {} reads: {what}", names::kib(read));
-            out.extend(effect.and_then(|effect| Figure::of(&id, &what, Unit::Ns, effect)));
+            family.extend(center.map(|center| (id, what, center)));
         };
         add("memory", "the bare copy", &|order| {
             names::hits("memcpy", read, order)
@@ -149,20 +149,14 @@ fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
                 names::steps(false, &way, read, order)
             });
         }
+        let count = family.len();
+        out.extend(
+            family
+                .iter()
+                .filter_map(|(id, what, center)| Figure::judged(id, what, Unit::Ns, center, count)),
+        );
     }
     out
-}
-
-/// Says which differences are proven, all of them taken together.
-fn correct(figures: &mut [Figure]) {
-    let p_values: Vec<f64> = figures.iter().filter_map(|figure| figure.p_value).collect();
-    let Ok(tested) = holm(&p_values, 1.0 - CONFIDENCE) else {
-        return;
-    };
-    let tested_figures = figures.iter_mut().filter(|figure| figure.p_value.is_some());
-    for (figure, tested) in tested_figures.zip(tested) {
-        figure.proven = Some(tested.proven);
-    }
 }
 
 /// The ways of the hits, and those of the recycled buffers, that cells may exist for.
@@ -193,7 +187,7 @@ fn orders(table: &Table, subject: &Subject) -> Vec<Figure> {
                 };
                 let what = format!("{part}: random against sequential, {way}, {size} reads");
                 let id = format!("order.{part}.{}.{size}", id(&way));
-                out.push(Figure::plain(&id, &what, Unit::Times, ratio));
+                out.extend(Figure::typical(&id, &what, Unit::Times, &ratio));
             }
         }
     }
@@ -209,7 +203,7 @@ fn ahead(table: &Table, subject: &Subject) -> Vec<Figure> {
         let size = names::kib(*read);
         let what = format!("sequential, {size} reads, {plain}: without reading ahead against with");
         let id = format!("ahead.{}.{size}", id(&plain));
-        Some(Figure::plain(&id, &what, Unit::Times, ratio))
+        Figure::typical(&id, &what, Unit::Times, &ratio)
     };
     subject.reads_bytes.iter().filter_map(figure).collect()
 }
@@ -224,9 +218,9 @@ fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
         for way in all_ways(subject) {
             let hit = cell(&way);
             let is_main = way == names::class("hash", MAIN_BLOCK_BYTES);
-            let mut add = |against: &str, what: String, ratio: Option<Interval>, goal: Goal| {
+            let mut add = |against: &str, what: String, ratio: Option<Center>, goal: Goal| {
                 let id = format!("hit.{against}.{}.{size}", id(&way));
-                let figure = ratio.map(|ratio| Figure::plain(&id, &what, Unit::Times, ratio));
+                let figure = ratio.and_then(|it| Figure::typical(&id, &what, Unit::Times, &it));
                 out.extend(figure.map(|figure| match is_main {
                     true => figure.with_goal(goal),
                     false => figure,
@@ -256,17 +250,12 @@ fn shares(table: &Table, subject: &Subject) -> Vec<Figure> {
     for &read in &subject.reads_bytes {
         let size = names::kib(read);
         let mut add = |name: &str, what: &str, whole: &str, weights: &[(&str, f64)]| {
-            let Some((whole, effect)) = table.mean(whole).zip(table.contrast(weights)) else {
+            let Some(center) = table.share(whole, weights) else {
                 return;
             };
             let id = format!("share.{name}.{size}");
             let what = format!("{what}, {size} at random");
-            let figure = Figure::of(&id, &what, Unit::Percent, effect);
-            out.extend(figure.map(|figure| Figure {
-                interval: figure.interval.scaled(100.0 / whole.estimate),
-                p_value: None,
-                ..figure
-            }));
+            out.extend(Figure::typical(&id, &what, Unit::Percent, &center));
         };
         let order = Order::Shuffled;
         for index in ["hash", "splay"] {
@@ -304,7 +293,7 @@ fn shares(table: &Table, subject: &Subject) -> Vec<Figure> {
 fn lookups(table: &Table, subject: &Subject) -> Vec<Figure> {
     let (small, large) = (subject.index_blocks_small, subject.index_blocks);
     let mean = |id: &str, what: String, cell: &str| {
-        let mean = table.mean(cell)?;
+        let mean = table.typical(cell)?;
         Some(Figure::plain(id, &what, Unit::Ns, mean))
     };
     let lookup = |index: &str, id: &str, blocks: u64| {
@@ -318,7 +307,7 @@ fn lookups(table: &Table, subject: &Subject) -> Vec<Figure> {
     };
     let ratio = |id: &str, what: String, changed: String, base: &str, goal: Goal| {
         let ratio = table.ratio(&changed, base)?;
-        Some(Figure::plain(id, &what, Unit::Times, ratio).with_goal(goal))
+        Some(Figure::typical(id, &what, Unit::Times, &ratio)?.with_goal(goal))
     };
     let hot = lookup("hash", "lookup.hash.hot", small);
     let hash = names::lookup("hash", large);
@@ -367,7 +356,7 @@ fn floors(table: &Table) -> Vec<Figure> {
         ("floor.clock", "reading the clock", names::CLOCK),
     ];
     let figure = |(id, what, cell): (&str, &str, &str)| {
-        Some(Figure::plain(id, what, Unit::Ns, table.mean(cell)?))
+        Some(Figure::plain(id, what, Unit::Ns, table.typical(cell)?))
     };
     floors.into_iter().filter_map(figure).collect()
 }

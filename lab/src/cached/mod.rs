@@ -20,12 +20,16 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
+use crate::experiment::{Common, Experiment};
 use crate::served::Way;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
+use ugeom_harness::processes::{Protocol, Share};
 use ugeom_harness::scratch::Place;
-use ugeom_harness::{self as harness, Control, Meter, Settings};
+use ugeom_harness::{self as harness, Control, Meter};
 use ugeom_load::devices;
 
 pub use findings::compute;
@@ -34,25 +38,26 @@ pub use page::page;
 pub use subject::{Counted, Document, EXPERIMENT, Extent, Subject};
 
 /// What the user asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// The file to read; none for a temporary one.
     pub file: Option<PathBuf>,
+    /// The temporary file that all processes read.
+    pub temporary: Option<PathBuf>,
     /// How much of it, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`] with a budget.
     pub size_bytes: Option<u64>,
     /// The servers through which the cache is read, too.
+    #[serde(skip)]
     pub ways: Vec<Way>,
-    /// The time that it may take, ns; none to measure everything as precisely as it needs.
-    pub budget_ns: Option<u64>,
-    /// The seed of the order of cells; none for one of the clock.
-    pub seed: Option<u64>,
+    /// Time, seed, processes.
+    pub common: Common,
 }
 
 /// How much is read, bytes: more than processors cache.
 pub const SIZE_BYTES: u64 = 1 << 30;
 
 /// The same where the time is short, bytes.
-pub const SIZE_BYTES_SHORT: u64 = 256 << 20;
+pub const SIZE_BYTES_SHORT: u64 = 128 << 20;
 
 /// The least that means anything, bytes.
 pub const SIZE_BYTES_MIN: u64 = 4 << 20;
@@ -65,33 +70,112 @@ const RECYCLED_PERCENT: u64 = 15;
 const INDEX_BLOCKS: u64 = 256 << 10;
 const INDEX_BLOCKS_SMALL: u64 = 64;
 
-/// Measures, and computes the figures.
-///
-/// # Errors
-/// [`HarnessError`] when the file cannot be read or is too small, when a stack cannot be built, or
-/// when a read fails before anything was measured.
-pub fn run(
+/// The experiment.
+pub struct Cached;
+
+/// Processes of a short measurement: each fills caches of its own, which takes longer than a round.
+const PROCESSES_SHORT: u32 = 8;
+
+impl Experiment for Cached {
+    const NAME: &'static str = EXPERIMENT;
+    const ROUNDS: u64 = 5;
+    type Options = Options;
+    type Subject = Subject;
+    type Ground = Place;
+
+    fn common(options: &mut Options) -> &mut Common {
+        &mut options.common
+    }
+
+    fn reach(options: &mut Options, ways: &[Way]) {
+        options.ways = ways.to_vec();
+    }
+
+    fn ground(
+        options: &mut Options,
+        seed: u64,
+        cancelled: &AtomicBool,
+    ) -> Result<Place, HarnessError> {
+        let bytes = planned(options, &Host::now()).size_bytes;
+        let place = Place::of(options.file.as_deref(), bytes, seed, cancelled)?;
+        if options.file.is_none() {
+            options.temporary = Some(place.path().to_path_buf());
+            options.size_bytes = Some(bytes);
+        }
+        Ok(place)
+    }
+
+    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+        let short = extent(options) == Extent::Short && options.common.processes.is_none();
+        let processes = match short {
+            true => protocol.processes / 2,
+            false => protocol.processes,
+        };
+        Protocol {
+            processes: processes.max(PROCESSES_SHORT.min(protocol.processes)),
+            ..protocol
+        }
+    }
+
+    fn measure(
+        options: &Options,
+        share: &Share,
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+    ) -> Result<Document, HarnessError> {
+        measure(options, share, meter, control)
+    }
+
+    /// What the caches counted is added up; what the process read from devices, too.
+    fn join(whole: &mut Document, others: &[Document]) {
+        for other in others {
+            let (sum, more) = (&mut whole.subject, &other.subject);
+            for (sum, more) in sum.caches.iter_mut().zip(&more.caches) {
+                sum.join(more);
+            }
+            let read = sum.own_read_bytes.zip(more.own_read_bytes);
+            sum.own_read_bytes = read.map(|(sum, more)| sum.saturating_add(more));
+            sum.resident_percent[1] = more.resident_percent[1];
+        }
+    }
+
+    fn compute(document: &mut Document) {
+        compute(document);
+    }
+
+    fn page(document: &Document) -> ugeom_report::Page {
+        page(document)
+    }
+}
+
+fn extent(options: &Options) -> Extent {
+    match options.common.limit_ns() {
+        Some(_) => Extent::Short,
+        None => Extent::Whole,
+    }
+}
+
+/// Measures in this process.
+fn measure(
     options: &Options,
+    share: &Share,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
     let started_ns = meter.now_ns();
-    let host = Host::now().with_wakeups();
-    let extent = match options.budget_ns {
-        Some(_) => Extent::Short,
-        None => Extent::Whole,
-    };
-    let seed = options.seed.unwrap_or(host.started_unix_s);
-    let mut subject = planned(options, extent, &host);
-    let given = options.file.as_deref();
-    let place = Place::of(given, subject.size_bytes, seed, control.cancelled)?;
-    let path = place.path();
+    let host = Host::of_process(share.number);
+    let mut subject = planned(options, &host);
+    let path = options.file.as_ref().or(options.temporary.as_ref());
+    let path: &Path = path.ok_or_else(|| HarnessError::Load {
+        job: EXPERIMENT.to_owned(),
+        problem: "there is no file to read".to_owned(),
+    })?;
     fit_to_file(path, &mut subject)?;
-    let mut sources = matrix::Sources::new(path, subject.size_bytes, seed)?;
-    let mut cells = matrix::cells(&mut sources, path, extent, &mut subject)?;
+    let mut sources = matrix::Sources::new(path, subject.size_bytes, share.seed)?;
+    let mut cells = matrix::cells(&mut sources, path, extent(options), &mut subject)?;
     cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
     subject.resident_percent[0] = resident_percent(&sources)?;
-    let settings = settings(options, seed, meter.now_ns().saturating_sub(started_ns));
+    let settings = share.settings(meter.now_ns().saturating_sub(started_ns));
     let read_before_bytes = devices::read_by_this_process_bytes();
     let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
     if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
@@ -102,15 +186,19 @@ pub fn run(
     let read_bytes = read_bytes.zip(read_before_bytes);
     subject.own_read_bytes = read_bytes.map(|(after, before)| after.saturating_sub(before));
     subject.caches = sources.ledger.rows();
-    let target = given.and_then(TargetFacts::of);
     let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
-    document.target = target;
-    compute(&mut document);
+    document.target = TargetFacts::of(path);
+    if options.file.is_none()
+        && let Some(facts) = &mut document.target
+    {
+        facts.path = "the temporary file".to_owned();
+    }
     Ok(document)
 }
 
 /// What will be measured, as far as the memory allows.
-fn planned(options: &Options, extent: Extent, host: &Host) -> Subject {
+fn planned(options: &Options, host: &Host) -> Subject {
+    let extent = extent(options);
     let usual_bytes = match extent {
         Extent::Whole => SIZE_BYTES,
         Extent::Short => SIZE_BYTES_SHORT,
@@ -182,15 +270,4 @@ fn resident_percent(sources: &matrix::Sources) -> Result<f64, HarnessError> {
     let resident = sources.mapping.resident_bytes();
     let resident = resident.map_err(HarnessError::os("the file", "asking what is in memory"))?;
     Ok(resident as f64 * 100.0 / sources.mapping.len() as f64)
-}
-
-/// How to measure. Setting up counts against the budget.
-fn settings(options: &Options, seed: u64, set_up_ns: u64) -> Settings {
-    Settings {
-        seed,
-        budget_ns: options
-            .budget_ns
-            .map(|budget_ns| budget_ns.saturating_sub(set_up_ns)),
-        ..Settings::default()
-    }
 }

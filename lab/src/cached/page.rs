@@ -8,9 +8,10 @@ use super::orders::Order;
 use super::profile::{Profile, profiles};
 use super::published::{self, CURRENT_RANDOM, CURRENT_SEQUENTIAL, OLD, SPEEDS};
 use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, words};
-use ugeom_harness::figure::{Figure, Unit, amount};
+use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, amount, value};
+use ugeom_harness::observed::Observed;
 use ugeom_measure::Interval;
-use ugeom_measure::units::{duration_human, size_human};
+use ugeom_measure::units::size_human;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table as Printed};
 
 /// The page of a document.
@@ -21,13 +22,18 @@ pub fn page(document: &Document) -> Page {
         None => "ugeom lab cached".to_owned(),
     };
     let mut page = Page::new(&document.experiment, &asked);
-    page.head(document, &subject.left_out);
-    page.question = "A file lies in memory already. What does it cost to read from it, at random \
-                     and in sequence, 4 and 16 KiB at a time; how much of that is finding the \
-                     block, managing buffers, the copy, the system call; and is random slower \
-                     because of the lookup or because of the memory?"
-        .to_owned();
+    page.question = "what does a cached read cost, and why is random slower?".to_owned();
     page.answer = answer(document);
+    page.brief = brief(document);
+    page.summary = Some(summary(document));
+    if let Some(facts) = &document.target {
+        page.warnings.extend(
+            facts.no_device().map(|why| {
+                format!("{why}; cached reads need none, and nothing follows about a disk")
+            }),
+        );
+    }
+    page.head(document, &subject.left_out);
     page.heading("Hits: everything is in memory");
     page.paragraph(resident(document));
     hits(&mut page, document);
@@ -47,7 +53,6 @@ pub fn page(document: &Document) -> Page {
     page.list(meaning(document));
     profile_section(&mut page, &profiles(document));
     then_and_now(&mut page, document);
-    page.goals(&document.figures);
     page
 }
 
@@ -55,12 +60,13 @@ fn figure<'a>(document: &'a Document, id: &str) -> Option<&'a Figure> {
     document.figure(id)
 }
 
-/// A share in words, without its estimate where the interval is wider than the whole.
+/// A share in words; at most its upper end where it may be nothing.
 fn share(document: &Document, id: &str) -> String {
-    let interval = figure(document, id).map(|figure| figure.interval);
-    match interval.filter(|interval| interval.high - interval.low > 100.0) {
-        Some(wide) => format!("an unknown part ({:.0} to {:.0} %)", wide.low, wide.high),
-        None => words(document, id),
+    match figure(document, id) {
+        Some(figure) if figure.interval.low <= 0.0 => {
+            format!("at most {}", value(figure.interval.high, Unit::Percent))
+        }
+        _ => words(document, id),
     }
 }
 
@@ -68,28 +74,74 @@ fn main_way(index: &str) -> String {
     names::class(index, MAIN_BLOCK_BYTES)
 }
 
+/// What a random read of 4 KiB takes in each way, and why random is slower.
 fn answer(document: &Document) -> String {
-    let table = Table::of(document);
-    let cell = |way: &str| names::hits(way, 4096, Order::Shuffled);
-    let time = |way: &str| {
-        table
-            .mean(&cell(way))
-            .map(|time| duration_human(time.estimate))
-    };
+    let time = |way: &str| time(document, way);
     let (Some(class), Some(pread), Some(copy)) =
         (time(&main_way("hash")), time("pread"), time("memcpy"))
     else {
-        return "Too little was measured for an answer.".to_owned();
+        return "No answer yet: too little was measured.".to_owned();
     };
     format!(
-        "A random read of 4 KiB that is in memory takes {class} through the cache and {pread} by \
-         pread; the bare copy takes {copy}. Of the cache's time {} is the lookup, {} the \
-         copy and {} the path of the request. {}",
-        share(document, "share.lookup.hash.16k.4k"),
-        share(document, "share.copyout.hash.16k.4k"),
-        share(document, "share.path.hash.16k.4k"),
+        "A random 4 KiB read from memory takes {class} through the cache class, {pread} by pread, \
+         {copy} as a bare copy (wall time). {}",
         blame(document, 4096)
     )
+}
+
+/// A random hit of 4 KiB with its interval.
+fn time(document: &Document, way: &str) -> Option<String> {
+    let cell = names::hits(way, 4096, Order::Shuffled);
+    let interval = Table::of(document).typical(&cell)?;
+    Some(amount(&interval, Unit::Ns))
+}
+
+fn brief(document: &Document) -> String {
+    match time(document, &main_way("hash")).zip(time(document, "pread")) {
+        Some((class, pread)) => {
+            format!("random 4 KiB: {class} through the cache, {pread} by pread")
+        }
+        None => "no answer".to_owned(),
+    }
+}
+
+/// The ways to read, at random and in sequence, and what of a hit is what.
+fn summary(document: &Document) -> Printed {
+    let columns = [
+        "4 KiB read that is in memory",
+        "random",
+        "sequential",
+        "CPU, random",
+    ];
+    let mut printed = Printed::new("", columns.map(Column::text));
+    let table = Table::of(document);
+    let mut ways: Vec<String> = ["memcpy", "mmap", "pread"].map(str::to_owned).to_vec();
+    ways.extend(["hash", "splay"].map(main_way));
+    ways.extend(document.subject.through.iter().cloned());
+    for way in ways {
+        let cell = |order| names::hits(&way, 4096, order);
+        let times = [Order::Shuffled, Order::Sequential].map(|order| table.typical(&cell(order)));
+        let [Some(random), Some(sequential)] = times else {
+            continue;
+        };
+        let cpu = cpu_ns(document, &cell(Order::Shuffled));
+        let cpu = cpu.map_or(String::new(), |ns| value(ns, Unit::Ns));
+        let times = [random, sequential].map(|time| Cell::amount(&time, Unit::Ns));
+        printed.row(
+            [Cell::text(&way)]
+                .into_iter()
+                .chain(times)
+                .chain([Cell::text(cpu)]),
+        );
+    }
+    for (what, id) in [
+        ("of a hit: the lookup", "share.lookup.hash.16k.4k"),
+        ("of a hit: the copy", "share.copyout.hash.16k.4k"),
+        ("of a hit: the request's path", "share.path.hash.16k.4k"),
+    ] {
+        printed.row([Cell::text(what), Cell::text(share(document, id))]);
+    }
+    printed
 }
 
 /// Why random is slower than sequential, if it is.
@@ -101,10 +153,11 @@ fn blame(document: &Document, read: u64) -> String {
     else {
         return String::new();
     };
-    if whole.is_unproven() || whole.interval.low <= 0.0 {
+    if whole.proven != Some(true) || whole.interval.low <= 0.0 {
         return format!(
-            "That random reads of {size} are slower than sequential ones is not proven: by {}.",
-            whole.amount()
+            "Random reads of {size} are slower than sequential ones by no more than {}, not \
+             significant.",
+            whole.at_most()
         );
     }
     let culprit = if memory.interval.low > lookup.interval.high {
@@ -112,7 +165,7 @@ fn blame(document: &Document, read: u64) -> String {
     } else if lookup.interval.low > memory.interval.high {
         "because of the lookup"
     } else {
-        "and memory and lookup have shares in that which cannot be told apart"
+        "by memory and lookup together"
     };
     format!(
         "Random reads of {size} are slower than sequential ones by {}, {culprit}: the bare copy \
@@ -159,14 +212,15 @@ fn row(document: &Document, table: &Table, part: &str, way: &str, read: u64) -> 
     };
     let mut cells = vec![Cell::text(way), Cell::text(names::kib(read))];
     for &order in &document.subject.orders {
-        let time = table.mean(&name(order))?;
+        let time = table.typical(&name(order))?;
         cells.push(Cell::interval(&time, 0));
     }
     for order in [Order::Shuffled, Order::Sequential] {
-        let time = table.mean(&name(order))?;
+        let time = table.typical(&name(order))?;
         cells.push(Cell::number(read as f64 * 1e3 / time.estimate, 0));
     }
     let ratio = table.ratio(&name(Order::Shuffled), &name(Order::Sequential))?;
+    let ratio = ratio.at(CONFIDENCE).ok()?;
     cells.push(Cell::interval(&ratio, 2));
     let cpu_ns = cpu_ns(document, &name(Order::Shuffled))?;
     cells.push(Cell::number(cpu_ns, 0));
@@ -175,9 +229,10 @@ fn row(document: &Document, table: &Table, part: &str, way: &str, read: u64) -> 
 
 /// CPU time of this process for one iteration, ns.
 fn cpu_ns(document: &Document, cell: &str) -> Option<f64> {
-    let blocks = document.cpu_blocks(|cpu| cpu.process_ns);
-    let values = blocks.values(blocks.position(cell)?).ok()?;
-    Some(values.iter().sum::<f64>() / values.len().max(1) as f64)
+    let cpu = Observed::of(document, |sample| {
+        Some(sample.cpu.process_ns as f64 / sample.iterations.max(1) as f64)
+    });
+    Some(cpu.typical(cell)?.estimate())
 }
 
 fn columns(document: &Document) -> Vec<Column> {
@@ -229,7 +284,7 @@ fn hits(page: &mut Page, document: &Document) {
         orders.map(Order::word),
     );
     for way in &ways {
-        let time = |order| table.mean(&names::hits(way, 4096, order));
+        let time = |order| table.typical(&names::hits(way, 4096, order));
         bars.row(way, orders.map(time));
     }
     page.push(bars);
@@ -309,8 +364,8 @@ fn matching_sizes(document: &Document) -> String {
         "so the finding of 2006 holds here: random reads hurt most where they are smaller than \
          the block, since each fills a whole block to use a part of it"
     } else {
-        "so the finding of 2006, that random reads hurt where they are smaller than the block and \
-         stop hurting where they match, is not seen here"
+        "so the finding of 2006 (random reads hurt where they are smaller than the block, and not \
+         where they match) is not reproduced"
     };
     format!(
         "With recycled buffers of 16 KiB random takes {} of the time of sequential for reads of \

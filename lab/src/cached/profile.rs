@@ -123,12 +123,12 @@ fn common(table: &Table, way: &str, read: u64, order: Order, calls: f64) -> Opti
     Some(vec![
         step("copyout", table.difference(&with_copy, &without)?),
         step("lookup", table.difference(&without, names::LOOP)?),
-        step("loop", table.mean(names::LOOP)?.estimate),
+        step("loop", table.typical(names::LOOP)?.estimate),
     ])
 }
 
 fn clock(table: &Table, runs: f64) -> Option<Step> {
-    let cost_ns = table.mean(names::CLOCK)?.estimate;
+    let cost_ns = table.typical(names::CLOCK)?.estimate;
     Some(Step {
         name: "clock",
         calls: 2.0 * runs,
@@ -140,7 +140,7 @@ fn clock(table: &Table, runs: f64) -> Option<Step> {
 fn hits(document: &Document, table: &Table, way: &str, read: u64, order: Order) -> Option<Profile> {
     let cell = names::hits(way, read, order);
     let (calls, runs) = iterations(document, &cell)?;
-    let total_ns = table.mean(&cell)?.estimate;
+    let total_ns = table.typical(&cell)?.estimate;
     let mut steps = common(table, way, read, order, calls)?;
     let inner_ns: f64 = steps.iter().map(|step| step.self_ns).sum();
     steps.push(Step {
@@ -168,12 +168,12 @@ fn recycled(
     let cell = names::recycled(way, read, order);
     let (calls, runs) = iterations(document, &cell)?;
     let misses = reads_below(document, &cell)?;
-    let total_ns = table.mean(&cell)?.estimate;
+    let total_ns = table.typical(&cell)?.estimate;
     // The memory disk is read a block at a time, in the order in which the blocks come.
     let below_ns = table
-        .mean(&names::recycled("md", MAIN_BLOCK_BYTES, order))?
+        .typical(&names::recycled("md", MAIN_BLOCK_BYTES, order))?
         .estimate;
-    let miss_ns = table.mean(&names::miss(way))?.estimate;
+    let miss_ns = table.typical(&names::miss(way))?.estimate;
     let mut steps = common(table, way, read, order, calls)?;
     let mut add = |name, self_ns, total_ns| {
         let calls = calls * misses;

@@ -88,6 +88,22 @@ impl Counted {
         self.hits + self.misses
     }
 
+    /// Adds what another process counted.
+    pub fn join(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.hits, other.hits),
+            (&mut self.misses, other.misses),
+            (&mut self.evictions, other.evictions),
+            (&mut self.readahead, other.readahead),
+            (&mut self.readahead_used, other.readahead_used),
+            (&mut self.readahead_wasted, other.readahead_wasted),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+        self.dirty_bytes = self.dirty_bytes.max(other.dirty_bytes);
+    }
+
     /// It belongs to the part in which everything is in memory.
     pub fn is_of_hits(&self) -> bool {
         self.part != names::RECYCLED

@@ -132,7 +132,7 @@ impl Matrix {
                 if !self.make_ready(way, depth)? {
                     continue;
                 }
-                let short = options.budget_ns.is_some();
+                let short = options.common.limit_ns().is_some();
                 let count = match short {
                     true => u64::from(depth).min(TRIAL_REQUESTS_SHORT),
                     false => (2 * u64::from(depth)).max(TRIAL_REQUESTS),
@@ -148,6 +148,26 @@ impl Matrix {
             tried.push(Depth { depth, request_ns });
         }
         Ok(tried)
+    }
+
+    /// Makes ready every way at the depths of a plan.
+    ///
+    /// # Errors
+    /// When an engine does not take the file.
+    pub fn ready_ways(&mut self, plan: &Plan) -> Result<(), HarnessError> {
+        for (depth, _) in &plan.runs {
+            for way in Way::ALL {
+                self.make_ready(way, *depth)?;
+            }
+        }
+        // The plan says what is left out already.
+        self.subject.left_out.clear();
+        Ok(())
+    }
+
+    /// What was left out until now, and why.
+    pub fn left_out(self) -> Vec<String> {
+        self.subject.left_out
     }
 
     /// How long the way that was made ready last takes for so many requests, ns.
@@ -300,10 +320,10 @@ impl Matrix {
     }
 
     /// The plan for the job.
-    pub fn plan(&self, tried: &[Depth], budget_ns: Option<u64>) -> Plan {
+    pub fn plan(&self, tried: &[Depth], budget_ns: Option<u64>, rounds: u64) -> Plan {
         match budget_ns {
             None => plan::whole(tried, self.part.blocks),
-            Some(budget_ns) => plan::within(tried, self.part.blocks, budget_ns),
+            Some(budget_ns) => plan::within(tried, self.part.blocks, budget_ns, rounds),
         }
     }
 

@@ -6,10 +6,8 @@ use super::cost::{self, CACHED, CALLS, INLINE};
 use super::subject::Document;
 use super::ways::Way;
 use ugeom_harness::figure::{Figure, Goal, Unit};
-use ugeom_measure::holm::holm;
-use ugeom_measure::{Blocks, Error, Noise, Ratio};
-
-const CONFIDENCE: f64 = 0.95;
+use ugeom_harness::observed::Observed;
+use ugeom_measure::Center;
 
 /// How far two engines may lie apart and still agree, as a share: what the measurement of 2007
 /// fluctuated by.
@@ -24,87 +22,81 @@ const GOALS: [(&str, u32, f64); 3] = [
 
 /// Computes noise and figures of a document from its samples.
 pub fn compute(document: &mut Document) {
-    let blocks = document.blocks();
+    let times = Observed::times(document);
     let subject = &document.subject;
     document.noise = subject.depths.first().and_then(|&depth| {
-        let values = |name: String| blocks.values(blocks.position(&name)?).ok();
         let libaio = job_name(Way::Libaio.name(), depth, None);
-        let (first, second) = (values(libaio)?, values(again(depth))?);
-        Noise::of(&first, &second, CONFIDENCE).ok()
+        times.noise(&libaio, &again(depth))
     });
     let mut figures = Vec::new();
     for &depth in &subject.depths {
         let others = Way::ALL.iter().filter(|way| **way != Way::Libaio);
-        figures.extend(others.filter_map(|way| against_libaio(&blocks, *way, depth)));
+        let pairs = others.filter_map(|way| against_libaio(&times, *way, depth));
+        figures.extend(family(pairs.collect()).into_iter().map(with_goal));
     }
     for scheduler in subject.schedulers.iter().skip(1) {
         for &depth in &subject.depths {
-            let ways = Way::ALL.iter();
-            figures.extend(ways.filter_map(|way| with(&blocks, *way, depth, scheduler)));
+            let pairs = Way::ALL
+                .iter()
+                .filter_map(|way| with(&times, *way, depth, scheduler));
+            figures.extend(family(pairs.collect()));
         }
     }
-    judge(&mut figures);
     let measured = cost::all();
-    figures.extend(measured.iter().filter_map(|one| cost_of(&blocks, one)));
+    figures.extend(measured.iter().filter_map(|one| cost_of(&times, one)));
     figures.extend(
         measured
             .iter()
-            .filter_map(|one| against_inline(&blocks, one)),
+            .filter_map(|one| against_inline(&times, one)),
     );
     let floors = [
         ("floor.loop", "an empty loop", "floor/loop"),
         ("floor.clock", "reading the clock", "floor/clock"),
     ];
-    let floors = floors.map(|(id, what, cell)| mean(&blocks, id, what, cell));
+    let floors = floors.map(|(id, what, cell)| typical(&times, id, what, cell));
     figures.extend(floors.into_iter().flatten());
     document.figures = figures;
 }
 
-/// How many times libaio's requests a second a way makes.
-fn against_libaio(blocks: &Blocks, way: Way, depth: u32) -> Option<Figure> {
-    let own = blocks.position(&job_name(way.name(), depth, None))?;
-    let libaio = blocks.position(&job_name(Way::Libaio.name(), depth, None))?;
-    // Rates are the inverse of times, so that the time of libaio is the one above.
-    let ratio = blocks.typical_ratio(own, libaio, CONFIDENCE);
+/// A comparison before it is judged: its id, what it is, and the observations.
+type Pair = (String, String, Center);
+
+/// The ways of a depth are judged together.
+fn family(pairs: Vec<Pair>) -> Vec<Figure> {
+    let count = pairs.len();
+    let figures = pairs
+        .iter()
+        .filter_map(|(id, what, ratio)| Figure::judged(id, what, Unit::Times, ratio, count));
+    figures.collect()
+}
+
+/// How many times libaio's IOPS a way makes.
+fn against_libaio(times: &Observed, way: Way, depth: u32) -> Option<Pair> {
     let name = way.name();
-    let id = format!("iops.{name}.{depth}");
-    let what = format!("{name} {depth}: requests/s to libaio's");
-    let figure = figure_of(&id, &what, ratio)?;
-    Some(match way.goal() {
+    // Rates are the inverse of times, so that the time of libaio is the numerator.
+    let libaio = job_name(Way::Libaio.name(), depth, None);
+    let ratio = times.ratio(&libaio, &job_name(name, depth, None))?;
+    let what = format!("{name} {depth}: IOPS to libaio's");
+    Some((format!("iops.{name}.{depth}"), what, ratio))
+}
+
+fn with_goal(figure: Figure) -> Figure {
+    let way = Way::ALL
+        .iter()
+        .find(|way| figure.id.starts_with(&format!("iops.{}.", way.name())));
+    match way.and_then(|way| way.goal()) {
         Some(least) => figure.with_goal(Goal::AtLeast(least)),
         None => figure,
-    })
-}
-
-/// How many times as many requests a second there are with another scheduler.
-fn with(blocks: &Blocks, way: Way, depth: u32, scheduler: &str) -> Option<Figure> {
-    let name = way.name();
-    let own = blocks.position(&job_name(name, depth, Some(scheduler)))?;
-    let before = blocks.position(&job_name(name, depth, None))?;
-    let ratio = blocks.typical_ratio(own, before, CONFIDENCE);
-    let id = format!("scheduler.{scheduler}.{name}.{depth}");
-    let what = format!("{name} {depth}: requests/s with {scheduler}");
-    figure_of(&id, &what, ratio)
-}
-
-fn figure_of(id: &str, what: &str, ratio: Result<Ratio, Error>) -> Option<Figure> {
-    let ratio = ratio.ok()?;
-    let figure = Figure::plain(id, what, Unit::Times, ratio.interval);
-    Some(Figure {
-        p_value: Some(ratio.p_value),
-        ..figure
-    })
-}
-
-/// Which differences are proven, all taken together.
-fn judge(figures: &mut [Figure]) {
-    let p_values: Vec<f64> = figures.iter().filter_map(|figure| figure.p_value).collect();
-    let Ok(tested) = holm(&p_values, 1.0 - CONFIDENCE) else {
-        return;
-    };
-    for (figure, tested) in figures.iter_mut().zip(tested) {
-        figure.proven = Some(tested.proven);
     }
+}
+
+/// How many times the IOPS there are with another scheduler.
+fn with(times: &Observed, way: Way, depth: u32, scheduler: &str) -> Option<Pair> {
+    let name = way.name();
+    let before = job_name(name, depth, None);
+    let ratio = times.ratio(&before, &job_name(name, depth, Some(scheduler)))?;
+    let id = format!("scheduler.{scheduler}.{name}.{depth}");
+    Some((id, format!("{name} {depth}: IOPS with {scheduler}"), ratio))
 }
 
 /// The id of the figure of a cell of costs.
@@ -121,14 +113,14 @@ pub(super) fn described(call: &str) -> &'static str {
     known.map_or("a cached 4 KiB read", |known| known.what)
 }
 
-fn cost_of(blocks: &Blocks, one: &cost::Measured) -> Option<Figure> {
+fn cost_of(times: &Observed, one: &cost::Measured) -> Option<Figure> {
     let cost::Measured { call, way, depth } = one;
     let id = cost_id(call, way, *depth);
     let what = match way.as_str() {
         INLINE => format!("inline: {}", described(call)),
         way => format!("{way} {depth}: {}", described(call)),
     };
-    let figure = mean(blocks, &id, &what, &one.cell())?;
+    let figure = typical(times, &id, &what, &one.cell())?;
     let is_guasi = way == Way::Workers.name();
     let goal = GOALS
         .iter()
@@ -140,31 +132,20 @@ fn cost_of(blocks: &Blocks, one: &cost::Measured) -> Option<Figure> {
 }
 
 /// How many times the rate of inline calls a way makes.
-fn against_inline(blocks: &Blocks, one: &cost::Measured) -> Option<Figure> {
+fn against_inline(times: &Observed, one: &cost::Measured) -> Option<Figure> {
     let cost::Measured { call, way, depth } = one;
     if way == INLINE {
         return None;
     }
-    let own = blocks.position(&one.cell())?;
-    let inline = blocks.position(&cost::name(call, INLINE, *depth))?;
-    let ratio = blocks.typical_ratio(own, inline, CONFIDENCE);
+    let ratio = times.ratio(&cost::name(call, INLINE, *depth), &one.cell())?;
     let id = format!("any.{call}.{way}.{depth}");
     let what = format!(
-        "{} a second through {way}, {depth} at a time, to inline",
+        "{} through {way}, depth {depth}: speed-up over inline",
         described(call)
     );
-    // That it is not the same is no finding.
-    figure_of(&id, &what, ratio).map(|figure| Figure {
-        p_value: None,
-        ..figure
-    })
+    Figure::typical(&id, &what, Unit::Times, &ratio)
 }
 
-fn mean(blocks: &Blocks, id: &str, what: &str, cell: &str) -> Option<Figure> {
-    let mean = blocks.contrast(&[(blocks.position(cell)?, 1.0)], CONFIDENCE);
-    // That a time is not zero is no finding.
-    Some(Figure {
-        p_value: None,
-        ..Figure::of(id, what, Unit::Ns, mean)?
-    })
+fn typical(times: &Observed, id: &str, what: &str, cell: &str) -> Option<Figure> {
+    Figure::typical(id, what, Unit::Ns, &times.typical(cell)?)
 }

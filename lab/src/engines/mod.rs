@@ -22,119 +22,183 @@ mod tests;
 mod threads;
 mod ways;
 
-use std::path::PathBuf;
+use crate::experiment::{Common, Experiment};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
+use ugeom_harness::processes::{Protocol, Share};
 use ugeom_harness::scratch::Place;
 use ugeom_harness::{self as harness, Control, Meter, Phase, Progress, Settings};
+use ugeom_machine::clock;
 
 use schedulers::Schedulers;
 
 pub use findings::compute;
+pub use plan::Plan;
 pub use report::page;
 pub use subject::{Document, EXPERIMENT, JobDetail, Latency, Side, Subject};
 
 /// The size of 2007, bytes.
 pub const SIZE_BYTES: u64 = 256 << 20;
 
-/// The same where the time is limited, bytes: writing the file takes of that, too.
-pub const SIZE_BYTES_SHORT: u64 = 64 << 20;
-
 /// The depths of 2007.
 pub const DEPTHS: [u32; 3] = [100, 1000, 10_000];
 
-/// The most rounds: intervals hardly become narrower with more.
-const ROUNDS_MAX: u64 = 20;
-
-/// How precisely times are to be known, as a share.
-const PRECISION: f64 = 0.02;
-
 /// What the user asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// The file or device to write over; none for a temporary file.
     pub target: Option<PathBuf>,
+    /// The temporary file that all processes write.
+    pub temporary: Option<PathBuf>,
     /// How many requests at a time.
     pub depths: Vec<u32>,
-    /// The part of the file that is used, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`]
-    /// with a budget.
+    /// The part of the file that is used, bytes; none for [`SIZE_BYTES`].
     pub size_bytes: Option<u64>,
     /// Whether the job is repeated with every scheduler that the device can have.
     pub schedulers: bool,
-    /// The time that it may take, ns; none for whole runs, as many as precision needs.
-    pub budget_ns: Option<u64>,
-    /// The seed of the order of cells; none for one of the clock.
-    pub seed: Option<u64>,
+    /// The requests of a run at each depth, as trials found them.
+    pub plan: Plan,
+    /// Time, seed, processes.
+    pub common: Common,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             target: None,
+            temporary: None,
             depths: DEPTHS.to_vec(),
             size_bytes: None,
             schedulers: false,
-            budget_ns: None,
-            seed: None,
+            plan: Plan::default(),
+            common: Common::default(),
         }
     }
 }
 
 impl Options {
     fn size(&self) -> u64 {
-        let usual = match self.budget_ns {
-            Some(_) => SIZE_BYTES_SHORT,
-            None => SIZE_BYTES,
-        };
-        self.size_bytes.unwrap_or(usual)
+        self.size_bytes.unwrap_or(SIZE_BYTES)
+    }
+
+    fn file(&self) -> &Path {
+        let file = self.target.as_deref().or(self.temporary.as_deref());
+        file.unwrap_or(Path::new(""))
     }
 }
 
-/// Measures. A target is written over.
-///
-/// # Errors
-/// When the file cannot be made or opened past the cache, when its device has no schedulers to try
-/// or they may not be set, or when a cell fails.
-pub fn run(
+/// Processes of a limited measurement: as few as can show a difference among the four pairs of a
+/// depth, since a round takes long.
+const PROCESSES: u32 = 8;
+
+/// The experiment. A target is written over.
+pub struct Engines;
+
+impl Experiment for Engines {
+    const NAME: &'static str = EXPERIMENT;
+    const ROUNDS: u64 = 1;
+    type Options = Options;
+    type Subject = Subject;
+    type Ground = Place;
+
+    fn common(options: &mut Options) -> &mut Common {
+        &mut options.common
+    }
+
+    /// Makes the file, and finds out how long runs may be.
+    fn ground(
+        options: &mut Options,
+        seed: u64,
+        cancelled: &AtomicBool,
+    ) -> Result<Place, HarnessError> {
+        let started_ns = clock::now_ns();
+        let bytes = options.size() + cost::BLOCKS * job::BLOCK_BYTES;
+        let place = Place::of(options.target.as_deref(), bytes, seed, cancelled)?;
+        if options.target.is_none() {
+            options.temporary = Some(place.path().to_path_buf());
+        }
+        let times = match options.schedulers {
+            true => Schedulers::below(place.path())?.all.len() as u64,
+            false => 1,
+        };
+        let mut matrix = cells::Matrix::open(place.path(), options)?;
+        let tried = matrix.try_ways(options)?;
+        let runs = u64::from(processes(options));
+        let limit_ns = options.common.limit_ns();
+        let left_ns = limit_ns.map(|ns| ns.saturating_sub(clock::now_ns() - started_ns) / times);
+        options.plan = matrix.plan(&tried, left_ns, runs);
+        options.plan.left_out.splice(0..0, matrix.left_out());
+        Ok(place)
+    }
+
+    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+        Protocol {
+            processes: processes(options),
+            ..protocol
+        }
+    }
+
+    fn measure(
+        options: &Options,
+        share: &Share,
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+    ) -> Result<Document, HarnessError> {
+        measure(options, share, meter, control)
+    }
+
+    fn join(whole: &mut Document, others: &[Document]) {
+        for (index, job) in whole.subject.jobs.iter_mut().enumerate() {
+            let others = others
+                .iter()
+                .filter_map(|other| other.subject.jobs.get(index));
+            job.join(&others.collect::<Vec<_>>());
+        }
+    }
+
+    fn compute(document: &mut Document) {
+        compute(document);
+    }
+
+    fn page(document: &Document) -> ugeom_report::Page {
+        page(document)
+    }
+}
+
+fn processes(options: &Options) -> u32 {
+    let limit_ns = options.common.limit_ns();
+    let usual = ugeom_harness::processes::processes_for(limit_ns).min(PROCESSES);
+    options.common.processes.unwrap_or(usual)
+}
+
+/// Measures in this process.
+fn measure(
     options: &Options,
+    share: &Share,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
     let started_ns = meter.now_ns();
-    let host = Host::now().with_wakeups();
-    let seed = options.seed.unwrap_or(host.started_unix_s);
-    let bytes = options.size() + cost::BLOCKS * job::BLOCK_BYTES;
-    let place = Place::of(options.target.as_deref(), bytes, seed, control.cancelled)?;
-    let path = place.path();
+    let host = Host::of_process(share.number);
+    let path = options.file();
     let target = TargetFacts::of(path);
     let schedulers = match options.schedulers {
         true => Some(Rc::new(Schedulers::below(path)?)),
         false => None,
     };
     let mut matrix = cells::Matrix::open(path, options)?;
-    let tried = matrix.try_ways(options)?;
-    let left_ns = || {
-        let spent_ns = meter.now_ns().saturating_sub(started_ns);
-        Some(options.budget_ns?.saturating_sub(spent_ns))
+    matrix.ready_ways(&options.plan)?;
+    matrix.jobs(&options.plan, schedulers.as_ref());
+    matrix.costs(share.seed)?;
+    // Requests of repeated runs would be counted twice.
+    let settings = Settings {
+        repeat_disturbed: false,
+        ..share.settings(meter.now_ns().saturating_sub(started_ns))
     };
-    let times = schedulers.as_ref().map_or(1, |all| all.all.len() as u64);
-    let plan = matrix.plan(&tried, left_ns().map(|ns| ns / times));
-    matrix.jobs(&plan, schedulers.as_ref());
-    matrix.costs(seed)?;
-    let mut settings = Settings {
-        seed,
-        rounds_max: ROUNDS_MAX,
-        precision: PRECISION,
-        budget_ns: left_ns(),
-        ..Settings::default()
-    };
-    if let Some(budget_ns) = settings.budget_ns {
-        let run_ns = plan::calibrated_run_ns(budget_ns, matrix.cells.len() as u64);
-        settings.run_ns = run_ns.clamp(settings.run_ns_min, settings.run_ns);
-        // The plan has shared out the time already.
-        settings.run_ns_min = settings.run_ns;
-    }
     let measuring = Rc::clone(&matrix.measuring);
     let mut progress = |progress: &Progress<'_>| {
         measuring.set(progress.phase == Phase::Measuring);
@@ -148,10 +212,12 @@ pub fn run(
     let subject = matrix.subject();
     // The device has its own scheduler again before anything is said.
     drop(schedulers);
-    // What was asked for, not what preparing left of it.
-    settings.budget_ns = options.budget_ns;
     let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
     document.target = target;
-    compute(&mut document);
+    if options.target.is_none()
+        && let Some(facts) = &mut document.target
+    {
+        facts.path = "the temporary file".to_owned();
+    }
     Ok(document)
 }

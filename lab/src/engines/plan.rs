@@ -5,7 +5,7 @@
 //! depth for which even the smallest runs take too long is left out.
 
 use super::ways::Way;
-use ugeom_harness::ROUNDS_MIN;
+use serde::{Deserialize, Serialize};
 use ugeom_measure::units::duration_human;
 
 /// A run of the fastest way lasts so long at least where there is time, ns.
@@ -15,12 +15,9 @@ pub(super) const RUN_NS: u64 = 2_000_000_000;
 /// themselves, for the ends of runs, and for a device that becomes slower.
 const JOB_SHARE: f64 = 0.6;
 
-/// The share that goes to what engines cost.
-const COST_SHARE: f64 = 0.2;
-
 /// A depth is left out when its smallest runs would take more than this share of the job's time,
 /// and there are others.
-const DEPTH_SHARE: f64 = 0.6;
+const DEPTH_SHARE: f64 = 0.8;
 
 /// A depth, and the time that a request takes there, ns, for each way that is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,8 +39,9 @@ impl Depth {
 }
 
 /// The requests of a run at each depth that is measured, in the order of the depths.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// A depth, and the requests of its runs.
     pub runs: Vec<(u32, u64)>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
@@ -64,8 +62,8 @@ pub(super) fn whole(depths: &[Depth], blocks: u64) -> Plan {
 
 /// Runs of which the fewest rounds fit into a budget. A depth has at least as many requests as it
 /// has at a time; those for which that is little share the rest.
-pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64) -> Plan {
-    let all_ns = budget_ns as f64 * JOB_SHARE / ROUNDS_MIN as f64;
+pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64, rounds: u64) -> Plan {
+    let all_ns = budget_ns as f64 * JOB_SHARE / rounds.max(1) as f64;
     let mut deep_first: Vec<&Depth> = depths.iter().collect();
     deep_first.sort_by_key(|depth| std::cmp::Reverse(depth.depth));
     let (mut left_ns, mut others) = (all_ns, depths.len());
@@ -75,10 +73,10 @@ pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64) -> Plan {
         let each_ns = one.times_ns().sum::<f64>().max(1.0);
         let least_ns = each_ns * f64::from(depth);
         if others > 1 && least_ns > all_ns * DEPTH_SHARE {
-            let rounds_ns = least_ns * ROUNDS_MIN as f64;
+            let rounds_ns = least_ns * rounds as f64;
             plan.left_out.push(format!(
-                "{depth} requests at a time: {ROUNDS_MIN} rounds of the smallest runs would take \
-                 {} (without --budget they are measured)",
+                "queue depth {depth}: {rounds} rounds of its smallest runs take {} (--full \
+                 measures them)",
                 duration_human(rounds_ns)
             ));
             others -= 1;
@@ -93,22 +91,16 @@ pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64) -> Plan {
     let order = |depth: u32| depths.iter().position(|one| one.depth == depth);
     plan.runs.sort_by_key(|(depth, _)| order(*depth));
     let short = plan.runs.iter().filter(|(_, requests)| *requests < blocks);
-    let short: Vec<String> = short.map(|(depth, n)| format!("{n} at {depth}")).collect();
+    let short: Vec<String> = short
+        .map(|(depth, n)| format!("{n} at depth {depth}"))
+        .collect();
     if !short.is_empty() {
         plan.left_out.push(format!(
-            "most of the {blocks} requests that the whole size has: a run makes {} (without \
-             --budget it makes all)",
+            "runs of {blocks} requests: these have {} (--full makes all)",
             short.join(", ")
         ));
     }
     plan
-}
-
-/// How long a run of so many cells of calibrated length may be where the time is limited, ns.
-pub(super) fn calibrated_run_ns(budget_ns: u64, cells: u64) -> u64 {
-    let share = budget_ns as f64 * COST_SHARE / ROUNDS_MIN as f64;
-    // A warm-up belongs to each run.
-    (share / 1.1 / cells.max(1) as f64) as u64
 }
 
 #[cfg(test)]
@@ -134,27 +126,25 @@ mod tests {
 
     #[test]
     fn a_run_has_at_least_as_many_requests_as_there_are_at_a_time() {
-        let fast = within(&depths(1000.0), 65_536, 10_000_000_000);
+        let fast = within(&depths(1000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(fast.runs, [(100, 50_000), (1000, 50_000), (10_000, 50_000)]);
-        assert!(
-            fast.left_out[0].contains("a run makes 50000 at 100, 50000 at 1000, 50000 at 10000 (")
-        );
+        assert!(fast.left_out[0].contains("these have 50000 at depth 100, 50000 at depth 1000,"));
         // 4 ways at 10 us take 0.4 s for 10,000 requests, of 0.6 s for a round.
-        let slow = within(&depths(9000.0), 65_536, 10_000_000_000);
+        let slow = within(&depths(9000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(slow.runs, [(100, 3333), (1000, 3333), (10_000, 10_000)]);
-        assert!(slow.left_out[0].contains("10000 at 10000"));
+        assert!(slow.left_out[0].contains("10000 at depth 10000"));
     }
 
     #[test]
     fn a_depth_that_does_not_fit_is_left_out_and_said() {
-        let slow = within(&depths(20_000.0), 65_536, 10_000_000_000);
+        let slow = within(&depths(20_000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(slow.runs, [(100, 3750), (1000, 3750)]);
         assert!(
-            slow.left_out[0].starts_with("10000 requests at a time: 10 rounds of the smallest"),
+            slow.left_out[0].starts_with("queue depth 10000: 10 rounds of its smallest"),
             "{:?}",
             slow.left_out
         );
-        let alone = within(&depths(20_000.0)[2..], 65_536, 1);
+        let alone = within(&depths(20_000.0)[2..], 65_536, 1, 10);
         assert_eq!(alone.runs, [(10_000, 10_000)]);
     }
 }

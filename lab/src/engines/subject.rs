@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
+use ugeom_measure::summary::median;
 
 /// A finished experiment about engines.
 pub type Document = ugeom_harness::document::Document<Subject>;
@@ -99,7 +100,66 @@ impl Latency {
     }
 }
 
+impl Side {
+    /// Requests are added up; times are the medians of all processes.
+    fn join(&mut self, others: &[&Self]) {
+        let latency = |of: fn(&Self) -> &Latency| {
+            let all = std::iter::once(&*self).chain(others.iter().copied());
+            Latency::middle(&all.map(of).collect::<Vec<_>>())
+        };
+        let (submitting, completing, whole) = (
+            latency(|side| &side.submitting),
+            latency(|side| &side.completing),
+            latency(|side| &side.whole),
+        );
+        self.requests += others.iter().map(|side| side.requests).sum::<u64>();
+        (self.submitting, self.completing, self.whole) = (submitting, completing, whole);
+    }
+}
+
+impl Latency {
+    /// The median of each; the longest is the longest of all.
+    fn middle(all: &[&Self]) -> Self {
+        let middle = |of: fn(&Self) -> f64| {
+            let values: Vec<f64> = all.iter().map(|one| of(one)).collect();
+            median(&values).unwrap_or(0.0)
+        };
+        Self {
+            mean_ns: middle(|one| one.mean_ns),
+            p50_ns: middle(|one| one.p50_ns as f64) as u64,
+            p99_ns: middle(|one| one.p99_ns as f64) as u64,
+            p999_ns: middle(|one| one.p999_ns as f64) as u64,
+            max_ns: all.iter().map(|one| one.max_ns).max().unwrap_or(0),
+        }
+    }
+}
+
 impl JobDetail {
+    /// Joins what the same cell did in other processes.
+    pub fn join(&mut self, others: &[&Self]) {
+        let sides = |of: fn(&Self) -> &Side| others.iter().map(|one| of(one)).collect::<Vec<_>>();
+        let (reads, writes) = (sides(|one| &one.reads), sides(|one| &one.writes));
+        self.reads.join(&reads);
+        self.writes.join(&writes);
+        let all: Vec<&Self> = std::iter::once(&*self)
+            .chain(others.iter().copied())
+            .collect();
+        let middle = |of: fn(&Self) -> Option<f64>| {
+            let values: Vec<f64> = all.iter().filter_map(|one| of(one)).collect();
+            median(&values).ok()
+        };
+        let (steady, seen) = (
+            middle(|one| one.steady_per_second),
+            middle(|one| one.in_flight),
+        );
+        let by_law = middle(|one| Some(one.in_flight_by_law)).unwrap_or(0.0);
+        (
+            self.steady_per_second,
+            self.in_flight,
+            self.in_flight_by_law,
+        ) = (steady, seen, by_law);
+    }
+
     /// The mean time of a request, reads and writes together, ns: submitting, completing, whole.
     pub fn means_ns(&self) -> [f64; 3] {
         let (reads, writes) = (self.reads.requests as f64, self.writes.requests as f64);

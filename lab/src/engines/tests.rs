@@ -3,6 +3,7 @@
 use super::cells::again;
 use super::published::{PUBLISHED, REQUESTS};
 use super::*;
+use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{Ended, Machine, Measured, Round, Sample, Shortened};
@@ -17,8 +18,11 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
         target: Some(scratch.path().to_owned()),
         depths: vec![8, 32],
         size_bytes: Some(2 << 20),
-        seed: Some(1),
-        budget_ns: Some(1),
+        common: Common {
+            seed: Some(1),
+            budget_ns: Some(1),
+            ..Common::default()
+        },
         ..Options::default()
     };
     let before = std::fs::read(scratch.path()).unwrap();
@@ -27,7 +31,7 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
         progress: &mut progress,
         cancelled: &GO_ON,
     };
-    let document = match run(&options, &Machine, &mut control) {
+    let document = match run_here::<Engines>(&options, &Machine, &mut control) {
         Ok(document) => document,
         // Some file systems have no O_DIRECT.
         Err(HarnessError::Os { operation, .. }) if operation.contains("O_DIRECT") => return,
@@ -87,6 +91,8 @@ fn document(times_ns: &[(String, f64)]) -> Document {
     };
     let measured = Measured {
         cells: cells.clone(),
+        lengths: Vec::new(),
+        repeated: 0,
         rounds: (0..10).map(round).collect(),
         ended: Ended::RoundsMax,
         shortened: Shortened {
@@ -137,13 +143,13 @@ fn judged(threads_ns: f64) -> String {
 #[test]
 fn the_conclusion_of_2007_is_confirmed_or_refuted_by_the_whole_interval() {
     assert!(
-        judged(10_300.0).contains("is confirmed: "),
+        judged(10_300.0).contains("is confirmed within 10 %"),
         "{}",
         judged(10_300.0)
     );
-    assert!(judged(20_000.0).contains("is refuted here: "));
+    assert!(judged(20_000.0).contains("is refuted by more than 10 %"));
     assert!(judged(20_000.0).contains("0.50 x"), "{}", judged(20_000.0));
-    assert!(judged(5_000.0).contains("is refuted here: "));
+    assert!(judged(5_000.0).contains("is refuted by more than 10 %"));
 }
 
 #[test]
@@ -175,7 +181,7 @@ fn a_target_that_is_too_small_or_missing_is_refused_by_name() {
             progress: &mut progress,
             cancelled: &GO_ON,
         };
-        let error = run(&options, &Machine, &mut control)
+        let error = run_here::<Engines>(&options, &Machine, &mut control)
             .unwrap_err()
             .to_string();
         assert!(

@@ -77,7 +77,7 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         left_out: vec!["vda: opening it: EPERM".to_owned()],
     };
     let json = serde_json::to_string(&result).unwrap();
-    let text = crate::saved::read(json).unwrap().page().to_text(100);
+    let text = crate::registry::read(json).unwrap().page().to_text(100);
     for word in ["upper adds", "lower adds", "left out", "later"] {
         assert!(text.contains(word), "{word}: {text}");
     }

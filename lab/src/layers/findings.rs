@@ -1,276 +1,284 @@
 //! From the samples of an experiment about layers to its figures.
 //!
-//! Costs are differences within rounds, costs a layer are slopes of lines through the cells of one
-//! round; both with Student's interval over the rounds. A figure whose cells were not measured, or
-//! not often enough, is not there.
+//! Costs are differences within rounds, costs a layer are slopes of lines through the cases of one
+//! round; processes are the observations ([`Observed`]). The cost of GEOM is the primary figure and
+//! stands alone; every other question is a small family of its own. A figure whose cases were not
+//! measured, or not often enough, is not there.
 
 use super::names;
 use super::subject::{Disk, Document, Subject};
-use ugeom_harness::figure::{Figure, Goal, Unit};
-use ugeom_measure::holm::holm;
-use ugeom_measure::interval::student_of;
-use ugeom_measure::{Blocks, Effect, Error, Interval, Noise};
-
-/// The confidence of every interval.
-const CONFIDENCE: f64 = 0.95;
+use ugeom_harness::Sample;
+use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
+use ugeom_harness::observed::Observed;
+use ugeom_measure::units::size_human;
+use ugeom_measure::{Center, Interval, Noise};
 
 /// Computes all figures of a document from its samples, and puts them in.
 pub fn compute(document: &mut Document) {
-    let table = Table {
-        blocks: document.blocks(),
-    };
-    if let Some(Ok(disk)) = table.mean(names::DISK) {
+    let times = Observed::times(document);
+    let disk = times.typical(names::DISK).filter(|_| disk_served(document));
+    if let Some(disk) = disk {
         document.subject.disk = Disk::measured(disk.estimate());
     }
-    let mut figures = differences(&table, &document.subject);
-    correct(&mut figures);
-    figures.extend(shares(&table, &document.subject, &figures));
-    figures.extend(slopes(&table, &document.subject));
-    figures.extend(means(&table));
-    figures.extend(served(&table, &document.subject));
-    figures.extend(processor(document));
+    let subject = &document.subject;
+    let mut figures = costs(&times, subject);
+    figures.extend(families(&times, subject));
+    figures.extend(shares(&times, subject));
+    figures.extend(slopes(&times, subject));
+    figures.extend(typical(&times));
+    figures.extend(served(&times, subject));
+    figures.extend(processor(document, &times));
     figures.extend(by_cpu(document));
-    document.noise = noise(&table, document.subject.bottom());
+    let noise = noise(&times, subject.bottom());
     // What was found by other means than samples (bytes that were read) stays.
     let known = |old: &Figure| figures.iter().any(|new: &Figure| new.id == old.id);
-    let kept: Vec<Figure> = document
-        .figures
-        .iter()
-        .filter(|old| !known(old))
-        .cloned()
-        .collect();
+    let kept = document.figures.iter().filter(|old| !known(old));
+    let kept: Vec<Figure> = kept.cloned().collect();
+    document.noise = noise;
     document.figures = figures.into_iter().chain(kept).collect();
 }
 
-/// The rounds, by the names of the cells.
-struct Table {
-    blocks: Blocks,
-}
-
-impl Table {
-    fn difference(&self, base: &str, changed: &str) -> Option<Result<Effect, Error>> {
-        self.contrast(&[(changed, 1.0), (base, -1.0)])
+/// Whether the target's device did anything while the target was read directly, as the kernel
+/// counted; where it does not count, whether the target may have a device.
+pub(super) fn disk_served(document: &Document) -> bool {
+    if document
+        .target
+        .as_ref()
+        .is_some_and(|it| it.no_device().is_some())
+    {
+        return false;
     }
-
-    fn contrast(&self, weights: &[(&str, f64)]) -> Option<Result<Effect, Error>> {
-        let place = |(name, weight): &(&str, f64)| Some((self.blocks.position(name)?, *weight));
-        let weights: Option<Vec<(usize, f64)>> = weights.iter().map(place).collect();
-        Some(self.blocks.contrast(&weights?, CONFIDENCE))
-    }
-
-    fn mean(&self, name: &str) -> Option<Result<Effect, Error>> {
-        let cell = self.blocks.position(name)?;
-        Some(
-            self.blocks
-                .values(cell)
-                .and_then(|values| student_of(&values, CONFIDENCE)),
-        )
-    }
-
-    /// How often `base` goes into `changed`, in a typical round.
-    fn ratio(&self, base: &str, changed: &str) -> Option<Interval> {
-        let (base, changed) = (self.blocks.position(base)?, self.blocks.position(changed)?);
-        Some(
-            self.blocks
-                .typical_ratio(base, changed, CONFIDENCE)
-                .ok()?
-                .interval,
-        )
-    }
-
-    /// The slope of a line through the cells that there are.
-    fn slope(
-        &self,
-        name: impl Fn(usize) -> String,
-        depths: &[u64],
-    ) -> Option<Result<Effect, Error>> {
-        let point = |depth: &u64| {
-            let cell = self.blocks.position(&name(*depth as usize))?;
-            Some((cell, *depth as f64))
-        };
-        let points: Vec<(usize, f64)> = depths.iter().filter_map(point).collect();
-        if points.len() < 2 {
-            return None;
-        }
-        let line = self.blocks.line(&points);
-        Some(line.and_then(|line| line.slope_effect(CONFIDENCE)))
+    let mut counted = document.processes.iter().flat_map(|process| {
+        let cell = process.cells.iter().position(|cell| cell == names::DISK);
+        let samples = process
+            .rounds
+            .iter()
+            .filter_map(move |round| round.samples.get(cell?));
+        samples.filter_map(|sample| sample.device)
+    });
+    match counted.next() {
+        None => true,
+        Some(first) => first.reads > 0 || counted.any(|device| device.reads > 0),
     }
 }
 
-/// One figure, if its cells are there.
-fn figure(
-    id: &str,
-    what: &str,
-    unit: Unit,
-    effect: Option<Result<Effect, Error>>,
-) -> Option<Figure> {
-    Figure::of(id, what, unit, effect?)
+fn typed(id: &str, what: &str, unit: Unit, center: Option<Center>) -> Option<Figure> {
+    Figure::typical(id, what, unit, &center?)
 }
 
-fn differences(table: &Table, subject: &Subject) -> Vec<Figure> {
-    let (bottom, deepest) = (subject.bottom(), subject.deepest());
-    let direct = names::direct;
-    let step = |id: &str, what: &str, base: &str, changed: &str| {
-        figure(id, what, Unit::Ns, table.difference(base, changed))
-    };
-    let plain = names::plain(bottom);
-    let mut out = vec![
-        step("geom.cost", "GEOM itself", &plain, &direct(bottom)),
-        step(
-            "control",
-            "the control: /dev/zero",
-            names::ZERO,
-            names::ZERO_AGAIN,
-        ),
-        step(
-            "statistics.counts",
-            "counting, on the deepest provider",
-            names::STATISTICS_OFF,
-            &direct(deepest),
-        ),
-        step(
-            "statistics.time",
-            "counting and sampled times, on the deepest provider",
-            names::STATISTICS_OFF,
-            names::STATISTICS_TIME,
-        ),
-        step(
-            "queued.cost",
-            "queued dispatch instead of direct",
-            &direct(bottom),
-            &names::queued(bottom),
-        ),
-    ];
-    for pair in subject.chain.windows(2) {
-        let [below, above] = pair else { continue };
-        let (id, what) = (
-            format!("layer.{}", above.provider),
-            format!("one more layer: {}", above.class.to_lowercase()),
-        );
-        out.push(step(
-            &id,
-            &what,
-            &direct(&below.provider),
-            &direct(&above.provider),
-        ));
-    }
-    for link in subject.chain.iter().skip(1).filter(|link| link.plain) {
-        let what = format!("without GEOM, {} against {bottom}", link.provider);
-        let id = format!("plain.{}", link.provider);
-        out.push(step(&id, &what, &plain, &names::plain(&link.provider)));
-    }
-    // With one provider alone there are no layers whose cost could change.
-    let sizes = subject
-        .sizes_bytes
-        .iter()
-        .filter(|_| subject.chain.len() > 1);
-    for size in sizes {
-        out.push(size_matters(table, subject, *size));
-    }
-    out.into_iter().flatten().collect()
-}
-
-/// By how much the cost of all layers differs between this size and the usual one.
-fn size_matters(table: &Table, subject: &Subject, size_bytes: u64) -> Option<Figure> {
-    let (bottom, deepest) = (subject.bottom(), subject.deepest());
-    let (large_top, large_bottom) = (
-        names::sized(deepest, size_bytes),
-        names::sized(bottom, size_bytes),
-    );
-    let (top, base) = (names::direct(deepest), names::direct(bottom));
-    let effect = table.contrast(&[
-        (&large_top, 1.0),
-        (&large_bottom, -1.0),
-        (&top, -1.0),
-        (&base, 1.0),
-    ]);
-    let what = format!(
-        "the layers' cost at {} against {}",
-        ugeom_measure::units::size_human(size_bytes),
-        ugeom_measure::units::size_human(subject.read_bytes)
-    );
-    figure(&format!("size.{size_bytes}"), &what, Unit::Ns, effect)
-}
-
-/// Says which differences are proven, all of them taken together.
-fn correct(figures: &mut [Figure]) {
-    let p_values: Vec<f64> = figures.iter().filter_map(|figure| figure.p_value).collect();
-    let Ok(tested) = holm(&p_values, 1.0 - CONFIDENCE) else {
-        return;
-    };
-    let tested_figures = figures.iter_mut().filter(|figure| figure.p_value.is_some());
-    for (figure, tested) in tested_figures.zip(tested) {
-        figure.proven = Some(tested.proven);
-    }
-}
-
-/// Costs as shares of the memory disk's time and of a real disk's.
-fn shares(table: &Table, subject: &Subject, figures: &[Figure]) -> Vec<Figure> {
+/// What GEOM costs, and a layer of it.
+fn costs(table: &Observed, subject: &Subject) -> Vec<Figure> {
     let bottom = subject.bottom();
     let mut out = Vec::new();
-    if let Some(ratio) = table.ratio(&names::plain(bottom), &names::direct(bottom)) {
-        let percent = percent_more(&ratio);
-        let what = "GEOM itself, of the time without it";
-        out.push(Figure::plain("geom.share", what, Unit::Percent, percent));
-    }
-    let of_disk = |interval: &Interval| interval.scaled(100.0 / subject.disk.read_ns);
-    let cost = figures.iter().find(|figure| figure.id == "geom.cost");
-    if let Some(cost) = cost {
-        let what = "GEOM itself, of a real disk's time";
-        let share = of_disk(&cost.interval);
-        out.push(Figure::plain("geom.share.disk", what, Unit::Percent, share));
-    }
-    let Some(mean) = mean_layer(table, subject) else {
+    let cost = table.difference(&names::plain(bottom), &names::direct(bottom));
+    out.extend(cost.and_then(|it| Figure::judged("geom.cost", "GEOM itself", Unit::Ns, &it, 1)));
+    let layers = subject.chain.len().saturating_sub(1);
+    if layers == 0 {
         return out;
-    };
-    if let Some(Ok(whole)) = table.mean(&names::direct(bottom)) {
-        let what = "one layer, of the time of the disk below";
-        let share = mean.interval.scaled(100.0 / whole.estimate());
-        out.push(Figure::plain("layer.share", what, Unit::Percent, share));
     }
-    let what = "one layer, of a real disk's time";
-    let share = of_disk(&mean.interval);
-    out.push(Figure::plain(
-        "layer.share.disk",
-        what,
-        Unit::Percent,
-        share,
-    ));
-    out.push(mean);
+    let (top, base) = (names::direct(subject.deepest()), names::direct(bottom));
+    let share = 1.0 / layers as f64;
+    let mean = table.contrast(&[(&top, share), (&base, -share)]);
+    let what = "one layer, on average";
+    let unit = Unit::NsPerLayer;
+    out.extend(mean.and_then(|it| Figure::judged("layer.mean", what, unit, &it, 1)));
     out
 }
 
-/// What a layer of the chain costs on average.
-fn mean_layer(table: &Table, subject: &Subject) -> Option<Figure> {
+/// A question of several comparisons: their names, what they are, and the observations.
+type Family = Vec<(String, String, Option<Center>)>;
+
+/// Everything else that is judged.
+fn families(table: &Observed, subject: &Subject) -> Vec<Figure> {
+    // With one provider alone there are no layers whose cost could change.
+    let layered = subject.chain.len() > 1;
+    let sizes = subject.sizes_bytes.iter().filter(|_| layered);
+    let families: [Family; 6] = [
+        layers(table, subject),
+        plain(table, subject),
+        sizes
+            .map(|size| size_matters(table, subject, *size))
+            .collect(),
+        statistics(table, subject),
+        queued(table, subject),
+        same(table, subject),
+    ];
+    families.into_iter().flat_map(judged).collect()
+}
+
+/// A comparison of two cases.
+fn one(
+    table: &Observed,
+    (id, what): (&str, &str),
+    base: &str,
+    changed: &str,
+) -> (String, String, Option<Center>) {
+    let difference = table.difference(base, changed);
+    (id.to_owned(), what.to_owned(), difference)
+}
+
+/// Each layer of the chain.
+fn layers(table: &Observed, subject: &Subject) -> Family {
+    let pairs = subject.chain.windows(2).map(|pair| {
+        let (below, above) = (&pair[0].provider, &pair[1].provider);
+        let what = format!("one more layer: {}", pair[1].class.to_lowercase());
+        let (base, changed) = (names::direct(below), names::direct(above));
+        one(table, (&format!("layer.{above}"), &what), &base, &changed)
+    });
+    pairs.collect()
+}
+
+/// The places of the providers without GEOM.
+fn plain(table: &Observed, subject: &Subject) -> Family {
+    let bottom = subject.bottom();
+    let links = subject.chain.iter().skip(1).filter(|link| link.plain);
+    let pairs = links.map(|link| {
+        let what = format!("without GEOM, {} against {bottom}", link.provider);
+        let id = format!("plain.{}", link.provider);
+        let (base, changed) = (names::plain(bottom), names::plain(&link.provider));
+        one(table, (&id, &what), &base, &changed)
+    });
+    pairs.collect()
+}
+
+fn statistics(table: &Observed, subject: &Subject) -> Family {
+    let (off, time) = (names::STATISTICS_OFF, names::STATISTICS_TIME);
+    let counts = ("statistics.counts", "counting, on the deepest provider");
+    let timed = (
+        "statistics.time",
+        "counting and sampled times, on the deepest provider",
+    );
+    vec![
+        one(table, counts, off, &names::direct(subject.deepest())),
+        one(table, timed, off, time),
+    ]
+}
+
+fn queued(table: &Observed, subject: &Subject) -> Family {
+    let bottom = subject.bottom();
+    let what = ("queued.cost", "queued dispatch instead of direct");
+    vec![one(
+        table,
+        what,
+        &names::direct(bottom),
+        &names::queued(bottom),
+    )]
+}
+
+/// What is the same in truth.
+fn same(table: &Observed, subject: &Subject) -> Family {
+    let bottom = subject.bottom();
+    let control = ("control", "the control: /dev/zero");
+    let aa = ("aa", "A/A: two stacks of the same");
+    vec![
+        one(table, control, names::ZERO, names::ZERO_AGAIN),
+        one(
+            table,
+            aa,
+            &names::direct(bottom),
+            &names::direct_again(bottom),
+        ),
+    ]
+}
+
+fn judged(family: Family) -> Vec<Figure> {
+    let measured: Vec<_> = family
+        .into_iter()
+        .filter_map(|(id, what, center)| Some((id, what, center?)))
+        .collect();
+    let count = measured.len();
+    let figures = measured
+        .iter()
+        .filter_map(|(id, what, center)| Figure::judged(id, what, Unit::Ns, center, count));
+    figures.collect()
+}
+
+/// By how much the cost of all layers differs between this size and the usual one. The disk and the
+/// deepest provider begin at different offsets within a page, which changes what a copy costs
+/// without any layer; so plain copies from the same offsets are subtracted where there are some.
+fn size_matters(
+    table: &Observed,
+    subject: &Subject,
+    size_bytes: u64,
+) -> (String, String, Option<Center>) {
+    let (bottom, deepest) = (subject.bottom(), subject.deepest());
+    let direct = [
+        (names::sized(deepest, size_bytes), 1.0),
+        (names::sized(bottom, size_bytes), -1.0),
+        (names::direct(deepest), -1.0),
+        (names::direct(bottom), 1.0),
+    ];
+    let plain = [
+        (names::plain_sized(deepest, size_bytes), -1.0),
+        (names::plain_sized(bottom, size_bytes), 1.0),
+        (names::plain(deepest), 1.0),
+        (names::plain(bottom), -1.0),
+    ];
+    let is_there =
+        |cells: &[(String, f64)]| cells.iter().all(|(name, _)| table.position(name).is_some());
+    let mut weights: Vec<(&str, f64)> = direct.iter().map(|it| (it.0.as_str(), it.1)).collect();
+    if is_there(&plain) {
+        weights.extend(plain.iter().map(|it| (it.0.as_str(), it.1)));
+    }
+    let what = format!(
+        "the layers' cost at {} against {}",
+        size_human(size_bytes),
+        size_human(subject.read_bytes)
+    );
+    (format!("size.{size_bytes}"), what, table.contrast(&weights))
+}
+
+/// Effects of size below this are not stated: 1 % of the read, and at least 1 ns.
+pub(super) fn size_margin_ns(document: &Document, size_bytes: u64) -> f64 {
+    let times = Observed::times(document);
+    let read = times.typical(&names::sized(document.subject.bottom(), size_bytes));
+    read.map_or(1.0, |read| (read.estimate() / 100.0).max(1.0))
+}
+
+/// Costs as shares of the time of the disk below, and of a real disk's. They are formed within
+/// rounds, so that a slow phase is in both parts.
+fn shares(table: &Observed, subject: &Subject) -> Vec<Figure> {
+    let bottom = subject.bottom();
+    let mut out = Vec::new();
+    let percent = |center: Option<Center>, change: &dyn Fn(f64) -> f64| {
+        let values: Vec<f64> = center?.sorted().iter().map(|it| change(*it)).collect();
+        Center::of(&values).ok()
+    };
+    let ratio = table.ratio(&names::direct(bottom), &names::plain(bottom));
+    let more = percent(ratio, &|ratio| (ratio - 1.0) * 100.0);
+    let what = "GEOM itself, of the time without it";
+    out.extend(typed("geom.share", what, Unit::Percent, more));
+    let of_disk = |value: f64| value * 100.0 / subject.disk.read_ns;
+    let cost = table.difference(&names::plain(bottom), &names::direct(bottom));
+    let what = "GEOM itself, of a real disk's time";
+    out.extend(typed(
+        "geom.share.disk",
+        what,
+        Unit::Percent,
+        percent(cost, &of_disk),
+    ));
     let layers = subject.chain.len().saturating_sub(1) as f64;
     if layers < 1.0 {
-        return None;
+        return out;
     }
-    let (top, base) = (
-        names::direct(subject.deepest()),
-        names::direct(subject.bottom()),
-    );
+    let (top, base) = (names::direct(subject.deepest()), names::direct(bottom));
+    let ratio = table.ratio(&top, &base);
+    let share = percent(ratio, &|ratio| (ratio - 1.0) * 100.0 / layers);
+    let what = "one layer, of the time of the disk below";
+    out.extend(typed("layer.share", what, Unit::Percent, share));
     let mean = table.contrast(&[(&top, 1.0 / layers), (&base, -1.0 / layers)]);
-    figure(
-        "layer.mean",
-        "one layer, on average",
-        Unit::NsPerLayer,
-        mean,
-    )
+    let what = "one layer, of a real disk's time";
+    out.extend(typed(
+        "layer.share.disk",
+        what,
+        Unit::Percent,
+        percent(mean, &of_disk),
+    ));
+    out
 }
 
-/// A ratio as per cent more.
-fn percent_more(ratio: &Interval) -> Interval {
-    let percent = |value: f64| (value - 1.0) * 100.0;
-    Interval {
-        estimate: percent(ratio.estimate),
-        low: percent(ratio.low),
-        high: percent(ratio.high),
-        confidence: ratio.confidence,
-    }
-}
-
-/// Piles of layers: the name of the pile, of its statistics, what it is, and its goal in ns.
+/// Stacks of N layers: the kind, the level of statistics, what one more of it is, and its target
+/// in ns.
 const PILES: [(&str, &str, &str, Option<f64>); 10] = [
     (
         "slicers",
@@ -285,16 +293,11 @@ const PILES: [(&str, &str, &str, Option<f64>); 10] = [
         "one more layer with a completion hook",
         Some(6.0),
     ),
-    (
-        "passed",
-        "counts",
-        "one more slicer in a run that the stack passes, counts on",
-        None,
-    ),
+    ("passed", "counts", "one more fused slicer, counts on", None),
     (
         "passed",
         "off",
-        "one more slicer in a run that the stack passes, statistics off",
+        "one more fused slicer, statistics off",
         None,
     ),
     ("nops", "off", "one more nop, statistics off", None),
@@ -319,179 +322,182 @@ const PILES: [(&str, &str, &str, Option<f64>); 10] = [
     ),
 ];
 
-fn slopes(table: &Table, subject: &Subject) -> Vec<Figure> {
+fn slopes(table: &Observed, subject: &Subject) -> Vec<Figure> {
+    let slope = |name: &dyn Fn(usize) -> String| {
+        let points = subject
+            .depths
+            .iter()
+            .map(|depth| (name(*depth as usize), *depth as f64));
+        let points: Vec<(String, f64)> = points
+            .filter(|(name, _)| table.position(name).is_some())
+            .collect();
+        let points: Vec<(&str, f64)> = points.iter().map(|it| (it.0.as_str(), it.1)).collect();
+        table.slope(&points)
+    };
     let mut out = Vec::new();
     for (kind, level, what, goal_ns) in PILES {
-        let name = |depth: usize| names::pile(kind, level, depth);
-        let slope = table.slope(name, &subject.depths);
         let id = format!("slope.{kind}.{level}");
-        if let Some(figure) = figure(&id, what, Unit::NsPerLayer, slope) {
+        let center = slope(&|depth| names::pile(kind, level, depth));
+        if let Some(figure) = typed(&id, what, Unit::NsPerLayer, center) {
             out.push(match goal_ns {
                 Some(limit) => figure.with_goal(Goal::Under(limit)),
                 None => figure,
             });
         }
     }
-    let calls = table.slope(names::calls, &subject.depths);
-    out.extend(figure(
+    let what = "an indirect call: the lower bound for a called layer";
+    out.extend(typed(
         "floor.calls",
-        "a bare indirect call",
+        what,
         Unit::NsPerLayer,
-        calls,
+        slope(&names::calls),
     ));
     out
 }
 
-fn means(table: &Table) -> Vec<Figure> {
-    let mean = |id: &str, what: &str, name: &str| figure(id, what, Unit::Ns, table.mean(name));
-    let mut out: Vec<Figure> = [
-        mean("floor.loop", "the empty loop", names::LOOP),
-        mean("floor.clock", "reading the clock", names::CLOCK),
-        mean("floor.ticks", "reading the processor's ticks", names::TICKS),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let read = mean(
+fn typical(table: &Observed) -> Vec<Figure> {
+    let one = |id: &str, what: &str, name: &str| typed(id, what, Unit::Ns, table.typical(name));
+    let goal = |figure: Option<Figure>, goal: Goal| figure.map(|figure| figure.with_goal(goal));
+    let read = one(
         "null.read",
         "complete 512-byte read of zero:clear=0",
         names::NULL_ONE,
     );
-    out.extend(read.map(|figure| figure.with_goal(Goal::Under(20.0))));
-    if let Some(ratio) = table.ratio(names::NULL_TWO, names::NULL_ONE) {
-        let what = "two threads against one on zero:clear=0";
-        let figure = Figure::plain("null.scaling", what, Unit::Times, ratio);
-        out.push(figure.with_goal(Goal::AtLeast(1.9)));
-    }
-    let delay = mean(
+    let what = "two threads against one on zero:clear=0";
+    let ratio = table.ratio(names::NULL_ONE, names::NULL_TWO);
+    let scaling = typed("null.scaling", what, Unit::Times, ratio);
+    let delay = one(
         "delay.all",
-        "1,000 at once through nop:delay=1ms",
+        "1,000 in flight through nop:delay=1ms",
         names::DELAY,
     );
-    // "About 1 ms in all": a fifth more is still about it.
-    out.extend(delay.map(|figure| figure.with_goal(Goal::Under(1_200_000.0))));
     let what = "listing a 1 TiB image, 128 partitions";
-    let show = mean("show.time", what, names::SHOW);
-    out.extend(show.map(|figure| figure.with_goal(Goal::Under(50_000_000.0))));
-    out
+    let show = one("show.time", what, names::SHOW);
+    let figures = [
+        one("floor.loop", "an empty loop", names::LOOP),
+        one("floor.clock", "reading the clock", names::CLOCK),
+        one("floor.ticks", "reading the processor's ticks", names::TICKS),
+        goal(read, Goal::Under(20.0)),
+        goal(scaling, Goal::AtLeast(1.9)),
+        // "About 1 ms in all": a fifth more is still about it.
+        goal(delay, Goal::Under(1_200_000.0)),
+        goal(show, Goal::Under(50_000_000.0)),
+    ];
+    figures.into_iter().flatten().collect()
 }
 
 /// A read through each server, and how much of it the stack itself is.
-fn served(table: &Table, subject: &Subject) -> Vec<Figure> {
+fn served(table: &Observed, subject: &Subject) -> Vec<Figure> {
     let deepest = subject.deepest();
     let mut out = Vec::new();
     for way in &subject.through {
         let cell = names::through(way, deepest);
         let what = format!("a read of {deepest} through {way}");
-        out.extend(figure(
+        out.extend(typed(
             &format!("through.{way}"),
             &what,
             Unit::Ns,
-            table.mean(&cell),
+            table.typical(&cell),
         ));
-        if let Some(ratio) = table.ratio(&cell, &names::direct(deepest)) {
-            let what = format!("the stack itself, of a read through {way}");
-            let share = ratio.scaled(100.0);
-            let id = format!("through.{way}.stack");
-            out.push(Figure::plain(&id, &what, Unit::Percent, share));
-        }
+        let what = format!("the stack itself, of a read through {way}");
+        let ratio = table.ratio(&names::direct(deepest), &cell);
+        let share = typed(&format!("through.{way}.stack"), &what, Unit::Percent, ratio);
+        out.extend(share.map(|figure| Figure {
+            interval: figure.interval.scaled(100.0),
+            values: figure.values.iter().map(|value| value * 100.0).collect(),
+            ..figure
+        }));
     }
     out
 }
 
+/// A kind of CPU time of an iteration, ns.
+fn cpu_of(document: &Document, kind: fn(&Sample) -> u64) -> Observed {
+    Observed::of(document, |sample| {
+        Some(kind(sample) as f64 / sample.iterations.max(1) as f64)
+    })
+}
+
 /// CPU time a request, with direct and with queued dispatch: of the caller's thread, of helper
-/// threads, of the whole machine.
-fn processor(document: &Document) -> Vec<Figure> {
+/// threads, of the whole machine. The last is counted in ticks, of which only sums mean anything.
+fn processor(document: &Document, wall: &Observed) -> Vec<Figure> {
     let bottom = document.subject.bottom();
     let mut out = Vec::new();
-    let caller = Table {
-        blocks: document.cpu_blocks(|cpu| cpu.thread_ns),
-    };
-    let helpers = Table {
-        blocks: document.cpu_blocks(|cpu| cpu.helpers_ns()),
-    };
-    let machine = Table {
-        blocks: document.cpu_blocks(|cpu| cpu.machine_ns),
-    };
+    let caller = cpu_of(document, |sample| sample.cpu.thread_ns);
+    let helpers = cpu_of(document, |sample| sample.cpu.helpers_ns());
     for (dispatch, cell) in [
         ("direct", names::direct(bottom)),
         ("queued", names::queued(bottom)),
     ] {
-        for (who, what, table) in [
-            ("caller", "CPU time of the caller's thread", &caller),
-            ("helpers", "CPU time of helper threads", &helpers),
-            ("machine", "CPU time of the whole machine", &machine),
-        ] {
-            let id = format!("cpu.{dispatch}.{who}");
+        let mut add = |id: String, what: &str, table: &Observed| {
             let what = format!("{what}, {dispatch}");
-            out.extend(figure(&id, &what, Unit::Ns, table.mean(&cell)));
-        }
-        let wall = Table {
-            blocks: document.blocks(),
+            out.extend(typed(&id, &what, Unit::Ns, table.typical(&cell)));
         };
-        let (id, what) = (format!("wall.{dispatch}"), format!("wall time, {dispatch}"));
-        out.extend(figure(&id, &what, Unit::Ns, wall.mean(&cell)));
+        add(format!("wall.{dispatch}"), "wall time", wall);
+        let who = |who: &str| format!("cpu.{dispatch}.{who}");
+        add(who("caller"), "CPU time of the caller's thread", &caller);
+        add(who("helpers"), "CPU time of helper threads", &helpers);
+        let whole = machine_ns(document, &cell).map(|ns| {
+            let what = format!("system-wide CPU time, {dispatch}");
+            let id = who("machine");
+            Figure::plain(&id, &what, Unit::Ns, Interval::exact(ns, CONFIDENCE))
+        });
+        out.extend(whole);
     }
-    let wall = Table {
-        blocks: document.blocks(),
-    };
     let deepest = document.subject.deepest();
-    let ratio = wall.ratio(&names::queued_two(deepest), &names::queued(deepest));
-    if let Some(ratio) = ratio {
-        let what = "two threads against one, queued";
-        out.push(Figure::plain("queued.scaling", what, Unit::Times, ratio));
-    }
+    let ratio = wall.ratio(&names::queued(deepest), &names::queued_two(deepest));
+    let what = "two threads against one, queued";
+    out.extend(typed("queued.scaling", what, Unit::Times, ratio));
     out
 }
 
-/// The main costs once more, by the CPU time of the reading thread instead of the time that passed:
-/// what other work takes away does not count there.
+/// System-wide CPU time of an iteration over all runs of a cell, ns.
+fn machine_ns(document: &Document, cell: &str) -> Option<f64> {
+    let (mut ns, mut iterations) = (0.0, 0.0);
+    for process in &document.processes {
+        let place = process.cells.iter().position(|name| name == cell)?;
+        for sample in process
+            .rounds
+            .iter()
+            .filter_map(|round| round.samples.get(place))
+        {
+            ns += sample.cpu.machine_ns as f64;
+            iterations += sample.iterations as f64;
+        }
+    }
+    (iterations > 0.0).then(|| ns / iterations)
+}
+
+/// The main costs once more, by the CPU time of the reading thread.
 fn by_cpu(document: &Document) -> Vec<Figure> {
-    let table = Table {
-        blocks: document.cpu_blocks(|cpu| cpu.thread_ns),
-    };
-    let subject = &document.subject;
-    let mut figures = differences(&table, subject);
-    figures.retain(|figure| figure.id == "geom.cost");
-    figures.extend(mean_layer(&table, subject));
-    figures.extend(slopes(&table, subject));
-    figures.extend(
-        means(&table)
-            .into_iter()
-            .filter(|figure| figure.id == "null.read"),
-    );
-    figures.extend(scaling_by_cpu(document));
+    let table = cpu_of(document, |sample| sample.cpu.thread_ns);
+    let mut figures = costs(&table, &document.subject);
+    figures.extend(slopes(&table, &document.subject));
+    let means = typical(&table).into_iter();
+    figures.extend(means.filter(|figure| figure.id == "null.read"));
+    let process = cpu_of(document, |sample| sample.cpu.process_ns);
+    // What two threads could read if each had a core for itself: their CPU time for a read is
+    // spent side by side.
+    let ratio = process.ratio(names::NULL_ONE, names::NULL_TWO);
+    let what = "two threads against one on zero:clear=0";
+    let scaling = typed("null.scaling", what, Unit::Times, ratio);
+    figures.extend(scaling.map(|figure| Figure {
+        interval: figure.interval.scaled(2.0),
+        values: figure.values.iter().map(|value| value * 2.0).collect(),
+        ..figure
+    }));
     for figure in &mut figures {
         figure.id = format!("by_cpu.{}", figure.id);
         figure.what = format!("{}, by CPU time", figure.what);
         figure.goal = None;
+        // The same question is judged once, by wall time.
+        (figure.p_value, figure.proven) = (None, None);
     }
     figures
 }
 
-/// What two threads could read if each had a core for itself: their CPU time for a read is spent
-/// side by side.
-fn scaling_by_cpu(document: &Document) -> Option<Figure> {
-    let table = Table {
-        blocks: document.cpu_blocks(|cpu| cpu.process_ns),
-    };
-    let ratio = table.ratio(names::NULL_TWO, names::NULL_ONE)?;
-    let what = "two threads against one on zero:clear=0";
-    Some(Figure::plain(
-        "null.scaling",
-        what,
-        Unit::Times,
-        ratio.scaled(2.0),
-    ))
-}
-
-fn noise(table: &Table, bottom: &str) -> Option<Noise> {
-    let values = |name: String| table.blocks.values(table.blocks.position(&name)?).ok();
-    let (first, second) = (
-        values(names::direct(bottom))?,
-        values(names::direct_again(bottom))?,
-    );
-    Noise::of(&first, &second, CONFIDENCE).ok()
+fn noise(table: &Observed, bottom: &str) -> Option<Noise> {
+    table.noise(&names::direct(bottom), &names::direct_again(bottom))
 }
 
 #[cfg(test)]

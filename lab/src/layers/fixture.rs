@@ -91,6 +91,8 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
     };
     Measured {
         cells: cells.iter().map(|(name, _)| name.clone()).collect(),
+        lengths: Vec::new(),
+        repeated: 0,
         rounds: (0..rounds).map(|_| one_round()).collect(),
         ended: Ended::Budget,
         shortened: Shortened {
@@ -132,6 +134,8 @@ pub fn document(rounds: usize) -> Document {
             memory_bytes: 4 << 30,
             memory_available_bytes: 3 << 30,
             steal_percent: 0.0,
+            on_battery: false,
+            cpu_limit: None,
             wakeups: None,
         },
         settings: Settings {

@@ -11,46 +11,103 @@ pub(crate) mod fixture;
 mod image;
 mod memory;
 mod names;
-mod processes;
+mod page;
 pub mod published;
-mod report;
+mod sections;
 mod stacks;
 mod subject;
 mod target;
 #[cfg(test)]
 mod tests;
 
+use crate::experiment::{Common, Experiment};
 use crate::served::{Door, Way};
+use crate::targets;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicBool;
 use ugeom_harness::HarnessError;
 use ugeom_harness::figure::Figure;
 use ugeom_harness::host::{Host, TargetFacts};
-use ugeom_harness::{self as harness, Cell, Control, Meter, Settings};
-
-use std::path::Path;
+use ugeom_harness::processes::{Protocol, Share};
+use ugeom_harness::{self as harness, Cell, Control, Meter};
 use ugeom_stack::{ProviderId, Slicers, Stack, Statistics};
 
 pub use findings::compute;
-pub use processes::run_in_processes;
-pub use report::{goals_report, page, report};
+pub use page::page;
 pub use subject::{Disk, Document, EXPERIMENT, Link, Subject};
 
 /// What the user asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// The target to measure; none for the memory disk of the experiment's own.
     pub target: Option<String>,
-    /// The full matrix: every depth, every kind of layer, every level of statistics.
-    pub all: bool,
-    /// As many rounds of as long runs as precision needs, whatever time that takes.
-    pub full: bool,
-    /// Ten runs of exactly 100 and 100,000 loops for the rows of 2002.
+    /// Only the rows of 2002, ten runs of exactly 100 and 100,000 loops, whatever time that takes.
     pub faithful: bool,
-    /// The seed of the order of cells; none for one of the clock.
-    pub seed: Option<u64>,
     /// The servers through which the deepest provider is read, too.
+    #[serde(skip)]
     pub ways: Vec<Way>,
-    /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
-    pub budget_ns: Option<u64>,
+    /// Time, seed, processes. Without a limit the matrix is the full one: every depth, every kind
+    /// of layer, every level of statistics.
+    pub common: Common,
+}
+
+/// The experiment.
+pub struct Layers;
+
+/// Runs of a row in 2002.
+const RUNS: u64 = 10;
+
+impl Experiment for Layers {
+    const NAME: &'static str = EXPERIMENT;
+    const ROUNDS: u64 = 5;
+    type Options = Options;
+    type Subject = Subject;
+    type Ground = ();
+
+    fn common(options: &mut Options) -> &mut Common {
+        &mut options.common
+    }
+
+    fn reach(options: &mut Options, ways: &[Way]) {
+        options.ways = ways.to_vec();
+    }
+
+    fn ground(options: &mut Options, _: u64, _: &AtomicBool) -> Result<(), HarnessError> {
+        options.target.as_deref().map_or(Ok(()), targets::check)
+    }
+
+    /// Nothing is shortened for the rows of 2002.
+    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+        match options.faithful {
+            true => Protocol {
+                rounds: RUNS,
+                budget_ns: None,
+                ..protocol
+            },
+            false => protocol,
+        }
+    }
+
+    fn measure(
+        options: &Options,
+        share: &Share,
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+    ) -> Result<Document, HarnessError> {
+        let matrix = || match &options.target {
+            None => memory::matrix(options),
+            Some(text) => target::matrix(text, options),
+        };
+        measure(options, share, matrix, meter, control)
+    }
+
+    fn compute(document: &mut Document) {
+        compute(document);
+    }
+
+    fn page(document: &Document) -> ugeom_report::Page {
+        page(document)
+    }
 }
 
 /// A memory disk with so many slicers on one another, and the provider on top of them. They are
@@ -90,9 +147,6 @@ fn top(pile: stacks::Pile) -> Result<(Stack, ProviderId), HarnessError> {
     ))
 }
 
-/// The time that the experiment may take when nothing else is said, ns.
-pub const BUDGET_NS: u64 = 15_000_000_000;
-
 /// The cells of an experiment and what they are about.
 struct Matrix {
     cells: Vec<Cell<'static>>,
@@ -101,62 +155,36 @@ struct Matrix {
     figures: Vec<Figure>,
 }
 
-/// Measures, and computes the figures.
+/// Measures only the figures with targets, in this process.
 ///
 /// # Errors
-/// [`HarnessError`] when a stack cannot be built or a read fails. When `control` asks to stop, what
-/// was measured until then is the result.
-pub fn run(
-    options: &Options,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
-) -> Result<Document, HarnessError> {
-    run_with(options, |settings| settings, meter, control)
-}
-
-fn run_with(
-    options: &Options,
-    adjust: impl FnOnce(Settings) -> Settings,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
-) -> Result<Document, HarnessError> {
-    let matrix = || match &options.target {
-        None => memory::matrix(options),
-        Some(text) => target::matrix(text, options),
-    };
-    measure(options, matrix, adjust, meter, control)
-}
-
-/// Measures only what [`goals_report`] prints: what was to be reached.
-///
-/// # Errors
-/// As [`run`].
+/// [`HarnessError`] when a stack cannot be built or a read fails.
 pub fn run_goals(
     options: &Options,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
-    let matrix = || memory::goals(options);
-    measure(options, matrix, |settings| settings, meter, control)
+    let share = Share::alone(1, options.common.limit_ns());
+    let mut document = measure(options, &share, || memory::goals(options), meter, control)?;
+    compute(&mut document);
+    Ok(document)
 }
 
 fn measure(
     options: &Options,
+    share: &Share,
     matrix: impl FnOnce() -> Result<Matrix, HarnessError>,
-    adjust: impl FnOnce(Settings) -> Settings,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
     let started_ns = meter.now_ns();
-    let host = Host::now().with_wakeups();
+    let host = Host::of_process(share.number);
     let mut matrix = matrix()?;
-    let set_up_ns = meter.now_ns().saturating_sub(started_ns);
-    let settings = adjust(settings(options, &host, set_up_ns));
+    let settings = share.settings(meter.now_ns().saturating_sub(started_ns));
     let measured = harness::run(&mut matrix.cells, &settings, meter, control)?;
     let mut document = Document::new(EXPERIMENT, host, settings, matrix.subject, measured);
     document.figures = matrix.figures;
     document.target = target_facts(options);
-    compute(&mut document);
     Ok(document)
 }
 
@@ -184,26 +212,8 @@ fn through(matrix: &mut Matrix, ways: &[Way], stack: &Stack, provider: &str) {
     }
 }
 
-/// What the system tells of a target that is a path.
+/// What the system tells of the file or device at the bottom of a target.
 fn target_facts(options: &Options) -> Option<TargetFacts> {
-    TargetFacts::of(Path::new(options.target.as_ref()?))
-}
-
-/// How to measure. Setting up counts against the budget.
-fn settings(options: &Options, host: &Host, set_up_ns: u64) -> Settings {
-    // Ten runs a row, as in 2002.
-    let rounds_max = match options.faithful {
-        true => harness::ROUNDS_MIN,
-        false => Settings::default().rounds_max,
-    };
-    let budget_ns = options
-        .budget_ns
-        .unwrap_or(BUDGET_NS)
-        .saturating_sub(set_up_ns);
-    Settings {
-        seed: options.seed.unwrap_or(host.started_unix_s),
-        rounds_max,
-        budget_ns: (!options.full).then_some(budget_ns),
-        ..Settings::default()
-    }
+    let file = targets::bottom_file(options.target.as_ref()?)?;
+    TargetFacts::of(&file)
 }

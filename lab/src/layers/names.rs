@@ -71,3 +71,8 @@ pub fn pile(kind: &str, level: &str, depth: usize) -> String {
 pub fn calls(depth: usize) -> String {
     format!("floor/calls {depth}")
 }
+
+/// The same bytes without a stack, in another size.
+pub fn plain_sized(provider: &str, read_bytes: u64) -> String {
+    format!("plain/{provider} {read_bytes}")
+}

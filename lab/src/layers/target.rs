@@ -7,12 +7,14 @@ use super::stacks::{self, Mode};
 use super::subject::{Disk, Link, Subject, layers};
 use super::{Matrix, Options, through};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use ugeom_classes::spec::{self, FILE_CLASS, Opt, Span, Spanned};
 use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_harness::Cell;
 use ugeom_harness::HarnessError;
 use ugeom_load::cells;
 use ugeom_load::cells::Cores;
+use ugeom_load::devices::KernelDevice;
 use ugeom_load::tst::READ_BYTES;
 use ugeom_stack::{Channel, Delta, GeomView, ProviderId, ProviderView, Stack, Statistics, Tree};
 
@@ -110,7 +112,7 @@ impl Chain {
             sizes_bytes: SIZES_BYTES.into_iter().filter(fits).collect(),
             depths: vec![0, 1, 2, 4, 8],
             faithful: options.faithful,
-            all: options.all,
+            all: options.common.full,
             disk: Disk::assumed(),
             through: Vec::new(),
             left_out: Vec::new(),
@@ -213,9 +215,30 @@ fn beside(text: &str, chain: &Chain, matrix: &mut Matrix) {
             direct: true,
             ..TargetOptions::default()
         };
-        let cell = reading(names::DISK, direct, &bottom);
-        add("the disk's own time", cell.map(|(cell, ..)| vec![cell]));
+        add(
+            "the disk's own time",
+            disk(text, chain, direct, &bottom).map(|cell| vec![cell]),
+        );
     }
+}
+
+/// The bottom of the target past the system's cache, with the counters of its device.
+fn disk(
+    text: &str,
+    chain: &Chain,
+    mode: TargetOptions,
+    bottom: &str,
+) -> Result<Cell<'static>, HarnessError> {
+    let target = open_target(text, &mode).map_err(HarnessError::subject)?;
+    let id = target.stack.find(bottom).map_err(HarnessError::stack)?;
+    let step = cells::DIRECT_STEP_BYTES;
+    let bytes = chain.read_bytes;
+    let cell = cells::reading_in_steps(step, names::DISK, &target.stack, id, bytes)?;
+    let device = chain.file.as_deref().and_then(KernelDevice::below);
+    Ok(match device {
+        Some(device) => cell.observing(Arc::new(device)),
+        None => cell,
+    })
 }
 
 /// The target once more, beside the stack that has its device for itself: that is ours.

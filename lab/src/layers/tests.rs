@@ -2,6 +2,7 @@
 //! says how fast anything is.
 
 use super::*;
+use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::{Ended, Machine, Progress};
 
@@ -12,19 +13,17 @@ fn tiny(options: &Options) -> Document {
         progress: &mut progress,
         cancelled: &cancelled,
     };
-    let short = |settings| Settings {
-        budget_ns: Some(1),
-        run_ns_min: 20_000,
-        ..settings
-    };
-    run_with(options, short, &Machine, &mut control).unwrap()
+    let mut options = options.clone();
+    options.common.budget_ns = Some(1);
+    run_here::<Layers>(&options, &Machine, &mut control).unwrap()
 }
 
 #[test]
 fn the_whole_experiment_runs_and_leaves_nothing_out() {
     let document = tiny(&Options::default());
     let measured = &document.processes[0];
-    assert_eq!((measured.rounds.len(), measured.ended), (10, Ended::Budget));
+    let expected = (10, Ended::RoundsMax);
+    assert_eq!((measured.rounds.len(), measured.ended), expected);
     for id in [
         "geom.cost",
         "geom.share",
@@ -67,6 +66,8 @@ fn faithful_runs_have_the_loops_of_2002() {
     let measured = &document.processes[0];
     let fixed = |name: &&String| name.starts_with("direct/") || name.starts_with("call/");
     assert_eq!(measured.cells.iter().filter(fixed).count(), 6);
+    assert!(!measured.shortened.any(), "nothing is shortened");
+    assert_eq!(measured.rounds.len(), 10, "ten runs, as in 2002");
     for (cell, name) in measured
         .cells
         .iter()
@@ -122,9 +123,9 @@ fn a_target_is_measured_along_its_deepest_chain() {
         measured || left_out.contains("the disk's own time"),
         "left out: {left_out}"
     );
-    let text = report(&document, true);
+    let text = page(&document).to_text(100);
     assert!(
-        text.contains("disk.img.nops1a") && text.contains("plain lseek, read"),
+        text.contains("disk.img.nops1a") && text.contains("3 layers"),
         "{text}"
     );
 }
@@ -165,15 +166,31 @@ fn the_deepest_provider_is_read_through_servers_where_they_serve() {
     for id in ["through.COPY", "through.COPY.stack"] {
         assert!(document.figure(id).is_some(), "there is no figure {id}");
     }
-    let text = report(&document, false);
-    let row = text.lines().find(|line| line.ends_with("   through COPY"));
+    let text = page(&document).to_text(100);
+    let words = "Served to another program, one read of md0.nop at a time";
     assert!(
-        row.is_some_and(|row| row.starts_with("  md0.nop")),
+        text.contains(words) && text.contains("through COPY"),
         "{text}"
     );
+}
+
+/// A file of holes, or in memory, says nothing about a disk.
+#[test]
+fn no_conclusion_about_a_disk_is_drawn_without_a_device() {
+    let file = tempfile::NamedTempFile::new_in(".").unwrap();
+    file.as_file().set_len(64 << 20).unwrap();
+    let document = tiny(&Options {
+        target: Some(file.path().display().to_string()),
+        ..Options::default()
+    });
+    let page = page(&document);
+    let words = "No device served these reads: ";
+    assert!(page.answer.contains(words), "{}", page.answer);
     assert!(
-        text.contains("Served to another program, one read of md0.nop at a time"),
-        "{text}"
+        page.answer.contains("nothing follows about a disk"),
+        "{}",
+        page.answer
     );
-    assert!(page(&document).to_text(100).contains("through COPY"));
+    assert!(!page.answer.contains("of a disk's"), "{}", page.answer);
+    assert_eq!(document.subject.disk, Disk::assumed());
 }

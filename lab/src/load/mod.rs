@@ -11,19 +11,16 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Figure, Goal, Unit};
 use ugeom_harness::host::Host;
+use ugeom_harness::observed::Observed;
 use ugeom_harness::{self as harness, Cell, Control, Meter, RunResult, Settings};
 use ugeom_load::{Job, Pattern, Range, cell};
 use ugeom_machine::clock;
-use ugeom_measure::interval::student_of;
-use ugeom_measure::{Blocks, Effect, Error, Histogram};
+use ugeom_measure::Histogram;
 use ugeom_report::Page;
 use ugeom_stack::{StackKnobs, Statistics};
 
 /// The name of this measurement in documents.
 pub const EXPERIMENT: &str = "load";
-
-/// The confidence of every interval.
-const CONFIDENCE: f64 = 0.95;
 
 /// Recording a value in a histogram takes less than this, ns.
 const RECORD_GOAL_NS: f64 = 3.0;
@@ -88,7 +85,7 @@ pub fn run_goals(
     };
     let measured = harness::run(&mut cells, &settings, meter, control)?;
     let mut document = Document::new(EXPERIMENT, host, settings, (), measured);
-    document.figures = figures(&document.blocks());
+    document.figures = figures(&Observed::times(&document));
     Ok(document)
 }
 
@@ -139,45 +136,30 @@ fn sending(name: &str, latency: bool) -> Result<Cell<'static>, HarnessError> {
     cell(&target.stack, target.top, &job)
 }
 
-fn figures(blocks: &Blocks) -> Vec<Figure> {
-    let place = |name: &str| blocks.position(name);
+fn figures(times: &Observed) -> Vec<Figure> {
     let mut figures = Vec::new();
-    let record = || -> Option<Result<Effect, Error>> {
-        Some(blocks.difference(place(VALUES)?, place(RECORD)?, CONFIDENCE))
-    };
+    let record = times.difference(VALUES, RECORD);
     let what = "recording a value in a histogram";
-    let record = record().and_then(|effect| Figure::of("record", what, Unit::Ns, effect));
+    let record = record.and_then(|it| Figure::judged("record", what, Unit::Ns, &it, 1));
     figures.extend(record.map(|figure| figure.with_goal(Goal::Under(RECORD_GOAL_NS))));
     for (ours, fio, id, what) in [
         (TIMED, FIO_TIMED, "timed", "every request timed"),
         (UNTIMED, FIO_REDUCED, "untimed", "no request timed"),
     ] {
-        figures.extend(mean(blocks, id, ours, &format!("a request, {what}")));
-        let fio_id = format!("fio.{id}");
-        figures.extend(mean(
-            blocks,
-            &fio_id,
-            fio,
-            &format!("fio's null engine, {what}"),
-        ));
-        let times = || {
-            blocks
-                .typical_ratio(place(ours)?, place(fio)?, CONFIDENCE)
-                .ok()
-        };
-        figures.extend(times().map(|ratio| {
+        figures.extend(typical(times, id, ours, &format!("a request, {what}")));
+        let (fio_id, fio_what) = (format!("fio.{id}"), format!("fio's null engine, {what}"));
+        figures.extend(typical(times, &fio_id, fio, &fio_what));
+        figures.extend(times.ratio(fio, ours).and_then(|ratio| {
             let (id, what) = (format!("times.{id}"), format!("times fio's rate, {what}"));
-            let figure = Figure::plain(&id, &what, Unit::Times, ratio.interval);
-            figure.with_goal(Goal::AtLeast(TIMES_FIO_GOAL))
+            let figure = Figure::typical(&id, &what, Unit::Times, &ratio)?;
+            Some(figure.with_goal(Goal::AtLeast(TIMES_FIO_GOAL)))
         }));
     }
     figures
 }
 
-fn mean(blocks: &Blocks, id: &str, cell: &str, what: &str) -> Option<Figure> {
-    let values = blocks.values(blocks.position(cell)?).ok()?;
-    let effect = student_of(&values, CONFIDENCE).ok()?;
-    Some(Figure::plain(id, what, Unit::Ns, effect.interval))
+fn typical(times: &Observed, id: &str, cell: &str, what: &str) -> Option<Figure> {
+    Figure::typical(id, what, Unit::Ns, &times.typical(cell)?)
 }
 
 /// The report: the machine, the times, and what was to be reached.
@@ -205,25 +187,29 @@ mod tests {
     use super::*;
 
     /// Ten rounds in which a request takes 30 ns here and 300 ns in fio, give or take 1 %.
-    fn blocks() -> Blocks {
+    fn times() -> Observed {
         let cells = [VALUES, RECORD, UNTIMED, TIMED, FIO_TIMED, FIO_REDUCED];
         let means = [1.0, 2.5, 20.0, 30.0, 300.0, 150.0];
-        let mut random = fastrand::Rng::with_seed(2);
-        let mut blocks = Blocks::new(cells);
-        for _ in 0..10 {
-            let around = means.map(|mean| mean * (0.995 + 0.01 * random.f64()));
-            blocks.push_round(around.to_vec()).unwrap();
-        }
-        blocks
+        let cells: Vec<(String, f64)> = cells.into_iter().map(str::to_owned).zip(means).collect();
+        let measured = crate::layers::fixture::measured(&cells, 10, 2);
+        let host = Host::now();
+        let document = Document::new(EXPERIMENT, host, Settings::default(), (), measured);
+        Observed::times(&document)
     }
 
     #[test]
     fn the_ratios_are_those_of_the_rates_and_judged() {
-        let figures = figures(&blocks());
+        let figures = figures(&times());
         let figure = |id: &str| figures.iter().find(|figure| figure.id == id).unwrap();
-        assert!(figure("times.timed").interval.contains(10.0));
-        assert!(figure("times.untimed").interval.contains(7.5));
-        assert!(figure("record").interval.contains(1.5));
+        let near = |id: &str, truth: f64| {
+            let interval = figure(id).interval;
+            assert!(
+                interval.low * 0.98 <= truth && truth <= interval.high * 1.02,
+                "{interval}"
+            );
+        };
+        near("times.timed", 10.0);
+        near("times.untimed", 7.5);
         let word = |id: &str| figure(id).reached().unwrap().word();
         assert_eq!(word("times.timed"), "reached");
         assert_eq!(word("times.untimed"), "MISSED");
@@ -243,7 +229,7 @@ mod tests {
             ..Options::default()
         };
         let document = run_goals(&options, &harness::Machine, &mut control).unwrap();
-        let text = goals_page(&document).to_text(100);
+        let text = goals_page(&document).to_text(1000);
         assert!(text.contains("left out: fio"), "{text}");
         assert!(text.contains("recording a value in a histogram"), "{text}");
         assert!(document.figure("untimed").is_some());

@@ -2,21 +2,18 @@
 //!
 //! A step is one row of cells against another with as many workers: the ratio of the rates within
 //! rounds, judged three ways. As the seed did: ministat over as many runs as it had, and over all;
-//! and by this program's rules: paired within rounds, and Holm's correction over all steps.
+//! and by this program's rules: processes as observations, and a family for each question and
+//! number of workers.
 
 use super::knobs::{FINAL, Knob};
 use super::published::{RUNS, ministat};
 use super::subject::{
     AGAIN, APART, Document, FILLED, MIXED, STACK_EACH, Subject, TIMED, cell_name,
 };
-use ugeom_harness::figure::{Figure, Goal, Unit};
-use ugeom_measure::holm::holm;
-use ugeom_measure::interval::student_of;
+use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
+use ugeom_harness::observed::Observed;
 use ugeom_measure::ministat::Difference;
-use ugeom_measure::{Blocks, Interval, Noise};
-
-/// The confidence of every interval.
-const CONFIDENCE: f64 = 0.95;
+use ugeom_measure::{Center, Interval, Noise};
 
 /// With all knobs on, one worker does more requests a second than this.
 const RATE_GOAL: f64 = 20e6;
@@ -60,9 +57,9 @@ pub struct Step {
     pub workers: u64,
     /// Its rate as a multiple of the other's, of a typical round.
     pub ratio: Interval,
-    /// The probability of a ratio at least this far from 1 if the truth were 1.
-    pub p_value: f64,
-    /// Whether it is proven, all steps taken together.
+    /// The figure: its interval is that of all steps of its family together.
+    pub figure: Figure,
+    /// Whether it is significant, all steps of its family taken together.
     pub proven: bool,
     /// ministat, with as many runs as were published.
     pub few: Option<Difference>,
@@ -87,85 +84,76 @@ impl Judgement {
     }
 }
 
-/// Requests a second of every cell, a row a round.
-pub(super) fn rates(document: &Document) -> Blocks {
-    let times = document.blocks();
-    let mut rates = Blocks::new(times.cells().iter().cloned());
-    for round in times.rounds() {
-        let row = round
-            .iter()
-            .map(|ns| 1e9 / ns.max(f64::MIN_POSITIVE))
-            .collect();
-        // Of as many finite numbers as there are cells, so that this cannot be refused.
-        let _ = rates.push_round(row);
-    }
-    rates
+/// Requests a second of every cell.
+pub(super) fn rates(document: &Document) -> Observed {
+    Observed::of(document, |sample| {
+        Some(1e9 / sample.ns_per_iteration().max(f64::MIN_POSITIVE))
+    })
 }
 
 /// The rate of a cell, and its interval.
-pub(super) fn rate(rates: &Blocks, id: &str, workers: u64) -> Option<Interval> {
-    let cell = rates.position(&cell_name(id, workers))?;
-    let values = rates.values(cell).ok()?;
-    student_of(&values, CONFIDENCE)
-        .ok()
-        .map(|effect| effect.interval)
+pub(super) fn rate(rates: &Observed, id: &str, workers: u64) -> Option<Interval> {
+    rates.typical(&cell_name(id, workers))?.at(CONFIDENCE).ok()
 }
 
-/// Judges all steps of an experiment.
+/// Judges all steps of an experiment: the steps of a kind with as many workers are a family.
 #[must_use]
 pub fn judge(document: &Document) -> Judgement {
     let rates = rates(document);
     let subject = &document.subject;
     let mut steps = Vec::new();
-    let mut add = |against, base: &Knob, changed: &Knob, workers: u64| {
-        steps.extend(compare(&rates, against, (&base.id, &changed.id), workers));
-    };
     for workers in &subject.workers {
-        for pair in subject.ladder.windows(2) {
-            add(Against::Before, &pair[0], &pair[1], *workers);
-        }
-        if let Some((first, others)) = subject.ladder.split_first() {
-            for changed in others {
-                add(Against::First, first, changed, *workers);
-            }
-        }
-        for (parked, spinning) in subject.ladder.iter().zip(&subject.spinning) {
-            add(Against::Parked, parked, spinning, *workers);
-        }
-        if let Some(last) = subject.ladder.last() {
-            for away in &subject.taken_away {
-                add(Against::Last, last, away, *workers);
-            }
-        }
-    }
-    let p_values: Vec<f64> = steps.iter().map(|step| step.p_value).collect();
-    if let Ok(tested) = holm(&p_values, 1.0 - CONFIDENCE) {
-        for (step, tested) in steps.iter_mut().zip(tested) {
-            step.proven = tested.proven;
-        }
+        let ladder = &subject.ladder;
+        let before = ladder.windows(2).map(|pair| (&pair[0], &pair[1]));
+        let first = ladder.first();
+        let first = first.into_iter().flat_map(|first| {
+            let others = ladder.iter().skip(1);
+            others.map(move |changed| (first, changed))
+        });
+        let parked = ladder.iter().zip(&subject.spinning);
+        let last = ladder.last().into_iter();
+        let last = last.flat_map(|last| subject.taken_away.iter().map(move |away| (last, away)));
+        let mut family = |against: Against, pairs: Vec<(&Knob, &Knob)>| {
+            let known = |one: &&(&Knob, &Knob)| is_measured(&rates, one, *workers);
+            let count = pairs.iter().filter(known).count();
+            steps.extend(pairs.iter().filter_map(|(base, changed)| {
+                compare(&rates, against, (&base.id, &changed.id), *workers, count)
+            }));
+        };
+        family(Against::Before, before.collect());
+        family(Against::First, first.collect());
+        family(Against::Parked, parked.collect());
+        family(Against::Last, last.collect());
     }
     Judgement { steps }
 }
 
+fn is_measured(rates: &Observed, (base, changed): &(&Knob, &Knob), workers: u64) -> bool {
+    let known = |knob: &Knob| rates.position(&cell_name(&knob.id, workers)).is_some();
+    known(base) && known(changed)
+}
+
 fn compare(
-    rates: &Blocks,
+    rates: &Observed,
     against: Against,
     (base, changed): (&str, &str),
     workers: u64,
+    family: usize,
 ) -> Option<Step> {
     let row = changed.to_owned();
-    let base = rates.position(&cell_name(base, workers))?;
-    let changed = rates.position(&cell_name(changed, workers))?;
-    let ratio = rates.typical_ratio(base, changed, CONFIDENCE).ok()?;
-    let (before, after) = (rates.values(base).ok()?, rates.values(changed).ok()?);
+    let (base, changed) = (cell_name(base, workers), cell_name(changed, workers));
+    let ratio = rates.ratio(&changed, &base)?;
+    let figure = step_figure(against, &row, workers, (&ratio, family))?;
+    let values = |name: &str| Some(rates.values(&[rates.position(name)?], |one| Some(one[0])));
+    let (before, after) = (values(&base)?, values(&changed)?);
     let first = |values: &[f64]| values.iter().copied().take(RUNS).collect::<Vec<f64>>();
     Some(Step {
         against,
         row,
         workers,
-        ratio: ratio.interval,
-        p_value: ratio.p_value,
-        proven: false,
+        ratio: figure.interval,
+        proven: figure.proven == Some(true),
+        figure,
         few: ministat(&first(&before), &first(&after)),
         all: ministat(&before, &after),
     })
@@ -178,12 +166,12 @@ pub fn compute(document: &mut Document) {
     figures.extend(why_not_linear(document, &rates));
     figures.extend(cell_rates(&rates));
     let judgement = judge(document);
-    figures.extend(judgement.steps.iter().map(step_figure));
+    figures.extend(judgement.steps.into_iter().map(|step| step.figure));
     document.noise = noise(&rates, document.subject.cores);
     document.figures = figures;
 }
 
-fn goals(rates: &Blocks, subject: &Subject) -> Vec<Figure> {
+fn goals(rates: &Observed, subject: &Subject) -> Vec<Figure> {
     let mut figures = Vec::new();
     let one = rate(rates, FINAL, 1);
     figures.extend(one.map(|interval| {
@@ -209,19 +197,17 @@ fn goals(rates: &Blocks, subject: &Subject) -> Vec<Figure> {
 }
 
 /// As many workers as cores against one, as a share of linear.
-fn of_linear(rates: &Blocks, id: &str, cores: u64) -> Option<Interval> {
+fn of_linear(rates: &Observed, id: &str, cores: u64) -> Option<Interval> {
     share_of_linear(rates, id, id, cores)
 }
 
 /// The cell `all` with as many workers as cores against the cell `one` with one.
-fn share_of_linear(rates: &Blocks, one: &str, all: &str, cores: u64) -> Option<Interval> {
+fn share_of_linear(rates: &Observed, one: &str, all: &str, cores: u64) -> Option<Interval> {
     if cores < 2 {
         return None;
     }
-    let one = rates.position(&cell_name(one, 1))?;
-    let all = rates.position(&cell_name(all, cores))?;
-    let ratio = rates.typical_ratio(one, all, CONFIDENCE).ok()?;
-    Some(ratio.interval.scaled(1.0 / cores as f64))
+    let ratio = rates.ratio(&cell_name(all, cores), &cell_name(one, 1))?;
+    Some(ratio.at(CONFIDENCE).ok()?.scaled(1.0 / cores as f64))
 }
 
 /// Where a share of linear is lost: to the machine, when threads that compute and share nothing
@@ -229,7 +215,7 @@ fn share_of_linear(rates: &Blocks, one: &str, all: &str, cores: u64) -> Option<I
 /// core where it is not a whole core; to waiting, when a request takes no more processor time with
 /// many workers; to what the code asks of the machine, when workers with a stack each lose as much;
 /// or to the stack that the workers share. The last is this program's own, and has a goal.
-fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
+fn why_not_linear(document: &Document, rates: &Observed) -> Vec<Figure> {
     let cores = document.subject.cores;
     let machine = of_linear(rates, APART, cores).map(|interval| {
         let what = format!("the same of {cores} threads that share nothing");
@@ -239,20 +225,16 @@ fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
         let what = format!("the same of {cores} threads that share nothing and fill their core");
         Figure::plain("scaling.filled", &what, Unit::Times, interval)
     });
-    let cpu = document.cpu_blocks(|cpu| cpu.process_ns);
-    let position = |workers| cpu.position(&cell_name(FINAL, workers));
-    let by_cpu = position(1).zip(position(cores)).filter(|_| cores > 1);
-    let by_cpu = by_cpu.and_then(|(one, all)| {
-        // How much less of it a request takes with one worker.
-        let ratio = cpu.typical_ratio(all, one, CONFIDENCE).ok()?;
-        let what = format!("the same of {cores} workers by their processor time");
-        Some(Figure::plain(
-            "scaling.cpu",
-            &what,
-            Unit::Times,
-            ratio.interval,
-        ))
+    let cpu = Observed::of(document, |sample| {
+        Some(sample.cpu.process_ns as f64 / sample.iterations.max(1) as f64)
     });
+    let by_cpu = (cores > 1).then(|| {
+        // How much less of it a request takes with one worker.
+        let ratio = cpu.ratio(&cell_name(FINAL, 1), &cell_name(FINAL, cores))?;
+        let what = format!("the same of {cores} workers by their CPU time");
+        Figure::typical("scaling.cpu", &what, Unit::Times, &ratio)
+    });
+    let by_cpu = by_cpu.flatten();
     let apart = share_of_linear(rates, FINAL, STACK_EACH, cores).map(|interval| {
         let what = format!("the same of {cores} workers with a stack each");
         Figure::plain("scaling.apart", &what, Unit::Times, interval)
@@ -269,51 +251,36 @@ fn why_not_linear(document: &Document, rates: &Blocks) -> Vec<Figure> {
 }
 
 /// The rate of workers that share a stack, as a multiple of that with a stack each.
-fn beside_apart(rates: &Blocks, cores: u64) -> Option<Interval> {
-    let apart = rates.position(&cell_name(STACK_EACH, cores))?;
-    let shared = rates.position(&cell_name(FINAL, cores))?;
-    let ratio = rates.typical_ratio(apart, shared, CONFIDENCE).ok()?;
-    Some(ratio.interval)
+fn beside_apart(rates: &Observed, cores: u64) -> Option<Interval> {
+    let shared = rates.ratio(&cell_name(FINAL, cores), &cell_name(STACK_EACH, cores))?;
+    shared.at(CONFIDENCE).ok()
 }
 
-fn cell_rates(rates: &Blocks) -> Vec<Figure> {
-    let figure = |(cell, name): (usize, &String)| {
-        let values = rates.values(cell).ok()?;
-        let interval = student_of(&values, CONFIDENCE).ok()?.interval;
-        let what = format!("requests a second, {name} workers");
-        Some(Figure::plain(
-            &format!("rate.{name}"),
-            &what,
-            Unit::PerSecond,
-            interval,
-        ))
+fn cell_rates(rates: &Observed) -> Vec<Figure> {
+    let figure = |name: &String| {
+        let (id, what) = (format!("rate.{name}"), format!("IOPS, {name} workers"));
+        Figure::typical(&id, &what, Unit::PerSecond, &rates.typical(name)?)
     };
-    rates
-        .cells()
-        .iter()
-        .enumerate()
-        .filter_map(figure)
-        .collect()
+    rates.cells().iter().filter_map(figure).collect()
 }
 
-fn step_figure(step: &Step) -> Figure {
-    let kind = step.against.id();
-    let id = format!("{kind}.{}", cell_name(&step.row, step.workers));
-    let against = match step.against {
+fn step_figure(
+    against: Against,
+    row: &str,
+    workers: u64,
+    (ratio, family): (&Center, usize),
+) -> Option<Figure> {
+    let id = format!("{}.{}", against.id(), cell_name(row, workers));
+    let base = match against {
         Against::Before => "the row before",
         Against::First => "the first row",
         Against::Parked => "the row that parks",
         Against::Last => "all knobs on",
     };
-    let what = format!("{} against {against}, {} workers", step.row, step.workers);
-    Figure {
-        p_value: Some(step.p_value),
-        proven: Some(step.proven),
-        ..Figure::plain(&id, &what, Unit::Times, step.ratio)
-    }
+    let what = format!("{row} against {base}, {workers} workers");
+    Figure::judged(&id, &what, Unit::Times, ratio, family)
 }
 
-fn noise(rates: &Blocks, cores: u64) -> Option<Noise> {
-    let values = |id: &str| rates.values(rates.position(&cell_name(id, cores))?).ok();
-    Noise::of(&values(FINAL)?, &values(AGAIN)?, CONFIDENCE).ok()
+fn noise(rates: &Observed, cores: u64) -> Option<Noise> {
+    rates.noise(&cell_name(FINAL, cores), &cell_name(AGAIN, cores))
 }

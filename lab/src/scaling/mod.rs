@@ -14,13 +14,17 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
+use crate::experiment::{Common, Experiment};
 use knobs::Setting;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use ugeom_classes::open_target;
 use ugeom_format::raidtest::{Kind, Shape};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::Host;
-use ugeom_harness::{self as harness, Cell, Control, Meter, Settings};
+use ugeom_harness::processes::Share;
+use ugeom_harness::{self as harness, Cell, Control, Meter};
 use ugeom_load::cells::{self, Cores, Sums};
 use ugeom_load::{self as load, Job, Load, Pattern, Request};
 use ugeom_stack::{ProviderId, Stack};
@@ -31,20 +35,15 @@ pub use report::report;
 pub use subject::{Document, EXPERIMENT, Subject, cell_name};
 
 /// What the user asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// The columns: how many workers; none for 1, as many as there are cores, 4, 8 and 16.
     pub workers: Vec<u64>,
-    /// As many rounds of as long runs as precision needs, whatever time that takes.
-    pub full: bool,
-    /// The seed of the order of cells and of the requests; none for one of the clock.
-    pub seed: Option<u64>,
-    /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
-    pub budget_ns: Option<u64>,
+    /// The seed of the list of requests, the same in all processes.
+    pub requests_seed: u64,
+    /// Time, seed, processes.
+    pub common: Common,
 }
-
-/// The time that the experiment may take when nothing else is said, ns.
-pub const BUDGET_NS: u64 = 15_000_000_000;
 
 /// The most workers.
 pub const WORKERS_MAX: u64 = 256;
@@ -62,31 +61,46 @@ const REQUESTS: u64 = 4096;
 /// The columns that are measured when nothing else is said, beside the number of cores.
 const WORKERS: [u64; 4] = [1, 4, 8, 16];
 
-/// Measures, and computes the figures.
-///
-/// # Errors
-/// [`HarnessError`] when a stack cannot be built or a request fails. When `control` asks to stop,
-/// what was measured until then is the result.
-pub fn run(
-    options: &Options,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
-) -> Result<Document, HarnessError> {
-    let started_ns = meter.now_ns();
-    let host = Host::now().with_wakeups();
-    let seed = options.seed.unwrap_or(host.started_unix_s);
-    let (mut cells, subject) = matrix(options, host.cores_allowed, seed)?;
-    let set_up_ns = meter.now_ns().saturating_sub(started_ns);
-    let budget_ns = options.budget_ns.unwrap_or(BUDGET_NS);
-    let settings = Settings {
-        seed,
-        budget_ns: (!options.full).then_some(budget_ns.saturating_sub(set_up_ns)),
-        ..Settings::default()
-    };
-    let measured = harness::run(&mut cells, &settings, meter, control)?;
-    let mut document = Document::new(EXPERIMENT, host, settings, subject, measured);
-    compute(&mut document);
-    Ok(document)
+/// The experiment.
+pub struct Scaling;
+
+impl Experiment for Scaling {
+    const NAME: &'static str = EXPERIMENT;
+    const ROUNDS: u64 = 5;
+    type Options = Options;
+    type Subject = Subject;
+    type Ground = ();
+
+    fn common(options: &mut Options) -> &mut Common {
+        &mut options.common
+    }
+
+    fn ground(options: &mut Options, seed: u64, _: &AtomicBool) -> Result<(), HarnessError> {
+        options.requests_seed = seed;
+        Ok(())
+    }
+
+    fn measure(
+        options: &Options,
+        share: &Share,
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+    ) -> Result<Document, HarnessError> {
+        let started_ns = meter.now_ns();
+        let host = Host::of_process(share.number);
+        let (mut cells, subject) = matrix(options, host.cores_allowed, options.requests_seed)?;
+        let settings = share.settings(meter.now_ns().saturating_sub(started_ns));
+        let measured = harness::run(&mut cells, &settings, meter, control)?;
+        Ok(Document::new(EXPERIMENT, host, settings, subject, measured))
+    }
+
+    fn compute(document: &mut Document) {
+        compute(document);
+    }
+
+    fn page(document: &Document) -> ugeom_report::Page {
+        report(document)
+    }
 }
 
 /// The columns, in order, without doubles.

@@ -4,9 +4,10 @@ use super::findings::{Against, Judgement, Step, judge, rate, rates};
 use super::knobs::{FINAL, Knob, POOLS_AWAY, REGISTRY_AWAY};
 use super::published::{JUDGED, Line, OVERALL, PROCESSES, ROWS, judged};
 use super::subject::Document;
-use ugeom_harness::figure::{Figure, Unit, value};
+use ugeom_harness::figure::{Figure, Unit, amount, value};
+use ugeom_harness::observed::Observed;
+use ugeom_measure::Interval;
 use ugeom_measure::ministat::Difference;
-use ugeom_measure::{Blocks, Interval};
 use ugeom_report::text::counted;
 use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Table};
 
@@ -27,55 +28,116 @@ const NO_SUCH_LOCK: [(&str, &str); 2] = [
 #[must_use]
 pub fn report(document: &Document) -> Page {
     let mut page = Page::new("scaling", "ugeom lab scaling");
-    page.head(document, &[]);
     let rates = rates(document);
     let judgement = judge(document);
-    let subject = &document.subject;
-    page.question = format!(
-        "How many requests a second does the machinery carry when the device costs nothing, how \
-         does that grow with workers, and which knob buys what? Requests as raidtest makes them up \
-         (1 sector to 128 KiB, about 64 KiB, all reads as published) on {}, which touches no data.",
-        subject.target
-    );
+    page.question =
+        "IOPS without a device: how do they grow with workers, which knob buys what?".to_owned();
     page.answer = answer(document, &rates, &judgement);
+    page.brief = brief(document);
+    page.summary = Some(summary(document, &rates, &judgement));
+    page.head(document, &[]);
+    page.paragraph(format!(
+        "Requests as raidtest makes them (1 sector to 128 KiB, about 64 KiB, all reads as \
+         published) on {}, which touches no data.",
+        document.subject.target
+    ));
     ladder(&mut page, document, &rates);
     steps(&mut page, document, &rates, &judgement);
     taken_away(&mut page, document, &judgement);
-    page.goals(&document.figures);
     page.list(shares(document));
     published(&mut page);
     limits(&mut page, document);
     page
 }
 
-fn answer(document: &Document, rates: &Blocks, judgement: &Judgement) -> String {
+fn answer(document: &Document, rates: &Observed, judgement: &Judgement) -> String {
     let cores = document.subject.cores;
     let (Some(one), Some(all)) = (rate(rates, FINAL, 1), rate(rates, FINAL, cores)) else {
-        return "There are too few rounds to say.".to_owned();
+        return "No answer yet: too few rounds.".to_owned();
     };
-    let amount = |interval: &Interval| value(interval.estimate, Unit::PerSecond);
+    let iops = |interval: &Interval| amount(interval, Unit::PerSecond);
     let mut text = format!(
-        "With all knobs on one worker does {} and {cores} workers on {cores} cores do {}",
-        amount(&one),
-        amount(&all)
+        "All knobs on: 1 worker {} IOPS, {cores} workers {}",
+        iops(&one),
+        iops(&all)
     );
-    if let Some(sum) = judgement.step(Against::First, FINAL, cores) {
-        text.push_str(&format!(
-            ", {:.0} times as many as with none ({:.0} to {:.0})",
-            sum.ratio.estimate, sum.ratio.low, sum.ratio.high
-        ));
+    let sum = judgement.step(Against::First, FINAL, cores);
+    if let Some(sum) = sum.filter(|sum| sum.proven) {
+        let factor = amount(&sum.ratio, Unit::Times);
+        text.push_str(&format!(", {factor} the baseline (all knobs off)"));
     }
     let gains = judgement
         .steps
         .iter()
         .filter(|step| step.against == Against::Before && step.workers == cores && step.proven);
-    if let Some(best) = gains.max_by(|a, b| a.ratio.estimate.total_cmp(&b.ratio.estimate)) {
+    if let Some(best) = gains.max_by(|a, b| a.ratio.low.total_cmp(&b.ratio.low)) {
+        let factor = amount(&best.ratio, Unit::Times);
+        text.push_str(&format!("; largest step: {} ({factor})", best.row));
+    }
+    let (wall, cpu) = (document.figure("scaling"), document.figure("scaling.cpu"));
+    if let Some((wall, cpu)) = wall.zip(cpu) {
         text.push_str(&format!(
-            "; the largest step is {}, a factor of {:.1} ({:.1} to {:.1})",
-            best.row, best.ratio.estimate, best.ratio.low, best.ratio.high
+            ". Share of linear: {} by wall time, {} by CPU time",
+            wall.amount(),
+            cpu.amount()
         ));
     }
     text + "."
+}
+
+fn brief(document: &Document) -> String {
+    let cores = document.subject.cores;
+    let (one, scaling) = (document.figure("one"), document.figure("scaling"));
+    match one.zip(scaling) {
+        Some((one, scaling)) => format!(
+            "{} IOPS with one worker; {cores} workers: {} of linear",
+            one.amount(),
+            scaling.amount()
+        ),
+        None => one.map_or("no answer".to_owned(), |one| {
+            format!("{} IOPS", one.amount())
+        }),
+    }
+}
+
+/// The ladder with one worker and with as many as cores, and what each step is.
+fn summary(document: &Document, rates: &Observed, judgement: &Judgement) -> Table {
+    let cores = document.subject.cores;
+    let many = format!("{cores} workers");
+    let columns = [
+        "row (each adds to the one before)",
+        "1 worker",
+        &many,
+        "step",
+        "published",
+    ];
+    let mut table = Table::new("", columns.map(Column::text));
+    for knob in &document.subject.ladder {
+        let cell = |workers: u64| match rate(rates, &knob.id, workers) {
+            Some(rate) => {
+                Cell::amount(&rate, Unit::PerSecond).shown_as(value(rate.estimate, Unit::PerSecond))
+            }
+            None => Cell::empty(),
+        };
+        let step = judgement.step(Against::Before, &knob.id, cores);
+        let step = step.map_or_else(Cell::empty, |step| match step.proven {
+            true => {
+                Cell::amount(&step.ratio, Unit::Times).shown_as(amount(&step.ratio, Unit::Times))
+            }
+            false => Cell::text("not significant"),
+        });
+        let line = knob.published.as_ref().and_then(|name| {
+            let row = ROWS.iter().find(|row| row.knob == name)?;
+            Some(line_text(row.line.as_ref()?))
+        });
+        let cells = [Cell::text(&knob.id), cell(1), cell(cores), step];
+        table.row(
+            cells
+                .into_iter()
+                .chain([Cell::text(line.unwrap_or_default())]),
+        );
+    }
+    table
 }
 
 /// What of the share of linear is the machine's, and what the workers'.
@@ -83,7 +145,7 @@ fn shares(document: &Document) -> Option<String> {
     let amount = |id: &str| document.figure(id).map(Figure::amount);
     let (workers, machine) = (amount("scaling")?, amount("scaling.machine")?);
     let by_cpu = amount("scaling.cpu").map_or(String::new(), |cpu| {
-        format!(" By processor time, which leaves out waiting for a core, they reach {cpu}.")
+        format!(" By CPU time, which leaves out waiting for a core, they reach {cpu}.")
     });
     let apart = amount("scaling.apart").zip(amount("scaling.shared"));
     let apart = apart.map_or(String::new(), |(apart, shared)| {
@@ -125,7 +187,7 @@ fn column(workers: u64, cores: u64) -> String {
     }
 }
 
-fn ladder(page: &mut Page, document: &Document, rates: &Blocks) {
+fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
     let subject = &document.subject;
     page.heading("The ladder: thousands of requests a second, each row adds to the one before");
     let columns = subject.workers.iter();
@@ -168,7 +230,7 @@ fn ladder(page: &mut Page, document: &Document, rates: &Blocks) {
 }
 
 /// Rates against workers, for the first and the last row.
-fn growth(document: &Document, rates: &Blocks) -> Curves {
+fn growth(document: &Document, rates: &Observed) -> Curves {
     let subject = &document.subject;
     let axes = (
         Axis::linear("workers", "threads"),
@@ -196,23 +258,18 @@ fn ministat_cell(found: Option<&Difference>) -> Cell {
             "{:+.1} % +/- {:.1}",
             found.percent, found.percent_half_width
         )),
-        Some(_) => Cell::text("not proven"),
+        Some(_) => Cell::text("not significant"),
     }
 }
 
 /// Our verdict in a cell.
 fn our_cell(step: &Step) -> Cell {
     let ratio = &step.ratio;
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    let interval = format!(
-        "{:+.1} % ({:+.1} to {:+.1})",
-        percent(ratio.estimate),
-        percent(ratio.low),
-        percent(ratio.high)
-    );
-    match step.proven {
-        true => Cell::text(interval),
-        false => Cell::text(format!("not proven: {interval}")),
+    let interval = amount(ratio, Unit::Times);
+    match (step.proven, ratio.contains(1.0)) {
+        (true, _) => Cell::text(interval),
+        (false, true) => Cell::text(format!("not significant: {interval}")),
+        (false, false) => Cell::text(format!("too few processes: {interval}")),
     }
 }
 
@@ -221,7 +278,7 @@ fn step_columns(rounds: u64) -> [Column; 4] {
         Column::text("row"),
         Column::text("ministat, 3 runs"),
         Column::text(&format!("ministat, {rounds} runs")),
-        Column::text("ours: paired, Holm"),
+        Column::text("ours: processes, one family"),
     ]
 }
 
@@ -234,8 +291,8 @@ fn step_row(table: &mut Table, step: &Step) {
     ]);
 }
 
-fn steps(page: &mut Page, document: &Document, rates: &Blocks, judgement: &Judgement) {
-    let rounds = rates.rounds().len() as u64;
+fn steps(page: &mut Page, document: &Document, rates: &Observed, judgement: &Judgement) {
+    let rounds = rates.values(&[0], |one| Some(one[0])).len() as u64;
     let cores = document.subject.cores;
     for (against, words) in [
         (Against::Before, "Each row against the one before"),
@@ -257,10 +314,8 @@ fn steps(page: &mut Page, document: &Document, rates: &Blocks, judgement: &Judge
     let mut table = Table::new("", [Column::text("row")].into_iter().chain(columns));
     for knob in subject.ladder.iter().skip(1) {
         let cell = |workers: &u64| match judgement.step(Against::Before, &knob.id, *workers) {
-            Some(step) if step.proven => {
-                Cell::text(format!("{:+.0} %", (step.ratio.estimate - 1.0) * 100.0))
-            }
-            Some(_) => Cell::text("not proven"),
+            Some(step) if step.proven => Cell::text(value(step.ratio.estimate, Unit::Times)),
+            Some(_) => Cell::text("not significant"),
             None => Cell::empty(),
         };
         let cells = subject.workers.iter().map(cell);
@@ -278,10 +333,10 @@ fn worth(step: &Step) -> &'static str {
         .ratio
         .lies_within(1.0 - NOTHING_SHARE, 1.0 + NOTHING_SHARE);
     match (step.proven, step.ratio.estimate < 1.0) {
-        (true, true) => "a loss, proven: the knob buys this",
-        (true, false) => "a gain, proven: the knob costs here",
-        (false, _) if is_small => "no loss proven: the knob buys nothing here",
-        (false, _) => "no loss proven, too uncertain to say more",
+        (true, true) => "a loss, significant: the knob buys this",
+        (true, false) => "a gain, significant: the knob costs here",
+        (false, _) if is_small => "within 5 %: the knob buys nothing here",
+        (false, _) => "not significant, too uncertain to say more",
     }
 }
 
@@ -373,7 +428,7 @@ fn published(page: &mut Page) {
 
 fn line_text(line: &Line) -> String {
     match line {
-        Line::NotProven => "not proven".to_owned(),
+        Line::NotProven => "not significant".to_owned(),
         Line::Proven { percent, .. } => format!("{:+.1} % +/- {:.1}", percent.0, percent.1),
     }
 }

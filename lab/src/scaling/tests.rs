@@ -3,7 +3,9 @@
 use super::findings::Against;
 use super::knobs::{FINAL, POOLS_AWAY, REGISTRY_AWAY};
 use super::*;
+use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
+use ugeom_harness::Settings;
 use ugeom_harness::{CpuTimes, Ended, Machine, Measured, Progress, Round, Sample, Shortened};
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
@@ -33,6 +35,8 @@ fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
         }
     });
     let measured = Measured {
+        lengths: Vec::new(),
+        repeated: 0,
         rounds: rounds.collect(),
         cells: names,
         ended: Ended::Precise,
@@ -182,12 +186,12 @@ fn whole_cores_are_not_doubted() {
 fn the_report_says_what_each_knob_buys_and_what_is_not_here() {
     let text = report(&made_up(doubling)).to_text(100);
     for part in [
-        "With all knobs on one worker does 3",
-        "16 times as many as with none",
+        "All knobs on: 1 worker 3",
+        "the baseline (all knobs off)",
         "no such lock here",
         "16 over",
-        "Without the lock-free registry, 2 workers: a loss, proven",
-        "Without the per-core pools, 2 workers: no loss proven: the knob buys nothing here",
+        "Without the lock-free registry, 2 workers: a loss, significant",
+        "Without the per-core pools, 2 workers: within 5 %: the knob buys nothing here",
         "+187.0 % +/- 2.8",
         "436.055 % +/- 8.4109 %",
         "--set registry=locked",
@@ -215,7 +219,7 @@ fn what_is_uncertain_is_not_called_nothing() {
     let text = report(&document).to_text(100);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let expected =
-        "Without the per-core pools, 2 workers: no loss proven, too uncertain to say more.";
+        "Without the per-core pools, 2 workers: not significant, too uncertain to say more.";
     assert!(words.contains(expected), "{text}");
 }
 
@@ -231,8 +235,11 @@ fn a_document_is_read_as_it_was_saved() {
 fn the_least_that_can_be_measured_is_reported() {
     let options = Options {
         workers: vec![1],
-        seed: Some(3),
-        budget_ns: Some(1),
+        common: Common {
+            seed: Some(3),
+            budget_ns: Some(1),
+            ..Common::default()
+        },
         ..Options::default()
     };
     let cancelled = AtomicBool::new(false);
@@ -241,7 +248,7 @@ fn the_least_that_can_be_measured_is_reported() {
         progress: &mut progress,
         cancelled: &cancelled,
     };
-    let document = run(&options, &Machine, &mut control).unwrap();
+    let document = run_here::<Scaling>(&options, &Machine, &mut control).unwrap();
     assert!(document.rounds() >= 10);
     let text = report(&document).to_text(100);
     assert!(text.contains("The ladder"), "{text}");

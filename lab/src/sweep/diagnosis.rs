@@ -112,6 +112,59 @@ pub(super) fn seen(found: &WayFindings) -> Option<Seen> {
     })
 }
 
+/// The limits in a few words; where the model does not fit, the rates at both ends.
+pub(super) fn short(found: &WayFindings) -> String {
+    let ends = found.steps.first().zip(found.steps.last());
+    let (Some(fitted), Some(seen), Some((first, last))) =
+        (found.limits.fitted(), seen(found), ends)
+    else {
+        return limits(found);
+    };
+    let mut said = Vec::new();
+    if seen.transactions {
+        said.push(transaction_rate(&found.limits, fitted));
+    }
+    if seen.bandwidth {
+        said.push(bandwidth(&found.limits, fitted));
+    }
+    if seen.transactions && seen.bandwidth {
+        let knee = match &found.limits {
+            Limited::Processes(limits) => limits.knee(),
+            _ => None,
+        };
+        let knee = knee.map_or_else(
+            || value(fitted.limits.knee(), Unit::Bytes),
+            |knee| amount(&knee, Unit::Bytes),
+        );
+        said.push(format!("crossover at {knee}"));
+    }
+    match said.is_empty() {
+        true => format!(
+            "no limit reached between blocks of {} and {}.",
+            value(first.0 as f64, Unit::Bytes),
+            value(last.0 as f64, Unit::Bytes)
+        ),
+        false => format!("at most {}.", said.join(", ")),
+    }
+}
+
+/// The observation of 2004: the system asked the device for fewer and larger transfers than the
+/// program asked for, because it reads ahead. Only where that is so.
+pub(super) fn read_ahead(found: &WayFindings) -> Option<String> {
+    if found.way != Way::Buffered {
+        return None;
+    }
+    let merged = |step: &&(u64, Sums)| Reached::of(&step.1) == Some(Reached::Merged);
+    let (block, sums) = found.steps.iter().find(merged)?;
+    let done = sums.device?.transfers();
+    Some(format!(
+        "Read-ahead: of {} transfers of {} asked for, the device did {}.",
+        grouped(sums.transactions),
+        value(*block as f64, Unit::Bytes),
+        grouped(done)
+    ))
+}
+
 /// The sentence about the limits alone.
 pub(super) fn limits(found: &WayFindings) -> String {
     let Some(fitted) = found.limits.fitted() else {
@@ -148,10 +201,12 @@ pub(super) fn limits(found: &WayFindings) -> String {
     }
     if seen.transactions && seen.bandwidth {
         let knee = match &found.limits {
-            Limited::Rounds(limits) => amount(&limits.knee, Unit::Bytes),
+            Limited::Processes(limits) if limits.knee().is_some() => limits
+                .knee()
+                .map_or_else(String::new, |knee| amount(&knee, Unit::Bytes)),
             _ => value(fitted.limits.knee(), Unit::Bytes),
         };
-        said.push(format!("both limits weigh the same at {knee}"));
+        said.push(format!("crossover at {knee}"));
     }
     let once = match &found.limits {
         Limited::Once(_) => " (from too few rounds for intervals)",
@@ -169,24 +224,22 @@ fn sharpness(fitted: &Fitted) -> f64 {
 }
 
 fn transaction_rate(limits: &Limited, fitted: &Fitted) -> String {
-    match limits {
-        Limited::Rounds(limits) => {
-            let rate = limits.transaction_rate().scaled(1e9);
-            let [estimate, low, high] = [rate.estimate, rate.low, rate.high].map(whole);
-            format!("{estimate} transactions/s ({low} to {high})")
-        }
-        _ => {
-            let rate = whole(fitted.limits.transaction_rate() * 1e9);
-            format!("{rate} transactions/s")
-        }
+    if let Limited::Processes(limits) = limits
+        && let Some(rate) = limits.transaction_rate()
+    {
+        let [estimate, low, high] = [rate.estimate, rate.low, rate.high].map(whole);
+        return format!("{estimate} IOPS ({low} to {high})");
     }
+    format!("{} IOPS", whole(fitted.limits.transaction_rate() * 1e9))
 }
 
 fn bandwidth(limits: &Limited, fitted: &Fitted) -> String {
-    match limits {
-        Limited::Rounds(limits) => amount(&limits.bandwidth.scaled(1e9), Unit::BytesPerSecond),
-        _ => value(fitted.limits.bandwidth() * 1e9, Unit::BytesPerSecond),
+    if let Limited::Processes(limits) = limits
+        && let Some(bandwidth) = limits.bandwidth()
+    {
+        return amount(&bandwidth, Unit::BytesPerSecond);
     }
+    value(fitted.limits.bandwidth() * 1e9, Unit::BytesPerSecond)
 }
 
 /// A whole number, its digits in groups of three.
@@ -222,13 +275,13 @@ pub(super) fn depth(found: &WayFindings) -> Option<String> {
     let by_number = seen(found).is_none_or(|seen| seen.transactions);
     let verdict = match (found.depths.is_empty(), rose, flat) {
         (true, ..) => return None,
-        (_, true, _) => "The limit of small blocks is latency at depth 1",
-        (_, _, true) if by_number => "The limit of small blocks is the rate of transactions",
-        (_, _, true) => "Several small blocks at once are no faster",
-        _ => "Whether latency limits small blocks is not decided",
+        (_, true, _) => "Small blocks are limited by latency at queue depth 1",
+        (_, _, true) if by_number => "Small blocks are limited by IOPS",
+        (_, _, true) => "Small blocks are no faster at higher queue depth",
+        _ => "Whether latency limits small blocks is undecided",
     };
     let mut said = format!(
-        "{verdict}: with more blocks of {block} under way the rate is {} of that with one.",
+        "{verdict}: with more blocks of {block} in flight the rate is {} of that with one.",
         ratios.join(", ")
     );
     if rose && uses_a_core(&found.steps.first()?.1) {

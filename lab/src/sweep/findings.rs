@@ -2,10 +2,11 @@
 //! the device make of it.
 
 use super::subject::{CellFacts, Document, Role, Way};
-use ugeom_harness::figure::{Figure, Unit};
+use ugeom_harness::figure::{CONFIDENCE, Figure, Unit};
+use ugeom_harness::observed::Observed;
 use ugeom_harness::{DeviceCounts, Sample, total};
 use ugeom_measure::limits::Fitted;
-use ugeom_measure::{BlockedLimits, Blocks, Bootstrap, Error, Interval, Noise};
+use ugeom_measure::{Center, Interval, Noise};
 
 /// What the runs of one cell did, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,11 +101,41 @@ fn add_device(sum: &mut DeviceCounts, device: &DeviceCounts) {
     add(&mut sum.busy_ns, device.busy_ns);
 }
 
+/// Limits that were fitted to the times of each process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// The fit to the typical times of all processes.
+    pub fitted: Fitted,
+    /// Transactions a nanosecond.
+    pub transactions: Center,
+    /// Bytes a nanosecond.
+    pub bandwidth: Center,
+    /// Where both limits meet, bytes.
+    pub knee: Center,
+}
+
+impl Limits {
+    /// The most transactions, a second.
+    pub fn transaction_rate(&self) -> Option<Interval> {
+        Some(self.transactions.at(CONFIDENCE).ok()?.scaled(1e9))
+    }
+
+    /// The bandwidth, bytes a second.
+    pub fn bandwidth(&self) -> Option<Interval> {
+        Some(self.bandwidth.at(CONFIDENCE).ok()?.scaled(1e9))
+    }
+
+    /// Where both limits meet, bytes.
+    pub fn knee(&self) -> Option<Interval> {
+        self.knee.at(CONFIDENCE).ok()
+    }
+}
+
 /// The limits of a way to a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Limited {
-    /// With intervals over rounds.
-    Rounds(Box<BlockedLimits>),
+    /// With intervals over processes.
+    Processes(Box<Limits>),
     /// From too few rounds for intervals.
     Once(Fitted),
     /// Not known, and why.
@@ -115,7 +146,7 @@ impl Limited {
     /// The fit, where there is one.
     pub fn fitted(&self) -> Option<&Fitted> {
         match self {
-            Self::Rounds(limits) => Some(&limits.fitted),
+            Self::Processes(limits) => Some(&limits.fitted),
             Self::Once(fitted) => Some(fitted),
             Self::Unknown(_) => None,
         }
@@ -147,9 +178,6 @@ pub struct Findings {
     pub ways: Vec<WayFindings>,
 }
 
-/// Fits for the intervals of limits: enough for their second digit.
-const RESAMPLES: u32 = 1000;
-
 impl Findings {
     /// Computes them.
     pub fn of(document: &Document) -> Self {
@@ -162,7 +190,7 @@ impl Findings {
                 ways.push((cell.part, cell.way));
             }
         }
-        let table = document.blocks();
+        let table = Observed::times(document);
         let way = |(part, way): (usize, Way)| way_findings(document, &sums, &table, part, way);
         let ways = ways.into_iter().map(way).collect();
         Self { sums, ways }
@@ -194,7 +222,7 @@ fn samples(document: &Document, cell: usize) -> Box<dyn Iterator<Item = &Sample>
 fn way_findings(
     document: &Document,
     sums: &[Option<Sums>],
-    table: &Blocks,
+    table: &Observed,
     part: usize,
     way: Way,
 ) -> WayFindings {
@@ -209,12 +237,8 @@ fn way_findings(
             Some((*cell, facts.block_bytes, sums))
         })
         .collect();
-    let confidence = document.settings.confidence;
-    let time = |cell: usize| {
-        let values = table.values(cell).ok()?;
-        let effect = ugeom_measure::interval::student_of(&values, confidence);
-        effect.ok().map(|effect| effect.interval)
-    };
+    let name = |cell: usize| table.cells().get(cell).map(String::as_str);
+    let time = |cell: usize| table.typical(name(cell)?)?.at(CONFIDENCE).ok();
     let depth = |wanted: u64| {
         let found = of_way
             .iter()
@@ -223,19 +247,14 @@ fn way_findings(
     };
     let depths = super::cells::DEPTHS.iter().skip(1).filter_map(|&wanted| {
         // The ratio of the times, base over changed, is that of the rates.
-        match table.typical_ratio(depth(wanted)?, depth(1)?, confidence) {
-            Ok(ratio) => Some((wanted, ratio.interval)),
-            Err(Error::ZeroVariance { value, .. }) => {
-                Some((wanted, Interval::exact(value, confidence)))
-            }
-            Err(_) => None,
-        }
+        let ratio = table.ratio(name(depth(1)?)?, name(depth(wanted)?)?)?;
+        Some((wanted, ratio.at(CONFIDENCE).ok()?))
     });
     WayFindings {
         part,
         way,
         times: steps.iter().map(|(cell, ..)| time(*cell)).collect(),
-        limits: limits(document, table, &steps),
+        limits: limits(table, &steps),
         depths: depths.collect(),
         steps: steps
             .into_iter()
@@ -244,25 +263,29 @@ fn way_findings(
     }
 }
 
-fn limits(document: &Document, table: &Blocks, steps: &[(usize, u64, Sums)]) -> Limited {
+/// Fits the limits to each process, and takes the middle of the fits.
+fn limits(table: &Observed, steps: &[(usize, u64, Sums)]) -> Limited {
     let sizes: Vec<f64> = steps.iter().map(|(_, block, _)| *block as f64).collect();
-    let rounds: Vec<Vec<f64>> = table
-        .rounds()
-        .iter()
-        .map(|round| {
-            steps
-                .iter()
-                .filter_map(|step| round.get(step.0).copied())
-                .collect()
-        })
-        .collect();
-    let bootstrap = Bootstrap {
-        resamples: RESAMPLES,
-        seed: document.settings.seed,
-        confidence: document.settings.confidence,
+    let cells: Vec<usize> = steps.iter().map(|step| step.0).collect();
+    let of_processes = |of: fn(&Fitted) -> f64| {
+        let values = table.values(&cells, |times| Some(of(&Fitted::of(&sizes, times).ok()?)));
+        Center::of(&values).ok()
     };
-    if let Ok(limits) = BlockedLimits::of(&sizes, &rounds, &bootstrap) {
-        return Limited::Rounds(Box::new(limits));
+    let found = || {
+        let typical = steps.iter().map(|step| {
+            let name = table.cells().get(step.0)?;
+            Some(table.typical(name)?.estimate())
+        });
+        let typical: Option<Vec<f64>> = typical.collect();
+        Some(Limits {
+            fitted: Fitted::of(&sizes, &typical?).ok()?,
+            transactions: of_processes(|fitted| fitted.limits.transaction_rate())?,
+            bandwidth: of_processes(|fitted| fitted.limits.bandwidth())?,
+            knee: of_processes(|fitted| fitted.limits.knee())?,
+        })
+    };
+    if let Some(limits) = found() {
+        return Limited::Processes(Box::new(limits));
     }
     let time = |sums: &Sums| sums.wall_ns as f64 / sums.transactions.max(1) as f64;
     let times: Vec<f64> = steps.iter().map(|(.., sums)| time(sums)).collect();
@@ -274,7 +297,7 @@ fn limits(document: &Document, table: &Blocks, steps: &[(usize, u64, Sums)]) -> 
 
 /// Computes the noise and the figures of a document from its samples.
 pub fn compute(document: &mut Document) {
-    let table = document.blocks();
+    let table = Observed::times(document);
     document.noise = noise(document, &table);
     let findings = Findings::of(document);
     let mut figures = Vec::new();
@@ -285,34 +308,33 @@ pub fn compute(document: &mut Document) {
             .get(found.part)
             .map_or("", |part| &part.name);
         let (name, way) = (format!("{part}.{}", found.way.word()), found.way.word());
-        if let Limited::Rounds(limits) = &found.limits {
-            let rate = limits.transaction_rate().scaled(1e9);
-            let bandwidth = limits.bandwidth.scaled(1e9);
-            let mut add = |id: &str, what: &str, unit, interval| {
-                let what = format!("{what} of {part}, {way}");
-                figures.push(Figure::plain(
-                    &format!("{name}.{id}"),
-                    &what,
-                    unit,
-                    interval,
-                ));
+        if let Limited::Processes(limits) = &found.limits {
+            let mut add = |id: &str, what: &str, unit, (center, factor): (&Center, f64)| {
+                let (id, what) = (format!("{name}.{id}"), format!("{what} of {part}, {way}"));
+                let figure = Figure::typical(&id, &what, unit, center);
+                figures.extend(figure.map(|figure| Figure {
+                    interval: figure.interval.scaled(factor),
+                    values: figure.values.iter().map(|value| value * factor).collect(),
+                    ..figure
+                }));
             };
+            let (rate, bytes) = ((&limits.transactions, 1e9), (&limits.bandwidth, 1e9));
             add(
                 "transactions",
                 "the most transactions",
                 Unit::PerSecond,
                 rate,
             );
+            add("bandwidth", "the bandwidth", Unit::BytesPerSecond, bytes);
             add(
-                "bandwidth",
-                "the bandwidth",
-                Unit::BytesPerSecond,
-                bandwidth,
+                "knee",
+                "the crossover of both limits",
+                Unit::Bytes,
+                (&limits.knee, 1.0),
             );
-            add("knee", "where both limits meet", Unit::Bytes, limits.knee);
         }
         for (depth, ratio) in &found.depths {
-            let what = format!("the rate at depth {depth} over that at depth 1 of {part}");
+            let what = format!("the rate at queue depth {depth} over that at depth 1 of {part}");
             let id = format!("{name}.depth{depth}");
             figures.push(Figure::plain(&id, &what, Unit::Times, *ratio));
         }
@@ -321,7 +343,7 @@ pub fn compute(document: &mut Document) {
 }
 
 /// The first cell that was measured twice.
-fn noise(document: &Document, table: &Blocks) -> Option<Noise> {
+fn noise(document: &Document, table: &Observed) -> Option<Noise> {
     let cells = &document.subject.cells;
     let again = cells.iter().position(|cell| cell.role == Role::Again)?;
     let step = CellFacts {
@@ -329,11 +351,6 @@ fn noise(document: &Document, table: &Blocks) -> Option<Noise> {
         ..cells[again]
     };
     let first = cells.iter().position(|cell| *cell == step)?;
-    let values = |cell: usize| table.values(cell).ok();
-    Noise::of(
-        &values(first)?,
-        &values(again)?,
-        document.settings.confidence,
-    )
-    .ok()
+    let name = |cell: usize| table.cells().get(cell).map(String::as_str);
+    table.noise(name(first)?, name(again)?)
 }

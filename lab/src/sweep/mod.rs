@@ -16,9 +16,13 @@ mod subject;
 mod tests;
 mod walk;
 
-use std::path::Path;
+use crate::experiment::{Common, Experiment};
+use crate::targets;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::AtomicBool;
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
+use ugeom_harness::processes::{Protocol, Share};
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{self as harness, Control, Meter, Settings};
 
@@ -29,10 +33,12 @@ pub use report::page;
 pub use subject::{CellFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subject, Way};
 
 /// What the user asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// The target to measure; none for a temporary file and a simulated disk.
     pub target: Option<String>,
+    /// The temporary file that all processes read.
+    pub temporary: Option<String>,
     /// The smallest block, bytes.
     pub min_bytes: u64,
     /// The largest block, bytes.
@@ -47,12 +53,10 @@ pub struct Options {
     pub direct: bool,
     /// Through the system's cache.
     pub buffered: bool,
-    /// All bytes and as many rounds as precision needs, whatever time that takes.
-    pub full: bool,
-    /// The seed of the random order; none for one of the clock.
-    pub seed: Option<u64>,
-    /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
-    pub budget_ns: Option<u64>,
+    /// The seed of random places, the same in all processes.
+    pub places_seed: u64,
+    /// Time, seed, processes.
+    pub common: Common,
 }
 
 impl Default for Options {
@@ -60,6 +64,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             target: None,
+            temporary: None,
             min_bytes: 512,
             max_bytes: 512 << 10,
             bytes: 64 << 20,
@@ -67,9 +72,8 @@ impl Default for Options {
             random: false,
             direct: true,
             buffered: true,
-            full: false,
-            seed: None,
-            budget_ns: None,
+            places_seed: 0,
+            common: Common::default(),
         }
     }
 }
@@ -85,56 +89,111 @@ impl Options {
     }
 }
 
-/// The time that the experiment may take when nothing else is said, ns.
-pub const BUDGET_NS: u64 = 15_000_000_000;
-
 /// A run is as long as its bytes take, or this, ns.
 const RUN_NS: u64 = 60_000_000_000;
+
+/// Processes where the time is limited.
+const PROCESSES: u32 = 8;
 
 /// What the simulated disk is, when no target was named: the drive of 2004.
 const SIMULATED: &str = "disk:64m,preset=ata2004,data=0";
 
-/// Measures, and computes the figures. What was measured before a target failed is kept, and the
-/// document says what failed.
-///
-/// # Errors
-/// [`HarnessError`] when a target cannot be opened, fails before anything is measured, or loses at
-/// the end what was written. When `control` asks to stop, what was measured until then is the
-/// result.
-pub fn run(
-    options: &Options,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
-) -> Result<Document, HarnessError> {
-    let started_ns = meter.now_ns();
-    let host = Host::now().with_wakeups();
-    let seed = options.seed.unwrap_or(host.started_unix_s);
-    let cancelled = control.cancelled;
-    // The temporary file is removed when this returns, whatever happens.
-    let (targets, _scratch) = match &options.target {
-        Some(text) => (vec![("target", text.clone())], None),
-        None => {
-            let scratch = Scratch::new(None, options.bytes, seed, cancelled)?;
-            let file = scratch.path().display().to_string();
-            let targets = vec![("file", file), ("disk", SIMULATED.to_owned())];
-            (targets, Some(scratch))
+/// The experiment. What was measured before a target failed is kept, and the document says what
+/// failed.
+pub struct Sweep;
+
+impl Experiment for Sweep {
+    const NAME: &'static str = EXPERIMENT;
+    const ROUNDS: u64 = 1;
+    type Options = Options;
+    type Subject = Subject;
+    type Ground = Option<Scratch>;
+
+    fn common(options: &mut Options) -> &mut Common {
+        &mut options.common
+    }
+
+    fn ground(
+        options: &mut Options,
+        seed: u64,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Scratch>, HarnessError> {
+        options.places_seed = seed;
+        if let Some(text) = &options.target {
+            return targets::check(text).map(|()| None);
         }
-    };
-    let mut matrix = cells::Matrix::new(options, seed, cancelled);
-    for (name, text) in &targets {
-        matrix.add(name, text)?;
+        let scratch = Scratch::new(None, options.bytes, seed, cancelled)?;
+        options.temporary = Some(scratch.path().display().to_string());
+        Ok(Some(scratch))
     }
-    if matrix.is_empty() {
-        return Err(matrix.nothing());
+
+    /// A run moves all bytes where there is time. Short runs would read what a drive has read
+    /// ahead since the last one, so that there are few processes and one round of each.
+    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+        let usual = protocol.processes.min(PROCESSES);
+        Protocol {
+            run_ns: RUN_NS,
+            processes: options.common.processes.unwrap_or(usual),
+            ..protocol
+        }
     }
-    let set_up_ns = meter.now_ns().saturating_sub(started_ns);
-    let settings = settings(options, seed, set_up_ns);
-    let facts = targets
-        .first()
-        .map(|(_, text)| TargetFacts::of(Path::new(text)));
-    let mut document = measure(matrix, host, &settings, meter, control)?;
-    document.target = facts.flatten();
-    Ok(document)
+
+    fn measure(
+        options: &Options,
+        share: &Share,
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+    ) -> Result<Document, HarnessError> {
+        let started_ns = meter.now_ns();
+        let host = Host::of_process(share.number);
+        let targets = match (&options.target, &options.temporary) {
+            (Some(text), _) => vec![("target", text.clone())],
+            (None, file) => {
+                let file = file.iter().map(|file| ("file", file.clone()));
+                file.chain([("disk", SIMULATED.to_owned())]).collect()
+            }
+        };
+        let mut matrix = cells::Matrix::new(options, options.places_seed, control.cancelled);
+        for (name, text) in &targets {
+            matrix.add(name, text)?;
+        }
+        if matrix.is_empty() {
+            return Err(matrix.nothing());
+        }
+        // A run that waits for a device is not faster on a faster core.
+        let settings = Settings {
+            repeat_disturbed: false,
+            ..share.settings(meter.now_ns().saturating_sub(started_ns))
+        };
+        let mut document = measure(matrix, host, &settings, meter, control)?;
+        let first = targets
+            .first()
+            .and_then(|(_, text)| targets::bottom_file(text));
+        document.target = first.and_then(|file| TargetFacts::of(&file));
+        if options.target.is_none() {
+            name_temporary(&mut document);
+        }
+        Ok(document)
+    }
+
+    fn compute(document: &mut Document) {
+        compute(document);
+    }
+
+    fn page(document: &Document) -> ugeom_report::Page {
+        page(document)
+    }
+}
+
+/// The temporary file has no name; its path says nothing to a reader.
+fn name_temporary(document: &mut Document) {
+    let name = "the temporary file";
+    if let Some(facts) = &mut document.target {
+        facts.path = name.to_owned();
+    }
+    if let Some(part) = document.subject.parts.first_mut() {
+        part.target = name.to_owned();
+    }
 }
 
 /// Measures the cells of a matrix.
@@ -159,18 +218,6 @@ fn measure(
     {
         return Err(error);
     }
-    let mut document = Document::new(EXPERIMENT, host, settings.clone(), subject, measured);
-    compute(&mut document);
-    Ok(document)
-}
-
-/// How to measure. Setting up counts against the budget.
-fn settings(options: &Options, seed: u64, set_up_ns: u64) -> Settings {
-    let budget_ns = options.budget_ns.unwrap_or(BUDGET_NS);
-    Settings {
-        seed,
-        run_ns: RUN_NS,
-        budget_ns: (!options.full).then_some(budget_ns.saturating_sub(set_up_ns)),
-        ..Settings::default()
-    }
+    let settings = settings.clone();
+    Ok(Document::new(EXPERIMENT, host, settings, subject, measured))
 }

@@ -2,9 +2,9 @@
 //! diagnosis.
 
 use super::diagnosis::{self, Reached};
-use super::findings::{Findings, Limited, WayFindings};
+use super::findings::{Findings, WayFindings};
 use super::published;
-use super::subject::{Document, Part, Subject};
+use super::subject::{Document, Part, Subject, Way};
 use ugeom_harness::figure::{Unit, value};
 use ugeom_harness::total;
 use ugeom_measure::Interval;
@@ -12,17 +12,17 @@ use ugeom_measure::units::{grouped, size_exact, size_human};
 use ugeom_report::text::in_a_shell;
 use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Table};
 
-const QUESTION: &str = "What limits this device: the number of transactions, the bandwidth, or the \
-                        processor, and from which block size on?";
-
 /// The page of a document.
 pub fn page(document: &Document) -> Page {
     let subject = &document.subject;
     let findings = Findings::of(document);
     let mut page = Page::new("sweep", &asked(document));
+    page.question = "what limits this device, and from which block size on?".to_owned();
+    page.answer = answer(document, &findings);
+    page.brief = brief(document, &findings);
+    page.summary = Some(summary(document, &findings));
+    page.warnings = warnings(document);
     page.head(document, &left_out(document, &findings));
-    page.question = QUESTION.to_owned();
-    page.answer = answer(subject, &findings);
     for found in &findings.ways {
         let Some(part) = subject.parts.get(found.part) else {
             continue;
@@ -36,7 +36,7 @@ pub fn page(document: &Document) -> Page {
             page.push(device);
         }
         let said = diagnosis::of(subject, part, found);
-        page.list(said.into_iter().chain(lack_of_fit(found)));
+        page.list(said);
         page.push(rates(part, found, true));
         page.push(rates(part, found, false));
     }
@@ -92,30 +92,129 @@ fn left_out(document: &Document, findings: &Findings) -> Vec<String> {
     left_out
 }
 
-fn answer(subject: &Subject, findings: &Findings) -> String {
+/// A limit of each kind for each way that reached its device.
+fn answer(document: &Document, findings: &Findings) -> String {
+    let subject = &document.subject;
     let several = subject.parts.len() > 1;
-    let said = findings.ways.iter().filter_map(|found| {
-        let part = subject.parts.get(found.part)?;
-        let name = if several {
-            format!("{}, ", part.name)
-        } else {
-            String::new()
+    let mut said = Vec::new();
+    if let Some(why) = no_device(document, findings) {
+        said.push(format!(
+            "No device served the reads of the {}: {why}. Nothing follows about a disk.",
+            subject
+                .parts
+                .first()
+                .map_or("target", |part| part.name.as_str())
+        ));
+    }
+    for found in &findings.ways {
+        let Some(part) = subject.parts.get(found.part) else {
+            continue;
         };
-        let depth = diagnosis::depth(found).and_then(|text| {
-            text.split_once(':')
-                .map(|(verdict, _)| format!(" {verdict}."))
-        });
-        let limits = diagnosis::limits(found);
-        let limits = limits
-            .split_once("; the model")
-            .map_or(limits.clone(), |(words, _)| format!("{words}."));
-        Some(format!(
-            "{name}{}: {limits}{}",
-            found.way.word(),
-            depth.unwrap_or_default()
-        ))
+        let is_file = found.way != Way::Stack;
+        if is_file && no_device(document, findings).is_some() {
+            continue;
+        }
+        let name = match several {
+            true => format!("{}, {}", part.name, found.way.word()),
+            false => found.way.word().to_owned(),
+        };
+        let ahead = diagnosis::read_ahead(found).map_or(String::new(), |text| format!(" {text}"));
+        said.push(format!("{name}: {}{ahead}", diagnosis::short(found)));
+    }
+    said.join(" ")
+}
+
+fn brief(document: &Document, findings: &Findings) -> String {
+    if no_device(document, findings).is_some() {
+        return "no device served the reads".to_owned();
+    }
+    match findings.ways.first() {
+        Some(found) => diagnosis::short(found).trim_end_matches('.').to_owned(),
+        None => "no answer".to_owned(),
+    }
+}
+
+/// Why the reads of the first part reached no device; none when they did, or when it is no file.
+/// The kernel's counters of direct reads decide where there are some.
+fn no_device(document: &Document, findings: &Findings) -> Option<String> {
+    let facts = document.target.as_ref()?;
+    if let Some(why) = facts.no_device() {
+        return Some(why);
+    }
+    let direct = findings
+        .ways
+        .iter()
+        .find(|found| found.part == 0 && found.way == Way::Direct)?;
+    let counts = direct
+        .steps
+        .iter()
+        .map(|(_, sums)| Some((sums.device?.bytes(), sums.bytes)));
+    let counts: Option<Vec<(u64, u64)>> = counts.collect();
+    let (moved, asked) = counts?.into_iter().fold((0.0, 0.0), |(moved, asked), one| {
+        (moved + one.0 as f64, asked + one.1 as f64)
     });
-    said.collect::<Vec<_>>().join(" ")
+    (asked > 0.0 && moved < SERVED_SHARE * asked).then(|| {
+        let device = facts.device.as_deref().unwrap_or("its device");
+        format!("{device} moved {:.0} % of the bytes", moved / asked * 100.0)
+    })
+}
+
+/// A device that moved less than this share of the bytes did not serve them.
+const SERVED_SHARE: f64 = 0.1;
+
+fn warnings(document: &Document) -> Vec<String> {
+    document
+        .target
+        .as_ref()
+        .map_or_else(Vec::new, |facts| facts.between())
+}
+
+/// The rates of every second block size, each way a column.
+fn summary(document: &Document, findings: &Findings) -> Table {
+    let ways: Vec<&WayFindings> = findings.ways.iter().collect();
+    let name = |found: &&WayFindings| {
+        let part = document.subject.parts.get(found.part);
+        let part = part.map_or("", |part| part.name.as_str());
+        Column::text(&format!("{part} {}", found.way.word()))
+    };
+    let columns = [Column::text("block")]
+        .into_iter()
+        .chain(ways.iter().map(name));
+    let mut table = Table::new("", columns);
+    let blocks = document.subject.cells.iter().map(|cell| cell.block_bytes);
+    let mut blocks: Vec<u64> = blocks.collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    for block in blocks.into_iter().step_by(2) {
+        let cell = |found: &&WayFindings| {
+            let step = found
+                .steps
+                .iter()
+                .zip(&found.times)
+                .find(|(step, _)| step.0 == block);
+            let Some((step, time)) = step else {
+                return Cell::empty();
+            };
+            let Some(time) = time else {
+                // Too few for an interval.
+                let rate = step.1.per_second(step.1.bytes);
+                return Cell::text(value(rate, Unit::BytesPerSecond));
+            };
+            let rate = |ns: f64| block as f64 * 1e9 / ns;
+            let rate = Interval {
+                estimate: rate(time.estimate),
+                low: rate(time.high),
+                high: rate(time.low),
+                confidence: time.confidence,
+            };
+            Cell::amount(&rate, Unit::BytesPerSecond)
+        };
+        let cells = [Cell::text(size_human(block))]
+            .into_iter()
+            .chain(ways.iter().map(cell));
+        table.row(cells);
+    }
+    table
 }
 
 fn title(subject: &Subject, part: &Part, found: &WayFindings) -> String {
@@ -294,18 +393,4 @@ fn then(page: &mut Page) {
         value(fitted.rms * 100.0, Unit::Percent),
         first.system_seconds / last.system_seconds,
     ));
-}
-
-/// The lack of fit of a way, in words; none without repetitions.
-fn lack_of_fit(found: &WayFindings) -> Option<String> {
-    let Limited::Rounds(limits) = &found.limits else {
-        return None;
-    };
-    let lack = limits.lack_of_fit?;
-    Some(format!(
-        "Lack of fit: F = {:.1}, p-value {:.2e}; runs scatter by {}.",
-        lack.f,
-        lack.p_value,
-        value(lack.scatter * 100.0, Unit::Percent)
-    ))
 }

@@ -25,6 +25,8 @@ fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u6
     };
     let measured = Measured {
         cells: cells.iter().map(|cell| (*cell).to_owned()).collect(),
+        lengths: Vec::new(),
+        repeated: 0,
         rounds: (0..rounds).map(round).collect(),
         ended: Ended::RoundsMax,
         shortened: Shortened {

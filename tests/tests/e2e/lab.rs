@@ -2,10 +2,10 @@
 //! are worth is tested where they are computed.
 
 use crate::disks;
-use crate::run::{PATIENCE, UGEOM, command, end, other, run, ugeom, wait_until_it_listens};
+use crate::run::{UGEOM, command, end, other, run, ugeom, wait_until_it_listens};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a debug build says before it measures.
 fn expected_stderr() -> &'static str {
@@ -16,6 +16,14 @@ fn expected_stderr() -> &'static str {
     }
 }
 
+/// What a command said on stderr, without the lines of progress that a busy machine makes.
+fn said(stderr: &str) -> String {
+    let lines = stderr.split_inclusive('\n');
+    lines
+        .filter(|line| !line.contains(" fresh processes)"))
+        .collect()
+}
+
 #[test]
 fn layers_prints_a_report_and_saves_its_samples() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -23,13 +31,16 @@ fn layers_prints_a_report_and_saves_its_samples() {
     let ended = ugeom(&[
         "lab", "layers", "--budget", "1s", "--seed", "7", "--json", &file,
     ]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    assert_eq!(
+        (ended.code, said(&ended.stderr).as_str()),
+        (0, expected_stderr())
+    );
     let report = ended.text();
     for part in [
-        "ugeom lab layers: ",
-        "THE QUESTION",
-        "THE ANSWER",
-        "  md0s1c Samples: 10 ",
+        "ugeom lab layers: what do GEOM and each layer add",
+        "\nGEOM adds ",
+        "  md0: function call",
+        "More: ugeom lab layers --all; docs/lab-layers.md\n",
     ] {
         assert!(report.contains(part), "{part}: {report}");
     }
@@ -39,11 +50,13 @@ fn layers_prints_a_report_and_saves_its_samples() {
         (&json["experiment"], &json["settings"]["seed"]),
         (&"layers".into(), &7.into())
     );
-    assert!(
-        json["processes"][0]["rounds"]
-            .as_array()
-            .is_some_and(|rounds| rounds.len() >= 10)
-    );
+    let processes = json["processes"].as_array().expect("processes");
+    assert!((6..=8).contains(&processes.len()), "{}", processes.len());
+    assert!(report.lines().count() < 24, "{report}");
+    let answer = report
+        .lines()
+        .position(|line| line.starts_with("GEOM adds"));
+    assert!(answer.is_some_and(|line| line < 6), "{report}");
     is_served(&json, "through NBD/md0s1c", "through FUSE/md0s1c");
 }
 
@@ -74,17 +87,17 @@ fn scaling_prints_the_ladder_and_saves_its_samples() {
         "--json",
         &file,
     ]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    assert_eq!(
+        (ended.code, said(&ended.stderr).as_str()),
+        (0, expected_stderr())
+    );
     let report = ended.text();
     for part in [
-        "With all knobs on",
-        "no such lock here",
-        "156,205",
-        "3 over",
+        "All knobs on: 1 worker ",
+        "per-core pools",
+        "+187.0 % +/- 2.8",
     ] {
-        let is_over =
-            part == "3 over" && std::thread::available_parallelism().is_ok_and(|n| n.get() > 2);
-        assert!(is_over || report.contains(part), "{part}: {report}");
+        assert!(report.contains(part), "{part}: {report}");
     }
     let json = std::fs::read_to_string(&file).expect("the samples");
     let json: Value = serde_json::from_str(&json).expect("JSON");
@@ -98,7 +111,10 @@ fn a_disk_of_ones_own_is_measured_and_only_read() {
     let before = std::fs::read(&path).expect("the image");
     let disk = disks::text(&path);
     let ended = ugeom(&["lab", "layers", "--budget", "1s", "--json", "-", &disk]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    assert_eq!(
+        (ended.code, said(&ended.stderr).as_str()),
+        (0, expected_stderr())
+    );
     let json: Value = serde_json::from_str(&ended.text()).expect("JSON alone on stdout");
     let cells = json["processes"][0]["cells"].to_string();
     assert!(cells.contains("disk.imgs1"), "{cells}");
@@ -120,11 +136,11 @@ fn ctrl_c_ends_it_early_and_keeps_what_was_measured() {
     }
     other("kill", &["-INT", &child.id().to_string()]);
     let ended = end(child);
-    // With a whole round there is a report, without one there is nothing to report.
-    assert!(matches!(ended.code, 0 | 1), "{ended:?}");
-    assert_eq!(
-        ended.code == 0,
-        ended.text().starts_with("ugeom lab layers: "),
+    // With something measured there is an answer, without there is a reason.
+    assert_eq!(ended.code, 130, "{ended:?}");
+    let measured = ended.text().starts_with("ugeom lab layers --full: ");
+    assert!(
+        measured || ended.stderr.contains("before anything was measured"),
         "{ended:?}"
     );
 }
@@ -151,6 +167,10 @@ fn ctrl_c_ends_every_measurement_in_order() {
         // With something measured there is a report, without there is a reason.
         match ended.code {
             0 => assert!(ended.text().contains(shown), "{arguments:?}: {ended:?}"),
+            130 => assert!(
+                !ended.stderr.is_empty() && arguments[0] == "lab",
+                "{ended:?}"
+            ),
             1 => assert!(!ended.stderr.is_empty(), "{arguments:?}: {ended:?}"),
             _ => panic!("{arguments:?}: {ended:?}"),
         }
@@ -158,7 +178,7 @@ fn ctrl_c_ends_every_measurement_in_order() {
 }
 
 #[test]
-fn a_measurement_that_is_terminated_leaves_no_file_behind() {
+fn a_measurement_that_is_killed_leaves_no_file_behind() {
     let folder = tempfile::tempdir().expect("a folder");
     for arguments in [&["lab", "engines"][..], &["lab", "sweep", "--full"]] {
         let mut lab = command(UGEOM, arguments);
@@ -169,14 +189,12 @@ fn a_measurement_that_is_terminated_leaves_no_file_behind() {
                 .expect("the folder")
                 .count()
         };
-        let started = Instant::now();
-        while files() == 0 {
-            assert!(started.elapsed() < PATIENCE, "{arguments:?}: no file");
-            std::thread::sleep(Duration::from_millis(1));
+        for _ in 0..50 {
+            assert_eq!(files(), 0, "{arguments:?}: its file has no name");
+            std::thread::sleep(Duration::from_millis(10));
         }
-        other("kill", &["-TERM", &child.id().to_string()]);
-        let ended = end(child);
-        assert!(matches!(ended.code, 0 | 1), "{arguments:?}: {ended:?}");
+        other("kill", &["-KILL", &child.id().to_string()]);
+        end(child);
         assert_eq!(files(), 0, "{arguments:?}");
     }
 }
@@ -219,24 +237,19 @@ fn engines_are_compared_on_a_file_that_may_be_destroyed_only() {
         return ugeom_testkit::skip("engines_are_compared", &ended.stderr);
     }
     let report = ended.text();
-    assert!(report.contains(" --budget 1s"), "{report}");
     for part in [
-        "THE ANSWER: The conclusion of 2007 is",
-        "PAIR BY PAIR",
-        "threads, 4",
-        "guasi-workers, 4",
-        "ANY CALL",
-        "2007:",
+        "The conclusion of 2007 is",
+        "IOPS, depth 4",
+        "guasi-workers",
+        "libaio",
     ] {
         assert!(report.contains(part), "{report}");
     }
     // A machine with much else to do has no time for the second depth, and says so.
     let words: Vec<&str> = report.split_whitespace().collect();
     let words = words.join(" ");
-    for part in ["threads, 16", "guasi-workers, 16"] {
-        let shown = report.contains(part) || words.contains("left out: 16 requests at a time");
-        assert!(shown, "{report}");
-    }
+    let shown = report.contains("IOPS, depth 16") || words.contains("Left out: queue depth 16");
+    assert!(shown, "{report}");
     ugeom(&["lab", "engines", "--depth", "0"]).failed(2);
     ugeom(&["lab", "engines", "--size", "4k"]).failed(2);
     ugeom(&["lab", "cached", "--size", "0"]).failed(2);
@@ -299,12 +312,15 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
     let file = disks::text(&path);
     let json = disks::text(&folder.path().join("cached.json"));
     let ended = ugeom(&["lab", "cached", "--budget", "1s", "--json", &json, &file]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    assert_eq!(
+        (ended.code, said(&ended.stderr).as_str()),
+        (0, expected_stderr())
+    );
     let report = ended.text();
     for part in [
-        "THE ANSWER: A random read of 4 KiB",
-        "getnewbuf",
-        "THEN AND NOW",
+        "\nA random 4 KiB read from memory takes ",
+        "of a hit: the lookup",
+        "pread",
     ] {
         assert!(report.contains(part), "{part}: {report}");
     }
@@ -333,14 +349,15 @@ fn a_sweep_finds_the_limits_of_a_simulated_disk_and_saves_them() {
         "lab", "sweep", "--bytes", "1m", "--min", "4k", "--max", "64k", "--budget", "1s", "--json",
         &file, disk,
     ]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    assert_eq!(
+        (ended.code, said(&ended.stderr).as_str()),
+        (0, expected_stderr())
+    );
     let report = ended.text();
     for part in [
         "ugeom lab sweep --min 4k --max 64k --bytes 1m disk:4m,overhead=200us,rate=50m/s,data=0",
-        "THE ANSWER: stack: ",
-        "This disk is simulated with 5,000 transactions/s",
-        "KB/t",
-        "THEN",
+        "\nstack: ",
+        "64 KiB",
     ] {
         assert!(report.contains(part), "{part}: {report}");
     }
@@ -366,7 +383,10 @@ fn a_sweep_prints_the_lines_of_dd_and_leaves_no_file_behind() {
     let ended = sweep(&[
         "lab", "sweep", "--format", "dd", "--bytes", "64k", "--budget", "1s",
     ]);
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, expected_stderr()));
+    assert_eq!(
+        (ended.code, said(&ended.stderr).as_str()),
+        (0, expected_stderr())
+    );
     let text = ended.text();
     let count = |part: &str| text.matches(part).count();
     assert!(count(" bytes transferred in ") >= 16, "{text}");
@@ -383,10 +403,7 @@ fn a_target_that_fails_in_the_middle_keeps_what_a_sweep_measured() {
     let ended = ugeom(&["lab", "sweep", "--bytes", "64k", "--budget", "1s", failing]);
     assert_eq!(ended.code, 1);
     let report = ended.text();
-    assert!(
-        report.contains("FAILED") && report.contains("MB/s"),
-        "{report}"
-    );
+    assert!(report.contains("B/s"), "{report}");
     assert!(ended.stderr.contains(" failed: "), "{}", ended.stderr);
 }
 
@@ -407,7 +424,10 @@ fn a_sweep_does_not_write_over_what_carries_something() {
     );
     assert!(std::fs::read(&path).expect("the image") == before);
     let done = ugeom(&[&sweep[..], &["--destroy"]].concat());
-    assert_eq!((done.code, done.stderr.as_str()), (0, expected_stderr()));
+    assert_eq!(
+        (done.code, said(&done.stderr).as_str()),
+        (0, expected_stderr())
+    );
     assert!(std::fs::read(&path).expect("the image") != before);
 }
 

@@ -105,7 +105,7 @@ fn read(path: &Path) -> Result<Saved> {
         let page = page.with_context(|| path.display().to_string())?;
         return Saved::new(json, page).with_context(|| path.display().to_string());
     }
-    ugeom_lab::saved::read(json).with_context(|| path.display().to_string())
+    ugeom_lab::registry::read(json).with_context(|| path.display().to_string())
 }
 
 fn text(path: &Path) -> Result<String> {

@@ -4,21 +4,28 @@ mod costs;
 mod tables;
 mod verdicts;
 
+use super::cells::job_name;
 use super::cost::{CACHED, INLINE};
 use super::findings::{AGREE, cost_id};
-use super::subject::{Document, EXPERIMENT, JobDetail};
+use super::subject::{Document, EXPERIMENT};
 use super::ways::Way;
-use ugeom_harness::figure::{Figure, value};
+use super::{DEPTHS, SIZE_BYTES};
+use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, value};
+use ugeom_harness::observed::Observed;
 use ugeom_harness::{Sample, total};
+use ugeom_measure::Interval;
 use ugeom_measure::units::{duration_human, size_human};
-use ugeom_report::Page;
+use ugeom_report::{Cell, Column, Page, Table};
 
 /// The report of a document.
 pub fn page(document: &Document) -> Page {
     let mut page = Page::new(EXPERIMENT, &asked(document));
-    page.head(document, &document.subject.left_out);
-    page.question = question(document);
+    page.question = "do threads keep up with the kernel's asynchronous I/O?".to_owned();
     page.answer = answer(document);
+    page.brief = brief(document);
+    page.summary = Some(summary(document));
+    page.head(document, &document.subject.left_out);
+    page.paragraph(background(document));
     tables::jobs(&mut page, document);
     verdicts::pairs(&mut page, document);
     verdicts::schedulers(&mut page, document);
@@ -26,7 +33,6 @@ pub fn page(document: &Document) -> Page {
     costs::any_call(&mut page, document);
     tables::checks(&mut page, document);
     tables::published(&mut page);
-    page.goals(&document.figures);
     limits(&mut page, document);
     page
 }
@@ -34,14 +40,18 @@ pub fn page(document: &Document) -> Page {
 /// The command line that measures the same.
 fn asked(document: &Document) -> String {
     let subject = &document.subject;
-    let size_mib = subject.size_bytes >> 20;
-    let depths = list(&subject.depths);
-    let mut asked = format!("ugeom lab engines --depth {depths} --size {size_mib}m");
+    let mut asked = "ugeom lab engines".to_owned();
+    if !DEPTHS.starts_with(&subject.depths) {
+        asked.push_str(&format!(" --depth {}", list(&subject.depths)));
+    }
+    if subject.size_bytes != SIZE_BYTES {
+        asked.push_str(&format!(" --size {}m", subject.size_bytes >> 20));
+    }
     if !subject.schedulers.is_empty() {
         asked.push_str(" --schedulers");
     }
-    if let Some(budget_ns) = document.settings.budget_ns {
-        asked.push_str(&format!(" --budget {}s", budget_ns.div_ceil(1_000_000_000)));
+    if document.settings.budget_ns.is_none() {
+        asked.push_str(" --full");
     }
     if let Some(target) = &subject.target {
         asked.push_str(&format!(" --destroy {target}"));
@@ -54,14 +64,13 @@ fn list<T: ToString>(values: &[T]) -> String {
     values.join(",")
 }
 
-fn question(document: &Document) -> String {
+fn background(document: &Document) -> String {
     let subject = &document.subject;
     format!(
-        "A program that wants many requests in flight can leave them with the kernel (libaio, the \
-         interface of 2002; io_uring, that of 2019), hand them to a library of threads (GUASI), or \
-         start a thread for each that makes a plain blocking call. In 2007 GUASI kept up with \
-         libaio on a disk. Does it today? Random reads and writes of 4 KiB, half of each, within \
-         {}, past the system's cache, {} at a time, {} requests a run.",
+        "A program with many requests in flight can submit them to the kernel (libaio, io_uring), \
+         hand them to a library of threads (GUASI), or start a thread for each. In 2007 GUASI kept \
+         up with libaio on a disk. Random reads and writes of 4 KiB, half of each, within {}, \
+         direct, queue depth {}, {} requests a run.",
         size_human(subject.size_bytes),
         list(&subject.depths).replace(',', ", "),
         list(&subject.requests).replace(',', ", "),
@@ -77,8 +86,28 @@ fn ratios(document: &Document, way: Way) -> Vec<&Figure> {
         .collect()
 }
 
-/// The published conclusion, held against what was measured.
+/// The published conclusion against what was measured, a winner where one is significant, and what
+/// was left out.
 fn answer(document: &Document) -> String {
+    let mut answer = match conclusion(document) {
+        Some((verdict, parts)) => format!(
+            "The conclusion of 2007 is {verdict}: GUASI's threads make {} libaio's IOPS.",
+            parts.join(", ")
+        ),
+        None => "No answer yet: too few rounds to compare the engines.".to_owned(),
+    };
+    if let Some(depth) = document.subject.depths.last() {
+        answer.push_str(&winner(document, *depth));
+    }
+    if !document.subject.left_out.is_empty() {
+        let left_out = document.subject.left_out.join("; ");
+        answer.push_str(&format!(" Left out: {left_out}."));
+    }
+    answer
+}
+
+/// The verdict, and the ratio at each depth.
+fn conclusion(document: &Document) -> Option<(&'static str, Vec<String>)> {
     let pairs = ratios(document, Way::Workers);
     let agree = |figure: &&&Figure| figure.interval.lies_within(1.0 - AGREE, 1.0 + AGREE);
     let agreeing = pairs.iter().filter(agree).count();
@@ -86,24 +115,64 @@ fn answer(document: &Document) -> String {
         |figure: &&&Figure| figure.interval.low > 1.0 + AGREE || figure.interval.high < 1.0 - AGREE;
     let apart = pairs.iter().filter(outside).count();
     let verdict = match (pairs.len(), agreeing, apart) {
-        (0, ..) => return "Too few rounds were measured to compare the engines.".to_owned(),
-        (all, same, _) if all == same => "confirmed: GUASI's threads and libaio agree within 10 %",
-        (_, _, 0) => "neither confirmed nor refuted here: intervals reach over 10 %",
-        _ => "refuted here: GUASI's threads and libaio lie more than 10 % apart",
+        (0, ..) => return None,
+        (all, same, _) if all == same => "confirmed within 10 %",
+        (_, _, 0) => "neither confirmed nor refuted",
+        _ => "refuted by more than 10 %",
     };
-    let parts: Vec<String> = pairs
-        .iter()
-        .map(|figure| format!("{} at {}", figure.amount(), depth_of(figure)))
-        .collect();
-    let mut answer = format!(
-        "The conclusion of 2007 is {verdict}. Requests a second of GUASI's threads to those of \
-         libaio: {}.",
-        parts.join(", ")
-    );
-    for &depth in &document.subject.depths {
-        answer.push_str(&winner(document, depth));
+    let parts = pairs.iter();
+    let parts = parts.map(|figure| format!("{} at depth {}", figure.amount(), depth_of(figure)));
+    Some((verdict, parts.collect()))
+}
+
+fn brief(document: &Document) -> String {
+    match conclusion(document) {
+        Some((verdict, _)) => format!("2007's \"GUASI keeps up with libaio\" {verdict}"),
+        None => "no answer".to_owned(),
     }
-    answer
+}
+
+/// IOPS of each engine at each depth, and its ratio to libaio's.
+fn summary(document: &Document) -> Table {
+    let depths = document.subject.depths.iter();
+    let columns = depths.map(|depth| Column::text(&format!("IOPS, depth {depth}")));
+    let columns = [Column::text("engine")].into_iter().chain(columns);
+    let mut table = Table::new("", columns.chain([Column::text("CPU per request")]));
+    let times = Observed::times(document);
+    for way in Way::ALL {
+        let cell = |depth: &u32| {
+            let time = times.typical(&job_name(way.name(), *depth, None));
+            let Some(time) = time.and_then(|time| time.at(CONFIDENCE).ok()) else {
+                return Cell::text("-");
+            };
+            let rate = Interval {
+                estimate: 1e9 / time.estimate,
+                low: 1e9 / time.high,
+                high: 1e9 / time.low,
+                confidence: time.confidence,
+            };
+            Cell::amount(&rate, Unit::PerSecond)
+        };
+        let cells: Vec<Cell> = document.subject.depths.iter().map(cell).collect();
+        if cells.iter().all(|cell| cell.text == "-") {
+            continue;
+        }
+        let first = document.subject.depths.first().map(|depth| {
+            let samples = samples(document, &job_name(way.name(), *depth, None));
+            value(
+                a_request(&samples, |sample| sample.cpu.process_ns),
+                Unit::Ns,
+            )
+        });
+        let cpu = Cell::text(first.unwrap_or_default());
+        table.row(
+            [Cell::text(way.name())]
+                .into_iter()
+                .chain(cells)
+                .chain([cpu]),
+        );
+    }
+    table
 }
 
 /// The depth that a figure is about.
@@ -111,38 +180,23 @@ fn depth_of(figure: &Figure) -> &str {
     figure.id.rsplit('.').next().unwrap_or_default()
 }
 
-/// Which way made the most requests a second at a depth, and what it costs.
+/// The engine with the most IOPS at a depth, where its lead over libaio is significant.
 fn winner(document: &Document, depth: u32) -> String {
-    let at = |detail: &&JobDetail| {
-        detail.depth == depth && detail.cell == super::cells::job_name(&detail.engine, depth, None)
-    };
-    let all: Vec<(&JobDetail, f64, f64)> = document
-        .subject
-        .jobs
-        .iter()
-        .filter(at)
-        .map(|detail| {
-            let samples = samples(document, &detail.cell);
-            let wall_ns = a_request(&samples, |sample| sample.wall_ns);
-            let cpu_ns = a_request(&samples, |sample| sample.cpu.process_ns);
-            (detail, wall_ns, cpu_ns)
-        })
-        .filter(|(_, wall_ns, _)| *wall_ns > 0.0)
-        .collect();
-    let first = all.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-    let libaio = all.iter().find(|one| one.0.engine == Way::Libaio.name());
-    let (Some(first), Some(libaio)) = (first, libaio) else {
-        return String::new();
-    };
-    let name = &first.0.engine;
-    let cpu = duration_human(first.2);
-    if first.0.engine == libaio.0.engine {
-        return format!(" At {depth} libaio made the most, for {cpu} of CPU a request.");
-    }
-    format!(
-        " At {depth} {name} made the most, for {cpu} of CPU a request, {:.1} times libaio's.",
-        first.2 / libaio.2.max(1.0)
-    )
+    let ending = format!(".{depth}");
+    let pairs = document.figures.iter().filter(|figure| {
+        figure.id.starts_with("iops.")
+            && figure.id.ends_with(&ending)
+            && figure.proven == Some(true)
+    });
+    let faster = pairs.filter(|figure| figure.interval.low > 1.0);
+    let best = faster.max_by(|a, b| a.interval.low.total_cmp(&b.interval.low));
+    best.map_or(String::new(), |best| {
+        let name = best.id.split('.').nth(1).unwrap_or_default();
+        format!(
+            " Fastest against libaio at depth {depth}: {name}, {}.",
+            best.amount()
+        )
+    })
 }
 
 /// All samples of a cell.

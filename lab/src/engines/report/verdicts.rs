@@ -13,7 +13,9 @@ fn verdict(figure: &Figure, base: &str) -> String {
     if interval.lies_within(1.0 - AGREE, 1.0 + AGREE) {
         "the same within 10 %".to_owned()
     } else if figure.is_unproven() {
-        "no difference proven".to_owned()
+        "not significant".to_owned()
+    } else if figure.proven.is_none() {
+        "too few processes to judge".to_owned()
     } else if interval.estimate > 1.0 {
         format!("faster than {base}")
     } else {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::TargetOptions;
+use ugeom_harness::host::TargetFacts;
 use ugeom_machine::{clock, interrupt};
 use ugeom_stack::{Delta, ProviderView, StackKnobs};
 
@@ -60,6 +61,7 @@ struct Document<'a> {
     #[serde(flatten)]
     info: &'a Info,
     complete: bool,
+    no_device: Option<String>,
     command_overhead_ns: Option<f64>,
     overhead: Vec<Figures>,
     seeks: Vec<Figures>,
@@ -155,6 +157,12 @@ pub fn run(diskinfo: &Diskinfo) -> Result<()> {
     Ok(())
 }
 
+/// Why reads of a target reach no device; none when they may, or when it stands on no file.
+fn no_device(text: &str) -> Option<String> {
+    let file = ugeom_lab::targets::bottom_file(text)?;
+    TargetFacts::of(&file)?.no_device()
+}
+
 /// Measures one target, printing line by line unless it is for programs.
 fn one(
     diskinfo: &Diskinfo,
@@ -196,6 +204,13 @@ fn one(
     let quiet = diskinfo.json;
     let mut printer = Printer::new(quiet);
     printer.print(&info.verbose());
+    let no_device = no_device(text);
+    if let Some(why) = &no_device {
+        let why = output::printable(why);
+        printer.print(&format!(
+            "\tNo device: {why}; these figures say nothing about a disk.\n"
+        ));
+    }
     let mut steps = Vec::new();
     let mut around = Around {
         now_ns: &mut clock::now_ns,
@@ -209,7 +224,9 @@ fn one(
     let ended = diskinfo::measure(&settings, &target.stack, (&provider, &opened), &mut around);
     printer.end()?;
     let ended = ended?;
-    let document = serde_json::to_value(Document::new(&info, &steps, ended))?;
+    let mut document = Document::new(&info, &steps, ended);
+    document.no_device = no_device;
+    let document = serde_json::to_value(document)?;
     Ok((document, ended))
 }
 
@@ -229,6 +246,7 @@ impl<'a> Document<'a> {
         Self {
             info,
             complete: ended == Ended::Complete,
+            no_device: None,
             command_overhead_ns,
             overhead,
             seeks: of(Kind::Seek),

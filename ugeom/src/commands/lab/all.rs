@@ -1,69 +1,115 @@
-//! `ugeom lab` without an experiment: every one that there is, one after the other, and one file
-//! with all their reports.
+//! `ugeom lab` without an experiment: all five, one after the other, one file with all their
+//! reports, and their answers in one table.
 
-use super::measuring::measured;
-use super::ways::WAYS;
-use crate::failure::Reported;
+use super::files::{self, Written};
+use super::flags::Flags;
+use super::measuring::ended_by_user;
+use crate::failure::{Interrupted, Reported};
 use crate::output;
 use anyhow::{Context, Result};
 use std::path::Path;
 use ugeom_harness::document::Document;
-use ugeom_harness::{Ended, Machine};
+use ugeom_lab::experiment::{self, Experiment};
 use ugeom_lab::{cached, engines, layers, scaling, sweep};
-use ugeom_report::text::WIDTH;
+use ugeom_report::text::{Align, table_within};
 use ugeom_report::{Saved, write_html};
-
-/// The time that an experiment may take, ns, unless it may take what it needs.
-const BUDGET_NS: u64 = 15_000_000_000;
 
 /// How all experiments are run.
 pub struct All<'a> {
-    /// Each takes the time that its precision needs.
-    pub full: bool,
-    /// The seed of the order of runs; none for one of the clock.
-    pub seed: Option<u64>,
+    /// How long, in how many processes, and where results go.
+    pub flags: &'a Flags,
     /// Where the report goes; none for nowhere.
     pub report: Option<&'a Path>,
 }
 
-/// What became of an experiment.
+/// An experiment that has ended.
 struct Done {
-    text: String,
     saved: Saved,
-    stopped: bool,
+    text: String,
+    stopped: Result<()>,
 }
 
 impl All<'_> {
-    /// Runs them, prints each report as soon as it is there, and writes the file. When the user
-    /// stops one, the others are not begun.
+    /// Runs them, prints each answer as soon as it is there, writes the file, and ends with a table
+    /// of all answers. When the user stops one, the others are not begun.
     ///
     /// # Errors
     /// Why the file failed. An experiment that fails is told, and the others go on.
     pub fn run(&self) -> Result<()> {
-        if let Some(path) = self.report {
-            super::measuring::check_writable(Some(path))?;
-        }
+        let flags = self.flags;
+        files::check(self.report, Written::Report, flags.force)?;
+        files::check(flags.json.as_deref(), Written::Json, flags.force)?;
+        flags.announce(5);
         let mut results = Vec::new();
         let outcome = self.experiments(&mut results);
         if let Some(path) = self.report.filter(|_| !results.is_empty()) {
             write_html(&results, path)?;
             output::remark(&format!("the report is in {}", path.display()));
         }
+        if let Some(path) = &flags.json {
+            let all = format!(
+                "[{}]\n",
+                results
+                    .iter()
+                    .map(Saved::json)
+                    .collect::<Vec<_>>()
+                    .join(",")
+            );
+            match path == Path::new(files::STDOUT) {
+                true => output::print(&all)?,
+                false => std::fs::write(path, all).with_context(|| path.display().to_string())?,
+            }
+        }
+        if !self.is_quiet() {
+            output::print(&answers(&results))?;
+        }
         outcome
     }
 
+    /// Whether standard output is for JSON alone.
+    fn is_quiet(&self) -> bool {
+        self.flags.json.as_deref() == Some(Path::new(files::STDOUT))
+    }
+
     fn experiments(&self, results: &mut Vec<Saved>) -> Result<()> {
+        let common = || self.flags.common();
         let experiments: [(&str, &dyn Fn() -> Result<Done>); 5] = [
-            ("layers", &|| self.layers()),
-            ("sweep", &|| self.sweep()),
-            ("scaling", &|| self.scaling()),
-            ("cached", &|| self.cached()),
-            ("engines", &|| self.engines()),
+            ("layers", &|| {
+                self.one::<layers::Layers>(&layers::Options {
+                    common: common(),
+                    ..layers::Options::default()
+                })
+            }),
+            ("sweep", &|| {
+                self.one::<sweep::Sweep>(&sweep::Options {
+                    common: common(),
+                    ..sweep::Options::default()
+                })
+            }),
+            ("scaling", &|| {
+                self.one::<scaling::Scaling>(&scaling::Options {
+                    common: common(),
+                    ..scaling::Options::default()
+                })
+            }),
+            ("cached", &|| {
+                self.one::<cached::Cached>(&cached::Options {
+                    common: common(),
+                    ..cached::Options::default()
+                })
+            }),
+            ("engines", &|| {
+                self.one::<engines::Engines>(&engines::Options {
+                    common: common(),
+                    ..engines::Options::default()
+                })
+            }),
         ];
         let mut failed = false;
         for (name, experiment) in experiments {
             let done = match experiment().with_context(|| format!("lab {name}")) {
                 Ok(done) => done,
+                Err(error) if error.is::<Interrupted>() => return Err(error),
                 // The others need not share the reason: a folder without O_DIRECT, say.
                 Err(error) => {
                     output::complain(&output::printable(&format!("{error:#}")));
@@ -71,85 +117,44 @@ impl All<'_> {
                     continue;
                 }
             };
-            if !results.is_empty() {
-                output::print(&format!("\n{}\n\n", "=".repeat(WIDTH)))?;
+            if !self.is_quiet() {
+                let gap = if results.is_empty() { "" } else { "\n" };
+                output::print(&format!("{gap}{}", done.text))?;
             }
-            output::print(&done.text)?;
             results.push(done.saved);
-            if done.stopped {
-                break;
-            }
+            done.stopped?;
         }
         if failed { Err(Reported.into()) } else { Ok(()) }
     }
 
-    fn budget_ns(&self) -> Option<u64> {
-        (!self.full).then_some(BUDGET_NS)
-    }
-
-    fn layers(&self) -> Result<Done> {
-        let options = layers::Options {
-            full: self.full,
-            seed: self.seed,
-            ways: WAYS.to_vec(),
-            ..layers::Options::default()
-        };
-        let document = measured(|control| layers::run(&options, &Machine, control))?;
-        done(&document, layers::report(&document, false))
-    }
-
-    fn sweep(&self) -> Result<Done> {
-        let options = sweep::Options {
-            full: self.full,
-            seed: self.seed,
-            budget_ns: self.budget_ns(),
-            ..sweep::Options::default()
-        };
-        let document = measured(|control| sweep::run(&options, &Machine, control))?;
-        done(&document, sweep::page(&document).to_text(WIDTH))
-    }
-
-    fn scaling(&self) -> Result<Done> {
-        let options = scaling::Options {
-            full: self.full,
-            seed: self.seed,
-            budget_ns: self.budget_ns(),
-            ..scaling::Options::default()
-        };
-        let document = measured(|control| scaling::run(&options, &Machine, control))?;
-        done(&document, scaling::report(&document).to_text(WIDTH))
-    }
-
-    fn cached(&self) -> Result<Done> {
-        let options = cached::Options {
-            budget_ns: self.budget_ns(),
-            seed: self.seed,
-            ways: WAYS.to_vec(),
-            ..cached::Options::default()
-        };
-        let document = measured(|control| cached::run(&options, &Machine, control))?;
-        done(&document, cached::page(&document).to_text(WIDTH))
-    }
-
-    fn engines(&self) -> Result<Done> {
-        let options = engines::Options {
-            seed: self.seed,
-            budget_ns: self.budget_ns(),
-            ..engines::Options::default()
-        };
-        let document = measured(|control| engines::run(&options, &Machine, control))?;
-        done(&document, engines::page(&document).to_text(WIDTH))
+    fn one<E: Experiment>(&self, options: &E::Options) -> Result<Done> {
+        let document: Document<E::Subject> = self.flags.measure::<E>(options, false)?;
+        let saved = experiment::saved::<E>(&document)?;
+        Ok(Done {
+            text: self.flags.text(&document, saved.page()),
+            stopped: ended_by_user(&document),
+            saved,
+        })
     }
 }
 
-fn done<S>(document: &Document<S>, text: String) -> Result<Done>
-where
-    S: serde::Serialize + serde::de::DeserializeOwned,
-{
-    let stopped = |one: &ugeom_harness::Measured| one.ended == Ended::Cancelled;
-    Ok(Done {
-        text,
-        saved: ugeom_lab::saved::of(document)?,
-        stopped: document.processes.iter().any(stopped),
-    })
+/// All answers: what was asked, what came out, and how certain that is.
+fn answers(results: &[Saved]) -> String {
+    if results.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![
+        ["question", "certainty", "answer"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    rows.extend(results.iter().map(|result| {
+        let page = result.page();
+        let words = [&page.experiment, &page.certainty, &page.brief];
+        words.map(|text| output::printable(text)).to_vec()
+    }));
+    format!(
+        "\n{}",
+        table_within(output::width(), 0, &[Align::Left; 3], &rows)
+    )
 }

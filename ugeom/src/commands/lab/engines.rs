@@ -1,12 +1,10 @@
 //! `ugeom lab engines`: its flags, and where its results go.
 
-use super::duration_ns;
-use super::measuring::Results;
+use super::flags::One;
 use crate::opening;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_harness::{Control, Machine};
 use ugeom_lab::engines::{self, Options};
 
 const ENGINES_ABOUT: &str = "\
@@ -25,8 +23,8 @@ one that it had, also after Ctrl-C. It needs root.";
 
 const ENGINES_EXAMPLES: &str = "\
 Examples:
-  ugeom lab engines                            a temporary file, as precisely as it needs
-  ugeom lab engines --budget 15s               the short form, of 64 MiB
+  ugeom lab engines                            a temporary file, 15 seconds
+  ugeom lab engines --full                     whole runs of 65,536 requests
   ugeom lab engines --depth 32,100 --size 64m
   ugeom lab engines --schedulers --depth 100   with every scheduler of the device
   ugeom lab engines --destroy /dev/sdX         a disk with nothing on it";
@@ -48,7 +46,7 @@ pub struct Engines {
           value_parser = clap::value_parser!(u32).range(1..=32_768))]
     depth: Vec<u32>,
 
-    /// The part of the file that is used [default: 256m; 64m with --budget]
+    /// The part of the file that is used [default: 256m]
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     size: Option<u64>,
 
@@ -56,12 +54,8 @@ pub struct Engines {
     #[arg(long)]
     schedulers: bool,
 
-    /// How long it may take; less is measured then [default: as long as precision needs]
-    #[arg(long, value_name = "TIME", value_parser = duration_ns)]
-    budget: Option<u64>,
-
     #[command(flatten)]
-    results: Results,
+    one: One,
 }
 
 /// The smallest part of a file that is worth measuring, bytes.
@@ -91,10 +85,9 @@ impl Engines {
             depths,
             size_bytes: self.size,
             schedulers: self.schedulers,
-            budget_ns: self.budget,
-            seed: self.results.seed,
+            common: self.one.flags.common(),
+            ..Options::default()
         };
-        let measure = |control: &mut Control<'_>| engines::run(&options, &Machine, control);
-        self.results.of(measure, engines::page)
+        self.one.run::<engines::Engines>(&options)
     }
 }

@@ -1,51 +1,21 @@
 //! What every experiment needs around it: a progress bar, Ctrl-C, and a place for its results.
 
+use super::files::{self, Written};
+use crate::failure::Interrupted;
 use crate::output;
-use anyhow::{Context, Result, bail};
-use clap::{Args, ValueHint};
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::File;
+use std::cell::Cell;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use ugeom_harness::HarnessError;
 use ugeom_harness::document::Document;
-use ugeom_harness::{Control, Measured, Phase, Progress};
+use ugeom_harness::{Control, Ended, Measured, Phase, Progress};
 use ugeom_machine::interrupt;
-use ugeom_report::Page;
-use ugeom_report::text::WIDTH;
-
-/// The flags of an experiment that is measured in one go, and reported on.
-#[derive(Args)]
-pub struct Results {
-    /// Save all samples and figures as JSON; `-` prints them instead of the report
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    json: Option<PathBuf>,
-
-    /// The seed of the random order of runs [default: one of the clock, which is printed]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-}
-
-impl Results {
-    /// Measures, saves what was measured, and prints the report of it.
-    ///
-    /// # Errors
-    /// Why it could not be measured, or not be saved.
-    pub fn of<S: Serialize + DeserializeOwned>(
-        &self,
-        measure: impl FnOnce(&mut Control<'_>) -> Result<Document<S>, HarnessError>,
-        report: impl FnOnce(&Document<S>) -> Page,
-    ) -> Result<()> {
-        check_writable(self.json.as_deref())?;
-        let document = measured(measure)?;
-        if save(self.json.as_deref(), &document)? == Saved::Printed {
-            return Ok(());
-        }
-        output::print(&report(&document).to_text(WIDTH))
-    }
-}
 
 /// Measures while showing the progress and listening for Ctrl-C.
 pub fn measured<S>(
@@ -63,34 +33,39 @@ pub fn measured<S>(
     };
     let document = measure(&mut control);
     bar.clear();
-    let document = document?;
+    let stopped = || Interrupted("stopped before anything was measured".to_owned());
+    let document = match document {
+        // What a process says that was ended is no news.
+        Err(_) if cancelled.load(Ordering::Relaxed) => return Err(stopped().into()),
+        document => document?,
+    };
     let something = |one: &Measured| !one.rounds.is_empty() || one.unfinished.is_some();
     if !document.processes.iter().any(something) {
-        bail!("it was stopped before anything was measured");
+        return Err(stopped().into());
     }
     Ok(document)
 }
 
-/// The path that means standard output.
-const STDOUT: &str = "-";
-
-/// Tries to open the file that results will be saved in: better now than after the measurement.
-/// What is in it stays until then, and where there is none, none is left.
+/// As [`files::check`] for results.
 ///
 /// # Errors
 /// Why it cannot be written.
 pub fn check_writable(json: Option<&Path>) -> Result<()> {
-    let Some(path) = json.filter(|path| *path != Path::new(STDOUT)) else {
-        return Ok(());
-    };
-    let mut options = File::options();
-    options.write(true);
-    let tried = match options.clone().create_new(true).open(path) {
-        Ok(_) => std::fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(path).map(drop),
-        Err(error) => Err(error),
-    };
-    tried.with_context(|| path.display().to_string())
+    files::check(json, Written::Json, false)
+}
+
+/// Tells that the user stopped a measurement, after its results were printed.
+///
+/// # Errors
+/// [`Interrupted`] when that is so.
+pub fn ended_by_user<S>(document: &Document<S>) -> Result<()> {
+    let stopped = |one: &Measured| one.ended == Ended::Cancelled;
+    let asked = interrupt::catch().is_ok_and(|asked| asked.load(Ordering::Relaxed));
+    if asked || document.processes.iter().any(stopped) {
+        let words = "stopped by Ctrl-C: the results are those until then";
+        return Err(Interrupted(words.to_owned()).into());
+    }
+    Ok(())
 }
 
 /// What became of a result.
@@ -113,7 +88,7 @@ pub fn save<S: Serialize + DeserializeOwned>(
     let Some(path) = json else {
         return Ok(Saved::Quietly);
     };
-    if path == Path::new(STDOUT) {
+    if path == Path::new(files::STDOUT) {
         output::print(&document.to_json()?)?;
         return Ok(Saved::Printed);
     }
@@ -121,41 +96,71 @@ pub fn save<S: Serialize + DeserializeOwned>(
     Ok(Saved::Quietly)
 }
 
-/// A bar on stderr while somebody watches. It is drawn between runs, by the thread that measures:
-/// another one would be in the way of what is measured.
-struct Bar(Option<ProgressBar>);
+/// Progress on stderr: a bar on a terminal, else a line every ten seconds. It is drawn between
+/// runs, by the thread that measures: another one would disturb what is measured.
+struct Bar {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    told: Cell<Instant>,
+}
 
-/// How often it is drawn, in Hz.
+/// How often the bar is drawn, in Hz.
 const DRAWS_HZ: u8 = 5;
+
+/// How often there is a line without a terminal.
+const LINE: Duration = Duration::from_secs(10);
 
 impl Bar {
     fn new() -> Self {
-        if !io::stderr().is_terminal() {
-            return Self(None);
+        let bar = io::stderr().is_terminal().then(|| {
+            let target = ProgressDrawTarget::stderr_with_hz(DRAWS_HZ);
+            let bar = ProgressBar::with_draw_target(Some(0), target);
+            let template = "{bar:30} {percent}%, {eta} left  {msg}";
+            match ProgressStyle::with_template(template) {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        Self {
+            bar,
+            started: Instant::now(),
+            told: Cell::new(Instant::now()),
         }
-        let target = ProgressDrawTarget::stderr_with_hz(DRAWS_HZ);
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        let template = "{bar:30} {percent}%, {eta} left  {msg}";
-        Self(Some(match ProgressStyle::with_template(template) {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        }))
     }
 
     fn show(&self, progress: &Progress<'_>) {
-        let Some(bar) = &self.0 else {
+        let what = match progress.phase {
+            Phase::Calibrating => format!("calibrating {}", progress.cell),
+            Phase::Measuring => progress.cell.to_owned(),
+        };
+        let Some(bar) = &self.bar else {
+            if self.told.get().elapsed() >= LINE {
+                self.told.set(Instant::now());
+                output::remark(&self.line(progress, &what));
+            }
             return;
         };
         bar.set_length(progress.total);
         bar.set_position(progress.done);
-        bar.set_message(match progress.phase {
-            Phase::Calibrating => format!("how long must runs of {} be?", progress.cell),
-            Phase::Measuring => progress.cell.to_owned(),
-        });
+        bar.set_message(what);
+    }
+
+    /// `20 s: 5 of 12 fresh processes, about 28 s left`.
+    fn line(&self, progress: &Progress<'_>, what: &str) -> String {
+        let spent_s = self.started.elapsed().as_secs_f64();
+        let (done, total) = (progress.done, progress.total.max(progress.done));
+        let left = match done {
+            0 => String::new(),
+            done => {
+                let left_s = spent_s * (total - done) as f64 / done as f64;
+                format!(", about {left_s:.0} s left")
+            }
+        };
+        format!("{spent_s:.0} s: {done} of {total} ({what}){left}")
     }
 
     fn clear(&self) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }

@@ -1,16 +1,19 @@
 //! `ugeom lab`: the experiments. What they measure and how they judge it is in `ugeom_lab`; here
-//! are their flags, one file an experiment, and in `measuring.rs` the progress, Ctrl-C and where
-//! the results go.
+//! are their flags, one file an experiment, and in `flags.rs` those that all have, in
+//! `measuring.rs` the progress and Ctrl-C.
 
 mod all;
 mod cached;
 mod engines;
+mod files;
+mod flags;
 mod layers;
 pub(super) mod measuring;
 mod scaling;
 mod sweep;
 mod tst;
 mod ways;
+mod worker;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueHint};
@@ -18,13 +21,12 @@ use std::path::PathBuf;
 use ugeom_measure::units::{self, TimeUnit};
 
 const LONG_ABOUT: &str = "\
-Measures, and says what the figures mean: each result comes with its interval, its noise, and \
-what cannot be concluded from it.
+Measures, and prints the answer with its 95 % confidence interval, one table and warnings; --all \
+prints the whole page. Each experiment runs in fresh processes of this program, whose values are \
+the observations.
 
-Without an experiment every one that there is runs for 15 seconds, and says what was shortened \
-for that; with --full each takes the time that its precision needs. All reports together are \
-written to report.html, one file that needs nothing else. Ctrl-C ends a measurement early and \
-keeps what was measured.
+Without an experiment all five run, 15 seconds each, and report.html holds all pages in one file. \
+Ctrl-C ends a measurement early and keeps what was measured.
 
 Measure on a quiet machine, with a release build.";
 
@@ -46,13 +48,8 @@ pub struct Lab {
     #[command(subcommand)]
     experiment: Option<Experiment>,
 
-    /// Take the time that precision needs, instead of 15 seconds for each experiment
-    #[arg(long)]
-    full: bool,
-
-    /// The seed of the random order of runs [default: one of the clock, which is printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    flags: flags::Flags,
 
     /// Where the report of all experiments goes
     #[arg(long, value_name = "FILE", default_value = "report.html",
@@ -72,6 +69,8 @@ enum Experiment {
     Cached(cached::Cached),
     Sweep(sweep::Sweep),
     Tst(tst::Tst),
+    #[command(hide = true)]
+    Worker(worker::Worker),
 }
 
 /// Reads a time from an argument: `250us`, `5m`; a bare number counts seconds.
@@ -88,9 +87,9 @@ impl Lab {
             Some(Experiment::Cached(cached)) => cached.run(),
             Some(Experiment::Sweep(sweep)) => sweep.run(),
             Some(Experiment::Tst(tst)) => tst.run(),
+            Some(Experiment::Worker(worker)) => worker.run(),
             None => all::All {
-                full: self.full,
-                seed: self.seed,
+                flags: &self.flags,
                 report: (!self.no_report).then_some(self.report.as_path()),
             }
             .run(),

@@ -1,10 +1,8 @@
 //! `ugeom lab scaling`: how does the machinery scale, and which knob buys what?
 
-use super::duration_ns;
-use super::measuring::Results;
+use super::flags::One;
 use anyhow::Result;
 use clap::Args;
-use ugeom_harness::{Control, Machine};
 use ugeom_lab::scaling::{self, Options, WORKERS_MAX};
 
 const ABOUT: &str = "\
@@ -12,7 +10,8 @@ Repeats the measurement of GEOM's limits with gzero on this machine: raidtest's 
 device that touches no data, with 1 worker, as many as there are cores, 4, 8 and 16; and a ladder \
 of knobs, each added to the one before: statistics off, direct dispatch, no lock around devices, \
 a pool of requests for each core. Then each knob is taken away again. Every step gets the verdict \
-of ministat, as the published ones did, and beside it one that holds for all steps together.";
+of ministat, as the published ones did, and beside it one that holds for all steps of its kind \
+together.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,27 +28,17 @@ pub struct Scaling {
           value_parser = clap::value_parser!(u64).range(1..=WORKERS_MAX))]
     workers: Vec<u64>,
 
-    /// How long it may take [default: 15s]
-    #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
-    budget: Option<u64>,
-
-    /// Take the time that precision needs
-    #[arg(long, group = "time")]
-    full: bool,
-
     #[command(flatten)]
-    results: Results,
+    one: One,
 }
 
 impl Scaling {
     pub fn run(&self) -> Result<()> {
         let options = Options {
             workers: self.workers.clone(),
-            full: self.full,
-            seed: self.results.seed,
-            budget_ns: self.budget,
+            common: self.one.flags.common(),
+            ..Options::default()
         };
-        let measure = |control: &mut Control<'_>| scaling::run(&options, &Machine, control);
-        self.results.of(measure, scaling::report)
+        self.one.run::<scaling::Scaling>(&options)
     }
 }

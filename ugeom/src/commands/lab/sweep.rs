@@ -1,24 +1,20 @@
 //! `ugeom lab sweep`: its flags, the safety of writing, and where its results go.
 
-use super::duration_ns;
-use super::measuring::{Saved, check_writable, measured, save};
+use super::flags::One;
 use crate::failure::{Reported, Usage};
 use crate::opening;
 use crate::output;
 use crate::safety;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
-use std::path::PathBuf;
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_harness::Machine;
 use ugeom_lab::sweep::{self, Options};
-use ugeom_report::text::WIDTH;
 
 const LONG_ABOUT: &str = "\
 Moves the same bytes in blocks of 512 bytes to 512 KiB, doubling, past the system's cache and \
 through it in turns, and says what the limit is: the number of transactions, the bandwidth or the \
 processor, and from which block size on. Beside each step stands what the device itself did, as \
-iostat prints it, and so whether a cache answered, or blocks were merged or split.
+iostat prints it: whether a cache answered, or blocks were merged or split.
 
 A TARGET is a file, a block device or any stack. It is only read, unless --write is given. \
 Without one a temporary file in the current folder is measured, and a simulated disk of 2004.
@@ -77,21 +73,8 @@ pub struct Sweep {
     #[arg(long, value_name = "FORMAT", default_value = "report")]
     format: Format,
 
-    /// Save all samples and figures as JSON; `-` prints them instead of the report
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    json: Option<PathBuf>,
-
-    /// How long it may take [default: 15s]
-    #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
-    budget: Option<u64>,
-
-    /// Move all bytes, and take the time that precision needs
-    #[arg(long, group = "time")]
-    full: bool,
-
-    /// The seed of the random order of runs [default: one of the clock, which is printed]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[command(flatten)]
+    one: One,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -107,24 +90,26 @@ impl Sweep {
     pub fn run(&self) -> Result<()> {
         let options = self.options()?;
         self.check_target()?;
-        check_writable(self.json.as_deref())?;
-        let document = measured(|control| sweep::run(&options, &Machine, control))?;
-        if save(self.json.as_deref(), &document)? == Saved::Quietly {
-            output::print(&match self.format {
-                Format::Report => sweep::page(&document).to_text(WIDTH),
-                Format::Dd => sweep::dd(&document),
+        let mut failed = None;
+        self.one
+            .run_printing::<sweep::Sweep>(&options, |document, page| {
+                let mut failures = document
+                    .processes
+                    .iter()
+                    .filter_map(|one| one.failure.as_ref());
+                failed = failures
+                    .next()
+                    .map(|one| format!("{} failed: {}", one.cell, one.error));
+                Ok(match self.format {
+                    Format::Report => self.one.flags.text(document, page),
+                    Format::Dd => sweep::dd(document),
+                })
             })?;
-        }
-        let failed = document
-            .processes
-            .iter()
-            .find_map(|one| one.failure.as_ref());
-        if let Some(failure) = failed {
-            let what = format!("{} failed: {}", failure.cell, failure.error);
-            output::complain(&output::printable(&what));
-            return Err(Reported.into());
-        }
-        Ok(())
+        let Some(failed) = failed else {
+            return Ok(());
+        };
+        output::complain(&output::printable(&failed));
+        Err(Reported.into())
     }
 
     fn options(&self) -> Result<Options> {
@@ -160,9 +145,8 @@ impl Sweep {
             random: self.random,
             direct: !self.buffered,
             buffered: !self.direct,
-            full: self.full,
-            seed: self.seed,
-            budget_ns: self.budget,
+            common: self.one.flags.common(),
+            ..Options::default()
         })
     }
 

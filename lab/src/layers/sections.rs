@@ -1,23 +1,22 @@
-//! The page of a report about layers: bars with intervals, the published rows, what they mean, the
-//! goals, the piles.
+//! The sections behind the first screen: every read, what is added, stacks of N layers, sizes,
+//! dispatch, the mail of 2002, every figure.
 
-use super::super::names;
-use super::super::published;
-use super::super::subject::Document;
-use super::{command, meaning, question, rows};
-use ugeom_harness::figure::{Figure, Unit, amount};
+use super::names;
+use super::published::{self, Step};
+use super::subject::Document;
+use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, amount};
+use ugeom_harness::observed::Observed;
 use ugeom_measure::units::size_human;
-use ugeom_measure::{Blocks, Interval, Moments, interval};
-use ugeom_report::head;
+use ugeom_measure::{Interval, Moments};
 use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Table, Value};
 
-/// The kinds of piles, the levels of statistics, and what to call them together.
+/// The kinds of stacks, the levels of statistics, and what to call them together.
 const PILES: [(&str, &str, &str); 11] = [
     ("slicers", "off", "slicers, statistics off"),
     ("slicers", "counts", "slicers, counts"),
     ("slicers", "time", "slicers, counts and times"),
-    ("passed", "off", "slicers passed, statistics off"),
-    ("passed", "counts", "slicers passed, counts"),
+    ("passed", "off", "fused slicers, statistics off"),
+    ("passed", "counts", "fused slicers, counts"),
     ("nops", "off", "nops, statistics off"),
     ("nops", "counts", "nops, counts"),
     ("nops", "time", "nops, counts and times"),
@@ -26,60 +25,29 @@ const PILES: [(&str, &str, &str); 11] = [
     ("hooks", "time", "hooks, counts and times"),
 ];
 
-/// The report of a result as a page.
-pub fn page(document: &Document) -> Page {
-    let blocks = document.blocks();
-    let mut page = Page::new(&document.experiment, &asked(document));
-    page.head(document, &document.subject.left_out);
-    page.question = question(document);
-    page.answer = meaning::answer(document);
-    reads(&mut page, document, &blocks);
-    page.heading("What it means");
-    page.list(meaning::findings(document));
-    steps(&mut page, document);
-    page.goals(&judged_figures(document));
-    piles(&mut page, document, &blocks);
-    sizes(&mut page, document, &blocks);
-    dispatch(&mut page, document);
-    then_and_now(&mut page, document);
-    page.heading("What cannot be concluded");
-    page.list(meaning::limits(document));
-    page.every_cell(&blocks, "ns", 2);
-    figures(&mut page, document);
-    page
+/// Adds all of them.
+pub(super) fn add(page: &mut Page, document: &Document) {
+    let times = Observed::times(document);
+    reads(page, document, &times);
+    steps(page, document);
+    piles(page, document, &times);
+    sizes(page, document, &times);
+    dispatch(page, document);
+    then_and_now(page, document);
+    every_case(page, &times);
+    figures(page, document);
 }
 
-fn asked(document: &Document) -> String {
-    let mut asked = command(document);
-    let subject = &document.subject;
-    for (flag, given) in [("--all", subject.all), ("--faithful", subject.faithful)] {
-        if given {
-            asked.push_str(&format!(" {flag}"));
-        }
-    }
-    asked
-}
-
-/// The mean of a cell with its interval.
-fn mean(blocks: &Blocks, name: &str) -> Option<Interval> {
-    let values = blocks.values(blocks.position(name)?).ok()?;
-    match interval::student_of(&values, 0.95) {
-        Ok(effect) => Some(effect.interval),
-        Err(ugeom_measure::Error::ZeroVariance { value, .. }) => Some(Interval::exact(value, 0.95)),
-        Err(_) => None,
-    }
+/// The typical time of a case with its interval.
+fn typical(times: &Observed, name: &str) -> Option<Interval> {
+    times.typical(name)?.at(CONFIDENCE).ok()
 }
 
 /// One read of each provider, as the mail of 2002 has its rows.
-fn reads(page: &mut Page, document: &Document, blocks: &Blocks) {
+fn reads(page: &mut Page, document: &Document, times: &Observed) {
     let subject = &document.subject;
     page.heading("One read, layer by layer");
-    page.paragraph(format!(
-        "The time of one read of {} bytes. All direct: the thread that wants the data carries the \
-         request through all layers itself. The control, /dev/zero, passes no layer and stands in \
-         both blocks.",
-        subject.read_bytes
-    ));
+    reads_words(page, document);
     let title = "The time of one read";
     let mut bars = Rows::bars(title, Axis::linear("time of one read", "ns"), [""]);
     let columns = [
@@ -89,16 +57,18 @@ fn reads(page: &mut Page, document: &Document, blocks: &Blocks) {
         Column::number("average", "ns"),
         Column::number("standard deviation", "ns"),
     ];
-    let mut table = Table::new("As published in 2002: the mean of so many runs", columns);
+    let mut table = Table::new(
+        "As published in 2002: number, average and standard deviation, here of processes",
+        columns,
+    );
     let mut add = |name: &str, layers: &str, cell: &str, drawn: bool| {
-        let Some(position) = blocks.position(cell) else {
+        let values = times
+            .position(cell)
+            .map(|it| times.values(&[it], |one| Some(one[0])));
+        let Some(Ok(moments)) = values.map(|values| Moments::of(&values)) else {
             return;
         };
-        let moments = blocks
-            .values(position)
-            .and_then(|values| Moments::of(&values));
-        let Ok(moments) = moments else { return };
-        let average = mean(blocks, cell).map_or(Value::Number(moments.mean), Value::Interval);
+        let average = typical(times, cell).map_or(Value::Number(moments.mean), Value::Interval);
         table.row([
             Cell::text(name),
             Cell::text(layers),
@@ -107,10 +77,15 @@ fn reads(page: &mut Page, document: &Document, blocks: &Blocks) {
             Cell::number(moments.sd, 6),
         ]);
         if drawn {
-            bars.row(&format!("{name}: {layers}"), [mean(blocks, cell)]);
+            bars.row(&format!("{name}: {layers}"), [typical(times, cell)]);
         }
     };
-    add("zero", "control: no layer", names::ZERO, false);
+    add(
+        "zero",
+        "control: a system call, no layer",
+        names::ZERO,
+        false,
+    );
     for link in &subject.chain {
         add(
             &link.provider,
@@ -137,28 +112,26 @@ fn reads(page: &mut Page, document: &Document, blocks: &Blocks) {
     page.push(table);
 }
 
-/// The figures that goals are held against: those by CPU time only where other work ran.
-fn judged_figures(document: &Document) -> Vec<Figure> {
-    let disturbed = head::is_disturbed(document);
-    let wanted = |figure: &&Figure| disturbed || !figure.id.starts_with("by_cpu.");
-    document.figures.iter().filter(wanted).cloned().collect()
+fn reads_words(page: &mut Page, document: &Document) {
+    page.paragraph(format!(
+        "The time of one read of {} bytes, direct dispatch: the calling thread carries the request \
+         through all layers. The control, /dev/zero, is a system call and passes no layer; the \
+         disk is a function call.",
+        document.subject.read_bytes
+    ));
 }
 
-/// What GEOM and each layer cost; by CPU time, too, where other work ran.
+/// What GEOM and each layer cost, by wall time and by CPU time.
 fn steps(page: &mut Page, document: &Document) {
     let title = "What GEOM itself, one more layer and statistics add to a read";
-    let by_cpu = head::is_disturbed(document);
-    let series = ["by the time that passed", "by CPU time"];
-    let series = series.into_iter().take(if by_cpu { 2 } else { 1 });
+    let series = ["wall time", "CPU time"];
     let mut bars = Rows::bars(title, Axis::linear("added to a read", "ns"), series);
     let wanted = |figure: &&Figure| {
         let id = figure.id.as_str();
         let unit = matches!(figure.unit, Unit::Ns | Unit::NsPerLayer);
         let cost = id == "geom.cost" || id == "floor.calls";
-        unit && (cost
-            || ["layer.", "slope.", "statistics."]
-                .iter()
-                .any(|one| id.starts_with(one)))
+        let kinds = ["layer.", "slope.", "statistics."];
+        unit && (cost || kinds.iter().any(|one| id.starts_with(one)))
     };
     for figure in document.figures.iter().filter(wanted) {
         let by_cpu = document.figure(&format!("by_cpu.{}", figure.id));
@@ -171,12 +144,12 @@ fn steps(page: &mut Page, document: &Document) {
     }
 }
 
-/// Piles of layers.
-fn piles(page: &mut Page, document: &Document, blocks: &Blocks) {
+/// Stacks of N layers.
+fn piles(page: &mut Page, document: &Document, times: &Observed) {
     let depths = &document.subject.depths;
     let layers = Axis::linear("layers", "");
     let mut plot = Curves::new(
-        "A read through so many layers",
+        "A read through N layers",
         layers,
         Axis::linear("time", "ns"),
     );
@@ -200,7 +173,7 @@ fn piles(page: &mut Page, document: &Document, blocks: &Blocks) {
         };
         let means = depths
             .iter()
-            .map(|depth| mean(blocks, &name(*depth as usize)));
+            .map(|depth| typical(times, &name(*depth as usize)));
         let means: Vec<Option<Interval>> = means.collect();
         let cell = |mean: &Option<Interval>| match mean {
             Some(mean) => Cell::interval(mean, 1).shown_as(format!("{:.1}", mean.estimate)),
@@ -216,24 +189,23 @@ fn piles(page: &mut Page, document: &Document, blocks: &Blocks) {
     if table.rows.is_empty() {
         return;
     }
-    page.heading("Piles of layers");
+    page.heading("Stacks of N layers");
     page.paragraph(
-        "A read through so many layers. Slicers move the place that is read, nops do nothing, \
-         hooks are nops that also see requests come back; passed are slicers without being asked, \
-         as is the default. The cost of one more is the slope of \
-         a line through each round, with its interval over the rounds.",
+        "A read through N layers. Slicers shift the offset, nops do nothing, hooks are nops with a \
+         completion hook; fused slicers are the default. One more layer costs the slope of a line \
+         through each round.",
     );
     page.push(plot);
     page.push(table);
 }
 
 /// Sizes of the read.
-fn sizes(page: &mut Page, document: &Document, blocks: &Blocks) {
+fn sizes(page: &mut Page, document: &Document, times: &Observed) {
     let subject = &document.subject;
     let (bottom, deepest) = (subject.bottom(), subject.deepest());
     let of = |provider: &str, size: u64| match size == subject.read_bytes {
-        true => mean(blocks, &names::direct(provider)),
-        false => mean(blocks, &names::sized(provider, size)),
+        true => typical(times, &names::direct(provider)),
+        false => typical(times, &names::sized(provider, size)),
     };
     let sizes = || {
         [subject.read_bytes]
@@ -282,15 +254,6 @@ fn sizes(page: &mut Page, document: &Document, blocks: &Blocks) {
     page.push(table);
 }
 
-/// A difference with its verdict.
-fn judged(figure: &Figure) -> Cell {
-    let verdict = match figure.is_unproven() {
-        true => ", no difference proven",
-        false => "",
-    };
-    Cell::figure(figure).shown_as(format!("{}{verdict}", figure.amount()))
-}
-
 /// Direct and queued dispatch with all CPU time.
 fn dispatch(page: &mut Page, document: &Document) {
     if document.figure("wall.queued").is_none() {
@@ -298,11 +261,11 @@ fn dispatch(page: &mut Page, document: &Document) {
     }
     page.heading("Dispatch");
     page.paragraph(format!(
-        "One read of {}: the time that passed, and the CPU time that it took. The machine's is \
-         counted by the kernel in ticks and holds whatever else ran.",
+        "One read of {}: wall time and CPU time. The system-wide time is counted by the kernel in \
+         ticks and includes other work; it has no interval.",
         document.subject.bottom()
     ));
-    let names = ["wall", "caller", "helper threads", "whole machine"];
+    let names = ["wall", "caller's CPU", "helpers' CPU", "system-wide CPU"];
     let columns = [Column::text("dispatch")]
         .into_iter()
         .chain(names.map(|name| Column::number(name, "ns")));
@@ -325,12 +288,80 @@ fn dispatch(page: &mut Page, document: &Document) {
     }
 }
 
+/// Every figure with its interval.
+fn figures(page: &mut Page, document: &Document) {
+    let columns = ["figure", "what", "seen", "difference"].map(Column::text);
+    let mut table = Table::new("", columns);
+    for figure in &document.figures {
+        let proven = match figure.proven {
+            Some(true) => "significant",
+            Some(false) => "not significant",
+            None => "",
+        };
+        let (id, what) = (Cell::text(&figure.id), Cell::text(&figure.what));
+        table.row([id, what, Cell::figure(figure), Cell::text(proven)]);
+    }
+    if !table.rows.is_empty() {
+        page.heading("Every figure");
+        page.push(table);
+    }
+}
+
+/// A difference with its verdict.
+fn judged(figure: &Figure) -> Cell {
+    let verdict = match figure.is_unproven() {
+        true => ", not significant",
+        false => "",
+    };
+    Cell::figure(figure).shown_as(format!("{}{verdict}", figure.amount()))
+}
+
+/// What is compared, in 2002 and now.
+fn shapes(document: &Document) -> Vec<[String; 3]> {
+    let Ok([geom, mbr, bsd, control]) = published::steps() else {
+        return Vec::new();
+    };
+    let now = |id: &str| {
+        let figure = document.figure(id);
+        figure.map_or_else(|| "not measured".to_owned(), Figure::amount)
+    };
+    let mut rows = vec![[
+        "GEOM itself, of the time without it".to_owned(),
+        share(&geom),
+        now("geom.share"),
+    ]];
+    let layers = document.subject.chain.iter().skip(1);
+    for (then, link) in [&mbr, &bsd].into_iter().zip(layers) {
+        let what = format!("one more layer ({})", link.class.to_lowercase());
+        rows.push([what, share(then), now(&format!("layer.{}", link.provider))]);
+    }
+    rows.push([
+        "the control (/dev/zero)".to_owned(),
+        share(&control),
+        now("control"),
+    ]);
+    rows
+}
+
+/// `23 % (5,021 +- 257 ns)`.
+fn share(step: &Step) -> String {
+    let verdict = if step.is_proven() {
+        ""
+    } else {
+        ", not significant"
+    };
+    format!("{:.1} % ({}{verdict})", step.percent(), step.amount())
+}
+
 /// The shapes of 2002, and the mail's rows under both judgements.
 fn then_and_now(page: &mut Page, document: &Document) {
     page.heading("Then and now");
-    page.paragraph(rows::THEN);
+    page.paragraph(
+        "The mail of 6 October 2002 measured a kernel on a 700 MHz Athlon. Shapes can be compared, \
+         times cannot; there is no verdict across machines.",
+    );
     let mut table = Table::new("", ["what", "2002", "now"].map(Column::text));
-    for row in rows::shapes(document) {
+    for row in shapes(document) {
         table.row(row.map(Cell::text));
     }
     page.push(table);
@@ -347,9 +378,9 @@ fn then_and_now(page: &mut Page, document: &Document) {
     let mut table = Table::new(title, columns.map(Column::text));
     for step in &steps {
         let verdict = if step.is_proven() {
-            "proven"
+            "significant"
         } else {
-            "not proven"
+            "not significant"
         };
         let welch = step.welch.interval;
         table.row([
@@ -362,21 +393,26 @@ fn then_and_now(page: &mut Page, document: &Document) {
     page.push(table);
 }
 
-/// Every figure with its interval.
-fn figures(page: &mut Page, document: &Document) {
-    let columns = ["figure", "what", "seen", "difference"].map(Column::text);
+/// Every case: its typical time, and the smallest and the largest process.
+fn every_case(page: &mut Page, times: &Observed) {
+    let columns = [Column::text("case"), Column::number("time", "ns")];
+    let columns = columns.into_iter();
+    let columns = columns.chain(["least", "most"].map(|name| Column::number(name, "ns")));
     let mut table = Table::new("", columns);
-    for figure in &document.figures {
-        let proven = match figure.proven {
-            Some(true) => "proven",
-            Some(false) => "not proven",
-            None => "",
+    for name in times.cells() {
+        let Some(center) = times.typical(name) else {
+            continue;
         };
-        let (id, what) = (Cell::text(&figure.id), Cell::text(&figure.what));
-        table.row([id, what, Cell::figure(figure), Cell::text(proven)]);
+        let Ok(interval) = center.at(CONFIDENCE) else {
+            continue;
+        };
+        let ends = [center.sorted().first(), center.sorted().last()];
+        let ends = ends.map(|end| end.map_or(Cell::empty(), |end| Cell::number(*end, 2)));
+        let [least, most] = ends;
+        table.row([Cell::text(name), Cell::interval(&interval, 2), least, most]);
     }
     if !table.rows.is_empty() {
-        page.heading("Every figure");
+        page.heading("Every case");
         page.push(table);
     }
 }

@@ -1,0 +1,484 @@
+//! One measurement in several fresh processes, one after the other. Memory is laid out anew in
+//! each, so that their spread shows what one process cannot.
+//!
+//! The first process finds the lengths of the runs; the others take them over. Each has its share
+//! of what is left of the budget. Where time runs short, rounds are left out first, then processes,
+//! but never below [`PROCESSES_MIN`].
+
+use crate::document::Document;
+use crate::rounds::{Control, Ended, Measured, Meter, Phase, Progress, RunLength, Settings};
+use crate::{HarnessError, Reference};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Fewer processes give no interval of 95 %.
+pub const PROCESSES_MIN: u32 = ugeom_measure::center::OBSERVATIONS_MIN as u32;
+
+/// Where there is little time: a family of up to six comparisons can be judged.
+const PROCESSES_SHORT: u32 = 8;
+
+/// Processes where the time is the usual one: the smallest number with an interval of 96 % that
+/// leaves out two values on each side.
+pub const PROCESSES: u32 = 12;
+
+/// The most processes.
+pub const PROCESSES_MAX: u32 = 100;
+
+/// The time that an experiment may take when nothing else is said, ns.
+pub const BUDGET_NS: u64 = 15_000_000_000;
+
+/// Longer budgets make more processes, one more for each of these, ns.
+const PROCESS_NS: u64 = BUDGET_NS / PROCESSES as u64;
+
+/// Budgets are for processes that take at least this, ns; below it there are fewer of them.
+const PROCESS_NS_MIN: u64 = 900_000_000;
+
+/// Without a budget.
+const PROCESSES_FULL: u32 = 20;
+
+/// How a measurement is spread over processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// How many processes.
+    pub processes: u32,
+    /// Rounds of each.
+    pub rounds: u64,
+    /// The wall time of a run where there is time, ns.
+    pub run_ns: u64,
+    /// The time that everything may take, ns.
+    pub budget_ns: Option<u64>,
+    /// The seed of the first process; the others count on.
+    pub seed: u64,
+}
+
+/// How many processes fit a budget; none for no limit.
+pub fn processes_for(budget_ns: Option<u64>) -> u32 {
+    let Some(budget_ns) = budget_ns else {
+        return PROCESSES_FULL;
+    };
+    let each_ns = match budget_ns < BUDGET_NS {
+        true => PROCESS_NS_MIN,
+        false => PROCESS_NS,
+    };
+    let fit = u32::try_from(budget_ns / each_ns).unwrap_or(u32::MAX);
+    let most = if budget_ns < BUDGET_NS {
+        PROCESSES
+    } else {
+        5 * PROCESSES
+    };
+    fit.clamp(PROCESSES_SHORT, most)
+}
+
+/// What one process does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    /// Its number, from 0.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+    /// The seed of its order of cells.
+    pub seed: u64,
+    /// Its rounds.
+    pub rounds: u64,
+    /// The wall time of a run where there is time, ns.
+    pub run_ns: u64,
+    /// The time that it may take, ns.
+    pub budget_ns: Option<u64>,
+    /// The lengths of runs that the first process found.
+    pub lengths: Vec<RunLength>,
+    /// The fastest decile of the reference loop in earlier processes, ns.
+    pub reference_ns: Option<u64>,
+}
+
+/// Rounds that a process does whatever its time, where it is to do that many at all: fewer have no
+/// middle one.
+const ROUNDS_MIN: u64 = 3;
+
+/// The shortest run that a budget may force, ns: the clock is read twice a run.
+const RUN_NS_MIN: u64 = 500_000;
+
+impl Share {
+    /// The only process of a measurement. Its rounds are the observations.
+    pub fn alone(seed: u64, budget_ns: Option<u64>) -> Self {
+        let settings = Settings::default();
+        Self {
+            number: 0,
+            of: 1,
+            seed,
+            rounds: settings.rounds_min,
+            run_ns: settings.run_ns,
+            budget_ns,
+            lengths: Vec::new(),
+            reference_ns: None,
+        }
+    }
+
+    /// How the process measures; what it took to set up counts against its time.
+    pub fn settings(&self, set_up_ns: u64) -> Settings {
+        Settings {
+            seed: self.seed,
+            run_ns: self.run_ns,
+            run_ns_min: RUN_NS_MIN.min(self.run_ns),
+            rounds_min: match self.of {
+                1 => self.rounds,
+                _ => self.rounds.min(ROUNDS_MIN),
+            },
+            rounds_max: self.rounds,
+            rounds_planned: self.rounds,
+            precision: 0.0,
+            budget_ns: self.budget_ns.map(|ns| ns.saturating_sub(set_up_ns)),
+            repeat_disturbed: true,
+            lengths: self.lengths.clone(),
+            reference_ns: self.reference_ns,
+            ..Settings::default()
+        }
+    }
+}
+
+/// Measures in processes. `one` runs a process with its share to its end. When the user stops it,
+/// what was measured until then is the result.
+///
+/// # Errors
+/// What `one` fails with, unless it was stopped; [`HarnessError::Document`] when two processes
+/// measured different cells.
+pub fn run<S>(
+    protocol: &Protocol,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+    mut one: impl FnMut(&Share, &mut Control<'_>) -> Result<Document<S>, HarnessError>,
+) -> Result<Vec<Document<S>>, HarnessError> {
+    let started_ns = meter.now_ns();
+    let mut clock = Spent::default();
+    let mut done: Vec<Document<S>> = Vec::new();
+    let (mut lengths, mut reference_ns) = (Vec::new(), None);
+    for number in 0..protocol.processes {
+        let before_ns = meter.now_ns();
+        let left_ns = protocol
+            .budget_ns
+            .map(|budget_ns| budget_ns.saturating_sub(before_ns - started_ns));
+        if control.is_cancelled()
+            || (number >= PROCESSES_MIN && !clock.fits(left_ns, protocol.rounds))
+        {
+            break;
+        }
+        let share = Share {
+            number,
+            of: protocol.processes,
+            seed: protocol.seed.wrapping_add(number.into()),
+            rounds: protocol.rounds,
+            run_ns: protocol.run_ns,
+            budget_ns: left_ns.map(|ns| clock.share(ns, protocol.processes - number)),
+            lengths: std::mem::take(&mut lengths),
+            reference_ns,
+        };
+        (control.progress)(&Progress {
+            phase: Phase::Measuring,
+            cell: "fresh processes",
+            done: number.into(),
+            total: protocol.processes.into(),
+        });
+        let document = match one(&share, control) {
+            Err(_) if control.is_cancelled() => break,
+            result => result?,
+        };
+        if let Some(first) = done.first() {
+            same_cells(first, &document)?;
+        }
+        if let Some(measured) = document.processes.first() {
+            clock.add(meter.now_ns().saturating_sub(before_ns), measured);
+            lengths.clone_from(&measured.lengths);
+            let fast_ns = fast_ns(measured);
+            reference_ns = reference_ns.into_iter().chain(fast_ns).min();
+        }
+        let failed = |one: &Measured| matches!(one.ended, Ended::Failed | Ended::Cancelled);
+        let ends = document.processes.iter().any(failed);
+        done.push(document);
+        if ends {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+fn fast_ns(measured: &Measured) -> Option<u64> {
+    let samples = measured.rounds.iter().flat_map(|round| &round.samples);
+    let readings = samples.filter_map(|sample| sample.reference_ns).flatten();
+    Reference::of(readings.collect()).fast_ns()
+}
+
+fn same_cells<S>(first: &Document<S>, other: &Document<S>) -> Result<(), HarnessError> {
+    let cells = |document: &Document<S>| document.processes.first().map(|one| one.cells.clone());
+    if cells(first) == cells(other) {
+        return Ok(());
+    }
+    let problem = "two processes measured different cells".to_owned();
+    Err(HarnessError::Document(problem))
+}
+
+/// What processes took until now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    /// Beside measuring: starting, setting up, saving; the mean, ns.
+    around_ns: u64,
+    /// The longest round, ns.
+    round_ns: u64,
+    processes: u64,
+}
+
+impl Spent {
+    fn add(&mut self, whole_ns: u64, measured: &Measured) {
+        let around_ns = whole_ns.saturating_sub(measured.elapsed_ns);
+        self.around_ns = (self.around_ns * self.processes + around_ns) / (self.processes + 1);
+        self.processes += 1;
+        let rounds = measured.rounds.len().max(1) as u64;
+        self.round_ns = self.round_ns.max(measured.elapsed_ns / rounds);
+    }
+
+    /// Whether one more process with its fewest rounds fits.
+    fn fits(&self, left_ns: Option<u64>, rounds: u64) -> bool {
+        let least_ns = self.round_ns.saturating_mul(rounds.min(ROUNDS_MIN));
+        left_ns.is_none_or(|left_ns| left_ns >= self.around_ns.saturating_add(least_ns))
+    }
+
+    /// The time of the next of so many processes, ns.
+    fn share(&self, left_ns: u64, processes: u32) -> u64 {
+        (left_ns / u64::from(processes.max(1))).saturating_sub(self.around_ns)
+    }
+}
+
+/// How often a waiting parent looks after its process.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Starts a process, writes `input` to it and returns what it printed. `waiting` is called a few
+/// times a second meanwhile; when it returns true, the process is asked to end (SIGTERM), once.
+///
+/// # Errors
+/// [`HarnessError::Thread`] when it cannot be started or fails, with its last words.
+pub fn child(
+    mut command: Command,
+    input: &str,
+    number: u32,
+    waiting: &mut dyn FnMut() -> bool,
+) -> Result<String, HarnessError> {
+    let failed = |problem: String| HarnessError::Thread {
+        cell: format!("process {}", number + 1),
+        problem,
+    };
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = piped.spawn().map_err(|error| failed(error.to_string()))?;
+    let (sender, printed) = mpsc::channel();
+    let mut asked = false;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // A process that does not read its input says itself what is wrong.
+            let _ = stdin.map(|mut stdin| stdin.write_all(input.as_bytes()));
+        });
+        let words = scope.spawn(move || read(stderr));
+        scope.spawn(move || sender.send(read(stdout)));
+        let text = loop {
+            match printed.recv_timeout(LOOK) {
+                Ok(text) => break text,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    if waiting() && !std::mem::replace(&mut asked, true) {
+                        end(&child);
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => break String::new(),
+            }
+        };
+        let status = child.wait().map_err(|error| failed(error.to_string()))?;
+        let words = words.join().unwrap_or_default();
+        if !status.success() {
+            return Err(match words.trim().trim_start_matches("ugeom: ") {
+                "" => failed(format!("it ended with {status}")),
+                words => HarnessError::Worker(words.to_owned()),
+            });
+        }
+        Ok(text)
+    })
+}
+
+/// Asks a process to end. SIGINT may have reached it from the terminal already, and the second one
+/// would end it at once.
+fn end(child: &std::process::Child) {
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    // One that has ended meanwhile needs no signal.
+    let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+}
+
+fn read(from: Option<impl Read>) -> String {
+    let mut bytes = Vec::new();
+    // What was read before an error is the best there is.
+    let _ = from.map(|mut from| from.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::rounds::{Reading, Round, Sample, Shortened};
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A clock that processes move.
+    #[derive(Default)]
+    struct Simulated(Cell<u64>);
+
+    impl Meter for Simulated {
+        fn now_ns(&self) -> u64 {
+            self.0.get()
+        }
+
+        fn read(&self) -> Reading {
+            Reading::default()
+        }
+    }
+
+    fn document(share: &Share, rounds: u64, elapsed_ns: u64) -> Document<()> {
+        let round = Round {
+            order: vec![0],
+            samples: vec![Sample::default()],
+            null_floor: None,
+        };
+        let measured = Measured {
+            cells: vec!["a".to_owned()],
+            lengths: vec![RunLength {
+                warm_up: 1,
+                iterations: 7,
+            }],
+            repeated: 0,
+            rounds: vec![round; rounds as usize],
+            ended: Ended::RoundsMax,
+            shortened: Shortened {
+                run_ns_wanted: 1,
+                run_ns: 1,
+                rounds: false,
+            },
+            precision: None,
+            elapsed_ns,
+            unfinished: None,
+            failure: None,
+        };
+        Document::new("test", Host::now(), share.settings(0), (), measured)
+    }
+
+    /// Measures where a round takes `round_ns` and a process as much again around it; returns the
+    /// shares and the time.
+    fn measured(protocol: &Protocol, round_ns: u64) -> (Vec<Share>, u64) {
+        let (clock, cancelled) = (Simulated::default(), AtomicBool::new(false));
+        let mut progress = |_: &Progress<'_>| {};
+        let mut control = Control {
+            progress: &mut progress,
+            cancelled: &cancelled,
+        };
+        let mut shares = Vec::new();
+        let done = run(protocol, &clock, &mut control, |share, _| {
+            let settings = share.settings(0);
+            let budget_ns = settings.budget_ns.unwrap_or(u64::MAX);
+            let fit = (budget_ns / round_ns).clamp(settings.rounds_min, settings.rounds_max);
+            clock.0.set(clock.0.get() + (fit + 1) * round_ns);
+            shares.push(share.clone());
+            Ok(document(share, fit, fit * round_ns))
+        });
+        assert_eq!(done.unwrap().len(), shares.len());
+        (shares, clock.0.get())
+    }
+
+    fn protocol() -> Protocol {
+        Protocol {
+            processes: 12,
+            rounds: 5,
+            run_ns: 3_000_000,
+            budget_ns: Some(BUDGET_NS),
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn the_first_process_finds_the_lengths_and_each_has_a_seed_of_its_own() {
+        let (shares, spent_ns) = measured(&protocol(), 200_000_000);
+        assert_eq!(shares.len(), 12);
+        assert!(spent_ns <= BUDGET_NS, "{spent_ns}");
+        assert!(shares[0].lengths.is_empty());
+        assert!(
+            shares[1..]
+                .iter()
+                .all(|share| share.lengths[0].iterations == 7)
+        );
+        assert_eq!((shares[0].seed, shares[11].seed), (7, 18));
+    }
+
+    #[test]
+    fn a_budget_is_kept_on_a_busy_machine_by_fewer_rounds_and_processes() {
+        for round_ns in [250_000_000, 400_000_000, 520_000_000] {
+            let (shares, spent_ns) = measured(&protocol(), round_ns);
+            assert!((6..=12).contains(&shares.len()), "{}", shares.len());
+            assert!(
+                spent_ns as f64 <= 1.1 * BUDGET_NS as f64,
+                "{round_ns}: {spent_ns}"
+            );
+        }
+    }
+
+    #[test]
+    fn longer_budgets_make_more_processes_and_none_makes_twenty() {
+        let seconds = |s: u64| processes_for(Some(s * 1_000_000_000));
+        assert_eq!((seconds(1), seconds(4), seconds(9)), (8, 8, 10));
+        assert_eq!((seconds(15), seconds(60), seconds(600)), (12, 48, 60));
+        assert_eq!(processes_for(None), 20);
+    }
+
+    #[test]
+    fn what_was_measured_before_a_stop_is_kept() {
+        let cancelled = AtomicBool::new(false);
+        let mut progress = |_: &Progress<'_>| {};
+        let mut control = Control {
+            progress: &mut progress,
+            cancelled: &cancelled,
+        };
+        let done = run(
+            &protocol(),
+            &Simulated::default(),
+            &mut control,
+            |share, control| {
+                if share.number == 2 {
+                    control.cancelled.store(true, Ordering::Relaxed);
+                    return Err(HarnessError::Worker("stopped".to_owned()));
+                }
+                Ok(document(share, 5, 1))
+            },
+        );
+        assert_eq!(done.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_process_is_given_its_input_and_its_words_are_those_of_an_error() {
+        let mut waiting = || false;
+        let text = child(Command::new("cat"), "errand", 0, &mut waiting).unwrap();
+        assert_eq!(text, "errand");
+        let mut failing = Command::new("sh");
+        failing.args(["-c", "echo ugeom: x.img: no such disk >&2; exit 1"]);
+        let error = child(failing, "", 3, &mut waiting).unwrap_err();
+        assert_eq!(error.to_string(), "x.img: no such disk");
+        let error = child(Command::new("false"), "", 3, &mut waiting).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cell process 4: it ended with exit status: 1"
+        );
+        // One that would go on for long ends when it is asked to.
+        let mut sleep = Command::new("sleep");
+        sleep.arg("60");
+        let error = child(sleep, "", 0, &mut || true).unwrap_err().to_string();
+        assert!(error.contains("signal: 15"), "{error}");
+    }
+}

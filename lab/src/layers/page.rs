@@ -1,0 +1,398 @@
+//! The report of an experiment about layers: the question, the answer, one table, warnings, and
+//! what the figures mean.
+
+use super::findings::{disk_served, size_margin_ns};
+use super::names;
+use super::published;
+use super::sections;
+use super::subject::Document;
+use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, value};
+use ugeom_harness::observed::Observed;
+use ugeom_measure::Center;
+use ugeom_measure::units::{duration_human, size_human};
+use ugeom_report::text::{in_a_shell, too_few};
+use ugeom_report::{Cell, Column, Page, Table};
+
+/// The report of a result.
+pub fn page(document: &Document) -> Page {
+    let mut page = Page::new(&document.experiment, &asked(document));
+    page.question = question(document);
+    page.answer = answer(document);
+    page.brief = brief(document);
+    page.summary = Some(summary(document));
+    page.warnings = warnings(document);
+    page.head(document, &document.subject.left_out);
+    page.heading("What it means");
+    page.list(findings(document));
+    sections::add(&mut page, document);
+    page.heading("What cannot be concluded");
+    page.list(limits(document));
+    page
+}
+
+fn asked(document: &Document) -> String {
+    let subject = &document.subject;
+    let mut asked = "ugeom lab layers".to_owned();
+    for (flag, given) in [("--full", subject.all), ("--faithful", subject.faithful)] {
+        if given {
+            asked.push_str(&format!(" {flag}"));
+        }
+    }
+    if let Some(target) = &subject.target {
+        asked.push_str(&format!(" {}", in_a_shell(target)));
+    }
+    asked
+}
+
+fn question(document: &Document) -> String {
+    let bytes = document.subject.read_bytes;
+    format!("what do GEOM and each layer add to a read of {bytes} bytes?")
+}
+
+/// The share first, which is the figure of 2002; then times, and what of a disk's time that is.
+fn answer(document: &Document) -> String {
+    let find = |id: &str| document.figure(id);
+    let (Some(cost), Some(share)) = (find("geom.cost"), find("geom.share")) else {
+        return match find("layer.mean") {
+            Some(layer) => format!("Each layer adds {}.", layer.amount()),
+            None => format!(
+                "No answer yet: {} for an interval.",
+                too_few(document.rounds())
+            ),
+        };
+    };
+    let by_cpu = |id: &str| find(&format!("by_cpu.{id}")).map(|it| it.amount());
+    let mut text = match cost.proven {
+        Some(true) if cost.interval.low > 0.0 => format!(
+            "GEOM adds {} to a read of {}: {} wall",
+            share.amount(),
+            document.subject.bottom(),
+            cost.amount()
+        ),
+        _ => format!(
+            "GEOM adds no more than {} to a read, not significant",
+            cost.at_most()
+        ),
+    };
+    text.extend(by_cpu("geom.cost").map(|amount| format!(", {amount} CPU time")));
+    if let Some(layer) = find("layer.mean") {
+        text.push_str(&match layer.proven {
+            Some(true) => format!("; each layer {}", layer.amount()),
+            _ => format!("; each layer no more than {}", layer.at_most()),
+        });
+    }
+    text.push_str(". ");
+    text + &of_a_disk(document)
+}
+
+/// What GEOM is of a disk's time, unless no disk was read.
+fn of_a_disk(document: &Document) -> String {
+    let disk = &document.subject.disk;
+    if document.subject.target.is_some() && !disk_served(document) {
+        return format!(
+            "No device served these reads: {}, so nothing follows about a disk.",
+            no_device(document)
+        );
+    }
+    match document.figure("geom.share.disk") {
+        Some(share) => format!(
+            "That is {} of a disk's {} ({}).",
+            share.estimate(),
+            duration_human(disk.read_ns),
+            disk.source
+        ),
+        None => String::new(),
+    }
+}
+
+fn no_device(document: &Document) -> String {
+    let facts = document.target.as_ref().and_then(|facts| facts.no_device());
+    facts.unwrap_or_else(|| "its counters stood still".to_owned())
+}
+
+fn brief(document: &Document) -> String {
+    let (cost, layer) = (document.figure("geom.cost"), document.figure("layer.mean"));
+    let words = |what: &str, figure: &Figure| match figure.proven {
+        Some(true) => format!("{what} adds {}", figure.amount()),
+        _ => format!("{what} adds no more than {}", figure.at_most()),
+    };
+    let parts = [("GEOM", cost), ("a layer", layer)];
+    let parts = parts
+        .iter()
+        .filter_map(|(what, figure)| Some(words(what, (*figure)?)));
+    match parts.collect::<Vec<_>>().join("; ") {
+        none if none.is_empty() => "no answer".to_owned(),
+        some => some,
+    }
+}
+
+/// The rows of 2002, today: times, then what is added.
+fn summary(document: &Document) -> Table {
+    let mut table = Table::new("", ["", "today (95 % CI)", "2002"].map(Column::text));
+    times(&mut table, document);
+    let subject = &document.subject;
+    let mut figure = |what: &str, id: &str, then: String| {
+        if let Some(figure) = document.figure(id) {
+            let shown = match figure.is_unproven() {
+                true => format!("{}, not significant", figure.amount()),
+                false => figure.amount(),
+            };
+            let shown = Cell::figure(figure).shown_as(shown);
+            table.row([Cell::text(what), shown, Cell::text(then)]);
+        }
+    };
+    let steps = published::steps().ok();
+    let then = |step: usize| {
+        steps
+            .as_ref()
+            .map_or(String::new(), |all| all[step].amount())
+    };
+    figure("GEOM itself", "geom.cost", then(0));
+    for (step, link) in subject.chain.iter().skip(1).enumerate().take(2) {
+        let what = format!("layer {}", link.class.to_lowercase());
+        let id = format!("layer.{}", link.provider);
+        figure(&what, &id, then(step + 1));
+    }
+    let none = String::new;
+    figure("one more slicer, counts", "slope.slicers.counts", none());
+    figure("one more fused slicer", "slope.passed.counts", none());
+    figure("queued dispatch", "wall.queued", none());
+    for way in &subject.through {
+        figure(&format!("through {way}"), &format!("through.{way}"), none());
+    }
+    table
+}
+
+/// The time of one read of the control, of the bottom with GEOM and without, and of the deepest.
+fn times(table: &mut Table, document: &Document) {
+    let subject = &document.subject;
+    let (bottom, deepest) = (subject.bottom(), subject.deepest());
+    let call = match subject.target {
+        None => "function call",
+        Some(_) => "through the stack",
+    };
+    let zero = "zero: a system call, no layer".to_owned();
+    let mut rows = vec![
+        (zero, names::ZERO.to_owned(), published::ZERO),
+        (
+            format!("{bottom} without GEOM"),
+            names::plain(bottom),
+            published::MD9_WITHOUT,
+        ),
+        (
+            format!("{bottom}: {call}"),
+            names::direct(bottom),
+            published::MD9,
+        ),
+    ];
+    if deepest != bottom {
+        let what = format!("{deepest}: {} layers", subject.chain.len() - 1);
+        rows.push((what, names::direct(deepest), published::MD9S1C));
+    }
+    let times = Observed::times(document);
+    for (what, cell, then) in rows {
+        let interval = times.typical(&cell).and_then(|it| it.at(CONFIDENCE).ok());
+        if let Some(interval) = interval {
+            let shown = Cell::amount(&interval, Unit::Ns);
+            table.row([Cell::text(what), shown, Cell::text(ns(&then))]);
+        }
+    }
+}
+
+fn ns(row: &published::Row) -> String {
+    value(row.moments.mean, Unit::Ns)
+}
+
+/// What limits the answer and is not of the machine.
+fn warnings(document: &Document) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(aa) = document.figure("aa").filter(|aa| aa.proven == Some(true)) {
+        out.push(format!(
+            "A/A: two stacks of the same differ by {}; no effect below that is certain",
+            aa.amount()
+        ));
+    }
+    if let Some(facts) = document.target.as_ref().filter(|_| disk_served(document)) {
+        out.extend(facts.between());
+    }
+    let cost = document.figure("geom.cost");
+    let apart = cost.and_then(|cost| Some((cost, Center::of(&cost.values).ok()?.apart())));
+    if let Some((cost, apart)) = apart.filter(|(_, apart)| !apart.is_empty()) {
+        let others: Vec<String> = apart.iter().map(|ns| value(*ns, Unit::Ns)).collect();
+        out.push(format!(
+            "GEOM's cost was {} in {} of {} processes, and {} in the others",
+            cost.estimate(),
+            cost.values.len() - apart.len(),
+            cost.values.len(),
+            others.join(", ")
+        ));
+    }
+    out
+}
+
+/// What the figures mean, a line or two each.
+fn findings(document: &Document) -> Vec<String> {
+    let lines = [
+        layers(document),
+        flat(document),
+        sizes(document),
+        slopes(document),
+        statistics(document),
+        queued(document),
+        served(document),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+/// A difference, or what it cannot exceed.
+fn told(figure: &Figure) -> String {
+    match figure.is_unproven() {
+        true => format!("no more than {}, not significant", figure.at_most()),
+        false => figure.amount(),
+    }
+}
+
+/// The layers of the chain, one by one.
+fn layers(document: &Document) -> Option<String> {
+    let chain = document.subject.chain.iter().skip(1);
+    let step = |link: &super::Link| {
+        let figure = document.figure(&format!("layer.{}", link.provider))?;
+        Some(format!("{} {}", link.class.to_lowercase(), told(figure)))
+    };
+    let steps: Vec<String> = chain.filter_map(step).collect();
+    let share = document.figure("layer.share")?.amount();
+    let below = document.subject.bottom();
+    Some(format!(
+        "Layer by layer: {}. On average {share} of the time of {below}.",
+        steps.join("; ")
+    ))
+}
+
+/// Without GEOM the providers are one and the same path.
+fn flat(document: &Document) -> Option<String> {
+    let flat = document
+        .figures
+        .iter()
+        .filter(|figure| figure.id.starts_with("plain."));
+    let flat: Vec<String> = flat
+        .map(|it| format!("{}: {}", it.what, told(it)))
+        .collect();
+    (!flat.is_empty()).then(|| format!("The place in memory alone: {}.", flat.join("; ")))
+}
+
+/// Whether the size matters: an effect is significant and above its margin, or it is bounded.
+fn sizes(document: &Document) -> Option<String> {
+    let figure = |size: &u64| document.figure(&format!("size.{size}"));
+    let sizes = document.subject.sizes_bytes.iter();
+    let lines: Vec<String> = sizes
+        .filter_map(|size| {
+            let (figure, margin) = (figure(size)?, size_margin_ns(document, *size));
+            let of = size_human(*size);
+            Some(match figure.is_effect(margin) {
+                true => format!(
+                    "{of}: {} (margin {})",
+                    figure.amount(),
+                    value(margin, Unit::Ns)
+                ),
+                false => format!("{of}: no more than {}", figure.at_most()),
+            })
+        })
+        .collect();
+    let line = "How the layers' cost changes with the size of the read (an effect is stated when \
+                it is significant and above 1 % of the read)";
+    (!lines.is_empty()).then(|| format!("{line}: {}.", lines.join("; ")))
+}
+
+fn slopes(document: &Document) -> Option<String> {
+    let amount = |id: &str| document.figure(id).map(Figure::amount);
+    let deepest = document.subject.depths.iter().max()?;
+    let (off, counts) = (
+        amount("slope.slicers.off")?,
+        amount("slope.slicers.counts")?,
+    );
+    let hooks = amount("slope.hooks.off")?;
+    let limit = amount("floor.calls")?;
+    let passed = amount("slope.passed.counts").map_or_else(String::new, |passed| {
+        format!(" Fused, as slicers are by default, one more costs {passed} with counts.")
+    });
+    Some(format!(
+        "In stacks of up to {deepest} layers, one more called slicer costs {off} without \
+         statistics and {counts} with counts; a layer with a completion hook {hooks}. Lower bound \
+         for a called layer (one indirect call): {limit}.{passed}"
+    ))
+}
+
+fn statistics(document: &Document) -> Option<String> {
+    let counts = document.figure("statistics.counts")?;
+    let time = document.figure("statistics.time")?;
+    Some(format!(
+        "Statistics on every provider of {}: counting costs {}; counting, and timing one read in \
+         {}, {}.",
+        document.subject.deepest(),
+        told(counts),
+        super::memory::TIME_ONE_IN,
+        told(time)
+    ))
+}
+
+fn queued(document: &Document) -> Option<String> {
+    let figure = |id: &str| document.figure(id).map(Figure::estimate);
+    let wall = document.figure("wall.queued")?.amount();
+    let threads = document.figure("queued.scaling").map(|ratio| {
+        let times = ratio.amount();
+        format!(" Two threads make {times} as many reads as one.")
+    });
+    Some(format!(
+        "Queued dispatch (threads g_down and g_up carry each request, as in 2002): {wall} a read. \
+         CPU time a read: {} of the calling thread, {} of g_down and g_up, {} system-wide.{}",
+        figure("cpu.queued.caller")?,
+        figure("cpu.queued.helpers")?,
+        figure("cpu.queued.machine")?,
+        threads.unwrap_or_default()
+    ))
+}
+
+fn served(document: &Document) -> Option<String> {
+    let way = |way: &String| {
+        let time = document.figure(&format!("through.{way}"))?.amount();
+        let stack = document.figure(&format!("through.{way}.stack"))?;
+        Some(format!(
+            "through {way} {time}, of which the stack is {}",
+            stack.estimate()
+        ))
+    };
+    let ways: Vec<String> = document.subject.through.iter().filter_map(way).collect();
+    (!ways.is_empty()).then(|| {
+        format!(
+            "Served to another program, one read of {} at a time: {}.",
+            document.subject.deepest(),
+            ways.join("; ")
+        )
+    })
+}
+
+/// What cannot be concluded.
+fn limits(document: &Document) -> Vec<String> {
+    let subject = &document.subject;
+    let mut lines = Vec::new();
+    if subject.target.is_none() {
+        lines.push(format!(
+            "How long a disk takes: {} is {}. With a target it is measured.",
+            value(subject.disk.read_ns, Unit::Ns),
+            subject.disk.source
+        ));
+        let words = "What a kernel's GEOM costs: these layers run inside one program; only the \
+                     control and the served reads enter the kernel.";
+        lines.push(words.to_owned());
+    }
+    let words = "What a program with other work sees: the same bytes are read again and again, \
+                 from the processor's nearest cache.";
+    lines.push(words.to_owned());
+    let words = "Another hour, build or machine: intervals are about fresh starts of this program \
+                 here and now.";
+    lines.push(words.to_owned());
+    lines
+}
+
+#[cfg(test)]
+mod tests;

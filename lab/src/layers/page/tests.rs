@@ -1,0 +1,147 @@
+//! The page of documents whose costs are known.
+
+use super::*;
+use crate::layers::{compute, fixture};
+use ugeom_harness::Ended;
+use ugeom_report::{Block, Style};
+
+/// Twelve processes of the same machine.
+fn computed() -> Document {
+    let mut document = fixture::document(5);
+    document.processes = (0..12)
+        .map(|seed| fixture::measured(&fixture::cells(), 5, seed))
+        .collect();
+    compute(&mut document);
+    document
+}
+
+/// The text without its line breaks.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_share_comes_first_and_wall_and_cpu_time_are_both_named() {
+    let page = page(&computed());
+    let answer = &page.answer;
+    assert!(answer.starts_with("GEOM adds 23"), "{answer}");
+    let (wall, cpu) = (answer.find(" wall"), answer.find(" CPU time"));
+    assert!(
+        wall.zip(cpu).is_some_and(|(wall, cpu)| wall < cpu),
+        "{answer}"
+    );
+    assert!(answer.contains("; each layer 3.0"), "{answer}");
+    assert!(answer.len() <= 300, "three lines of 100 columns: {answer}");
+    assert_eq!(page.certainty, "96 % CI, 12 processes");
+    assert!(page.brief.starts_with("GEOM adds 2"), "{}", page.brief);
+}
+
+#[test]
+fn one_screen_holds_the_answer_and_labels_what_the_rows_are() {
+    for width in [60, 80, 100] {
+        let screen = page(&computed()).to_screen(width, Style::Plain);
+        assert!(screen.lines().count() < 24, "{screen}");
+        let answer = screen
+            .lines()
+            .position(|line| line.starts_with("GEOM adds"));
+        assert!(answer.is_some_and(|line| line <= 2), "{screen}");
+        for row in ["zero: a system call", "md0: function call", "GEOM itself"] {
+            assert!(screen.contains(row), "{row}:\n{screen}");
+        }
+        assert!(
+            !screen.contains("MISSED") && !screen.contains("proven"),
+            "{screen}"
+        );
+    }
+}
+
+#[test]
+fn an_effect_of_size_is_stated_above_its_margin_only() {
+    let text = flat(&page(&computed()).to_text(100));
+    assert!(text.contains("4 KiB: no more than "), "{text}");
+    let mut document = fixture::document(5);
+    let slow = |(name, ns): (String, f64)| match name.as_str() {
+        "size/md0s1c 4096" => (name, ns + 40.0),
+        _ => (name, ns),
+    };
+    let cells: Vec<(String, f64)> = fixture::cells().into_iter().map(slow).collect();
+    document.processes = (0..12)
+        .map(|seed| fixture::measured(&cells, 5, seed))
+        .collect();
+    compute(&mut document);
+    let text = flat(&page(&document).to_text(100));
+    assert!(
+        text.contains("4 KiB: 40") || text.contains("4 KiB: 41"),
+        "{text}"
+    );
+    assert!(text.contains("(margin "), "{text}");
+}
+
+#[test]
+fn what_is_not_significant_is_bounded() {
+    let mut document = fixture::document(5);
+    let same = |(name, ns): (String, f64)| match name.starts_with("direct/") {
+        true => (name, 30.0),
+        false => (name, ns),
+    };
+    let cells: Vec<(String, f64)> = fixture::cells().into_iter().map(same).collect();
+    document.processes = (0..12)
+        .map(|seed| fixture::measured(&cells, 5, seed))
+        .collect();
+    compute(&mut document);
+    let answer = page(&document).answer;
+    assert!(answer.contains("each layer no more than "), "{answer}");
+}
+
+#[test]
+fn a_stopped_measurement_says_what_it_lacks_and_claims_nothing() {
+    let mut document = fixture::document(2);
+    document.processes[0].ended = Ended::Cancelled;
+    compute(&mut document);
+    let page = page(&document);
+    assert!(
+        page.answer
+            .starts_with("No answer yet: 2 rounds are too few"),
+        "{}",
+        page.answer
+    );
+    assert!(flat(&page.to_text(100)).contains("stopped by Ctrl-C"));
+    assert_eq!(page.certainty, "no interval: stopped early");
+    super::page(&fixture::document(0));
+}
+
+#[test]
+fn a_process_in_another_state_is_told() {
+    let mut document = computed();
+    for round in &mut document.processes[3].rounds {
+        let cells = &fixture::cells();
+        let plain = cells.iter().position(|cell| cell.0 == "plain/md0");
+        round.samples[plain.unwrap()].wall_ns *= 2;
+    }
+    compute(&mut document);
+    let warnings = page(&document).warnings.join("; ");
+    assert!(
+        warnings.contains("in 11 of 12 processes, and "),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn the_whole_page_has_its_plots_and_sections() {
+    let page = page(&computed());
+    let plots = page.blocks.iter().filter_map(|block| match block {
+        Block::Plot(plot) => Some(plot.title()),
+        _ => None,
+    });
+    let expected = [
+        "The time of one read",
+        "What GEOM itself, one more layer and statistics add to a read",
+        "A read through N layers",
+        "Reads of other sizes",
+    ];
+    assert_eq!(plots.collect::<Vec<_>>(), expected);
+    let text = page.to_text(100);
+    for heading in ["THEN AND NOW", "EVERY CASE", "EVERY FIGURE", "DISPATCH"] {
+        assert!(text.contains(heading), "{heading}");
+    }
+}

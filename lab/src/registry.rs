@@ -1,0 +1,213 @@
+//! All experiments by their names: what a process does that was started to measure one, and the
+//! page of a saved result.
+//!
+//! An experiment takes part by a line in [`EXPERIMENTS`].
+
+use crate::experiment::{Errand, Experiment};
+use crate::served::Way;
+use crate::{ab, cached, engines, kernel, layers, scaling, sweep};
+use serde::Deserialize;
+use ugeom_harness::document::{self, Document};
+use ugeom_harness::{Control, HarnessError, Meter};
+use ugeom_report::{Page, Saved};
+
+/// An experiment, for those who know its name only.
+struct Entry {
+    name: &'static str,
+    page: fn(&str) -> Result<Page, HarnessError>,
+    worker: Worker,
+}
+
+type Worker = fn(&str, &[Way], &dyn Meter, &mut Control<'_>) -> Result<String, HarnessError>;
+
+impl Entry {
+    const fn of<E: Experiment>() -> Self {
+        Self {
+            name: E::NAME,
+            page: |json| Ok(E::page(&Document::from_json(json, E::NAME)?)),
+            worker: work::<E>,
+        }
+    }
+}
+
+fn work<E: Experiment>(
+    errand: &str,
+    ways: &[Way],
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<String, HarnessError> {
+    let errand: Result<Errand<E::Options>, _> = serde_json::from_str(errand);
+    let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
+    let mut errand = errand.map_err(refused)?;
+    E::reach(&mut errand.options, ways);
+    let document = E::measure(&errand.options, &errand.share, meter, control)?;
+    serde_json::to_string(&document).map_err(refused)
+}
+
+/// All experiments of which reports are made; `ab` measures in a way of its own.
+const EXPERIMENTS: &[Entry] = &[
+    Entry::of::<layers::Layers>(),
+    Entry::of::<scaling::Scaling>(),
+    Entry::of::<cached::Cached>(),
+    Entry::of::<sweep::Sweep>(),
+    Entry::of::<engines::Engines>(),
+];
+
+/// What a process does that was started by [`run`]: reads an errand, measures, and returns the
+/// document as text.
+///
+/// # Errors
+/// As [`Experiment::measure`]; [`HarnessError::Document`] when it is no errand.
+pub fn worker(
+    errand: &str,
+    ways: &[Way],
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<String, HarnessError> {
+    #[derive(Deserialize)]
+    struct Head {
+        experiment: String,
+    }
+    let head: Head =
+        serde_json::from_str(errand).map_err(|error| HarnessError::Document(error.to_string()))?;
+    let entry = EXPERIMENTS.iter().find(|one| one.name == head.experiment);
+    let Some(entry) = entry else {
+        return Err(HarnessError::Document(format!(
+            "there is no experiment {:?}",
+            head.experiment
+        )));
+    };
+    (entry.worker)(errand, ways, meter, control)
+}
+
+/// Reads a document that an experiment saved, and makes its page.
+///
+/// # Errors
+/// [`HarnessError::Document`] when it is no document, or one that this program does not know.
+pub fn read(json: String) -> Result<Saved, HarnessError> {
+    let experiment = document::experiment(&json)?;
+    if experiment == ab::EXPERIMENT {
+        let page = ab::page(&Document::from_json(&json, ab::EXPERIMENT)?);
+        return Saved::new(json, page);
+    }
+    let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
+    if experiment == kernel::EXPERIMENT {
+        let page = kernel::page(&serde_json::from_str(&json).map_err(refused)?);
+        return Saved::new(json, page);
+    }
+    if experiment == ugeom_trace::figures::EXPERIMENT {
+        let page = ugeom_trace::page::page(&serde_json::from_str(&json).map_err(refused)?);
+        return Saved::new(json, page);
+    }
+    let Some(entry) = EXPERIMENTS.iter().find(|one| one.name == experiment) else {
+        let traced = ugeom_trace::figures::EXPERIMENT;
+        let others = [ab::EXPERIMENT, kernel::EXPERIMENT, traced];
+        let names = EXPERIMENTS.iter().map(|one| one.name);
+        let names: Vec<&str> = names.chain(others).collect();
+        return Err(HarnessError::Document(format!(
+            "it is of the experiment {experiment:?}; reports are made of {}",
+            names.join(", ")
+        )));
+    };
+    let page = (entry.page)(&json)?;
+    Saved::new(json, page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::saved;
+    use crate::layers::fixture;
+    use ugeom_report::{to_html, write_html};
+
+    #[test]
+    fn a_result_is_saved_byte_for_byte_in_its_report() {
+        use base64::Engine;
+        let mut document = fixture::document(12);
+        layers::compute(&mut document);
+        let saved = saved::<layers::Layers>(&document).unwrap();
+        assert_eq!(saved.json(), document.to_json().unwrap());
+        assert_eq!(read(saved.json().to_owned()).unwrap(), saved);
+        let html = to_html(std::slice::from_ref(&saved));
+        let (_, rest) = html
+            .split_once("href=\"data:application/json;base64,")
+            .unwrap();
+        let (data, _) = rest.split_once('"').unwrap();
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(data)
+            .unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), saved.json());
+        let machine = "<dt>cpu_model</dt><dd>Example CPU @ 2.80GHz</dd>";
+        assert!(html.contains(machine) && html.contains("<dt>run_ns</dt><dd>50000000</dd>"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.html");
+        write_html(std::slice::from_ref(&saved), &path).unwrap();
+        assert!(std::fs::read_to_string(path).unwrap() == html);
+        let nowhere = write_html(&[saved], &folder.path().join("no/report.html")).unwrap_err();
+        let words = "no/report.html: writing the report: ";
+        assert!(nowhere.to_string().contains(words), "{nowhere}");
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused_by_its_reason() {
+        let refused = |json: &str| read(json.to_owned()).unwrap_err().to_string();
+        let known = r#"{"schema": 1, "experiment": "layers"}"#;
+        for (json, reason) in [
+            ("", "EOF while parsing a value at line 1 column 0"),
+            ("[1, 2]", "expected a string"),
+            ("{}", "missing field `schema`"),
+            (
+                r#"{"schema": 2, "experiment": "layers"}"#,
+                "it has schema 2, this program reads 1",
+            ),
+            (
+                r#"{"schema": 1, "experiment": "a<b"}"#,
+                "it is of the experiment \"a<b\"; reports are made of layers",
+            ),
+            (known, "missing field `program`"),
+        ] {
+            let refused = refused(json);
+            assert!(refused.starts_with("reading a saved result: "), "{refused}");
+            assert!(refused.contains(reason), "{refused}");
+        }
+        // Neither is one that would use up the stack of a parser that calls itself.
+        let deep = format!(r#"{{"x": {}, "schema": 1}}"#, "[".repeat(100_000));
+        refused(&deep);
+    }
+
+    #[test]
+    fn an_errand_is_measured_and_others_are_refused() {
+        use std::sync::atomic::AtomicBool;
+        use ugeom_harness::Machine;
+        use ugeom_harness::processes::Share;
+        let mut control = Control {
+            progress: &mut |_| {},
+            cancelled: &AtomicBool::new(false),
+        };
+        let errand = Errand {
+            experiment: scaling::EXPERIMENT.to_owned(),
+            options: scaling::Options {
+                workers: vec![1],
+                ..scaling::Options::default()
+            },
+            share: Share {
+                number: 1,
+                of: 12,
+                rounds: 3,
+                ..Share::alone(5, Some(1))
+            },
+        };
+        let errand = serde_json::to_string(&errand).unwrap();
+        let text = worker(&errand, &[], &Machine, &mut control).unwrap();
+        let document: scaling::Document = Document::from_json(&text, scaling::EXPERIMENT).unwrap();
+        assert_eq!((document.rounds(), document.settings.seed), (3, 5));
+        for (text, reason) in [
+            ("{}", "missing field `experiment`"),
+            (r#"{"experiment": "x"}"#, "there is no experiment \"x\""),
+            (r#"{"experiment": "sweep"}"#, "missing field `options`"),
+        ] {
+            let error = worker(text, &[], &Machine, &mut control).unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The flags that every experiment of `ugeom lab` has, with the same meaning and defaults.
+
+use super::duration_ns;
+use super::files::{self, Written};
+use super::measuring::{Saved, ended_by_user, measured, save};
+use crate::output;
+use anyhow::{Context, Result};
+use clap::{Args, ValueHint};
+use std::path::PathBuf;
+use std::process::Command;
+use ugeom_harness::document::Document;
+use ugeom_harness::processes::PROCESSES_MAX;
+use ugeom_harness::{HarnessError, Machine};
+use ugeom_lab::experiment::{self, Common, Experiment};
+use ugeom_measure::units::duration_human;
+use ugeom_report::{Page, write_html};
+
+/// How long, in how many processes, and where results go.
+#[derive(Args, Clone)]
+pub struct Flags {
+    /// How long an experiment may take [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
+    budget: Option<u64>,
+
+    /// No time limit: 20 processes, and runs as long as precision needs
+    #[arg(long, group = "time")]
+    full: bool,
+
+    /// Measure in N fresh processes [default: 12 in 15 s, more in more time]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(PROCESSES_MAX)))]
+    processes: Option<u32>,
+
+    /// Seed of every random order [default: the clock; it is printed]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Save all samples and figures as JSON; `-` prints them instead of the answer
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+
+    /// Overwrite files that ugeom did not write
+    #[arg(long)]
+    pub force: bool,
+
+    /// Print the whole page, not only the answer
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print the project's targets and whether they are met
+    #[arg(long, conflicts_with = "all")]
+    goals: bool,
+}
+
+/// The flags of one experiment.
+#[derive(Args, Clone)]
+pub struct One {
+    #[command(flatten)]
+    pub flags: Flags,
+
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+}
+
+/// A run longer than this announces itself, ns.
+const LONG_NS: u64 = 30_000_000_000;
+
+impl Flags {
+    /// What experiments are asked.
+    pub fn common(&self) -> Common {
+        Common {
+            full: self.full,
+            seed: self.seed,
+            budget_ns: self.budget,
+            processes: self.processes,
+        }
+    }
+
+    /// Says how long so many experiments will take, where that is long.
+    pub fn announce(&self, experiments: u64) {
+        let limit_ns = self.common().limit_ns();
+        let Some(limit_ns) = limit_ns else {
+            output::remark("no time limit (--full): some minutes; Ctrl-C keeps what is measured");
+            return;
+        };
+        let all_ns = limit_ns.saturating_mul(experiments);
+        if all_ns > LONG_NS {
+            let time = duration_human(all_ns as f64);
+            output::remark(&format!(
+                "measuring for about {time}; Ctrl-C keeps what is measured"
+            ));
+        }
+    }
+
+    /// Measures an experiment in processes of this program; one that is measured `alone` announces
+    /// itself.
+    ///
+    /// # Errors
+    /// Why it could not be measured.
+    pub fn measure<E: Experiment>(
+        &self,
+        options: &E::Options,
+        alone: bool,
+    ) -> Result<Document<E::Subject>> {
+        let program = std::env::current_exe().context("finding this program")?;
+        let launch = || {
+            let mut command = Command::new(&program);
+            command.args(["lab", "worker"]);
+            command
+        };
+        measured(|control| {
+            if alone {
+                self.announce(1);
+            }
+            experiment::run::<E>(options, &super::ways::WAYS, &launch, &Machine, control)
+        })
+    }
+
+    /// The text of a page as it was asked for.
+    pub fn text<S>(&self, document: &Document<S>, page: &Page) -> String {
+        match (self.goals, self.all) {
+            (true, _) => {
+                Page::of_goals(&document.experiment, &document.figures).to_text(output::width())
+            }
+            (_, true) => page.to_text(output::width()),
+            _ => page.to_screen(output::width(), output::style()),
+        }
+    }
+}
+
+impl One {
+    /// Measures, saves what was measured, and prints the answer.
+    ///
+    /// # Errors
+    /// Why it could not be measured, or not be saved; that the user stopped it.
+    pub fn run<E: Experiment>(&self, options: &E::Options) -> Result<()> {
+        self.run_printing::<E>(options, |document, page| {
+            Ok(self.flags.text(document, page))
+        })
+    }
+
+    /// The same with another way to print.
+    ///
+    /// # Errors
+    /// As [`One::run`].
+    pub fn run_printing<E: Experiment>(
+        &self,
+        options: &E::Options,
+        text: impl FnOnce(&Document<E::Subject>, &Page) -> Result<String, HarnessError>,
+    ) -> Result<()> {
+        let flags = &self.flags;
+        files::check(flags.json.as_deref(), Written::Json, flags.force)?;
+        files::check(self.report.as_deref(), Written::Report, flags.force)?;
+        let document = flags.measure::<E>(options, true)?;
+        let page = E::page(&document);
+        if let Some(path) = &self.report {
+            write_html(&[experiment::saved::<E>(&document)?], path)?;
+            output::remark(&format!("the report is in {}", path.display()));
+        }
+        if save(flags.json.as_deref(), &document)? == Saved::Quietly {
+            output::print(&text(&document, &page)?)?;
+        }
+        ended_by_user(&document)
+    }
+}

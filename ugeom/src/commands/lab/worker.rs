@@ -1,0 +1,35 @@
+//! `ugeom lab worker`: one process of a measurement, started by the program itself. It reads what
+//! to do from standard input and prints its document.
+
+use super::ways::WAYS;
+use crate::output;
+use anyhow::{Context, Result};
+use clap::Args;
+use std::io::Read;
+use ugeom_harness::{Control, Machine, Progress};
+use ugeom_machine::interrupt;
+
+/// One process of a measurement
+#[derive(Args)]
+pub struct Worker {}
+
+impl Worker {
+    pub fn run(&self) -> Result<()> {
+        // A worker without its parent would go on measuring for nobody.
+        let ends =
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        ends.context("asking to end with the parent")?;
+        let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
+        let mut errand = String::new();
+        std::io::stdin()
+            .read_to_string(&mut errand)
+            .context("reading what to measure")?;
+        let mut progress = |_: &Progress<'_>| {};
+        let mut control = Control {
+            progress: &mut progress,
+            cancelled,
+        };
+        let document = ugeom_lab::registry::worker(&errand, &WAYS, &Machine, &mut control)?;
+        output::print(&document)
+    }
+}
