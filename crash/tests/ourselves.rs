@@ -150,6 +150,7 @@ fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
         ranges: Ranges::default(),
         log: Arc::new(|_| {}),
         tls: None,
+        allow: Vec::new(),
     };
     let server = Server::start(&stack, &name, &settings).expect("serves");
     recording.begin();

@@ -10,7 +10,7 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_serve::control::ServerFacts;
 use ugeom_serve::metrics::Metrics;
-use ugeom_serve::nbd::{Address, Given, Limits, Log, Server, Settings};
+use ugeom_serve::nbd::{Address, CertificateNames, Given, Limits, Log, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
 /// A server that runs for as long as the process, kept where a search for leaks finds it.
@@ -34,6 +34,7 @@ fn socket() -> &'static PathBuf {
             addresses: vec![Address::Unix(path.clone())],
             given: Given::default(),
             tls: None,
+            allow: Vec::new(),
             writable: true,
             only_top: false,
             threads: 1,
@@ -132,4 +133,15 @@ pub fn serve_metrics(data: &[u8]) {
     let mut answer = [0; 15];
     next.read_exact(&mut answer).expect("an answer");
     assert_eq!(&answer, b"HTTP/1.1 200 OK");
+}
+
+/// The names in a certificate: a malformed one is an error, and no name comes from nowhere.
+pub fn certificate(data: &[u8]) {
+    if let Ok(names) = CertificateNames::decode(data) {
+        let text = [names.common, names.alternative].concat().concat();
+        assert!(
+            text.len() <= 8 * data.len(),
+            "names longer than the certificate"
+        );
+    }
 }

@@ -50,6 +50,7 @@ impl Served {
             log: quiet,
             given: nbd::Given::default(),
             tls: None,
+            allow: Vec::new(),
         };
         let nbd = nbd::Server::start(stack, name, &settings).map_err(|it| serving(&it))?;
         Ok(Self {

@@ -1,6 +1,7 @@
 //! The control thread: listeners, handshakes, time-outs; it opens and closes providers.
 
 use super::address::{Address, Listening};
+use super::allow::{CertificateNames, Identity, Rule};
 use super::complaints::Complaints;
 use super::connection::Admission;
 use super::connections::{Home, News};
@@ -54,6 +55,7 @@ struct Pending {
     presence: Arc<Presence>,
     stream: Stream,
     who: String,
+    client: Identity,
     handshake: Handshake,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -62,8 +64,23 @@ struct Pending {
     session: Option<Box<Session>>,
     /// TLS begins when the last answer is sent.
     securing: bool,
+    /// The names in its certificate are known, or no rule asks for them.
+    named: bool,
     /// Nothing more is read; it is left when the last answer is sent.
     leaving: bool,
+}
+
+impl Pending {
+    /// Reads the client's certificate once it is verified, that is, before anything that the client
+    /// says in TLS is believed.
+    fn learn_names(&mut self) -> Option<Result<(), String>> {
+        if self.named {
+            return None;
+        }
+        let names = CertificateNames::decode(self.stream.certificate()?);
+        self.named = true;
+        Some(names.map(|names| self.client.names = names))
+    }
 }
 
 /// A worker as the control thread sees it.
@@ -414,12 +431,17 @@ impl Control {
             presence,
             stream,
             who,
+            client: Identity {
+                user: peer.user(),
+                ..Identity::default()
+            },
             handshake,
             input: Vec::new(),
             output,
             deadline,
             session: None,
             securing: false,
+            named: !self.exports.ask_for_names(),
             leaving: false,
         };
         self.pending.insert(source, pending);
@@ -443,13 +465,17 @@ impl Control {
                 return self.leave(source, why);
             }
         }
+        if let Some(Err(why)) = pending.learn_names() {
+            return self.leave(source, Some(why));
+        }
         let Pending {
+            client,
             handshake,
             input,
             output,
             ..
         } = pending;
-        match handshake.advance(input, &self.exports, output) {
+        match handshake.advance(input, &self.exports.seen_by(client), output) {
             Step::More if output.len() > UNREAD_BYTES_MAX => {
                 self.leave(source, Some("it does not read its answers".to_owned()));
             }
@@ -560,7 +586,10 @@ impl Control {
 
 /// Warns when other hosts can write.
 fn warn_if_open(listening: &Listening, settings: &Settings) {
-    if settings.writable && listening.open_to_others {
+    let tls = settings.tls.as_ref();
+    let known = tls.is_some_and(|tls| tls.required && tls.verifies)
+        || (!settings.allow.is_empty() && !settings.allow.iter().any(Rule::is_for_any));
+    if settings.writable && listening.open_to_others && !known {
         (settings.log)(&format!(
             "warning: any host that reaches {} can write: there is no password; listen on \
              localhost, or leave out --rw",

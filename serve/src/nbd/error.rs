@@ -33,6 +33,14 @@ pub enum ServeError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A rule about clients that cannot be kept.
+    #[error("the rule `{rule}`: {problem}")]
+    Rule {
+        /// What was written.
+        rule: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A socket from outside that cannot be served.
     #[error("an inherited socket: {problem}")]
     Given {

@@ -1,6 +1,8 @@
-//! What there is to serve: the providers of the stack as they are at the moment of the question.
+//! What there is to serve: the providers of the stack as they are at the moment of the question,
+//! and those of them that a client sees.
 
 use super::Settings;
+use super::allow::{Identity, Rule};
 use crate::ranges::Ranges;
 use std::sync::Arc;
 use ugeom_format::wire::nbd::{PAYLOAD_BYTES_MAX, export_flag, option_reply};
@@ -18,7 +20,14 @@ pub(super) struct Exports {
     top: String,
     only_top: bool,
     writable: bool,
+    allow: Vec<Rule>,
     ranges: Ranges,
+}
+
+/// The exports that a client sees. It learns nothing of others: they are as if they did not exist.
+pub(super) struct Visible<'a> {
+    exports: &'a Exports,
+    client: &'a Identity,
 }
 
 /// A provider as a client sees it.
@@ -84,76 +93,33 @@ impl Exports {
             top: top.to_owned(),
             only_top: settings.only_top,
             writable: settings.writable,
+            allow: settings.allow.clone(),
             ranges: settings.ranges.clone(),
         }
     }
 
+    /// The exports that a client sees.
+    pub fn seen_by<'a>(&'a self, client: &'a Identity) -> Visible<'a> {
+        let exports = self;
+        Visible { exports, client }
+    }
+
+    /// Whether a rule asks for the names in certificates.
+    pub fn ask_for_names(&self) -> bool {
+        self.allow.iter().any(Rule::needs_certificate)
+    }
+
+    /// Names in rules that no export has now. It may come: classes taste again.
+    pub fn missing(&self) -> Vec<&str> {
+        let tree = self.stack.tree();
+        let names = self.allow.iter().filter_map(|rule| rule.export(&self.top));
+        let is_missing =
+            |name: &&str| tree.provider(name).is_none() || (self.only_top && *name != self.top);
+        names.filter(is_missing).collect()
+    }
+
     pub fn stack(&self) -> &Stack {
         &self.stack
-    }
-
-    /// All exports, the default one first.
-    pub fn all(&self) -> Vec<Export> {
-        let tree = self.stack.tree();
-        let top = tree.provider(&self.top).map(|view| self.export(view));
-        let others = tree
-            .providers()
-            .filter(|view| view.name != self.top && !self.only_top && view.error.is_none())
-            .map(|view| self.export(view));
-        top.into_iter().chain(others).collect()
-    }
-
-    /// The export of that name; the default one for an empty name. A name that ends with `:ro`, and
-    /// is not itself that of a provider, is the export before it, for reading.
-    pub fn find(&self, name: &str) -> Result<Export, Refusal> {
-        let tree = self.stack.tree();
-        let named = |name: &str| {
-            let wanted = if name.is_empty() { &self.top } else { name };
-            tree.provider(wanted)
-                .filter(|view| view.error.is_none() && (!self.only_top || view.name == self.top))
-        };
-        if let Some(view) = named(name) {
-            return Ok(self.export(view));
-        }
-        let read_only = name.strip_suffix(READ_ONLY_SUFFIX).and_then(named);
-        if let Some(view) = read_only {
-            return Ok(Export {
-                name: name.to_owned(),
-                writable: false,
-                ..self.export(view)
-            });
-        }
-        let names: Vec<String> = self.all().into_iter().map(|export| export.name).collect();
-        Err(Refusal {
-            reply: option_reply::ERR_UNKNOWN,
-            message: format!(
-                "there is no export `{name}`; there are: {}",
-                names.join(", ")
-            ),
-        })
-    }
-
-    /// Opens an export.
-    pub fn open(&self, name: &str) -> Result<Chosen, Refusal> {
-        let export = self.find(name)?;
-        let delta = if export.writable {
-            Delta::READ_WRITE
-        } else {
-            Delta::READ
-        };
-        let opened = self.stack.open(export.id, delta).map_err(|error| Refusal {
-            reply: match error {
-                StackError::NoProvider { .. } => option_reply::ERR_UNKNOWN,
-                _ => option_reply::ERR_POLICY,
-            },
-            message: error.to_string(),
-        })?;
-        let ranges = self.ranges.of(export.id);
-        Ok(Chosen {
-            export,
-            opened,
-            ranges,
-        })
     }
 
     fn export(&self, view: &ProviderView) -> Export {
@@ -173,6 +139,87 @@ impl Exports {
             preferred_bytes: preferred.min(PAYLOAD_BYTES_MAX),
             writable: self.writable,
         }
+    }
+}
+
+impl Visible<'_> {
+    fn sees(&self, name: &str) -> bool {
+        let Exports { top, allow, .. } = self.exports;
+        (!self.exports.only_top || name == top) && self.client.sees(allow, name, top)
+    }
+
+    /// All exports, the default one first.
+    pub fn all(&self) -> Vec<Export> {
+        let exports = self.exports;
+        let tree = exports.stack.tree();
+        let top = tree.provider(&exports.top).into_iter();
+        let others = tree
+            .providers()
+            .filter(|view| view.name != exports.top && view.error.is_none());
+        let seen = top.chain(others).filter(|view| self.sees(&view.name));
+        seen.map(|view| exports.export(view)).collect()
+    }
+
+    /// The export of that name; the default one for an empty name. A name that ends with `:ro`, and
+    /// is not itself that of a provider, is the export before it, for reading.
+    pub fn find(&self, name: &str) -> Result<Export, Refusal> {
+        let exports = self.exports;
+        let tree = exports.stack.tree();
+        let named = |name: &str| {
+            let wanted = if name.is_empty() { &exports.top } else { name };
+            tree.provider(wanted)
+                .filter(|view| view.error.is_none() && self.sees(&view.name))
+        };
+        if let Some(view) = named(name) {
+            return Ok(exports.export(view));
+        }
+        let read_only = name.strip_suffix(READ_ONLY_SUFFIX).and_then(named);
+        if let Some(view) = read_only {
+            return Ok(Export {
+                name: name.to_owned(),
+                writable: false,
+                ..exports.export(view)
+            });
+        }
+        let missing = match name {
+            // The client may not be one that learns its name.
+            "" => "there is no default export".to_owned(),
+            name => format!("there is no export `{name}`"),
+        };
+        let names: Vec<String> = self.all().into_iter().map(|export| export.name).collect();
+        Err(Refusal {
+            reply: option_reply::ERR_UNKNOWN,
+            message: format!("{missing}; there are: {}", names.join(", ")),
+        })
+    }
+
+    /// Opens an export.
+    pub fn open(&self, name: &str) -> Result<Chosen, Refusal> {
+        let export = self.find(name)?;
+        let delta = if export.writable {
+            Delta::READ_WRITE
+        } else {
+            Delta::READ
+        };
+        let opened = self.exports.stack.open(export.id, delta);
+        let opened = opened.map_err(|error| Refusal {
+            reply: match error {
+                StackError::NoProvider { .. } => option_reply::ERR_UNKNOWN,
+                _ => option_reply::ERR_POLICY,
+            },
+            message: if self.exports.allow.is_empty() {
+                error.to_string()
+            } else {
+                // The reason may name exports that this client does not see.
+                "it cannot be opened now".to_owned()
+            },
+        })?;
+        let ranges = self.exports.ranges.of(export.id);
+        Ok(Chosen {
+            export,
+            opened,
+            ranges,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The handshake: bytes in, bytes out, and at its end an export that is open, or a reason to leave.
 
-use super::exports::{Chosen, Export, Exports, Refusal};
+use super::exports::{Chosen, Export, Refusal, Visible};
 use ugeom_format::wire::nbd::{
     ALLOCATION_DEPTH, BASE_ALLOCATION, CLIENT_FLAGS_BYTES, Error, ExportReply, Greeting, Info,
     InfoRequest, Listed, MetaContext, MetaRequest, OPTION_BYTES_MAX, OPTION_HEADER_BYTES,
@@ -117,7 +117,12 @@ impl Handshake {
 
     /// Goes on with what has come. What was used is taken from `input`; answers are appended to
     /// `out`.
-    pub fn advance(&mut self, input: &mut Vec<u8>, exports: &Exports, out: &mut Vec<u8>) -> Step {
+    pub fn advance(
+        &mut self,
+        input: &mut Vec<u8>,
+        exports: &Visible<'_>,
+        out: &mut Vec<u8>,
+    ) -> Step {
         let mut used = 0;
         let step = loop {
             let rest = &input[used..];
@@ -137,7 +142,7 @@ impl Handshake {
     fn once(
         &mut self,
         input: &[u8],
-        exports: &Exports,
+        exports: &Visible<'_>,
         out: &mut Vec<u8>,
     ) -> (usize, Option<Step>) {
         match self.stage {
@@ -208,7 +213,7 @@ impl Handshake {
         &mut self,
         header: OptionHeader,
         data: &[u8],
-        exports: &Exports,
+        exports: &Visible<'_>,
         out: &mut Vec<u8>,
     ) -> Option<Step> {
         let number = header.option;
@@ -287,7 +292,7 @@ impl Handshake {
         None
     }
 
-    fn export_name(&mut self, data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Step {
+    fn export_name(&mut self, data: &[u8], exports: &Visible<'_>, out: &mut Vec<u8>) -> Step {
         let chosen = understood(export_name(data)).and_then(|name| exports.open(&name));
         match chosen {
             Ok(chosen) => {
@@ -303,7 +308,7 @@ impl Handshake {
         }
     }
 
-    fn go(&mut self, data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Option<Step> {
+    fn go(&mut self, data: &[u8], exports: &Visible<'_>, out: &mut Vec<u8>) -> Option<Step> {
         let chosen = understood(InfoRequest::decode(data))
             .and_then(|request| Ok((exports.open(&request.name)?, request)));
         match chosen {
@@ -376,7 +381,7 @@ impl Handshake {
         &mut self,
         number: u32,
         data: &[u8],
-        exports: &Exports,
+        exports: &Visible<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
         let request = understood(MetaRequest::decode(data))?;

@@ -29,13 +29,14 @@
 //! exports come and go.
 //!
 //! The files: `address` where to listen, `given` sockets that are there already; `exports` what
-//! there is; `handshake` the options, as a function from bytes to bytes; `control` and `worker` the
-//! threads; `stream` the bytes of a connection, `tls` their protection, `connection` one client,
-//! `connections` those of a worker, `budget` what they may have in flight; `operation` one request
-//! on its way through the stack, `operations` those of a worker, `at_once` READs that need none;
-//! `reply` the answers, `output` those that wait to be sent.
+//! there is, `allow` which client sees it; `handshake` the options, as a function from bytes to
+//! bytes; `control` and `worker` the threads; `stream` the bytes of a connection, `connection` one
+//! client, `connections` those of a worker, `budget` what they may have in flight; `operation` one
+//! request on its way through the stack, `operations` those of a worker, `at_once` READs that need
+//! none; `reply` the answers, `output` those that wait to be sent.
 
 mod address;
+mod allow;
 mod at_once;
 mod budget;
 mod complaints;
@@ -61,6 +62,7 @@ mod worker;
 
 pub use address::Address;
 pub(crate) use address::Listening;
+pub use allow::{CertificateNames, Rule};
 pub use error::ServeError;
 pub use given::{Given, OnlyClient};
 pub use tls::Tls;
@@ -125,6 +127,8 @@ pub struct Settings {
     pub given: Given,
     /// TLS for clients, if there is any.
     pub tls: Option<Tls>,
+    /// Which clients see which exports; without rules every client sees all.
+    pub allow: Vec<Rule>,
     /// Clients may write.
     pub writable: bool,
     /// Only the provider on top is an export, and not all that there are.
@@ -156,6 +160,20 @@ impl Server {
     /// See [`ServeError`]; nothing is listened to then.
     pub fn start(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, ServeError> {
         let exports = Exports::new(stack, top, settings);
+        let verifies = settings.tls.as_ref().is_some_and(|tls| tls.verifies);
+        if let Some(rule) = settings.allow.iter().find(|rule| rule.needs_certificate())
+            && !verifies
+        {
+            return Err(ServeError::Rule {
+                rule: rule.to_string(),
+                problem: "names are those of verified certificates: --tls-verify-peer".to_owned(),
+            });
+        }
+        for name in exports.missing() {
+            (settings.log)(&format!(
+                "warning: a rule of --allow is about `{name}`, and there is no such export now"
+            ));
+        }
         let (control, waker, uris) = Control::new(exports, settings)?;
         let control = std::thread::Builder::new()
             .name("ugeom-nbd".to_owned())

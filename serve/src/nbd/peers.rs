@@ -49,6 +49,14 @@ impl Peer {
             v4 @ IpAddr::V4(_) => v4,
         })
     }
+
+    /// Its uid on this machine.
+    pub fn user(self) -> Option<u32> {
+        match self {
+            Self::User(uid) => Some(uid),
+            Self::Host(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Peer {

@@ -41,6 +41,11 @@ impl Stream {
         self.records.is_some()
     }
 
+    /// The client's certificate, in DER; with the first bytes that were read in TLS it is verified.
+    pub fn certificate(&self) -> Option<&[u8]> {
+        self.records.as_ref()?.certificate()
+    }
+
     /// Whether bytes that were given to it wait for room in the socket.
     pub fn waits(&self) -> bool {
         self.records.as_ref().is_some_and(|records| records.waits())

@@ -15,6 +15,7 @@ use ugeom_format::wire::nbd::{
 };
 use ugeom_stack::Delta;
 
+mod allowed;
 mod client;
 mod extended;
 mod fair;
@@ -47,6 +48,7 @@ fn serve(target: &str, change: impl FnOnce(&mut Settings)) -> Running {
         addresses: vec![Address::Unix(folder.path().join("s"))],
         given: Given::default(),
         tls: None,
+        allow: Vec::new(),
         writable: true,
         only_top: false,
         threads: 2,

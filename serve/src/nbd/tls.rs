@@ -35,6 +35,8 @@ pub struct Tls {
     config: Arc<ServerConfig>,
     /// Clients without TLS are refused.
     pub required: bool,
+    /// Clients with TLS and without a certificate of the authorities are refused.
+    pub verifies: bool,
 }
 
 impl Tls {
@@ -74,6 +76,7 @@ impl Tls {
         Ok(Self {
             config: Arc::new(config),
             required,
+            verifies: verify_peer,
         })
     }
 }
@@ -169,6 +172,12 @@ impl Records {
             Ok(0) => Ok(0),
             _ => Err(Errno::AGAIN),
         }
+    }
+
+    /// The certificate that the client has proved to be its own, in DER.
+    pub fn certificate(&self) -> Option<&[u8]> {
+        let chain = self.session.peer_certificates()?;
+        chain.first().map(AsRef::as_ref)
     }
 
     /// Puts bytes into records, which [`Records::flush`] sends.

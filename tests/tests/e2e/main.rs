@@ -2,6 +2,7 @@
 //! that they would use otherwise.
 
 mod ab;
+mod allowed;
 mod arguments;
 mod bad_input;
 mod cached;
@@ -30,6 +31,7 @@ mod ministat;
 mod mounted;
 mod odd_size;
 mod part;
+mod pki;
 mod raidtest;
 mod report;
 mod rescue;

@@ -2,6 +2,7 @@
 //! keep no rules.
 
 use crate::disks;
+use crate::pki::certificates;
 use crate::run::{Ended, UGEOM, command, other, run};
 use crate::serve::noise;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,75 +12,6 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use ugeom_testkit::program;
-
-/// A folder with certificates for server and client, as libnbd and qemu look for them, and one with
-/// those of another authority; `None` without certtool.
-fn certificates(test: &str) -> Option<TempDir> {
-    let certtool = program(test, "certtool")?;
-    let folder = tempfile::tempdir().expect("a folder");
-    for name in ["pki", "stranger"] {
-        let place = folder.path().join(name);
-        std::fs::create_dir(&place).expect("a folder");
-        let file = |name: &str| disks::text(&place.join(name));
-        let template = |name: &str, text: &str| {
-            std::fs::write(place.join(name), text).expect("a template");
-            file(name)
-        };
-        let make = |arguments: &[&str]| other(&certtool, arguments);
-        let key = |name: &str| {
-            let key = file(name);
-            make(&["--generate-privkey", "--bits=2048", "--outfile", &key]);
-            key
-        };
-        let authority_key = key("ca-key.pem");
-        let authority = file("ca-cert.pem");
-        let about = template(
-            "ca.info",
-            "cn = Test\nca\ncert_signing_key\nexpiration_days = 9\n",
-        );
-        make(&[
-            "--generate-self-signed",
-            "--load-privkey",
-            &authority_key,
-            "--template",
-            &about,
-            "--outfile",
-            &authority,
-        ]);
-        for (who, about) in [
-            (
-                "server",
-                "cn = localhost\ndns_name = localhost\nip_address = 127.0.0.1\ntls_www_server\n",
-            ),
-            (
-                "client",
-                "cn = client\ndns_name = client.test\ntls_www_client\n",
-            ),
-        ] {
-            let own = key(&format!("{who}-key.pem"));
-            let about = format!("{about}signing_key\nencryption_key\nexpiration_days = 9\n");
-            make(&[
-                "--generate-certificate",
-                "--load-ca-certificate",
-                &authority,
-                "--load-ca-privkey",
-                &authority_key,
-                "--load-privkey",
-                &own,
-                "--template",
-                &template(&format!("{who}.info"), &about),
-                "--outfile",
-                &file(&format!("{who}-cert.pem")),
-            ]);
-        }
-    }
-    // A client without a certificate of its own.
-    let bare = folder.path().join("bare");
-    std::fs::create_dir(&bare).expect("a folder");
-    let from = folder.path().join("pki/ca-cert.pem");
-    std::fs::copy(from, bare.join("ca-cert.pem")).expect("a copy");
-    Some(folder)
-}
 
 /// A server that runs over TCP and a Unix socket.
 struct Served {

@@ -25,7 +25,7 @@ use ugeom_machine::inherited::VARIABLES;
 use ugeom_machine::{cpu, interrupt};
 use ugeom_serve::control::Control;
 use ugeom_serve::metrics::Metrics;
-use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Server, Settings, Tls};
+use ugeom_serve::nbd::{Address, Given, Limits, OnlyClient, Rule, Server, Settings};
 use ugeom_serve::ranges::Ranges;
 
 const LONG_ABOUT: &str = "\
@@ -178,7 +178,7 @@ impl Serve {
                            --stdio (one of them at least)";
             return Err(crate::failure::Usage(message.to_owned()).into());
         }
-        let mut addresses = self.addresses()?;
+        let (mut addresses, rules) = (self.addresses()?, self.tls.rules()?);
         // Lives as long as the server: its socket lies in there.
         let wanted = self.run.is_some() && addresses.is_empty() && !self.files.wanted() && !passed;
         let folder = if wanted { Some(own_folder()?) } else { None };
@@ -206,7 +206,7 @@ impl Serve {
                 }),
             }
         });
-        let servers = self.start(&open, (addresses, given), &tell)?;
+        let servers = self.start(&open, (addresses, given, rules), &tell)?;
         let (stack, target) = (&open.stack, &self.target.target);
         let metrics = self.metrics.start(stack, target)?;
         let watched = (self.control.start(stack, target)?, metrics);
@@ -251,7 +251,7 @@ impl Serve {
     fn start(
         &self,
         open: &Target,
-        (addresses, given): (Vec<Address>, Given),
+        (addresses, given, rules): (Vec<Address>, Given, Vec<Rule>),
         tell: &mpsc::Sender<End>,
     ) -> Result<Servers> {
         let (stack, name) = (&open.stack, &open.name);
@@ -260,8 +260,9 @@ impl Serve {
         let nbd = if alone {
             None
         } else {
-            let tls = self.tls.open()?;
-            let settings = self.settings((addresses, given, tls), open.addressed, ranges.clone());
+            let mut settings = self.settings((addresses, given), open.addressed, ranges.clone());
+            settings.tls = self.tls.open()?;
+            settings.allow = rules;
             Some(Server::start(stack, name, &settings)?)
         };
         let tell = tell.clone();
@@ -283,7 +284,7 @@ impl Serve {
 
     fn settings(
         &self,
-        (addresses, given, tls): (Vec<Address>, Given, Option<Tls>),
+        (addresses, given): (Vec<Address>, Given),
         only_top: bool,
         ranges: Ranges,
     ) -> Settings {
@@ -291,7 +292,8 @@ impl Serve {
         Settings {
             addresses,
             given,
-            tls,
+            tls: None,
+            allow: Vec::new(),
             writable: self.rw,
             only_top,
             threads: self.threads.map_or_else(cores, usize::from),

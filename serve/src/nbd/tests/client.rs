@@ -92,6 +92,7 @@ fn requests_wait_for_a_server_that_is_started_again() {
             addresses: vec![Address::Unix(path)],
             given: Given::default(),
             tls: None,
+            allow: Vec::new(),
             writable: true,
             only_top: false,
             threads: 1,

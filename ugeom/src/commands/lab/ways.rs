@@ -34,6 +34,7 @@ fn by_nbd(stack: &Stack, name: &str) -> Result<Served, String> {
         addresses: vec![nbd::Address::Unix(folder.0.join("nbd"))],
         given: nbd::Given::default(),
         tls: None,
+        allow: Vec::new(),
         writable: false,
         only_top: true,
         threads: threads(),

@@ -1,10 +1,10 @@
-//! The options of `ugeom serve` that are about TLS.
+//! The options of `ugeom serve` that are about clients: TLS, and which exports they see.
 
 use crate::failure::Usage;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use ugeom_serve::nbd::Tls;
+use ugeom_serve::nbd::{Rule, Tls};
 
 #[derive(Args)]
 pub struct TlsArgs {
@@ -20,6 +20,12 @@ pub struct TlsArgs {
     #[arg(long, requires = "tls_certificates")]
     tls_verify_peer: bool,
 
+    /// Show an export to this client only, EXPORT=CLIENT; may be repeated. CLIENT is uid:N (Unix
+    /// socket), cn:NAME or san:NAME (certificate, with --tls-verify-peer), or any. EXPORT `*` is
+    /// every export, an empty one the default. With --allow, clients without a rule see no export
+    #[arg(long, value_name = "EXPORT=CLIENT", conflicts_with = "fuse")]
+    allow: Vec<String>,
+
     /// Pre-shared keys: not supported, since rustls has no external ones; use certificates
     #[arg(long, value_name = "FILE", hide = true)]
     tls_psk: Option<PathBuf>,
@@ -34,6 +40,22 @@ enum Mode {
 }
 
 impl TlsArgs {
+    /// Which clients see which exports.
+    pub fn rules(&self) -> Result<Vec<Rule>> {
+        let rules = self.allow.iter().map(|rule| {
+            let rule: Result<Rule, _> = rule.parse();
+            Ok(rule.map_err(|error| Usage(format!("--allow: {error}")))?)
+        });
+        let rules: Vec<Rule> = rules.collect::<Result<_>>()?;
+        if !self.tls_verify_peer
+            && let Some(rule) = rules.iter().find(|rule| rule.needs_certificate())
+        {
+            let message = format!("--allow {rule}: names in certificates need --tls-verify-peer");
+            return Err(Usage(message).into());
+        }
+        Ok(rules)
+    }
+
     /// TLS as it is asked for.
     pub fn open(&self) -> Result<Option<Tls>> {
         let wrong = |message: &str| Err(Usage(message.to_owned()).into());
