@@ -1,6 +1,9 @@
 //! A folder of our own for sockets and mounts.
 
 use anyhow::{Context, Result};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// A folder that goes when it is dropped.
 pub struct Folder(pub std::path::PathBuf);
@@ -12,12 +15,92 @@ impl Drop for Folder {
     }
 }
 
-/// A folder that only this user can enter, for sockets and mounts of the server.
+/// A folder that only this user can enter, for sockets and mounts of the server. Those that killed
+/// servers of this user have left behind are removed.
 pub fn own_folder() -> Result<Folder> {
     use std::os::unix::fs::DirBuilderExt;
+    let parent = std::env::temp_dir();
+    remove_stale(&parent);
     let name = format!("ugeom-{}-{:08x}", std::process::id(), fastrand::u32(..));
-    let path = std::env::temp_dir().join(name);
+    let path = parent.join(name);
     let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
     made.with_context(|| format!("making {}", path.display()))?;
     Ok(Folder(path))
+}
+
+/// Removes folders of this user in `parent` whose process has ended and whose sockets no server
+/// listens to. Nothing but sockets is removed with them: what holds a file or a mount is left, and
+/// what cannot be removed is not ours to report.
+fn remove_stale(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let own = entry.metadata().is_ok_and(|facts| {
+            facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw()
+        });
+        if own && name.to_str().and_then(process_of).is_some_and(has_ended) {
+            remove_sockets(&entry.path());
+            let _ = std::fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// The process in the name of a folder.
+fn process_of(name: &str) -> Option<i32> {
+    let (pid, random) = name.strip_prefix("ugeom-")?.split_once('-')?;
+    let is_random = random.len() == 8 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_random.then(|| pid.parse().ok())?
+}
+
+fn has_ended(pid: i32) -> bool {
+    let pid = rustix::process::Pid::from_raw(pid);
+    let asked = pid.map(rustix::process::test_kill_process);
+    asked == Some(Err(rustix::io::Errno::SRCH))
+}
+
+/// Removes the sockets without a server: one in another PID namespace may have the folder.
+fn remove_sockets(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        let refused = std::io::ErrorKind::ConnectionRefused;
+        if is_socket
+            && UnixStream::connect(entry.path()).is_err_and(|error| error.kind() == refused)
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn folders_of_ended_servers_are_removed_and_no_others() {
+        let parent = tempfile::tempdir().expect("a folder");
+        // No process has this number: it is above the kernel's limit.
+        let ended = 0x7fff_fff0;
+        let make = |pid: i32, random: &str| {
+            let path = parent.path().join(format!("ugeom-{pid}-{random}"));
+            std::fs::create_dir(&path).expect("a folder");
+            path
+        };
+        let own = std::process::id().cast_signed();
+        let empty = make(ended, "00000001");
+        let stale = make(ended, "00000002");
+        drop(UnixListener::bind(stale.join("nbd")).expect("a socket"));
+        let runs = make(own, "00000003");
+        let listens = make(ended, "00000004");
+        let _listener = UnixListener::bind(listens.join("nbd")).expect("a socket");
+        let full = make(ended, "00000005");
+        std::fs::write(full.join("data"), b"x").expect("a file");
+        let other = make(ended, "x");
+        remove_stale(parent.path());
+        assert!(!empty.exists() && !stale.exists());
+        assert!(runs.exists() && other.exists() && full.join("data").exists());
+        assert!(listens.join("nbd").exists());
+    }
 }
