@@ -3,15 +3,20 @@
 use std::io::{Read, Write, copy, sink};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_serve::control::ServerFacts;
 use ugeom_serve::metrics::Metrics;
-use ugeom_serve::nbd::{Address, CertificateNames, Given, Limits, Log, Server, Settings};
+use ugeom_serve::nbd::{
+    Address, CertificateNames, Given, Limits, Log, Server, ServerTls, Settings, Tls,
+};
 use ugeom_serve::ranges::Ranges;
+
+/// Certificates of the server's tests.
+const CERTIFICATES: &str = "../serve/src/nbd/tests/tls";
 
 /// A server that runs for as long as the process, kept where a search for leaks finds it.
 struct Running {
@@ -19,21 +24,28 @@ struct Running {
     _kept: Mutex<(Server, Target)>,
 }
 
-/// The server's socket.
-fn socket() -> &'static PathBuf {
-    static RUNNING: OnceLock<Running> = OnceLock::new();
-    let running = RUNNING.get_or_init(|| {
-        let name = format!("ugeom-fuzz-{}", std::process::id());
+/// The socket of a server, one that requires TLS or one without it.
+fn socket(secure: bool) -> &'static PathBuf {
+    static RUNNING: [OnceLock<Running>; 2] = [OnceLock::new(), OnceLock::new()];
+    let running = RUNNING[usize::from(secure)].get_or_init(|| {
+        let name = format!("ugeom-fuzz-{}-{secure}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let options = TargetOptions {
             writable: true,
             ..TargetOptions::default()
         };
         let target = open_target("md:1m", &options).expect("a target");
+        let tls = secure.then(|| {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(CERTIFICATES);
+            Tls {
+                server: ServerTls::open(&folder, true).expect("certificates"),
+                required: true,
+            }
+        });
         let settings = Settings {
             addresses: vec![Address::Unix(path.clone())],
             given: Given::default(),
-            tls: None,
+            tls,
             allow: Vec::new(),
             writable: true,
             only_top: false,
@@ -52,8 +64,8 @@ fn socket() -> &'static PathBuf {
     &running.path
 }
 
-fn connect() -> UnixStream {
-    let stream = UnixStream::connect(socket()).expect("the server listens");
+fn connect(secure: bool) -> UnixStream {
+    let stream = UnixStream::connect(socket(secure)).expect("the server listens");
     let long = Some(Duration::from_secs(20));
     stream.set_read_timeout(long).expect("a time-out");
     stream
@@ -72,7 +84,7 @@ pub fn serve_nbd(data: &[u8]) {
     let Some((first, said)) = data.split_first() else {
         return;
     };
-    let mut stream = connect();
+    let mut stream = connect(false);
     if first & 1 != 0 {
         stream.write_all(&shaken()).expect("a handshake");
     }
@@ -82,10 +94,35 @@ pub fn serve_nbd(data: &[u8]) {
     let ended = copy(&mut stream, &mut sink());
     let late = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
     assert!(!late, "the server keeps a client that has left");
-    let mut next = connect();
+    let mut next = connect(false);
     next.write_all(&shaken()).expect("a handshake");
     next.read_exact(&mut [0; 28])
         .expect("a greeting and the size");
+}
+
+/// Bytes behind STARTTLS: a hello, or anything else.
+pub fn serve_tls(data: &[u8]) {
+    let (option, length) = (option::STARTTLS, 0);
+    let option = OptionHeader { option, length }.encode();
+    let start = [&3_u32.to_be_bytes()[..], &option].concat();
+    let begin = || {
+        let mut stream = connect(true);
+        stream.write_all(&start).expect("STARTTLS");
+        let mut answer = [0; 38];
+        stream
+            .read_exact(&mut answer)
+            .expect("a greeting and an answer");
+        assert_eq!(answer[30..34], [0, 0, 0, 1], "ACK");
+        stream
+    };
+    let mut stream = begin();
+    // It may be sent away before it has said everything.
+    let _ = stream.write_all(data);
+    let _ = stream.shutdown(Shutdown::Write);
+    let ended = copy(&mut stream, &mut sink());
+    let late = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+    assert!(!late, "the server keeps a client that has left");
+    begin();
 }
 
 /// Metrics that are served for as long as the process.

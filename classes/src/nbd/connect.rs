@@ -1,6 +1,7 @@
 //! Where a server is, and how a connection to it begins.
 
-use super::shake::{Facts, Shake};
+use super::shake::{Facts, Shake, Step};
+use super::stream::Stream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
@@ -10,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use ugeom_machine::clock;
+use ugeom_tls::{ClientTls, ROOM_BYTES_MIN};
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +92,12 @@ pub(super) fn connected(fd: &OwnedFd) -> Result<(), String> {
 ///
 /// # Errors
 /// Why it cannot be had, in plain words.
-pub(super) fn ask(place: &Place, export: &str, timeout: Duration) -> Result<Facts, String> {
+pub(super) fn ask(
+    place: &Place,
+    export: &str,
+    tls: Option<&ClientTls>,
+    timeout: Duration,
+) -> Result<Facts, String> {
     let limit_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let deadline_ns = clock::now_ns().saturating_add(limit_ns);
     // A name may have several addresses; a few of them are tried.
@@ -102,34 +109,48 @@ pub(super) fn ask(place: &Place, export: &str, timeout: Duration) -> Result<Fact
             Ok(fd)
         });
         match connected {
-            Ok(fd) => return shake(&fd, export, deadline_ns),
+            Ok(fd) => return shake(Stream::plain(fd), export, tls, deadline_ns),
             Err(error) => last = error,
         }
     }
     Err(last)
 }
 
-fn shake(fd: &OwnedFd, export: &str, deadline_ns: u64) -> Result<Facts, String> {
-    let mut shake = Shake::new(export);
+fn shake(
+    mut stream: Stream,
+    export: &str,
+    tls: Option<&ClientTls>,
+    deadline_ns: u64,
+) -> Result<Facts, String> {
+    let mut shake = Shake::new(export, tls.is_some());
     let (mut input, mut out) = (Vec::new(), Vec::new());
+    let mut bytes = vec![0; ROOM_BYTES_MIN];
     loop {
-        if let Some(facts) = shake.advance(&mut input, &mut out)? {
-            return Ok(facts);
+        match (shake.advance(&mut input, &mut out)?, tls) {
+            (Step::Done(facts), _) => return Ok(facts),
+            (Step::Secure, Some(tls)) => {
+                stream.secure(tls)?;
+                shake.secured(&mut out);
+            }
+            _ => {}
         }
-        while !out.is_empty() {
-            match rustix::net::send(fd, &out, rustix::net::SendFlags::NOSIGNAL) {
-                Ok(sent) => drop(out.drain(..sent)),
-                Err(Errno::AGAIN | Errno::INTR) => wait(fd, PollFlags::OUT, deadline_ns)?,
-                Err(errno) => return Err(errno.to_string()),
+        let mut sent = 0;
+        loop {
+            match stream.send(&mut out, &mut sent) {
+                Ok(()) => break,
+                Err(Errno::AGAIN) => wait(stream.fd(), PollFlags::OUT, deadline_ns)?,
+                Err(errno) => return Err(stream.reason(errno)),
             }
         }
-        wait(fd, PollFlags::IN, deadline_ns)?;
-        let mut bytes = [0; 4096];
-        match rustix::io::read(fd, &mut bytes) {
+        wait(stream.fd(), PollFlags::IN, deadline_ns)?;
+        match stream.read(&mut bytes) {
+            Ok(0) if stream.is_secure() => {
+                return Err("the server has closed the connection (its log may say why)".to_owned());
+            }
             Ok(0) => return Err("the server has closed the connection".to_owned()),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(errno) => return Err(errno.to_string()),
+            Err(errno) => return Err(stream.reason(errno)),
         }
     }
 }

@@ -19,9 +19,9 @@ mod sync;
 use super::Remote;
 use super::connect::connected;
 use super::durability::Durability;
-use super::shake::{Facts, Shake};
+use super::shake::{Facts, Shake, Step};
+use super::stream::Stream;
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
@@ -36,11 +36,14 @@ use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
 use ugeom_machine::clock;
 use ugeom_machine::patience::Patience;
 use ugeom_stack::{Bio, Command, Flags};
+use ugeom_tls::ROOM_BYTES_MIN;
 
 use replies::Replies;
 use sync::Asked;
 
 const NONSENSE: &str = "the server sends what the protocol does not have there";
+
+const NO_CONNECTION: &str = "there is no connection";
 
 /// Bytes that may wait to be sent before no more requests are added to them.
 const OUT_BYTES_MAX: usize = 4 << 20;
@@ -109,7 +112,9 @@ pub(super) struct Link {
     ticks: bool,
     next_tick_ns: u64,
     stage: Stage,
-    socket: Option<(Arc<OwnedFd>, Source)>,
+    stream: Option<Stream>,
+    /// The connection in the reactor.
+    source: Option<Source>,
     out: Vec<u8>,
     sent: usize,
     pub flights: Vec<Option<Flight>>,
@@ -148,7 +153,8 @@ impl Link {
             ticks: false,
             next_tick_ns: 0,
             stage: Stage::Down { again_ns: 0 },
-            socket: None,
+            stream: None,
+            source: None,
             out: Vec::new(),
             sent: 0,
             flights: Vec::new(),
@@ -284,10 +290,11 @@ impl Link {
     fn connect(&mut self) -> Result<(), &'static str> {
         self.attempts += 1;
         let fd = self.remote.place.begin(self.attempts);
-        let fd = Arc::new(fd.map_err(|_| "the server cannot be connected to")?);
-        let source = self.reactor.register(Arc::clone(&fd), Interest::WRITE);
-        let source = source.map_err(|_| "the connection cannot be watched")?;
-        self.socket = Some((fd, source));
+        let stream = Stream::plain(fd.map_err(|_| "the server cannot be connected to")?);
+        let fd = Arc::clone(stream.fd());
+        let source = self.reactor.register(fd, Interest::WRITE);
+        self.source = Some(source.map_err(|_| "the connection cannot be watched")?);
+        self.stream = Some(stream);
         self.heard_ns = self.now_ns;
         self.stage = Stage::Connecting;
         Ok(())
@@ -298,36 +305,48 @@ impl Link {
         let mut events = Vec::new();
         let asked = self.reactor.wait(&[], Some(Duration::ZERO), &mut events);
         asked.map_err(|_| "the connection cannot be watched")?;
-        let Some((fd, source)) = self.socket.clone() else {
-            return Err("there is no connection");
-        };
+        let own = self.source;
         let ready =
-            |event: &Event| matches!(event, Event::Ready { source: it, .. } if *it == source);
+            |event: &Event| matches!(event, Event::Ready { source, .. } if Some(*source) == own);
         if !events.iter().any(ready) {
             return Ok(());
         }
         if matches!(self.stage, Stage::Connecting) {
-            connected(&fd).map_err(|_| "the server cannot be connected to")?;
-            let shake = Box::new(Shake::new(&self.remote.export));
-            let input = Vec::new();
+            let stream = self.stream.as_ref().ok_or(NO_CONNECTION)?;
+            connected(stream.fd()).map_err(|_| "the server cannot be connected to")?;
+            let shake = Shake::new(&self.remote.export, self.remote.tls.is_some());
+            let (shake, input) = (Box::new(shake), Vec::new());
             self.stage = Stage::Shaking { shake, input };
             return self.watch(Interest::READ);
         }
-        let Stage::Shaking { shake, input } = &mut self.stage else {
+        self.shake()
+    }
+
+    fn shake(&mut self) -> Result<(), &'static str> {
+        let (Stage::Shaking { shake, input }, Some(stream)) = (&mut self.stage, &mut self.stream)
+        else {
             return Ok(());
         };
-        let mut bytes = [0; 4096];
-        match rustix::io::read(&fd, &mut bytes) {
+        let mut bytes = [0; ROOM_BYTES_MIN];
+        match stream.read(&mut bytes) {
             Ok(0) => return Err("the server has left during the handshake"),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) if stream.is_secure() => return Err("TLS cannot be established"),
             Err(_) => return Err("the connection broke during the handshake"),
         }
-        let facts = shake.advance(input, &mut self.out);
-        match facts.map_err(|_| "the server refuses the export, or speaks something else")? {
-            Some(facts) => self.come_up(&facts),
-            None => self.send(&fd),
+        let step = shake.advance(input, &mut self.out);
+        match step.map_err(|_| "the server refuses the export, or speaks something else")? {
+            Step::Done(facts) => return self.come_up(&facts),
+            Step::Secure => {
+                let tls = self.remote.tls.as_ref().ok_or(NONSENSE)?;
+                let secured = stream.secure(tls);
+                secured.map_err(|_| "TLS cannot be established")?;
+                shake.secured(&mut self.out);
+            }
+            Step::More => {}
         }
+        self.send()
     }
 
     fn come_up(&mut self, facts: &Facts) -> Result<(), &'static str> {
@@ -344,7 +363,7 @@ impl Link {
     }
 
     fn watch(&mut self, interest: Interest) -> Result<(), &'static str> {
-        let Some((_, source)) = self.socket else {
+        let Some(source) = self.source else {
             return Ok(());
         };
         let changed = self.reactor.change(source, interest);
@@ -353,13 +372,10 @@ impl Link {
 
     /// Sends what is queued and takes what has come, as long as there is any of both.
     fn pump(&mut self) -> Result<(), &'static str> {
-        let Some((fd, _)) = self.socket.clone() else {
-            return Err("there is no connection");
-        };
         loop {
             self.fill_out();
-            self.send(&fd)?;
-            let more = self.receive(&fd)?;
+            self.send()?;
+            let more = self.receive()?;
             let can_send = self.out.is_empty() && !self.queue.is_empty();
             // What has ended is handed out before the rest is received: its successors are then
             // sent while the server still answers, and neither side waits for the other's batch.
@@ -398,27 +414,22 @@ impl Link {
         }
     }
 
-    fn send(&mut self, fd: &OwnedFd) -> Result<(), &'static str> {
-        if self.out.is_empty() {
+    fn send(&mut self) -> Result<(), &'static str> {
+        let stream = self.stream.as_mut().ok_or(NO_CONNECTION)?;
+        if self.out.is_empty() && !stream.waits() {
             return Ok(());
         }
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        while self.sent < self.out.len() {
-            match rustix::net::send(fd, &self.out[self.sent..], flags) {
-                Ok(count) => self.sent += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return self.watch(Interest::BOTH),
-                Err(_) => return Err("the connection broke"),
-            }
+        match stream.send(&mut self.out, &mut self.sent) {
+            Ok(()) => self.watch(Interest::READ),
+            Err(Errno::AGAIN) => self.watch(Interest::BOTH),
+            Err(_) => Err("the connection broke"),
         }
-        self.out.clear();
-        self.sent = 0;
-        self.watch(Interest::READ)
     }
 
     /// The connection is gone: all that was asked over it will be asked again.
     fn lose(&mut self, why: &'static str) {
-        if let Some((_, source)) = self.socket.take() {
+        self.stream = None;
+        if let Some(source) = self.source.take() {
             self.reactor.deregister(source);
         }
         let was_up = matches!(self.stage, Stage::Up);
@@ -523,7 +534,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        if let (Stage::Up, Some((fd, _))) = (&self.stage, &self.socket) {
+        if let (Stage::Up, Some(stream)) = (&self.stage, self.stream.take()) {
             let leave = Request {
                 flags: 0,
                 command: command::DISC,
@@ -531,9 +542,7 @@ impl Drop for Link {
                 offset_bytes: 0,
                 length_bytes: 0,
             };
-            // The server sees the end of the connection in any case.
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            let _ = rustix::net::send(fd, &leave.encode(), flags);
+            stream.leave(leave.encode().to_vec());
         }
     }
 }

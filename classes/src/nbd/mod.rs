@@ -30,6 +30,7 @@ mod service;
 mod shake;
 mod start;
 mod state;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod uri;
@@ -38,13 +39,14 @@ use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::entry::{Build, ClassEntry, Role};
 use crate::set_field;
 use crate::spec::OptionDefault::{Absent, Depends, Required, Value};
-use crate::spec::{LayerArguments, OptionTable, option, values};
+use crate::spec::{LayerArguments, OptionTable, ValueError, option, values};
 use connect::Place;
 use links::Flusher;
 use service::Service;
 use shake::Facts;
 use state::ThreadLink;
 use std::any::Any;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_format::wire::nbd::export_flag;
@@ -52,6 +54,8 @@ use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
     ThreadState,
 };
+use ugeom_tls::ClientTls;
+use uri::Parsed;
 
 /// The registry's line.
 pub const ENTRY: ClassEntry = ClassEntry {
@@ -70,26 +74,52 @@ pub const ENTRY: ClassEntry = ClassEntry {
 struct Wanted {
     uri: String,
     socket: Option<String>,
+    certificates: Option<String>,
+    hostname: Option<String>,
     sector_bytes: Option<u64>,
     timeout_ns: u64,
     retry_ns: u64,
     name: Option<String>,
 }
 
+const NO_KEYS: &str = "pre-shared keys are not supported: the TLS library (rustls) has none; use \
+                       tls-certificates";
+
 const OPTIONS: OptionTable<Wanted> = OptionTable(&[
     option(
         "uri",
         "URI",
         Required,
-        "nbd://HOST[:PORT]/EXPORT, or nbd+unix:///EXPORT with socket=PATH",
+        "nbd://HOST[:PORT]/EXPORT, or nbd+unix:///EXPORT with socket=PATH; nbds for TLS",
         set_field!(uri = values::text),
     ),
     option(
         "socket",
         "PATH",
         Absent,
-        "the server's socket, for nbd+unix",
+        "the server's socket, for nbd+unix and nbds+unix",
         set_field!(socket = values::text),
+    ),
+    option(
+        "tls-certificates",
+        "DIR",
+        Depends("the system's authorities"),
+        "folder with ca-cert.pem, and client-cert.pem and client-key.pem for servers that ask",
+        set_field!(certificates = values::text),
+    ),
+    option(
+        "tls-hostname",
+        "NAME",
+        Depends("the host, or localhost"),
+        "the name that the server's certificate must have",
+        set_field!(hostname = values::text),
+    ),
+    option(
+        "tls-psk-file",
+        "FILE",
+        Absent,
+        "refused: pre-shared keys are not supported",
+        |_, _| Err(ValueError::new(NO_KEYS)),
     ),
     option(
         "sectorsize",
@@ -125,6 +155,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
 pub(super) struct Remote {
     place: Place,
     export: String,
+    tls: Option<ClientTls>,
     facts: Facts,
     sector_bytes: u32,
     /// Silence of a server that owes answers.
@@ -200,10 +231,12 @@ fn build(
     arguments: LayerArguments<'_>,
 ) -> Result<Plan, BuildError> {
     let wanted = arguments.read(&OPTIONS, Wanted::default())?;
-    let (place, export) = match uri::parse(&wanted.uri, wanted.socket.as_deref()) {
+    let parsed = match uri::parse(&wanted.uri, wanted.socket.as_deref()) {
         Ok(parsed) => parsed,
         Err(problem) => return Err(arguments.invalid("uri", problem).into()),
     };
+    let tls = tls(&parsed, &wanted, &arguments)?;
+    let Parsed { place, export, .. } = parsed;
     let timeout = Duration::from_nanos(wanted.timeout_ns);
     let retry = Duration::from_nanos(wanted.retry_ns);
     let name = wanted.name.unwrap_or_else(|| context.next_name("nbd"));
@@ -211,12 +244,13 @@ fn build(
         path: format!("{place}, export `{export}`"),
         problem,
     };
-    let facts = connect::ask(&place, &export, timeout).map_err(refused)?;
+    let facts = connect::ask(&place, &export, tls.as_ref(), timeout).map_err(refused)?;
     let sector_bytes = wanted.sector_bytes.unwrap_or(512);
     let sector_bytes = sector_of(&facts, sector_bytes, context.writable()).map_err(refused)?;
     let remote = Arc::new(Remote {
         place,
         export,
+        tls,
         facts,
         sector_bytes,
         timeout,
@@ -227,6 +261,10 @@ fn build(
         ("server".into(), remote.place.to_string()),
         ("export".into(), remote.export.clone()),
     ];
+    if remote.tls.is_some() {
+        let verified = "on, the server's certificate is verified";
+        config.push(("tls".into(), verified.into()));
+    }
     if !remote.facts.description.is_empty() {
         config.push(("description".into(), remote.facts.description.clone()));
     }
@@ -277,12 +315,13 @@ const PRIVATE_RETRY: Duration = Duration::from_millis(100);
 /// It cannot be reached, or its disk cannot be used like this.
 pub(crate) fn private(private: Private) -> Result<Plan, String> {
     let place = Place::Unix(private.socket);
-    let facts = connect::ask(&place, "", PRIVATE_TIMEOUT)?;
+    let facts = connect::ask(&place, "", None, PRIVATE_TIMEOUT)?;
     let wanted = u64::from(private.sector_bytes);
     let sector_bytes = sector_of(&facts, wanted, private.writable)?;
     let remote = Arc::new(Remote {
         place,
         export: String::new(),
+        tls: None,
         facts,
         sector_bytes,
         timeout: PRIVATE_TIMEOUT,
@@ -295,6 +334,33 @@ pub(crate) fn private(private: Private) -> Result<Plan, String> {
 
 /// Something that lives as long as a geom.
 type Keeps = Box<dyn Any + Send + Sync>;
+
+/// What the connection needs for TLS, if the URI asks for it.
+fn tls(
+    parsed: &Parsed,
+    wanted: &Wanted,
+    arguments: &LayerArguments<'_>,
+) -> Result<Option<ClientTls>, BuildError> {
+    if !parsed.tls {
+        for option in ["tls-certificates", "tls-hostname"] {
+            if arguments.is_given(option) {
+                let problem = "it belongs to nbds:// and nbds+unix://";
+                return Err(arguments.invalid(option, problem).into());
+            }
+        }
+        return Ok(None);
+    }
+    let host = match &parsed.place {
+        Place::Tcp { host, .. } => host,
+        Place::Unix(_) => "localhost",
+    };
+    let name = wanted.hostname.as_deref().unwrap_or(host);
+    let tls = ClientTls::open(wanted.certificates.as_deref().map(Path::new), name);
+    tls.map(Some).map_err(|error| BuildError::Refused {
+        path: parsed.place.to_string(),
+        problem: error.to_string(),
+    })
+}
 
 fn plan(
     name: String,

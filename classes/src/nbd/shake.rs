@@ -2,7 +2,7 @@
 //! of the export.
 //!
 //! ```text
-//!   greeting -> flags, STRUCTURED_REPLY -> SET_META_CONTEXT -> GO -> facts
+//!   greeting -> flags, [STARTTLS ->] STRUCTURED_REPLY -> SET_META_CONTEXT -> GO -> facts
 //! ```
 //! What a server does not have is done without: in place of GO, old ones have EXPORT_NAME, which
 //! tells size and flags, and answers a name that does not exist by leaving.
@@ -38,16 +38,28 @@ enum Stage {
     Named,
 }
 
+/// What the handshake has come to.
+pub(super) enum Step {
+    /// More bytes are needed.
+    More,
+    /// All that follows travels in records of TLS; [`Shake::secured`] goes on then.
+    Secure,
+    /// It is over.
+    Done(Facts),
+}
+
 /// One handshake.
 pub(super) struct Shake {
     export: String,
+    /// It begins with STARTTLS.
+    tls: bool,
     stage: Stage,
     no_zeroes: bool,
     facts: Facts,
 }
 
 impl Shake {
-    pub fn new(export: &str) -> Self {
+    pub fn new(export: &str, tls: bool) -> Self {
         let facts = Facts {
             minimum_bytes: 1,
             preferred_bytes: 4096,
@@ -56,6 +68,7 @@ impl Shake {
         };
         Self {
             export: export.to_owned(),
+            tls,
             stage: Stage::Greeting,
             no_zeroes: false,
             facts,
@@ -63,24 +76,20 @@ impl Shake {
     }
 
     /// Goes on with what has come; what was used is taken from `input`, what is to be sent is
-    /// appended to `out`. `Some` at the end.
+    /// appended to `out`.
     ///
     /// # Errors
     /// What the server has refused, or did wrong, in plain words.
-    pub fn advance(
-        &mut self,
-        input: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Facts>, String> {
+    pub fn advance(&mut self, input: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<Step, String> {
         loop {
             let (used, done) = match self.stage {
                 Stage::Greeting => match input.get(..GREETING_BYTES) {
                     Some(greeting) => (GREETING_BYTES, self.greeted(greeting, out)?),
-                    None => return Ok(None),
+                    None => return Ok(Step::More),
                 },
                 Stage::Asked(asked) => {
                     let Some(header) = input.get(..OPTION_REPLY_HEADER_BYTES) else {
-                        return Ok(None);
+                        return Ok(Step::More);
                     };
                     let header = OptionReplyHeader::decode(header).map_err(|e| e.to_string())?;
                     if header.length > OPTION_BYTES_MAX {
@@ -88,7 +97,7 @@ impl Shake {
                     }
                     let end = OPTION_REPLY_HEADER_BYTES + header.length as usize;
                     let Some(data) = input.get(OPTION_REPLY_HEADER_BYTES..end) else {
-                        return Ok(None);
+                        return Ok(Step::More);
                     };
                     if header.option != asked {
                         let other = header.option;
@@ -101,22 +110,26 @@ impl Shake {
                 Stage::Named => {
                     let length = ExportReply::length_bytes(self.no_zeroes);
                     let Some(reply) = input.get(..length) else {
-                        return Ok(None);
+                        return Ok(Step::More);
                     };
                     let reply = ExportReply::decode(reply).map_err(|error| error.to_string())?;
                     self.facts.size_bytes = reply.size_bytes;
                     self.facts.flags = reply.flags;
-                    (length, true)
+                    (length, Some(self.told()))
                 }
             };
             input.drain(..used);
-            if done {
-                return Ok(Some(std::mem::take(&mut self.facts)));
+            if let Some(step) = done {
+                if matches!(step, Step::Secure) && !input.is_empty() {
+                    let why = "the server sent something behind STARTTLS that no TLS protects";
+                    return Err(why.to_owned());
+                }
+                return Ok(step);
             }
         }
     }
 
-    fn greeted(&mut self, greeting: &[u8], out: &mut Vec<u8>) -> Result<bool, String> {
+    fn greeted(&mut self, greeting: &[u8], out: &mut Vec<u8>) -> Result<Option<Step>, String> {
         let greeting = Greeting::decode(greeting).map_err(|error| error.to_string())?;
         if !greeting.is_fixed() {
             return Err("the server has no fixed newstyle handshake".to_owned());
@@ -124,8 +137,21 @@ impl Shake {
         let both = greeting.flags & (handshake_flag::FIXED_NEWSTYLE | handshake_flag::NO_ZEROES);
         self.no_zeroes = both & handshake_flag::NO_ZEROES != 0;
         out.extend(u32::from(both).to_be_bytes());
+        if self.tls {
+            self.ask(option::STARTTLS, &[], out);
+        } else {
+            self.secured(out);
+        }
+        Ok(None)
+    }
+
+    /// Goes on in TLS, or without it where none was asked for.
+    pub fn secured(&mut self, out: &mut Vec<u8>) {
         self.ask(option::STRUCTURED_REPLY, &[], out);
-        Ok(false)
+    }
+
+    fn told(&mut self) -> Step {
+        Step::Done(std::mem::take(&mut self.facts))
     }
 
     fn ask(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
@@ -146,14 +172,22 @@ impl Shake {
         self.ask(option::GO, &request.encode(), out);
     }
 
-    /// True when the handshake is over.
+    /// What follows from a reply, if that is not another option.
     fn replied(
         &mut self,
         header: OptionReplyHeader,
         data: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<bool, String> {
+    ) -> Result<Option<Step>, String> {
         match (header.option, header.reply) {
+            (_, option_reply::ERR_TLS_REQD) => {
+                return Err("the server serves clients with TLS only: nbds://".to_owned());
+            }
+            (option::STARTTLS, option_reply::ACK) => return Ok(Some(Step::Secure)),
+            (option::STARTTLS, _) => {
+                let why = refusal(header.reply, data);
+                return Err(format!("the server offers no TLS ({why})"));
+            }
             (option::STRUCTURED_REPLY, option_reply::ACK) => {
                 self.facts.structured = true;
                 let request = MetaRequest {
@@ -171,7 +205,7 @@ impl Shake {
             (option::GO, option_reply::INFO) => {
                 self.learn(Info::decode(data).map_err(|error| error.to_string())?)?;
             }
-            (option::GO, option_reply::ACK) => return Ok(true),
+            (option::GO, option_reply::ACK) => return Ok(Some(self.told())),
             (option::GO, option_reply::ERR_UNSUP) => {
                 let name = self.export.clone();
                 self.ask(option::EXPORT_NAME, name.as_bytes(), out);
@@ -185,7 +219,7 @@ impl Shake {
             }
             _ => {}
         }
-        Ok(false)
+        Ok(None)
     }
 
     fn learn(&mut self, info: Info) -> Result<(), String> {

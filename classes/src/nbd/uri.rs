@@ -1,4 +1,5 @@
-//! URIs of exports: `nbd://HOST[:PORT]/EXPORT` and `nbd+unix:///EXPORT?socket=PATH`.
+//! URIs of exports: `nbd://HOST[:PORT]/EXPORT` and `nbd+unix:///EXPORT?socket=PATH`, and with TLS
+//! `nbds://` and `nbds+unix://`.
 //!
 //! Source: "The NBD Uniform Resource Indicator (URI) specification", `doc/uri.md` of
 //! <https://github.com/NetworkBlockDevice/nbd>; escapes are those of RFC 3986, 2.1.
@@ -8,29 +9,49 @@ use super::connect::Place;
 /// The port of NBD servers.
 const PORT: u16 = 10_809;
 
-/// Where the server is, and the name of the export.
+const SCHEMES: &str = "a URI begins with nbd://, nbds://, nbd+unix:// or nbds+unix://";
+
+/// What a URI names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Parsed {
+    pub place: Place,
+    pub export: String,
+    /// The connection is to use TLS.
+    pub tls: bool,
+}
+
+/// Where the server is, the name of the export, and whether there is TLS.
 ///
 /// # Errors
 /// What is wrong, in plain words.
-pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<(Place, String), String> {
-    let (scheme, rest) = uri
-        .split_once("://")
-        .ok_or("a URI begins with nbd:// or nbd+unix://")?;
+pub(super) fn parse(uri: &str, socket: Option<&str>) -> Result<Parsed, String> {
+    let (scheme, rest) = uri.split_once("://").ok_or(SCHEMES)?;
     let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
     let export = unescaped(export)?;
-    match scheme {
-        "nbd" if socket.is_some() => Err("socket= belongs to nbd+unix://".to_owned()),
-        "nbd" => Ok((tcp(host)?, export)),
-        "nbd+unix" if !host.is_empty() => {
-            Err("nbd+unix has no host: nbd+unix:///EXPORT?socket=PATH".to_owned())
-        }
-        "nbd+unix" => {
-            let path = socket.ok_or("the server's socket is missing: ?socket=PATH")?;
-            Ok((Place::Unix(unescaped(path)?.into()), export))
-        }
-        "nbds" | "nbds+unix" => Err("there is no TLS here: let ssh or stunnel carry it".to_owned()),
-        _ => Err("a URI begins with nbd:// or nbd+unix://".to_owned()),
+    let (tls, unix) = match scheme {
+        "nbd" => (false, false),
+        "nbds" => (true, false),
+        "nbd+unix" => (false, true),
+        "nbds+unix" => (true, true),
+        _ => return Err(SCHEMES.to_owned()),
+    };
+    if host.contains('@') {
+        let why = "a user name is for pre-shared keys, which are not supported: the TLS library \
+                   (rustls) has none; use certificates";
+        return Err(why.to_owned());
     }
+    let place = match (unix, socket) {
+        (false, Some(_)) => return Err(format!("socket= belongs to {scheme}+unix://")),
+        (false, None) => tcp(host)?,
+        (true, _) if !host.is_empty() => {
+            return Err(format!(
+                "{scheme} has no host: {scheme}:///EXPORT?socket=PATH"
+            ));
+        }
+        (true, None) => return Err("the server's socket is missing: ?socket=PATH".to_owned()),
+        (true, Some(path)) => Place::Unix(unescaped(path)?.into()),
+    };
+    Ok(Parsed { place, export, tls })
 }
 
 fn tcp(host: &str) -> Result<Place, String> {
@@ -78,16 +99,19 @@ mod tests {
 
     #[test]
     fn uris_are_understood_or_refused_with_a_reason() {
-        let place = |uri, socket| parse(uri, socket).map(|(place, name)| (place.to_string(), name));
         let good = [
-            ("nbd://host", None, "host:10809", ""),
-            ("nbd://host:1/a/b", None, "host:1", "a/b"),
-            ("nbd://[::1]/x", None, "[::1]:10809", "x"),
-            ("nbd://[::1]:7/x%20y", None, "[::1]:7", "x y"),
-            ("nbd+unix:///x", Some("/run/a%20b"), "/run/a b", "x"),
+            ("nbd://host", None, "host:10809", "", false),
+            ("nbd://host:1/a/b", None, "host:1", "a/b", false),
+            ("nbd://[::1]/x", None, "[::1]:10809", "x", false),
+            ("nbd://[::1]:7/x%20y", None, "[::1]:7", "x y", false),
+            ("nbd+unix:///x", Some("/run/a%20b"), "/run/a b", "x", false),
+            ("nbds://host/x", None, "host:10809", "x", true),
+            ("nbds+unix:///", Some("/s"), "/s", "", true),
         ];
-        for (uri, socket, at, name) in good {
-            assert_eq!(place(uri, socket), Ok((at.to_owned(), name.to_owned())));
+        for (uri, socket, at, name, tls) in good {
+            let parsed = parse(uri, socket).expect(uri);
+            assert_eq!(parsed.place.to_string(), at);
+            assert_eq!((parsed.export.as_str(), parsed.tls), (name, tls));
         }
         let bad = [
             ("host", None, "begins with"),
@@ -95,12 +119,14 @@ mod tests {
             ("nbd://h:x/", None, "a port"),
             ("nbd+unix:///x", None, "socket is missing"),
             ("nbd+unix://h/x", Some("/s"), "no host"),
-            ("nbds://h/", None, "no TLS"),
+            ("nbds://me@h/", None, "pre-shared keys"),
+            ("nbds+unix:///x", None, "socket is missing"),
+            ("nbdx://h/", None, "begins with"),
             ("nbd://h/%zz", None, "hexadecimal"),
             ("nbd://h/", Some("/s"), "belongs to"),
         ];
         for (uri, socket, part) in bad {
-            let error = place(uri, socket).unwrap_err();
+            let error = parse(uri, socket).unwrap_err();
             assert!(error.contains(part), "{uri}: {error}");
         }
     }

@@ -177,13 +177,16 @@ impl Parser<'_> {
         self.path(class, body, body).map(Bottom::Layer)
     }
 
-    /// The class of a URI, when `body` is one: what stands before `://`, up to a `+`.
+    /// The class of a URI, when `body` is one: what stands before `://`, up to a `+`, and without
+    /// the `s` of a scheme over TLS.
     fn scheme(&self, body: Piece<'_>) -> Option<String> {
         let (scheme, rest) = body.split_once(':')?;
         let name = scheme.plain_text()?;
         let class = name.split('+').next().unwrap_or_default();
         let is_uri = rest.text().starts_with("//") && rest.find(|c| c == '/') == Some(0);
-        (is_uri && self.is_class(class)).then(|| class.to_owned())
+        let mut classes = [Some(class), class.strip_suffix('s')].into_iter().flatten();
+        let class = classes.find(|class| self.is_class(class));
+        class.filter(|_| is_uri).map(str::to_owned)
     }
 
     /// stack of a file = path ending in ".toml" "#" name.

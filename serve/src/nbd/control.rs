@@ -11,9 +11,8 @@ use super::given::OnlyClient;
 use super::handshake::{Handshake, Security, Session, Step};
 use super::peers::{Census, Peer, Place, Presence};
 use super::stream::Stream;
-use super::tls::{ROOM_BYTES_MIN, Tls};
 use super::worker::{Order, Worker};
-use super::{Limits, Log, Settings};
+use super::{Limits, Log, Settings, Tls};
 use rustix::io::Errno;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Timer, Waiting, Waker};
 use ugeom_machine::clock;
+use ugeom_tls::ROOM_BYTES_MIN;
 
 /// Bytes of a handshake read at a time.
 const READ_BYTES: usize = ROOM_BYTES_MIN;
@@ -505,7 +505,10 @@ impl Control {
             }
         }
         if pending.output.is_empty() && std::mem::take(&mut pending.securing) {
-            let secured = self.tls.as_ref().map(|tls| pending.stream.secure(tls));
+            let secured = self
+                .tls
+                .as_ref()
+                .map(|tls| pending.stream.secure(&tls.server));
             if let Some(Err(why)) = secured {
                 return self.leave(source, Some(format!("TLS: {why}")));
             }
@@ -587,7 +590,7 @@ impl Control {
 /// Warns when other hosts can write.
 fn warn_if_open(listening: &Listening, settings: &Settings) {
     let tls = settings.tls.as_ref();
-    let known = tls.is_some_and(|tls| tls.required && tls.verifies)
+    let known = tls.is_some_and(|tls| tls.required && tls.server.verifies)
         || (!settings.allow.is_empty() && !settings.allow.iter().any(Rule::is_for_any));
     if settings.writable && listening.open_to_others && !known {
         (settings.log)(&format!(

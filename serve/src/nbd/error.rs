@@ -25,14 +25,6 @@ pub enum ServeError {
         #[source]
         source: Option<io::Error>,
     },
-    /// A file that TLS needs.
-    #[error("TLS: {}: {problem}", path.display())]
-    Certificates {
-        /// The file, or the folder.
-        path: std::path::PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// A rule about clients that cannot be kept.
     #[error("the rule `{rule}`: {problem}")]
     Rule {

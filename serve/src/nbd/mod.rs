@@ -57,7 +57,6 @@ mod reply;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod tls;
 mod worker;
 
 pub use address::Address;
@@ -65,7 +64,7 @@ pub(crate) use address::Listening;
 pub use allow::{CertificateNames, Rule};
 pub use error::ServeError;
 pub use given::{Given, OnlyClient};
-pub use tls::Tls;
+pub use ugeom_tls::ServerTls;
 
 use crate::ranges::Ranges;
 use control::Control;
@@ -118,6 +117,15 @@ impl Default for Limits {
     }
 }
 
+/// Whether clients may, or must, use TLS.
+#[derive(Clone)]
+pub struct Tls {
+    /// The certificates.
+    pub server: ServerTls,
+    /// Clients without TLS are refused.
+    pub required: bool,
+}
+
 /// How to serve.
 #[derive(Clone)]
 pub struct Settings {
@@ -160,7 +168,7 @@ impl Server {
     /// See [`ServeError`]; nothing is listened to then.
     pub fn start(stack: &Stack, top: &str, settings: &Settings) -> Result<Self, ServeError> {
         let exports = Exports::new(stack, top, settings);
-        let verifies = settings.tls.as_ref().is_some_and(|tls| tls.verifies);
+        let verifies = settings.tls.as_ref().is_some_and(|tls| tls.server.verifies);
         if let Some(rule) = settings.allow.iter().find(|rule| rule.needs_certificate())
             && !verifies
         {

@@ -4,13 +4,13 @@
 //! through a buffer into records. The handshake and the transmission phase use the same stream, so
 //! that a transport is put below both of them.
 
-use super::tls::{Records, Tls};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use ugeom_machine::gather::Gather;
+use ugeom_tls::{Records, ServerTls};
 
 /// A connection's stream, without waiting.
 pub(super) struct Stream {
@@ -31,8 +31,8 @@ impl Stream {
     ///
     /// # Errors
     /// Why not, in plain words.
-    pub fn secure(&mut self, tls: &Tls) -> Result<(), String> {
-        self.records = Some(Box::new(Records::new(tls)?));
+    pub fn secure(&mut self, tls: &ServerTls) -> Result<(), String> {
+        self.records = Some(Box::new(Records::server(tls)?));
         Ok(())
     }
 

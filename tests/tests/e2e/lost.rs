@@ -91,8 +91,8 @@ fn one_death(upstream: &mut Upstream, layers: &str, seed: u64) -> usize {
     writers
 }
 
-fn deaths(test: &str, layers: &str) {
-    let Some(mut upstream) = Upstream::start(test, BYTES) else {
+fn deaths(test: &str, layers: &str, start: impl Fn(&str, u64) -> Option<Upstream>) {
+    let Some(mut upstream) = start(test, BYTES) else {
         return;
     };
     let long = std::env::var("UGEOM_CRASHES").ok();
@@ -107,12 +107,21 @@ fn deaths(test: &str, layers: &str) {
 
 #[test]
 fn every_client_hears_of_what_a_dead_upstream_has_forgotten() {
-    deaths("every_client_hears", "");
+    deaths("every_client_hears", "", Upstream::start);
 }
 
 #[test]
 fn every_client_hears_through_a_cache_too() {
-    deaths("every_client_hears_through_a_cache", " | cache:4m");
+    deaths(
+        "every_client_hears_through_a_cache",
+        " | cache:4m",
+        Upstream::start,
+    );
+}
+
+#[test]
+fn every_client_hears_over_tls_too() {
+    deaths("every_client_hears_over_tls", "", Upstream::start_with_tls);
 }
 
 #[test]
@@ -177,6 +186,51 @@ fn both_descriptors_of_a_file_hear_of_what_is_lost() {
         crate::run::other("kill", &["-TERM", &files.id().to_string()]);
         assert_eq!(end(files).code, 0);
     }
+}
+
+#[test]
+fn every_client_of_an_image_hears_of_one_failed_fsync() {
+    let test = "every_client_of_an_image";
+    let Some(mut upstream) = Upstream::start(test, BYTES) else {
+        return;
+    };
+    let (folder, own) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let Some(files) = files(test, folder.path(), &upstream, "") else {
+        return;
+    };
+    let mount = folder.path().join("mnt");
+    let entry = std::fs::read_dir(&mount).expect("a folder").next();
+    let image = disks::text(&entry.expect("a file").expect("its name").path());
+    let socket = own.path().join("nbd");
+    // The class `file` on a file whose fsync(2) fails once; each thread of the server opens it.
+    let mut served = Served::start(own, &image, &["--rw", "--no-taste", "--threads", "3"]);
+    for _ in 0..CRASHES.min(5) {
+        let connect = || connect(&socket).expect("a connection");
+        let mut clients: Vec<UnixStream> = (0..3).map(|_| connect()).collect();
+        for (block, client) in (0..).zip(&mut clients) {
+            write(client, block, 7);
+        }
+        upstream.kill();
+        upstream.start_again();
+        for client in clients.iter_mut().rev() {
+            assert_ne!(flush(client), 0, "what it has written is gone");
+        }
+        for (block, client) in (0..).zip(&mut clients) {
+            // The kernel reports the error to the open file of each of the three threads.
+            let heard = (0..3).find(|_| flush(client) == 0);
+            assert!(heard.is_some(), "it has heard");
+            write(client, block, 7);
+            assert_eq!(flush(client), 0);
+        }
+        let promised = (0..3).map(|block| (block, 7)).collect();
+        check(&upstream.image(), &promised, 0);
+    }
+    assert_eq!(served.signal("-TERM").code(), Some(0), "all have heard");
+    crate::run::other("kill", &["-TERM", &files.id().to_string()]);
+    assert_eq!(end(files).code, 0);
 }
 
 /// Serves the upstream as files; `None`, after saying why, where this machine cannot.

@@ -44,5 +44,6 @@ mod show;
 mod sockets;
 mod stat;
 mod tls;
+mod tls_client;
 mod transfer;
 mod upstream;

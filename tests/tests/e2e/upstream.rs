@@ -1,6 +1,7 @@
 //! An NBD server that forgets what was not flushed when it is killed, and a plain client.
 
 use crate::disks;
+use crate::pki::certificates;
 use crate::run::command as process;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,20 +17,32 @@ use ugeom_testkit::program;
 pub struct Upstream {
     nbdkit: PathBuf,
     folder: TempDir,
+    /// The folders with certificates, if it speaks TLS only.
+    certificates: Option<TempDir>,
     child: Child,
 }
 
 impl Upstream {
     /// `None`, after saying why, without nbdkit.
     pub fn start(test: &str, bytes: u64) -> Option<Self> {
+        Self::open(test, bytes, None)
+    }
+
+    /// The same over TLS; `None` without certtool, too.
+    pub fn start_with_tls(test: &str, bytes: u64) -> Option<Self> {
+        Self::open(test, bytes, Some(certificates(test)?))
+    }
+
+    fn open(test: &str, bytes: u64, certificates: Option<TempDir>) -> Option<Self> {
         let nbdkit = program(test, "nbdkit")?;
         let folder = tempfile::tempdir().expect("a folder");
         let image = std::fs::File::create(folder.path().join("image")).expect("an image");
         image.set_len(bytes).expect("its size");
-        let child = spawn(&nbdkit, folder.path());
+        let child = spawn(&nbdkit, folder.path(), certificates.as_ref());
         Some(Self {
             nbdkit,
             folder,
+            certificates,
             child,
         })
     }
@@ -37,7 +50,14 @@ impl Upstream {
     /// The target that is served.
     pub fn target(&self) -> String {
         let socket = self.folder.path().join("up");
-        format!("nbd+unix:///?socket={}", socket.display())
+        let plain = format!("nbd+unix:///?socket={}", socket.display());
+        match &self.certificates {
+            None => plain,
+            Some(folders) => {
+                let pki = disks::text(&folders.path().join("pki"));
+                format!("{}&tls-certificates={pki}", plain.replace("nbd+", "nbds+"))
+            }
+        }
     }
 
     pub fn image(&self) -> PathBuf {
@@ -51,7 +71,8 @@ impl Upstream {
     }
 
     pub fn start_again(&mut self) {
-        self.child = spawn(&self.nbdkit, self.folder.path());
+        let certificates = self.certificates.as_ref();
+        self.child = spawn(&self.nbdkit, self.folder.path(), certificates);
     }
 }
 
@@ -63,7 +84,7 @@ impl Drop for Upstream {
     }
 }
 
-fn spawn(nbdkit: &Path, folder: &Path) -> Child {
+fn spawn(nbdkit: &Path, folder: &Path, certificates: Option<&TempDir>) -> Child {
     let place = |name: &str| disks::text(&folder.join(name));
     for name in ["up", "pid"] {
         // Those of the one before, if there was one.
@@ -81,6 +102,15 @@ fn spawn(nbdkit: &Path, folder: &Path) -> Child {
         &image,
     ];
     let mut nbdkit = process(nbdkit, &all);
+    if let Some(folders) = certificates {
+        let pki = disks::text(&folders.path().join("pki"));
+        nbdkit.args([
+            "--tls=require",
+            "--tls-verify-peer",
+            "--tls-certificates",
+            &pki,
+        ]);
+    }
     nbdkit.stdin(Stdio::null()).stdout(Stdio::null());
     let child = nbdkit.stderr(Stdio::null()).spawn().expect("nbdkit");
     while std::fs::read(&pid).map_or(true, |pid| pid.is_empty()) {

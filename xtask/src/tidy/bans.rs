@@ -26,6 +26,7 @@ const LIBRARIES: &[&str] = &[
     "measure",
     "guasi",
     "engine",
+    "tls",
     "guasi-capi",
     "stack",
     "classes",

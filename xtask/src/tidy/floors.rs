@@ -14,6 +14,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("guasi", 1),
     ("harness", 1),
     ("report", 1),
+    ("tls", 1),
     ("engine", 2),
     ("trace", 2),
     ("guasi-capi", 2),

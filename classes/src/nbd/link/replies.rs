@@ -1,7 +1,7 @@
 //! What the server answers: bytes to replies and chunks, data to the requests' own memory.
 
 use super::sync;
-use super::{Flight, Link, NONSENSE};
+use super::{Flight, Link, NO_CONNECTION, NONSENSE};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use ugeom_format::wire::nbd::{
@@ -52,10 +52,10 @@ impl Replies {
         &self.buffer[self.start..self.end]
     }
 
-    /// Makes room behind what waits.
-    fn room(&mut self) -> &mut [u8] {
-        if self.buffer.is_empty() {
-            self.buffer.resize(BUFFER_BYTES, 0);
+    /// Makes room behind what waits: for `more` bytes beside a message that is not whole.
+    fn room(&mut self, more: usize) -> &mut [u8] {
+        if self.buffer.len() < BUFFER_BYTES + more {
+            self.buffer.resize(BUFFER_BYTES + more, 0);
         }
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -71,22 +71,24 @@ impl Link {
     ///
     /// # Errors
     /// Why the connection is of no use any more.
-    pub fn receive(&mut self, fd: &OwnedFd) -> Result<bool, &'static str> {
+    pub fn receive(&mut self) -> Result<bool, &'static str> {
+        let stream = self.stream.as_mut().ok_or(NO_CONNECTION)?;
+        let secure = stream.is_secure();
         let direct = match self.replies.expect {
             Expect::Data {
                 index, at, left, ..
-            } if left >= DIRECT_BYTES_MIN && self.replies.waiting().is_empty() => {
+            } if !secure && left >= DIRECT_BYTES_MIN && self.replies.waiting().is_empty() => {
                 let flight = self.flights[index as usize].as_mut();
-                flight.and_then(|flight| receive_into(&mut flight.bio, at, left, fd))
+                flight.and_then(|flight| receive_into(&mut flight.bio, at, left, stream.fd()))
             }
             _ => None,
         };
         let (read, wanted) = match direct {
             Some(read) => read,
             None => {
-                let room = self.replies.room();
+                let room = self.replies.room(stream.room_bytes());
                 let wanted = room.len();
-                (rustix::io::read(fd, room), wanted)
+                (stream.read(room), wanted)
             }
         };
         let count = match read {
@@ -103,7 +105,8 @@ impl Link {
             self.replies.end += count;
         }
         while self.use_one()? {}
-        Ok(count == wanted)
+        // What a read in TLS returns says nothing of what the socket still has.
+        Ok(secure || count == wanted)
     }
 
     /// Notes that so many bytes of data are where they belong.

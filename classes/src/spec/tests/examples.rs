@@ -275,6 +275,8 @@ fn a_uri_is_a_layer_of_its_class() {
         ("nbd://host/disk", "nbd://host/disk", 0),
         ("nbd://[::1]:7/a?timeout=5s", "nbd://[::1]:7/a", 1),
         ("nbd+unix:///a?socket=/x&retry=1s", "nbd+unix:///a", 2),
+        ("nbds://host/disk", "nbds://host/disk", 0),
+        ("nbds+unix:///a?socket=/x", "nbds+unix:///a", 1),
     ] {
         let target = parse(text, CLASSES).unwrap();
         let layer = &target.layers[0];

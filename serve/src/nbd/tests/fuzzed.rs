@@ -3,7 +3,9 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use ugeom_tls::{ClientTls, Records};
 
 /// One server for all cases.
 fn server() -> &'static Mutex<Running> {
@@ -14,6 +16,42 @@ fn server() -> &'static Mutex<Running> {
             settings.limits.stall = Duration::from_secs(5);
         }))
     })
+}
+
+/// Certificates that serve no other purpose: that of a server, which is its own authority.
+fn certificates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/nbd/tests/tls")
+}
+
+/// A server that requires TLS, for all cases.
+fn secure_server() -> &'static Mutex<Running> {
+    static SERVER: OnceLock<Mutex<Running>> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        Mutex::new(serve("md:1m", |settings| {
+            let server = ServerTls::open(&certificates(), true).expect("certificates");
+            let required = true;
+            settings.tls = Some(Tls { server, required });
+            settings.limits.handshake = Duration::from_secs(5);
+        }))
+    })
+}
+
+/// What a client of TLS says first.
+fn hello() -> Vec<u8> {
+    let tls = ClientTls::open(Some(&certificates()), "localhost").expect("certificates");
+    let mut records = Records::client(&tls).expect("a client");
+    let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+    records.flush(&ours.into()).expect("sent");
+    let mut hello = Vec::new();
+    theirs.read_to_end(&mut hello).expect("a hello");
+    hello
+}
+
+/// A client's flags, and STARTTLS.
+fn start_tls() -> Vec<u8> {
+    let (option, length) = (option::STARTTLS, 0);
+    let option = OptionHeader { option, length }.encode();
+    [&3_u32.to_be_bytes()[..], &option].concat()
 }
 
 /// Something that a client may say: mostly in order.
@@ -111,5 +149,43 @@ proptest! {
         })?;
         let mut next = running.client("", false);
         prop_assert_eq!(next.ask(command::READ, 0, 0, 512).error, 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #[test]
+    fn no_client_ends_the_server_from_within_tls(
+        changes in changes(),
+        rest in prop::collection::vec(any::<u8>(), 0..300),
+        cut in any::<u16>(),
+        together in any::<bool>(),
+    ) {
+        let running = secure_server().lock().expect("the server");
+        let mut said = hello();
+        for (place, byte) in changes {
+            let at = said.len() * usize::from(place) / 65_536;
+            said[at] = byte;
+        }
+        said.truncate(said.len() * usize::from(cut) / 32_768);
+        said.extend(rest);
+        let mut stream = running.connect();
+        stream.read_exact(&mut [0; 18]).expect("a greeting");
+        stream.write_all(&start_tls()).expect("STARTTLS");
+        if !together {
+            stream.read_exact(&mut [0; 20]).expect("the answer");
+        }
+        // It may be sent away before it has said everything.
+        let _ = stream.write_all(&said);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let ended = std::io::copy(&mut stream, &mut std::io::sink());
+        let slow = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        prop_assert!(!slow, "the server keeps a client that has left");
+        let mut next = running.connect();
+        next.read_exact(&mut [0; 18]).expect("a greeting");
+        next.write_all(&start_tls()).expect("STARTTLS");
+        next.read_exact(&mut [0; 20]).expect("the answer");
+        next.write_all(&hello()).expect("a hello");
+        next.read_exact(&mut [0; 5]).expect("the server's hello");
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::Usage;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use ugeom_serve::nbd::{Rule, Tls};
+use ugeom_serve::nbd::{Rule, ServerTls, Tls};
 
 #[derive(Args)]
 pub struct TlsArgs {
@@ -73,7 +73,8 @@ impl TlsArgs {
             (_, None) => wrong("--tls needs certificates: --tls-certificates DIR"),
             (mode, Some(folder)) => {
                 let required = mode == Mode::Require;
-                Ok(Some(Tls::open(folder, self.tls_verify_peer, required)?))
+                let server = ServerTls::open(folder, self.tls_verify_peer)?;
+                Ok(Some(Tls { server, required }))
             }
         }
     }
