@@ -318,7 +318,8 @@ fn an_apple_map_leaves_no_boot_code_behind() {
         "{error}"
     );
     create(&stack, "md0", Scheme::Mbr, true).expect("an MBR, by force");
-    assert!(look(&stack, "md0").is_empty());
+    let left = look(&stack, "md0");
+    assert!(left.is_empty(), "{left:?}");
     assert!(names(&stack).is_empty());
     let mut sector = [0; 512];
     let mut channel = stack.channel(1).expect("a channel");

@@ -214,7 +214,7 @@ fn impossible_entries_of_a_gpt_are_listed_and_marked() {
         read_sector(&stack, "md0p3", 0)
             .expect_err("it is nowhere")
             .errno,
-        Errno::IO
+        Errno::NXIO
     );
 }
 

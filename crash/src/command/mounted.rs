@@ -95,8 +95,30 @@ fn run(
 ) -> Result<Output, CrashError> {
     let mut command = Command::new(found(program));
     command.args(arguments).args(paths);
-    command.env(MARK, folder);
+    // Messages are read: see `run_on_device`.
+    command.env(MARK, folder).env("LC_ALL", "C");
     command.output().map_err(os("starting", Path::new(program)))
+}
+
+/// Runs a program that wants a device for itself. A claim that was closed may live on for a moment,
+/// in a child of another thread that has not started its program yet: the descriptor goes away
+/// there only with execve(2). So a busy device is tried again.
+fn run_on_device(
+    folder: &Path,
+    program: &str,
+    arguments: &[&str],
+    paths: &[&OsStr],
+) -> Result<Output, CrashError> {
+    let mut output = run(folder, program, arguments, paths)?;
+    for _ in 0..CLAIM_TRIES {
+        let failed = judge(program, &output).err();
+        if !failed.is_some_and(|text| text.contains("busy")) {
+            break;
+        }
+        sleep(BUSY);
+        output = run(folder, program, arguments, paths)?;
+    }
+    Ok(output)
 }
 
 /// Where a program is in [`PATH`]. With its whole path it is started by posix_spawn(3), which does
@@ -173,12 +195,8 @@ impl Mounted {
         let options = [common, options].join(",");
         let options = options.trim_end_matches(',');
         let paths = [self.device.as_os_str(), self.directory.as_os_str()];
-        let output = run(
-            &self.folder,
-            "mount",
-            &["-t", name, "-o", options, "--"],
-            &paths,
-        )?;
+        let arguments = ["-t", name, "-o", options, "--"];
+        let output = run_on_device(&self.folder, "mount", &arguments, &paths)?;
         judge("mount", &output).map_err(|error| {
             CrashError::Serve(format!("the {name} file system does not mount: {error}"))
         })?;
@@ -258,7 +276,8 @@ impl Mounted {
     pub fn fsck(&mut self) -> Result<Result<(), String>, CrashError> {
         self.forget()?;
         let (program, arguments) = self.file_system.checker();
-        let output = run(&self.folder, program, arguments, &[self.device.as_os_str()])?;
+        let device = [self.device.as_os_str()];
+        let output = run_on_device(&self.folder, program, arguments, &device)?;
         Ok(judge(program, &output))
     }
 }

@@ -22,6 +22,9 @@ pub const ENTRIES: usize = 16;
 /// Bytes of boot code and table: what `gpart bootcode` replaces.
 pub const BOOT_AREA_BYTES: usize = 8192;
 
+/// What sector 1 begins with where it belongs to another table: an Apple map, a GPT, a BSD label.
+const OTHER_TABLES: [&[u8]; 3] = [b"PM", b"EFI PART", b"\x57\x45\x56\x82"];
+
 const ENTRY_BYTES: usize = 32;
 const SIGNATURE: u16 = 0xaa55;
 /// Names that boot loaders of the PC-98 have at byte 4.
@@ -50,6 +53,9 @@ pub enum Error {
          are not empty"
     )]
     Foreign,
+    /// Sector 1 is that of another table.
+    #[error("sector 1 begins with the magic of an Apple map, a GPT or a BSD label")]
+    OtherTable,
     /// An entry that no partitioning tool writes.
     #[error(
         "entry {number} at byte {offset} has cylinders {first} to {last}: no partition of a PC-98"
@@ -277,6 +283,10 @@ impl Table {
         let named = names_a_loader(head);
         if !named && head[MBR_TABLE].iter().any(|byte| *byte != 0) {
             return Err(Error::Foreign);
+        }
+        let second = &head[SECTOR_BYTES..];
+        if !named && OTHER_TABLES.iter().any(|magic| second.starts_with(magic)) {
+            return Err(Error::OtherTable);
         }
         let table = Table::read(head);
         if !named && !table.entries.iter().any(Entry::is_used) {
