@@ -139,20 +139,30 @@ fn shake(
             match stream.send(&mut out, &mut sent) {
                 Ok(()) => break,
                 Err(Errno::AGAIN) => wait(stream.fd(), PollFlags::OUT, deadline_ns)?,
+                Err(Errno::PIPE | Errno::CONNRESET) => return Err(closed(&stream)),
                 Err(errno) => return Err(stream.reason(errno)),
             }
         }
         wait(stream.fd(), PollFlags::IN, deadline_ns)?;
         match stream.read(&mut bytes) {
-            Ok(0) if stream.is_secure() => {
-                return Err("the server has closed the connection (its log may say why)".to_owned());
-            }
-            Ok(0) => return Err("the server has closed the connection".to_owned()),
+            Ok(0) => return Err(closed(&stream)),
             Ok(count) => input.extend(&bytes[..count]),
             Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(Errno::CONNRESET) => return Err(closed(&stream)),
             Err(errno) => return Err(stream.reason(errno)),
         }
     }
+}
+
+/// Why the server may have closed the connection. In TLS it may do so before its reason is read: a
+/// client without the certificate that it asks for sees a reset.
+fn closed(stream: &Stream) -> String {
+    let why = if stream.is_secure() {
+        " (it may ask for another client certificate: see its log)"
+    } else {
+        ""
+    };
+    format!("the server has closed the connection{why}")
 }
 
 fn wait(fd: &OwnedFd, what: PollFlags, deadline_ns: u64) -> Result<(), String> {

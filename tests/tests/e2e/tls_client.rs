@@ -147,7 +147,10 @@ fn data_travels(server: &Server) {
     let name = server.refused(&server.target("pki", "&tls-hostname=example.org"));
     assert!(name.contains("not valid for name"), "{name}");
     let own = server.refused(&server.target("bare", ""));
-    assert!(own.contains("TLS") || own.contains("closed"), "{own}");
+    assert!(
+        own.contains("TLS") || own.contains("client certificate"),
+        "{own}"
+    );
 }
 
 #[test]
