@@ -289,7 +289,8 @@ impl Table {
             return Err(Error::OtherTable);
         }
         let table = Table::read(head);
-        if !named && !table.entries.iter().any(Entry::is_used) {
+        // Tools fill the table from its first entry on.
+        if !named && !table.entries[0].is_used() {
             return Err(Error::Empty);
         }
         for (index, entry) in table.entries.iter().enumerate() {

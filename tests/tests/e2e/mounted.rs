@@ -146,7 +146,11 @@ fn every_scheduler_is_tried_and_the_first_is_put_back_also_after_ctrl_c() {
         "--size",
         "2m",
     ];
-    let whole = [&lab[..], &["--budget", "1s", "--destroy", &disk.device]].concat();
+    let whole = [
+        &lab[..],
+        &["--budget", "1s", "--all", "--destroy", &disk.device],
+    ]
+    .concat();
     let report = ugeom(&whole).text();
     for one in before.split_whitespace() {
         assert!(
