@@ -296,7 +296,9 @@ impl Table {
         for (index, entry) in table.entries.iter().enumerate() {
             let listed_backwards = entry.is_used() && entry.last.cylinder < entry.first.cylinder;
             let is_text = entry.name.iter().all(|byte| *byte == 0 || *byte >= 0x20);
-            if listed_backwards || entry.is_used() && !named && !is_text {
+            // A type of zero: what is left of an Apple map whose magic was wiped looks so.
+            let has_type = entry.mid != 0 || entry.sid != 0;
+            if listed_backwards || entry.is_used() && !named && !(is_text && has_type) {
                 return Err(Error::Entry {
                     number: index + 1,
                     offset: SECTOR_BYTES + index * ENTRY_BYTES,

@@ -157,11 +157,7 @@ fn a_table_that_is_not_listed_is_named() {
     let path = image(folder.path(), &[(508, b"\xda\xbe\xda\xbe")]);
     let ended = ugeom(&["show", &disks::text(&path)]);
     let (shown, warned) = (ended.text(), &ended.stderr);
-    assert!(
-        shown.contains("! carries a Sun disk label (at byte 508)"),
-        "{shown}"
-    );
-    assert!(shown.contains("its partitions are not listed"), "{shown}");
+    assert!(shown.contains("VTOC8"), "{shown}");
     let reason = "the Sun label has 0 heads at byte 436 and 0 sectors a track at byte 438";
     assert!(warned.contains(reason), "{warned}");
 }
