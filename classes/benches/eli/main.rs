@@ -4,6 +4,7 @@
 //! An argument names the sections to run: `xts`, `cores`, `latency`, `tags`, `large`.
 
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use ugeom_classes::eli::crypt::{Backend, ByteOrder, Crypt};
 use ugeom_classes::eli::keys::MasterKey;
@@ -57,11 +58,16 @@ impl Disk {
         }
     }
 
-    /// Bytes a second, GB, of reads of that length one after the other.
+    /// Reads of that length one after the other, GB in a second of CPU time.
     fn read(&mut self, length: usize) -> f64 {
+        self.read_by(cpu_time, length)
+    }
+
+    /// The same by another clock.
+    fn read_by(&mut self, clock: fn() -> Duration, length: usize) -> f64 {
         let mut data = vec![0; length];
         let places = self.media_bytes / length as u64;
-        throughput(length, |number| {
+        timed(clock, length, |number| {
             let offset = number % places * length as u64;
             self.channel
                 .read(&self.opened, offset, &mut data)
@@ -70,16 +76,33 @@ impl Disk {
     }
 }
 
-/// GB/s of calls that do `length` bytes each.
-fn throughput(length: usize, mut call: impl FnMut(u64)) -> f64 {
-    let (begin, mut calls) = (Instant::now(), 0);
-    while begin.elapsed() < RUN {
+/// Time that passes, for what several threads do.
+fn wall_time() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
+}
+
+/// CPU time of this thread, as `openssl speed` counts: other programs that run do not count.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+}
+
+/// GB in a second of CPU time, of calls that do `length` bytes each.
+fn throughput(length: usize, call: impl FnMut(u64)) -> f64 {
+    timed(cpu_time, length, call)
+}
+
+/// The same in a second of any clock.
+fn timed(clock: fn() -> Duration, length: usize, mut call: impl FnMut(u64)) -> f64 {
+    let (begin, mut calls) = (clock(), 0);
+    while clock() - begin < RUN {
         for _ in 0..16 {
             call(calls);
             calls += 1;
         }
     }
-    (calls * length as u64) as f64 / begin.elapsed().as_secs_f64() / 1e9
+    (calls * length as u64) as f64 / (clock() - begin).as_secs_f64() / 1e9
 }
 
 /// GB/s of `openssl speed` on blocks of 4096 bytes; `None` where there is none.
@@ -169,11 +192,11 @@ fn cores() {
     let mut figures = Figures::new("GB/s");
     let mut both = [0, 1].map(|_| Disk::new("sectorsize=4096", MEDIA_BYTES));
     for _ in 0..ROUNDS {
-        figures.add("one thread", both[0].read(128 << 10));
+        figures.add("one thread", both[0].read_by(wall_time, 128 << 10));
         let sum: f64 = std::thread::scope(|scope| {
             let threads = both
                 .each_mut()
-                .map(|disk| scope.spawn(|| disk.read(128 << 10)));
+                .map(|disk| scope.spawn(|| disk.read_by(wall_time, 128 << 10)));
             threads
                 .map(|thread| thread.join().expect("reads"))
                 .iter()
@@ -272,8 +295,8 @@ fn large() {
         let mut figures = Figures::new("GB/s");
         let mut disk = Disk::new(options, MEDIA_BYTES);
         for _ in 0..ROUNDS {
-            figures.add("192 KiB", disk.read(192 << 10));
-            figures.add("1 MiB", disk.read(1 << 20));
+            figures.add("192 KiB", disk.read_by(wall_time, 192 << 10));
+            figures.add("1 MiB", disk.read_by(wall_time, 1 << 20));
         }
         println!("  {name}");
         figures.print();
