@@ -88,8 +88,8 @@ fn main() -> io::Result<()> {
     write("ministat", "two-sets", sets)?;
     let requests = [[0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0], [0; 16]].concat();
     write("raidtest", "two", &[&[9], &requests[..]].concat())?;
-    let map = b"0 + 1\n0x0 0x100000 +\n0x100000 512 -\n0x100200 65024 ?\n";
-    write("ddrescue", "small", map)?;
+    let faults = b"0 + 1\n0x0 0x100000 +\n0x100000 512 -\n0x100200 65024 ?\n";
+    write("ddrescue", "small", faults)?;
     write("qcow2", "overlay", &qcow2())?;
     write("crash_log", "small", &crash_log())?;
     let go = b"\0\0\0\x03md0\0\x01\0\x03";
