@@ -2,7 +2,7 @@
 //! write puts it right. The sector that holds it is kept whole: only the
 //! label's bytes change, and on the Alpha the sector's checksum.
 
-use super::{Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
 use crate::bsd::RAW_PARTITION;
 use crate::bsd::{self, BOOT_AREA_SIZE_BYTES, ByteOrder, FsType, Label, Location, Partition};
 use crate::mbr::Geometry;
@@ -92,6 +92,11 @@ impl BsdTable {
         })
     }
 
+    /// The sector that holds the label.
+    pub(super) fn sector_number(&self) -> u64 {
+        sector_of(self.location)
+    }
+
     /// The label itself.
     pub fn label(&self) -> &Label {
         &self.label
@@ -139,6 +144,17 @@ fn new_label(media: Media, entries: u32) -> Label {
     }
 }
 
+const NO_LABELS: &str = "partitions of a disklabel have none";
+
+fn parse_kind(kind: &str) -> Result<FsType, Error> {
+    let parsed = FsType::parse(kind).filter(|&kind| kind != FsType::UNUSED);
+    parsed.ok_or_else(|| Error::UnknownType {
+        scheme: Scheme::Bsd,
+        kind: kind.to_owned(),
+        form: "number from 1 to 255",
+    })
+}
+
 impl Edit for BsdTable {
     fn media(&self) -> Media {
         self.media
@@ -184,21 +200,10 @@ impl Edit for BsdTable {
 
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
         if let Some(label) = &new.label {
-            let reason = "partitions of a disklabel have none";
-            return Err(Error::Label {
-                label: label.clone(),
-                reason,
-            });
+            let (label, reason) = (label.clone(), NO_LABELS);
+            return Err(Error::Label { label, reason });
         }
-        let kind = FsType::parse(&new.kind).filter(|&kind| kind != FsType::UNUSED);
-        let kind = kind.ok_or_else(|| {
-            let kind = new.kind.clone();
-            Error::UnknownType {
-                scheme: Scheme::Bsd,
-                kind,
-                form: "number from 1 to 255",
-            }
-        })?;
+        let kind = parse_kind(&new.kind)?;
         let (first, last) = self.usable();
         let (start, end) = (span.start, span.start + span.sectors - 1);
         let base = u64::from(self.label.base());
@@ -226,6 +231,29 @@ impl Edit for BsdTable {
             ..Default::default()
         };
         Ok(())
+    }
+
+    fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
+        let changed = match change {
+            Change::Kind(kind) => (Some(parse_kind(kind)?), None),
+            Change::Label(label) => {
+                let (label, reason) = (label.clone(), NO_LABELS);
+                return Err(Error::Label { label, reason });
+            }
+            Change::Sectors(sectors) => (None, Some(u32::try_from(*sectors).unwrap_or(u32::MAX))),
+            Change::Attribute { name, .. } => return Err(self.no_attribute(name)),
+        };
+        let place = index.wrapping_sub(1) as usize;
+        let Some(partition) = self.label.partitions.get_mut(place) else {
+            return Err(Error::NoSuchPartition(index));
+        };
+        partition.kind = changed.0.unwrap_or(partition.kind);
+        partition.sectors = changed.1.unwrap_or(partition.sectors);
+        Ok(())
+    }
+
+    fn scheme(&self) -> Scheme {
+        Scheme::Bsd
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {

@@ -95,6 +95,16 @@ pub enum Error {
         /// What may follow the exclamation mark.
         form: &'static str,
     },
+    /// An attribute that the scheme does not have.
+    #[error("{scheme} has no attribute {attribute:?}{}", listed(.known))]
+    UnknownAttribute {
+        /// The scheme.
+        scheme: Scheme,
+        /// What was asked for.
+        attribute: String,
+        /// Those that there are.
+        known: String,
+    },
     /// A label where the scheme has none, or too long.
     #[error("the label {label:?} cannot be stored: {reason}")]
     Label {
@@ -165,4 +175,11 @@ pub enum Error {
          without it the others would move"
     )]
     MovesOthers(u32),
+}
+
+fn listed(known: &str) -> String {
+    match known {
+        "" => String::new(),
+        known => format!(", it has {known}"),
+    }
 }

@@ -1,6 +1,7 @@
 //! Editing a GPT: both copies and the protective MBR.
 
-use super::{Create, Edit, Error, NewPart, Part, Scheme, Span};
+use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span};
+use crate::gpt::{ATTR_BOOTFAILED, ATTR_BOOTME, ATTR_BOOTONCE};
 use crate::gpt::{DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, Table, types};
 use crate::mbr::{Kind, Mbr};
 use crate::media::{Media, SectorRead, SectorWrite};
@@ -61,6 +62,19 @@ impl GptTable {
         })
     }
 
+    /// Backup header, primary header, and sector 0 where it belongs to the GPT.
+    pub(super) fn own_sectors(&self) -> Vec<u64> {
+        let header = &self.table.header;
+        let backup = header.my_lba.max(header.alternate_lba);
+        let mut sectors = vec![self.media.last_lba(), backup, 1];
+        let foreign = Mbr::decode(&self.sector0).is_ok_and(|mbr| mbr.kind() == Kind::Partitioned);
+        if !foreign {
+            sectors.push(0);
+        }
+        sectors.dedup();
+        sectors
+    }
+
     /// The copy that is edited.
     pub fn table(&self) -> &Table {
         &self.table
@@ -98,6 +112,35 @@ impl GptTable {
         let mut data = self.sector0.clone();
         crate::bytes::put(&mut data, 0, &mbr.encode());
         Some(SectorWrite { lba: 0, data })
+    }
+}
+
+/// gpart's names of attributes and the bits that they set; clearing one clears
+/// the first bit only.
+const ATTRIBUTES: [(&str, u64, u64); 3] = [
+    ("bootme", ATTR_BOOTME, 0),
+    ("bootonce", ATTR_BOOTONCE, ATTR_BOOTME),
+    ("bootfailed", ATTR_BOOTFAILED, 0),
+];
+/// The one attribute of the table: the protective MBR is active, which some
+/// firmware wants before it boots.
+const ACTIVE: &str = "active";
+
+fn parse_kind(kind: &str) -> Result<Guid, Error> {
+    types::parse(kind).ok_or_else(|| Error::UnknownType {
+        scheme: Scheme::Gpt,
+        kind: kind.to_owned(),
+        form: "GUID",
+    })
+}
+
+fn set_label(entry: &mut Entry, label: &str) -> Result<(), Error> {
+    match entry.set_label(label) {
+        true => Ok(()),
+        false => Err(Error::Label {
+            label: label.to_owned(),
+            reason: "at most 36 UTF-16 units fit, and no NUL",
+        }),
     }
 }
 
@@ -144,35 +187,68 @@ impl Edit for GptTable {
     }
 
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
-        let kind = types::parse(&new.kind).ok_or_else(|| {
-            let kind = new.kind.clone();
-            Error::UnknownType {
-                scheme: Scheme::Gpt,
-                kind,
-                form: "GUID",
-            }
-        })?;
         let mut entry = Entry {
-            kind,
+            kind: parse_kind(&new.kind)?,
             guid: Guid::from_random(new.random),
             first: span.start,
             last: span.start + span.sectors - 1,
             ..Default::default()
         };
-        let label = new.label.as_deref().unwrap_or("");
-        if !entry.set_label(label) {
-            let reason = "at most 36 UTF-16 units fit, and no NUL";
-            return Err(Error::Label {
-                label: label.to_owned(),
-                reason,
-            });
-        }
+        set_label(&mut entry, new.label.as_deref().unwrap_or(""))?;
         let most = self.entries();
         match self.table.entries.get_mut(index.wrapping_sub(1) as usize) {
             Some(place) => *place = entry,
             None => return Err(Error::Index { found: index, most }),
         }
         Ok(())
+    }
+
+    fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
+        let bits = match change {
+            Change::Attribute { name, .. } => {
+                let known = ATTRIBUTES.iter().find(|it| it.0.eq_ignore_ascii_case(name));
+                Some(*known.ok_or_else(|| self.no_attribute(name))?)
+            }
+            _ => None,
+        };
+        let Some(entry) = self.table.entries.get_mut(index.wrapping_sub(1) as usize) else {
+            return Err(Error::NoSuchPartition(index));
+        };
+        match (change, bits) {
+            (Change::Kind(kind), _) => entry.kind = parse_kind(kind)?,
+            (Change::Label(label), _) => set_label(entry, label)?,
+            (Change::Sectors(sectors), _) => {
+                entry.last = entry.first.saturating_add(*sectors).saturating_sub(1);
+            }
+            (Change::Attribute { on: true, .. }, Some((_, own, more))) => {
+                entry.attributes |= own | more;
+            }
+            (Change::Attribute { .. }, Some((_, own, _))) => entry.attributes &= !own,
+            (Change::Attribute { .. }, None) => {}
+        }
+        Ok(())
+    }
+
+    fn set_on_table(&mut self, attribute: &str, on: bool) -> Result<(), Error> {
+        if !attribute.eq_ignore_ascii_case(ACTIVE) {
+            return Err(self.no_attribute(attribute));
+        }
+        if Mbr::decode(&self.sector0).is_err()
+            && let Some(write) = self.protective()
+        {
+            self.sector0 = write.data;
+        }
+        let flag = if on { 0x80 } else { 0 };
+        crate::bytes::put(&mut self.sector0, crate::mbr::TABLE_OFFSET_BYTES, &[flag]);
+        Ok(())
+    }
+
+    fn attributes(&self) -> &'static [&'static str] {
+        &["bootme", "bootonce", "bootfailed", ACTIVE]
+    }
+
+    fn scheme(&self) -> Scheme {
+        Scheme::Gpt
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Editing an MBR. Sector 0 is kept whole: only table and signature change.
 
-use super::{Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
 use crate::mbr::{self, Entry, Geometry, Kind, Mbr, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
 
@@ -9,6 +9,10 @@ use crate::media::{Media, SectorRead, SectorWrite};
 const FIRST_TRACK_SECTORS: u64 = 63;
 /// A media with fewer sectors has no room to give away.
 const SMALL_MEDIA_SECTORS: u64 = 1024;
+
+/// The one attribute of a partition.
+const ACTIVE: &str = "active";
+const NO_LABELS: &str = "an MBR has no labels";
 
 /// An MBR with the sector that holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,14 @@ impl MbrTable {
     }
 }
 
+fn parse_kind(kind: &str) -> Result<PartType, Error> {
+    PartType::parse(kind).ok_or_else(|| Error::UnknownType {
+        scheme: Scheme::Mbr,
+        kind: kind.to_owned(),
+        form: "number from 1 to 255",
+    })
+}
+
 impl Edit for MbrTable {
     fn media(&self) -> Media {
         self.media
@@ -125,22 +137,11 @@ impl Edit for MbrTable {
     }
 
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
-        let scheme = Scheme::Mbr;
         if let Some(label) = &new.label {
-            let reason = "an MBR has no labels";
-            return Err(Error::Label {
-                label: label.clone(),
-                reason,
-            });
+            let (label, reason) = (label.clone(), NO_LABELS);
+            return Err(Error::Label { label, reason });
         }
-        let kind = PartType::parse(&new.kind).ok_or_else(|| {
-            let kind = new.kind.clone();
-            Error::UnknownType {
-                scheme,
-                kind,
-                form: "number from 1 to 255",
-            }
-        })?;
+        let kind = parse_kind(&new.kind)?;
         let number = |value: u64| {
             let (first, last) = self.usable();
             let (start, end) = (span.start, span.start + span.sectors - 1);
@@ -166,6 +167,52 @@ impl Edit for MbrTable {
             }
         }
         Ok(())
+    }
+
+    fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
+        let entries = &mut self.mbr.entries;
+        let Some(entry) = entries.get(index.wrapping_sub(1) as usize).copied() else {
+            return Err(Error::NoSuchPartition(index));
+        };
+        let changed = match change {
+            Change::Kind(kind) => Entry {
+                kind: parse_kind(kind)?,
+                ..entry
+            },
+            Change::Label(label) => {
+                let (label, reason) = (label.clone(), NO_LABELS);
+                return Err(Error::Label { label, reason });
+            }
+            Change::Sectors(sectors) => {
+                let sectors = u32::try_from(*sectors).unwrap_or(u32::MAX);
+                let sized = Entry::new(entry.kind, entry.start, sectors, Geometry::LBA_ASSIST);
+                Entry {
+                    flag: entry.flag,
+                    ..sized
+                }
+            }
+            Change::Attribute { name, on } if name.eq_ignore_ascii_case(ACTIVE) => {
+                // The boot code starts the only active one.
+                if *on {
+                    entries.iter_mut().for_each(|entry| entry.flag = 0);
+                }
+                Entry {
+                    flag: if *on { 0x80 } else { 0 },
+                    ..entry
+                }
+            }
+            Change::Attribute { name, .. } => return Err(self.no_attribute(name)),
+        };
+        self.mbr.entries[index as usize - 1] = changed;
+        Ok(())
+    }
+
+    fn attributes(&self) -> &'static [&'static str] {
+        &[ACTIVE]
+    }
+
+    fn scheme(&self) -> Scheme {
+        Scheme::Mbr
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {

@@ -110,6 +110,9 @@ pub struct NewPart {
     pub sectors: Option<u64>,
     /// Alignment of start and length in sectors, 1 without it.
     pub align_sectors: Option<u64>,
+    /// Multiple on which it begins where neither start nor alignment is said
+    /// and there is room, in sectors. Its length is not rounded.
+    pub preferred_align_sectors: Option<u64>,
     /// Place in the table, the first free one without it.
     pub index: Option<u32>,
     /// gpart's name of the type, or `!` and the number or GUID.
@@ -118,6 +121,24 @@ pub struct NewPart {
     pub label: Option<String>,
     /// Random bytes for the partition's GUID, GPT only.
     pub random: [u8; 16],
+}
+
+/// A change of one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Its type: gpart's name, or `!` and the number or GUID.
+    Kind(String),
+    /// Its name, GPT only.
+    Label(String),
+    /// Its length in sectors; the first sector stays.
+    Sectors(u64),
+    /// One of its attributes.
+    Attribute {
+        /// gpart's name of it.
+        name: String,
+        /// Set or cleared.
+        on: bool,
+    },
 }
 
 /// What a scheme has to answer for the common part to work.
@@ -134,6 +155,24 @@ trait Edit {
         Vec::new()
     }
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error>;
+    /// Changes a partition that there is.
+    fn change(&mut self, index: u32, change: &Change) -> Result<(), Error>;
+    /// Sets or clears an attribute of the table itself.
+    fn set_on_table(&mut self, attribute: &str, _on: bool) -> Result<(), Error> {
+        Err(self.no_attribute(attribute))
+    }
+    /// The attributes that there are, for partitions and for the table.
+    fn attributes(&self) -> &'static [&'static str] {
+        &[]
+    }
+    fn scheme(&self) -> Scheme;
+    fn no_attribute(&self, attribute: &str) -> Error {
+        Error::UnknownAttribute {
+            scheme: self.scheme(),
+            attribute: attribute.to_owned(),
+            known: self.attributes().join(", "),
+        }
+    }
     fn remove(&mut self, index: u32) -> Result<(), Error>;
     fn encode(&self) -> Vec<SectorWrite>;
 }
@@ -269,11 +308,79 @@ impl Table {
     /// # Errors
     /// The table is damaged or has no such partition.
     pub fn delete(&mut self, index: u32) -> Result<(), Error> {
-        self.refuse_damaged()?;
-        if !self.parts().iter().any(|part| part.index == index) {
-            return Err(Error::NoSuchPartition(index));
-        }
+        self.part(index)?;
         self.edit_mut().remove(index)
+    }
+
+    /// Changes type, label or an attribute of a partition.
+    ///
+    /// # Errors
+    /// The table is damaged or has no such partition, or the scheme does not
+    /// know the new value; the table has not changed then.
+    pub fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
+        self.part(index)?;
+        self.edit_mut().change(index, change)
+    }
+
+    /// Sets or clears an attribute of the table itself (`active` of a GPT's
+    /// protective MBR).
+    ///
+    /// # Errors
+    /// The table is damaged, or has no such attribute.
+    pub fn set_on_table(&mut self, attribute: &str, on: bool) -> Result<(), Error> {
+        self.refuse_damaged()?;
+        self.edit_mut().set_on_table(attribute, on)
+    }
+
+    /// Gives a partition another length: up to the next one or to the end
+    /// without `sectors`; rounded down to a multiple of `align_sectors`.
+    /// Answers with the new length.
+    ///
+    /// # Errors
+    /// As [`Table::change`]; [`Error::Overlap`] and [`Error::OutOfRange`] when
+    /// it does not fit.
+    pub fn resize(
+        &mut self,
+        index: u32,
+        sectors: Option<u64>,
+        align_sectors: Option<u64>,
+    ) -> Result<u64, Error> {
+        let part = self.part(index)?;
+        let others: Vec<Part> = self.parts();
+        let others: Vec<Part> = others.into_iter().filter(|it| it.index != index).collect();
+        let wanted = NewPart {
+            start: Some(part.start),
+            sectors,
+            ..NewPart::default()
+        };
+        let span = space::choose(&others, self.usable(), &wanted)?;
+        let align = align_sectors.unwrap_or(1);
+        if align == 0 {
+            return Err(Error::Align);
+        }
+        let sectors = match span.sectors > align {
+            true => span.sectors - span.sectors % align,
+            false => span.sectors,
+        };
+        self.edit_mut().change(index, &Change::Sectors(sectors))?;
+        Ok(sectors)
+    }
+
+    /// The attributes that partitions or the table may have, gpart's names.
+    pub fn attributes(&self) -> &'static [&'static str] {
+        self.edit().attributes()
+    }
+
+    /// Number of entries, used or not.
+    pub fn entries(&self) -> u32 {
+        self.edit().entries()
+    }
+
+    /// A partition of a table that can be changed.
+    fn part(&self, index: u32) -> Result<Part, Error> {
+        self.refuse_damaged()?;
+        let part = self.parts().into_iter().find(|part| part.index == index);
+        part.ok_or(Error::NoSuchPartition(index))
     }
 
     /// Makes a damaged GPT whole: both copies from the good one, the backup at
@@ -289,6 +396,25 @@ impl Table {
             Table::Gpt(table) => table.recover(),
             _ => Err(Error::NothingToRecover(scheme)),
         }
+    }
+
+    /// The writes that remove the table, as `gpart destroy` does: the sectors
+    /// that hold it, of a GPT the backup first and sector 0 last, so that what
+    /// an interruption leaves can be destroyed again. Sector 0 stays where it
+    /// holds an MBR with partitions of its own.
+    pub fn destroy(&self) -> Vec<SectorWrite> {
+        let media = self.media();
+        let sectors = match self {
+            Table::Mbr(_) => vec![0],
+            Table::Bsd(table) => vec![table.sector_number()],
+            Table::Gpt(table) => table.own_sectors(),
+        };
+        let exists = |lba: &u64| *lba < media.sectors;
+        let zeros = |lba| SectorWrite {
+            lba,
+            data: vec![0; media.sector_len()],
+        };
+        sectors.into_iter().filter(exists).map(zeros).collect()
     }
 
     /// The table as sector writes, in the order in which they are safe.

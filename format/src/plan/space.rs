@@ -77,6 +77,11 @@ pub(crate) fn choose(
         let start = start.checked_next_multiple_of(align).unwrap_or(u64::MAX);
         return at(parts, (first, last), start, sectors, align);
     }
+    if let (None, Some(preferred)) = (wanted.align_sectors, wanted.preferred_align_sectors)
+        && let Some(span) = preferred_place(&spans, preferred, sectors)
+    {
+        return Ok(span);
+    }
     match sectors {
         Some(needed) => spans
             .iter()
@@ -93,6 +98,27 @@ pub(crate) fn choose(
             .max_by_key(|span| span.sectors)
             .copied()
             .ok_or(no_space(1)),
+    }
+}
+
+/// The smallest free space that is large enough from a multiple of the
+/// alignment on, or all of the largest one.
+fn preferred_place(spans: &[Span], align: u64, sectors: Option<u64>) -> Option<Span> {
+    let rest = |span: &Span| {
+        let start = span.start.checked_next_multiple_of(align)?;
+        let sectors = (span.start + span.sectors).checked_sub(start)?;
+        (sectors > 0).then_some(Span { start, sectors })
+    };
+    let places = spans.iter().filter_map(rest);
+    match sectors {
+        Some(needed) => places
+            .filter(|span| needed > 0 && span.sectors >= needed)
+            .min_by_key(|span| span.sectors)
+            .map(|span| Span {
+                sectors: needed,
+                ..span
+            }),
+        None => places.max_by_key(|span| span.sectors),
     }
 }
 

@@ -206,3 +206,76 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     refused(&["create", "-s", "vtoc8", &disk], 2);
     refused(&["delete", &disk], 2);
 }
+
+#[test]
+fn partitions_are_modified_resized_and_destroyed_as_gpart_does() {
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let disk = disks::text(&path);
+    part(&["create", "-s", "gpt", &disk]);
+    part(&["add", "-t", "linux-data", "-s", "3m", &disk]);
+    part(&["add", "-t", "linux-data", "-s", "3.5m", &disk]);
+    let modify = [
+        "modify",
+        "-i",
+        "1",
+        "-t",
+        "freebsd-ufs",
+        "-l",
+        "home",
+        &disk,
+    ];
+    assert_eq!(part(&modify), "disk.imgp1 modified\n");
+    assert_eq!(
+        part(&["set", "-a", "bootonce", "-i", "1", &disk]),
+        "bootonce set on disk.imgp1\n"
+    );
+    assert_eq!(
+        part(&["set", "-a", "active", &disk]),
+        "active set on disk.img\n"
+    );
+    assert_eq!(
+        part(&["unset", "-a", "bootme", "-i", "1", &disk]),
+        "bootme unset on disk.imgp1\n"
+    );
+    assert_eq!(
+        part(&["resize", "-i", "2", "-s", "40m", &disk]),
+        "disk.imgp2 resized\n"
+    );
+    let shown = part(&["show", "-l", &disk]);
+    assert!(
+        shown.contains("  2048    6144         1  home  [bootonce]  (3.0M)\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("  8192   81920         2  (null)  (40M)\n"),
+        "{shown}"
+    );
+    let text = refused(&["resize", "-i", "1", "-s", "10m", &disk], 1);
+    assert!(text.contains("overlap partition 2"), "{text}");
+    let text = refused(&["set", "-a", "bootable", "-i", "1", &disk], 1);
+    assert!(
+        text.contains("it has bootme, bootonce, bootfailed, active"),
+        "{text}"
+    );
+    if let Some(sgdisk) = ugeom_testkit::program("partitions_are_modified", "sgdisk") {
+        let verdict = other(sgdisk, &["-v", &disk]);
+        assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
+    }
+    if let Some(sfdisk) = ugeom_testkit::program("partitions_are_modified", "sfdisk") {
+        other(sfdisk, &["--verify", &disk]);
+    }
+    let text = refused(&["destroy", &disk], 1);
+    assert!(
+        text.contains("has 2 partitions") && text.contains("-F"),
+        "{text}"
+    );
+    assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
+    refused(&["show", &disk], 1);
+    assert_eq!(part(&["create", "-s", "mbr", &disk]), "disk.img created\n");
+    assert_eq!(part(&["add", "-t", "!131", &disk]), "disk.imgs1 added\n");
+    assert_eq!(
+        part(&["set", "-a", "active", "-i", "1", &disk]),
+        "active set on disk.imgs1\n"
+    );
+    assert!(part(&["show", &disk]).contains("  2048  129024         1  linux-data  [active]"));
+}

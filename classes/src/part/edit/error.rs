@@ -56,6 +56,16 @@ pub enum EditError {
         /// The schemes.
         schemes: Vec<Scheme>,
     },
+    /// A table that is not to be destroyed with its partitions.
+    #[error("the {scheme} of {provider} has {count} partitions; nothing was written")]
+    NotEmpty {
+        /// The provider.
+        provider: String,
+        /// The scheme.
+        scheme: Scheme,
+        /// Number of partitions.
+        count: usize,
+    },
     /// The table does not allow the change.
     #[error("{provider}: {error}")]
     Plan {

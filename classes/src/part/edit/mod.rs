@@ -1,5 +1,5 @@
 //! Editing partition tables on an opened provider, in the manner of gpart(8): create, add, delete,
-//! recover, show.
+//! modify, set, unset, resize, destroy, recover, show.
 //!
 //! ```text
 //! provider, open for writing (r1w1)
@@ -22,7 +22,7 @@ pub use error::EditError;
 use super::rules::Below;
 use media::Disk;
 use std::io::Read;
-use ugeom_format::plan::{self, NewPart, Scheme, Table};
+use ugeom_format::plan::{self, Change, NewPart, Scheme, Table};
 use ugeom_stack::{Channel, Opened};
 
 /// What a new table is made of.
@@ -150,6 +150,96 @@ pub fn delete(
         .map_err(|error| disk.plan_error(error))?;
     disk.write(&table.encode())?;
     Ok(provider)
+}
+
+/// Changes type, label or attributes of a partition, all of them or none. Answers with the
+/// provider's name.
+///
+/// # Errors
+/// As [`add`].
+pub fn change(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    index: u32,
+    changes: &[Change],
+) -> Result<String, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let mut table = disk.table(scheme)?;
+    for change in changes {
+        let changed = table.change(index, change);
+        changed.map_err(|error| disk.plan_error(error))?;
+    }
+    disk.write(&table.encode())?;
+    Ok(disk.partition(&table, index).0)
+}
+
+/// Sets or clears an attribute of the table itself.
+///
+/// # Errors
+/// As [`add`].
+pub fn set_on_table(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    attribute: &str,
+    on: bool,
+) -> Result<(), EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let mut table = disk.table(scheme)?;
+    let changed = table.set_on_table(attribute, on);
+    changed.map_err(|error| disk.plan_error(error))?;
+    disk.write(&table.encode())
+}
+
+/// Gives a partition another length, see [`Table::resize`]. Its contents stay as they are.
+///
+/// # Errors
+/// As [`add`].
+pub fn resize(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    index: u32,
+    (sectors, align_sectors): (Option<u64>, Option<u64>),
+) -> Result<Added, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let mut table = disk.table(scheme)?;
+    let sectors = table
+        .resize(index, sectors, align_sectors)
+        .map_err(|error| disk.plan_error(error))?;
+    disk.write(&table.encode())?;
+    let (provider, part) = disk.partition(&table, index);
+    Ok(Added {
+        index,
+        provider,
+        start: part.map_or(0, |part| part.start),
+        sectors,
+    })
+}
+
+/// Destroys a table; what the partitions hold stays where it is. Answers with its scheme.
+///
+/// # Errors
+/// [`EditError::NotEmpty`] without `force` while it has partitions, else as [`add`].
+pub fn destroy(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    force: bool,
+) -> Result<Scheme, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let table = disk.table(scheme)?;
+    let count = table.parts().len();
+    if count > 0 && !force {
+        return Err(EditError::NotEmpty {
+            provider: disk.name,
+            scheme: table.scheme(),
+            count,
+        });
+    }
+    disk.write(&table.destroy())?;
+    Ok(table.scheme())
 }
 
 /// Makes a damaged GPT whole from its good copy and answers with what was wrong; empty, and

@@ -45,9 +45,12 @@ pub struct Create {
     destroy: bool,
 }
 
+/// Where partitions begin if nothing else is said.
+const ALIGN_BYTES: u64 = 1 << 20;
+
 const ADD_ABOUT: &str = "\
-Adds a partition to a table. Without a start the first free space that is large enough is taken, \
-without a size all of it.
+Adds a partition to a table. Without a start the smallest free space that is large enough is \
+taken, from a multiple of 1 MiB on where there is room; without a size all of the largest.
 
 Starts, sizes and alignments are in sectors, or in bytes with a suffix (64k, 1m, 1.5g). A type is \
 gpart's name (freebsd-ufs, linux-data, efi, ms-basic-data), or ! and its number or GUID.";
@@ -132,7 +135,7 @@ pub struct Recover {
 
 /// A number of sectors, or of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Amount {
+pub(super) enum Amount {
     Sectors(u64),
     Bytes(u64),
 }
@@ -150,7 +153,7 @@ impl FromStr for Amount {
 }
 
 impl Amount {
-    fn sectors(self, provider: &ProviderView, what: &str) -> Result<u64, Usage> {
+    pub(super) fn sectors(self, provider: &ProviderView, what: &str) -> Result<u64, Usage> {
         let sector = u64::from(provider.sectorsize_bytes);
         match self {
             Self::Sectors(sectors) => Ok(sectors),
@@ -164,23 +167,23 @@ impl Amount {
 }
 
 /// A provider that is open for a change of its table.
-struct Ready {
-    provider: ProviderView,
-    opened: Opened,
-    channel: Channel,
+pub(super) struct Ready {
+    pub(super) provider: ProviderView,
+    pub(super) opened: Opened,
+    pub(super) channel: Channel,
     stack: Stack,
 }
 
 impl Ready {
     /// Closes the provider after a change, and says what is lost.
-    fn close<T>(self, outcome: Result<T>) -> Result<T> {
+    pub(super) fn close<T>(self, outcome: Result<T>) -> Result<T> {
         drop(self.channel);
         opening::close_written(&self.stack, self.opened, outcome)
     }
 }
 
 impl Common {
-    fn ready(&self, destroy: bool) -> Result<Ready> {
+    pub(super) fn ready(&self, destroy: bool) -> Result<Ready> {
         self.ready_for(destroy, |_| Ok(()))
     }
 
@@ -245,6 +248,7 @@ impl Add {
             start: sectors(self.start, "start")?,
             sectors: sectors(self.size, "size")?,
             align_sectors: sectors(self.align, "alignment")?,
+            preferred_align_sectors: Some(ALIGN_BYTES / u64::from(provider.sectorsize_bytes)),
             index: self.index,
             kind: self.kind.clone(),
             label: self.label.clone(),

@@ -1,6 +1,7 @@
 //! `ugeom part`: partition tables, made and changed in the manner of gpart(8).
 
 mod change;
+mod modify;
 mod show;
 
 use crate::opening::TargetArgs;
@@ -21,7 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   truncate -s 1g disk.img
   ugeom part create -s gpt disk.img
-  ugeom part add -t freebsd-ufs -a 1m -s 256m -l root disk.img
+  ugeom part add -t freebsd-ufs -s 256m -l root disk.img
   ugeom part show disk.img
   ugeom part create -s bsd disk.img@s1     a disklabel in a slice";
 
@@ -38,6 +39,11 @@ enum Action {
     Create(change::Create),
     Add(change::Add),
     Delete(change::Delete),
+    Modify(modify::Modify),
+    Resize(modify::Resize),
+    Set(modify::Set),
+    Unset(modify::Unset),
+    Destroy(modify::Destroy),
     Recover(change::Recover),
     Show(show::Show),
 }
@@ -48,6 +54,11 @@ impl Part {
             Action::Create(create) => create.run(),
             Action::Add(add) => add.run(),
             Action::Delete(delete) => delete.run(),
+            Action::Modify(modify) => modify.run(),
+            Action::Resize(resize) => resize.run(),
+            Action::Set(set) => set.run(),
+            Action::Unset(unset) => unset.run(),
+            Action::Destroy(destroy) => destroy.run(),
             Action::Recover(recover) => recover.run(),
             Action::Show(show) => show.run(),
         }

@@ -1,0 +1,250 @@
+//! The actions that change a table that there is: modify, resize, set, unset, destroy.
+
+use super::change::Amount;
+use super::{Common, scheme};
+use crate::failure::Usage;
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+use ugeom_classes::part::edit;
+use ugeom_format::plan::{Change, Scheme};
+
+const MODIFY_EXAMPLES: &str = "\
+Examples:
+  ugeom part modify -i 2 -t linux-data disk.img
+  ugeom part modify -i 2 -l home disk.img";
+
+/// Change type or label of a partition
+#[derive(Args)]
+#[command(after_help = MODIFY_EXAMPLES)]
+pub struct Modify {
+    #[command(flatten)]
+    common: Common,
+
+    /// Its place in the table, as `part show` prints it
+    #[arg(short = 'i', value_name = "INDEX")]
+    index: u32,
+
+    /// Its new type: freebsd-ufs, linux-data, !0x83, ...
+    #[arg(short = 't', value_name = "TYPE", required_unless_present = "label")]
+    kind: Option<String>,
+
+    /// Its new label; only a GPT has them
+    #[arg(short = 'l', value_name = "LABEL")]
+    label: Option<String>,
+
+    /// Which table, where there are several: mbr, bsd or gpt
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+}
+
+const RESIZE_ABOUT: &str = "\
+Gives a partition another length; its first sector stays. Without a size it reaches up to the \
+next partition or the end. What the partition holds is not changed: shrink a file system before, \
+and grow it afterwards.";
+
+const RESIZE_EXAMPLES: &str = "\
+Examples:
+  ugeom part resize -i 2 disk.img          all of the free space behind it
+  ugeom part resize -i 2 -s 10g disk.img";
+
+/// Change the length of a partition
+#[derive(Args)]
+#[command(long_about = RESIZE_ABOUT, after_help = RESIZE_EXAMPLES)]
+pub struct Resize {
+    #[command(flatten)]
+    common: Common,
+
+    /// Its place in the table, as `part show` prints it
+    #[arg(short = 'i', value_name = "INDEX")]
+    index: u32,
+
+    /// Round the size down to a multiple of this
+    #[arg(short = 'a', value_name = "ALIGN")]
+    align: Option<Amount>,
+
+    /// Its new size [default: up to the next partition or the end]
+    #[arg(short = 's', value_name = "SIZE")]
+    size: Option<Amount>,
+
+    /// Which table, where there are several: mbr, bsd or gpt
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+}
+
+const ATTRIBUTES_ABOUT: &str = "\
+Attributes are gpart's: active of a partition of an MBR (the others lose it), bootme, bootonce \
+(which sets bootme, too) and bootfailed of a partition of a GPT, and active of a GPT itself \
+(without -i), which makes its protective MBR active.";
+
+const SET_EXAMPLES: &str = "\
+Examples:
+  ugeom part set -a active -i 1 disk.img
+  ugeom part set -a bootme -i 2 disk.img";
+
+/// Set an attribute of a partition or of a table
+#[derive(Args)]
+#[command(long_about = ATTRIBUTES_ABOUT, after_help = SET_EXAMPLES)]
+pub struct Set {
+    #[command(flatten)]
+    attribute: Attribute,
+}
+
+const UNSET_EXAMPLES: &str = "\
+Examples:
+  ugeom part unset -a active -i 1 disk.img";
+
+/// Clear an attribute of a partition or of a table
+#[derive(Args)]
+#[command(long_about = ATTRIBUTES_ABOUT, after_help = UNSET_EXAMPLES)]
+pub struct Unset {
+    #[command(flatten)]
+    attribute: Attribute,
+}
+
+#[derive(Args)]
+struct Attribute {
+    #[command(flatten)]
+    common: Common,
+
+    /// The attribute: active, bootme, bootonce, bootfailed
+    #[arg(short = 'a', value_name = "ATTRIBUTE")]
+    name: String,
+
+    /// The partition's place in the table [default: the table itself]
+    #[arg(short = 'i', value_name = "INDEX")]
+    index: Option<u32>,
+
+    /// Which table, where there are several: mbr, bsd or gpt
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+}
+
+const DESTROY_ABOUT: &str = "\
+Removes a partition table. What its partitions hold stays where it is, but is no longer listed. A \
+table with partitions is refused without --force.";
+
+const DESTROY_EXAMPLES: &str = "\
+Examples:
+  ugeom part destroy disk.img         an empty table
+  ugeom part destroy -F disk.img      with its partitions";
+
+/// Remove a partition table
+#[derive(Args)]
+#[command(long_about = DESTROY_ABOUT, after_help = DESTROY_EXAMPLES)]
+pub struct Destroy {
+    #[command(flatten)]
+    common: Common,
+
+    /// Also with partitions in it
+    #[arg(short = 'F', long)]
+    force: bool,
+
+    /// Which table, where there are several: mbr, bsd or gpt
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+}
+
+impl Modify {
+    pub fn run(&self) -> Result<()> {
+        let kind = self.kind.clone().map(Change::Kind);
+        let label = self.label.clone().map(Change::Label);
+        let changes: Vec<Change> = kind.into_iter().chain(label).collect();
+        let mut ready = self.common.ready(false)?;
+        let changed = edit::change(
+            &mut ready.channel,
+            &ready.opened,
+            self.scheme,
+            self.index,
+            &changes,
+        );
+        let provider = ready.close(changed.map_err(Into::into))?;
+        let json = json!({ "provider": provider, "index": self.index });
+        self.common.done(&format!("{provider} modified"), &json)
+    }
+}
+
+impl Resize {
+    pub fn run(&self) -> Result<()> {
+        let mut ready = self.common.ready(false)?;
+        let sectors = |amount: Option<Amount>, what| -> Result<Option<u64>, Usage> {
+            let amount = amount.map(|amount| amount.sectors(&ready.provider, what));
+            amount.transpose()
+        };
+        let wanted = (
+            sectors(self.size, "size")?,
+            sectors(self.align, "alignment")?,
+        );
+        let resized = edit::resize(
+            &mut ready.channel,
+            &ready.opened,
+            self.scheme,
+            self.index,
+            wanted,
+        );
+        let resized = ready.close(resized.map_err(Into::into))?;
+        let json = json!({
+            "provider": resized.provider,
+            "index": resized.index,
+            "start_sector": resized.start,
+            "sectors": resized.sectors,
+        });
+        self.common
+            .done(&format!("{} resized", resized.provider), &json)
+    }
+}
+
+impl Attribute {
+    fn apply(&self, on: bool) -> Result<()> {
+        let mut ready = self.common.ready(false)?;
+        let (channel, opened) = (&mut ready.channel, &ready.opened);
+        let changed = match self.index {
+            None => edit::set_on_table(channel, opened, self.scheme, &self.name, on)
+                .map(|()| ready.provider.name.clone()),
+            Some(index) => {
+                let name = self.name.clone();
+                let change = [Change::Attribute { name, on }];
+                edit::change(channel, opened, self.scheme, index, &change)
+            }
+        };
+        let provider = ready.close(changed.map_err(Into::into))?;
+        let json = json!({
+            "provider": provider,
+            "index": self.index,
+            "attribute": self.name,
+            "set": on,
+        });
+        let done = if on { "set" } else { "unset" };
+        let line = format!("{} {done} on {provider}", self.name);
+        self.common.done(&line, &json)
+    }
+}
+
+impl Set {
+    pub fn run(&self) -> Result<()> {
+        self.attribute.apply(true)
+    }
+}
+
+impl Unset {
+    pub fn run(&self) -> Result<()> {
+        self.attribute.apply(false)
+    }
+}
+
+impl Destroy {
+    pub fn run(&self) -> Result<()> {
+        let mut ready = self.common.ready(false)?;
+        let name = ready.provider.name.clone();
+        let destroyed = edit::destroy(&mut ready.channel, &ready.opened, self.scheme, self.force);
+        let destroyed = destroyed.map_err(|error| match error {
+            edit::EditError::NotEmpty { .. } => {
+                anyhow::anyhow!("{error}: -F destroys them with the table")
+            }
+            error => error.into(),
+        });
+        let scheme = ready.close(destroyed)?;
+        let json = json!({ "provider": name, "scheme": scheme.to_string() });
+        self.common.done(&format!("{name} destroyed"), &json)
+    }
+}
