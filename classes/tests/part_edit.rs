@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use ugeom_classes::part::edit::{self, Create, EditError, found};
 use ugeom_format::content::Content;
 use ugeom_format::gpt::Gpt;
-use ugeom_format::plan::{Column, NewPart, Scheme, Table};
+use ugeom_format::plan::{Change, Column, NewPart, Part, Scheme, Table};
 use ugeom_format::{Media, SectorWrite, apm, mbr};
 use ugeom_stack::{
     Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, ProviderId, Request, Stack,
@@ -559,54 +559,119 @@ fn diary_disk() -> (Stack, Arc<Diary>) {
     (stack, diary)
 }
 
-#[test]
-fn after_every_single_write_one_copy_is_whole() {
-    let (stack, diary) = diary_disk();
-    create(&stack, "md0", Scheme::Gpt, false).expect("a table");
-    add_part(&stack, "md0", &part("linux-data", 100, 50)).expect("a partition");
-    let before = image(&diary.memory);
+/// One change, and the writes that it makes, each followed by a FLUSH.
+fn writes_of(stack: &Stack, diary: &Diary, change: Step, scheme: Scheme) -> Vec<SectorWrite> {
     diary.entries.lock().expect("the diary").clear();
-    add_part(&stack, "md0", &part("linux-data", 200, 50)).expect("a partition");
+    let changed = edit(stack, "md0", |channel, opened| {
+        change(channel, opened, scheme)
+    });
+    changed.expect("a change");
     let entries = diary.entries.lock().expect("the diary").clone();
-    let writes: Vec<SectorWrite> = entries
-        .iter()
-        .filter_map(|entry| match entry {
-            Entry::Write(offset, data) => Some(SectorWrite {
-                lba: offset / 512,
-                data: data.clone(),
-            }),
-            Entry::Flush => None,
-        })
-        .collect();
-    let order: Vec<u64> = writes.iter().map(|write| write.lba).collect();
-    assert_eq!(
-        order,
-        [2015, 2047, 2, 1, 0],
-        "backup, primary, protective MBR"
-    );
-    for pair in entries.chunks(2) {
-        assert!(
-            matches!(pair, [Entry::Write(..), Entry::Flush]),
-            "a FLUSH after each write"
-        );
-    }
-    // The machine stops inside any of the writes, after any of its sectors.
+    let write = |pair: &[Entry]| match pair {
+        [Entry::Write(offset, data), Entry::Flush] => SectorWrite {
+            lba: offset / 512,
+            data: data.clone(),
+        },
+        other => panic!("a FLUSH after each write, not {other:?}"),
+    };
+    entries.chunks(2).map(write).collect()
+}
+
+/// The partitions of the table on an image, of a GPT those of the good copy.
+fn parts_on(image: &[u8], scheme: Scheme) -> Option<Vec<Part>> {
     let media = Media {
         sector_size_bytes: 512,
         sectors: 2048,
     };
-    let mut image = before;
-    for write in &writes {
-        for (sector, data) in (write.lba..).zip(write.data.chunks(512)) {
-            image[sector as usize * 512..][..512].copy_from_slice(data);
-            let gpt = Gpt::read(media, &mut |lba, count| {
-                Ok(image[lba as usize * 512..][..count as usize * 512].to_vec())
-            });
-            let (_, table) = gpt.best().expect("a whole copy");
-            let parts: Vec<u64> = table.partitions().map(|(_, entry)| entry.first).collect();
+    let read = &mut |lba: u64, count: u64| {
+        let sectors = image.get(lba as usize * 512..(lba + count) as usize * 512);
+        sectors
+            .map(<[u8]>::to_vec)
+            .ok_or_else(|| "past the end".to_owned())
+    };
+    Some(Table::load(scheme, media, read).ok()?.parts())
+}
+
+fn kind(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Mbr => "freebsd",
+        Scheme::Bsd | Scheme::Gpt => "freebsd-ufs",
+    }
+}
+
+type Step = fn(&mut Channel, &Opened, Scheme) -> Result<(), EditError>;
+
+/// Every kind of change, of a table with partition 1.
+const STEPS: [(&str, Step); 6] = [
+    ("add", |channel, opened, scheme| {
+        let new = part(kind(scheme), 200, 50);
+        edit::add(channel, opened, None, &new).map(drop)
+    }),
+    ("modify", |channel, opened, scheme| {
+        let other = match scheme {
+            Scheme::Mbr => "linux-data",
+            Scheme::Bsd | Scheme::Gpt => "freebsd-swap",
+        };
+        let changes = [Change::Kind(other.to_owned())];
+        edit::change(channel, opened, None, 1, &changes).map(drop)
+    }),
+    ("set", |channel, opened, scheme| {
+        let name = match scheme {
+            Scheme::Bsd => return Ok(()),
+            Scheme::Mbr => "active".to_owned(),
+            Scheme::Gpt => "bootonce".to_owned(),
+        };
+        let changes = [Change::Attribute { name, on: true }];
+        edit::change(channel, opened, None, 1, &changes).map(drop)
+    }),
+    ("resize", |channel, opened, _| {
+        edit::resize(channel, opened, None, 1, (Some(70), None)).map(drop)
+    }),
+    ("delete", |channel, opened, _| {
+        edit::delete(channel, opened, None, 2).map(drop)
+    }),
+    ("destroy", |channel, opened, _| {
+        edit::destroy(channel, opened, None, true).map(drop)
+    }),
+];
+
+#[test]
+fn a_stop_after_any_sector_leaves_the_old_table_or_the_new_one() {
+    for scheme in [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt] {
+        let (stack, diary) = diary_disk();
+        create(&stack, "md0", scheme, false).expect("a table");
+        add_part(&stack, "md0", &part(kind(scheme), 100, 50)).expect("a partition");
+        for (name, step) in STEPS {
+            let mut cut = image(&diary.memory);
+            let writes = writes_of(&stack, &diary, step, scheme);
+            let order: Vec<u64> = writes.iter().map(|write| write.lba).collect();
+            match (scheme, name) {
+                (Scheme::Bsd, "set") => assert_eq!(order, [0; 0]),
+                (Scheme::Mbr, _) => assert_eq!(order, [0]),
+                (Scheme::Bsd, _) => assert_eq!(order, [1]),
+                (Scheme::Gpt, "destroy") => assert_eq!(order, [2047, 1, 0]),
+                // Backup, primary, protective MBR.
+                (Scheme::Gpt, _) => assert_eq!(order, [2015, 2047, 2, 1, 0]),
+            }
+            let (old, new) = (
+                parts_on(&cut, scheme),
+                parts_on(&image(&diary.memory), scheme),
+            );
+            let unchanged = scheme == Scheme::Bsd && name == "set";
+            assert_eq!(old == new, unchanged, "{scheme} {name}");
+            for write in &writes {
+                for (sector, data) in (write.lba..).zip(write.data.chunks(512)) {
+                    cut[sector as usize * 512..][..512].copy_from_slice(data);
+                    let found = parts_on(&cut, scheme);
+                    assert!(
+                        found == old || found == new,
+                        "{scheme} {name}: {found:?} after sector {sector}"
+                    );
+                }
+            }
             assert!(
-                parts == [100] || parts == [100, 200],
-                "{parts:?} after sector {sector}"
+                cut == image(&diary.memory),
+                "{scheme} {name}: all of it was seen"
             );
         }
     }

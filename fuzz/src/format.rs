@@ -6,7 +6,7 @@
 //! calls them with random bytes, so that a machine without cargo-fuzz covers
 //! them too.
 
-use ugeom_format::plan::{Column, Create, NewPart, Scheme, Table};
+use ugeom_format::plan::{Change, Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
     Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, ddrescue, diskstats, dm_table,
     ebr, eli, gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire,
@@ -631,6 +631,7 @@ fn edit(mut table: Table, requests: &[u8; 4]) {
             }
             Err(_) => assert_eq!(table.parts(), before),
         }
+        change(&mut table, request);
         let _ = table.delete(u32::from(request >> 5));
     }
     for column in [
@@ -641,8 +642,26 @@ fn edit(mut table: Table, requests: &[u8; 4]) {
     ] {
         let _ = table.show("md0", column);
     }
-    for write in table.encode() {
+    for write in table.encode().into_iter().chain(table.destroy()) {
         assert!(!write.data.is_empty());
+    }
+}
+
+/// A length and an attribute: starts stay, and a refusal changes nothing.
+fn change(table: &mut Table, request: u8) {
+    let (index, on) = (u32::from(request >> 5), request & 1 != 0);
+    let starts =
+        |table: &Table| -> Vec<u64> { table.parts().iter().map(|part| part.start).collect() };
+    let (before, starts_before) = (table.parts(), starts(table));
+    let sectors = on.then_some(u64::from(request));
+    match table.resize(index, sectors, (request & 2 != 0).then_some(8)) {
+        Ok(_) => assert_eq!(starts(table), starts_before),
+        Err(_) => assert_eq!(table.parts(), before),
+    }
+    for name in table.attributes() {
+        let name = (*name).to_owned();
+        let _ = table.set_on_table(&name, on);
+        let _ = table.change(index, &Change::Attribute { name, on });
     }
 }
 

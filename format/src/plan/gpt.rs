@@ -233,11 +233,10 @@ impl Edit for GptTable {
         if !attribute.eq_ignore_ascii_case(ACTIVE) {
             return Err(self.no_attribute(attribute));
         }
-        if Mbr::decode(&self.sector0).is_err()
-            && let Some(write) = self.protective()
-        {
-            self.sector0 = write.data;
-        }
+        let Some(write) = self.protective() else {
+            return Err(Error::ForeignMbr(attribute.to_owned()));
+        };
+        self.sector0 = write.data;
         let flag = if on { 0x80 } else { 0 };
         crate::bytes::put(&mut self.sector0, crate::mbr::TABLE_OFFSET_BYTES, &[flag]);
         Ok(())

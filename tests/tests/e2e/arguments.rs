@@ -21,7 +21,10 @@ const COMMANDS: &[&str] = &[
 
 #[test]
 fn every_command_has_help_with_examples_on_stdout() {
-    let actions = ["create", "add", "delete", "recover", "show"].map(|action| ["part", action]);
+    let actions = [
+        "create", "add", "delete", "modify", "resize", "set", "unset", "destroy", "recover", "show",
+    ];
+    let actions = actions.map(|action| ["part", action]);
     let experiments = ["layers", "engines", "tst"].map(|experiment| ["lab", experiment]);
     let commands = COMMANDS.iter().map(|name| vec![*name]);
     for mut name in commands

@@ -207,40 +207,72 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     refused(&["delete", &disk], 2);
 }
 
+/// What other programs make of a table: they call it sound, and list these partitions with their
+/// first and last sector.
+fn judged(disk: &str, scheme: &str, expected: &[(u32, u64, u64)]) {
+    let test = "part_judged_by_others";
+    let run = |program: &str, arguments: &[&str]| {
+        let program = ugeom_testkit::program(test, program)?;
+        let said = other(program, &[arguments, &[disk]].concat());
+        Some(String::from_utf8_lossy(&said).into_owned())
+    };
+    if let Some(said) = (scheme == "gpt").then(|| run("sgdisk", &["-v"])).flatten() {
+        assert!(said.contains("No problems found"), "{said}");
+    }
+    if let Some(said) = run("sfdisk", &["--verify"]) {
+        assert!(said.contains("No errors detected."), "{said}");
+    }
+    let parted = ugeom_testkit::program(test, "parted");
+    let Some(parted) = parted else { return };
+    let said = other(parted, &["-s", "-m", disk, "unit", "s", "print"]);
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let kind = if scheme == "mbr" { "msdos" } else { scheme };
+    assert!(said.contains(&format!(":{kind}:")), "{said}");
+    let listed = |line: &str| {
+        let sector = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok();
+        let mut fields = line.split(':');
+        let index = fields.next()?.parse::<u32>().ok()?;
+        Some((index, sector(fields.next()?)?, sector(fields.next()?)?))
+    };
+    let listed: Vec<_> = said.lines().filter_map(listed).collect();
+    assert_eq!(listed, expected, "{said}");
+}
+
 #[test]
-fn partitions_are_modified_resized_and_destroyed_as_gpart_does() {
+fn partitions_of_a_gpt_are_modified_resized_and_destroyed_as_gpart_does() {
     let (_folder, path) = disks::empty_image(64 << 20);
     let disk = disks::text(&path);
     part(&["create", "-s", "gpt", &disk]);
     part(&["add", "-t", "linux-data", "-s", "3m", &disk]);
     part(&["add", "-t", "linux-data", "-s", "3.5m", &disk]);
-    let modify = [
-        "modify",
-        "-i",
-        "1",
-        "-t",
-        "freebsd-ufs",
-        "-l",
-        "home",
-        &disk,
+    judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 15_359)]);
+    let steps: [(&[&str], &str); 5] = [
+        (
+            &["modify", "-i", "1", "-t", "freebsd-ufs", "-l", "home"],
+            "disk.imgp1 modified\n",
+        ),
+        (
+            &["set", "-a", "bootonce", "-i", "1"],
+            "bootonce set on disk.imgp1\n",
+        ),
+        (&["set", "-a", "active"], "active set on disk.img\n"),
+        (
+            &["unset", "-a", "bootme", "-i", "1"],
+            "bootme unset on disk.imgp1\n",
+        ),
+        (&["resize", "-i", "2", "-s", "40m"], "disk.imgp2 resized\n"),
     ];
-    assert_eq!(part(&modify), "disk.imgp1 modified\n");
-    assert_eq!(
-        part(&["set", "-a", "bootonce", "-i", "1", &disk]),
-        "bootonce set on disk.imgp1\n"
-    );
-    assert_eq!(
-        part(&["set", "-a", "active", &disk]),
-        "active set on disk.img\n"
-    );
-    assert_eq!(
-        part(&["unset", "-a", "bootme", "-i", "1", &disk]),
-        "bootme unset on disk.imgp1\n"
-    );
-    assert_eq!(
-        part(&["resize", "-i", "2", "-s", "40m", &disk]),
-        "disk.imgp2 resized\n"
-    );
+    for (arguments, said) in steps {
+        assert_eq!(part(&[arguments, &[disk.as_str()]].concat()), said);
+        let end = if arguments[0] == "resize" {
+            90_111
+        } else {
+            15_359
+        };
+        judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, end)]);
+    }
+    let sector0 = std::fs::read(&path).expect("the image");
+    assert_eq!((sector0[446], sector0[450]), (0x80, 0xee), "it is active");
     let shown = part(&["show", "-l", &disk]);
     assert!(
         shown.contains("  2048    6144         1  home  [bootonce]  (3.0M)\n"),
@@ -250,6 +282,9 @@ fn partitions_are_modified_resized_and_destroyed_as_gpart_does() {
         shown.contains("  8192   81920         2  (null)  (40M)\n"),
         "{shown}"
     );
+    let resized = json(&part(&["resize", "-i", "2", "-a", "1m", "--json", &disk]));
+    assert_eq!(resized["sectors"], 120_832, "59 MiB, up to the end");
+    judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     let text = refused(&["resize", "-i", "1", "-s", "10m", &disk], 1);
     assert!(text.contains("overlap partition 2"), "{text}");
     let text = refused(&["set", "-a", "bootable", "-i", "1", &disk], 1);
@@ -257,25 +292,64 @@ fn partitions_are_modified_resized_and_destroyed_as_gpart_does() {
         text.contains("it has bootme, bootonce, bootfailed, active"),
         "{text}"
     );
-    if let Some(sgdisk) = ugeom_testkit::program("partitions_are_modified", "sgdisk") {
-        let verdict = other(sgdisk, &["-v", &disk]);
-        assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
-    }
-    if let Some(sfdisk) = ugeom_testkit::program("partitions_are_modified", "sfdisk") {
-        other(sfdisk, &["--verify", &disk]);
-    }
     let text = refused(&["destroy", &disk], 1);
     assert!(
-        text.contains("has 2 partitions") && text.contains("-F"),
+        text.contains("the GPT of disk.img is not empty (partitions: 2)") && text.contains("-F"),
         "{text}"
     );
+    judged(&disk, "gpt", &[(1, 2048, 8191), (2, 8192, 129_023)]);
     assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
     refused(&["show", &disk], 1);
+    if let Some(wipefs) = ugeom_testkit::program("part_destroyed", "wipefs") {
+        assert_eq!(other(wipefs, &["-n", &disk]), b"", "nothing is left");
+    }
+}
+
+#[test]
+fn slices_of_an_mbr_are_modified_resized_and_destroyed_as_gpart_does() {
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let disk = disks::text(&path);
     assert_eq!(part(&["create", "-s", "mbr", &disk]), "disk.img created\n");
-    assert_eq!(part(&["add", "-t", "!131", &disk]), "disk.imgs1 added\n");
     assert_eq!(
-        part(&["set", "-a", "active", "-i", "1", &disk]),
-        "active set on disk.imgs1\n"
+        part(&["add", "-t", "!131", "-s", "8m", &disk]),
+        "disk.imgs1 added\n"
     );
-    assert!(part(&["show", &disk]).contains("  2048  129024         1  linux-data  [active]"));
+    assert_eq!(part(&["add", "-t", "!131", &disk]), "disk.imgs2 added\n");
+    judged(&disk, "mbr", &[(1, 2048, 18_431), (2, 18_432, 131_071)]);
+    for index in ["2", "1"] {
+        let set = ["set", "-a", "active", "-i", index, &disk];
+        assert_eq!(part(&set), format!("active set on disk.imgs{index}\n"));
+        judged(&disk, "mbr", &[(1, 2048, 18_431), (2, 18_432, 131_071)]);
+    }
+    part(&["modify", "-i", "2", "-t", "freebsd", &disk]);
+    part(&["resize", "-i", "1", "-s", "1m", &disk]);
+    judged(&disk, "mbr", &[(1, 2048, 4095), (2, 18_432, 131_071)]);
+    let shown = part(&["show", &disk]);
+    assert!(
+        shown.contains("    2048    2048         1  linux-data  [active]  (1.0M)\n"),
+        "{shown}"
+    );
+    assert!(shown.contains("  2  freebsd  (55M)\n"), "{shown}");
+    let label = refused(&["modify", "-i", "2", "-l", "home", &disk], 1);
+    assert!(label.contains("an MBR has no labels"), "{label}");
+    assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
+    refused(&["show", &disk], 1);
+}
+
+#[test]
+fn actions_of_gpart_that_are_not_here_are_named() {
+    let backup = refused(&["backup", "disk.img"], 2);
+    let expected = "ugeom: there is no `ugeom part backup`: `sfdisk --dump` and `sgdisk --backup` \
+                    save a table\n";
+    assert_eq!(backup, expected);
+    for name in ["restore", "bootcode", "commit", "undo"] {
+        let text = refused(&[name, "-b", "file", "disk.img"], 2);
+        let start = format!("ugeom: there is no `ugeom part {name}`: ");
+        assert!(text.starts_with(&start), "{text}");
+    }
+    let text = refused(&["partition"], 2);
+    assert!(
+        text.contains("\"partition\" is no action of `ugeom part`"),
+        "{text}"
+    );
 }

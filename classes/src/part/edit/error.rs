@@ -57,7 +57,7 @@ pub enum EditError {
         schemes: Vec<Scheme>,
     },
     /// A table that is not to be destroyed with its partitions.
-    #[error("the {scheme} of {provider} has {count} partitions; nothing was written")]
+    #[error("the {scheme} of {provider} is not empty (partitions: {count}); nothing was written")]
     NotEmpty {
         /// The provider.
         provider: String,

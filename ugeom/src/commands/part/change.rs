@@ -57,7 +57,7 @@ gpart's name (freebsd-ufs, linux-data, efi, ms-basic-data), or ! and its number 
 
 const ADD_EXAMPLES: &str = "\
 Examples:
-  ugeom part add -t freebsd-ufs -a 1m -s 256m -l root disk.img
+  ugeom part add -t freebsd-ufs -s 256m -l root disk.img
   ugeom part add -t '!0x83' -b 2048 disk.img   a type by its number, from sector 2048 on";
 
 /// Add a partition to a table
@@ -71,7 +71,7 @@ pub struct Add {
     #[arg(short = 't', value_name = "TYPE")]
     kind: String,
 
-    /// Align start and size to multiples of this
+    /// Align start and size to multiples of this [default: the start to 1 MiB]
     #[arg(short = 'a', value_name = "ALIGN")]
     align: Option<Amount>,
 

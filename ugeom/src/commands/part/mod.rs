@@ -4,11 +4,13 @@ mod change;
 mod modify;
 mod show;
 
+use crate::failure::Usage;
 use crate::opening::TargetArgs;
 use crate::output;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use std::ffi::OsString;
 use ugeom_format::plan::Scheme;
 
 const LONG_ABOUT: &str = "\
@@ -16,7 +18,7 @@ Makes, changes and shows partition tables, in the manner of FreeBSD's gpart: MBR
 and GPT. Tables of other kinds are found by `ugeom show`, and not written.
 
 Each change is written at once, in an order that leaves a good copy of a GPT at every moment. A \
-table whose partitions are in use is not changed.";
+table whose partitions are in use is not changed. gpart's backup, restore and bootcode are not here.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +48,24 @@ enum Action {
     Destroy(modify::Destroy),
     Recover(change::Recover),
     Show(show::Show),
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
 }
+
+/// gpart's actions that are not here, and what does their work.
+const ELSEWHERE: [(&str, &str); 5] = [
+    (
+        "backup",
+        "`sfdisk --dump` and `sgdisk --backup` save a table",
+    ),
+    (
+        "restore",
+        "`sfdisk` and `sgdisk --load-backup` put a saved table back",
+    ),
+    ("bootcode", "FreeBSD's gpart writes boot code"),
+    ("commit", "each change is written at once"),
+    ("undo", "each change is written at once"),
+];
 
 impl Part {
     pub fn run(&self) -> Result<()> {
@@ -61,7 +80,19 @@ impl Part {
             Action::Destroy(destroy) => destroy.run(),
             Action::Recover(recover) => recover.run(),
             Action::Show(show) => show.run(),
+            Action::Other(words) => Err(no_such_action(words).into()),
         }
+    }
+}
+
+fn no_such_action(words: &[OsString]) -> Usage {
+    let name = words.first().map(|name| name.to_string_lossy());
+    let name = name.unwrap_or_default();
+    match ELSEWHERE.iter().find(|known| known.0 == name) {
+        Some((name, instead)) => Usage(format!("there is no `ugeom part {name}`: {instead}")),
+        None => Usage(format!(
+            "{name:?} is no action of `ugeom part`, see `ugeom part --help`"
+        )),
     }
 }
 
