@@ -107,7 +107,8 @@ pub enum Error {
     },
     /// An attribute of a protective MBR, where sector 0 holds another one.
     #[error(
-        "sector 0 holds an MBR with partitions of its own, whose bytes are left alone: {0:?} is set there"
+        "sector 0 holds an MBR with partitions of its own, whose bytes are left alone: \
+         {0:?} is set there"
     )]
     ForeignMbr(String),
     /// A label where the scheme has none, or too long.

@@ -27,7 +27,7 @@ fn a_cache_stands_wherever_a_target_does() {
     assert!(inside.contains("disk.img.cachep1"), "{inside}");
     let part = format!("{target}@p1");
     let first = ugeom(&["read", &part, "--length", "4k"]).stdout;
-    assert_eq!(first, content[34 * 512..34 * 512 + 4096], "a partition");
+    assert_eq!(first, content[2048 * 512..2048 * 512 + 4096], "a partition");
 }
 
 #[test]

@@ -18,7 +18,8 @@ Makes, changes and shows partition tables, in the manner of FreeBSD's gpart: MBR
 and GPT. Tables of other kinds are found by `ugeom show`, and not written.
 
 Each change is written at once, in an order that leaves a good copy of a GPT at every moment. A \
-table whose partitions are in use is not changed. gpart's backup, restore and bootcode are not here.";
+table whose partitions are in use is not changed. gpart's backup, restore and bootcode are not \
+here.";
 
 const EXAMPLES: &str = "\
 Examples:
