@@ -4,14 +4,12 @@
 pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(all(loom, test))]
 pub(crate) use loom::sync::{Mutex, MutexGuard};
-#[cfg(not(any(tsan, all(loom, test))))]
+#[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::OnceLock;
 #[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
-#[cfg(not(any(tsan, all(loom, test))))]
+#[cfg(not(all(loom, test)))]
 pub(crate) use std::sync::{Mutex, MutexGuard};
-#[cfg(tsan)]
-pub(crate) use watched::{Mutex, MutexGuard, OnceLock};
 
 use std::ops::Deref;
 use std::sync::PoisonError;
@@ -44,106 +42,6 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
-    }
-}
-
-/// Under ThreadSanitizer: the lock of the standard library, with a word beside it that says what it
-/// does. The waiting in that lock is compiled without the sanitizer, which would take what two
-/// threads do under the lock for a race.
-#[cfg(tsan)]
-mod watched {
-    use std::ops::{Deref, DerefMut};
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{self, LockResult, PoisonError, TryLockError, TryLockResult};
-
-    /// A cell that is set once, with a word that shows the sanitizer what setting publishes.
-    pub(crate) struct OnceLock<T> {
-        inner: sync::OnceLock<T>,
-        word: AtomicU32,
-    }
-
-    impl<T> OnceLock<T> {
-        pub(crate) const fn new() -> Self {
-            Self {
-                inner: sync::OnceLock::new(),
-                word: AtomicU32::new(0),
-            }
-        }
-
-        pub(crate) fn set(&self, value: T) -> Result<(), T> {
-            self.word.fetch_add(1, Ordering::Release);
-            self.inner.set(value)
-        }
-
-        pub(crate) fn get(&self) -> Option<&T> {
-            let value = self.inner.get();
-            self.word.load(Ordering::Acquire);
-            value
-        }
-    }
-
-    #[derive(Default)]
-    pub(crate) struct Mutex<T> {
-        inner: sync::Mutex<T>,
-        /// How often it was unlocked.
-        turns: AtomicU32,
-    }
-
-    pub(crate) struct MutexGuard<'a, T> {
-        inner: sync::MutexGuard<'a, T>,
-        turns: &'a AtomicU32,
-    }
-
-    impl<T> Mutex<T> {
-        pub(crate) fn new(value: T) -> Mutex<T> {
-            Mutex {
-                inner: sync::Mutex::new(value),
-                turns: AtomicU32::new(0),
-            }
-        }
-
-        pub(crate) fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-            let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            self.turns.load(Ordering::Acquire);
-            Ok(MutexGuard {
-                inner,
-                turns: &self.turns,
-            })
-        }
-
-        pub(crate) fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-            let inner = match self.inner.try_lock() {
-                Ok(inner) => inner,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return Err(TryLockError::WouldBlock),
-            };
-            self.turns.load(Ordering::Acquire);
-            Ok(MutexGuard {
-                inner,
-                turns: &self.turns,
-            })
-        }
-    }
-
-    impl<T> Deref for MutexGuard<'_, T> {
-        type Target = T;
-
-        fn deref(&self) -> &T {
-            &self.inner
-        }
-    }
-
-    impl<T> DerefMut for MutexGuard<'_, T> {
-        fn deref_mut(&mut self) -> &mut T {
-            &mut self.inner
-        }
-    }
-
-    /// Before the lock inside is given back.
-    impl<T> Drop for MutexGuard<'_, T> {
-        fn drop(&mut self) {
-            self.turns.fetch_add(1, Ordering::Release);
-        }
     }
 }
 

@@ -53,8 +53,8 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<engines::Engines>(),
 ];
 
-/// What a process does that was started by [`run`]: reads an errand, measures, and returns the
-/// document as text.
+/// What a process does that `run` of the module `experiment` started: reads an errand, measures,
+/// and returns the document as text.
 ///
 /// # Errors
 /// As [`Experiment::measure`]; [`HarnessError::Document`] when it is no errand.

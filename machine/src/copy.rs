@@ -69,12 +69,18 @@ mod tests {
     #[test]
     fn all_bytes_of_any_length_arrive_and_no_others() {
         let from: Vec<u8> = (0..20_000_u32).map(|at| (at % 251) as u8).collect();
+        // Atomic loads need a pointer that may write.
+        let mut source = from.clone();
+        let source = source.as_mut_ptr().cast_const();
         for len in [0, 1, 63, 64, 1023, 4095, 4096, 4097, 8192, 12_345] {
+            if cfg!(miri) && len > 4097 {
+                continue;
+            }
             for start in [0, 1, 77] {
                 let mut to = vec![255; len + 2];
-                ask(from[start..].as_ptr(), len);
+                ask(source.wrapping_add(start), len);
                 // SAFETY: both ranges are inside their vectors, which are not the same.
-                unsafe { copy_asked(from[start..].as_ptr(), &mut to[1..=len]) };
+                unsafe { copy_asked(source.add(start), &mut to[1..=len]) };
                 assert_eq!(to[1..=len], from[start..start + len], "{len} from {start}");
                 assert_eq!((to[0], to[len + 1]), (255, 255), "{len} from {start}");
             }

@@ -28,6 +28,7 @@ use one_by_one as way;
 ///
 /// # Safety
 /// The `into.len()` bytes from `from` on can be read, are initialised, and do not overlap `into`.
+/// `from` comes from a pointer that may write (atomics know no other), not from a shared slice.
 /// Whoever writes to them meanwhile does so atomically, or is not this program.
 #[inline]
 pub unsafe fn load(from: *const u8, into: &mut [u8]) {
@@ -169,11 +170,17 @@ mod tests {
     #[test]
     fn all_bytes_of_any_length_arrive_and_no_others() {
         let from: Vec<u8> = (0..9_000_u32).map(|at| (at % 251) as u8).collect();
+        // Atomic loads need a pointer that may write.
+        let mut source = from.clone();
+        let source = source.as_mut_ptr().cast_const();
         for len in [0, 1, 7, 8, 63, 64, 511, 4096, 8_000] {
+            if cfg!(miri) && len > 511 {
+                continue;
+            }
             for start in [0, 1, 5, 77] {
                 let mut to = vec![255; len + 2];
                 // SAFETY: both ranges are inside their vectors, which are not the same.
-                unsafe { load(from[start..].as_ptr(), &mut to[1..=len]) };
+                unsafe { load(source.add(start), &mut to[1..=len]) };
                 assert_eq!(to[1..=len], from[start..start + len]);
                 assert_eq!((to[0], to[len + 1]), (255, 255));
                 let mut to = vec![255; len + 2];

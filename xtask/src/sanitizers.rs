@@ -4,11 +4,10 @@
 //! [`THREAD_DEFAULT`] and [`ADDRESS_DEFAULT`].
 //!
 //! The stable compiler has the sanitizers behind a switch (`RUSTC_BOOTSTRAP`), and the toolchain
-//! their runtimes. The standard library is not built along, as its sources are seldom installed. To
-//! AddressSanitizer that makes no difference but that it checks less. ThreadSanitizer is told of
-//! locks by `--cfg tsan` (`guasi/src/sync.rs`), and what it cannot see besides is listed with
-//! reasons in `xtask/tsan-suppressions.txt`. It does not follow fences; no data depends on one in
-//! these crates.
+//! their runtimes. ThreadSanitizer must see the locks of the standard library, or it reports every
+//! hand-over through one as a race: the library is built along, from the component `rust-src`. To
+//! AddressSanitizer that makes no difference but that it checks less. ThreadSanitizer does not
+//! follow fences; no data depends on one in these crates.
 
 use crate::{Outcome, run};
 use anyhow::Result;
@@ -29,19 +28,8 @@ pub const ADDRESS_DEFAULT: [&str; 10] = [
     "--tests",
 ];
 
-/// What runs under ThreadSanitizer by default: the same without `stack`, whose tests hand bios from
-/// thread to thread through locks and channels of the standard library. The sanitizer does not see
-/// those and reports each hand-over as a race; loom checks the stack's own.
-pub const THREAD_DEFAULT: [&str; 8] = [
-    "-p",
-    "ugeom-machine",
-    "-p",
-    "ugeom-guasi",
-    "-p",
-    "ugeom-engine",
-    "--lib",
-    "--tests",
-];
+/// What runs under ThreadSanitizer by default: the same.
+pub const THREAD_DEFAULT: [&str; 10] = ADDRESS_DEFAULT;
 
 /// One of the sanitizers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,26 +49,21 @@ impl Sanitizer {
 
     fn rustflags(self) -> &'static str {
         match self {
-            Self::Thread => "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg tsan",
+            Self::Thread => "-Zsanitizer=thread --cfg tsan",
             Self::Address => "-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer",
         }
     }
 
-    /// The variable that sets it up, and its value; `None` when it cannot be had here.
-    fn options(self) -> Option<(&'static str, String)> {
+    /// The variable that sets it up, and its value.
+    fn options(self) -> (&'static str, &'static str) {
         match self {
-            Self::Thread => {
-                let suppressions = run::root().join("xtask/tsan-suppressions.txt");
-                let path = suppressions.to_str().filter(|path| !path.contains(' '))?;
-                let options = format!("suppressions={path} halt_on_error=0 exitcode=66");
-                Some(("TSAN_OPTIONS", options))
-            }
+            Self::Thread => ("TSAN_OPTIONS", "halt_on_error=0 exitcode=66"),
             // Engines that are forgotten keep their memory, as they must; faults of the tests'
             // own making end their processes by the signals that the tests wait for.
-            Self::Address => {
-                let options = "detect_leaks=0 handle_sigbus=0 handle_segv=0 exitcode=66";
-                Some(("ASAN_OPTIONS", options.to_owned()))
-            }
+            Self::Address => (
+                "ASAN_OPTIONS",
+                "detect_leaks=0 handle_sigbus=0 handle_segv=0 exitcode=66",
+            ),
         }
     }
 }
@@ -92,27 +75,39 @@ pub fn run(sanitizer: Sanitizer, args: &[&str]) -> Result<Outcome> {
         println!("SKIP {name}: this toolchain has no runtime of it for {target}");
         return Ok(Outcome::Skipped);
     }
-    let Some((variable, options)) = sanitizer.options() else {
-        println!("SKIP {name}: its options cannot name a path with a space, as the repository's");
+    if sanitizer == Sanitizer::Thread && !has_std_sources() {
+        println!("SKIP {name}: no sources of the standard library; rustup component add rust-src");
         return Ok(Outcome::Skipped);
-    };
+    }
+    let (variable, options) = sanitizer.options();
     let mut cargo = run::cargo();
+    cargo.args(["test", "--no-fail-fast", "--target", &target]);
+    if sanitizer == Sanitizer::Thread {
+        cargo.arg("-Zbuild-std");
+    }
     cargo
-        .args(["test", "--no-fail-fast", "--target", &target])
         .args(args)
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", sanitizer.rustflags())
         .env(variable, options)
         .env("CARGO_TARGET_DIR", run::target_dir().join(name));
-    if sanitizer == Sanitizer::Thread {
-        // One test after the other: what the harness does with several is not seen either.
-        cargo.env("RUST_TEST_THREADS", "1");
-    }
     let watched = run::watch(&mut cargo)?;
     Ok(if watched.success {
         Outcome::Passed
     } else {
         Outcome::Failed
+    })
+}
+
+/// Whether the standard library can be built along.
+fn has_std_sources() -> bool {
+    let mut rustc = run::command("rustc");
+    rustc.args(["--print", "sysroot"]);
+    rustc.output().is_ok_and(|output| {
+        let sysroot = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+        sysroot
+            .join("lib/rustlib/src/rust/library/Cargo.lock")
+            .is_file()
     })
 }
 
