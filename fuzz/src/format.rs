@@ -6,7 +6,7 @@
 //! calls them with random bytes, so that a machine without cargo-fuzz covers
 //! them too.
 
-use ugeom_format::plan::{Change, Column, Create, NewPart, Scheme, Table};
+use ugeom_format::plan::{Backup, Change, Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
     Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, ddrescue, diskstats, dm_table,
     ebr, eli, gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire,
@@ -592,7 +592,7 @@ pub fn plan(data: &[u8]) {
         put_crcs_right(&mut disk, size);
     }
     let media = media_of(&disk, size);
-    for scheme in [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt] {
+    for scheme in Scheme::ALL {
         let read = &mut |lba, count| sectors(&disk, media, lba, count);
         if let Ok(table) = Table::load(scheme, media, read) {
             edit(table, requests);
@@ -605,11 +605,11 @@ pub fn plan(data: &[u8]) {
 
 fn edit(mut table: Table, requests: &[u8; 4]) {
     let _ = table.recover();
-    let kind = if table.scheme() == Scheme::Mbr {
-        "freebsd"
-    } else {
-        "freebsd-ufs"
+    let kind = match table.scheme() {
+        Scheme::Mbr | Scheme::Ebr | Scheme::Pc98 => "freebsd",
+        _ => "freebsd-ufs",
     };
+    backup_of(&table);
     for &request in requests {
         let new = NewPart {
             start: (request & 1 != 0).then_some(u64::from(request)),
@@ -645,6 +645,34 @@ fn edit(mut table: Table, requests: &[u8; 4]) {
     for write in table.encode().into_iter().chain(table.destroy()) {
         assert!(!write.data.is_empty());
     }
+}
+
+/// The text of a table is read again.
+fn backup_of(table: &Table) {
+    let text = table.backup();
+    let backup = Backup::parse(&text);
+    // A hostile map has types with spaces in them.
+    if let Ok(backup) = backup {
+        assert_eq!(backup.scheme, table.scheme());
+    }
+}
+
+/// The text of `gpart backup`: what it describes fits on a disk or is refused.
+pub fn part_backup(data: &[u8]) {
+    let Ok(backup) = Backup::parse(&String::from_utf8_lossy(data)) else {
+        return;
+    };
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 20_480,
+    };
+    let Ok(table) = backup.table(media, &Create::default(), true, &mut || [1; 16]) else {
+        return;
+    };
+    assert_eq!(table.parts().len(), backup.parts.len());
+    let again = Backup::parse(&table.backup()).expect("its own text");
+    let again = again.table(media, &Create::default(), true, &mut || [1; 16]);
+    assert_eq!(again.expect("its own table").parts(), table.parts());
 }
 
 /// A length and an attribute: starts stay, and a refusal changes nothing.

@@ -29,6 +29,36 @@ pub struct TargetArgs {
     pub keys: KeyArgs,
 }
 
+/// Several targets, for commands that do the same with each.
+#[derive(Args)]
+pub struct TargetsArgs {
+    /// Paths, `md:64m`, layers joined by `|`, or `disk.img@s1a` for a partition (see ugeom --help)
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath, required = true)]
+    pub targets: Vec<String>,
+
+    /// Look for nothing inside the targets: no class tastes by itself
+    #[arg(long, help_heading = "Advanced")]
+    pub no_taste: bool,
+
+    #[command(flatten)]
+    pub set: SetArgs,
+
+    #[command(flatten)]
+    pub keys: KeyArgs,
+}
+
+impl TargetsArgs {
+    /// Each target by itself.
+    pub fn each(&self) -> impl Iterator<Item = TargetArgs> {
+        self.targets.iter().map(|target| TargetArgs {
+            target: target.clone(),
+            no_taste: self.no_taste,
+            set: self.set.clone(),
+            keys: self.keys.clone(),
+        })
+    }
+}
+
 /// How encrypted layers of a target get their passphrases.
 #[derive(Args, Clone, Default)]
 pub struct KeyArgs {

@@ -227,6 +227,24 @@ const TYPES: &[(&str, &str)] = &[
     ("FreeBSD-ZFS", "freebsd-zfs"),
 ];
 
+/// Apple's type for gpart's name, `!Apple_HFS`, or a type that begins with
+/// `Apple_`, which gpart prints without the mark.
+pub fn parse_type(text: &str) -> Option<&str> {
+    let known = TYPES
+        .iter()
+        .find(|known| known.1.eq_ignore_ascii_case(text));
+    let plain = || text.starts_with("Apple_").then_some(text);
+    known
+        .map(|known| known.0)
+        .or_else(|| text.strip_prefix('!'))
+        .or_else(plain)
+}
+
+/// Apple's types and gpart's names for them, in the order of the types.
+pub fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TYPES.iter().copied()
+}
+
 /// A decoded map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {

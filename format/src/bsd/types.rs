@@ -33,6 +33,12 @@ impl FsType {
         (!known.1.is_empty()).then_some(known.1)
     }
 
+    /// gpart's names, in the order of their numbers.
+    pub fn names() -> impl Iterator<Item = (&'static str, FsType)> {
+        let named = TYPES.iter().filter(|known| !known.1.is_empty());
+        named.map(|known| (known.1, FsType(known.0)))
+    }
+
     /// The name that disklabel(8) prints (`4.2BSD`, `swap`), if it has one.
     pub fn description(self) -> Option<&'static str> {
         TYPES

@@ -31,6 +31,11 @@ pub fn parse(text: &str) -> Option<Guid> {
         .filter(|kind| !kind.is_unused())
 }
 
+/// gpart's names and their types, in the order of the names.
+pub fn all() -> impl Iterator<Item = (&'static str, Guid)> {
+    TYPES.iter().copied()
+}
+
 /// The type of a partition that the firmware starts programs from.
 pub const EFI: Guid = guid(0xc12a7328_f81f_11d2_ba4b_00a0c93ec93b);
 /// A partition with a disklabel inside; gpart calls it a slice.

@@ -46,6 +46,14 @@ impl PartType {
         (!known.1.is_empty()).then_some(known.1)
     }
 
+    /// gpart's names, in the order of their numbers; each once.
+    pub fn names() -> impl Iterator<Item = (&'static str, PartType)> {
+        let named = TYPES.iter().filter(|known| !known.1.is_empty());
+        let named = named.map(|known| (known.1, PartType(known.0)));
+        // The first line of a name is the one that it is parsed to.
+        named.filter(|(name, kind)| PartType::parse(name) == Some(*kind))
+    }
+
     /// A description for people; `None` for a number that is not listed.
     pub fn description(self) -> Option<&'static str> {
         TYPES

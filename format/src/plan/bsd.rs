@@ -92,9 +92,14 @@ impl BsdTable {
         })
     }
 
-    /// The sector that holds the label.
-    pub(super) fn sector_number(&self) -> u64 {
-        sector_of(self.location)
+    /// The boot area with other code around the label.
+    pub(super) fn boot_area(&self, code: &[u8]) -> Result<Vec<SectorWrite>, Error> {
+        let mut writes = super::bootcode::sectors(self.media, code);
+        let own = sector_of(self.location);
+        for write in writes.iter_mut().filter(|write| write.lba == own) {
+            bsd::put(&mut write.data, self.location, &self.label)?;
+        }
+        Ok(writes)
     }
 
     /// The label itself.
@@ -284,5 +289,9 @@ impl Edit for BsdTable {
             // it fits; writing nothing is the safe answer if it ever did not.
             Err(_) => Vec::new(),
         }
+    }
+
+    fn own_sectors(&self) -> Vec<u64> {
+        vec![sector_of(self.location)]
     }
 }

@@ -1,13 +1,13 @@
 //! Why a table cannot be made, read or changed.
 
 use super::Scheme;
-use crate::{bsd, gpt, mbr};
+use crate::{apm, bsd, bsd64, ebr, gpt, mbr, pc98, vtoc8};
 
 /// Why a request was refused. Nothing has changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A scheme that does not exist or cannot be written.
-    #[error("{0:?} is no partitioning scheme that can be written, there are MBR, BSD and GPT")]
+    #[error("{0:?} is no partitioning scheme; there are {known}", known = schemes())]
     UnknownScheme(String),
     /// A sector could not be read.
     #[error("sector {lba} cannot be read: {reason}")]
@@ -23,6 +23,21 @@ pub enum Error {
     /// No disklabel, or a damaged one.
     #[error("no usable disklabel: {0}")]
     Bsd(#[from] bsd::Error),
+    /// No Apple partition map.
+    #[error("no usable Apple partition map: {0}")]
+    Apm(#[from] apm::Error),
+    /// No disklabel64, or a damaged one without a copy.
+    #[error("no usable disklabel64: {0}")]
+    Bsd64(#[from] bsd64::Error),
+    /// No extended boot record.
+    #[error("no logical partitions: {0}")]
+    Ebr(#[from] ebr::Error),
+    /// No table of a PC-98.
+    #[error("no table of a PC-98: {0}")]
+    Pc98(#[from] pc98::Error),
+    /// No Sun label.
+    #[error("no usable Sun label: {0}")]
+    Vtoc8(#[from] vtoc8::Error),
     /// Neither copy of the GPT is good.
     #[error("no usable GPT; primary: {primary}; backup: {backup}")]
     Gpt {
@@ -43,6 +58,24 @@ pub enum Error {
         needed: u64,
         /// Sectors there are.
         found: u64,
+    },
+    /// Too few or too many cylinders for a scheme that counts in them.
+    #[error("{scheme} needs {least} to {most} cylinders, the media has {found}")]
+    Cylinders {
+        /// The scheme.
+        scheme: Scheme,
+        /// Fewest cylinders.
+        least: u64,
+        /// Most cylinders.
+        most: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// Less than a cylinder, where partitions consist of whole ones.
+    #[error("a partition of this scheme has whole cylinders of {sectors} sectors, at least one")]
+    Cylinder {
+        /// Sectors of a cylinder.
+        sectors: u64,
     },
     /// A sector size that the scheme is not made for.
     #[error("{scheme} cannot be used with sectors of {found} bytes: {reason}")]
@@ -82,9 +115,23 @@ pub enum Error {
         /// The first thing that is wrong.
         damage: String,
     },
-    /// Only a GPT has a second copy to recover from.
+    /// Only a GPT and a disklabel64 have a second copy to recover from.
     #[error("a {0} table has no second copy, there is nothing to recover from")]
     NothingToRecover(Scheme),
+    /// A scheme without room for boot code.
+    #[error("{0} keeps no sectors for boot code; -p writes it into a partition")]
+    NoBootCode(Scheme),
+    /// More boot code than the scheme keeps room for.
+    #[error("boot code of {found} bytes is too large, the scheme has room for {most}")]
+    BootCodeSize {
+        /// Its size in bytes.
+        found: usize,
+        /// Bytes there are.
+        most: usize,
+    },
+    /// Boot code that no PC-98 would start.
+    #[error("boot code of a PC-98 names its loader at byte 4: IPL1, \"Linux 98\" or \"GRUB/98 \"")]
+    BootCodeName,
     /// A type that the scheme has no number for.
     #[error("{kind:?} is no partition type of {scheme}; give a name or !{form}")]
     UnknownType {
@@ -166,6 +213,16 @@ pub enum Error {
         /// Number of entries.
         most: u32,
     },
+    /// An index other than the one that follows from the place.
+    #[error(
+        "the partition at this place has index {index}, not {found}: they are numbered in order"
+    )]
+    IndexOfPlace {
+        /// What was asked for.
+        found: u32,
+        /// What it would be.
+        index: u32,
+    },
     /// An index that is taken.
     #[error("index {0} is in use")]
     IndexInUse(u32),
@@ -188,4 +245,9 @@ fn listed(known: &str) -> String {
         "" => String::new(),
         known => format!(", it has {known}"),
     }
+}
+
+fn schemes() -> String {
+    let names: Vec<&str> = Scheme::ALL.iter().map(|scheme| scheme.name()).collect();
+    names.join(", ")
 }

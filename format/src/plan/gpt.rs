@@ -3,7 +3,7 @@
 use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span};
 use crate::gpt::{ATTR_BOOTFAILED, ATTR_BOOTME, ATTR_BOOTONCE};
 use crate::gpt::{DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, Table, types};
-use crate::mbr::{Kind, Mbr};
+use crate::mbr::{Kind, Mbr, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
 
 /// A GPT with the MBR in front of it.
@@ -62,17 +62,9 @@ impl GptTable {
         })
     }
 
-    /// Backup header, primary header, and sector 0 where it belongs to the GPT.
-    pub(super) fn own_sectors(&self) -> Vec<u64> {
-        let header = &self.table.header;
-        let backup = header.my_lba.max(header.alternate_lba);
-        let mut sectors = vec![self.media.last_lba(), backup, 1];
-        let foreign = Mbr::decode(&self.sector0).is_ok_and(|mbr| mbr.kind() == Kind::Partitioned);
-        if !foreign {
-            sectors.push(0);
-        }
-        sectors.dedup();
-        sectors
+    /// Sector 0 as it was read.
+    pub(super) fn sector0(&self) -> &[u8] {
+        &self.sector0
     }
 
     /// The copy that is edited.
@@ -108,6 +100,11 @@ impl GptTable {
         if let Some(old) = old {
             (mbr.disk_id, mbr.reserved) = (old.disk_id, old.reserved);
             mbr.entries[0].flag = old.entries[0].flag;
+            // gpart's lenovofix.
+            if !old.entries[0].is_used() && old.entries[1].kind == PartType::PROTECTIVE {
+                mbr.entries[0].flag = old.entries[1].flag;
+                mbr.entries.swap(0, 1);
+            }
         }
         let mut data = self.sector0.clone();
         crate::bytes::put(&mut data, 0, &mbr.encode());
@@ -122,9 +119,11 @@ const ATTRIBUTES: [(&str, u64, u64); 3] = [
     ("bootonce", ATTR_BOOTONCE, ATTR_BOOTME),
     ("bootfailed", ATTR_BOOTFAILED, 0),
 ];
-/// The one attribute of the table: the protective MBR is active, which some
+/// One attribute of the table: the protective MBR is active, which some
 /// firmware wants before it boots.
 const ACTIVE: &str = "active";
+/// The other one: the protective entry is the second, which some firmware wants.
+const LENOVOFIX: &str = "lenovofix";
 
 fn parse_kind(kind: &str) -> Result<Guid, Error> {
     types::parse(kind).ok_or_else(|| Error::UnknownType {
@@ -230,20 +229,27 @@ impl Edit for GptTable {
     }
 
     fn set_on_table(&mut self, attribute: &str, on: bool) -> Result<(), Error> {
-        if !attribute.eq_ignore_ascii_case(ACTIVE) {
+        let name = attribute.to_ascii_lowercase();
+        if ![ACTIVE, LENOVOFIX].contains(&name.as_str()) {
             return Err(self.no_attribute(attribute));
         }
         let Some(write) = self.protective() else {
             return Err(Error::ForeignMbr(attribute.to_owned()));
         };
+        let mut mbr = Mbr::decode(&write.data)?;
+        let second = mbr.entries[1].kind == PartType::PROTECTIVE;
+        if name == ACTIVE {
+            mbr.entries[usize::from(second)].flag = if on { 0x80 } else { 0 };
+        } else if second != on {
+            mbr.entries.swap(0, 1);
+        }
         self.sector0 = write.data;
-        let flag = if on { 0x80 } else { 0 };
-        crate::bytes::put(&mut self.sector0, crate::mbr::TABLE_OFFSET_BYTES, &[flag]);
+        crate::bytes::put(&mut self.sector0, 0, &mbr.encode());
         Ok(())
     }
 
     fn attributes(&self) -> &'static [&'static str] {
-        &["bootme", "bootonce", "bootfailed", ACTIVE]
+        &["bootme", "bootonce", "bootfailed", ACTIVE, LENOVOFIX]
     }
 
     fn scheme(&self) -> Scheme {
@@ -262,5 +268,18 @@ impl Edit for GptTable {
         let mut writes = self.table.encode(self.media);
         writes.extend(self.protective());
         writes
+    }
+
+    /// Backup header, primary header, and sector 0 where it belongs to the GPT.
+    fn own_sectors(&self) -> Vec<u64> {
+        let header = &self.table.header;
+        let backup = header.my_lba.max(header.alternate_lba);
+        let mut sectors = vec![self.media.last_lba(), backup, 1];
+        let foreign = Mbr::decode(&self.sector0).is_ok_and(|mbr| mbr.kind() == Kind::Partitioned);
+        if !foreign {
+            sectors.push(0);
+        }
+        sectors.dedup();
+        sectors
     }
 }

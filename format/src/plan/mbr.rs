@@ -66,6 +66,11 @@ impl MbrTable {
         })
     }
 
+    /// Sector 0 as it was read.
+    pub(super) fn sector0(&self) -> &[u8] {
+        &self.sector0
+    }
+
     /// What the table is for.
     pub fn kind(&self) -> Kind {
         self.mbr.kind()
@@ -227,5 +232,9 @@ impl Edit for MbrTable {
         let mut data = self.sector0.clone();
         crate::bytes::put(&mut data, 0, &self.mbr.encode());
         vec![SectorWrite { lba: 0, data }]
+    }
+
+    fn own_sectors(&self) -> Vec<u64> {
+        vec![0]
     }
 }

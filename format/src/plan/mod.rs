@@ -17,56 +17,41 @@
 //! # Ok::<(), ugeom_format::plan::Error>(())
 //! ```
 
+mod apm;
+mod backup;
+mod bootcode;
 mod bsd;
+mod bsd64;
+mod ebr;
 mod error;
 mod gpt;
 mod mbr;
+mod pc98;
+mod scheme;
 mod show;
 mod space;
+mod types;
+mod vtoc8;
+mod wanted;
 
+pub use apm::ApmTable;
+pub use backup::{Backup, BackupError, BackupPart, MAX_TEXT_BYTES};
 pub use bsd::BsdTable;
+pub use bsd64::Bsd64Table;
+pub use ebr::EbrTable;
 pub use error::Error;
 pub use gpt::GptTable;
 pub use mbr::MbrTable;
+pub use pc98::Pc98Table;
+pub use scheme::Scheme;
 pub use show::{Column, Row, human_size};
 pub use space::Span;
+pub use types::TypeName;
+pub use vtoc8::Vtoc8Table;
+pub use wanted::{Change, Create, NewPart};
 
 use crate::media::{Media, SectorRead, SectorWrite};
-use std::fmt;
-use std::str::FromStr;
-
-/// The schemes that can be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
-    /// Master boot record, four partitions.
-    Mbr,
-    /// BSD disklabel, eight to twenty partitions.
-    Bsd,
-    /// GUID partition table.
-    Gpt,
-}
-
-/// gpart's name of the scheme.
-impl fmt::Display for Scheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Scheme::Mbr => "MBR",
-            Scheme::Bsd => "BSD",
-            Scheme::Gpt => "GPT",
-        })
-    }
-}
-
-impl FromStr for Scheme {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Scheme, Error> {
-        [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt]
-            .into_iter()
-            .find(|scheme| scheme.to_string().eq_ignore_ascii_case(text))
-            .ok_or_else(|| Error::UnknownScheme(text.to_owned()))
-    }
-}
+use crate::pc98::Geometry;
 
 /// One partition of any scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,64 +74,29 @@ pub struct Part {
     pub attributes: Vec<&'static str>,
 }
 
-/// What a new table is made of.
-#[derive(Debug, Clone, Default)]
-pub struct Create {
-    /// Number of entries, where the scheme lets one choose: 8 to 20 for BSD
-    /// (default 8), 1 to 4096 for GPT (default 128).
-    pub entries: Option<u32>,
-    /// Random bytes for the disk's GUID or the NT disk signature.
-    pub random: [u8; 16],
-    /// Sector 0 as it is; its boot code is kept. Empty for none.
-    pub sector0: Vec<u8>,
-}
-
-/// A partition to be added.
-#[derive(Debug, Clone, Default)]
-pub struct NewPart {
-    /// First sector; free space is searched without it.
-    pub start: Option<u64>,
-    /// Length in sectors; all of the free space without it.
-    pub sectors: Option<u64>,
-    /// Alignment of start and length in sectors, 1 without it.
-    pub align_sectors: Option<u64>,
-    /// Multiple on which it begins where neither start nor alignment is said
-    /// and there is room, in sectors. Its length is not rounded.
-    pub preferred_align_sectors: Option<u64>,
-    /// Place in the table, the first free one without it.
-    pub index: Option<u32>,
-    /// gpart's name of the type, or `!` and the number or GUID.
-    pub kind: String,
-    /// Name of the partition, GPT only.
-    pub label: Option<String>,
-    /// Random bytes for the partition's GUID, GPT only.
-    pub random: [u8; 16],
-}
-
-/// A change of one partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
-    /// Its type: gpart's name, or `!` and the number or GUID.
-    Kind(String),
-    /// Its name, GPT only.
-    Label(String),
-    /// Its length in sectors; the first sector stays.
-    Sectors(u64),
-    /// One of its attributes.
-    Attribute {
-        /// gpart's name of it.
-        name: String,
-        /// Set or cleared.
-        on: bool,
-    },
-}
-
 /// What a scheme has to answer for the common part to work.
 trait Edit {
     fn media(&self) -> Media;
     fn usable(&self) -> (u64, u64);
     fn entries(&self) -> u32;
     fn parts(&self) -> Vec<Part>;
+    /// The partitions with everything that belongs to them on the media.
+    fn occupied(&self) -> Vec<Part> {
+        self.parts()
+    }
+    /// Sectors in front of a partition that belong to it.
+    fn lead(&self) -> u64 {
+        0
+    }
+    /// What starts and lengths are multiples of, in sectors.
+    fn grain(&self) -> u64 {
+        1
+    }
+    /// The index of a partition that will start at this sector, where indexes
+    /// follow from places.
+    fn index_at(&self, _start: u64) -> Option<u32> {
+        None
+    }
     /// An entry that is in use though `parts` does not list it.
     fn is_internal(&self, _index: u32) -> bool {
         false
@@ -175,33 +125,56 @@ trait Edit {
     }
     fn remove(&mut self, index: u32) -> Result<(), Error>;
     fn encode(&self) -> Vec<SectorWrite>;
+    /// The sectors without which there is no table, in the order in which they
+    /// are wiped.
+    fn own_sectors(&self) -> Vec<u64>;
 }
 
 /// A partition table in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Table {
-    /// Master boot record.
-    Mbr(MbrTable),
+    /// Apple partition map.
+    Apm(ApmTable),
     /// BSD disklabel.
     Bsd(BsdTable),
+    /// DragonFly's disklabel64.
+    Bsd64(Bsd64Table),
+    /// Logical partitions.
+    Ebr(EbrTable),
     /// GUID partition table.
     Gpt(GptTable),
+    /// Master boot record.
+    Mbr(MbrTable),
+    /// NEC's table of the PC-98.
+    Pc98(Pc98Table),
+    /// Sun's disk label.
+    Vtoc8(Vtoc8Table),
 }
 
 impl Table {
     fn edit(&self) -> &dyn Edit {
         match self {
-            Table::Mbr(table) => table,
+            Table::Apm(table) => table,
             Table::Bsd(table) => table,
+            Table::Bsd64(table) => table,
+            Table::Ebr(table) => table,
             Table::Gpt(table) => table,
+            Table::Mbr(table) => table,
+            Table::Pc98(table) => table,
+            Table::Vtoc8(table) => table,
         }
     }
 
     fn edit_mut(&mut self) -> &mut dyn Edit {
         match self {
-            Table::Mbr(table) => table,
+            Table::Apm(table) => table,
             Table::Bsd(table) => table,
+            Table::Bsd64(table) => table,
+            Table::Ebr(table) => table,
             Table::Gpt(table) => table,
+            Table::Mbr(table) => table,
+            Table::Pc98(table) => table,
+            Table::Vtoc8(table) => table,
         }
     }
 
@@ -213,9 +186,15 @@ impl Table {
     /// number of entries is impossible.
     pub fn create(scheme: Scheme, media: Media, create: &Create) -> Result<Table, Error> {
         Ok(match scheme {
-            Scheme::Mbr => Table::Mbr(MbrTable::create(media, create)?),
+            Scheme::Apm => Table::Apm(ApmTable::create(media, create)?),
             Scheme::Bsd => Table::Bsd(BsdTable::create(media, create)?),
+            Scheme::Bsd64 => Table::Bsd64(Bsd64Table::create(media, create)?),
+            Scheme::Ebr => Table::Ebr(EbrTable::create(media, create)?),
             Scheme::Gpt => Table::Gpt(GptTable::create(media, create)?),
+            Scheme::Ldm => return Err(LDM_IS_READ),
+            Scheme::Mbr => Table::Mbr(MbrTable::create(media, create)?),
+            Scheme::Pc98 => Table::Pc98(Pc98Table::create(media, create)?),
+            Scheme::Vtoc8 => Table::Vtoc8(Vtoc8Table::create(media, create)?),
         })
     }
 
@@ -225,27 +204,64 @@ impl Table {
     /// There is none, or nothing of it can be used; a GPT with one good copy
     /// is read and says what is [`damaged`](Table::damage).
     pub fn load(scheme: Scheme, media: Media, read: &mut SectorRead<'_>) -> Result<Table, Error> {
+        Table::load_on(scheme, media, None, read)
+    }
+
+    /// Reads the table of a scheme from a disk whose geometry is known; only a
+    /// table of the PC-98 needs that.
+    ///
+    /// # Errors
+    /// As [`Table::load`].
+    pub fn load_on(
+        scheme: Scheme,
+        media: Media,
+        geometry: Option<Geometry>,
+        read: &mut SectorRead<'_>,
+    ) -> Result<Table, Error> {
         Ok(match scheme {
-            Scheme::Mbr => Table::Mbr(MbrTable::load(media, read)?),
+            Scheme::Apm => Table::Apm(ApmTable::load(media, read)?),
             Scheme::Bsd => Table::Bsd(BsdTable::load(media, read)?),
+            Scheme::Bsd64 => Table::Bsd64(Bsd64Table::load(media, read)?),
+            Scheme::Ebr => Table::Ebr(EbrTable::load(media, read)?),
             Scheme::Gpt => Table::Gpt(GptTable::load(media, read)?),
+            Scheme::Ldm => return Err(LDM_IS_READ),
+            Scheme::Mbr => Table::Mbr(MbrTable::load(media, read)?),
+            Scheme::Pc98 => Table::Pc98(Pc98Table::load(media, geometry, read)?),
+            Scheme::Vtoc8 => Table::Vtoc8(Vtoc8Table::load(media, read)?),
         })
     }
 
     /// All tables on a media, outermost first: a GPT hides its protective MBR,
-    /// and boot1's made-up MBR is left out where there is a disklabel.
-    pub fn load_all(media: Media, read: &mut SectorRead<'_>) -> Vec<Table> {
-        let mut found: Vec<Table> = [Scheme::Gpt, Scheme::Mbr, Scheme::Bsd]
+    /// and an MBR without partitions is left out where there is another table
+    /// that may have one (boot1's made-up one of a disklabel, the boot sector
+    /// of a PC-98). Logical partitions are not looked for: only the partition
+    /// below tells whether there are any.
+    pub fn load_all(
+        media: Media,
+        geometry: Option<Geometry>,
+        read: &mut SectorRead<'_>,
+    ) -> Vec<Table> {
+        const ORDER: [Scheme; 7] = [
+            Scheme::Gpt,
+            Scheme::Mbr,
+            Scheme::Bsd,
+            Scheme::Bsd64,
+            Scheme::Apm,
+            Scheme::Vtoc8,
+            Scheme::Pc98,
+        ];
+        let mut found: Vec<Table> = ORDER
             .into_iter()
-            .filter_map(|scheme| Table::load(scheme, media, read).ok())
+            .filter_map(|scheme| Table::load_on(scheme, media, geometry, read).ok())
             .collect();
-        let has = |scheme, found: &[Table]| found.iter().any(|table| table.scheme() == scheme);
-        let (gpt, bsd) = (has(Scheme::Gpt, &found), has(Scheme::Bsd, &found));
+        let gpt = found.iter().any(|table| table.scheme() == Scheme::Gpt);
+        let other = |table: &Table| !matches!(table.scheme(), Scheme::Gpt | Scheme::Mbr);
+        let others = found.iter().any(other);
         found.retain(|table| match table {
             Table::Mbr(table) => match table.kind() {
                 crate::mbr::Kind::Partitioned => true,
                 crate::mbr::Kind::Hybrid | crate::mbr::Kind::Protective => !gpt,
-                crate::mbr::Kind::Empty | crate::mbr::Kind::Dedicated => !gpt && !bsd,
+                crate::mbr::Kind::Empty | crate::mbr::Kind::Dedicated => !gpt && !others,
             },
             _ => true,
         });
@@ -254,11 +270,7 @@ impl Table {
 
     /// The table's scheme.
     pub fn scheme(&self) -> Scheme {
-        match self {
-            Table::Mbr(_) => Scheme::Mbr,
-            Table::Bsd(_) => Scheme::Bsd,
-            Table::Gpt(_) => Scheme::Gpt,
-        }
+        self.edit().scheme()
     }
 
     /// The media that the table is for.
@@ -280,7 +292,7 @@ impl Table {
     /// The free space in the order of its sectors.
     pub fn free(&self) -> Vec<Span> {
         let (first, last) = self.usable();
-        space::free(&self.parts(), first, last)
+        space::free(&self.edit().occupied(), first, last)
     }
 
     /// What is wrong with the table as a whole; [`Table::recover`] is needed
@@ -297,8 +309,17 @@ impl Table {
     pub fn add(&mut self, new: &NewPart) -> Result<u32, Error> {
         self.refuse_damaged()?;
         let parts = self.parts();
-        let index = self.free_index(&parts, new.index)?;
-        let span = space::choose(&parts, self.usable(), new)?;
+        let by_place = self.edit().index_at(0).is_some();
+        let free = match by_place {
+            true => None,
+            false => Some(self.free_index(&parts, new.index)?),
+        };
+        let span = self.choose(None, new)?;
+        let index = free.or_else(|| self.edit().index_at(span.start));
+        let index = index.ok_or(Error::Align)?;
+        if let Some(found) = new.index.filter(|&wanted| wanted != index) {
+            return Err(Error::IndexOfPlace { found, index });
+        }
         self.edit_mut().insert(index, span, new)?;
         Ok(index)
     }
@@ -346,15 +367,14 @@ impl Table {
         align_sectors: Option<u64>,
     ) -> Result<u64, Error> {
         let part = self.part(index)?;
-        let others: Vec<Part> = self.parts();
-        let others: Vec<Part> = others.into_iter().filter(|it| it.index != index).collect();
         let wanted = NewPart {
             start: Some(part.start),
             sectors,
             ..NewPart::default()
         };
-        let span = space::choose(&others, self.usable(), &wanted)?;
-        let align = align_sectors.unwrap_or(1);
+        let span = self.choose(Some(index), &wanted)?;
+        let grain = self.edit().grain();
+        let align = align_sectors.unwrap_or(grain);
         if align == 0 {
             return Err(Error::Align);
         }
@@ -362,8 +382,43 @@ impl Table {
             true => span.sectors - span.sectors % align,
             false => span.sectors,
         };
+        let sectors = sectors - sectors % grain;
+        if sectors == 0 {
+            return Err(Error::Cylinder { sectors: grain });
+        }
         self.edit_mut().change(index, &Change::Sectors(sectors))?;
         Ok(sectors)
+    }
+
+    /// Where a new partition goes, or partition `own` with its start.
+    fn choose(&self, own: Option<u32>, new: &NewPart) -> Result<Span, Error> {
+        let (grain, lead) = (self.edit().grain(), self.edit().lead());
+        let mut occupied = self.edit().occupied();
+        occupied.retain(|part| Some(part.index) != own);
+        if own.is_some() || grain <= 1 {
+            if own.is_none() {
+                // The record of a partition behind: its place is taken, too.
+                for part in &mut occupied {
+                    part.sectors = part.sectors.saturating_add(lead);
+                }
+            }
+            return space::choose(&occupied, self.usable(), new);
+        }
+        let align = new
+            .align_sectors
+            .filter(|align| align.is_multiple_of(grain));
+        let wanted = NewPart {
+            align_sectors: match new.align_sectors {
+                Some(0) => Some(0),
+                _ => Some(align.unwrap_or(grain)),
+            },
+            ..new.clone()
+        };
+        let span = space::choose(&occupied, self.usable(), &wanted)?;
+        match span.sectors.is_multiple_of(grain) {
+            true => Ok(span),
+            false => Err(Error::Cylinder { sectors: grain }),
+        }
     }
 
     /// The attributes that partitions or the table may have, gpart's names.
@@ -394,6 +449,7 @@ impl Table {
         let scheme = self.scheme();
         match self {
             Table::Gpt(table) => table.recover(),
+            Table::Bsd64(table) => Ok(table.recover()),
             _ => Err(Error::NothingToRecover(scheme)),
         }
     }
@@ -404,11 +460,7 @@ impl Table {
     /// holds an MBR with partitions of its own.
     pub fn destroy(&self) -> Vec<SectorWrite> {
         let media = self.media();
-        let sectors = match self {
-            Table::Mbr(_) => vec![0],
-            Table::Bsd(table) => vec![table.sector_number()],
-            Table::Gpt(table) => table.own_sectors(),
-        };
+        let sectors = self.edit().own_sectors();
         let exists = |lba: &u64| *lba < media.sectors;
         let zeros = |lba| SectorWrite {
             lba,
@@ -447,22 +499,11 @@ impl Table {
     }
 }
 
-/// The writes that remove a scheme's table, as `gpart destroy` does: sector 0
-/// for an MBR, the label's sector (1) for BSD, sectors 0 and 1 and the last
-/// one for a GPT.
-pub fn wipe(scheme: Scheme, media: Media) -> Vec<SectorWrite> {
-    let sectors: &[u64] = match scheme {
-        Scheme::Mbr => &[0],
-        Scheme::Bsd => &[1],
-        Scheme::Gpt => &[0, 1, media.last_lba()],
-    };
-    let exists = |lba: &&u64| **lba < media.sectors;
-    let zeros = |&lba| SectorWrite {
-        lba,
-        data: vec![0; media.sector_len()],
-    };
-    sectors.iter().filter(exists).map(zeros).collect()
-}
+/// Why nothing is done with a database of Windows.
+const LDM_IS_READ: Error = Error::ReadOnly {
+    scheme: Scheme::Ldm,
+    reason: "as in gpart, no verb changes it",
+};
 
 /// Reads whole sectors; fewer bytes than asked for are an error here.
 fn read_exactly(

@@ -29,6 +29,10 @@ pub enum Column {
     RawType,
     /// Provider name and type (`gpart show -p`).
     Provider,
+    /// Provider name and label (`gpart show -lp`).
+    ProviderLabel,
+    /// Provider name and the type's number or GUID (`gpart show -rp`).
+    ProviderRawType,
 }
 
 impl Table {
@@ -74,7 +78,9 @@ impl Table {
         let rows = self.rows();
         let digits = last.to_string().len();
         let named = |part: &Part| match column {
-            Column::Provider => format!("{provider}{}", part.suffix),
+            Column::Provider | Column::ProviderLabel | Column::ProviderRawType => {
+                format!("{provider}{}", part.suffix)
+            }
             _ => part.index.to_string(),
         };
         let width = rows
@@ -122,8 +128,8 @@ impl Table {
 fn describe(part: &Part, marks: &[String], column: Column) -> String {
     let mut text = match column {
         Column::Type | Column::Provider => part.kind.clone(),
-        Column::RawType => part.raw_kind.clone(),
-        Column::Label => match part.label.as_deref() {
+        Column::RawType | Column::ProviderRawType => part.raw_kind.clone(),
+        Column::Label | Column::ProviderLabel => match part.label.as_deref() {
             None | Some("") => "(null)".to_owned(),
             Some(label) => label.to_owned(),
         },

@@ -57,6 +57,7 @@ fn main() -> io::Result<()> {
                         &[&[choice | 2], &disk[..]].concat(),
                     )?;
                 }
+                _ => {}
             }
         }
     }
@@ -68,6 +69,8 @@ fn main() -> io::Result<()> {
         &[&[2, 0, 3, 7, 255], &small[..]].concat(),
     )?;
     write("taste", "gpt-small", &[&[0, 0], &small[..]].concat())?;
+    let text = b"GPT 128\n1   freebsd-boot    34  1024 loader  [bootme] \n";
+    write("part_backup", "gpt", text)?;
     write("ebr", "chain", &chain())?;
     let back = b"\x0064k,block=4k,index=splay,write=back,dirty=25%,idle=1ms,age=1s,readahead=off";
     write("cache", "back", back)?;

@@ -22,7 +22,8 @@ const COMMANDS: &[&str] = &[
 #[test]
 fn every_command_has_help_with_examples_on_stdout() {
     let actions = [
-        "create", "add", "delete", "modify", "resize", "set", "unset", "destroy", "recover", "show",
+        "add", "backup", "bootcode", "create", "delete", "destroy", "modify", "recover", "resize",
+        "restore", "set", "show", "types", "unset",
     ];
     let actions = actions.map(|action| ["part", action]);
     let experiments = ["layers", "engines", "tst"].map(|experiment| ["lab", experiment]);

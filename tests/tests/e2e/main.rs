@@ -31,6 +31,7 @@ mod ministat;
 mod mounted;
 mod odd_size;
 mod part;
+mod part_verbs;
 mod pki;
 mod raidtest;
 mod report;

@@ -10,6 +10,8 @@
 
 mod taste;
 
+pub(in crate::part) use taste::prefix_of;
+
 use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_stack::{Class, Plan, TasteError, Taster};

@@ -71,7 +71,11 @@ fn follow(taster: &mut Taster<'_>, mut walk: EbrWalk) -> (Vec<Logical>, Option<S
 /// What stands before `s5`: the disk's name, or for a second extended partition its own.
 fn prefix(taster: &mut Taster<'_>) -> String {
     let is_first = look::number(taster, mbr::EXTENDED_ORDINAL) == Some(1);
-    let own = taster.name();
+    prefix_of(taster.name(), is_first)
+}
+
+/// The same for the extended partition of that name.
+pub(in crate::part) fn prefix_of(own: &str, is_first: bool) -> String {
     let disk = own
         .trim_end_matches(|c: char| c.is_ascii_digit())
         .strip_suffix('s');

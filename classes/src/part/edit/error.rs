@@ -66,6 +66,14 @@ pub enum EditError {
         /// Number of partitions.
         count: usize,
     },
+    /// Boot code that does not fit into a partition.
+    #[error("boot code is not written to {provider}: {reason}")]
+    PartCode {
+        /// The partition's provider, or the disk where there is none.
+        provider: String,
+        /// Why not.
+        reason: String,
+    },
     /// The table does not allow the change.
     #[error("{provider}: {error}")]
     Plan {

@@ -1,12 +1,15 @@
 //! An opened provider as the planners of `ugeom_format` see it: sectors in, sectors out.
 
 use super::EditError;
+use crate::part::rules::Below;
+use crate::part::{ebr, mbr, names};
 use ugeom_format::content::Content;
 use ugeom_format::gpt::{Gpt, Guid};
 use ugeom_format::mbr::{Kind, Mbr, SIZE_BYTES};
+use ugeom_format::pc98::Geometry;
 use ugeom_format::plan::{self, Part, Scheme, Table};
-use ugeom_format::{Media, SectorWrite, bsd};
-use ugeom_stack::{Channel, Errno, IoError, Opened};
+use ugeom_format::{Media, SectorWrite, bsd, bsd64};
+use ugeom_stack::{AttributeValue, Channel, Errno, IoError, Opened};
 
 /// The largest single read.
 const PIECE_BYTES: u64 = 128 << 10;
@@ -16,6 +19,10 @@ pub(super) struct Disk<'a> {
     pub name: String,
     pub media: Media,
     pub size_bytes: u64,
+    /// Heads, and sectors a track, where the disk says so.
+    pub geometry: Option<Geometry>,
+    /// What stands before `s5`, where this is an extended partition.
+    logical_prefix: Option<String>,
     channel: &'a mut Channel,
     opened: &'a Opened,
 }
@@ -29,10 +36,25 @@ impl<'a> Disk<'a> {
             sectorsize_bytes: view.sectorsize_bytes,
         })?;
         let size_bytes = view.mediasize_bytes;
+        let mut ask = |name: &str| channel.attribute(opened, name).ok().flatten();
+        let is_extended = Below::ask(&mut ask).refuses(names::EBR).is_none();
+        let mut number = |name| match ask(name) {
+            Some(AttributeValue::Number(number)) => u32::try_from(number).ok(),
+            _ => None,
+        };
+        let is_first = number(mbr::EXTENDED_ORDINAL) == Some(1);
+        let mut size = |name| number(name).filter(|number| *number != 0);
+        let geometry = size("GEOM::fwheads").zip(size("GEOM::fwsectors"));
+        let geometry = geometry.map(|(heads, track_sectors)| Geometry {
+            heads,
+            track_sectors,
+        });
         Ok(Self {
+            logical_prefix: is_extended.then(|| ebr::prefix_of(&view.name, is_first)),
             name: view.name,
             media,
             size_bytes,
+            geometry,
             channel,
             opened,
         })
@@ -69,7 +91,12 @@ impl<'a> Disk<'a> {
     /// All tables that can be edited. A protective MBR is none: it belongs to the GPT, also when
     /// that is damaged.
     pub(super) fn tables(&mut self) -> Vec<Table> {
-        let mut tables = Table::load_all(self.media, &mut self.reader());
+        let (media, geometry) = (self.media, self.geometry);
+        if self.logical_prefix.is_some() {
+            let logical = Table::load(Scheme::Ebr, media, &mut self.reader());
+            return logical.into_iter().collect();
+        }
+        let mut tables = Table::load_all(media, geometry, &mut self.reader());
         tables.retain(|table| !is_protective(table));
         tables
     }
@@ -77,7 +104,8 @@ impl<'a> Disk<'a> {
     /// The one table, or the one of a scheme.
     pub(super) fn table(&mut self, scheme: Option<Scheme>) -> Result<Table, EditError> {
         if let Some(scheme) = scheme {
-            let table = Table::load(scheme, self.media, &mut self.reader());
+            let (media, geometry) = (self.media, self.geometry);
+            let table = Table::load_on(scheme, media, geometry, &mut self.reader());
             let damaged = match table {
                 Ok(table) if !is_protective(&table) => return Ok(table),
                 Ok(_) => "the MBR is a protective one, the disk belongs to its GPT".to_owned(),
@@ -110,10 +138,24 @@ impl<'a> Disk<'a> {
                 let kind = entry.map_or(Guid::UNUSED, |entry| entry.kind);
                 format!("{}{}", crate::part::gpt::letter(kind, mbr), part.index)
             }
+            (Table::Apm(_), Some(part)) => {
+                // Beside an MBR with partitions the class names them m1 and up.
+                let size = u64::from(self.media.sector_size_bytes);
+                let sector0 = self.read(0, size).unwrap_or_default();
+                let taken = Mbr::decode(&sector0).is_ok_and(|mbr| mbr.slices().next().is_some());
+                match part.suffix.strip_prefix('s').filter(|_| taken) {
+                    Some(number) => format!("m{number}"),
+                    None => part.suffix.clone(),
+                }
+            }
             (_, Some(part)) => part.suffix.clone(),
             (_, None) => String::new(),
         };
-        (format!("{}{suffix}", self.name), part)
+        let prefix = match (table, &self.logical_prefix) {
+            (Table::Ebr(_), Some(prefix)) => prefix,
+            _ => &self.name,
+        };
+        (format!("{prefix}{suffix}"), part)
     }
 
     /// Says that there is no table, and why not when there are traces of one.
@@ -125,11 +167,17 @@ impl<'a> Disk<'a> {
             true => Table::load(Scheme::Gpt, media, &mut self.reader()).err(),
             false => None,
         };
+        let bsd64 = match Table::load(Scheme::Bsd64, media, &mut self.reader()) {
+            Err(plan::Error::Bsd64(bsd64::Error::Magic { .. } | bsd64::Error::Short { .. }))
+            | Err(plan::Error::Read { .. })
+            | Ok(_) => None,
+            Err(error) => Some(error),
+        };
         let bsd = || match Table::load(Scheme::Bsd, media, &mut self.reader()) {
             Err(plan::Error::Bsd(bsd::Error::NotFound)) | Ok(_) => None,
             Err(error) => Some(error),
         };
-        let damaged = gpt.or_else(bsd).map(|error| error.to_string());
+        let damaged = gpt.or(bsd64).or_else(bsd).map(|error| error.to_string());
         EditError::NoTable { provider, damaged }
     }
 
@@ -149,7 +197,8 @@ impl<'a> Disk<'a> {
         Ok(())
     }
 
-    fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), EditError> {
+    /// Writes whole sectors, and makes them durable.
+    pub(super) fn write_at(&mut self, offset_bytes: u64, data: &[u8]) -> Result<(), EditError> {
         let failed = |error| EditError::Io {
             doing: format!("writing the table of {}", self.name),
             error,

@@ -13,11 +13,15 @@
 //! moment. A provider whose partitions are open cannot be opened for writing at all (GEOM's access
 //! rules), so nothing here is changed under a user's feet.
 
+mod code;
 mod error;
 pub mod found;
 mod media;
+mod saved;
 
+pub use code::{boot_code, partition_code};
 pub use error::EditError;
+pub use saved::{Restore, restore};
 
 use super::rules::Below;
 use media::Disk;
@@ -70,36 +74,64 @@ pub fn show(channel: &mut Channel, opened: &Opened) -> Result<Vec<Table>, EditEr
 /// `force` when the provider carries a table or a file system, [`EditError::Plan`] when the scheme
 /// does not fit; nothing is written then. [`EditError::Io`] while writing.
 pub fn create(channel: &mut Channel, opened: &Opened, wanted: &Create) -> Result<Table, EditError> {
-    let below = Below::ask(|name| channel.attribute(opened, name).ok().flatten());
-    let mut disk = Disk::new(channel, opened)?;
-    let scheme = wanted.scheme;
-    if let Some(reason) = below.refuses(&scheme.to_string()) {
-        return Err(EditError::Nested {
-            provider: disk.name,
-            scheme,
-            reason,
-        });
-    }
-    let found = found::all(&mut disk)?;
-    if !found.is_empty() && !wanted.force {
-        return Err(EditError::Found {
-            provider: disk.name,
-            found,
-        });
-    }
-    let mut request = plan::Create {
+    let mut disk = Disk::ready_for(channel, opened, wanted.scheme)?;
+    let request = plan::Create {
         entries: wanted.entries,
         random: random()?,
-        sector0: Vec::new(),
+        geometry: disk.geometry,
+        ..plan::Create::default()
     };
-    // Asked first without the old boot code, so that a refusal comes before anything is wiped.
-    Table::create(scheme, disk.media, &request).map_err(|error| disk.plan_error(error))?;
-    disk.wipe(&found)?;
-    request.sector0 = disk.boot_sector(&found)?;
-    let table = Table::create(scheme, disk.media, &request);
-    let table = table.map_err(|error| disk.plan_error(error))?;
-    disk.write(&table.encode())?;
-    Ok(table)
+    let media = disk.media;
+    let make = |request: &plan::Create| Table::create(wanted.scheme, media, request);
+    disk.replace(request, wanted.force, false, &make)
+}
+
+impl<'a> Disk<'a> {
+    /// A provider on which a table of the scheme would be found.
+    fn ready_for(
+        channel: &'a mut Channel,
+        opened: &'a Opened,
+        scheme: Scheme,
+    ) -> Result<Self, EditError> {
+        let below = Below::ask(|name| channel.attribute(opened, name).ok().flatten());
+        let disk = Disk::new(channel, opened)?;
+        match below.refuses(&scheme.to_string()) {
+            None => Ok(disk),
+            Some(reason) => Err(EditError::Nested {
+                provider: disk.name,
+                scheme,
+                reason,
+            }),
+        }
+    }
+
+    /// Writes a new table over what is there, if that is allowed. With `check_only` nothing is
+    /// written.
+    fn replace(
+        &mut self,
+        mut request: plan::Create,
+        force: bool,
+        check_only: bool,
+        make: &dyn Fn(&plan::Create) -> Result<Table, plan::Error>,
+    ) -> Result<Table, EditError> {
+        let found = found::all(self)?;
+        if !found.is_empty() && !force {
+            return Err(EditError::Found {
+                provider: self.name.clone(),
+                found,
+            });
+        }
+        // Asked first without the old boot code, so that a refusal comes before anything is wiped.
+        let table = make(&request).map_err(|error| self.plan_error(error))?;
+        if check_only {
+            return Ok(table);
+        }
+        self.wipe(&found)?;
+        request.sector0 = self.boot_sector(&found)?;
+        let table = make(&request).map_err(|error| self.plan_error(error))?;
+        self.write(&table.encode())?;
+        Ok(table)
+    }
 }
 
 /// Adds a partition. Without a scheme the provider must carry one table only. The GUID is made
@@ -251,13 +283,23 @@ pub fn destroy(
 /// writing.
 pub fn recover(channel: &mut Channel, opened: &Opened) -> Result<Vec<String>, EditError> {
     let mut disk = Disk::new(channel, opened)?;
-    let mut table = disk.table(Some(Scheme::Gpt))?;
+    // A disklabel64 has a copy, too.
+    let bsd64 = disk.tables().into_iter();
+    let mut bsd64 = bsd64.filter(|table| table.scheme() == Scheme::Bsd64 && !is_sound(table));
+    let mut table = match bsd64.next() {
+        Some(table) => table,
+        None => disk.table(Some(Scheme::Gpt))?,
+    };
     if table.damage().is_empty() {
         return Ok(Vec::new());
     }
     let repaired = table.recover().map_err(|error| disk.plan_error(error))?;
     disk.write(&table.encode())?;
     Ok(repaired)
+}
+
+fn is_sound(table: &Table) -> bool {
+    table.damage().is_empty()
 }
 
 /// Bytes for GUIDs and disk signatures, from the system.

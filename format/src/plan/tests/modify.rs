@@ -15,7 +15,7 @@ fn type_label_attributes_and_length_change_and_nothing_else() {
         let before = table.parts();
         let other = match scheme {
             Scheme::Mbr => "freebsd",
-            Scheme::Bsd | Scheme::Gpt => "freebsd-swap",
+            _ => "freebsd-swap",
         };
         table.change(a, &Change::Kind(other.to_owned())).unwrap();
         assert_eq!(table.resize(a, Some(1000), align), Ok(960), "{scheme}");
@@ -78,6 +78,16 @@ fn attributes_are_those_of_the_scheme() {
     let mut disk = Vec::new();
     written(&gpt, &mut disk).unwrap();
     assert_eq!((disk[446], disk[450]), (0x80, 0xee));
+    for (on, expected) in [(true, [0, 0xee]), (false, [0xee, 0])] {
+        gpt.set_on_table("lenovofix", on).unwrap();
+        let back = written(&gpt, &mut disk).unwrap();
+        assert_eq!([disk[450], disk[466]], expected, "the entry moves");
+        assert_eq!(back.damage(), [""; 0]);
+        let place = if on { 462 } else { 446 };
+        assert_eq!(disk[place], 0x80, "and stays active");
+        gpt = back;
+        gpt.set_on_table("active", true).unwrap();
+    }
     let mut bsd = new(Scheme::Bsd);
     bsd.add(&sized("freebsd-ufs", 100)).unwrap();
     let error = set(&mut bsd, 1, "active", true).unwrap_err().to_string();
@@ -104,7 +114,7 @@ fn a_table_that_is_destroyed_is_gone_and_can_be_destroyed_again_before() {
                 "{scheme} after write {number} of {last}"
             );
         }
-        let none = Table::load_all(MEDIA, &mut |lba, count| {
+        let none = Table::load_all(MEDIA, None, &mut |lba, count| {
             Ok(disk[lba as usize * 512..][..count as usize * 512].to_vec())
         });
         assert_eq!(none, [], "{scheme}");

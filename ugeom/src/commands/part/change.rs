@@ -1,6 +1,6 @@
 //! The actions that write: create, add, delete, recover.
 
-use super::{Common, scheme};
+use super::{Common, explained, scheme};
 use crate::failure::Usage;
 use crate::opening;
 use crate::safety;
@@ -32,11 +32,12 @@ pub struct Create {
     #[command(flatten)]
     common: Common,
 
-    /// Which kind: mbr, bsd or gpt
+    /// Which kind: apm, bsd, bsd64, ebr, gpt, mbr, pc98 or vtoc8
     #[arg(short = 's', value_name = "SCHEME", value_parser = scheme)]
     scheme: Scheme,
 
-    /// How many entries: 8 to 20 for BSD [default: 8], 1 to 4096 for GPT [default: 128]
+    /// How many entries: 16 to 1023 for APM [default: 16], 8 to 20 for BSD [default: 8], 1 to 4096
+    /// for GPT [default: 128]
     #[arg(short = 'n', value_name = "ENTRIES")]
     entries: Option<u32>,
 
@@ -53,7 +54,8 @@ Adds a partition to a table. Without a start the smallest free space that is lar
 taken, from a multiple of 1 MiB on where there is room; without a size all of the largest.
 
 Starts, sizes and alignments are in sectors, or in bytes with a suffix (64k, 1m, 1.5g). A type is \
-gpart's name (freebsd-ufs, linux-data, efi, ms-basic-data), or ! and its number or GUID.";
+gpart's name (freebsd-ufs, linux-data, efi, ms-basic-data; `part types` lists them), or ! and its \
+number or GUID. Of PC98 and VTOC8 starts and sizes are whole cylinders.";
 
 const ADD_EXAMPLES: &str = "\
 Examples:
@@ -87,11 +89,11 @@ pub struct Add {
     #[arg(short = 'i', value_name = "INDEX")]
     index: Option<u32>,
 
-    /// Label; only a GPT has them
+    /// Label; GPT and APM have them
     #[arg(short = 'l', value_name = "LABEL")]
     label: Option<String>,
 
-    /// Which table, where there are several: mbr, bsd or gpt
+    /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -111,14 +113,14 @@ pub struct Delete {
     #[arg(short = 'i', value_name = "INDEX")]
     index: u32,
 
-    /// Which table, where there are several: mbr, bsd or gpt
+    /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
 
 const RECOVER_ABOUT: &str = "\
 Makes a damaged GPT whole: both copies from the good one, the backup at the end of the media. A \
-healthy table is left as it is.";
+BSD64 label is taken from the copy behind its partitions. A healthy table is left as it is.";
 
 const RECOVER_EXAMPLES: &str = "\
 Examples:
@@ -255,7 +257,7 @@ impl Add {
             ..NewPart::default()
         };
         let added = edit::add(&mut ready.channel, &ready.opened, self.scheme, &wanted);
-        let added = ready.close(added.map_err(Into::into))?;
+        let added = ready.close(added.map_err(explained))?;
         let json = json!({
             "provider": added.provider,
             "index": added.index,
@@ -271,7 +273,7 @@ impl Delete {
     pub fn run(&self) -> Result<()> {
         let mut ready = self.common.ready(false)?;
         let deleted = edit::delete(&mut ready.channel, &ready.opened, self.scheme, self.index);
-        let deleted = ready.close(deleted.map_err(Into::into))?;
+        let deleted = ready.close(deleted.map_err(explained))?;
         let json = json!({ "provider": deleted, "index": self.index });
         self.common.done(&format!("{deleted} deleted"), &json)
     }
@@ -282,7 +284,7 @@ impl Recover {
         let mut ready = self.common.ready(false)?;
         let repaired = edit::recover(&mut ready.channel, &ready.opened);
         let name = ready.provider.name.clone();
-        let repaired = ready.close(repaired.map_err(Into::into))?;
+        let repaired = ready.close(repaired.map_err(explained))?;
         let line = match repaired.as_slice() {
             [] => format!("{name} recovering is not needed"),
             _ => format!("{name} recovered"),

@@ -1,8 +1,11 @@
 //! `ugeom part`: partition tables, made and changed in the manner of gpart(8).
 
+mod backup;
+mod bootcode;
 mod change;
 mod modify;
 mod show;
+mod types;
 
 use crate::failure::Usage;
 use crate::opening::TargetArgs;
@@ -11,15 +14,17 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::ffi::OsString;
-use ugeom_format::plan::Scheme;
+use ugeom_classes::part::edit::EditError;
+use ugeom_classes::spec::nearest;
+use ugeom_format::plan::{self, Scheme};
 
 const LONG_ABOUT: &str = "\
-Makes, changes and shows partition tables, in the manner of FreeBSD's gpart: MBR, BSD disklabel \
-and GPT. Tables of other kinds are found by `ugeom show`, and not written.
+Makes, changes and shows partition tables with the verbs and options of FreeBSD's gpart: APM, BSD, \
+BSD64, EBR, GPT, MBR, PC98 and VTOC8. Tables of other kinds are found by `ugeom show`, and not \
+written.
 
-Each change is written at once, in an order that leaves a good copy of a GPT at every moment. A \
-table whose partitions are in use is not changed. gpart's backup, restore and bootcode are not \
-here.";
+Each change is written at once, in an order that leaves the table before it or the one after it at \
+every moment. A table whose partitions are in use is not changed.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,6 +32,8 @@ Examples:
   ugeom part create -s gpt disk.img
   ugeom part add -t freebsd-ufs -s 256m -l root disk.img
   ugeom part show disk.img
+  ugeom part backup disk.img > disk.part
+  ugeom part restore -l other.img < disk.part
   ugeom part create -s bsd disk.img@s1     a disklabel in a slice";
 
 /// Make, change and show partition tables, as gpart does
@@ -41,6 +48,8 @@ pub struct Part {
 enum Action {
     Create(change::Create),
     Add(change::Add),
+    Backup(backup::Backup),
+    Bootcode(bootcode::Bootcode),
     Delete(change::Delete),
     Modify(modify::Modify),
     Resize(modify::Resize),
@@ -48,24 +57,19 @@ enum Action {
     Unset(modify::Unset),
     Destroy(modify::Destroy),
     Recover(change::Recover),
+    Restore(backup::Restore),
     Show(show::Show),
+    Types(types::Types),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
 
-/// gpart's actions that are not here, and what does their work.
-const ELSEWHERE: [(&str, &str); 5] = [
-    (
-        "backup",
-        "`sfdisk --dump` and `sgdisk --backup` save a table",
-    ),
-    (
-        "restore",
-        "`sfdisk` and `sgdisk --load-backup` put a saved table back",
-    ),
-    ("bootcode", "FreeBSD's gpart writes boot code"),
-    ("commit", "each change is written at once"),
-    ("undo", "each change is written at once"),
+/// gpart's actions for changes that are not written at once.
+const ELSEWHERE: [&str; 2] = ["commit", "undo"];
+/// All others, for "did you mean".
+const ACTIONS: [&str; 14] = [
+    "add", "backup", "bootcode", "create", "delete", "destroy", "modify", "recover", "resize",
+    "restore", "set", "show", "types", "unset",
 ];
 
 impl Part {
@@ -73,6 +77,8 @@ impl Part {
         match &self.action {
             Action::Create(create) => create.run(),
             Action::Add(add) => add.run(),
+            Action::Backup(backup) => backup.run(),
+            Action::Bootcode(bootcode) => bootcode.run(),
             Action::Delete(delete) => delete.run(),
             Action::Modify(modify) => modify.run(),
             Action::Resize(resize) => resize.run(),
@@ -80,7 +86,9 @@ impl Part {
             Action::Unset(unset) => unset.run(),
             Action::Destroy(destroy) => destroy.run(),
             Action::Recover(recover) => recover.run(),
+            Action::Restore(restore) => restore.run(),
             Action::Show(show) => show.run(),
+            Action::Types(types) => types.run(),
             Action::Other(words) => Err(no_such_action(words).into()),
         }
     }
@@ -89,12 +97,16 @@ impl Part {
 fn no_such_action(words: &[OsString]) -> Usage {
     let name = words.first().map(|name| name.to_string_lossy());
     let name = name.unwrap_or_default();
-    match ELSEWHERE.iter().find(|known| known.0 == name) {
-        Some((name, instead)) => Usage(format!("there is no `ugeom part {name}`: {instead}")),
-        None => Usage(format!(
-            "{name:?} is no action of `ugeom part`, see `ugeom part --help`"
-        )),
+    if ELSEWHERE.contains(&name.as_ref()) {
+        return Usage(format!(
+            "there is no `ugeom part {name}`: each change is written at once"
+        ));
     }
+    let near = nearest(&name, ACTIONS).map(|near| format!(": did you mean {near}?"));
+    Usage(format!(
+        "{name:?} is no action of `ugeom part`, see `ugeom part --help`{}",
+        near.unwrap_or_default()
+    ))
 }
 
 /// What the actions that change a table have in common.
@@ -103,9 +115,24 @@ struct Common {
     #[command(flatten)]
     target: TargetArgs,
 
+    /// Only C: each change is committed at once (gpart's flags)
+    #[arg(short = 'f', value_name = "FLAGS", value_parser = flags, help_heading = "Advanced")]
+    _flags: Option<Committed>,
+
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The changes are written: the only thing that gpart's flags may say here.
+#[derive(Clone, Copy, Debug)]
+struct Committed;
+
+fn flags(text: &str) -> Result<Committed, String> {
+    match text.contains('C') {
+        true => Ok(Committed),
+        false => Err("changes that wait for `commit` are not here: only C is".to_owned()),
+    }
 }
 
 impl Common {
@@ -119,8 +146,25 @@ impl Common {
     }
 }
 
+/// An error of an edit, with the nearest name where one was not known.
+fn explained(error: EditError) -> anyhow::Error {
+    let near = match &error {
+        EditError::Plan {
+            error: plan::Error::UnknownType { scheme, kind, .. },
+            ..
+        } => {
+            let names: Vec<String> = scheme.types().into_iter().map(|it| it.name).collect();
+            nearest(kind, names.iter().map(String::as_str)).map(str::to_owned)
+        }
+        _ => None,
+    };
+    match near {
+        Some(near) => anyhow::anyhow!("{error}; did you mean {near}?"),
+        None => error.into(),
+    }
+}
+
 /// Reads the name of a scheme.
 fn scheme(text: &str) -> Result<Scheme, String> {
-    text.parse()
-        .map_err(|error: ugeom_format::plan::Error| error.to_string())
+    text.parse().map_err(|error: plan::Error| error.to_string())
 }

@@ -1,7 +1,7 @@
 //! The actions that change a table that there is: modify, resize, set, unset, destroy.
 
 use super::change::Amount;
-use super::{Common, scheme};
+use super::{Common, explained, scheme};
 use crate::failure::Usage;
 use anyhow::Result;
 use clap::Args;
@@ -29,11 +29,11 @@ pub struct Modify {
     #[arg(short = 't', value_name = "TYPE", required_unless_present = "label")]
     kind: Option<String>,
 
-    /// Its new label; only a GPT has them
+    /// Its new label; GPT and APM have them
     #[arg(short = 'l', value_name = "LABEL")]
     label: Option<String>,
 
-    /// Which table, where there are several: mbr, bsd or gpt
+    /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -67,15 +67,16 @@ pub struct Resize {
     #[arg(short = 's', value_name = "SIZE")]
     size: Option<Amount>,
 
-    /// Which table, where there are several: mbr, bsd or gpt
+    /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
 
 const ATTRIBUTES_ABOUT: &str = "\
-Attributes are gpart's: active of a partition of an MBR (the others lose it), bootme, bootonce \
-(which sets bootme, too) and bootfailed of a partition of a GPT, and active of a GPT itself \
-(without -i), which makes its protective MBR active.";
+Attributes are gpart's: active of a partition of an MBR or EBR (the others lose it); active and \
+bootable of a PC98; bootme, bootonce (which sets bootme, too) and bootfailed of a GPT; and of a GPT \
+itself (without -i) active, which makes its protective MBR active, and lenovofix, which puts the \
+protective entry second.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
@@ -107,7 +108,7 @@ struct Attribute {
     #[command(flatten)]
     common: Common,
 
-    /// The attribute: active, bootme, bootonce, bootfailed
+    /// The attribute: active, bootable, bootme, bootonce, bootfailed, lenovofix
     #[arg(short = 'a', value_name = "ATTRIBUTE")]
     name: String,
 
@@ -115,7 +116,7 @@ struct Attribute {
     #[arg(short = 'i', value_name = "INDEX")]
     index: Option<u32>,
 
-    /// Which table, where there are several: mbr, bsd or gpt
+    /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -140,7 +141,7 @@ pub struct Destroy {
     #[arg(short = 'F', long)]
     force: bool,
 
-    /// Which table, where there are several: mbr, bsd or gpt
+    /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 }
@@ -158,7 +159,7 @@ impl Modify {
             self.index,
             &changes,
         );
-        let provider = ready.close(changed.map_err(Into::into))?;
+        let provider = ready.close(changed.map_err(explained))?;
         let json = json!({ "provider": provider, "index": self.index });
         self.common.done(&format!("{provider} modified"), &json)
     }
@@ -182,7 +183,7 @@ impl Resize {
             self.index,
             wanted,
         );
-        let resized = ready.close(resized.map_err(Into::into))?;
+        let resized = ready.close(resized.map_err(explained))?;
         let json = json!({
             "provider": resized.provider,
             "index": resized.index,
@@ -207,7 +208,7 @@ impl Attribute {
                 edit::change(channel, opened, self.scheme, index, &change)
             }
         };
-        let provider = ready.close(changed.map_err(Into::into))?;
+        let provider = ready.close(changed.map_err(explained))?;
         let json = json!({
             "provider": provider,
             "index": self.index,

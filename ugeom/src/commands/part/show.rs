@@ -1,7 +1,7 @@
 //! `ugeom part show`: tables with their partitions and free space, as gpart prints them.
 
 use super::scheme;
-use crate::opening::TargetArgs;
+use crate::opening::{TargetArgs, TargetsArgs};
 use crate::output;
 use anyhow::Result;
 use clap::Args;
@@ -13,7 +13,7 @@ use ugeom_stack::{Delta, ProviderId, Tree};
 
 const LONG_ABOUT: &str = "\
 Shows partition tables with their partitions and free space, in gpart's columns: first sector, \
-sectors, place in the table, type and size. All tables of a target are shown; with an address \
+sectors, place in the table, type and size. All tables of each target are shown; with an address \
 (disk.img@s1) those on that provider.
 
 A damaged table is marked [CORRUPT], and what is wrong with it is said on stderr. Nothing is \
@@ -22,28 +22,29 @@ repaired; `ugeom part recover` does that.";
 const EXAMPLES: &str = "\
 Examples:
   ugeom part show disk.img
-  ugeom part show -l disk.img       labels instead of types";
+  ugeom part show -l disk.img       labels instead of types
+  ugeom part show -p a.img b.img    names of providers, of two disks";
 
 /// Show tables with their partitions and free space
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Show {
     #[command(flatten)]
-    target: TargetArgs,
+    targets: TargetsArgs,
 
     /// Show labels instead of types
-    #[arg(short = 'l', group = "column")]
+    #[arg(short = 'l', conflicts_with = "raw")]
     labels: bool,
 
     /// Show the numbers or GUIDs of types instead of their names
-    #[arg(short = 'r', group = "column")]
+    #[arg(short = 'r')]
     raw: bool,
 
     /// Show names of providers instead of places in the table
-    #[arg(short = 'p', group = "column")]
+    #[arg(short = 'p')]
     providers: bool,
 
-    /// Only tables of this scheme: mbr, bsd or gpt
+    /// Only tables of this scheme: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
 
@@ -60,7 +61,10 @@ struct Shown {
 
 impl Show {
     pub fn run(&self) -> Result<()> {
-        let shown = self.tables()?;
+        let mut shown = Vec::new();
+        for target in self.targets.each() {
+            shown.extend(self.tables(&target)?);
+        }
         for one in &shown {
             for damage in one.table.damage() {
                 let damage = format!("{}: {damage}", one.provider);
@@ -71,14 +75,13 @@ impl Show {
             let all: Vec<Described> = shown.iter().map(Described::new).collect();
             return output::print_json(&all);
         }
-        let column = if self.labels {
-            Column::Label
-        } else if self.raw {
-            Column::RawType
-        } else if self.providers {
-            Column::Provider
-        } else {
-            Column::Type
+        let column = match (self.labels, self.raw, self.providers) {
+            (true, _, false) => Column::Label,
+            (true, _, true) => Column::ProviderLabel,
+            (_, true, false) => Column::RawType,
+            (_, true, true) => Column::ProviderRawType,
+            (_, _, true) => Column::Provider,
+            _ => Column::Type,
         };
         let tables = shown
             .iter()
@@ -88,8 +91,8 @@ impl Show {
         output::print(&lines.collect::<String>())
     }
 
-    fn tables(&self) -> Result<Vec<Shown>> {
-        let target = self.target.open()?;
+    fn tables(&self, target: &TargetArgs) -> Result<Vec<Shown>> {
+        let target = target.open()?;
         let tree = target.stack.tree();
         let wanted = tree
             .providers()

@@ -1,0 +1,108 @@
+//! Boot code: around a table, or in a partition.
+
+use super::EditError;
+use super::media::Disk;
+use ugeom_format::plan::{Part, Scheme, Table};
+use ugeom_stack::{Channel, Opened};
+
+/// Bytes of boot code in a partition of a Sun label: all of it but the first sector, which may hold
+/// the label.
+const SUN_CODE_BYTES: usize = 8192;
+const SUN_LABEL_BYTES: usize = 512;
+
+/// Writes boot code around a table, see [`Table::boot_code`].
+///
+/// # Errors
+/// As [`super::add`].
+pub fn boot_code(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    code: &[u8],
+    keep_serial: bool,
+) -> Result<(), EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let table = disk.table(scheme)?;
+    let writes = table.boot_code(code, keep_serial);
+    let writes = writes.map_err(|error| disk.plan_error(error))?;
+    disk.write(&writes)
+}
+
+/// Writes boot code into a partition, or into all of a Sun label that have room without `index`.
+/// Answers with the names of the providers.
+///
+/// # Errors
+/// As [`super::add`]; [`EditError::PartCode`] when the code does not fit, or would overwrite the
+/// table.
+pub fn partition_code(
+    channel: &mut Channel,
+    opened: &Opened,
+    scheme: Option<Scheme>,
+    index: Option<u32>,
+    code: &[u8],
+) -> Result<Vec<String>, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    let table = disk.table(scheme)?;
+    let is_sun = table.scheme() == Scheme::Vtoc8;
+    let (parts, skip) = match (index, is_sun) {
+        (None, false) => return Err(refused(&disk.name, "it needs the index of a partition")),
+        (None, true) => (table.parts(), SUN_LABEL_BYTES),
+        (Some(index), is_sun) => {
+            let part = table.parts().into_iter().find(|part| part.index == index);
+            let missing = || disk.plan_error(ugeom_format::plan::Error::NoSuchPartition(index));
+            let skip = if is_sun { SUN_LABEL_BYTES } else { 0 };
+            (vec![part.ok_or_else(missing)?], skip)
+        }
+    };
+    if is_sun && code.len() != SUN_CODE_BYTES {
+        let reason = format!("it has {} bytes, a Sun takes {SUN_CODE_BYTES}", code.len());
+        return Err(refused(&disk.name, &reason));
+    }
+    let unit = u64::from(disk.media.sector_size_bytes);
+    let needed = (code.len() as u64).div_ceil(unit);
+    let fits = |part: &Part| part.sectors >= needed;
+    if let (Some(part), Some(index)) = (parts.first(), index)
+        && !fits(part)
+    {
+        let name = disk.partition(&table, index).0;
+        let reason = format!("it has {} sectors, the code needs {needed}", part.sectors);
+        return Err(refused(&name, &reason));
+    }
+    let mut written = Vec::new();
+    for part in parts.iter().filter(|part| fits(part)) {
+        let name = disk.partition(&table, part.index).0;
+        write(&mut disk, &table, part, code, skip)?;
+        written.push(name);
+    }
+    match written.is_empty() {
+        true => Err(refused(&disk.name, "no partition has room for it")),
+        false => Ok(written),
+    }
+}
+
+fn write(
+    disk: &mut Disk<'_>,
+    table: &Table,
+    part: &Part,
+    code: &[u8],
+    skip: usize,
+) -> Result<(), EditError> {
+    let unit = u64::from(disk.media.sector_size_bytes);
+    let first = part.start + (skip as u64) / unit;
+    let mut data = code.get(skip..).unwrap_or_default().to_vec();
+    data.resize(data.len().next_multiple_of(unit as usize), 0);
+    let end = first + data.len() as u64 / unit;
+    let own = table.destroy();
+    if own.iter().any(|own| (first..end).contains(&own.lba)) {
+        let name = disk.partition(table, part.index).0;
+        return Err(refused(&name, "it would overwrite the table"));
+    }
+    disk.write_at(first * unit, &data)
+}
+
+fn refused(provider: &str, reason: &str) -> EditError {
+    EditError::PartCode {
+        provider: provider.to_owned(),
+        reason: reason.to_owned(),
+    }
+}

@@ -1,0 +1,247 @@
+//! The text of `gpart backup`, which `gpart restore` reads.
+//!
+//! ```text
+//! GPT 128
+//! 1   freebsd-boot    34   1024 loader  [bootme]
+//! ```
+//! The first line names the scheme and may give the number of entries. Each
+//! further one is a partition: index, type, first sector, sectors, then a label
+//! and attributes in brackets, where there are any. Empty lines, and lines that
+//! begin with `#`, do not count. Spaces and the like in a label are written as
+//! `\040`, because gpart ends the label there. Source: FreeBSD
+//! `sbin/geom/class/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
+
+use super::{Change, Create, Error, NewPart, Scheme, Table};
+use crate::media::Media;
+
+/// Longest text that is read: more than 4096 lines of a GPT have.
+pub const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Most partitions: the entries of the largest GPT.
+const MAX_PARTS: usize = 4096;
+
+/// Why a text is no backup.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the backup: {reason}")]
+pub struct BackupError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// A partition of a backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupPart {
+    /// Place in the table.
+    pub index: u32,
+    /// gpart's name of the type, or `!` and the number or GUID.
+    pub kind: String,
+    /// First sector.
+    pub start: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// Its label.
+    pub label: Option<String>,
+    /// gpart's names of its attributes.
+    pub attributes: Vec<String>,
+}
+
+/// A table as a text describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// Number of entries.
+    pub entries: Option<u32>,
+    /// The partitions in the order of the text.
+    pub parts: Vec<BackupPart>,
+}
+
+impl Table {
+    /// The table as `gpart backup` prints it.
+    pub fn backup(&self) -> String {
+        let parts = self.parts();
+        let entries = self.entries().to_string();
+        let digits = self.usable().1.to_string().len();
+        let kinds = parts.iter().map(|part| part.kind.chars().count());
+        let (places, kinds) = (entries.len(), kinds.max().unwrap_or(0));
+        let mut text = format!("{} {entries}\n", self.scheme());
+        for part in &parts {
+            let label = escape(part.label.as_deref().unwrap_or(""));
+            let attributes = match part.attributes.join(",") {
+                none if none.is_empty() => none,
+                some => format!(" [{some}] "),
+            };
+            text.push_str(&format!(
+                "{:<places$} {:>kinds$} {:>digits$} {:>digits$} {label} {attributes}\n",
+                part.index, part.kind, part.start, part.sectors
+            ));
+        }
+        text
+    }
+}
+
+impl Backup {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// The line that is not one of a backup, and why.
+    pub fn parse(text: &str) -> Result<Backup, BackupError> {
+        let mut backup: Option<Backup> = None;
+        let mut last = 1;
+        for (line, text) in (1..).zip(text.lines()) {
+            last = line;
+            let failed = |reason: String| BackupError { line, reason };
+            let words: Vec<&str> = text
+                .split([' ', '\t'])
+                .filter(|it| !it.is_empty())
+                .collect();
+            let is_comment = words.first().is_none_or(|word| word.starts_with('#'));
+            match (&mut backup, words.as_slice()) {
+                _ if is_comment => {}
+                (None, [scheme, rest @ ..]) if rest.len() <= 1 => {
+                    let unknown = |error: Error| failed(error.to_string());
+                    backup = Some(Backup {
+                        scheme: scheme.parse().map_err(unknown)?,
+                        entries: rest
+                            .first()
+                            .map(|text| number(text))
+                            .transpose()
+                            .map_err(failed)?,
+                        parts: Vec::new(),
+                    });
+                }
+                (None, _) => return Err(failed("the scheme has to come first".to_owned())),
+                (Some(backup), words) if backup.parts.len() < MAX_PARTS => {
+                    backup.parts.push(part(words).map_err(failed)?);
+                }
+                _ => return Err(failed(format!("more than {MAX_PARTS} partitions"))),
+            }
+        }
+        backup.ok_or_else(|| BackupError {
+            line: last,
+            reason: "it ends without a scheme".to_owned(),
+        })
+    }
+
+    /// The table on a media: with the same sectors, or not at all.
+    ///
+    /// # Errors
+    /// What [`Table::create`], [`Table::add`] and [`Table::change`] refuse: a
+    /// partition past the end of a smaller media, for example.
+    pub fn table(
+        &self,
+        media: Media,
+        create: &Create,
+        labels: bool,
+        random: &mut dyn FnMut() -> [u8; 16],
+    ) -> Result<Table, Error> {
+        let entries = self.entries.filter(|_| self.scheme != Scheme::Ebr);
+        let create = Create {
+            entries,
+            ..create.clone()
+        };
+        let mut table = Table::create(self.scheme, media, &create)?;
+        // The others have labels that gpart does not set, or none.
+        let labels = labels && matches!(self.scheme, Scheme::Gpt | Scheme::Apm);
+        for part in &self.parts {
+            let index = table.add(&NewPart {
+                start: Some(part.start),
+                sectors: Some(part.sectors),
+                index: (self.scheme != Scheme::Ebr).then_some(part.index),
+                kind: part.kind.clone(),
+                label: part.label.clone().filter(|_| labels),
+                random: random(),
+                ..NewPart::default()
+            })?;
+            for name in &part.attributes {
+                let (name, on) = (name.clone(), true);
+                table.change(index, &Change::Attribute { name, on })?;
+            }
+        }
+        Ok(table)
+    }
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is no number that is possible here"))
+}
+
+fn part(words: &[&str]) -> Result<BackupPart, String> {
+    let [index, kind, start, sectors, rest @ ..] = words else {
+        let found = words.len();
+        return Err(format!(
+            "{found} words, not index, type, start, sectors, and perhaps label and [attributes]"
+        ));
+    };
+    let (label, attributes) = match rest {
+        [] => (None, None),
+        [one] if one.contains('[') => (None, Some(one)),
+        [one] => (Some(one), None),
+        [label, attributes] => (Some(label), Some(attributes)),
+        [_, _, more, ..] => return Err(format!("{more:?} is behind label and attributes")),
+    };
+    let attributes = match attributes {
+        None => Vec::new(),
+        Some(text) => {
+            let inner = text
+                .strip_prefix('[')
+                .and_then(|text| text.strip_suffix(']'));
+            let inner = inner.ok_or_else(|| format!("{text:?} is no list [of,attributes]"))?;
+            let names = inner.split(',').filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect()
+        }
+    };
+    Ok(BackupPart {
+        index: number(index)?,
+        kind: (*kind).to_owned(),
+        start: number(start)?,
+        sectors: number(sectors)?,
+        label: label.map(|label| unescape(label)).transpose()?,
+        attributes,
+    })
+}
+
+/// A label without white space, brackets, control characters and backslashes.
+fn escape(label: &str) -> String {
+    let mut text = String::new();
+    for c in label.chars() {
+        if c.is_whitespace() || c.is_control() || matches!(c, '[' | '\\') {
+            let mut bytes = [0; 4];
+            for byte in c.encode_utf8(&mut bytes).bytes() {
+                text.push_str(&format!("\\{byte:03o}"));
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+/// A backslash without three octal digits is itself: gpart escapes nothing.
+fn unescape(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after
+            .get(..3)
+            .filter(|_| first == b'\\')
+            .and_then(|digits| {
+                let digits = std::str::from_utf8(digits).ok()?;
+                let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+                u8::from_str_radix(digits, 8).ok().filter(|_| plain)
+            });
+        match octal {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| format!("the label {text:?} is no UTF-8"))
+}

@@ -1,0 +1,148 @@
+//! gpart's text of a table, written and read.
+
+use super::*;
+use proptest::prelude::*;
+
+fn full(scheme: Scheme) -> Table {
+    let mut table = new(scheme);
+    let labels = matches!(scheme, Scheme::Gpt | Scheme::Apm);
+    for number in 0..3 {
+        let label = labels.then(|| format!("disk {number} [a]\\"));
+        let new = NewPart {
+            label: label.filter(|_| number > 0),
+            ..sized(kind(scheme), 2016)
+        };
+        table.add(&new).unwrap();
+    }
+    let attribute = match scheme {
+        Scheme::Gpt => Some("bootme"),
+        Scheme::Mbr | Scheme::Ebr | Scheme::Pc98 => Some("active"),
+        _ => None,
+    };
+    if let Some(name) = attribute {
+        let (name, on) = (name.to_owned(), true);
+        let index = table.parts()[1].index;
+        table
+            .change(index, &Change::Attribute { name, on })
+            .unwrap();
+    }
+    table
+}
+
+fn restored(text: &str, media: Media, labels: bool) -> Result<Table, Error> {
+    let backup = Backup::parse(text).unwrap();
+    backup.table(media, &Create::default(), labels, &mut || [9; 16])
+}
+
+#[test]
+fn the_text_is_gparts() {
+    let mut gpt = new(Scheme::Gpt);
+    let boot = NewPart {
+        label: Some("loader".to_owned()),
+        ..sized("freebsd-boot", 1024)
+    };
+    gpt.add(&boot).unwrap();
+    gpt.add(&sized("efi", 2048)).unwrap();
+    let (name, on) = ("bootme".to_owned(), true);
+    gpt.change(1, &Change::Attribute { name, on }).unwrap();
+    let expected = "GPT 128\n\
+                    1   freebsd-boot    34  1024 loader  [bootme] \n\
+                    2            efi  1058  2048  \n";
+    assert_eq!(gpt.backup(), expected);
+    let mut mbr = new(Scheme::Mbr);
+    mbr.add(&sized("freebsd", 100)).unwrap();
+    assert_eq!(mbr.backup(), "MBR 4\n1 freebsd    63   100  \n");
+}
+
+#[test]
+fn every_table_comes_back_on_a_larger_disk() {
+    let larger = Media {
+        sectors: 40_960,
+        ..MEDIA
+    };
+    for scheme in EVERY {
+        let table = full(scheme);
+        let text = table.backup();
+        for media in [MEDIA, larger] {
+            let back = restored(&text, media, true).unwrap();
+            assert_eq!(back.parts(), table.parts(), "{scheme}: {text}");
+            assert_eq!(back.media(), media);
+        }
+        let without = restored(&text, MEDIA, false).unwrap();
+        let label = |part: &Part| part.label.as_deref().is_none_or(str::is_empty);
+        assert!(without.parts().iter().all(label), "{scheme}");
+        // Not on a disk that is too small.
+        let smaller = Media {
+            sectors: 5000,
+            ..MEDIA
+        };
+        assert!(restored(&text, smaller, true).is_err(), "{scheme}");
+    }
+}
+
+#[test]
+fn what_is_no_backup_is_refused_with_its_line() {
+    for (text, expected) in [
+        ("", "line 1 of the backup: it ends without a scheme"),
+        (
+            "# nothing\n\n",
+            "line 2 of the backup: it ends without a scheme",
+        ),
+        (
+            "XYZ 4\n",
+            "line 1 of the backup: \"XYZ\" is no partitioning scheme",
+        ),
+        ("GPT many\n", "line 1 of the backup: \"many\" is no number"),
+        (
+            "1 efi 34 5\n",
+            "line 1 of the backup: the scheme has to come first",
+        ),
+        ("GPT 128\nMBR 4\n", "line 2 of the backup: 2 words"),
+        ("GPT\n1 efi 34\n", "line 2 of the backup: 3 words"),
+        (
+            "GPT\n1 efi 34 5 a [b] c\n",
+            "line 2 of the backup: \"c\" is behind",
+        ),
+        (
+            "GPT\n1 efi 34 5 a b\n",
+            "line 2 of the backup: \"b\" is no list",
+        ),
+        (
+            "GPT\n-1 efi 34 5\n",
+            "line 2 of the backup: \"-1\" is no number",
+        ),
+        ("GPT\n1 efi 34 5 \\377\n", "line 2 of the backup: the label"),
+    ] {
+        let error = Backup::parse(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn comments_tabs_and_a_missing_count_are_read_as_by_gpart() {
+    let text = "# saved\n\nmbr\n\t1\tfreebsd 63  100 [active]\n  # end\n";
+    let backup = Backup::parse(text).unwrap();
+    assert_eq!((backup.scheme, backup.entries), (Scheme::Mbr, None));
+    let table = restored(text, MEDIA, true).unwrap();
+    assert_eq!(table.parts()[0].attributes, ["active"]);
+    assert_eq!(places(&table), [(1, 63, 100)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "([A-Z0-9]{0,5}[ \\t\\[\\],#!\\\\]{0,3}\n?){0,20}") {
+        let _ = Backup::parse(&text);
+    }
+
+    #[test]
+    fn any_label_comes_back(label in "\\PC{0,30}") {
+        let mut table = new(Scheme::Gpt);
+        let labelled = NewPart { label: Some(label), ..sized("efi", 8) };
+        prop_assume!(table.add(&labelled).is_ok());
+        let back = restored(&table.backup(), MEDIA, true).unwrap();
+        let labels = |table: &Table| table.parts()[0].label.clone();
+        prop_assert_eq!(labels(&back), labels(&table));
+    }
+}

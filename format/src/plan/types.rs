@@ -1,0 +1,55 @@
+//! The types that partitions of a scheme may have, by gpart's names.
+
+use super::Scheme;
+use crate::{apm, bsd, bsd64, gpt, mbr, pc98, vtoc8};
+
+/// A type with gpart's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeName {
+    /// gpart's name.
+    pub name: String,
+    /// Its number, GUID or text on the media; what may follow `!`.
+    pub value: String,
+}
+
+impl Scheme {
+    /// All types with a name, in gpart's spelling. Any other is given by its
+    /// number, GUID or text after `!`.
+    pub fn types(self) -> Vec<TypeName> {
+        let entry = |name: &str, value: String| TypeName {
+            name: name.to_owned(),
+            value,
+        };
+        let pc = |extended: bool| -> Vec<TypeName> {
+            mbr::PartType::names()
+                .filter(|(_, kind)| extended || !kind.is_extended())
+                .map(|(name, kind)| entry(name, kind.0.to_string()))
+                .collect()
+        };
+        match self {
+            Scheme::Apm => apm::types()
+                .map(|(value, name)| entry(name, value.to_owned()))
+                .collect(),
+            Scheme::Bsd => bsd::FsType::names()
+                .map(|(name, kind)| entry(name, kind.0.to_string()))
+                .collect(),
+            Scheme::Bsd64 => bsd64::Kind::names()
+                .filter_map(|name| Some((name, bsd64::Kind::parse(name)?)))
+                .map(|(name, kind)| match kind.guid.is_unused() {
+                    true => entry(name, kind.number.to_string()),
+                    false => entry(name, kind.guid.to_string()),
+                })
+                .collect(),
+            Scheme::Ebr => pc(false),
+            Scheme::Gpt => gpt::types::all()
+                .map(|(name, kind)| entry(name, kind.to_string()))
+                .collect(),
+            Scheme::Ldm => Vec::new(),
+            Scheme::Mbr => pc(true),
+            Scheme::Pc98 => vec![entry("freebsd", pc98::Kind::FREEBSD.0.to_string())],
+            Scheme::Vtoc8 => vtoc8::Tag::names()
+                .map(|(name, tag)| entry(name, tag.0.to_string()))
+                .collect(),
+        }
+    }
+}

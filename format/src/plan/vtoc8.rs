@@ -1,0 +1,179 @@
+//! Editing a Sun label. Partitions are whole cylinders of the label's own
+//! geometry; `c` covers the disk and is not edited, as in gpart.
+
+use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use crate::media::{Media, SectorRead, SectorWrite};
+use crate::vtoc8::{ENTRIES, Label, Partition, RAW_PARTITION, SIZE_BYTES, Tag};
+
+const NO_LABELS: &str = "partitions of a Sun label have none";
+
+/// A Sun label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vtoc8Table {
+    media: Media,
+    label: Label,
+}
+
+impl Vtoc8Table {
+    pub(super) fn create(media: Media, create: &Create) -> Result<Vtoc8Table, Error> {
+        let scheme = Scheme::Vtoc8;
+        create.fixed_entries(scheme, ENTRIES as u32)?;
+        if media.sector_size_bytes as usize != SIZE_BYTES {
+            return Err(Error::SectorSize {
+                scheme,
+                found: media.sector_size_bytes,
+                reason: "the label counts in sectors of 512 bytes",
+            });
+        }
+        let geometry = create.geometry_for(media);
+        let number = |value: u32| u16::try_from(value).unwrap_or(u16::MAX);
+        let (heads, sectors) = (number(geometry.heads), number(geometry.track_sectors));
+        let label = Label::create(media.sectors, heads, sectors);
+        // Two alternate cylinders, and one for data.
+        let label = label.ok_or(Error::Cylinders {
+            scheme,
+            least: 3,
+            most: u64::from(u16::MAX),
+            found: media.sectors / geometry.cylinder_sectors().max(1),
+        })?;
+        Ok(Vtoc8Table { media, label })
+    }
+
+    pub(super) fn load(media: Media, read: &mut SectorRead<'_>) -> Result<Vtoc8Table, Error> {
+        if media.sector_size_bytes as usize != SIZE_BYTES {
+            return Err(Error::SectorSize {
+                scheme: Scheme::Vtoc8,
+                found: media.sector_size_bytes,
+                reason: "the label counts in sectors of 512 bytes",
+            });
+        }
+        let sector = read_exactly(media, 0, 1, read)?;
+        let label = Label::decode(&sector)?;
+        Ok(Vtoc8Table { media, label })
+    }
+
+    /// The label itself.
+    pub fn label(&self) -> &Label {
+        &self.label
+    }
+
+    fn place(&mut self, index: u32) -> Option<&mut Partition> {
+        self.label
+            .partitions
+            .get_mut(index.wrapping_sub(1) as usize)
+    }
+}
+
+fn parse_kind(kind: &str) -> Result<Tag, Error> {
+    Tag::parse(kind).ok_or_else(|| Error::UnknownType {
+        scheme: Scheme::Vtoc8,
+        kind: kind.to_owned(),
+        form: "number from 1 to 65535",
+    })
+}
+
+impl Edit for Vtoc8Table {
+    fn scheme(&self) -> Scheme {
+        Scheme::Vtoc8
+    }
+
+    fn media(&self) -> Media {
+        self.media
+    }
+
+    fn usable(&self) -> (u64, u64) {
+        let sectors = u64::from(self.label.cylinders) * self.label.cylinder_sectors();
+        (0, sectors.min(self.media.sectors).saturating_sub(1))
+    }
+
+    fn entries(&self) -> u32 {
+        ENTRIES as u32
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let listed = self.label.slices();
+        let listed = listed.filter(|slice| slice.index != RAW_PARTITION);
+        listed
+            .map(|slice| Part {
+                index: slice.index as u32 + 1,
+                suffix: crate::bsd::letter(slice.index).to_string(),
+                start: slice.start,
+                sectors: slice.sectors,
+                kind: slice.tag.to_string(),
+                raw_kind: slice.tag.0.to_string(),
+                label: None,
+                attributes: Vec::new(),
+            })
+            .collect()
+    }
+
+    fn is_internal(&self, index: u32) -> bool {
+        index as usize == RAW_PARTITION + 1
+    }
+
+    fn grain(&self) -> u64 {
+        self.label.cylinder_sectors()
+    }
+
+    fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
+        new.refuse_label(NO_LABELS)?;
+        let tag = parse_kind(&new.kind)?;
+        let (first, last) = self.usable();
+        let (start, end) = (span.start, span.start + span.sectors - 1);
+        let cylinder = u32::try_from(start / self.grain());
+        let (Ok(cylinder), Ok(sectors)) = (cylinder, u32::try_from(span.sectors)) else {
+            return Err(Error::OutOfRange {
+                start,
+                end,
+                first,
+                last,
+            });
+        };
+        let most = self.entries();
+        let Some(place) = self.place(index) else {
+            return Err(Error::Index { found: index, most });
+        };
+        *place = Partition {
+            tag,
+            flag: 0,
+            cylinder,
+            sectors,
+        };
+        Ok(())
+    }
+
+    fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
+        let (tag, sectors) = match change {
+            Change::Kind(kind) => (Some(parse_kind(kind)?), None),
+            Change::Sectors(sectors) => (None, Some(u32::try_from(*sectors).unwrap_or(u32::MAX))),
+            Change::Label(label) => {
+                let (label, reason) = (label.clone(), NO_LABELS);
+                return Err(Error::Label { label, reason });
+            }
+            Change::Attribute { name, .. } => return Err(self.no_attribute(name)),
+        };
+        let Some(place) = self.place(index) else {
+            return Err(Error::NoSuchPartition(index));
+        };
+        place.tag = tag.unwrap_or(place.tag);
+        place.sectors = sectors.unwrap_or(place.sectors);
+        Ok(())
+    }
+
+    fn remove(&mut self, index: u32) -> Result<(), Error> {
+        match self.place(index) {
+            Some(place) => *place = Partition::default(),
+            None => return Err(Error::NoSuchPartition(index)),
+        }
+        Ok(())
+    }
+
+    fn encode(&self) -> Vec<SectorWrite> {
+        let data = self.label.encode().to_vec();
+        vec![SectorWrite { lba: 0, data }]
+    }
+
+    fn own_sectors(&self) -> Vec<u64> {
+        vec![0]
+    }
+}

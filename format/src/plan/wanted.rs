@@ -1,0 +1,100 @@
+//! What is asked of a planner: a table, a partition, a change.
+
+use super::{Error, Scheme};
+use crate::media::Media;
+use crate::pc98::Geometry;
+
+/// What a new table is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Create {
+    /// Number of entries, where the scheme lets one choose: 16 to 1023 for APM
+    /// (default 16), 8 to 20 for BSD (default 8), 1 to 4096 for GPT (default
+    /// 128).
+    pub entries: Option<u32>,
+    /// Random bytes for the disk's GUID or the NT disk signature.
+    pub random: [u8; 16],
+    /// Sector 0 as it is; its boot code is kept. Empty for none.
+    pub sector0: Vec<u8>,
+    /// Heads, and sectors a track, where the disk says so: PC98 and VTOC8 count
+    /// in cylinders.
+    pub geometry: Option<Geometry>,
+}
+
+impl Create {
+    /// Refuses a number of entries that is not the scheme's.
+    pub(super) fn fixed_entries(&self, scheme: Scheme, count: u32) -> Result<(), Error> {
+        match self.entries.filter(|&entries| entries != count) {
+            None => Ok(()),
+            Some(found) => Err(Error::EntryCount {
+                scheme,
+                found,
+                least: count,
+                most: count,
+            }),
+        }
+    }
+
+    /// The disk's geometry, or one whose cylinders are not too large for it.
+    pub(super) fn geometry_for(&self, media: Media) -> Geometry {
+        const SMALL_MEDIA_SECTORS: u64 = 1 << 21;
+        let heads = if media.sectors < SMALL_MEDIA_SECTORS {
+            16
+        } else {
+            255
+        };
+        self.geometry.unwrap_or(Geometry {
+            heads,
+            track_sectors: 63,
+        })
+    }
+}
+
+/// A partition to be added.
+#[derive(Debug, Clone, Default)]
+pub struct NewPart {
+    /// First sector; free space is searched without it.
+    pub start: Option<u64>,
+    /// Length in sectors; all of the free space without it.
+    pub sectors: Option<u64>,
+    /// Alignment of start and length in sectors, 1 without it.
+    pub align_sectors: Option<u64>,
+    /// Multiple on which it begins where neither start nor alignment is said
+    /// and there is room, in sectors. Its length is not rounded.
+    pub preferred_align_sectors: Option<u64>,
+    /// Place in the table, the first free one without it.
+    pub index: Option<u32>,
+    /// gpart's name of the type, or `!` and the number or GUID.
+    pub kind: String,
+    /// Name of the partition, GPT only.
+    pub label: Option<String>,
+    /// Random bytes for the partition's GUID, GPT only.
+    pub random: [u8; 16],
+}
+
+impl NewPart {
+    /// Refuses a label for the reason given.
+    pub(super) fn refuse_label(&self, reason: &'static str) -> Result<(), Error> {
+        match self.label.clone().filter(|label| !label.is_empty()) {
+            Some(label) => Err(Error::Label { label, reason }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A change of one partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Its type: gpart's name, or `!` and the number or GUID.
+    Kind(String),
+    /// Its name, GPT only.
+    Label(String),
+    /// Its length in sectors; the first sector stays.
+    Sectors(u64),
+    /// One of its attributes.
+    Attribute {
+        /// gpart's name of it.
+        name: String,
+        /// Set or cleared.
+        on: bool,
+    },
+}

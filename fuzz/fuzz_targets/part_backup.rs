@@ -1,0 +1,4 @@
+//! Fuzz target: see `part_backup` in `src/format.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::part_backup(data));

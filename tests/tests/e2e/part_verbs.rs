@@ -1,0 +1,392 @@
+//! Every verb of gpart on every scheme, with sfdisk, sgdisk and parted as judges of those that they
+//! know.
+
+use crate::disks;
+use crate::run::{other, ugeom, ugeom_with};
+
+fn part(arguments: &[&str]) -> String {
+    ugeom(&[&["part"], arguments].concat()).quiet()
+}
+
+fn refused(arguments: &[&str], code: i32) -> String {
+    ugeom(&[&["part"], arguments].concat()).failed(code)
+}
+
+/// A scheme with a type, another one, the suffixes of its first two partitions, and their index.
+struct Known {
+    scheme: &'static str,
+    kinds: [&'static str; 2],
+    suffixes: [&'static str; 2],
+}
+
+const SCHEMES: [Known; 7] = [
+    Known {
+        scheme: "apm",
+        kinds: ["freebsd-ufs", "apple-hfs"],
+        suffixes: ["s2", "s3"],
+    },
+    Known {
+        scheme: "bsd",
+        kinds: ["freebsd-ufs", "freebsd-swap"],
+        suffixes: ["a", "b"],
+    },
+    Known {
+        scheme: "bsd64",
+        kinds: ["freebsd-ufs", "dragonfly-hammer2"],
+        suffixes: ["a", "b"],
+    },
+    Known {
+        scheme: "gpt",
+        kinds: ["freebsd-ufs", "efi"],
+        suffixes: ["p1", "p2"],
+    },
+    Known {
+        scheme: "mbr",
+        kinds: ["linux-data", "freebsd"],
+        suffixes: ["s1", "s2"],
+    },
+    Known {
+        scheme: "pc98",
+        kinds: ["freebsd", "!8225"],
+        suffixes: ["s1", "s2"],
+    },
+    Known {
+        scheme: "vtoc8",
+        kinds: ["freebsd-ufs", "freebsd-swap"],
+        suffixes: ["a", "b"],
+    },
+];
+
+/// 137,088 sectors: whole cylinders of 16 heads and 8, of 63 sectors and 17.
+const BYTES: u64 = 137_088 * 512;
+
+fn empty() -> (tempfile::TempDir, String) {
+    let (folder, path) = disks::empty_image(BYTES);
+    (folder, disks::text(&path))
+}
+
+#[test]
+fn every_verb_works_on_every_scheme() {
+    for Known {
+        scheme,
+        kinds,
+        suffixes,
+    } in SCHEMES
+    {
+        let (_folder, disk) = empty();
+        assert_eq!(part(&["create", "-s", scheme, &disk]), "disk.img created\n");
+        for (suffix, sectors) in suffixes.iter().zip(["17136", "34272"]) {
+            let added = part(&["add", "-t", kinds[0], "-s", sectors, &disk]);
+            assert_eq!(added, format!("disk.img{suffix} added\n"), "{scheme}");
+        }
+        let modified = part(&["modify", "-i", "2", "-t", kinds[1], &disk]);
+        assert_eq!(modified, format!("disk.img{} modified\n", suffixes[1]));
+        let resized = part(&["resize", "-i", "2", "-s", "51408", &disk]);
+        assert_eq!(resized, format!("disk.img{} resized\n", suffixes[1]));
+        let shown = part(&["show", "-p", &disk]);
+        let heading = format!("  disk.img  {}  (67M)\n", scheme.to_uppercase());
+        assert!(shown.contains(heading.trim_start()), "{scheme}: {shown}");
+        let line = format!("disk.img{}  {}  (25M)\n", suffixes[1], kinds[1]);
+        assert!(shown.contains(&line), "{scheme}: {shown}");
+        // What the classes make of it is the same.
+        let tree = ugeom(&["show", &disk]).quiet();
+        for suffix in suffixes {
+            assert!(
+                tree.contains(&format!("disk.img{suffix}")),
+                "{scheme}: {tree}"
+            );
+        }
+        let saved = part(&["backup", &disk]);
+        let count = saved.lines().count();
+        assert_eq!(count, 3, "{scheme}: {saved}");
+        let deleted = part(&["delete", "-i", "1", &disk]);
+        assert_eq!(deleted, format!("disk.img{} deleted\n", suffixes[0]));
+        let text = refused(&["destroy", &disk], 1);
+        assert!(text.contains("is not empty (partitions: 1)"), "{text}");
+        // Back to both partitions, over what is left, and on another disk.
+        let (_other, second) = empty();
+        let refused = ugeom_with(&["part", "restore", &disk], saved.as_bytes()).failed(1);
+        assert!(refused.contains("-F overwrites it"), "{scheme}: {refused}");
+        let arguments = ["part", "restore", "-F", &disk, &second];
+        assert_eq!(ugeom_with(&arguments, saved.as_bytes()).quiet(), "");
+        for disk in [&disk, &second] {
+            assert_eq!(part(&["backup", disk]), saved, "{scheme}");
+        }
+        assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
+        assert!(ugeom(&["part", "show", &disk]).code != 0, "{scheme}");
+    }
+}
+
+/// What parted lists: number, first and last sector.
+fn parted(disk: &str, label: &str) -> Option<Vec<(u32, u64, u64)>> {
+    let parted = ugeom_testkit::program("part_verbs", "parted")?;
+    let said = other(parted, &["-s", "-m", disk, "unit", "s", "print"]);
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains(&format!(":{label}:")), "{said}");
+    let listed = |line: &str| {
+        let sector = |text: &str| text.strip_suffix('s')?.parse::<u64>().ok();
+        let mut fields = line.split(':');
+        let index = fields.next()?.parse::<u32>().ok()?;
+        Some((index, sector(fields.next()?)?, sector(fields.next()?)?))
+    };
+    Some(said.lines().filter_map(listed).collect())
+}
+
+#[test]
+fn parted_lists_what_is_made_on_apple_and_sun_disks() {
+    for (scheme, label, kind, expected) in [
+        (
+            "apm",
+            "mac",
+            "apple-hfs",
+            vec![(1, 1, 17), (2, 2048, 12_127), (3, 12_288, 22_367)],
+        ),
+        (
+            "vtoc8",
+            "sun",
+            "freebsd-ufs",
+            vec![(1, 0, 10_079), (2, 10_080, 20_159)],
+        ),
+    ] {
+        let (_folder, disk) = empty();
+        part(&["create", "-s", scheme, &disk]);
+        part(&["add", "-t", kind, "-s", "10080", &disk]);
+        part(&["add", "-t", kind, "-s", "10080", &disk]);
+        let Some(listed) = parted(&disk, label) else {
+            return;
+        };
+        assert_eq!(listed, expected, "{scheme}");
+    }
+}
+
+#[test]
+fn logical_partitions_are_made_in_an_extended_one() {
+    let (_folder, disk) = empty();
+    part(&["create", "-s", "mbr", &disk]);
+    part(&["add", "-t", "linux-data", "-s", "8m", &disk]);
+    part(&["add", "-t", "ebr", &disk]);
+    let extended = format!("{disk}@s2");
+    assert_eq!(
+        part(&["create", "-s", "ebr", &extended]),
+        "disk.imgs2 created\n"
+    );
+    for expected in [
+        "disk.imgs5 added\n",
+        "disk.imgs6 added\n",
+        "disk.imgs7 added\n",
+    ] {
+        let add = ["add", "-t", "linux-data", "-s", "10m", &extended];
+        assert_eq!(part(&add), expected);
+    }
+    let judged = |expected: &[(u32, u64, u64)]| {
+        if let Some(sfdisk) = ugeom_testkit::program("part_verbs", "sfdisk") {
+            let said = other(sfdisk, &["--verify", &disk]);
+            let said = String::from_utf8_lossy(&said).into_owned();
+            assert!(said.contains("No errors detected."), "{said}");
+        }
+        if let Some(listed) = parted(&disk, "msdos") {
+            let all = [&[(1, 2048, 18_431), (2, 18_432, 137_087)], expected].concat();
+            assert_eq!(listed, all);
+        }
+    };
+    judged(&[
+        (5, 20_480, 40_959),
+        (6, 43_008, 63_487),
+        (7, 65_536, 86_015),
+    ]);
+    let saved = part(&["backup", &extended]);
+    assert_eq!(
+        part(&["delete", "-i", "6", &extended]),
+        "disk.imgs6 deleted\n"
+    );
+    judged(&[(5, 20_480, 40_959), (6, 65_536, 86_015)]);
+    assert_eq!(
+        part(&["delete", "-i", "5", &extended]),
+        "disk.imgs5 deleted\n"
+    );
+    judged(&[(5, 65_536, 86_015)]);
+    let arguments = ["part", "restore", "-F", &extended];
+    ugeom_with(&arguments, saved.as_bytes()).quiet();
+    judged(&[
+        (5, 20_480, 40_959),
+        (6, 43_008, 63_487),
+        (7, 65_536, 86_015),
+    ]);
+    assert_eq!(part(&["backup", &extended]), saved);
+    let index = refused(&["add", "-t", "linux-data", "-i", "9", &extended], 1);
+    assert!(index.contains("they are numbered in order"), "{index}");
+    let outside = refused(&["create", "-s", "ebr", &format!("{disk}@s1")], 1);
+    assert!(
+        outside.contains("logical partitions stand in an extended one"),
+        "{outside}"
+    );
+}
+
+#[test]
+fn a_table_goes_from_one_disk_to_several_with_its_labels() {
+    let (_folder, disk) = empty();
+    part(&["create", "-s", "gpt", &disk]);
+    part(&[
+        "add",
+        "-t",
+        "freebsd-boot",
+        "-s",
+        "512k",
+        "-l",
+        "my loader",
+        &disk,
+    ]);
+    part(&["add", "-t", "freebsd-ufs", "-l", "root", &disk]);
+    part(&["set", "-a", "bootme", "-i", "2", &disk]);
+    let saved = part(&["backup", &disk]);
+    let expected = "GPT 128\n\
+                    1 freebsd-boot   2048   1024 my\\040loader \n";
+    assert!(
+        saved
+            .replace("1   freebsd", "1 freebsd")
+            .starts_with(expected),
+        "{saved}"
+    );
+    assert!(saved.ends_with(" root  [bootme] \n"), "{saved}");
+    let ((_a, one), (_b, two), (_c, small)) = (empty(), empty(), disks::empty_image(1 << 20));
+    let small = disks::text(&small);
+    let text = saved.as_bytes();
+    let refused = ugeom_with(&["part", "restore", "-l", &one, &small], text).failed(1);
+    assert!(
+        refused.contains("are not inside the usable ones"),
+        "{refused}"
+    );
+    assert!(
+        ugeom(&["part", "show", &one]).code == 1,
+        "nothing was written to the first one"
+    );
+    ugeom_with(&["part", "restore", "-l", &one, &two], text).quiet();
+    let shown = part(&["show", "-l", "-p", &one, &two]);
+    assert_eq!(
+        shown.matches("disk.imgp1  my loader  (512K)\n").count(),
+        2,
+        "{shown}"
+    );
+    assert_eq!(
+        shown.matches("disk.imgp2  root  [bootme]  (").count(),
+        2,
+        "{shown}"
+    );
+    let json = ugeom_with(&["part", "restore", "-F", "--json", &two], text).quiet();
+    assert!(json.contains("\"partitions\": 2"), "{json}");
+    assert!(part(&["show", "-l", &two]).contains("  1  (null)  (512K)\n"));
+    let wrong = ugeom_with(&["part", "restore", "-F", &two], b"GPT 128\n1 efi\n").failed(1);
+    assert!(wrong.contains("line 2 of the backup: 2 words"), "{wrong}");
+    if let Some(sgdisk) = ugeom_testkit::program("part_verbs", "sgdisk") {
+        let verdict = other(sgdisk, &["-v", &one]);
+        assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
+    }
+}
+
+#[test]
+fn boot_code_is_written_around_tables_and_into_partitions() {
+    let (folder, disk) = empty();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        disks::text(&path)
+    };
+    let (pmbr, loader) = (file("pmbr", &[0x90; 512]), file("gptboot", &[0xab; 1300]));
+    part(&["create", "-s", "gpt", &disk]);
+    part(&["add", "-t", "freebsd-boot", "-s", "2", &disk]);
+    part(&["add", "-t", "freebsd-boot", "-s", "512k", &disk]);
+    let before = part(&["backup", &disk]);
+    let said = part(&["bootcode", "-b", &pmbr, "-p", &loader, "-i", "2", &disk]);
+    assert_eq!(
+        said,
+        "partcode written to disk.imgp2\nbootcode written to disk.img\n"
+    );
+    let image = std::fs::read(&disk).expect("the image");
+    let start = 4096 * 512;
+    assert_eq!(
+        (&image[..446], &image[start..start + 1300]),
+        (&[0x90; 446][..], &[0xab; 1300][..])
+    );
+    assert_eq!(
+        image[start + 1300..start + 1536],
+        [0; 236],
+        "the rest of the sector"
+    );
+    assert_eq!(part(&["backup", &disk]), before);
+    let text = refused(&["bootcode", "-p", &loader, "-i", "1", &disk], 1);
+    assert!(
+        text.contains("it has 2 sectors, the code needs 3"),
+        "{text}"
+    );
+    let text = refused(&["bootcode", "-p", &loader, &disk], 1);
+    assert!(text.contains("it needs the index of a partition"), "{text}");
+    let text = refused(&["bootcode", "-b", &loader, &disk], 1);
+    assert!(
+        text.contains("boot code of 1300 bytes is too large"),
+        "{text}"
+    );
+    let text = refused(&["bootcode", "-b", &file("none", b""), &disk], 1);
+    assert!(text.contains("none: empty file"), "{text}");
+    refused(&["bootcode", &disk], 2);
+    refused(&["bootcode", "-b", &pmbr, "-i", "1", &disk], 2);
+
+    // A Sun label stays: its partitions begin with it.
+    let (_sun, disk) = empty();
+    let code = file("boot1", &[0x77; 8192]);
+    part(&["create", "-s", "vtoc8", &disk]);
+    part(&["add", "-t", "freebsd-ufs", &disk]);
+    let said = part(&["bootcode", "-p", &code, &disk]);
+    assert_eq!(said, "partcode written to disk.imga\n");
+    let image = std::fs::read(&disk).expect("the image");
+    assert_eq!((image[508], &image[512..8192]), (0xda, &[0x77; 7680][..]));
+    assert!(part(&["show", &disk]).contains("  1  freebsd-ufs"));
+}
+
+#[test]
+fn types_are_listed_and_the_nearest_is_named() {
+    let gpt = part(&["types", "gpt"]);
+    let efi = "efi                 !c12a7328-f81f-11d2-ba4b-00a0c93ec93b";
+    assert!(
+        gpt.split_whitespace().any(|word| word == "efi"),
+        "{gpt}: {efi}"
+    );
+    assert!(
+        gpt.contains("!c12a7328-f81f-11d2-ba4b-00a0c93ec93b\n"),
+        "{gpt}"
+    );
+    let all: serde_json::Value = serde_json::from_str(&part(&["types", "--json"])).expect("JSON");
+    let all = all.as_array().expect("a list");
+    for scheme in ["APM", "BSD", "BSD64", "EBR", "GPT", "MBR", "PC98", "VTOC8"] {
+        assert!(all.iter().any(|one| one["scheme"] == scheme), "{scheme}");
+    }
+    let (_folder, disk) = empty();
+    part(&["create", "-s", "gpt", "-f", "C", &disk]);
+    let text = refused(&["add", "-t", "freebsd-usf", &disk], 1);
+    assert!(text.contains("did you mean freebsd-ufs?"), "{text}");
+    let text = refused(&["create", "-s", "gpt", "-f", "x", &disk], 2);
+    assert!(text.contains("only C is"), "{text}");
+    let text = refused(&["create", "-s", "sgi", &disk], 2);
+    assert!(
+        text.contains("there are APM, BSD, BSD64, EBR, GPT, LDM, MBR, PC98, VTOC8"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_torn_disklabel64_is_recovered() {
+    let (_folder, disk) = empty();
+    part(&["create", "-s", "bsd64", &disk]);
+    part(&["add", "-t", "freebsd-ufs", &disk]);
+    let mut image = std::fs::read(&disk).expect("the image");
+    image[1024] ^= 1;
+    std::fs::write(&disk, &image).expect("the image");
+    let text = refused(&["delete", "-i", "1", &disk], 1);
+    assert!(text.contains("recover it first"), "{text}");
+    let recovered = ugeom(&["part", "recover", &disk]);
+    assert_eq!(
+        (recovered.code, recovered.text()),
+        (0, "disk.img recovered\n".to_owned())
+    );
+    image[1024] ^= 1;
+    assert!(std::fs::read(&disk).expect("the image") == image);
+}

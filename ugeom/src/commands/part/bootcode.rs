@@ -1,0 +1,107 @@
+//! `ugeom part bootcode`: boot code around a table, or in a partition.
+
+use super::{Common, explained, scheme};
+use crate::failure::Usage;
+use crate::output;
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
+use serde_json::json;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use ugeom_classes::part::edit;
+use ugeom_format::plan::Scheme;
+
+/// gpart's limit for the code around a table.
+const MOST_BYTES: u64 = 800 << 10;
+/// Limit of code in a partition: more than any loader has.
+const MOST_IN_PARTITION_BYTES: u64 = 64 << 20;
+
+const LONG_ABOUT: &str = "\
+Writes boot code: around the table with -b, where the scheme keeps sectors for it (MBR, GPT: 446 \
+bytes of sector 0; BSD, PC98: 8 KiB), or into a partition with -p and -i. A VTOC8 takes 8 KiB with \
+-p, in one partition or, without -i, in all of them. The table stays as it is, and of an MBR also \
+the disk's serial number.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom part bootcode -b pmbr disk.img
+  ugeom part bootcode -b pmbr -p gptboot -i 1 disk.img";
+
+/// Write boot code around a table or into a partition
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct Bootcode {
+    #[command(flatten)]
+    common: Common,
+
+    /// The file with the code that goes around the table
+    #[arg(short = 'b', value_name = "FILE", value_hint = ValueHint::FilePath,
+          required_unless_present = "partcode")]
+    bootcode: Option<PathBuf>,
+
+    /// The file with the code that goes into a partition
+    #[arg(short = 'p', value_name = "FILE", value_hint = ValueHint::FilePath)]
+    partcode: Option<PathBuf>,
+
+    /// The partition's place in the table
+    #[arg(short = 'i', value_name = "INDEX", requires = "partcode")]
+    index: Option<u32>,
+
+    /// Overwrite the disk's serial number in an MBR, too
+    #[arg(short = 'N')]
+    without_serial: bool,
+
+    /// Which table, where there are several: mbr, bsd, gpt, ...
+    #[arg(long, value_name = "SCHEME", value_parser = scheme)]
+    scheme: Option<Scheme>,
+}
+
+impl Bootcode {
+    pub fn run(&self) -> Result<()> {
+        let read =
+            |file: &Option<PathBuf>, most| file.as_deref().map(|file| code(file, most)).transpose();
+        let around = read(&self.bootcode, MOST_BYTES)?;
+        let inside = read(&self.partcode, MOST_IN_PARTITION_BYTES)?;
+        let mut ready = self.common.ready(false)?;
+        let name = ready.provider.name.clone();
+        let (channel, opened) = (&mut ready.channel, &ready.opened);
+        let mut lines = Vec::new();
+        let written = (|| {
+            if let Some(code) = &inside {
+                let names = edit::partition_code(channel, opened, self.scheme, self.index, code)?;
+                lines.extend(
+                    names
+                        .iter()
+                        .map(|name| format!("partcode written to {name}")),
+                );
+            }
+            if let Some(code) = &around {
+                let keep = !self.without_serial;
+                edit::boot_code(channel, opened, self.scheme, code, keep)?;
+                lines.push(format!("bootcode written to {name}"));
+            }
+            Ok(())
+        })();
+        ready.close(written.map_err(explained))?;
+        let json = json!({ "provider": name, "written": lines });
+        self.common.done(&lines.join("\n"), &json)
+    }
+}
+
+/// The bytes of a file, as gpart takes them.
+fn code(file: &Path, most: u64) -> Result<Vec<u8>> {
+    let name = output::printable(&file.display().to_string());
+    let open = std::fs::File::open(file).with_context(|| name.clone())?;
+    if !open.metadata().with_context(|| name.clone())?.is_file() {
+        return Err(Usage(format!("{name}: not a regular file")).into());
+    }
+    let mut bytes = Vec::new();
+    open.take(most + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| name.clone())?;
+    match bytes.len() as u64 {
+        0 => bail!("{name}: empty file"),
+        length if length > most => bail!("{name}: file too big ({most} limit)"),
+        _ => Ok(bytes),
+    }
+}
