@@ -48,6 +48,19 @@ proptest! {
     }
 
     #[test]
+    fn a_saved_table(
+        scheme in "(APM|BSD|BSD64|EBR|GPT|LDM|MBR|PC98|VTOC8)( [0-9]{1,4})?",
+        lines in proptest::collection::vec(
+            "[0-9]{1,2} (!?[0-9]{1,3}|!Other|freebsd|freebsd-ufs|efi) [0-9]{1,5} [0-9]{1,5}\
+             ( \\PC{0,5})?( \\[(active|bootme|bootonce),?\\])?",
+            0..6,
+        ),
+    ) {
+        let text = format!("{scheme}\n{}\n", lines.join("\n"));
+        targets::part_backup(text.as_bytes());
+    }
+
+    #[test]
     fn tables_of_other_machines(bytes in disk(4096), choice in any::<u8>()) {
         let chosen = |bytes: &[u8]| [&[choice], bytes].concat();
         let patches: [Patched; 5] = [

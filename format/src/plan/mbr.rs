@@ -83,10 +83,12 @@ impl MbrTable {
 }
 
 fn parse_kind(kind: &str) -> Result<PartType, Error> {
-    PartType::parse(kind).ok_or_else(|| Error::UnknownType {
+    // The entry that covers a GPT is none of a partition.
+    let parsed = PartType::parse(kind).filter(|&kind| kind != PartType::PROTECTIVE);
+    parsed.ok_or_else(|| Error::UnknownType {
         scheme: Scheme::Mbr,
         kind: kind.to_owned(),
-        form: "number from 1 to 255",
+        form: "number from 1 to 255, but not 238",
     })
 }
 

@@ -250,6 +250,7 @@ fn indexes_are_given_lowest_first_and_not_twice() {
 fn types_and_labels_that_the_scheme_lacks_are_refused() {
     for (scheme, wrong) in [
         (Scheme::Mbr, "freebsd-ufs"),
+        (Scheme::Mbr, "!238"),
         (Scheme::Bsd, "efi"),
         (Scheme::Gpt, "!165"),
     ] {

@@ -22,6 +22,7 @@ impl Scheme {
         };
         let pc = |extended: bool| -> Vec<TypeName> {
             mbr::PartType::names()
+                .filter(|(_, kind)| *kind != mbr::PartType::PROTECTIVE)
                 .filter(|(_, kind)| extended || !kind.is_extended())
                 .map(|(name, kind)| entry(name, kind.0.to_string()))
                 .collect()

@@ -160,15 +160,37 @@ fn parted_lists_what_is_made_on_apple_and_sun_disks() {
 }
 
 #[test]
+fn parted_lists_what_is_made_on_a_pc98() {
+    let (_folder, disk) = empty();
+    part(&["create", "-s", "pc98", &disk]);
+    for _ in 0..2 {
+        part(&["add", "-t", "freebsd", "-s", "13600", &disk]);
+    }
+    // The table counts in cylinders; those of parted have 128 sectors, GEOM's 136.
+    let Some(listed) = parted(&disk, "pc98") else {
+        return;
+    };
+    let starts: Vec<(u32, u64)> = listed.iter().map(|it| (it.0, it.1 / 128)).collect();
+    assert_eq!(starts, [(1, 1), (2, 101)]);
+}
+
+#[test]
 fn logical_partitions_are_made_in_an_extended_one() {
     let (_folder, disk) = empty();
     part(&["create", "-s", "mbr", &disk]);
     part(&["add", "-t", "linux-data", "-s", "8m", &disk]);
     part(&["add", "-t", "ebr", &disk]);
     let extended = format!("{disk}@s2");
+    // A warning says that the extended partition has no record yet.
+    let created = ugeom(&["part", "create", "-s", "ebr", &extended]);
     assert_eq!(
-        part(&["create", "-s", "ebr", &extended]),
-        "disk.imgs2 created\n"
+        (created.code, created.text().as_str()),
+        (0, "disk.imgs2 created\n")
+    );
+    assert!(
+        created
+            .stderr
+            .contains("no extended boot record at sector 0")
     );
     for expected in [
         "disk.imgs5 added\n",

@@ -84,7 +84,11 @@ impl Bootcode {
         })();
         ready.close(written.map_err(explained))?;
         let json = json!({ "provider": name, "written": lines });
-        self.common.done(&lines.join("\n"), &json)
+        if self.common.json {
+            return output::print_json(&json);
+        }
+        let lines = lines.iter().map(|line| output::printable(line) + "\n");
+        output::print(&lines.collect::<String>())
     }
 }
 

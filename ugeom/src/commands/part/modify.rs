@@ -74,9 +74,9 @@ pub struct Resize {
 
 const ATTRIBUTES_ABOUT: &str = "\
 Attributes are gpart's: active of a partition of an MBR or EBR (the others lose it); active and \
-bootable of a PC98; bootme, bootonce (which sets bootme, too) and bootfailed of a GPT; and of a GPT \
-itself (without -i) active, which makes its protective MBR active, and lenovofix, which puts the \
-protective entry second.";
+bootable of a PC98; bootme, bootonce (which sets bootme, too) and bootfailed of a GPT; and of a \
+GPT itself (without -i) active, which makes its protective MBR active, and lenovofix, which puts \
+the protective entry second.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
