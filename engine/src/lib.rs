@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The files: `op` is what callers and engines exchange; `open` chooses an engine; `files`,
-//! `table`, `progress` and `queue` are what all engines share: registered files, operations in
+//! `table`, `priorities`, `progress` and `queue` are what all engines share: registered files, operations in
 //! flight without allocation, the way from an operation to system calls and back (splitting, short
 //! reads, retries, fall-backs), and the way from the backlog to the caller; `calls` are the system
 //! calls; `inline` is what engines without a queue of their own have in common; `uring`, `guasi`,
@@ -31,6 +31,7 @@ mod libaio;
 mod mmap;
 mod op;
 mod open;
+mod priorities;
 mod progress;
 mod queue;
 pub mod reactor;

@@ -113,6 +113,13 @@ pub trait Engine<M: IoMemory + 'static>: Send {
     /// comes back as its completion.
     fn submit(&mut self, op: Op, memory: M) -> Ticket;
 
+    /// The I/O priority of the reads and writes that are submitted from now on, as ioprio_set(2)
+    /// has it: the class in the upper three bits; 0 is that of the thread. Engines whose system
+    /// calls have none ignore it.
+    fn set_priority(&mut self, priority: u16) {
+        let _ = priority;
+    }
+
     /// Hands what was submitted to the kernel. `reap` and `wait` do so, too.
     fn flush_submissions(&mut self);
 

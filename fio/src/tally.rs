@@ -20,6 +20,9 @@ pub struct Side {
     pub clat: Histogram,
     /// From when it was due until it ended, ns.
     pub lat: Histogram,
+    /// The same of the requests of each I/O priority (of `lat` with `lat_percentiles`, else of
+    /// `clat`), ns; empty where there are no priorities.
+    pub by_priority: Vec<(u16, Histogram)>,
     /// How long requests of this kind were made, ns.
     pub runtime_ns: u64,
     /// Bandwidth in KiB/s, a value each half second.
@@ -79,6 +82,16 @@ impl Samples {
 }
 
 impl Side {
+    /// The latencies of the requests of one priority.
+    pub fn of_priority(&mut self, priority: u16) -> &mut Histogram {
+        let found = self.by_priority.iter().position(|(of, _)| *of == priority);
+        let index = found.unwrap_or_else(|| {
+            self.by_priority.push((priority, Histogram::new()));
+            self.by_priority.len() - 1
+        });
+        &mut self.by_priority[index].1
+    }
+
     fn merge(&mut self, other: &Self) {
         self.bytes += other.bytes;
         self.requests += other.requests;
@@ -86,6 +99,9 @@ impl Side {
         self.slat.merge(&other.slat);
         self.clat.merge(&other.clat);
         self.lat.merge(&other.lat);
+        for (priority, times) in &other.by_priority {
+            self.of_priority(*priority).merge(times);
+        }
         self.runtime_ns = self.runtime_ns.max(other.runtime_ns);
         self.bw.merge(&other.bw);
         self.iops.merge(&other.iops);

@@ -127,10 +127,13 @@ fn primary(name: &str) -> String {
 }
 
 fn set(job: &mut Job, section: &Section) -> Result<(), JobError> {
-    section
+    // It holds for all sizes of its section, as in fio.
+    let (units, others): (Vec<_>, Vec<_>) = section
         .settings
         .iter()
-        .try_for_each(|setting| apply(job, setting))
+        .partition(|setting| setting.name == "kb_base");
+    let all = units.into_iter().chain(others);
+    all.into_iter().try_for_each(|setting| apply(job, setting))
 }
 
 /// What cannot be run, whatever the target is.
@@ -161,6 +164,11 @@ fn check(job: &Job) -> Result<(), JobError> {
     {
         let message = "the largest number to reap is smaller than the smallest";
         return Err(wrong("iodepth_batch_complete_max", message.to_owned()));
+    }
+    let split = job.priorities.split.iter().any(|split| !split.is_empty());
+    if split && job.priorities.percent != [0; 2] {
+        let message = "cmdprio_percentage and cmdprio_bssplit exclude each other";
+        return Err(wrong("cmdprio_bssplit", message.to_owned()));
     }
     if job.rw.does[READ] && job.rw.does[TRIM] {
         return Err(wrong("rw", "reads and trims cannot be mixed".to_owned()));

@@ -20,6 +20,9 @@ const PWRITEV: u16 = 8;
 /// The completion is to be told to `resfd`, an eventfd.
 pub(super) const FLAG_RESFD: u32 = 1;
 
+/// The request has a priority of its own.
+const FLAG_IOPRIO: u32 = 2;
+
 /// A request: `struct iocb`.
 #[repr(C)]
 #[derive(Default)]
@@ -80,6 +83,14 @@ impl Iocb {
             rw_flags: if durable { libc::RWF_DSYNC as u32 } else { 0 },
             ..Iocb::default()
         })
+    }
+
+    /// Gives the request an I/O priority; 0 is that of the thread.
+    pub fn prioritize(&mut self, priority: u16) {
+        if priority != 0 {
+            self.flags |= FLAG_IOPRIO;
+            self.priority = priority as i16;
+        }
     }
 
     /// Asks for a count on the eventfd when the request has ended.

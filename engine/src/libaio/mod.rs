@@ -30,6 +30,7 @@ use ugeom_machine::buffer::IoMemory;
 use crate::calls;
 use crate::choice::EngineError;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
+use crate::priorities::Priorities;
 use crate::queue::Queue;
 use abi::{Context, Event, FLAG_RESFD, Iocb};
 use ring::Ring;
@@ -49,6 +50,7 @@ pub struct LibaioEngine<M: IoMemory + 'static> {
     context: Context,
     ring: Option<Ring>,
     queue: Queue<M>,
+    priorities: Priorities,
     /// One for each slot, at an address of its own, by which the kernel finds it again to cancel
     /// it. From `Box::into_raw`; given back when the engine is dropped.
     requests: Vec<*mut Iocb>,
@@ -79,6 +81,7 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
             context,
             ring: Ring::of(context),
             queue: Queue::new(depth),
+            priorities: Priorities::default(),
             requests: Vec::new(),
             staged: Vec::with_capacity(depth as usize),
             eventfd,
@@ -98,6 +101,7 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
         while let Some(prepared) = self.queue.prepare(index) {
             if let Some(mut request) = Iocb::new(prepared.fd, &prepared.step, prepared.pieces) {
                 request.data = u64::from(index);
+                request.prioritize(self.priorities.of(index));
                 if self.told.get() {
                     request.tell(self.eventfd.as_raw_fd());
                 } else {
@@ -219,8 +223,13 @@ impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
 
     fn submit(&mut self, op: Op, memory: M) -> Ticket {
         let ticket = self.queue.submit(op, memory);
+        self.priorities.set(ticket.index, op.kind);
         self.refill();
         ticket
+    }
+
+    fn set_priority(&mut self, priority: u16) {
+        self.priorities.next(priority);
     }
 
     fn flush_submissions(&mut self) {

@@ -38,12 +38,13 @@ macro_rules! on {
 }
 
 /// The entry for a step; `None` for the one that has no entry: discarding blocks. `registered` is
-/// the number of the registered memory that holds the only piece.
+/// the number of the registered memory that holds the only piece, `priority` that of transfers.
 pub(super) fn entry(
     target: Target,
     step: &Step,
     pieces: &[Segment],
     registered: Option<u16>,
+    priority: u16,
 ) -> Option<squeue::Entry> {
     let Step { call, offset, .. } = *step;
     let vectors = pieces.as_ptr().cast();
@@ -57,27 +58,35 @@ pub(super) fn entry(
         return Some(on!(target, fd => {
             let len = piece.len as u32;
             if call == Call::Read {
-                opcode::ReadFixed::new(fd, piece.base, len, number).offset(offset).build()
+                let read = opcode::ReadFixed::new(fd, piece.base, len, number);
+                read.offset(offset).ioprio(priority).build()
             } else {
                 let write = opcode::WriteFixed::new(fd, piece.base, len, number);
-                write.offset(offset).rw_flags(flags).build()
+                write.offset(offset).rw_flags(flags).ioprio(priority).build()
             }
         }));
     }
     let entry = match (call, pieces) {
         (Call::Read, [piece]) => {
             let len = piece.len as u32;
-            on!(target, fd => opcode::Read::new(fd, piece.base, len).offset(offset).build())
+            on!(target, fd => {
+                let read = opcode::Read::new(fd, piece.base, len);
+                read.offset(offset).ioprio(priority).build()
+            })
         }
         (Call::Read, _) => {
-            on!(target, fd => opcode::Readv::new(fd, vectors, number).offset(offset).build())
+            on!(target, fd => {
+                let read = opcode::Readv::new(fd, vectors, number);
+                read.offset(offset).ioprio(priority).build()
+            })
         }
         (Call::Write { .. }, [piece]) => on!(target, fd => {
             let write = opcode::Write::new(fd, piece.base, piece.len as u32);
-            write.offset(offset).rw_flags(flags).build()
+            write.offset(offset).rw_flags(flags).ioprio(priority).build()
         }),
         (Call::Write { .. }, _) => on!(target, fd => {
-            opcode::Writev::new(fd, vectors, number).offset(offset).rw_flags(flags).build()
+            let write = opcode::Writev::new(fd, vectors, number);
+            write.offset(offset).rw_flags(flags).ioprio(priority).build()
         }),
         (Call::DataSync, _) => {
             let flags = types::FsyncFlags::DATASYNC;

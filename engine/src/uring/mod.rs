@@ -32,6 +32,7 @@ use crate::calls;
 use crate::choice::EngineError;
 use crate::files::Registered;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
+use crate::priorities::Priorities;
 use crate::progress::{Call, Step};
 use crate::queue::Queue;
 use entry::Target;
@@ -53,6 +54,7 @@ pub struct UringEngine<M: IoMemory + 'static> {
     /// ever lie at its addresses.
     pools: Vec<Arc<Pool>>,
     queue: Queue<M>,
+    priorities: Priorities,
     /// Why the kernel takes no more entries.
     trouble: Option<io::Error>,
 }
@@ -70,6 +72,7 @@ impl<M: IoMemory + 'static> UringEngine<M> {
             tables,
             pools: Vec::new(),
             queue: Queue::new(depth),
+            priorities: Priorities::default(),
             trouble: None,
         })
     }
@@ -92,7 +95,9 @@ impl<M: IoMemory + 'static> UringEngine<M> {
                 None => Target::Descriptor(prepared.fd),
             };
             let registered = registered(&self.pools, &prepared.step, prepared.pieces);
-            let entry = entry::entry(target, &prepared.step, prepared.pieces, registered);
+            let priority = self.priorities.of(index);
+            let (step, pieces) = (&prepared.step, prepared.pieces);
+            let entry = entry::entry(target, step, pieces, registered, priority);
             let Some(entry) = entry else {
                 // SAFETY: the file is held until the operation ends; the step has no pieces.
                 let result = unsafe { calls::perform(prepared.fd, &prepared.step, &[]) };
@@ -252,8 +257,13 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
 
     fn submit(&mut self, op: Op, memory: M) -> Ticket {
         let ticket = self.queue.submit(op, memory);
+        self.priorities.set(ticket.index, op.kind);
         self.refill();
         ticket
+    }
+
+    fn set_priority(&mut self, priority: u16) {
+        self.priorities.next(priority);
     }
 
     fn flush_submissions(&mut self) {

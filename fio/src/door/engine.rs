@@ -90,6 +90,10 @@ impl Door for EngineDoor {
         self.engine.submit(op, (buffer, slot));
     }
 
+    fn set_priority(&mut self, priority: u16) {
+        self.engine.set_priority(priority);
+    }
+
     #[inline]
     fn flush(&mut self) {
         self.engine.flush_submissions();

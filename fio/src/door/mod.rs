@@ -52,6 +52,15 @@ pub struct Event {
     pub result: Result<u64, Errno>,
 }
 
+/// A door that does a request within a call, for workers that make one at a time.
+pub trait Direct: Door {
+    /// Does a request with the first slot; the bytes done.
+    ///
+    /// # Errors
+    /// That of the request; [`Door::explain`] may know more.
+    fn call(&mut self, request: &Request) -> Result<u64, Errno>;
+}
+
 /// Something that takes requests.
 pub trait Door {
     /// The memory of an idle slot.
@@ -59,6 +68,12 @@ pub trait Door {
 
     /// Begins a request with an idle slot; it may be queued until [`Door::flush`].
     fn submit(&mut self, slot: u32, request: &Request);
+
+    /// The I/O priority of requests that begin from now on, as ioprio_set(2) has it; 0 is that of
+    /// the thread. Doors without priorities ignore it.
+    fn set_priority(&mut self, priority: u16) {
+        let _ = priority;
+    }
 
     /// Hands over what is queued.
     fn flush(&mut self);

@@ -3,9 +3,10 @@
 use std::io;
 use std::time::Duration;
 
+use ugeom_engine::Errno;
 use ugeom_machine::buffer::Buffer;
 
-use super::{Door, Event, Request};
+use super::{Direct, Door, Event, Request};
 
 /// Ends requests without doing anything.
 pub struct NullDoor {
@@ -46,5 +47,14 @@ impl Door for NullDoor {
 
     fn wait(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Direct for NullDoor {
+    #[inline(always)]
+    fn call(&mut self, request: &Request) -> Result<u64, Errno> {
+        // A request is made before it is dropped, however much of it could be left out.
+        std::hint::black_box(request.offset);
+        Ok(u64::from(request.length))
     }
 }

@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Errno, Opened};
+use ugeom_stack::{Channel, Command, Errno, IoError, Opened};
 
-use super::{Door, Event, Kind, Request};
+use super::{Direct, Door, Event, Kind, Request};
 
 /// Requests on a provider.
 pub struct StackDoor {
@@ -92,5 +92,37 @@ impl Door for StackDoor {
 
     fn explain(&mut self) -> Option<String> {
         self.story.take()
+    }
+}
+
+impl Direct for StackDoor {
+    #[inline(always)]
+    fn call(&mut self, request: &Request) -> Result<u64, Errno> {
+        let Self {
+            channel,
+            opened,
+            buffers,
+            ..
+        } = self;
+        let (offset, length) = (request.offset, u64::from(request.length));
+        let done = match request.kind {
+            Kind::Read | Kind::Write => {
+                let write = request.kind == Kind::Write;
+                let memory = &mut buffers[0][..request.length as usize];
+                channel.transfer(opened, write, offset, memory)
+            }
+            Kind::Trim => channel.discard(opened, Command::Delete, offset, length),
+            Kind::Sync => channel.flush(opened).map(|()| 0),
+        };
+        done.map(|bytes| bytes as u64)
+            .map_err(|error| self.failed(&error))
+    }
+}
+
+impl StackDoor {
+    #[cold]
+    fn failed(&mut self, error: &IoError) -> Errno {
+        self.story = Some(error.to_string());
+        error.errno
     }
 }

@@ -1,11 +1,14 @@
 //! Options of engines: which one, and how many requests it has in flight.
 
+use super::priorities::{
+    of_reads_and_writes, priority_class, priority_level, priority_split,
+};
 use super::values::{count, count_or_none, engine};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::Job;
-use crate::value::truth;
+use crate::value::{percentage, truth};
 use ugeom_classes::set_field;
-use ugeom_classes::spec::OptionDefault::{Depends, Value};
+use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -154,29 +157,49 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "N",
         "no effect: the kernel decides what it does in the background",
     ),
-    idle(
+    with(
         "cmdprio_percentage",
         &[],
-        "PERCENT[,...]",
-        "no effect: requests have no priorities",
+        "PERCENT[,PERCENT]",
+        Value("0"),
+        "so many of the reads and writes have an I/O priority; io_uring and libaio",
+        |job, text| {
+            job.priorities.percent = of_reads_and_writes(text, percentage)?;
+            Ok(())
+        },
     ),
-    idle(
+    with(
         "cmdprio_class",
         &[],
-        "CLASS[,...]",
-        "no effect: requests have no priorities",
+        "CLASS[,CLASS]",
+        Value("1"),
+        "class of the priority: 1 real-time, 2 best effort, 3 idle",
+        |job, text| {
+            job.priorities.class = of_reads_and_writes(text, priority_class)?.map(Some);
+            Ok(())
+        },
     ),
-    idle(
+    with(
         "cmdprio",
         &[],
-        "PRIO[,...]",
-        "no effect: requests have no priorities",
+        "LEVEL[,LEVEL]",
+        Value("0"),
+        "level of the priority in its class, 0 to 7",
+        |job, text| {
+            job.priorities.level = of_reads_and_writes(text, priority_level)?;
+            Ok(())
+        },
     ),
-    idle(
+    with(
         "cmdprio_bssplit",
         &[],
-        "SPLIT",
-        "no effect: requests have no priorities",
+        "SIZE/PERCENT[/CLASS/LEVEL]:...[,...]",
+        Absent,
+        "priorities by the size of requests",
+        |job, text| {
+            job.priorities.split = of_reads_and_writes(text, priority_split)?;
+            Ok(())
+        },
     ),
     idle(
         "mem",

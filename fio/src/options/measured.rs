@@ -240,11 +240,20 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "N",
         "no effect: numbers have three digits, as by default in fio",
     ),
-    idle(
+    with(
         "kb_base",
         &[],
         "1000|1024",
-        "no effect: k is 1024 and ki is 1000",
+        Value("1024"),
+        "what k is in sizes, wherever this stands in its section; ki is the other one of the two",
+        |job, text| {
+            job.decimal_units = match text.trim() {
+                "1000" => true,
+                "1024" => false,
+                _ => return Err(format!("`{text}` is neither 1000 nor 1024").into()),
+            };
+            Ok(())
+        },
     ),
     idle("unit_base", &[], "0|1|8", "no effect: rates are in bytes"),
 ];

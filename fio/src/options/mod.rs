@@ -8,6 +8,7 @@ mod errors;
 mod files;
 mod jobs;
 mod measured;
+mod priorities;
 mod refused;
 mod requests;
 mod table;
@@ -16,6 +17,7 @@ mod traces;
 mod values;
 mod verify;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::error::{JobError, Origin};
@@ -138,10 +140,39 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
         (Some(value), _) => value,
         (None, Some(bare)) => bare,
     };
-    (entry.set)(job, value)
+    let sizes = job.decimal_units && has_sizes(&entry.doc) && !value.contains("0x");
+    let read = if sizes { with_swapped_units(value) } else { value.into() };
+    (entry.set)(job, &read)
         .map_err(|error| wrong(format!("{}={value}: {}", setting.name, error.in_one_line())))?;
     job.origins.push((name, setting.origin.clone()));
     Ok(())
+}
+
+/// Whether the values of an option are sizes, or numbers that may have their units.
+fn has_sizes(doc: &OptionDoc) -> bool {
+    let form = doc.value;
+    form.contains("SIZE") || matches!(form, "N" | "N[,...]" | "MIN-MAX[,...]") || doc.name == "rw"
+}
+
+/// A value with `k` for `ki` and `ki` for `k`, and so on: what it means with `kb_base=1000`.
+fn with_swapped_units(value: &str) -> Cow<'_, str> {
+    let mut swapped = String::new();
+    let mut rest = value;
+    let is_unit = |c: char| "kmgtpe".contains(c.to_ascii_lowercase());
+    while let Some(at) = rest.find(is_unit) {
+        let behind_digit = rest[..at].ends_with(|c: char| c.is_ascii_digit());
+        let (before, unit) = rest.split_at(at + 1);
+        swapped.push_str(before);
+        rest = unit;
+        if behind_digit {
+            match rest.strip_prefix(['i', 'I']) {
+                Some(behind) => rest = behind,
+                None => swapped.push('i'),
+            }
+        }
+    }
+    swapped.push_str(rest);
+    Cow::Owned(swapped)
 }
 
 /// The description of an option, or of all of them (`all`).

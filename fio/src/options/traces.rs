@@ -15,8 +15,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "FILE",
         Absent,
-        "make the requests of this trace, when they are due: fio's log, version 2 or 3, or CSV of \
-         MSR Cambridge or Alibaba",
+        "make the requests of this trace, when they are due: fio's log, version 2 or 3, CSV of MSR \
+         Cambridge, Alibaba or vscsiStats, what blktrace records or blkparse prints",
         set_field!(read_iolog = text),
     ),
     with(

@@ -266,7 +266,7 @@ fn one_side(
         true => 0.0,
         false => (100.0 * side.bw.mean() / all).min(100.0),
     };
-    Object::new()
+    let mut object = Object::new()
         .put("io_bytes", side.bytes)
         .put("io_kbytes", side.bytes / 1024)
         .put("bw_bytes", bytes)
@@ -278,7 +278,12 @@ fn one_side(
         .put("drop_ios", 0)
         .object("slat_ns", latencies(&side.slat, list(wanted.slat), bins))
         .object("clat_ns", latencies(&side.clat, list(wanted.clat), bins))
-        .object("lat_ns", latencies(&side.lat, list(wanted.lat), bins))
+        .object("lat_ns", latencies(&side.lat, list(wanted.lat), bins));
+    if side.by_priority.len() > 1 {
+        let each = by_priority(side, wanted.lat, list(wanted.lat || wanted.clat), bins);
+        object.0.push(("prios".to_owned(), Item::List(each)));
+    }
+    object
         .put("bw_min", bw_min)
         .put("bw_max", bw_max)
         .put("bw_agg", share)
@@ -290,6 +295,18 @@ fn one_side(
         .put("iops_mean", side.iops.mean())
         .put("iops_stddev", side.iops.deviation())
         .put("iops_samples", side.iops.values.len())
+}
+
+/// Latencies of the requests of each I/O priority.
+fn by_priority(side: &Side, total: bool, list: Option<&[f64]>, bins: bool) -> Vec<Object> {
+    let name = if total { "lat_ns" } else { "clat_ns" };
+    let one = |(priority, times): &(u16, Histogram)| {
+        Object::new()
+            .put("prioclass", priority >> 13)
+            .put("prio", priority & 7)
+            .object(name, latencies(times, list, bins))
+    };
+    side.by_priority.iter().map(one).collect()
 }
 
 fn latencies(histogram: &Histogram, list: Option<&[f64]>, bins: bool) -> Object {

@@ -107,6 +107,10 @@ fn one_side(
     latency_line(out, "slat", &side.slat);
     latency_line(out, "clat", &side.clat);
     latency_line(out, " lat", &side.lat);
+    let of_priorities = of_priorities(side, wanted.lat);
+    for (name, _, times) in &of_priorities {
+        latency_line(out, name, times);
+    }
     let list = &job.job.percentile_list;
     for (name, histogram, wanted) in [
         ("slat", &side.slat, wanted.slat),
@@ -117,7 +121,28 @@ fn one_side(
             percentiles(out, name, histogram, list);
         }
     }
+    if (wanted.clat || wanted.lat) && !list.is_empty() {
+        for (name, share, times) in &of_priorities {
+            let name = format!("{name} ({share:.2}% of IOs)");
+            percentiles(out, &name, times, list);
+        }
+    }
     samples(out, outcome, job, kind, side);
+}
+
+/// Names of the I/O priorities, their shares of the requests in percent, and their latencies, where
+/// there is more than one.
+fn of_priorities(side: &Side, total: bool) -> Vec<(String, f64, &Histogram)> {
+    let kind = if total { "lat" } else { "clat" };
+    let all: u64 = side.by_priority.iter().map(|(_, times)| times.count()).sum();
+    let named = side.by_priority.iter().map(|(priority, times)| {
+        let name = format!("{kind} prio {}/{}", priority >> 13, priority & 7);
+        (name, 100.0 * times.count() as f64 / all.max(1) as f64, times)
+    });
+    match side.by_priority.len() {
+        0 | 1 => Vec::new(),
+        _ => named.collect(),
+    }
 }
 
 /// fio changes to the next unit when all of the smallest, largest and deviation are large.

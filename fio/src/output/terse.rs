@@ -100,12 +100,14 @@ fn one_side(
     latency(line, &side.slat);
     latency(line, &side.clat);
     let list = &job.job.percentile_list;
-    let wanted = job.job.percentiles.clat && side.clat.count() > 0;
+    // There is room for one list: that of lat goes before that of clat.
+    let wanted = job.job.percentiles;
+    let times = if wanted.lat { &side.lat } else { &side.clat };
     for index in 0..PERCENTILES {
-        match list.get(index).filter(|_| job.job.percentiles.clat) {
+        match list.get(index).filter(|_| wanted.lat || wanted.clat) {
             Some(percent) => {
-                let ns = side.clat.percentile(*percent).filter(|_| wanted);
-                line.put(format!("{percent:.6}%={}", ns.unwrap_or(0) / 1000));
+                let ns = times.percentile(*percent).unwrap_or(0);
+                line.put(format!("{percent:.6}%={}", ns / 1000));
             }
             None => line.put("0%=0"),
         }

@@ -1,6 +1,6 @@
 //! The output beside that of fio itself, for an outcome with known figures.
 
-use super::{json, normal, progress_line, title};
+use super::{json, normal, progress_line, terse, title};
 use crate::error::Origin;
 use crate::outcome::{JobOutcome, Outcome};
 use crate::run::Progress;
@@ -121,4 +121,43 @@ fn titles_and_progress_are_as_fio_draws_them() {
         line,
         "Jobs: 2 (f=2): [R(2),_(1)][50.0%][r=100MiB/s][r=25.6k IOPS][eta 01m:01s]"
     );
+}
+
+#[test]
+fn the_terse_percentiles_are_of_lat_where_that_is_asked_for() {
+    let mut outcome = outcome();
+    let field = |outcome: &Outcome| terse(outcome, 3).split(';').nth(23).map(str::to_owned);
+    let middle = |times: &ugeom_measure::Histogram| {
+        let us = times.percentile(50.0).unwrap() / 1000;
+        Some(format!("50.000000%={us}"))
+    };
+    let side = outcome.jobs[0].tally.sides[0].clone();
+    assert_eq!(field(&outcome), middle(&side.clat));
+    outcome.jobs[0].job.percentiles.lat = true;
+    assert_eq!(field(&outcome), middle(&side.lat));
+    outcome.jobs[0].job.percentiles.clat = false;
+    assert_eq!(field(&outcome), middle(&side.lat));
+}
+
+#[test]
+fn each_priority_has_its_latencies_where_there_is_more_than_one() {
+    let mut outcome = outcome();
+    let side = &mut outcome.jobs[0].tally.sides[0];
+    side.of_priority(1 << 13 | 3).record(300_000);
+    let value = |outcome: &Outcome| -> serde_json::Value {
+        serde_json::from_str(&json(outcome, true).unwrap()).unwrap()
+    };
+    assert!(value(&outcome)["jobs"][0]["read"].get("prios").is_none());
+    outcome.jobs[0].tally.sides[0].of_priority(0).record(500_000);
+    let value = value(&outcome);
+    let priorities = value["jobs"][0]["read"]["prios"].as_array().unwrap();
+    let numbers = |index: usize| {
+        let one = &priorities[index];
+        [&one["prioclass"], &one["prio"], &one["clat_ns"]["min"]].map(|n| n.as_u64().unwrap())
+    };
+    assert_eq!((numbers(0), numbers(1)), ([1, 3, 300_000], [0, 0, 500_000]));
+    assert!(priorities[0]["clat_ns"]["bins"].is_object());
+    let text = normal(&outcome);
+    assert!(text.contains("    clat prio 1/3 (nsec): min=300000, max=300000, "), "{text}");
+    assert!(text.contains("    clat prio 0/0 (50.00% of IOs) percentiles ("), "{text}");
 }

@@ -1,6 +1,7 @@
 //! Where the next request goes: which file, which offset, how long.
 
 mod order;
+mod simple;
 #[cfg(test)]
 mod tests;
 
@@ -8,6 +9,7 @@ use super::block_map::BlockMap;
 use super::settings::{Distribution, Job, Sizes};
 use super::spread::Spread;
 use order::Order;
+pub use simple::{Simple, Steps};
 
 /// The part of a file that a job works on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -244,7 +244,9 @@ fn through_door(
         log: begin_log(copy)?,
     };
     match ready {
-        Ready::Nothing => Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes)).run()),
+        Ready::Nothing => {
+            Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes)).run_directly())
+        },
         Ready::Files(files) => {
             let choice = choice_of(&job.ioengine).map_err(|error| {
                 JobError::language(job.origin_of("ioengine"), error.to_string())
@@ -272,7 +274,8 @@ fn through_door(
                 |error| JobError::caused(&job.name, format!("the provider {}", target.name), error);
             let opened = target.stack.open(target.top, delta).map_err(refused)?;
             let channel = target.stack.channel(slots as usize + 1).map_err(refused)?;
-            Ok(Worker::new(&task, traces, StackDoor::new(channel, opened, slots, bytes)).run())
+            let door = StackDoor::new(channel, opened, slots, bytes);
+            Ok(Worker::new(&task, traces, door).run_directly())
         }
     }
 }

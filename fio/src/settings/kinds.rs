@@ -383,3 +383,36 @@ impl Default for Redundancy {
         }
     }
 }
+
+/// `cmdprio_percentage`, `cmdprio_class`, `cmdprio` and `cmdprio_bssplit`: I/O priorities of some of
+/// the reads, and of some of the writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Priorities {
+    /// How many have one, percent.
+    pub percent: [u8; 2],
+    /// The class of the priority, 1 to 3; `None`: 1, the highest.
+    pub class: [Option<u8>; 2],
+    /// The level in the class, 0 to 7.
+    pub level: [u8; 2],
+    /// Shares of the requests of one size.
+    pub split: [Vec<PriorityShare>; 2],
+}
+
+/// A part of `cmdprio_bssplit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PriorityShare {
+    /// Of requests of this size, bytes,
+    pub bytes: u64,
+    /// so many percent
+    pub percent: u8,
+    /// have this class and level; `None`: those of `cmdprio_class` and `cmdprio`.
+    pub priority: Option<(u8, u8)>,
+}
+
+impl Priorities {
+    /// Whether there are any.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.percent != [0; 2] || self.split.iter().any(|split| !split.is_empty())
+    }
+}

@@ -34,6 +34,8 @@ pub struct Job {
     pub origins: Vec<(&'static str, Origin)>,
 
     pub description: Option<String>,
+    /// `kb_base=1000`.
+    pub decimal_units: bool,
     pub rw: Pattern,
     pub sizes: [Sizes; 3],
     pub size: Option<Size>,
@@ -77,6 +79,7 @@ pub struct Job {
     pub guasi: GuasiOptions,
     pub direct: bool,
     pub iodepth: u32,
+    pub priorities: Priorities,
     pub iodepth_low: u32,
     /// 0: whatever was reaped together is submitted together.
     pub iodepth_batch: u32,
@@ -269,12 +272,14 @@ impl Job {
         self.goes_on != GoesOn::default() || listed
     }
 
-    /// Whether requests can be in flight beside each other: not with a blocking engine.
+    /// Whether requests can be in flight beside each other: not with a blocking engine, which
+    /// fio's `null` is with a depth of one.
     #[must_use]
     pub fn is_sync(&self) -> bool {
-        matches!(
-            self.ioengine.as_str(),
-            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap"
-        )
+        match self.ioengine.as_str() {
+            "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => true,
+            "null" => self.iodepth == 1,
+            _ => false,
+        }
     }
 }

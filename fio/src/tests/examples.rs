@@ -259,3 +259,21 @@ fn a_pattern_may_come_from_a_file() {
         assert!(error.contains(&format!("reading {wrong}: ")), "{error}");
     }
 }
+
+#[test]
+fn units_are_decimal_with_kb_base_wherever_it_stands_in_its_section() {
+    let text = "[global]\nbs=4k\nsize=1GiB\nkb_base=1000\nbssplit=4KiB/50:8Ki/50\n[a]\n[b]\n\
+                bs=8k-16ki\nnumber_ios=10k\nrw=randread:2k\n[c]\nkb_base=1024\nbs=4ki\n\
+                offset=0x1e000\n";
+    let jobs = of_file(text).unwrap().jobs;
+    assert_eq!(jobs[0].size, Some(Size::Bytes(1 << 30)));
+    let split = &jobs[0].sizes[0];
+    assert_eq!((split.min, split.max), (4096, 8192));
+    let range = &jobs[1].sizes[0];
+    assert_eq!((range.min, range.max), (8000, 16_384));
+    assert_eq!((jobs[1].number_ios, jobs[1].rw.modifier), (10_000, 2000));
+    assert_eq!(jobs[2].sizes[0].min, 4000);
+    assert_eq!(jobs[2].offset, Size::Bytes(0x1e000));
+    let error = of_file("[a]\nkb_base=10\n").unwrap_err().to_string();
+    assert!(error.contains("`10` is neither 1000 nor 1024"), "{error}");
+}

@@ -19,6 +19,7 @@ use super::{NAP_MS, Slot, Worker};
 #[derive(Default)]
 struct Alike {
     kind: usize,
+    priority: u16,
     /// When they were due, begun, and handed over.
     stamps: [u64; 3],
     requests: u64,
@@ -103,10 +104,12 @@ impl<D: Door> Worker<'_, D> {
             }
         }
         let stamps = [slot.due, slot.begun, slot.issued];
-        if (kind, stamps) != (alike.kind, alike.stamps) {
+        let priority = slot.priority;
+        if (kind, stamps, priority) != (alike.kind, alike.stamps, alike.priority) {
             self.record(alike, now);
             *alike = Alike {
                 kind,
+                priority,
                 stamps,
                 requests: 0,
                 bytes: 0,
@@ -141,6 +144,12 @@ impl<D: Door> Worker<'_, D> {
         }
         if !self.task.blocking && !unmeasured.slat {
             side.slat.record_many(slat_ns, alike.requests);
+        }
+        if self.priorities.is_some() {
+            let total = self.task.job.percentiles.lat;
+            let ns = if total { lat_ns } else { clat_ns };
+            let times = side.of_priority(alike.priority);
+            times.record_many(ns, alike.requests);
         }
         self.task.live.add(alike.kind, alike.requests, alike.bytes);
         if let Some(depth) = &mut self.depth {

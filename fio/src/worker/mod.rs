@@ -11,12 +11,15 @@
 //! that requests of one batch share their stamps.
 
 mod account;
+mod conditions;
 mod depth;
 mod errors;
 mod flow;
 mod iolog;
 mod logs;
 mod pace;
+mod plain;
+mod priorities;
 mod read_back;
 #[cfg(test)]
 mod tests;
@@ -40,6 +43,7 @@ use flow::Share;
 pub use iolog::Iolog;
 pub use logs::Logs;
 use pace::Pace;
+use priorities::Drawn;
 pub use traced::Traces;
 use written::Written;
 
@@ -99,6 +103,7 @@ pub struct Done {
 struct Slot {
     request: Request,
     number: u16,
+    priority: u16,
     /// When the request was due.
     due: u64,
     /// When its batch was begun, and handed over.
@@ -116,6 +121,7 @@ const NO_REQUEST: Request = Request {
 const IDLE: Slot = Slot {
     request: NO_REQUEST,
     number: 0,
+    priority: 0,
     due: 0,
     begun: 0,
     issued: 0,
@@ -143,6 +149,7 @@ pub struct Worker<'a, D> {
     traces: Traces,
     depth: Option<DepthSearch>,
     share: Option<Share<'a>>,
+    priorities: Option<Drawn<'a>>,
     /// So many writes wait for `verify_backlog` that nothing else is made before.
     checks_due: bool,
     /// What is asked for per request besides the usual: see [`Worker::may_make`].
@@ -194,6 +201,7 @@ impl<'a, D: Door> Worker<'a, D> {
             places: Places::new(job, task.regions, seeds.u64(..)),
             content,
             pace: Pace::new(job, seeds.u64(..)),
+            priorities: Drawn::of(job, task.seed),
             rng: seeds,
             slots: vec![IDLE; slots as usize],
             free: (0..slots).rev().collect(),
@@ -239,7 +247,12 @@ impl<'a, D: Door> Worker<'a, D> {
     }
 
     /// Does the job.
-    pub fn run(mut self) -> Done {
+    pub fn run(self) -> Done {
+        self.run_by(Self::work)
+    }
+
+    /// Does the job; `work` makes its requests.
+    fn run_by(mut self, work: impl FnOnce(&mut Self)) -> Done {
         let now = clock::ticks();
         let ramp = clock::ns_to_ticks(self.task.job.ramp_time_ns);
         self.limits.ramp_end = now + ramp;
@@ -253,7 +266,7 @@ impl<'a, D: Door> Worker<'a, D> {
         if self.task.job.verifying.only {
             self.suppose_written();
         } else {
-            self.work();
+            work(&mut self);
         }
         if self.trouble.is_none() {
             self.end_sync();
@@ -445,9 +458,15 @@ impl<'a, D: Door> Worker<'a, D> {
             let buffer = &mut self.door.buffer(slot)[..request.length as usize];
             self.content.before_write(buffer, label);
         }
+        let mut priority = 0;
+        if let Some(priorities) = &mut self.priorities {
+            priority = priorities.draw(&request);
+            self.door.set_priority(priority);
+        }
         self.slots[slot as usize] = Slot {
             request,
             number,
+            priority,
             due,
             begun: now,
             issued: now,
@@ -588,72 +607,6 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.next_up = Some((request, None));
             }
         }
-    }
-
-    /// Pauses when it is time to: after so many requests, or after so long.
-    fn think(&mut self, now: u64) {
-        let job = self.task.job;
-        self.since_thought += 1;
-        let by_time = job.thinktime_iotime_ns > 0;
-        let due = if by_time && !job.was_set("thinktime_blocks") {
-            false
-        } else {
-            self.since_thought >= job.thinktime_blocks
-        };
-        if self.thought_at == 0 {
-            self.thought_at = now;
-        }
-        let working = now.saturating_sub(self.thought_at);
-        if due || (by_time && working >= clock::ns_to_ticks(job.thinktime_iotime_ns)) {
-            let until = now + clock::ns_to_ticks(job.thinktime_ns);
-            let spin_ns = job.thinktime_spin_ns.min(job.thinktime_ns);
-            self.spin_until = now + clock::ns_to_ticks(spin_ns);
-            self.since_thought = 0;
-            self.thought_at = until;
-            self.not_before = Some(until);
-        }
-    }
-
-    /// Whether conditions beside those of every job allow another request: the depth that keeps a
-    /// latency, and the turn among jobs of a flow.
-    fn may_make_any(&mut self, now: u64) -> bool {
-        if let Some(depth) = &self.depth
-            && self.in_flight() >= depth.depth()
-        {
-            return false;
-        }
-        let sleep_ns = self.task.job.flow_sleep_ns;
-        let is_new = self.next_up.is_none();
-        let waits = |share: &mut Share<'_>| is_new && !share.take_turn();
-        let waits = self.share.as_mut().is_some_and(waits);
-        if waits {
-            self.not_before = Some(now + clock::ns_to_ticks(sleep_ns.max(FLOW_NAP_NS)));
-        }
-        !waits
-    }
-
-    /// Whether a request may be made now: with `serialize_overlap`, when none is in flight that it
-    /// overlaps. Else it is kept.
-    fn may_make(&mut self, request: &Request, due: u64) -> bool {
-        if !self.task.job.serialize_overlap {
-            return true;
-        }
-        let end = request.offset + u64::from(request.length);
-        let mut busy = vec![true; self.slots.len()];
-        self.free
-            .iter()
-            .for_each(|slot| busy[*slot as usize] = false);
-        let in_flight = self.slots.iter().zip(busy).filter(|(_, busy)| *busy);
-        let overlaps = in_flight.into_iter().any(|(slot, _)| {
-            let other = &slot.request;
-            let begins_before = other.offset < end;
-            let ends_behind = other.offset + u64::from(other.length) > request.offset;
-            other.kind != Kind::Sync && other.file == request.file && begins_before && ends_behind
-        });
-        if overlaps {
-            self.next_up = Some((*request, Some(due)));
-        }
-        !overlaps
     }
 
     /// `end_fsync`.

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use ugeom_engine::Errno;
 
+use super::super::door::Direct;
 use super::*;
 use crate::error::Origin;
 use crate::options::Setting;
@@ -46,9 +47,25 @@ impl Door for Paper<'_> {
     }
 }
 
+impl Direct for Paper<'_> {
+    fn call(&mut self, request: &Request) -> Result<u64, Errno> {
+        self.submit(0, request);
+        self.ended.pop().unwrap().result
+    }
+}
+
 fn done(settings: &[&str], fails: usize) -> (Done, Vec<Request>) {
+    done_by("io_uring", settings, fails, |worker| worker.run())
+}
+
+fn done_by(
+    engine: &str,
+    settings: &[&str],
+    fails: usize,
+    run: fn(Worker<'_, Paper<'_>>) -> Done,
+) -> (Done, Vec<Request>) {
     let mut job = Job::new("test", Origin::Default);
-    job.ioengine = "io_uring".to_owned();
+    job.ioengine = engine.to_owned();
     for setting in settings {
         let (name, value) = setting.split_once('=').unwrap();
         let setting = Setting {
@@ -70,7 +87,7 @@ fn done(settings: &[&str], fails: usize) -> (Done, Vec<Request>) {
             regions: &regions,
             number: 0,
             seed: 11,
-            blocking: false,
+            blocking: job.is_sync(),
             live: &Live::default(),
             stop: &AtomicBool::new(false),
             flow: None,
@@ -81,7 +98,7 @@ fn done(settings: &[&str], fails: usize) -> (Done, Vec<Request>) {
             memory: vec![vec![0; job.largest_bytes() as usize]; slots(&job) as usize],
             fails,
         };
-        Worker::new(&task, Traces::default(), paper).run()
+        run(Worker::new(&task, Traces::default(), paper))
     };
     (done, asked.into_inner().unwrap())
 }
@@ -200,4 +217,113 @@ fn the_latency_of_a_late_request_counts_from_when_it_was_due() {
     );
     let side = &done.tally.sides[READ];
     assert!(side.lat.max() >= side.clat.max());
+}
+
+/// Requests, and what was counted of them.
+fn counted(asked: &[Request], done: &Done) -> (Vec<(Kind, u64, u32)>, Vec<[u64; 6]>, Vec<u64>) {
+    let asked = asked.iter();
+    let asked = asked.map(|request| (request.kind, request.offset, request.length));
+    let sides = done.tally.sides.iter().map(|side| {
+        let [clat, lat, slat] = [&side.clat, &side.lat, &side.slat].map(|times| times.count());
+        [side.requests, side.bytes, side.short, clat, lat, slat]
+    });
+    let maps = [&done.tally.depths, &done.tally.submits, &done.tally.completes];
+    let maps = maps.into_iter().flatten().copied();
+    (asked.collect(), sides.collect(), maps.collect())
+}
+
+#[test]
+fn a_plain_job_makes_the_requests_of_any_other() {
+    for settings in [
+        &["rw=read"][..],
+        &["rw=read", "bs=3k"],
+        &["rw=write", "bs=64k", "loops=3"],
+        &["rw=trim", "io_size=300k"],
+        &["rw=read", "number_ios=1000"],
+        &["rw=randread"],
+        &["rw=randread", "loops=3", "bs=16k"],
+        &["rw=randread", "bs=3k", "io_size=3m"],
+        &["rw=randread", "norandommap=1", "loops=2"],
+        &["rw=randwrite", "norandommap=1", "number_ios=77"],
+        &["rw=randtrim", "gtod_reduce=1"],
+        &["rw=randread", "disable_lat=1"],
+        &["rw=randread", "gtod_reduce=1", "loops=9"],
+        // Those that are not plain come out alike in any case.
+        &["rw=randrw"],
+        &["rw=randread", "bsrange=1k-16k"],
+        &["rw=write", "fsync=3"],
+        &["rw=read:8k"],
+        &["rw=randread", "percentage_random=40"],
+    ] {
+        for fails in [usize::MAX, 5] {
+            let (done, asked) = done_by("psync", settings, fails, |worker| worker.run());
+            let usual = counted(&asked, &done);
+            let trouble = done.trouble;
+            let (done, asked) = done_by("psync", settings, fails, |worker| worker.run_directly());
+            assert_eq!(counted(&asked, &done), usual, "{settings:?}");
+            assert_eq!(done.trouble, trouble, "{settings:?}");
+            assert!(!asked.is_empty());
+        }
+    }
+}
+
+#[test]
+fn plain_jobs_are_taken_for_plain() {
+    for (settings, plain) in [
+        (&["rw=read"][..], true),
+        (&["rw=randread", "norandommap=1", "gtod_reduce=1"], true),
+        (&["rw=randwrite"], true),
+        (&["rw=randrw"], false),
+        (&["rw=read", "rate_iops=1000000"], false),
+        (&["rw=write", "fsync=3"], false),
+        (&["rw=randread", "random_distribution=zipf:1.1"], false),
+        (&["rw=read", "max_latency=10s"], false),
+    ] {
+        let run = match plain {
+            true => |mut worker: Worker<'_, Paper<'_>>| {
+                assert!(worker.plain().is_some());
+                worker.run()
+            },
+            false => |mut worker: Worker<'_, Paper<'_>>| {
+                assert!(worker.plain().is_none());
+                worker.run()
+            },
+        };
+        let one: fn(Worker<'_, Paper<'_>>) -> Done = run;
+        done_by("psync", &[settings, &["number_ios=0"]].concat(), usize::MAX, one);
+    }
+}
+
+#[test]
+fn so_many_requests_have_a_priority_as_were_asked_for() {
+    let counted = |done: &Done, kind: usize| {
+        let side = &done.tally.sides[kind];
+        let by_priority = side.by_priority.iter();
+        let mut counts: Vec<(u16, u64)> = by_priority.map(|(of, times)| (*of, times.count())).collect();
+        counts.sort_unstable();
+        let all: u64 = counts.iter().map(|(_, count)| count).sum();
+        assert!(counts.is_empty() || all == side.requests);
+        counts
+    };
+    let loops = "loops=40";
+    let (done, _) = of(&["rw=read", loops, "cmdprio_percentage=25", "cmdprio_class=2"]);
+    // Five standard deviations of a share of 10240.
+    let counts = counted(&done, READ);
+    assert_eq!(counts[1].0, 2 << 13);
+    assert!(counts[1].1.abs_diff(2560) < 220, "{counts:?}");
+    let (done, _) = of(&[
+        "rw=write",
+        "bssplit=4k/50:8k/50",
+        loops,
+        "cmdprio_bssplit=4k/25/1/1:4k/75/3/2:8k/0",
+    ]);
+    let counts = counted(&done, WRITE);
+    let kinds: Vec<u16> = counts.iter().map(|(of, _)| *of).collect();
+    assert_eq!(kinds, [0, 1 << 13 | 1, 3 << 13 | 2]);
+    let thrice = counts[1].1 * 3;
+    assert!(counts[2].1.abs_diff(thrice) < thrice / 5, "{counts:?}");
+    let (done, _) = of(&["rw=write", loops, "cmdprio_percentage=0,50"]);
+    assert_eq!(counted(&done, WRITE).len(), 2);
+    let (done, _) = done_by("psync", &["rw=read", "cmdprio_percentage=50"], usize::MAX, |worker| worker.run());
+    assert!(counted(&done, READ).is_empty());
 }

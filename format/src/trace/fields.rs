@@ -1,7 +1,5 @@
 //! The fields of a line, one after the other.
 
-use super::Dialect;
-
 /// What is left of a line.
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -51,7 +49,24 @@ impl<'a> Fields<'a> {
     }
 
     /// The next field as a decimal number.
+    #[inline]
     pub(super) fn number(&mut self, missing: &'static str) -> Result<u64, &'static str> {
+        let ends = if self.comma { b',' } else { b' ' };
+        let (number, digits) = leading_number(self.rest);
+        // Up to 19 digits fit into any case.
+        if (1..=19).contains(&digits) {
+            match self.rest.get(digits) {
+                None => self.rest = &[],
+                Some(byte) if *byte == ends => self.rest = &self.rest[digits + 1..],
+                Some(_) => return self.number_by_digits(missing),
+            }
+            return Ok(number);
+        }
+        self.number_by_digits(missing)
+    }
+
+    /// The same for fields with spaces around, of many digits, or that are no number.
+    fn number_by_digits(&mut self, missing: &'static str) -> Result<u64, &'static str> {
         let field = self.text(missing)?.trim_ascii();
         let mut number = 0_u64;
         for digit in field {
@@ -71,12 +86,39 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The form of a CSV, from its first line.
-pub(super) fn csv_dialect(line: &[u8]) -> Option<Dialect> {
-    let fields: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
-    match fields.as_slice() {
-        [_, _, _, b"Read" | b"Write", _, _, _] => Some(Dialect::Msr),
-        [_, b"R" | b"W", _, _, _] => Some(Dialect::Alibaba),
-        _ => None,
+/// The number that a text begins with, if it has up to 19 digits, and how many it has.
+#[inline]
+fn leading_number(text: &[u8]) -> (u64, usize) {
+    let (mut number, mut digits) = (0_u64, 0);
+    while digits <= 8
+        && let Some(chunk) = text[digits..].first_chunk::<8>()
+        && let Some(eight) = eight_digits(*chunk)
+    {
+        number = number * 100_000_000 + eight;
+        digits += 8;
     }
+    while let Some(byte) = text.get(digits) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 || digits == 20 {
+            break;
+        }
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        digits += 1;
+    }
+    (number, digits)
+}
+
+/// Eight digits as a number: pairs, fours and all at once, in one word.
+#[inline]
+fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
+    let word = u64::from_le_bytes(chunk);
+    let above = word.wrapping_add(0x0606_0606_0606_0606);
+    let high = 0xf0f0_f0f0_f0f0_f0f0;
+    if word & high != 0x3030_3030_3030_3030 || above & high != 0x3030_3030_3030_3030 {
+        return None;
+    }
+    let ones = word & 0x0f0f_0f0f_0f0f_0f0f;
+    let pairs = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
 }

@@ -1,5 +1,5 @@
-//! Traces of requests as text, a line each: fio's iolog, versions 2 and 3, and the CSV of MSR
-//! Cambridge and of Alibaba.
+//! Traces of requests: fio's iolog, versions 2 and 3, the CSV of MSR Cambridge, of Alibaba and of
+//! VMware's vscsiStats, what blkparse(1) prints, a line each, and what blktrace(8) records.
 //!
 //! ```text
 //! fio version 2 iolog           fio version 3 iolog
@@ -9,19 +9,22 @@
 //!
 //! MSR:      128166372003061629,usr,0,Read,7014609920,24576,41286    100 ns since 1601
 //! Alibaba:  419,W,8792731648,16384,1577808144360767                 us since 1970
+//! vscsi:    2147483692,4096,1,write,24048792,2756778716647          sectors of 512 bytes, us
+//! blkparse: 8,0 3 1 0.000000000 697 Q W 223490 + 8 [kjournald]      sectors, s and ns
 //! ```
 //!
 //! A trace is read as it comes, with memory for one line and the names of the files. Sources:
 //! `docs/formats/trace.md`.
 
+mod binary;
 mod fields;
+mod lines;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
-use fields::Fields;
+use lines::Parser;
 
 /// The longest line, bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
@@ -67,6 +70,15 @@ pub enum Dialect {
     Msr,
     /// Alibaba's block traces.
     Alibaba,
+    /// What VMware's vscsiStats writes as CSV.
+    Vscsi,
+    /// What blkparse(1) prints by default.
+    Blkparse,
+    /// What blktrace(8) records, and blkparse(1) with `-d` joins.
+    Blktrace {
+        /// The trace is of a machine that puts the highest byte first.
+        big_endian: bool,
+    },
 }
 
 /// Why a trace cannot be read.
@@ -76,10 +88,18 @@ pub enum Error {
     /// The system did not deliver it.
     #[error("line {line}: {source}")]
     Unreadable {
-        /// The line, counted from 1.
+        /// The line, or the record of a binary trace, counted from 1.
         line: u64,
         /// What the system said.
         source: io::Error,
+    },
+    /// Bytes are no record.
+    #[error("byte {offset}: {reason}")]
+    WrongBytes {
+        /// Where the record begins.
+        offset: u64,
+        /// What is wrong.
+        reason: &'static str,
     },
     /// A line is no record.
     #[error("line {line}: {reason}")]
@@ -98,14 +118,12 @@ pub struct Reader<R> {
     /// The first line of a trace without a header, which is a record.
     line: Vec<u8>,
     has_line: bool,
+    /// Lines, or records of a binary trace, so far; and bytes of the latter.
     number: u64,
-    files: Vec<String>,
-    indexes: BTreeMap<Vec<u8>, u32>,
-    /// The name that was looked up last: most records have it again.
-    last: (Vec<u8>, u32),
-    /// The time of the first record, in ns of the trace's clock; the pauses so far in version 2.
-    begin_ns: Option<u64>,
-    waited_ns: u64,
+    offset: u64,
+    /// The device of the last binary record, and its name.
+    device: (u32, String),
+    parser: Parser,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -120,12 +138,16 @@ impl<R: BufRead> Reader<R> {
             line: Vec::new(),
             has_line: false,
             number: 0,
-            files: Vec::new(),
-            indexes: BTreeMap::new(),
-            last: (Vec::new(), 0),
-            begin_ns: None,
-            waited_ns: 0,
+            offset: 0,
+            device: (0, "0,0".to_owned()),
+            parser: Parser::default(),
         };
+        let begin = reader.input.fill_buf();
+        let begin = begin.map_err(|source| Error::Unreadable { line: 1, source })?;
+        if let Some(big_endian) = binary::known(begin) {
+            reader.dialect = Dialect::Blktrace { big_endian };
+            return Ok(reader);
+        }
         if !reader.next_line()? {
             return Err(reader.wrong("the trace is empty"));
         }
@@ -134,10 +156,10 @@ impl<R: BufRead> Reader<R> {
             b"fio version 3 iolog" => Dialect::FioVersion3,
             line => {
                 reader.has_line = true;
-                fields::csv_dialect(line).ok_or(Error::Wrong {
+                lines::dialect(line).ok_or(Error::Wrong {
                     line: 1,
                     reason: "this is neither `fio version 2 iolog` nor version 3, nor CSV of MSR \
-                             Cambridge or Alibaba",
+                             Cambridge, Alibaba or vscsiStats, nor of blktrace or blkparse",
                 })?
             }
         };
@@ -153,7 +175,7 @@ impl<R: BufRead> Reader<R> {
     /// The files of the records so far, by their indexes.
     #[must_use]
     pub fn files(&self) -> &[String] {
-        &self.files
+        self.parser.files()
     }
 
     /// The next record; `None` at the end.
@@ -161,13 +183,14 @@ impl<R: BufRead> Reader<R> {
     /// # Errors
     /// A line that is no record, or that cannot be read.
     pub fn next_record(&mut self) -> Result<Option<Record>, Error> {
+        if let Dialect::Blktrace { big_endian } = self.dialect {
+            return self.next_of_blktrace(big_endian);
+        }
         loop {
             if !std::mem::take(&mut self.has_line) && !self.next_line()? {
                 return Ok(None);
             }
-            let line = std::mem::take(&mut self.line);
-            let record = self.record(line.trim_ascii());
-            self.line = line;
+            let record = self.parser.record(self.dialect, self.line.trim_ascii());
             if let Some(record) = record.map_err(|reason| self.wrong(reason))? {
                 return Ok(Some(record));
             }
@@ -185,163 +208,17 @@ impl<R: BufRead> Reader<R> {
     fn next_line(&mut self) -> Result<bool, Error> {
         self.line.clear();
         self.number += 1;
-        loop {
-            let piece = match self.input.fill_buf() {
-                Ok(piece) => piece,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(source) => {
-                    let line = self.number;
-                    return Err(Error::Unreadable { line, source });
-                }
-            };
-            if piece.is_empty() {
-                return Ok(!self.line.is_empty());
+        let most = LINE_BYTES_MAX as u64 + 1;
+        let read = (&mut self.input).take(most).read_until(b'\n', &mut self.line);
+        match read {
+            Err(source) => {
+                let line = self.number;
+                Err(Error::Unreadable { line, source })
             }
-            let end = piece.iter().position(|byte| *byte == b'\n');
-            let taken = end.unwrap_or(piece.len());
-            if self.line.len() + taken > LINE_BYTES_MAX {
-                return Err(self.wrong("the line is longer than 64 KiB"));
+            Ok(bytes) if bytes as u64 == most && self.line.last() != Some(&b'\n') => {
+                Err(self.wrong("the line is longer than 64 KiB"))
             }
-            self.line.extend_from_slice(&piece[..taken]);
-            let used = end.map_or(taken, |end| end + 1);
-            self.input.consume(used);
-            if end.is_some() {
-                return Ok(true);
-            }
+            Ok(bytes) => Ok(bytes > 0),
         }
-    }
-
-    /// What a line says; nothing for one that is no request.
-    fn record(&mut self, line: &[u8]) -> Result<Option<Record>, &'static str> {
-        if line.is_empty() {
-            return Ok(None);
-        }
-        match self.dialect {
-            Dialect::FioVersion2 => self.of_fio(Fields::spaced(line), None),
-            Dialect::FioVersion3 => {
-                let mut fields = Fields::spaced(line);
-                let us = fields.number("a time in us is missing")?;
-                self.of_fio(fields, Some(us))
-            }
-            Dialect::Msr => self.of_msr(Fields::commas(line)).map(Some),
-            Dialect::Alibaba => self.of_alibaba(Fields::commas(line)).map(Some),
-        }
-    }
-
-    fn of_fio(
-        &mut self,
-        mut fields: Fields<'_>,
-        us: Option<u64>,
-    ) -> Result<Option<Record>, &'static str> {
-        let name = fields.text("the name of a file is missing")?;
-        let action = match fields.text("what to do with the file is missing")? {
-            b"read" => Action::Read,
-            b"write" => Action::Write,
-            b"trim" => Action::Trim,
-            b"sync" | b"datasync" => Action::Sync,
-            b"add" | b"open" | b"close" => {
-                self.file(name)?;
-                return Ok(None);
-            }
-            b"wait" if us.is_none() => {
-                let us = fields.number("the length of the pause is missing")?;
-                self.waited_ns = self.waited_ns.saturating_add(us.saturating_mul(1000));
-                return Ok(None);
-            }
-            b"wait" => return Err("`wait` is of version 2: version 3 has times"),
-            _ => return Err("this is none of read, write, trim, sync, datasync, add, open, close"),
-        };
-        let at_ns = match us {
-            Some(us) => self.since_begin(us.saturating_mul(1000)),
-            None => self.waited_ns,
-        };
-        let (offset, length) = match (action, fields.is_empty()) {
-            (Action::Sync, true) => (0, 0),
-            _ => (
-                fields.number("the offset is missing")?,
-                fields.number("the length is missing")?,
-            ),
-        };
-        self.complete(at_ns, action, name, offset, length).map(Some)
-    }
-
-    fn of_msr(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
-        let ticks = fields.number("the time is missing")?;
-        let (rest, host) = (fields.rest(), fields.text("the host is missing")?);
-        let disk = fields.text("the disk is missing")?;
-        // Host and disk, and the comma between them.
-        let name = &rest[..(host.len() + 1 + disk.len()).min(rest.len())];
-        let action = match fields.text("the type is missing")? {
-            b"Read" => Action::Read,
-            b"Write" => Action::Write,
-            _ => return Err("the type is neither Read nor Write"),
-        };
-        let offset = fields.number("the offset is missing")?;
-        let length = fields.number("the size is missing")?;
-        let at_ns = self.since_begin(ticks.saturating_mul(100));
-        self.complete(at_ns, action, name, offset, length)
-    }
-
-    fn of_alibaba(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
-        let name = fields.text("the device is missing")?;
-        let action = match fields.text("the operation is missing")? {
-            b"R" => Action::Read,
-            b"W" => Action::Write,
-            _ => return Err("the operation is neither R nor W"),
-        };
-        let offset = fields.number("the offset is missing")?;
-        let length = fields.number("the length is missing")?;
-        let us = fields.number("the time is missing")?;
-        let at_ns = self.since_begin(us.saturating_mul(1000));
-        self.complete(at_ns, action, name, offset, length)
-    }
-
-    /// The time since the first record; one that lies before it counts as the same.
-    fn since_begin(&mut self, ns: u64) -> u64 {
-        ns.saturating_sub(*self.begin_ns.get_or_insert(ns))
-    }
-
-    fn complete(
-        &mut self,
-        at_ns: u64,
-        action: Action,
-        name: &[u8],
-        offset_bytes: u64,
-        length: u64,
-    ) -> Result<Record, &'static str> {
-        let length_bytes = u32::try_from(length).map_err(|_| "the length is 4 GiB or more")?;
-        if offset_bytes.checked_add(length).is_none() {
-            return Err("the request ends behind 2^64 bytes");
-        }
-        Ok(Record {
-            at_ns,
-            action,
-            file: self.file(name)?,
-            offset_bytes,
-            length_bytes,
-        })
-    }
-
-    /// The index of a file.
-    fn file(&mut self, name: &[u8]) -> Result<u32, &'static str> {
-        if self.last.0 == name && !self.files.is_empty() {
-            return Ok(self.last.1);
-        }
-        let index = match self.indexes.get(name) {
-            Some(index) => *index,
-            None => {
-                if self.files.len() >= FILES_MAX {
-                    return Err("the trace names more than 65536 files");
-                }
-                let index = self.files.len() as u32;
-                self.files.push(String::from_utf8_lossy(name).into_owned());
-                self.indexes.insert(name.to_vec(), index);
-                index
-            }
-        };
-        self.last.0.clear();
-        self.last.0.extend_from_slice(name);
-        self.last.1 = index;
-        Ok(index)
     }
 }

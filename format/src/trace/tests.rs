@@ -4,7 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn all(text: &str) -> Result<(Vec<Record>, Vec<String>), Error> {
-    let mut reader = Reader::new(text.as_bytes())?;
+    all_of(text.as_bytes())
+}
+
+fn all_of(bytes: &[u8]) -> Result<(Vec<Record>, Vec<String>), Error> {
+    let mut reader = Reader::new(bytes)?;
     let mut records = Vec::new();
     while let Some(record) = reader.next_record()? {
         records.push(record);
@@ -71,6 +75,106 @@ fn traces_of_msr_and_alibaba_are_known_by_their_first_line() {
 }
 
 #[test]
+fn what_vscsi_stats_exports_has_a_header_and_sectors() {
+    let text = "#Vscsi Cmd Trace. (Trace Format Version 1)\n\
+                #Serial Number,IO Data Length,Num SG Entries,Command Type,LBN,Time Stamp (us)\n\
+                2147483692,4096,1,write,24048792,2756778716647\n\
+                2147483769,512,1,read,6322464,2756783857269\n";
+    let (records, files) = all(text).unwrap();
+    assert_eq!(files, ["vscsi"]);
+    assert_eq!(
+        records,
+        [
+            record(0, Action::Write, 0, 24_048_792 * 512, 4096),
+            record(5_140_622_000, Action::Read, 0, 6_322_464 * 512, 512),
+        ]
+    );
+    let body = text.split_inclusive('\n').skip(2).collect::<String>();
+    assert_eq!(all(&body).unwrap().0, records);
+}
+
+#[test]
+fn of_what_blkparse_prints_queued_requests_count() {
+    // After the manual page of blkparse, with a flush, a discard and a command of SCSI.
+    let text = "  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]\n  \
+                8,0    3        2     0.000001829   697  Q   W 223490 + 8 [kjournald]\n  \
+                8,0    3        3     0.000002000   697  P   N [kjournald]\n  \
+                8,0    3        4     0.000003829   697  Q  RA 8 + 256 [(null)]\n  \
+                8,0    3        4     0.000003900   697  Q  FWS [fsync]\n  \
+                8,16   3        4     1.000003829     0  Q   D 2048 + 16 [fstrim]\n  \
+                8,0    3        5     1.000004000     0  Q   R 36 (12 01 00 00) [smartd]\n  \
+                8,0    1       11     1.009507758     0  C   W 223490 + 8 [0]\nCPU0 (sda):\n \
+                Reads Queued:           0,        0KiB\t Writes Queued:     3,       12KiB\n\n\
+                Throughput (R/W): 0KiB/s / 1KiB/s\nEvents (sda): 3 entries\n";
+    let (records, files) = all(text).unwrap();
+    assert_eq!(files, ["8,0", "8,16"]);
+    assert_eq!(
+        records,
+        [
+            record(0, Action::Write, 0, 223_490 * 512, 4096),
+            record(2000, Action::Read, 0, 4096, 131_072),
+            record(2071, Action::Sync, 0, 0, 0),
+            record(1_000_002_000, Action::Trim, 1, 1 << 20, 8192),
+        ]
+    );
+}
+
+/// A record of blktrace: `struct blk_io_trace`, and data behind it.
+fn blk_io_trace(time: u64, sector: u64, bytes: u32, action: u32, device: u32, big: bool) -> Vec<u8> {
+    const DATA: &[u8] = b"pdu";
+    let u16s = |number: u16| if big { number.to_be_bytes() } else { number.to_le_bytes() };
+    let u32s = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
+    let u64s = |number: u64| if big { number.to_be_bytes() } else { number.to_le_bytes() };
+    let mut record = Vec::new();
+    record.extend(u32s(0x6561_7407));
+    record.extend(u32s(7));
+    record.extend(u64s(time));
+    record.extend(u64s(sector));
+    for number in [bytes, action, 697, device, 3] {
+        record.extend(u32s(number));
+    }
+    record.extend(u16s(0));
+    record.extend(u16s(DATA.len() as u16));
+    record.extend(DATA);
+    record
+}
+
+#[test]
+fn records_of_blktrace_are_read_in_either_order_of_bytes() {
+    let sda = 8 << 20;
+    for big in [false, true] {
+        let parts = [
+            // A message, a queued write, its dispatch, a flush, a discard on another device.
+            blk_io_trace(5, 0, 0, 1 << 26 | 2, sda, big),
+            blk_io_trace(1000, 100, 4096, 1 << 17 | 1, sda, big),
+            blk_io_trace(1500, 100, 4096, 1 << 17 | 7, sda, big),
+            blk_io_trace(2000, 0, 0, 1 << 18 | 1 << 17 | 1, sda, big),
+            blk_io_trace(3000, 8, 8192, 1 << 29 | 1 << 17 | 1, sda | 16, big),
+            blk_io_trace(4000, 8, 512, 1 << 16 | 1, sda, big),
+        ];
+        let bytes = parts.concat();
+        let (records, files) = all_of(&bytes).unwrap();
+        assert_eq!(files, ["8,0", "8,16"]);
+        assert_eq!(
+            records,
+            [
+                record(0, Action::Write, 0, 51_200, 4096),
+                record(1000, Action::Sync, 0, 0, 0),
+                record(2000, Action::Trim, 1, 4096, 8192),
+                record(3000, Action::Read, 0, 4096, 512),
+            ]
+        );
+        let error = all_of(&bytes[..100]).unwrap_err().to_string();
+        assert_eq!(error, "byte 51: the trace ends within the data of a record");
+        let mut wrong = bytes.clone();
+        wrong[51] ^= 1;
+        wrong[54] ^= 1;
+        let error = all_of(&wrong).unwrap_err().to_string();
+        assert_eq!(error, "byte 51: this is no record of blktrace, version 7");
+    }
+}
+
+#[test]
 fn errors_name_the_line_and_the_reason() {
     for (text, expected) in [
         ("", "line 1: the trace is empty"),
@@ -134,5 +238,59 @@ proptest! {
             (record.at_ns + first, name, record.offset_bytes, record.length_bytes)
         }).collect();
         prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn one_request_in_all_forms_is_one_request(
+        list in prop::collection::vec(
+            (0_u64..1 << 40, prop::bool::ANY, 1_u32..1 << 20, 0_u64..1 << 40),
+            1..30
+        )
+    ) {
+        let mut texts = ["fio version 3 iolog\n"; 1].map(str::to_owned).to_vec();
+        texts.extend(["", "", "#vscsi\n", ""].map(str::to_owned));
+        let mut bytes = Vec::new();
+        let mut us = list[0].0;
+        for (number, (step, write, sectors, sector)) in list.iter().enumerate() {
+            us += step % 100_000;
+            let (length, offset) = (u64::from(*sectors) * 512, sector * 512);
+            let pick = |read: &'static str, other: &'static str| if *write { other } else { read };
+            let (s, ns) = (us / 1_000_000, us % 1_000_000 * 1000);
+            let lines = [
+                format!("{us} f {} {offset} {length}\n", pick("read", "write")),
+                format!("{}0,h,0,{},{offset},{length},9\n", us, pick("Read", "Write")),
+                format!("f,{},{offset},{length},{us}\n", pick("R", "W")),
+                format!("{number},{length},1,{},{sector},{us}\n", pick("read", "write")),
+                format!("8,0 1 {number} {s}.{ns:09} 7 Q {} {sector} + {sectors} [x]\n", pick("R", "WS")),
+            ];
+            texts.iter_mut().zip(lines).for_each(|(text, line)| text.push_str(&line));
+            let kind = if *write { 1 << 17 } else { 1 << 16 };
+            bytes.extend(blk_io_trace(us * 1000, *sector, length as u32, kind | 1, 8 << 20, false));
+        }
+        let (expected, _) = all(&texts[0]).unwrap();
+        prop_assert_eq!(expected.len(), list.len());
+        for text in &texts[1..] {
+            prop_assert_eq!(&all(text).unwrap().0, &expected);
+        }
+        prop_assert_eq!(&all_of(&bytes).unwrap().0, &expected);
+    }
+
+    #[test]
+    fn any_bytes_are_records_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let magic = 0x6561_7407_u32.to_le_bytes();
+        for begin in [&b""[..], &magic, b"8,0 1 1 0.000000000 1 Q R ", b"1,2,3,read,", b"1,h,0,Read,"] {
+            let all = [begin, &bytes].concat();
+            let _ = all_of(&all);
+        }
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_library(text in "[0-9]{1,24}[, x]?") {
+        let line = format!("fio version 3 iolog\n1 f read {text} 512");
+        let digits = text.trim_end_matches([',', ' ', 'x']);
+        let plain = text.len() == digits.len() || text.ends_with(' ');
+        let number = digits.parse::<u64>().ok().filter(|number| plain && *number < u64::MAX - 512);
+        let found = all(&line).ok().map(|(records, _)| records[0].offset_bytes);
+        prop_assert_eq!(found, number);
     }
 }

@@ -56,6 +56,26 @@ const JOBS: [(&str, bool); 9] = [
     ),
 ];
 
+/// Jobs that measure the programs themselves: what both get, what fio gets, what ugeom gets, and the
+/// ratio of their rates that is the goal.
+const PROGRAMS: [(&str, &str, &str, f64); 5] = [
+    ("--rw=randread --norandommap", "--ioengine=null", "--ioengine=null", 6.0),
+    ("--rw=randread", "--ioengine=null", "--ioengine=null", 6.0),
+    ("--rw=read", "--ioengine=null", "--ioengine=null", 6.0),
+    (
+        "--rw=randread --norandommap",
+        "--ioengine=null",
+        "--filename=zero:clear=0",
+        5.0,
+    ),
+    (
+        "--rw=randread --norandommap --gtod_reduce=1",
+        "--ioengine=null",
+        "--ioengine=null",
+        8.0,
+    ),
+];
+
 /// Requests a second, and ns of CPU time a request in user space and in all.
 fn figures(program: &Path, first: &[&str], arguments: &[String]) -> [f64; 3] {
     let words = first.iter().map(ToString::to_string);
@@ -120,4 +140,47 @@ fn fio_ratio_of_the_same_jobs() {
         }
     }
     assert!(outside.is_empty(), "they do not agree: {outside:?}");
+}
+
+#[test]
+#[ignore = "it measures for two minutes; run it alone, on a quiet machine"]
+fn fio_ratio_of_the_programs_themselves() {
+    let Some(fio) = ugeom_testkit::program("fio_ratio_of_the_programs_themselves", "fio") else {
+        return;
+    };
+    let mut below = Vec::new();
+    for (job, theirs, ours, goal) in PROGRAMS {
+        let all = "--name=own --thread --bs=512 --size=1g --time_based --runtime=1 \
+                   --output-format=json";
+        let words = |own: &str| -> Vec<String> {
+            let words = [all, job, own].map(str::split_whitespace).into_iter().flatten();
+            words.map(ToOwned::to_owned).collect()
+        };
+        let (their_words, our_words) = (words(theirs), words(ours));
+        let theirs = || figures(Path::new(&fio), &[], &their_words)[0];
+        let ours = || figures(Path::new(UGEOM), &["run"], &our_words)[0];
+        let rates = |round: usize| match round % 2 {
+            0 => {
+                let ours = ours();
+                (ours, theirs())
+            }
+            _ => {
+                let theirs = theirs();
+                (ours(), theirs)
+            }
+        };
+        let (ours, theirs): (Vec<f64>, Vec<f64>) = (0..ROUNDS).map(rates).unzip();
+        let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64 / 1e6;
+        let ratio = log_ratio_paired(&ours, &theirs, 0.95).expect("rounds that vary").interval;
+        println!(
+            "{job} {}: {:.1} M/s, fio {:.1} M/s, ratio {ratio}, goal {goal}",
+            our_words.last().map_or("", String::as_str),
+            mean(&ours),
+            mean(&theirs)
+        );
+        if !ratio.lies_within(goal, f64::INFINITY) {
+            below.push(job);
+        }
+    }
+    assert!(below.is_empty(), "the goal is not shown to be reached: {below:?}");
 }

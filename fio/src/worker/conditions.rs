@@ -1,0 +1,76 @@
+//! What holds requests back beside their rate: pauses, a depth that keeps a latency, the turn among
+//! the jobs of a flow, and requests in flight that overlap.
+
+use ugeom_machine::clock;
+
+use super::super::door::{Door, Kind, Request};
+use super::flow::Share;
+use super::{FLOW_NAP_NS, Worker};
+
+impl<D: Door> Worker<'_, D> {
+    /// Pauses when it is time to: after so many requests, or after so long.
+    pub(super) fn think(&mut self, now: u64) {
+        let job = self.task.job;
+        self.since_thought += 1;
+        let by_time = job.thinktime_iotime_ns > 0;
+        let due = if by_time && !job.was_set("thinktime_blocks") {
+            false
+        } else {
+            self.since_thought >= job.thinktime_blocks
+        };
+        if self.thought_at == 0 {
+            self.thought_at = now;
+        }
+        let working = now.saturating_sub(self.thought_at);
+        if due || (by_time && working >= clock::ns_to_ticks(job.thinktime_iotime_ns)) {
+            let until = now + clock::ns_to_ticks(job.thinktime_ns);
+            let spin_ns = job.thinktime_spin_ns.min(job.thinktime_ns);
+            self.spin_until = now + clock::ns_to_ticks(spin_ns);
+            self.since_thought = 0;
+            self.thought_at = until;
+            self.not_before = Some(until);
+        }
+    }
+
+    /// Whether conditions beside those of every job allow another request: the depth that keeps a
+    /// latency, and the turn among jobs of a flow.
+    pub(super) fn may_make_any(&mut self, now: u64) -> bool {
+        if let Some(depth) = &self.depth
+            && self.in_flight() >= depth.depth()
+        {
+            return false;
+        }
+        let sleep_ns = self.task.job.flow_sleep_ns;
+        let is_new = self.next_up.is_none();
+        let waits = |share: &mut Share<'_>| is_new && !share.take_turn();
+        let waits = self.share.as_mut().is_some_and(waits);
+        if waits {
+            self.not_before = Some(now + clock::ns_to_ticks(sleep_ns.max(FLOW_NAP_NS)));
+        }
+        !waits
+    }
+
+    /// Whether a request may be made now: with `serialize_overlap`, when none is in flight that it
+    /// overlaps. Else it is kept.
+    pub(super) fn may_make(&mut self, request: &Request, due: u64) -> bool {
+        if !self.task.job.serialize_overlap {
+            return true;
+        }
+        let end = request.offset + u64::from(request.length);
+        let mut busy = vec![true; self.slots.len()];
+        self.free
+            .iter()
+            .for_each(|slot| busy[*slot as usize] = false);
+        let in_flight = self.slots.iter().zip(busy).filter(|(_, busy)| *busy);
+        let overlaps = in_flight.into_iter().any(|(slot, _)| {
+            let other = &slot.request;
+            let begins_before = other.offset < end;
+            let ends_behind = other.offset + u64::from(other.length) > request.offset;
+            other.kind != Kind::Sync && other.file == request.file && begins_before && ends_behind
+        });
+        if overlaps {
+            self.next_up = Some((*request, Some(due)));
+        }
+        !overlaps
+    }
+}

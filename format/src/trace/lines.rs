@@ -1,0 +1,287 @@
+//! What a line of a trace says.
+
+use std::collections::BTreeMap;
+
+use super::fields::Fields;
+use super::{Action, Dialect, FILES_MAX, Record};
+
+/// Bytes of the sectors that blktrace and vscsiStats count in.
+pub(super) const SECTOR_BYTES: u64 = 512;
+
+/// What is known from earlier lines.
+#[derive(Default)]
+pub(super) struct Parser {
+    files: Vec<String>,
+    indexes: BTreeMap<Vec<u8>, u32>,
+    /// The name that was looked up last: most records have it again.
+    last: (Vec<u8>, u32),
+    /// The time of the first record, in ns of the trace's clock; the pauses so far in version 2.
+    begin_ns: Option<u64>,
+    waited_ns: u64,
+}
+
+impl Parser {
+    pub(super) fn files(&self) -> &[String] {
+        &self.files
+    }
+
+    /// What a line says; nothing for one that is no request.
+    #[inline]
+    pub(super) fn record(
+        &mut self,
+        dialect: Dialect,
+        line: &[u8],
+    ) -> Result<Option<Record>, &'static str> {
+        if line.is_empty() {
+            return Ok(None);
+        }
+        match dialect {
+            Dialect::FioVersion2 => self.of_fio(Fields::spaced(line), None),
+            Dialect::FioVersion3 => {
+                let mut fields = Fields::spaced(line);
+                let us = fields.number("a time in us is missing")?;
+                self.of_fio(fields, Some(us))
+            }
+            Dialect::Msr => self.of_msr(Fields::commas(line)).map(Some),
+            Dialect::Alibaba => self.of_alibaba(Fields::commas(line)).map(Some),
+            Dialect::Vscsi if line.starts_with(b"#") => Ok(None),
+            Dialect::Vscsi => self.of_vscsi(Fields::commas(line)).map(Some),
+            Dialect::Blkparse => self.of_blkparse(Fields::spaced(line)),
+            // Those are no lines.
+            Dialect::Blktrace { .. } => Ok(None),
+        }
+    }
+
+    fn of_fio(
+        &mut self,
+        mut fields: Fields<'_>,
+        us: Option<u64>,
+    ) -> Result<Option<Record>, &'static str> {
+        let name = fields.text("the name of a file is missing")?;
+        let action = match fields.text("what to do with the file is missing")? {
+            b"read" => Action::Read,
+            b"write" => Action::Write,
+            b"trim" => Action::Trim,
+            b"sync" | b"datasync" => Action::Sync,
+            b"add" | b"open" | b"close" => {
+                self.file(name)?;
+                return Ok(None);
+            }
+            b"wait" if us.is_none() => {
+                let us = fields.number("the length of the pause is missing")?;
+                self.waited_ns = self.waited_ns.saturating_add(us.saturating_mul(1000));
+                return Ok(None);
+            }
+            b"wait" => return Err("`wait` is of version 2: version 3 has times"),
+            _ => return Err("this is none of read, write, trim, sync, datasync, add, open, close"),
+        };
+        let at_ns = match us {
+            Some(us) => self.since_begin(us.saturating_mul(1000)),
+            None => self.waited_ns,
+        };
+        let (offset, length) = match (action, fields.is_empty()) {
+            (Action::Sync, true) => (0, 0),
+            _ => (
+                fields.number("the offset is missing")?,
+                fields.number("the length is missing")?,
+            ),
+        };
+        self.complete(at_ns, action, name, offset, length).map(Some)
+    }
+
+    fn of_msr(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
+        let ticks = fields.number("the time is missing")?;
+        let (rest, host) = (fields.rest(), fields.text("the host is missing")?);
+        let disk = fields.text("the disk is missing")?;
+        // Host and disk, and the comma between them.
+        let name = &rest[..(host.len() + 1 + disk.len()).min(rest.len())];
+        let action = match fields.text("the type is missing")? {
+            b"Read" => Action::Read,
+            b"Write" => Action::Write,
+            _ => return Err("the type is neither Read nor Write"),
+        };
+        let offset = fields.number("the offset is missing")?;
+        let length = fields.number("the size is missing")?;
+        let at_ns = self.since_begin(ticks.saturating_mul(100));
+        self.complete(at_ns, action, name, offset, length)
+    }
+
+    fn of_alibaba(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
+        let name = fields.text("the device is missing")?;
+        let action = match fields.text("the operation is missing")? {
+            b"R" => Action::Read,
+            b"W" => Action::Write,
+            _ => return Err("the operation is neither R nor W"),
+        };
+        let offset = fields.number("the offset is missing")?;
+        let length = fields.number("the length is missing")?;
+        let us = fields.number("the time is missing")?;
+        let at_ns = self.since_begin(us.saturating_mul(1000));
+        self.complete(at_ns, action, name, offset, length)
+    }
+
+    fn of_vscsi(&mut self, mut fields: Fields<'_>) -> Result<Record, &'static str> {
+        fields.text("the serial number is missing")?;
+        let length = fields.number("the length is missing")?;
+        fields.text("the number of pieces is missing")?;
+        let action = match fields.text("the command is missing")? {
+            b"read" | b"Read" | b"READ" => Action::Read,
+            b"write" | b"Write" | b"WRITE" => Action::Write,
+            _ => return Err("the command is neither read nor write"),
+        };
+        let sector = fields.number("the block is missing")?;
+        let us = fields.number("the time is missing")?;
+        let at_ns = self.since_begin(us.saturating_mul(1000));
+        let offset = sector.checked_mul(SECTOR_BYTES);
+        let offset = offset.ok_or("the request ends behind 2^64 bytes")?;
+        self.complete(at_ns, action, b"vscsi", offset, length)
+    }
+
+    /// Only requests that are queued (Q) count: what becomes of them comes later. Other lines, and
+    /// the summary at the end, say nothing of requests.
+    fn of_blkparse(&mut self, mut fields: Fields<'_>) -> Result<Option<Record>, &'static str> {
+        let device = fields.text("the device is missing")?;
+        if !is_device(device) {
+            return Ok(None);
+        }
+        fields.number("the processor is missing")?;
+        fields.number("the number of the event is missing")?;
+        let at_ns = nanoseconds(fields.text("the time is missing")?)?;
+        fields.number("the process is missing")?;
+        let queued = fields.text("the event is missing")? == b"Q";
+        let kind = fields.text("");
+        let (Ok(kind), true) = (kind, queued) else {
+            return Ok(None);
+        };
+        let Some(action) = action_of(kind) else {
+            return Ok(None);
+        };
+        let at_ns = self.since_begin(at_ns);
+        if action == Action::Sync || fields.rest().trim_ascii_start().starts_with(b"[") {
+            // A flush before a write without data.
+            let flushes = kind.contains(&b'F');
+            return match flushes {
+                true => self.complete(at_ns, Action::Sync, device, 0, 0).map(Some),
+                false => Ok(None),
+            };
+        }
+        let sector = fields.number("the sector is missing")?;
+        if fields.text("the length is missing")? != b"+" {
+            // A command of SCSI, whose bytes stand there.
+            return Ok(None);
+        }
+        let sectors = fields.number("the length is missing")?;
+        let bytes = |sectors: u64| {
+            let bytes = sectors.checked_mul(SECTOR_BYTES);
+            bytes.ok_or("the request ends behind 2^64 bytes")
+        };
+        let record = self.complete(at_ns, action, device, bytes(sector)?, bytes(sectors)?)?;
+        Ok(Some(record))
+    }
+
+    /// The time since the first record; one that lies before it counts as the same.
+    pub(super) fn since_begin(&mut self, ns: u64) -> u64 {
+        ns.saturating_sub(*self.begin_ns.get_or_insert(ns))
+    }
+
+    #[inline]
+    pub(super) fn complete(
+        &mut self,
+        at_ns: u64,
+        action: Action,
+        name: &[u8],
+        offset_bytes: u64,
+        length: u64,
+    ) -> Result<Record, &'static str> {
+        let length_bytes = u32::try_from(length).map_err(|_| "the length is 4 GiB or more")?;
+        if offset_bytes.checked_add(length).is_none() {
+            return Err("the request ends behind 2^64 bytes");
+        }
+        Ok(Record {
+            at_ns,
+            action,
+            file: self.file(name)?,
+            offset_bytes,
+            length_bytes,
+        })
+    }
+
+    /// The index of a file.
+    fn file(&mut self, name: &[u8]) -> Result<u32, &'static str> {
+        if self.last.0 == name && !self.files.is_empty() {
+            return Ok(self.last.1);
+        }
+        let index = match self.indexes.get(name) {
+            Some(index) => *index,
+            None => {
+                if self.files.len() >= FILES_MAX {
+                    return Err("the trace names more than 65536 files");
+                }
+                let index = self.files.len() as u32;
+                self.files.push(String::from_utf8_lossy(name).into_owned());
+                self.indexes.insert(name.to_vec(), index);
+                index
+            }
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(name);
+        self.last.1 = index;
+        Ok(index)
+    }
+}
+
+/// What a request does, by the letters that blkparse has for it (RWBS).
+fn action_of(kind: &[u8]) -> Option<Action> {
+    let has = |letter: u8| kind.contains(&letter);
+    match () {
+        () if has(b'D') => Some(Action::Trim),
+        () if has(b'R') => Some(Action::Read),
+        () if has(b'W') => Some(Action::Write),
+        () if has(b'F') => Some(Action::Sync),
+        () => None,
+    }
+}
+
+/// Whether a field is a device: its major and its minor number.
+fn is_device(field: &[u8]) -> bool {
+    let mut parts = field.split(|byte| *byte == b',');
+    let number = |part: Option<&[u8]>| {
+        part.is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+    };
+    number(parts.next()) && number(parts.next()) && parts.next().is_none()
+}
+
+/// Seconds with nine digits behind the point.
+fn nanoseconds(field: &[u8]) -> Result<u64, &'static str> {
+    const WRONG: &str = "the time is not seconds with nine digits behind the point";
+    let point = field.iter().position(|byte| *byte == b'.').ok_or(WRONG)?;
+    let (seconds, fraction) = (&field[..point], &field[point + 1..]);
+    if fraction.len() != 9 {
+        return Err(WRONG);
+    }
+    let seconds = Fields::spaced(seconds).number(WRONG)?;
+    let fraction = Fields::spaced(fraction).number(WRONG)?;
+    let ns = seconds.checked_mul(1_000_000_000);
+    ns.and_then(|ns| ns.checked_add(fraction)).ok_or(WRONG)
+}
+
+/// The form of a trace without a header, from its first line.
+pub(super) fn dialect(line: &[u8]) -> Option<Dialect> {
+    if line.starts_with(b"#") {
+        let header = line.to_ascii_lowercase();
+        let named = |name: &[u8]| header.windows(name.len()).any(|part| part == name);
+        return (named(b"vscsi") || named(b"serial number")).then_some(Dialect::Vscsi);
+    }
+    let fields: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
+    match fields.as_slice() {
+        [_, _, _, b"Read" | b"Write", _, _, _] => return Some(Dialect::Msr),
+        [_, b"R" | b"W", _, _, _] => return Some(Dialect::Alibaba),
+        [_, _, _, b"read" | b"write" | b"Read" | b"Write", _, _] => return Some(Dialect::Vscsi),
+        _ => {}
+    }
+    let mut fields = Fields::spaced(line);
+    let device = fields.text("").is_ok_and(is_device);
+    let processor = fields.number("").is_ok() && fields.number("").is_ok();
+    let time = fields.text("").is_ok_and(|time| nanoseconds(time).is_ok());
+    (device && processor && time).then_some(Dialect::Blkparse)
+}
