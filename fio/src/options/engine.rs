@@ -175,7 +175,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("1"),
         "class of the priority: 1 real-time, 2 best effort, 3 idle",
         |job, text| {
-            job.priorities.class = of_reads_and_writes(text, priority_class)?.map(Some);
+            job.priorities.class = of_reads_and_writes(text, priority_class)?;
             Ok(())
         },
     ),

@@ -386,12 +386,12 @@ impl Default for Redundancy {
 
 /// `cmdprio_percentage`, `cmdprio_class`, `cmdprio` and `cmdprio_bssplit`: I/O priorities of some of
 /// the reads, and of some of the writes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Priorities {
     /// How many have one, percent.
     pub percent: [u8; 2],
-    /// The class of the priority, 1 to 3; `None`: 1, the highest.
-    pub class: [Option<u8>; 2],
+    /// The class of the priority, 0 to 3.
+    pub class: [u8; 2],
     /// The level in the class, 0 to 7.
     pub level: [u8; 2],
     /// Shares of the requests of one size.
@@ -407,6 +407,17 @@ pub struct PriorityShare {
     pub percent: u8,
     /// have this class and level; `None`: those of `cmdprio_class` and `cmdprio`.
     pub priority: Option<(u8, u8)>,
+}
+
+impl Default for Priorities {
+    fn default() -> Self {
+        Self {
+            percent: [0; 2],
+            class: [1; 2],
+            level: [0; 2],
+            split: [const { Vec::new() }; 2],
+        }
+    }
 }
 
 impl Priorities {

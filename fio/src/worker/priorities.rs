@@ -32,8 +32,7 @@ impl<'a> Drawn<'a> {
             Kind::Trim | Kind::Sync => return 0,
         };
         let priorities = &self.job.priorities;
-        let class = priorities.class[kind].unwrap_or(1);
-        let usual = priority(class, priorities.level[kind]);
+        let usual = priority(priorities.class[kind], priorities.level[kind]);
         let drawn = self.rng.u8(0..100);
         if drawn < priorities.percent[kind] {
             return usual;
