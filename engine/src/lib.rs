@@ -14,13 +14,13 @@
 //! ```
 //!
 //! The files: `op` is what callers and engines exchange; `open` chooses an engine; `files`,
-//! `table`, `priorities`, `progress` and `queue` are what all engines share: registered files, operations in
-//! flight without allocation, the way from an operation to system calls and back (splitting, short
-//! reads, retries, fall-backs), and the way from the backlog to the caller; `calls` are the system
-//! calls; `inline` is what engines without a queue of their own have in common; `uring`, `guasi`,
-//! `libaio`, `sync`, `mmap` and `simulated` are the engines. [`reactor`] is what a thread sleeps on
-//! that has engines, sockets, timers and mailboxes to wait for; [`requests`] is how a driver of the
-//! kernel asks a program.
+//! `table`, `priorities`, `progress` and `queue` are what all engines share: registered files,
+//! operations in flight without allocation, the way from an operation to system calls and back
+//! (splitting, short reads, retries, fall-backs), and the way from the backlog to the caller;
+//! `calls` are the system calls; `inline` is what engines without a queue of their own have in
+//! common; `uring`, `guasi`, `libaio`, `sync`, `mmap` and `simulated` are the engines. [`reactor`]
+//! is what a thread sleeps on that has engines, sockets, timers and mailboxes to wait for;
+//! [`requests`] is how a driver of the kernel asks a program.
 
 mod calls;
 mod choice;

@@ -53,7 +53,10 @@ mod tests {
         priorities.set(1, Kind::Write { durable: true });
         priorities.set(0, Kind::Flush);
         priorities.next(0);
-        assert_eq!([0, 1, 3, 9].map(|index| priorities.of(index)), [0, 1 << 13 | 2, 1 << 13 | 2, 0]);
+        assert_eq!(
+            [0, 1, 3, 9].map(|index| priorities.of(index)),
+            [0, 1 << 13 | 2, 1 << 13 | 2, 0]
+        );
         priorities.set(3, Kind::Write { durable: false });
         assert_eq!(priorities.of(3), 0);
     }

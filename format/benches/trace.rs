@@ -20,13 +20,22 @@ fn line(form: &str, number: u64) -> Vec<u8> {
     let pick = |read: &'static str, other: &'static str| if write { other } else { read };
     match form {
         "fio 3" => format!("{us} /dev/sda {} {offset} 4096\n", pick("read", "write")),
-        "MSR" => format!("{us}00,usr,0,{},{offset},24576,41286\n", pick("Read", "Write")),
+        "MSR" => format!(
+            "{us}00,usr,0,{},{offset},24576,41286\n",
+            pick("Read", "Write")
+        ),
         "Alibaba" => format!("419,{},{offset},16384,{us}\n", pick("R", "W")),
-        "vscsi" => format!("{number},4096,1,{},{},{us}\n", pick("read", "write"), offset / 512),
+        "vscsi" => format!(
+            "{number},4096,1,{},{},{us}\n",
+            pick("read", "write"),
+            offset / 512
+        ),
         "blkparse" => {
             let (s, ns) = (number / 1000, number % 1000 * 1_000_000);
             let (kind, sector) = (pick("R", "WS"), offset / 512);
-            format!("  8,0    1 {number:8} {s:5}.{ns:09}   697  Q {kind:>3} {sector} + 8 [kjournald]\n")
+            format!(
+                "  8,0    1 {number:8} {s:5}.{ns:09}   697  Q {kind:>3} {sector} + 8 [kjournald]\n"
+            )
         }
         _ => return record(us * 1000, offset / 512, write),
     }
@@ -73,7 +82,10 @@ fn main() -> std::io::Result<()> {
         if measures {
             let (low, high) = INTERVAL;
             let (low, middle, high) = (rates[low], rates[ROUNDS / 2], rates[high]);
-            writeln!(out, "{form:<9} {middle:6.1} million records/s (95 % CI {low:.1} to {high:.1})")?;
+            writeln!(
+                out,
+                "{form:<9} {middle:6.1} million records/s (95 % CI {low:.1} to {high:.1})"
+            )?;
         }
     }
     Ok(())

@@ -1,8 +1,6 @@
 //! Options of engines: which one, and how many requests it has in flight.
 
-use super::priorities::{
-    of_reads_and_writes, priority_class, priority_level, priority_split,
-};
+use super::priorities::{of_reads_and_writes, priority_class, priority_level, priority_split};
 use super::values::{count, count_or_none, engine};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::Job;

@@ -141,7 +141,11 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
         (None, Some(bare)) => bare,
     };
     let sizes = job.decimal_units && has_sizes(&entry.doc) && !value.contains("0x");
-    let read = if sizes { with_swapped_units(value) } else { value.into() };
+    let read = if sizes {
+        with_swapped_units(value)
+    } else {
+        value.into()
+    };
     (entry.set)(job, &read)
         .map_err(|error| wrong(format!("{}={value}: {}", setting.name, error.in_one_line())))?;
     job.origins.push((name, setting.origin.clone()));

@@ -41,7 +41,9 @@ pub fn priority_split(text: &str) -> Result<Vec<PriorityShare>, String> {
         let percent: u32 = same.map(|other| u32::from(other.percent)).sum();
         if percent > 100 {
             let bytes = part.bytes;
-            return Err(format!("the shares of {bytes} bytes add up to {percent} percent"));
+            return Err(format!(
+                "the shares of {bytes} bytes add up to {percent} percent"
+            ));
         }
     }
     Ok(parts)
@@ -56,7 +58,11 @@ fn priority_share(text: &str) -> Result<PriorityShare, String> {
             let priority = (priority_class(class)?, priority_level(level)?);
             (bytes, value::percentage(percent)?, Some(priority))
         }
-        _ => return Err(format!("`{text}` is not SIZE/PERCENT or SIZE/PERCENT/CLASS/LEVEL")),
+        _ => {
+            return Err(format!(
+                "`{text}` is not SIZE/PERCENT or SIZE/PERCENT/CLASS/LEVEL"
+            ));
+        }
     };
     Ok(PriorityShare {
         bytes: value::bytes(bytes)?,

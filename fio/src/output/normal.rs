@@ -134,10 +134,18 @@ fn one_side(
 /// there is more than one.
 fn of_priorities(side: &Side, total: bool) -> Vec<(String, f64, &Histogram)> {
     let kind = if total { "lat" } else { "clat" };
-    let all: u64 = side.by_priority.iter().map(|(_, times)| times.count()).sum();
+    let all: u64 = side
+        .by_priority
+        .iter()
+        .map(|(_, times)| times.count())
+        .sum();
     let named = side.by_priority.iter().map(|(priority, times)| {
         let name = format!("{kind} prio {}/{}", priority >> 13, priority & 7);
-        (name, 100.0 * times.count() as f64 / all.max(1) as f64, times)
+        (
+            name,
+            100.0 * times.count() as f64 / all.max(1) as f64,
+            times,
+        )
     });
     match side.by_priority.len() {
         0 | 1 => Vec::new(),

@@ -148,7 +148,9 @@ fn each_priority_has_its_latencies_where_there_is_more_than_one() {
         serde_json::from_str(&json(outcome, true).unwrap()).unwrap()
     };
     assert!(value(&outcome)["jobs"][0]["read"].get("prios").is_none());
-    outcome.jobs[0].tally.sides[0].of_priority(0).record(500_000);
+    outcome.jobs[0].tally.sides[0]
+        .of_priority(0)
+        .record(500_000);
     let value = value(&outcome);
     let priorities = value["jobs"][0]["read"]["prios"].as_array().unwrap();
     let numbers = |index: usize| {
@@ -158,6 +160,12 @@ fn each_priority_has_its_latencies_where_there_is_more_than_one() {
     assert_eq!((numbers(0), numbers(1)), ([1, 3, 300_000], [0, 0, 500_000]));
     assert!(priorities[0]["clat_ns"]["bins"].is_object());
     let text = normal(&outcome);
-    assert!(text.contains("    clat prio 1/3 (nsec): min=300000, max=300000, "), "{text}");
-    assert!(text.contains("    clat prio 0/0 (50.00% of IOs) percentiles ("), "{text}");
+    assert!(
+        text.contains("    clat prio 1/3 (nsec): min=300000, max=300000, "),
+        "{text}"
+    );
+    assert!(
+        text.contains("    clat prio 0/0 (50.00% of IOs) percentiles ("),
+        "{text}"
+    );
 }

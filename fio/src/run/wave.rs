@@ -246,7 +246,7 @@ fn through_door(
     match ready {
         Ready::Nothing => {
             Ok(Worker::new(&task, traces, NullDoor::new(slots, bytes)).run_directly())
-        },
+        }
         Ready::Files(files) => {
             let choice = choice_of(&job.ioengine).map_err(|error| {
                 JobError::language(job.origin_of("ioengine"), error.to_string())

@@ -384,8 +384,8 @@ impl Default for Redundancy {
     }
 }
 
-/// `cmdprio_percentage`, `cmdprio_class`, `cmdprio` and `cmdprio_bssplit`: I/O priorities of some of
-/// the reads, and of some of the writes.
+/// `cmdprio_percentage`, `cmdprio_class`, `cmdprio` and `cmdprio_bssplit`: I/O priorities of some
+/// of the reads, and of some of the writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Priorities {
     /// How many have one, percent.

@@ -119,6 +119,12 @@ impl<D: Door> Worker<'_, D> {
         if !self.counting || self.finished || elapsed < cycle {
             return;
         }
+        // fio looks when a request has ended: a rate of less than one request a cycle is none that
+        // is too low.
+        let done = [0, 1, 2].map(|kind| self.tally.sides[kind].requests);
+        if done == self.min_rates_done.map(|(_, requests)| requests) {
+            return;
+        }
         let seconds = clock::ticks_to_ns(elapsed) as f64 / 1e9;
         for kind in [READ, WRITE, TRIM] {
             let side = &self.tally.sides[kind];

@@ -227,7 +227,11 @@ fn counted(asked: &[Request], done: &Done) -> (Vec<(Kind, u64, u32)>, Vec<[u64; 
         let [clat, lat, slat] = [&side.clat, &side.lat, &side.slat].map(|times| times.count());
         [side.requests, side.bytes, side.short, clat, lat, slat]
     });
-    let maps = [&done.tally.depths, &done.tally.submits, &done.tally.completes];
+    let maps = [
+        &done.tally.depths,
+        &done.tally.submits,
+        &done.tally.completes,
+    ];
     let maps = maps.into_iter().flatten().copied();
     (asked.collect(), sides.collect(), maps.collect())
 }
@@ -290,7 +294,12 @@ fn plain_jobs_are_taken_for_plain() {
             },
         };
         let one: fn(Worker<'_, Paper<'_>>) -> Done = run;
-        done_by("psync", &[settings, &["number_ios=0"]].concat(), usize::MAX, one);
+        done_by(
+            "psync",
+            &[settings, &["number_ios=0"]].concat(),
+            usize::MAX,
+            one,
+        );
     }
 }
 
@@ -299,7 +308,9 @@ fn so_many_requests_have_a_priority_as_were_asked_for() {
     let counted = |done: &Done, kind: usize| {
         let side = &done.tally.sides[kind];
         let by_priority = side.by_priority.iter();
-        let mut counts: Vec<(u16, u64)> = by_priority.map(|(of, times)| (*of, times.count())).collect();
+        let mut counts: Vec<(u16, u64)> = by_priority
+            .map(|(of, times)| (*of, times.count()))
+            .collect();
         counts.sort_unstable();
         let all: u64 = counts.iter().map(|(_, count)| count).sum();
         assert!(counts.is_empty() || all == side.requests);
@@ -324,6 +335,32 @@ fn so_many_requests_have_a_priority_as_were_asked_for() {
     assert!(counts[2].1.abs_diff(thrice) < thrice / 5, "{counts:?}");
     let (done, _) = of(&["rw=write", loops, "cmdprio_percentage=0,50"]);
     assert_eq!(counted(&done, WRITE).len(), 2);
-    let (done, _) = done_by("psync", &["rw=read", "cmdprio_percentage=50"], usize::MAX, |worker| worker.run());
+    let (done, _) = done_by(
+        "psync",
+        &["rw=read", "cmdprio_percentage=50"],
+        usize::MAX,
+        |worker| worker.run(),
+    );
     assert!(counted(&done, READ).is_empty());
+}
+
+#[test]
+fn a_rate_is_too_low_when_a_request_says_so() {
+    // A request each 100 ms: 10 and 655,360 bytes a second, compared every 20 ms.
+    let settings = [
+        "rw=read",
+        "bs=64k",
+        "rate_iops=10",
+        "rate_cycle=20",
+        "number_ios=4",
+    ];
+    let with = |min: &'static str| of(&[&settings[..], &[min]].concat()).0.trouble;
+    assert_eq!(with("rate_iops_min=5"), None);
+    assert_eq!(with("rate_min=400k"), None);
+    let trouble = with("rate_iops_min=50").expect("too slow");
+    assert!(
+        trouble.message.contains("rate_iops_min=50 is not reached"),
+        "{}",
+        trouble.message
+    );
 }

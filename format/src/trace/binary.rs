@@ -1,5 +1,5 @@
-//! Records of blktrace(8): `struct blk_io_trace` of linux/blktrace_api.h, version 7, in the order of
-//! bytes of the machine that recorded them.
+//! Records of blktrace(8): `struct blk_io_trace` of linux/blktrace_api.h, version 7, in the order
+//! of bytes of the machine that recorded them.
 //!
 //! | offset | bytes | content |
 //! |---|---|---|
@@ -112,9 +112,7 @@ impl<R: BufRead> Reader<R> {
             };
             let start = start.ok_or(wrong("the request ends behind 2^64 bytes"))?;
             let length = u64::from(length);
-            let record = self
-                .parser
-                .complete(at_ns, action, name, start, length);
+            let record = self.parser.complete(at_ns, action, name, start, length);
             return record.map(Some).map_err(wrong);
         }
     }

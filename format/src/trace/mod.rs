@@ -209,7 +209,9 @@ impl<R: BufRead> Reader<R> {
         self.line.clear();
         self.number += 1;
         let most = LINE_BYTES_MAX as u64 + 1;
-        let read = (&mut self.input).take(most).read_until(b'\n', &mut self.line);
+        let read = (&mut self.input)
+            .take(most)
+            .read_until(b'\n', &mut self.line);
         match read {
             Err(source) => {
                 let line = self.number;

@@ -120,11 +120,36 @@ fn of_what_blkparse_prints_queued_requests_count() {
 }
 
 /// A record of blktrace: `struct blk_io_trace`, and data behind it.
-fn blk_io_trace(time: u64, sector: u64, bytes: u32, action: u32, device: u32, big: bool) -> Vec<u8> {
+fn blk_io_trace(
+    time: u64,
+    sector: u64,
+    bytes: u32,
+    action: u32,
+    device: u32,
+    big: bool,
+) -> Vec<u8> {
     const DATA: &[u8] = b"pdu";
-    let u16s = |number: u16| if big { number.to_be_bytes() } else { number.to_le_bytes() };
-    let u32s = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
-    let u64s = |number: u64| if big { number.to_be_bytes() } else { number.to_le_bytes() };
+    let u16s = |number: u16| {
+        if big {
+            number.to_be_bytes()
+        } else {
+            number.to_le_bytes()
+        }
+    };
+    let u32s = |number: u32| {
+        if big {
+            number.to_be_bytes()
+        } else {
+            number.to_le_bytes()
+        }
+    };
+    let u64s = |number: u64| {
+        if big {
+            number.to_be_bytes()
+        } else {
+            number.to_le_bytes()
+        }
+    };
     let mut record = Vec::new();
     record.extend(u32s(0x6561_7407));
     record.extend(u32s(7));
@@ -261,7 +286,10 @@ proptest! {
                 format!("{}0,h,0,{},{offset},{length},9\n", us, pick("Read", "Write")),
                 format!("f,{},{offset},{length},{us}\n", pick("R", "W")),
                 format!("{number},{length},1,{},{sector},{us}\n", pick("read", "write")),
-                format!("8,0 1 {number} {s}.{ns:09} 7 Q {} {sector} + {sectors} [x]\n", pick("R", "WS")),
+                format!(
+                    "8,0 1 {number} {s}.{ns:09} 7 Q {} {sector} + {sectors} [x]\n",
+                    pick("R", "WS")
+                ),
             ];
             texts.iter_mut().zip(lines).for_each(|(text, line)| text.push_str(&line));
             let kind = if *write { 1 << 17 } else { 1 << 16 };
@@ -278,7 +306,8 @@ proptest! {
     #[test]
     fn any_bytes_are_records_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let magic = 0x6561_7407_u32.to_le_bytes();
-        for begin in [&b""[..], &magic, b"8,0 1 1 0.000000000 1 Q R ", b"1,2,3,read,", b"1,h,0,Read,"] {
+        let texts = ["", "8,0 1 1 0.000000000 1 Q R ", "1,2,3,read,", "1,h,0,Read,"];
+        for begin in texts.map(str::as_bytes).into_iter().chain([&magic[..]]) {
             let all = [begin, &bytes].concat();
             let _ = all_of(&all);
         }

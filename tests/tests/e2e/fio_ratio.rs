@@ -56,10 +56,15 @@ const JOBS: [(&str, bool); 9] = [
     ),
 ];
 
-/// Jobs that measure the programs themselves: what both get, what fio gets, what ugeom gets, and the
-/// ratio of their rates that is the goal.
+/// Jobs that measure the programs themselves: what both get, what fio gets, what ugeom gets, and
+/// the ratio of their rates that is the goal.
 const PROGRAMS: [(&str, &str, &str, f64); 5] = [
-    ("--rw=randread --norandommap", "--ioengine=null", "--ioengine=null", 6.0),
+    (
+        "--rw=randread --norandommap",
+        "--ioengine=null",
+        "--ioengine=null",
+        6.0,
+    ),
     ("--rw=randread", "--ioengine=null", "--ioengine=null", 6.0),
     ("--rw=read", "--ioengine=null", "--ioengine=null", 6.0),
     (
@@ -153,7 +158,10 @@ fn fio_ratio_of_the_programs_themselves() {
         let all = "--name=own --thread --bs=512 --size=1g --time_based --runtime=1 \
                    --output-format=json";
         let words = |own: &str| -> Vec<String> {
-            let words = [all, job, own].map(str::split_whitespace).into_iter().flatten();
+            let words = [all, job, own]
+                .map(str::split_whitespace)
+                .into_iter()
+                .flatten();
             words.map(ToOwned::to_owned).collect()
         };
         let (their_words, our_words) = (words(theirs), words(ours));
@@ -171,7 +179,9 @@ fn fio_ratio_of_the_programs_themselves() {
         };
         let (ours, theirs): (Vec<f64>, Vec<f64>) = (0..ROUNDS).map(rates).unzip();
         let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64 / 1e6;
-        let ratio = log_ratio_paired(&ours, &theirs, 0.95).expect("rounds that vary").interval;
+        let ratio = log_ratio_paired(&ours, &theirs, 0.95)
+            .expect("rounds that vary")
+            .interval;
         println!(
             "{job} {}: {:.1} M/s, fio {:.1} M/s, ratio {ratio}, goal {goal}",
             our_words.last().map_or("", String::as_str),
@@ -182,5 +192,8 @@ fn fio_ratio_of_the_programs_themselves() {
             below.push(job);
         }
     }
-    assert!(below.is_empty(), "the goal is not shown to be reached: {below:?}");
+    assert!(
+        below.is_empty(),
+        "the goal is not shown to be reached: {below:?}"
+    );
 }
