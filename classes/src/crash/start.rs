@@ -4,8 +4,17 @@ use super::recorder::{Recorder, entry};
 use super::state::Worker;
 use ugeom_stack::{Command, Errno, Flags, Next, Request};
 
+/// A FLUSH that a server makes for a client that has gone. No program can rely on it, and it would
+/// hide that a program does not sync.
+fn is_of_nobody(request: &Request<'_>) -> bool {
+    request.command() == Command::Flush && request.flags().contains(Flags::UNHEARD)
+}
+
 /// Writes the record, remembers its number, and forwards.
 pub(super) fn record(recorder: &Recorder, mut request: Request<'_>) -> Next {
+    if is_of_nobody(&request) {
+        return request.forward(0);
+    }
     if request.command() == Command::Flush {
         *request.scratch() = recorder.flush();
         return request.forward(0);
@@ -27,6 +36,9 @@ pub(super) fn record(recorder: &Recorder, mut request: Request<'_>) -> Next {
 
 /// A request comes back: barriers go into the log now.
 pub(super) fn recorded(recorder: &Recorder, mut request: Request<'_>) -> Next {
+    if is_of_nobody(&request) {
+        return request.finish();
+    }
     let succeeded = request.result().is_ok();
     let number = *request.scratch();
     match request.command() {

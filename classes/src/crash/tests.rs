@@ -122,21 +122,98 @@ fn the_same_seed_loses_the_same_writes() {
 
 #[test]
 fn a_write_tears_at_the_granularity() {
-    let mut torn = 0;
-    for seed in 0..40 {
-        let mut disk = Disk::new(&format!("md:32k | crash:cut=op2,tear=4096,seed={seed}"));
-        disk.write(0, 1, SECTORS).expect("writes");
-        assert_eq!(disk.bytes_error(), Errno::IO);
-        disk.reopen();
-        let bytes = disk.bytes();
-        let units: Vec<&[u8]> = bytes.chunks(8).collect();
-        let whole = units
-            .iter()
-            .all(|unit| unit.iter().all(|byte| *byte == unit[0]));
-        assert!(whole, "seed {seed} tears inside 4096 bytes: {bytes:?}");
-        torn += usize::from(units.iter().any(|unit| unit[0] != units[0][0]));
+    for (tear, sectors) in [(512, 1), (4096, 8), (16384, 32)] {
+        let mut torn = 0;
+        for seed in 0..40 {
+            let text = format!("md:32k | crash:cut=op2,tear={tear},seed={seed}");
+            let mut disk = Disk::new(&text);
+            disk.write(0, 1, SECTORS).expect("writes");
+            assert_eq!(disk.bytes_error(), Errno::IO);
+            disk.reopen();
+            let bytes = disk.bytes();
+            let units: Vec<&[u8]> = bytes.chunks(sectors).collect();
+            let whole = units
+                .iter()
+                .all(|unit| unit.iter().all(|byte| *byte == unit[0]));
+            assert!(whole, "seed {seed} tears inside {tear} bytes: {bytes:?}");
+            torn += usize::from(units.iter().any(|unit| unit[0] != units[0][0]));
+        }
+        assert!((1..30).contains(&torn), "{tear}: {torn} of 40 seeds tear");
     }
-    assert!((2..30).contains(&torn), "{torn} of 40 seeds tear");
+}
+
+/// What each request of a fixed sequence answers: writes, a FLUSH, other writes, reads.
+fn answers(options: &str) -> Vec<String> {
+    let mut disk = Disk::new(&format!("md:32k | crash:{options}"));
+    let mut found = Vec::new();
+    for sector in 0..SECTORS {
+        found.push(format!("{:?}", disk.write(sector, sector as u8 + 1, 1)));
+    }
+    found.push(format!("{:?}", disk.flush()));
+    for sector in 0..SECTORS {
+        found.push(format!("{:?}", disk.write(sector, sector as u8 + 101, 1)));
+    }
+    found.push(format!("{:?}", disk.flush()));
+    for sector in 0..SECTORS {
+        let answer = disk.read(sector, 1);
+        let answer = answer.map(|bytes| bytes.into_iter().map(u32::from).sum::<u32>());
+        found.push(format!("{answer:?}"));
+    }
+    found
+}
+
+#[test]
+fn each_fault_happens_by_a_rate_and_a_seed_and_by_numbers() {
+    let clean = answers("seed=0");
+    for (_, name) in super::faults::Fault::ALL {
+        // Three spikes in a hundred requests would be no more to see, but would take their time.
+        if name == "spike" {
+            continue;
+        }
+        let of = |seed: u32| answers(&format!("{name}=40%,seed={seed}"));
+        assert_eq!(of(1), of(1), "{name}: the same seed");
+        let others = (2..8).filter(|seed| of(*seed) != of(1)).count();
+        assert!(others > 0, "{name}: another seed");
+        // All requests that the fault can meet, by their numbers.
+        let numbers: Vec<String> = (1..=2 * SECTORS + 2 + SECTORS)
+            .map(|number| format!("op{number}"))
+            .collect();
+        let by_number = answers(&format!("{name}={}", numbers.join("+")));
+        assert_ne!(by_number, clean, "{name}: by numbers");
+    }
+}
+
+#[test]
+fn each_fault_that_has_a_place_stays_in_its_range() {
+    let clean = answers("seed=0");
+    for name in ["eio", "enospc", "lost", "stale", "rot", "latent"] {
+        let found = answers(&format!("{name}=100%,from=8k,to=12k,seed=3"));
+        let changed = (0..found.len()).filter(|at| found[*at] != clean[*at]);
+        // The place of a request in the sequence, without the FLUSHes, is its sector.
+        let sector = |at: usize| {
+            (at - usize::from(at > SECTORS) - usize::from(at > 2 * SECTORS + 1)) % SECTORS
+        };
+        let sectors: Vec<usize> = changed.map(sector).collect();
+        assert!(!sectors.is_empty(), "{name}");
+        assert!(
+            sectors.iter().all(|it| (16..24).contains(it)),
+            "{name}: {sectors:?}"
+        );
+    }
+}
+
+#[test]
+fn a_spike_takes_its_delay_and_nothing_else() {
+    let mut disk = Disk::new("md:32k | crash:spike=op2,delay=60ms");
+    let took = |disk: &mut Disk| {
+        let started = std::time::Instant::now();
+        disk.write(0, 1, 1).expect("writes");
+        started.elapsed()
+    };
+    let (first, second) = (took(&mut disk), took(&mut disk));
+    assert!(second >= std::time::Duration::from_millis(60), "{second:?}");
+    assert!(first < second, "{first:?}");
+    assert_eq!(disk.read(0, 1).expect("reads")[0], 1);
 }
 
 #[test]
@@ -307,6 +384,25 @@ fn the_log_has_what_was_written_in_its_order() {
         ];
         assert_eq!(found, expected, "{more}");
     }
+}
+
+#[test]
+fn the_flush_of_a_client_that_has_gone_is_no_barrier() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let mut disk = Disk::new(&format!("md:32k | crash:log={}", path.display()));
+    disk.write(1, 0xab, 2).expect("writes");
+    let opened = disk.opened.as_ref().expect("open");
+    disk.channel.last_flush(opened).expect("flushes");
+    disk.write(3, 0xab, 1).expect("writes");
+    drop(disk);
+    let (_, found) = records(&path);
+    let barriers = |(entry, _): &&(Entry, Vec<u8>)| matches!(entry, Entry::Barrier { .. });
+    assert_eq!(
+        (found.len(), found.iter().filter(barriers).count()),
+        (2, 0),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
     let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
     assert_eq!(found["smallest"]["verdict"], "durability");
     assert_eq!(found["smallest"]["damage"], 1);
+    assert_eq!(found["barriers"], 0, "closing a file syncs nothing");
     let saved = folder.path().join("result.json");
     std::fs::write(&saved, &ended.stdout).expect("written");
     let page = ["report", "--markdown", saved.to_str().expect("UTF-8")];

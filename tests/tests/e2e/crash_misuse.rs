@@ -229,3 +229,32 @@ fn the_same_log_and_seed_give_the_same_report_byte_for_byte() {
     let kept = std::fs::read(folder.path().join("log")).expect("the log");
     assert!(log == kept, "checks leave the log alone");
 }
+
+#[test]
+fn two_runs_of_the_same_program_give_the_same_log_and_report() {
+    if !has_files("two_runs_of_the_same_program_give_the_same_log_and_report") {
+        return;
+    }
+    let run = "for i in 0 1 2 3 4 5; do
+        printf 'block %04d' $i | dd of=$dev bs=8192 seek=$i conv=sync,notrunc || exit 1
+        test $i != 3 || dd if=/dev/zero of=$dev bs=8192 seek=9 count=1 conv=notrunc,fsync
+    done";
+    let both = [(); 2].map(|()| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let device = [
+            "--size", "1m", "--log", "log", "--tear", "512", "--seed", "7",
+        ];
+        let judged = [
+            "--json",
+            "--run",
+            run,
+            "--check",
+            "grep -q 'block 0005' $dev",
+        ];
+        let ended = crash(folder.path(), &[&device[..], &judged].concat());
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        let log = std::fs::read(folder.path().join("log")).expect("the log");
+        (log, ended.stdout)
+    });
+    assert!(both[0] == both[1]);
+}
