@@ -7,7 +7,7 @@ use crate::error::CrashError;
 use crate::lane::{Lane, Summary};
 use crate::plan::{Derivation, Points};
 use crate::promise::{Judgement, Promised};
-use crate::state::{CrashState, Tear};
+use crate::state::{CrashState, NamedState, Tear};
 use crate::tracker::Change;
 use serde::{Deserialize, Serialize};
 use shrink::Shrink;
@@ -278,7 +278,18 @@ pub fn campaign<C: Check>(
     })
 }
 
-/// Checks one state of a log: what is wrong with it, if anything is.
+/// What the check of one state found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// The state, with the lost writes by their numbers.
+    pub state: CrashState,
+    /// What is wrong with it, if anything is.
+    pub judgement: Option<Judgement>,
+    /// The last records before its cut, oldest first.
+    pub timeline: Vec<TimelineRecord>,
+}
+
+/// Checks one state of a log.
 ///
 /// # Errors
 /// As [`campaign`]; the state names writes that were not volatile at its cut.
@@ -286,15 +297,19 @@ pub fn replay<C: Check>(
     log: &Path,
     settings: &CampaignSettings,
     check: &C,
-    state: &CrashState,
-) -> Result<(Option<Judgement>, Vec<TimelineRecord>), CrashError> {
+    named: &NamedState,
+) -> Result<Replayed, CrashError> {
+    let mut state = named.state.clone();
     let summary = Summary::read(log)?;
     let promised = Promised::new(&summary.promises, settings.durable, settings.ordered);
     let folder = std::env::temp_dir();
     let lane = Lane::new(log, &folder, settings.cache_bytes, settings.tear_bytes)?;
     let mut ask = Ask::new(lane, 0, check, &promised)?;
-    ask.lane.build(state)?;
-    let volatile: Vec<u64> = ask.lane.volatile().map(|change| change.number).collect();
+    ask.lane.build(&state)?;
+    let volatile = numbers(ask.lane.volatile());
+    if named.all_lost {
+        state.lost.extend(&volatile);
+    }
     let named = state.lost.iter().chain(state.torn.keys());
     let problem = if state.cut >= summary.records {
         Some(format!("the log has {} records", summary.records))
@@ -310,9 +325,13 @@ pub fn replay<C: Check>(
             problem,
         });
     }
-    let judgement = ask.judge(state)?;
-    let timeline = timeline(&ask, state, &summary)?;
-    Ok((judgement, timeline))
+    let judgement = ask.judge(&state)?;
+    let timeline = timeline(&ask, &state, &summary)?;
+    Ok(Replayed {
+        state,
+        judgement,
+        timeline,
+    })
 }
 
 impl<C: Check> Work<'_, C> {

@@ -13,7 +13,7 @@ use crate::disk::Disk;
 use crate::error::{CrashError, os};
 use crate::record::{Recording, stack_of};
 use child::{Ended, Shell};
-use leftovers::{MarkedFolder, end_marked};
+use leftovers::{MarkedFolder, Since, end_marked};
 use mounted::Mounted;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use served::Served;
@@ -56,6 +56,7 @@ pub fn record(
     view: &View,
 ) -> Result<(), CrashError> {
     let recording = Recording::start(log, size_bytes)?;
+    let since = Since::now();
     let folder = MarkedFolder::new()?;
     let (stack, name) = recording.stack()?;
     let served = Served::start(&stack, &name, folder.path())?;
@@ -99,7 +100,7 @@ pub fn record(
     });
     recording.hear()?;
     recording.listen(None);
-    end_marked(folder.path());
+    end_marked(folder.path(), since);
     drop(mounted);
     drop(served);
     drop(stack);
@@ -196,8 +197,9 @@ impl Check for CommandCheck {
         fs::write(path, "").map_err(os("emptying", path))?;
         let folder = lane.folder.path();
         let shell = Shell::new(&lane.served, lane.mounted.as_ref(), folder, &self.view);
+        let since = Since::now();
         let ended = shell.with_promises(path, "found").run(&self.command);
-        end_marked(folder);
+        end_marked(folder, since);
         if let Some(mounted) = &mut lane.mounted {
             mounted.unmount()?;
         }

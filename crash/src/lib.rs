@@ -52,7 +52,8 @@ mod state;
 mod tracker;
 
 pub use campaign::{
-    CampaignSettings, FailedState, Fate, Outcome, Smallest, TimelineRecord, campaign, replay,
+    CampaignSettings, FailedState, Fate, Outcome, Replayed, Smallest, TimelineRecord, campaign,
+    replay,
 };
 pub use check::{Check, answer};
 pub use disk::Disk;
@@ -60,4 +61,4 @@ pub use error::CrashError;
 pub use plan::Points;
 pub use promise::{Judgement, Verdict};
 pub use record::Recording;
-pub use state::{CrashState, Tear};
+pub use state::{CrashState, NamedState, Tear};

@@ -93,7 +93,13 @@ impl Promised {
         let due = due.take_while(|(record, _)| self.durable && *record <= cut);
         for (record, key) in due {
             if !has(key) {
-                let detail = format!("`{key}`, acknowledged in record {record}, is not there");
+                let none = if found.is_empty() {
+                    "; the check reported no key (`found KEY` lines on descriptor 3)"
+                } else {
+                    ""
+                };
+                let detail =
+                    format!("`{key}`, acknowledged in record {record}, is not there{none}");
                 return judged(Verdict::Durability, detail);
             }
         }
@@ -149,6 +155,17 @@ mod tests {
             Some(Verdict::Durability)
         );
         assert_eq!(verdict(8, &["a/1", "a/2", "other"], false), None);
+    }
+
+    #[test]
+    fn a_check_that_reports_no_key_is_told_how() {
+        let none = promised(true, false).judge(5, &Ok(Vec::new()));
+        let told =
+            |judged: Option<Judgement>| judged.is_some_and(|it| it.detail.contains("found KEY"));
+        assert!(told(none));
+        assert!(!told(
+            promised(true, false).judge(5, &Ok(vec!["b".to_owned()]))
+        ));
     }
 
     #[test]

@@ -88,6 +88,41 @@ impl fmt::Display for CrashState {
     }
 }
 
+/// A state as a user may name it: `lost=all` stands for all that was volatile at the cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedState {
+    /// The state; without its lost writes where all are.
+    pub state: CrashState,
+    /// Everything that was volatile is lost, as in a replay of dm-log-writes.
+    pub all_lost: bool,
+}
+
+impl From<CrashState> for NamedState {
+    fn from(state: CrashState) -> Self {
+        Self {
+            state,
+            all_lost: false,
+        }
+    }
+}
+
+impl FromStr for NamedState {
+    type Err = CrashError;
+
+    fn from_str(text: &str) -> Result<Self, CrashError> {
+        let words = text.split(',');
+        let (all, others): (Vec<&str>, Vec<&str>) = words.partition(|word| *word == "lost=all");
+        let (state, all_lost): (CrashState, _) = (others.join(",").parse()?, !all.is_empty());
+        if all_lost && state.damage() > 0 {
+            return Err(CrashError::State {
+                text: text.to_owned(),
+                problem: "with lost=all no other write is lost or torn".to_owned(),
+            });
+        }
+        Ok(Self { state, all_lost })
+    }
+}
+
 /// The most writes that the text of a state may name.
 const NAMED_MAX: u64 = 1 << 20;
 
@@ -183,6 +218,17 @@ mod tests {
             torn: [(112, Tear::First(3))].into(),
         };
         assert_eq!(state.to_string(), "cut=120,lost=97+103-105,torn=112:first3");
+    }
+
+    #[test]
+    fn all_may_be_lost() {
+        let named: NamedState = "cut=7,lost=all".parse().expect("reads");
+        assert!(named.all_lost && named.state.cut == 7 && named.state.damage() == 0);
+        let named: NamedState = "cut=7,lost=3".parse().expect("reads");
+        assert!(!named.all_lost && named.state.damage() == 1);
+        for text in ["cut=7,lost=all,torn=5:first1", "lost=all"] {
+            assert!(text.parse::<NamedState>().is_err(), "{text}");
+        }
     }
 
     #[test]

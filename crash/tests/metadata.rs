@@ -10,19 +10,21 @@ use ugeom_classes::eli::keys::{KeyComponents, open_slot};
 use ugeom_classes::part::edit;
 use ugeom_crash::{CampaignSettings, Disk, Points, Recording, answer, campaign};
 use ugeom_format::eli::{Cipher, EliFlags, Metadata};
-use ugeom_format::plan::{NewPart, Scheme, Table};
+use ugeom_format::plan::{Change, NewPart, Scheme, Table};
 use ugeom_format::{Media, SectorRead};
 use ugeom_stack::{Channel, Delta, Opened};
 
 const SECTOR: usize = 512;
 const SECTORS: u64 = 2048;
-/// Verbs of a campaign.
-const VERBS: u64 = 60;
-
 /// States of a campaign.
 fn states() -> u64 {
     let asked = std::env::var("UGEOM_CRASH_STATES").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(400)
+}
+
+/// Verbs of a campaign: one that writes one sector leaves two states.
+fn verbs() -> u64 {
+    states() / 2
 }
 
 /// Records verbs. `verb` does one, and answers with what is there afterwards; `find` looks at a
@@ -40,7 +42,7 @@ fn survives<T: PartialEq + Debug + Sync>(
     let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
     let mut history = vec![verb(&mut channel, &opened, 0)];
     recording.begin();
-    for number in 1..=VERBS {
+    for number in 1..=verbs() {
         history.push(verb(&mut channel, &opened, number));
         recording.promise(&format!("v{number}"));
     }
@@ -91,33 +93,137 @@ fn add(channel: &mut Channel, opened: &Opened, table: &Table, number: u64) {
     edit::add(channel, opened, None, &wanted).expect("adds");
 }
 
-fn partition_tables(scheme: Scheme, partitions_max: usize) {
-    let mut random = fastrand::Rng::with_seed(scheme as u64);
-    let verb = |channel: &mut Channel, opened: &Opened, number: u64| {
-        if number == 0 {
-            let wanted = edit::Create {
-                scheme,
-                entries: None,
-                force: false,
-            };
-            return parts(&edit::create(channel, opened, &wanted).expect("makes"));
-        }
-        let table = edit::show(channel, opened).expect("a table").remove(0);
-        let all = table.parts();
-        if all.len() < partitions_max && (all.is_empty() || random.bool()) {
-            add(channel, opened, &table, number);
+/// One verb of `ugeom part` on a table.
+struct Step<'a> {
+    channel: &'a mut Channel,
+    opened: &'a Opened,
+    table: &'a Table,
+    number: u64,
+    random: &'a mut fastrand::Rng,
+}
+
+/// Does its work, or answers `None`, with nothing written, where it cannot.
+type Verb = fn(&mut Step<'_>) -> Option<()>;
+
+const ALL: &[Scheme] = &[Scheme::Gpt, Scheme::Mbr, Scheme::Bsd];
+
+/// The verbs that change a table, and the schemes that have them.
+const TABLE_VERBS: [(&str, &[Scheme], Verb); 7] = [
+    ("add", ALL, |step| step.add()),
+    ("delete", ALL, |step| {
+        let index = step.any()?;
+        edit::delete(step.channel, step.opened, None, index)
+            .ok()
+            .map(drop)
+    }),
+    ("modify", ALL, |step| {
+        let kind = match (step.table.scheme(), step.random.bool()) {
+            (Scheme::Mbr, true) => "!131",
+            (Scheme::Mbr, false) => "freebsd",
+            (_, true) => "freebsd-swap",
+            (_, false) => "freebsd-ufs",
+        };
+        step.change(Change::Kind(kind.to_owned()))
+    }),
+    ("modify -l", &[Scheme::Gpt], |step| {
+        step.change(Change::Label(format!("m{}", step.number)))
+    }),
+    ("resize", ALL, |step| {
+        let (index, sectors) = (step.any()?, step.random.u64(8..90));
+        let wanted = (Some(sectors), None);
+        edit::resize(step.channel, step.opened, None, index, wanted)
+            .ok()
+            .map(drop)
+    }),
+    ("set, unset", &[Scheme::Gpt, Scheme::Mbr], |step| {
+        let name = step.random.choice(step.table.attributes())?;
+        let (name, on) = ((*name).to_owned(), step.random.bool());
+        step.change(Change::Attribute { name, on })
+    }),
+    ("destroy", ALL, |step| {
+        edit::destroy(step.channel, step.opened, None, true)
+            .ok()
+            .map(drop)
+    }),
+];
+
+impl Step<'_> {
+    /// One of the partitions, if there is one.
+    fn any(&mut self) -> Option<u32> {
+        let all = self.table.parts();
+        self.random.choice(all).map(|part| part.index)
+    }
+
+    fn add(&mut self) -> Option<()> {
+        let most = if self.table.scheme() == Scheme::Mbr {
+            4
         } else {
-            let index = all[random.usize(..all.len())].index;
-            edit::delete(channel, opened, None, index).expect("deletes");
+            6
+        };
+        let room = self.table.parts().len() < most;
+        room.then(|| add(self.channel, self.opened, self.table, self.number))
+    }
+
+    fn change(&mut self, change: Change) -> Option<()> {
+        let index = self.any()?;
+        let changed = edit::change(self.channel, self.opened, None, index, &[change]);
+        changed.ok().map(drop)
+    }
+}
+
+fn create(channel: &mut Channel, opened: &Opened, scheme: Scheme) -> Table {
+    let wanted = edit::Create {
+        scheme,
+        entries: None,
+        force: false,
+    };
+    edit::create(channel, opened, &wanted).expect("makes")
+}
+
+/// The partitions of the table on a disk, if there is one.
+fn there(table: Option<Table>) -> String {
+    table.map_or_else(|| "no table".to_owned(), |table| parts(&table))
+}
+
+fn partition_tables(scheme: Scheme) {
+    let mut random = fastrand::Rng::with_seed(scheme as u64);
+    let mut done = [0; TABLE_VERBS.len()];
+    let now = |channel: &mut Channel, opened: &Opened| {
+        let tables = edit::show(channel, opened).unwrap_or_default();
+        tables.into_iter().find(|table| table.scheme() == scheme)
+    };
+    let verb = |channel: &mut Channel, opened: &Opened, number: u64| {
+        let Some(table) = now(channel, opened) else {
+            return parts(&create(channel, opened, scheme));
+        };
+        loop {
+            let which = random.usize(..TABLE_VERBS.len());
+            let mut step = Step {
+                channel,
+                opened,
+                table: &table,
+                number,
+                random: &mut random,
+            };
+            let (_, schemes, verb) = TABLE_VERBS[which];
+            // Each table lives for some verbs.
+            let early = which + 1 == TABLE_VERBS.len() && step.random.u8(..4) > 0;
+            if schemes.contains(&scheme) && !early && verb(&mut step).is_some() {
+                done[which] += 1;
+                break;
+            }
         }
-        parts(&edit::show(channel, opened).expect("a table")[0])
+        there(now(channel, opened))
     };
     survives(verb, move |disk| {
-        let table = Table::load(scheme, media(), &mut reader(disk));
-        table
-            .map(|table| parts(&table))
-            .map_err(|it| it.to_string())
+        Ok(there(Table::load(scheme, media(), &mut reader(disk)).ok()))
     });
+    for ((name, schemes, _), done) in TABLE_VERBS.iter().zip(done) {
+        assert!(
+            done > 0 || !schemes.contains(&scheme),
+            "{name} was never done"
+        );
+    }
 }
 
 fn media() -> Media {
@@ -134,18 +240,18 @@ fn reader(disk: &Disk) -> Box<SectorRead<'_>> {
 }
 
 #[test]
-fn add_and_delete_of_a_gpt_leave_the_old_or_the_new_table() {
-    partition_tables(Scheme::Gpt, 6);
+fn verbs_on_a_gpt_leave_the_old_or_the_new_table() {
+    partition_tables(Scheme::Gpt);
 }
 
 #[test]
-fn add_and_delete_of_an_mbr_leave_the_old_or_the_new_table() {
-    partition_tables(Scheme::Mbr, 4);
+fn verbs_on_an_mbr_leave_the_old_or_the_new_table() {
+    partition_tables(Scheme::Mbr);
 }
 
 #[test]
-fn add_and_delete_of_a_bsd_label_leave_the_old_or_the_new_table() {
-    partition_tables(Scheme::Bsd, 6);
+fn verbs_on_a_bsd_label_leave_the_old_or_the_new_table() {
+    partition_tables(Scheme::Bsd);
 }
 
 /// Whether a disk has a table of that scheme.
@@ -164,12 +270,7 @@ fn create_leaves_no_table_or_an_empty_one() {
         let mut channel = stack.channel(1).expect("a channel");
         let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
         recording.begin();
-        let wanted = edit::Create {
-            scheme,
-            entries: None,
-            force: false,
-        };
-        edit::create(&mut channel, &opened, &wanted).expect("makes");
+        create(&mut channel, &opened, scheme);
         recording.promise("made");
         drop((opened, channel, stack));
         recording.finish().expect("a log");
@@ -202,12 +303,7 @@ fn recover_of_a_gpt_leaves_a_table_that_can_be_read() {
     let (good, bad) = (SECTORS - 1, 1);
     let verb = |channel: &mut Channel, opened: &Opened, number: u64| {
         if number == 0 {
-            let wanted = edit::Create {
-                scheme: Scheme::Gpt,
-                entries: None,
-                force: false,
-            };
-            let table = edit::create(channel, opened, &wanted).expect("makes");
+            let table = create(channel, opened, Scheme::Gpt);
             add(channel, opened, &table, 1);
         } else {
             // One copy, then the other.

@@ -58,7 +58,7 @@ fn work(channel: &mut Channel, opened: &Opened, recording: &Recording, seed: u64
     let mut random = fastrand::Rng::with_seed(seed);
     let mut versions = vec![0_u64; SECTORS as usize];
     let mut written = Vec::new();
-    for _ in 0..300 {
+    for _ in 0..(states() / 4).max(300) {
         if random.u8(..10) == 0 {
             channel.flush(opened).expect("flushes");
             for (number, version) in written.drain(..) {
@@ -83,7 +83,9 @@ fn judged(log: &Path) -> Outcome {
         tear_bytes: 512,
         ..CampaignSettings::default()
     };
-    campaign(log, &settings, &answer(look)).expect("a campaign")
+    let outcome = campaign(log, &settings, &answer(look)).expect("a campaign");
+    println!("{} states", outcome.states);
+    outcome
 }
 
 /// Puts a layer of the stack language on a provider.
@@ -270,6 +272,7 @@ fn eli_keeps_what_it_flushed() {
         ..CampaignSettings::default()
     };
     let outcome = campaign(&log, &settings, &answer(look_below)).expect("a campaign");
+    println!("{} states", outcome.states);
     assert!(outcome.states > 100, "{} states", outcome.states);
     assert_eq!(outcome.failed, 0, "{:#?}", outcome.smallest);
 }

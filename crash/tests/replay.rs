@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use ugeom_classes::crash::Recorder;
-use ugeom_crash::{CampaignSettings, CrashState, Disk, answer, replay};
+use ugeom_crash::{CampaignSettings, CrashState, Disk, NamedState, answer, replay};
 use ugeom_format::crash_log::{Entry, Header};
 
 const SECTOR: usize = 512;
@@ -172,7 +172,7 @@ fn shown(log: &Path, state: &CrashState) -> Content {
         Ok(Vec::new())
     };
     let settings = CampaignSettings::default();
-    let replayed = replay(log, &settings, &answer(look), state);
+    let replayed = replay(log, &settings, &answer(look), &state.clone().into());
     replayed.unwrap_or_else(|error| panic!("{state}: {error}"));
     seen.into_inner().expect("not poisoned")
 }
@@ -242,6 +242,16 @@ fn the_example_of_the_kernels_description() {
     let settings = CampaignSettings::default();
     let covered = lost([numbers[1]].into());
     let look = |_: &Disk| Ok(Vec::new());
-    let refused = replay(&log, &settings, &answer(look), &covered);
+    let refused = replay(&log, &settings, &answer(look), &covered.into());
     assert!(refused.is_err(), "a FLUSH covers it");
+    let all = NamedState {
+        state: lost(BTreeSet::new()),
+        all_lost: true,
+    };
+    let replayed = replay(&log, &settings, &answer(look), &all).expect("replays");
+    assert_eq!(
+        replayed.state,
+        lost([numbers[0]].into()),
+        "what is volatile, by number"
+    );
 }

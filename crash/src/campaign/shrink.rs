@@ -6,6 +6,7 @@ use crate::check::Check;
 use crate::error::CrashError;
 use crate::promise::Judgement;
 use crate::state::CrashState;
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 pub(crate) struct Shrink<'a, C: Check> {
@@ -13,6 +14,8 @@ pub(crate) struct Shrink<'a, C: Check> {
     state: CrashState,
     judgement: Judgement,
     checks: u64,
+    /// What survived, so that no state is checked twice.
+    survived: HashSet<CrashState>,
     settings: &'a CampaignSettings,
 }
 
@@ -28,6 +31,7 @@ impl<'a, C: Check> Shrink<'a, C> {
             state,
             judgement,
             checks: 0,
+            survived: HashSet::new(),
             settings,
         }
     }
@@ -60,7 +64,7 @@ impl<'a, C: Check> Shrink<'a, C> {
 
     /// Takes a state over if it fails, too.
     fn attempt(&mut self, state: CrashState) -> Result<bool, CrashError> {
-        if self.is_over() {
+        if self.is_over() || self.survived.contains(&state) {
             return Ok(false);
         }
         self.checks += 1;
@@ -70,7 +74,10 @@ impl<'a, C: Check> Shrink<'a, C> {
                 (self.state, self.judgement) = (state, judgement);
                 Ok(true)
             }
-            None => Ok(false),
+            None => {
+                self.survived.insert(state);
+                Ok(false)
+            }
         }
     }
 

@@ -107,10 +107,36 @@ impl Drop for MarkedFolder {
     }
 }
 
-/// Kills the processes that carry the mark of a folder.
-pub(super) fn end_marked(folder: &Path) {
+/// A moment, by the process that had been started last: later ones have larger numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Since(i32);
+
+impl Since {
+    pub fn now() -> Self {
+        Self(last_process().unwrap_or(0))
+    }
+
+    /// Processes since then have larger numbers than this. Numbers begin again from the smallest
+    /// after the largest, and then any process may be meant.
+    fn or_any(self) -> i32 {
+        match last_process() {
+            Some(last) if last >= self.0 => self.0,
+            _ => 0,
+        }
+    }
+}
+
+/// The number of the process that was started last (proc_loadavg(5)).
+fn last_process() -> Option<i32> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next_back()?.parse().ok()
+}
+
+/// Kills the processes that carry the mark of a folder and were started since that moment. Looking
+/// at all processes of a busy machine would take longer than many a check.
+pub(super) fn end_marked(folder: &Path, since: Since) {
     let mark = [MARK.as_bytes(), b"=", folder.as_os_str().as_bytes()].concat();
-    end_processes(|process| {
+    end_processes(since, |process| {
         let environment = fs::read(process.join("environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|it| it == mark)
     });
@@ -119,7 +145,7 @@ pub(super) fn end_marked(folder: &Path) {
 /// Kills the processes with a directory or an open file below `place`, which is not touched.
 pub(super) fn end_users(place: &Path) {
     let is_below = |link: &Path| fs::read_link(link).is_ok_and(|path| path.starts_with(place));
-    end_processes(|process| {
+    end_processes(Since(0), |process| {
         let mut files = fs::read_dir(process.join("fd"))
             .into_iter()
             .flatten()
@@ -130,14 +156,17 @@ pub(super) fn end_users(place: &Path) {
     });
 }
 
-/// Kills all processes but this one for which `is_meant` holds, given their folders in `/proc`.
-fn end_processes(is_meant: impl Fn(&Path) -> bool) {
+/// Kills all processes since then but this one for which `is_meant` holds, given their folders in
+/// `/proc`.
+fn end_processes(since: Since, is_meant: impl Fn(&Path) -> bool) {
     let own = rustix::process::getpid();
+    let since = since.or_any();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     for process in processes {
         let name = process.file_name();
         let number = name.to_str().and_then(|text| text.parse().ok());
-        let Some(pid) = number.and_then(Pid::from_raw).filter(|pid| *pid != own) else {
+        let pid = number.and_then(Pid::from_raw);
+        let Some(pid) = pid.filter(|pid| *pid != own && pid.as_raw_nonzero().get() > since) else {
             continue;
         };
         // Taken before the look, so that the signal is for the process that was looked at.

@@ -15,8 +15,8 @@ use std::time::Duration;
 use ugeom_crash::command::{CommandCheck, FileSystem, View, record};
 use ugeom_crash::report::{CrashResult, KIND};
 use ugeom_crash::{
-    CampaignSettings, CrashState, Fate, Judgement, Outcome, Points, Smallest, TimelineRecord,
-    campaign, replay,
+    CampaignSettings, Fate, Judgement, NamedState, Outcome, Points, Replayed, Smallest,
+    TimelineRecord, campaign, replay,
 };
 use ugeom_machine::interrupt;
 
@@ -46,6 +46,11 @@ Examples:
   ugeom crash --log crash.log --state 'cut=120,lost=97' --check './mydb check $dev'
 
 Exit codes: 0 all states survive, 1 a state fails or the work failed, 2 wrong usage.";
+
+/// How many records before the cut are printed, so that a result fits on a screen.
+const LAST_RECORDS: usize = 12;
+/// How many records that are lost or torn are printed before those.
+const DAMAGED_RECORDS: usize = 6;
 
 /// Try every power cut of a program's run on a disk with a volatile cache
 #[derive(Args)]
@@ -79,7 +84,8 @@ pub struct Crash {
     #[arg(long, requires = "fs")]
     fsck: bool,
 
-    /// Number of states, spread over all barriers; all: every subset of up to six volatile writes
+    /// Number of states at most, spread over all barriers, none twice; all: every subset of up to
+    /// six volatile writes
     #[arg(long, value_name = "N|all", default_value = "1000", value_parser = points)]
     points: Points,
 
@@ -107,9 +113,9 @@ pub struct Crash {
     #[arg(long, value_name = "PATH")]
     log: Option<PathBuf>,
 
-    /// Check only this state of the log
+    /// Check only this state of the log, as a report names it; lost=all: all volatile writes
     #[arg(long, value_name = "STATE", requires = "log", conflicts_with = "run")]
-    state: Option<CrashState>,
+    state: Option<NamedState>,
 
     /// States that are checked at a time [default: twice the cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -186,8 +192,7 @@ impl Crash {
         let check = CommandCheck::new(&self.check, view);
         let settings = self.settings(view);
         if let Some(state) = &self.state {
-            let (judgement, timeline) = replay(&log, &settings, &check, state)?;
-            return self.tell_state(state, judgement.as_ref(), &timeline);
+            return self.tell_state(&replay(&log, &settings, &check, state)?);
         }
         let outcome = campaign(&log, &settings, &check)?;
         if outcome.ended_early {
@@ -301,12 +306,13 @@ impl Crash {
         Ok(())
     }
 
-    fn tell_state(
-        &self,
-        state: &CrashState,
-        judgement: Option<&Judgement>,
-        timeline: &[TimelineRecord],
-    ) -> Result<()> {
+    fn tell_state(&self, replayed: &Replayed) -> Result<()> {
+        let Replayed {
+            state,
+            judgement,
+            timeline,
+        } = replayed;
+        let judgement = judgement.as_ref();
         if self.json {
             output::print_json(&OneState {
                 state: state.to_string(),
@@ -315,9 +321,9 @@ impl Crash {
                 timeline,
             })?;
         } else {
-            let lines = timeline_text(timeline);
             let verdict = judgement.map_or("survives".to_owned(), verdict_text);
-            output::print(&format!("{lines}{state}: {verdict}\n"))?;
+            let lines = timeline_text(timeline);
+            output::print(&format!("{state}: {verdict}\n{lines}"))?;
         }
         if judgement.is_some() {
             return Err(Reported.into());
@@ -348,24 +354,42 @@ fn verdict_text(judgement: &Judgement) -> String {
     format!("fails ({}): {detail}", judgement.verdict.name())
 }
 
+/// The last records before the cut, and before them those that are lost or torn.
 fn timeline_text(timeline: &[TimelineRecord]) -> String {
-    let mut text = String::new();
-    for record in timeline {
-        let range = record.offset_bytes.zip(record.length_bytes);
-        let range = range.map_or(String::new(), |(at, length)| format!("{length} at {at}"));
-        let fate = record.fate.map_or("", Fate::name);
-        let note = output::printable(&record.note);
-        let words = [fate, &*note].join(" ");
-        let line = format!(
-            "{:>8}  {:<14} {range:<22} {}",
-            record.record,
-            record.what,
-            words.trim()
-        );
-        text.push_str(line.trim_end());
-        text.push('\n');
+    let mut text = "last records before the power cut:\n".to_owned();
+    let last = timeline.len().saturating_sub(LAST_RECORDS);
+    let damaged = |record: &TimelineRecord| matches!(record.fate, Some(Fate::Lost | Fate::Torn));
+    let (mut left_out, mut damaged_left) = (0, DAMAGED_RECORDS);
+    for (at, record) in timeline.iter().enumerate() {
+        if at < last && !(damaged(record) && damaged_left > 0) {
+            left_out += 1;
+            continue;
+        }
+        if at < last {
+            damaged_left -= 1;
+        }
+        if left_out > 0 {
+            text.push_str(&format!("          ({left_out} records more)\n"));
+            left_out = 0;
+        }
+        text.push_str(&record_text(record));
     }
     text
+}
+
+fn record_text(record: &TimelineRecord) -> String {
+    let range = record.offset_bytes.zip(record.length_bytes);
+    let range = range.map_or(String::new(), |(at, length)| format!("{length} at {at}"));
+    let fate = record.fate.map_or("", Fate::name);
+    let note = output::printable(&record.note);
+    let words = [fate, &*note].join(" ");
+    let line = format!(
+        "{:>8}  {:<14} {range:<22} {}",
+        record.record,
+        record.what,
+        words.trim()
+    );
+    format!("{}\n", line.trim_end())
 }
 
 fn text(outcome: &Outcome, replay: Option<&str>) -> String {
@@ -391,10 +415,10 @@ fn text(outcome: &Outcome, replay: Option<&str>) -> String {
     };
     text.push_str(&format!("smallest failing state: {}\n", smallest.state));
     text.push_str(&format!("  {}\n", verdict_text(&smallest.judgement)));
-    text.push_str(&format!("  {} writes lost or torn:\n", smallest.damage));
-    text.push_str(&timeline_text(&smallest.timeline));
+    text.push_str(&format!("  {} writes lost or torn\n", smallest.damage));
     if let Some(replay) = replay {
         text.push_str(&format!("again: {replay}\n"));
     }
+    text.push_str(&timeline_text(&smallest.timeline));
     text
 }
