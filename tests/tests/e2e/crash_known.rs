@@ -5,7 +5,7 @@ use crate::crash::{PATIENCE, crash, has_files, states};
 use crate::run::{Ended, UGEOM, command, end_within};
 
 /// Whether file systems can be mounted here; says so if not.
-fn can_mount(test: &str, programs: &[&str]) -> bool {
+pub fn can_mount(test: &str, programs: &[&str]) -> bool {
     if !rustix::process::geteuid().is_root() {
         ugeom_testkit::skip(test, "only root mounts file systems");
         return false;
@@ -56,14 +56,22 @@ fn caught(ended: &Ended, verdicts: &[&str]) {
     }
 }
 
-fn survived(ended: &Ended) {
+pub fn survived(ended: &Ended) {
     let text = ended.text();
     assert_eq!(ended.code, 0, "{text}{}", ended.stderr);
     assert!(text.starts_with("0 of "), "{text}");
 }
 
 fn sqlite(test: &str, mode: &str, sync: &str, judge: &str) -> Option<Ended> {
-    let variables = [("mode", mode), ("sync", sync), ("judge", judge)];
+    // As many commits as it takes for so many states that differ.
+    let wanted = states(120).parse().unwrap_or(120_u64);
+    let commits = (wanted / 25).max(20).to_string();
+    let variables = [
+        ("mode", mode),
+        ("sync", sync),
+        ("judge", judge),
+        ("commits", &commits),
+    ];
     example(test, "sqlite", &["sqlite3"], 120, &variables)
 }
 

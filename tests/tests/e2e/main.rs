@@ -10,6 +10,7 @@ mod compare;
 mod content;
 mod crash;
 mod crash_known;
+mod crash_marks;
 mod crash_misuse;
 mod diskinfo;
 mod disks;
