@@ -19,6 +19,8 @@ use crate::spec::{self, Address, DispatchMode, FILE_CLASS, Layer, SpecError, Sta
 use std::io::{self, Read};
 use ugeom_stack::{Dispatch, ProviderId, ProviderView, Stack, StackError, StackKnobs, Statistics};
 
+mod shown;
+
 /// How long `g_down` and `g_up` spin before they park where a stack file asks for queued
 /// dispatch, ns. Long enough to cover the gap between requests that follow each other.
 pub const QUEUED_SPIN_NS: u64 = 20_000;
@@ -89,7 +91,8 @@ impl TargetText {
     /// The text or the stack file is wrong, or the stack file cannot be read.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         let names = registry::names();
-        let written = spec::parse(text, &names)?;
+        let mut written = spec::parse(text, &names)?;
+        shown::addressed(&mut written);
         Ok(Self {
             addressed: written.provider.is_some(),
             stack: spec::expanded(written, &names, read_stack_file)?,

@@ -205,7 +205,7 @@ fn each_piece(
     length: u64,
     mut with: impl FnMut(u64, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
-    static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
+    static ZEROES: [u8; 1 << 14] = [0; 1 << 14];
     let mut done = 0;
     while done < length {
         let piece = (length - done).min(ZEROES.len() as u64);

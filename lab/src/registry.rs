@@ -130,12 +130,15 @@ mod tests {
         assert_eq!(read(saved.json().to_owned()).unwrap(), saved);
         let html = to_html(std::slice::from_ref(&saved));
         let (_, rest) = html
-            .split_once("href=\"data:application/json;base64,")
+            .split_once("href=\"data:application/gzip;base64,")
             .unwrap();
         let (data, _) = rest.split_once('"').unwrap();
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(data)
             .unwrap();
+        // Between the head of a gzip file and its checksum.
+        let packed = &bytes[10..bytes.len() - 8];
+        let bytes = miniz_oxide::inflate::decompress_to_vec(packed).unwrap();
         assert_eq!(String::from_utf8(bytes).unwrap(), saved.json());
         let machine = "<dt>cpu_model</dt><dd>Example CPU @ 2.80GHz</dd>";
         assert!(html.contains(machine) && html.contains("<dt>run_ns</dt><dd>50000000</dd>"));

@@ -19,6 +19,7 @@ impl Page {
         ];
         heads.into_iter().for_each(line);
         page.summary.iter_mut().for_each(table);
+        page.picture.iter_mut().for_each(plot);
         page.warnings.iter_mut().for_each(line);
         for fact in &mut page.facts {
             line(&mut fact.name);
@@ -129,7 +130,7 @@ mod tests {
         curves.level(evil, 1.0);
         page.push(curves);
         let mut rows = Rows::bars(evil, Axis::linear(evil, evil), [evil]);
-        rows.row(evil, [None]);
+        rows.row::<crate::Seen>(evil, [None]);
         rows.mark(evil, 1.0);
         page.push(rows);
 

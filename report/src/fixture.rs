@@ -122,7 +122,7 @@ fn ladder(shape: RowShape) -> Rows {
         let values = [1.0, 1.9, 1.85].map(|factor| Some(around(one * factor, 0.03)));
         rows.row(name, values);
     }
-    rows.row("page-lock hash: no such lock here", [None, None, None]);
+    rows.row::<Seen>("page-lock hash: no such lock here", [None, None, None]);
     rows.mark("goal: 20 M/s", 20e6);
     rows
 }

@@ -1,11 +1,13 @@
 //! Reports as one HTML file that needs nothing else: styles and plots are in it, the results can
 //! be saved from it, and its policy forbids scripts and everything from elsewhere.
 
+use super::gzip::gzip;
 use super::page::{Block, Fact, Page};
+use super::plot::Plot;
 use super::saved::Saved;
-use super::svg::svg;
+use super::svg::{small, svg};
 use super::table::Table;
-use crate::text::Align;
+use crate::text::{Align, counted};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -38,16 +40,9 @@ pub fn to_html(results: &[Saved]) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                @if results.len() > 1 {
-                    nav {
-                        "Results: "
-                        @for (number, title) in titles.iter().enumerate() {
-                            a href={ "#r" (number) } { (title) }
-                        }
-                    }
-                }
+                @if results.len() > 1 { (overview(results)) }
                 @for (number, result) in results.iter().enumerate() {
-                    (article(number, result))
+                    (article(number, result, results.len() == 1))
                 }
                 footer {
                     "Made by " (concat!("ugeom ", env!("CARGO_PKG_VERSION")))
@@ -72,17 +67,51 @@ pub fn write_html(results: &[Saved], path: &Path) -> Result<(), HarnessError> {
     ))
 }
 
-fn article(number: usize, result: &Saved) -> Markup {
+/// All answers, each as a plot, with links to their pages.
+fn overview(results: &[Saved]) -> Markup {
+    html! {
+        header {
+            h1 { "The answers" }
+            div .cards {
+                @for (number, result) in results.iter().enumerate() {
+                    @let page = result.page().cleaned();
+                    section .card {
+                        h2 { a href={ "#r" (number) } { code { (page.asked) } } }
+                        @if !page.question.is_empty() { p .question { (sentence(&page.question)) } }
+                        p { b { (page.answer) } }
+                        @if let Some(drawing) = page.picture.as_ref().and_then(small) {
+                            figure { (PreEscaped(drawing)) }
+                        }
+                        p .certainty {
+                            (page.certainty)
+                            @if !page.warnings.is_empty() {
+                                "; " (counted(page.warnings.len() as u64, "warning"))
+                            }
+                            ". " a href={ "#r" (number) } { "Tables and plots" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A text that begins with a capital.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+fn article(number: usize, result: &Saved, alone: bool) -> Markup {
     let page = result.page().cleaned();
     html! {
         article id={ "r" (number) } {
             h1 { code { (page.asked) } }
-            @if !page.question.is_empty() {
-                p .question { b { "The question. " } (page.question) }
-            }
-            @if !page.answer.is_empty() {
-                p .answer { b { "The answer. " } (page.answer) }
-            }
+            @if !page.question.is_empty() { p .question { (sentence(&page.question)) } }
+            @if !page.answer.is_empty() { p .answer { (page.answer) } }
+            @if let Some(plot) = page.picture.as_ref().filter(|_| alone) { (drawn(plot)) }
             @if !page.facts.is_empty() { (facts(&page.facts)) }
             @for one in page.body() { (block(&one)) }
             (data(number, result, &page))
@@ -108,22 +137,45 @@ fn block(block: &Block) -> Markup {
         Block::List(items) => html! { ul { @for item in items { li { (item) } } } },
         Block::Table(one) => table(one),
         Block::Preformatted(text) => html! { pre { (text) } },
-        Block::Plot(plot) => html! {
-            figure role="group" aria-label=(plot.title()) {
-                @match svg(plot) {
-                    Some(drawing) => (PreEscaped(drawing)),
-                    None => p { (plot.title()) ": there is nothing to draw." },
-                }
-                details {
-                    summary { "The values of this plot" }
-                    (table(&plot.table()))
-                }
-            }
-        },
+        Block::Plot(plot) => drawn(plot),
     }
 }
 
+fn drawn(plot: &Plot) -> Markup {
+    html! {
+        figure role="group" aria-label=(plot.title()) {
+            @match svg(plot) {
+                Some(drawing) => (PreEscaped(drawing)),
+                None => p { (plot.title()) ": there is nothing to draw." },
+            }
+            details {
+                summary { "The values of this plot" }
+                (rows(&plot.table()))
+            }
+        }
+    }
+}
+
+/// A longer table is folded: a page is read first and looked up later.
+const ROWS_OPEN: usize = 16;
+
 fn table(table: &Table) -> Markup {
+    if table.rows.len() <= ROWS_OPEN {
+        return rows(table);
+    }
+    let title = match table.title.as_str() {
+        "" => "Table",
+        title => title,
+    };
+    html! {
+        details {
+            summary { (title) " (" (counted(table.rows.len() as u64, "row")) ")" }
+            (rows(table))
+        }
+    }
+}
+
+fn rows(table: &Table) -> Markup {
     let side = |align| match align {
         Align::Left => "l",
         Align::Right => "r",
@@ -159,28 +211,31 @@ fn table(table: &Table) -> Markup {
 fn data(number: usize, result: &Saved, page: &Page) -> Markup {
     let name = format!("{}-{}", page.experiment, number + 1);
     let json = result.json();
+    let packed = gzip(json.as_bytes());
     let csv = page.to_csv();
     html! {
-        h2 { "The data" }
+        h2 .save { "The data" }
         @for (title, entries) in result.details() {
             details {
                 summary { (title) }
                 dl .data { @for (name, text) in entries { dt { (name) } dd { (text) } } }
             }
         }
-        p {
+        p .save {
             "Save: "
-            a download={ (name) ".json" } href=(link("application/json", json)) {
+            a download={ (name) ".json.gz" } href=(link("application/gzip", &packed)) {
                 "every sample as JSON"
             }
-            " (" (size_human(json.len() as u64)) "), "
-            a download={ (name) ".csv" } href=(link("text/csv", &csv)) { "the tables as CSV" }
+            " (gzip, " (size_human(packed.len() as u64)) " of " (size_human(json.len() as u64)) "), "
+            a download={ (name) ".csv" } href=(link("text/csv", csv.as_bytes())) {
+                "the tables as CSV"
+            }
             " (" (size_human(csv.len() as u64)) ")."
         }
     }
 }
 
 /// A link that holds what it leads to.
-fn link(media_type: &str, text: &str) -> String {
-    format!("data:{media_type};base64,{}", STANDARD.encode(text))
+fn link(media_type: &str, data: &[u8]) -> String {
+    format!("data:{media_type};base64,{}", STANDARD.encode(data))
 }

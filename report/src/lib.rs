@@ -47,6 +47,7 @@ mod csv;
 mod digits;
 #[cfg(test)]
 mod fixture;
+mod gzip;
 pub mod head;
 mod html;
 mod markdown;
@@ -54,6 +55,7 @@ mod page;
 mod plot;
 mod saved;
 mod screen;
+mod series;
 mod svg;
 mod table;
 mod terminal;
@@ -63,7 +65,9 @@ pub mod text;
 
 pub use html::{to_html, write_html};
 pub use page::{Block, Fact, Page};
-pub use plot::{Axis, Curve, CurveKind, Curves, Mark, Plot, Point, Row, RowShape, Rows, Scale};
+pub use plot::{
+    Axis, Curve, CurveKind, Curves, Mark, Plot, Point, Row, RowShape, Rows, Scale, Seen,
+};
 pub use saved::Saved;
 pub use screen::{Style, WIDTH_MIN};
 pub use table::{Cell, Column, Table, Value};

@@ -25,6 +25,8 @@ pub struct Page {
     pub certainty: String,
     /// The one table of the first screen.
     pub summary: Option<Table>,
+    /// The answer as a small plot: what it says, and nothing else.
+    pub picture: Option<Plot>,
     /// What limits the answer, most important first.
     pub warnings: Vec<String>,
     /// The machine, its noise, how much was measured, what makes it doubtful.
@@ -88,6 +90,7 @@ impl Page {
             brief: String::new(),
             certainty: String::new(),
             summary: None,
+            picture: None,
             warnings: Vec::new(),
             facts: Vec::new(),
             blocks: Vec::new(),
@@ -117,6 +120,25 @@ impl Page {
         }
         self.warnings.extend(head::doubts(document));
         self.certainty = head::certainty(document);
+    }
+
+    /// Shows the answer as a small plot.
+    pub fn pictured(&mut self, plot: impl Into<Block>) {
+        if let Block::Plot(plot) = plot.into() {
+            self.picture = Some(plot);
+        }
+    }
+
+    /// Adds a plot of all rounds in the order in which they ran: warm-up, disturbances, drift.
+    pub fn rounds<S>(&mut self, document: &Document<S>) {
+        if let Some(plot) = crate::series::rounds(document) {
+            self.heading("Rounds over time");
+            self.paragraph(
+                "Each point is a round: the median of its cases, each divided by the median of \
+                 that case over all rounds; the line holds the middle half of the cases.",
+            );
+            self.push(plot);
+        }
     }
 
     /// What is shown below the head: the table of the first screen, then everything else.

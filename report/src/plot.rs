@@ -1,8 +1,10 @@
 //! What a plot shows. How it is drawn is the business of who shows the page.
 
-use super::digits::{digits, in_words};
+use super::digits::{exact, in_words};
 use super::table::{Cell, Column, Table, Value};
-use ugeom_measure::Interval;
+use ugeom_harness::figure::Figure;
+use ugeom_measure::units::grouped;
+use ugeom_measure::{Center, Interval};
 
 /// A plot.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +30,52 @@ impl Plot {
             Self::Curves(plot) => &plot.title,
             Self::Rows(plot) => &plot.title,
         }
+    }
+}
+
+/// A value with its interval, and the observations behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    /// The estimate and its interval, in the unit of its axis.
+    pub interval: Interval,
+    /// What it was computed from, in the same unit: one value for each process or round. Empty
+    /// where it is not known.
+    pub raw: Vec<f64>,
+}
+
+impl From<Interval> for Seen {
+    fn from(interval: Interval) -> Self {
+        let raw = Vec::new();
+        Self { interval, raw }
+    }
+}
+
+impl From<&Figure> for Seen {
+    fn from(figure: &Figure) -> Self {
+        let (interval, raw) = (figure.interval, figure.values.clone());
+        Self { interval, raw }
+    }
+}
+
+impl Seen {
+    /// The middle of observations; none where they are too few for an interval.
+    pub fn typical(center: &Center, confidence: f64) -> Option<Self> {
+        let (interval, raw) = (center.at(confidence).ok()?, center.sorted().to_vec());
+        Some(Self { interval, raw })
+    }
+
+    /// The same in another unit, by a function that keeps or turns the order of all values.
+    #[must_use]
+    pub fn map(&self, unit: impl Fn(f64) -> f64) -> Self {
+        let ends = [self.interval.low, self.interval.high].map(&unit);
+        let interval = Interval {
+            estimate: unit(self.interval.estimate),
+            low: ends[0].min(ends[1]),
+            high: ends[0].max(ends[1]),
+            confidence: self.interval.confidence,
+        };
+        let raw = self.raw.iter().map(|value| unit(*value)).collect();
+        Self { interval, raw }
     }
 }
 
@@ -134,12 +182,12 @@ pub enum CurveKind {
 }
 
 /// A point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Where, in the unit of the axis from left to right.
     pub x: f64,
     /// The value and its interval, in the unit of the axis upwards.
-    pub y: Interval,
+    pub y: Seen,
 }
 
 /// A line across the whole plot with a name: a limit, a knee.
@@ -176,22 +224,23 @@ impl Curves {
     }
 
     fn table(&self) -> Table {
-        let column = |axis: &Axis| Column::number(&axis.title, &axis.unit);
-        let columns = [Column::text("curve"), column(&self.x), column(&self.y)];
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let of_x = Fitting::of(&self.x, points().map(|point| point.x));
+        let of_y = Fitting::of(&self.y, points().map(|point| point.y.interval.estimate));
+        let columns = [Column::text("curve"), of_x.column(), of_y.column()];
         let mut table = Table::new(&self.title, columns);
-        let exact = |value| Cell::number(value, 0).shown_as(digits(value));
         // A model's points are no values: its parameters are, and stand elsewhere.
         let seen = |curve: &&Curve| curve.kind != CurveKind::Fitted;
         for curve in self.curves.iter().filter(seen) {
             for point in &curve.points {
-                let x = exact(point.x);
-                table.row([Cell::text(&curve.name), x, measured(&point.y)]);
+                let name = Cell::text(&curve.name);
+                table.row([name, of_x.number(point.x), of_y.measured(&point.y)]);
             }
         }
         for mark in &self.marks {
             let (x, y) = match mark.level {
-                true => (Cell::empty(), exact(mark.at)),
-                false => (exact(mark.at), Cell::empty()),
+                true => (Cell::empty(), of_y.number(mark.at)),
+                false => (of_x.number(mark.at), Cell::empty()),
             };
             table.row([Cell::text(&mark.name), x, y]);
         }
@@ -240,7 +289,8 @@ impl Curve {
 
     /// The same curve with one more point.
     #[must_use]
-    pub fn point(mut self, x: f64, y: Interval) -> Self {
+    pub fn point(mut self, x: f64, y: impl Into<Seen>) -> Self {
+        let y = y.into();
         self.points.push(Point { x, y });
         self
     }
@@ -276,7 +326,7 @@ pub struct Row {
     /// Its name.
     pub name: String,
     /// A value for each series; none where there is none.
-    pub values: Vec<Option<Interval>>,
+    pub values: Vec<Option<Seen>>,
 }
 
 /// How the values of rows are drawn.
@@ -324,10 +374,11 @@ impl Rows {
     }
 
     /// Adds a row below the others.
-    pub fn row(&mut self, name: &str, values: impl IntoIterator<Item = Option<Interval>>) {
+    pub fn row<T: Into<Seen>>(&mut self, name: &str, values: impl IntoIterator<Item = Option<T>>) {
+        let values = values.into_iter().take(self.series.len());
         self.rows.push(Row {
             name: name.to_owned(),
-            values: values.into_iter().take(self.series.len()).collect(),
+            values: values.map(|value| value.map(Into::into)).collect(),
         });
     }
 
@@ -336,19 +387,24 @@ impl Rows {
             (1, _) | (_, "") => self.axis.title.clone(),
             _ => series.clone(),
         };
+        let values = self.rows.iter().flat_map(|row| row.values.iter().flatten());
+        let fitting = Fitting::of(&self.axis, values.map(|value| value.interval.estimate));
         let series = self
             .series
             .iter()
-            .map(|one| Column::number(&name(one), &self.axis.unit));
+            .map(|one| Column::number(&name(one), &fitting.unit));
         let mut table = Table::new(&self.title, [Column::text("")].into_iter().chain(series));
         for row in &self.rows {
-            let value = |value: &Option<Interval>| value.as_ref().map_or(Cell::empty(), measured);
+            let value = |value: &Option<Seen>| {
+                value
+                    .as_ref()
+                    .map_or_else(Cell::empty, |value| fitting.measured(value))
+            };
             let values = row.values.iter().map(value);
             table.row([Cell::text(&row.name)].into_iter().chain(values));
         }
         for mark in &self.marks {
-            let at = Cell::number(mark.at, 0).shown_as(digits(mark.at));
-            table.row([Cell::text(&mark.name), at]);
+            table.row([Cell::text(&mark.name), fitting.number(mark.at)]);
         }
         table
     }
@@ -360,7 +416,54 @@ impl Rows {
     }
 }
 
-/// A value of a plot as a cell.
-fn measured(value: &Interval) -> Cell {
-    Cell::text(in_words(value)).with_value(Value::Interval(*value))
+/// The unit in which the values of an axis are written: 333 ms, not 333,000,000 ns.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Fitting {
+    title: String,
+    /// The unit's name.
+    pub unit: String,
+    /// So many units of the axis are one of these.
+    pub size: f64,
+}
+
+impl Fitting {
+    /// The unit for the largest of these values.
+    pub fn of(axis: &Axis, values: impl IntoIterator<Item = f64>) -> Self {
+        const TIMES: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
+        const SPEEDS: [(&str, f64); 2] = [("GB/s", 1e9), ("MB/s", 1e6)];
+        let finite = values.into_iter().filter(|value| value.is_finite());
+        let largest = finite.fold(0.0_f64, |most, value| most.max(value.abs()));
+        let units: &[(&str, f64)] = match axis.unit.as_str() {
+            "ns" => &TIMES,
+            "bytes/s" => &SPEEDS,
+            _ => &[],
+        };
+        let found = units.iter().find(|(_, size)| largest >= 10.0 * size);
+        let (unit, size) = found.map_or((axis.unit.as_str(), 1.0), |(unit, size)| (*unit, *size));
+        Self {
+            title: axis.title.clone(),
+            unit: unit.to_owned(),
+            size,
+        }
+    }
+
+    fn column(&self) -> Column {
+        Column::number(&self.title, &self.unit)
+    }
+
+    /// A number with all its digits.
+    fn number(&self, value: f64) -> Cell {
+        let value = value / self.size;
+        let text = match value.fract() == 0.0 && value.abs() < 1e15 {
+            true if value >= 0.0 => grouped(value as u64),
+            true => format!("{value}"),
+            false => exact(value),
+        };
+        Cell::number(value, 0).shown_as(text)
+    }
+
+    fn measured(&self, value: &Seen) -> Cell {
+        let interval = value.map(|value| value / self.size).interval;
+        Cell::text(in_words(&interval)).with_value(Value::Interval(interval))
+    }
 }

@@ -1,6 +1,6 @@
 //! A page as text for a terminal.
 
-use super::digits::{digits, in_words};
+use super::digits::{exact, in_words};
 use super::page::{Block, Page};
 use super::plot::{Plot, RowShape, Rows, Scale};
 use super::table::Table;
@@ -89,7 +89,9 @@ fn rows_text(plot: &Rows, width: usize) -> String {
     let mut out = titled(&plot.title, width);
     let with_bars = plot.shape == RowShape::Bars && plot.axis.scale == Scale::Linear;
     let values = || plot.rows.iter().flat_map(|row| row.values.iter().flatten());
-    let largest = values().map(|value| value.estimate).fold(0.0, f64::max);
+    let largest = values()
+        .map(|value| value.interval.estimate)
+        .fold(0.0, f64::max);
     let mut rows = vec![vec![String::new(), String::new(), plot.axis.heading()]];
     let short = |name: &str| name.chars().take(width / 3).collect::<String>();
     for row in &plot.rows {
@@ -97,9 +99,9 @@ fn rows_text(plot: &Rows, width: usize) -> String {
             let Some(value) = value else { continue };
             let name = if position == 0 { &row.name } else { "" };
             let series = if plot.series.len() > 1 { series } else { "" };
-            let mut cells = vec![short(name), short(series), in_words(value)];
+            let mut cells = vec![short(name), short(series), in_words(&value.interval)];
             if with_bars && largest > 0.0 {
-                let share = (value.estimate / largest).clamp(0.0, 1.0);
+                let share = (value.interval.estimate / largest).clamp(0.0, 1.0);
                 cells.push("#".repeat((share * BAR_COLUMNS as f64).round() as usize));
             }
             rows.push(cells);
@@ -108,7 +110,7 @@ fn rows_text(plot: &Rows, width: usize) -> String {
     let aligns = [Align::Left, Align::Left, Align::Left, Align::Left];
     out.push_str(&table_within(width, 2, &aligns, &rows));
     for mark in &plot.marks {
-        let text = format!("{}: {}", mark.name, digits(mark.at));
+        let text = format!("{}: {}", mark.name, exact(mark.at));
         out.push_str(&paragraph_within(width, &text, 2, 2));
     }
     out

@@ -29,8 +29,8 @@ pub fn own_folder() -> Result<Folder> {
 }
 
 /// Removes folders of this user in `parent` whose process has ended and whose sockets no server
-/// listens to. Nothing but sockets is removed with them: what holds a file or a mount is left, and
-/// what cannot be removed is not ours to report.
+/// listens to. Nothing but sockets and empty folders, at which mounts were, is removed with them:
+/// what holds a file or a mount is left, and what cannot be removed is not ours to report.
 fn remove_stale(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return;
@@ -41,7 +41,7 @@ fn remove_stale(parent: &Path) {
             facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw()
         });
         if own && name.to_str().and_then(process_of).is_some_and(has_ended) {
-            remove_sockets(&entry.path());
+            remove_remains(&entry.path());
             let _ = std::fs::remove_dir(entry.path());
         }
     }
@@ -60,9 +60,12 @@ fn has_ended(pid: i32) -> bool {
     asked == Some(Err(rustix::io::Errno::SRCH))
 }
 
-/// Removes the sockets without a server: one in another PID namespace may have the folder.
-fn remove_sockets(folder: &Path) {
+/// Removes empty folders, and the sockets without a server: one in another PID namespace may have
+/// the folder.
+fn remove_remains(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        // Fails where something is in it, or mounted on it.
+        let _ = std::fs::remove_dir(entry.path());
         let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
         let refused = std::io::ErrorKind::ConnectionRefused;
         if is_socket
@@ -92,6 +95,7 @@ mod tests {
         let empty = make(ended, "00000001");
         let stale = make(ended, "00000002");
         drop(UnixListener::bind(stale.join("nbd")).expect("a socket"));
+        std::fs::create_dir(stale.join("mnt")).expect("a folder");
         let runs = make(own, "00000003");
         let listens = make(ended, "00000004");
         let _listener = UnixListener::bind(listens.join("nbd")).expect("a socket");

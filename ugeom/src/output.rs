@@ -107,7 +107,23 @@ pub fn remark(text: &str) {
 
 fn say(text: &str) {
     // Without stderr there is nobody left to tell.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", without_numbers(text));
+}
+
+/// A message without the numbers of the system's errors, whose words stand before them:
+/// `No such file or directory (os error 2)`.
+fn without_numbers(text: &str) -> String {
+    const BEGIN: &str = " (os error ";
+    let mut parts = text.split(BEGIN);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        match rest.strip_prefix(')') {
+            Some(rest) if rest.len() + 1 < part.len() => out.push_str(rest),
+            _ => out.extend([BEGIN, part]),
+        }
+    }
+    out
 }
 
 /// Columns of pages where nothing is known of the reader's terminal.
@@ -299,6 +315,16 @@ mod tests {
             printable("a\u{1b}[31mb\u{202e}c\n"),
             "a\u{fffd}[31mb\u{fffd}c\u{fffd}"
         );
+    }
+
+    #[test]
+    fn a_message_has_words_and_no_numbers_of_errors() {
+        let words = "opening a: No such file or directory (os error 2); b (os error 13)";
+        let expected = "opening a: No such file or directory; b";
+        assert_eq!(without_numbers(words), expected);
+        for kept in ["a (os error ) b", "a (os error 2", "(os error 2)"] {
+            assert_eq!(without_numbers(kept), kept);
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ usage: cargo xtask COMMAND
   asan [ARGS]           the same under AddressSanitizer
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
-  dist [build | try]    static binaries, .deb, wheel and tarball in target/dist, then each tried in
+  dist [build | try]    static binaries, .deb, wheel and tarball in target/packages, then each tried in
                         a root without Rust
   install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
                         builds and installs the program (with manual pages and completions) and

@@ -133,3 +133,35 @@ fn a_target_that_is_read_once_knows_its_file_and_its_address() {
     }
     assert!(open("md:1m@md0").addressed && !open("md:1m").addressed);
 }
+
+#[test]
+fn a_provider_is_found_by_the_name_that_show_prints() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.img");
+    let mut disk = vec![0; 64 << 10];
+    // A table with one slice: Linux, 16 sectors from sector 8 on.
+    disk[446 + 4] = 0x83;
+    disk[446 + 8] = 8;
+    disk[446 + 12] = 16;
+    disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+    std::fs::write(&path, disk).expect("a disk");
+    let path = path.display();
+    assert_eq!(open(&format!("{path}s1")).name, "disk.imgs1");
+    assert!(open(&format!("{path}s1")).addressed);
+    assert_eq!(open(&format!("{path}s1 | nop")).name, "disk.imgs1.nop");
+    let target = TargetText::parse(&format!("{path}s1")).expect("parses");
+    assert_eq!(target.bottom_path(), Some(path.to_string().as_str()));
+    assert_eq!(target.single_path(), None);
+    // What only begins like a file is no provider of it.
+    for text in [
+        format!("{path}.old"),
+        format!("{path}s1/x"),
+        format!("{path}1"),
+    ] {
+        assert!(refused(&text).contains("No such file"), "{text}");
+    }
+    assert!(refused(&format!("{path}s7")).contains("disk.imgs1"));
+    // A file with the whole name comes first.
+    std::fs::write(format!("{path}s1"), [0; 512]).expect("a file");
+    assert!(!open(&format!("{path}s1")).addressed);
+}

@@ -131,7 +131,7 @@ impl Context {
     /// Sleeps until a request has ended, and takes up to `events.len()` of the ends.
     pub fn wait(self, events: &mut [Event], timeout: Option<Duration>) -> io::Result<usize> {
         let timeout = timeout.map(|timeout| libc::timespec {
-            tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         });
         let limit = timeout.as_ref().map_or(std::ptr::null(), |t| &raw const *t);

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::spec::{self, FILE_CLASS};
-use ugeom_classes::{TargetOptions, open_target, registry};
+use ugeom_classes::{TargetOptions, TargetText, open_target, registry};
 use ugeom_harness::Cell;
 use ugeom_harness::HarnessError;
 
@@ -109,8 +109,11 @@ fn stands_on(text: &str) -> Option<Base> {
     if bottom.class.value != FILE_CLASS {
         return Some(Base::Class);
     }
-    let path = bottom.positional.first()?;
-    Path::new(&path.value).exists().then_some(Base::File)
+    // A provider by the name that `show` prints stands on the file that it is in.
+    let target = TargetText::parse(text).ok()?;
+    Path::new(target.bottom_path()?)
+        .exists()
+        .then_some(Base::File)
 }
 
 /// The first word that is no assignment, as in `LC_ALL=C sort file`.

@@ -9,6 +9,7 @@ use super::subject::{Counted, Document, MAIN_BLOCK_BYTES, Subject};
 use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::{Center, Interval, Noise};
+use ugeom_report::Seen;
 
 /// Goals are for caches that no processor holds, bytes.
 const GOALS_FROM_BYTES: u64 = 1 << 30;
@@ -82,6 +83,11 @@ impl Table {
     /// The time of one iteration of a cell, ns.
     pub fn typical(&self, name: &str) -> Option<Interval> {
         self.times.typical(name)?.at(CONFIDENCE).ok()
+    }
+
+    /// The same with its observations.
+    pub fn seen(&self, name: &str) -> Option<Seen> {
+        Seen::typical(&self.times.typical(name)?, CONFIDENCE)
     }
 
     /// The estimate of a difference, ns.

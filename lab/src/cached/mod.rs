@@ -247,7 +247,7 @@ fn planned(options: &Options, host: &Host) -> Subject {
 /// Reads less when the file is shorter; refuses one that is too short for anything.
 fn fit_to_file(path: &Path, subject: &mut Subject) -> Result<(), HarnessError> {
     let name = path.display().to_string();
-    let about = std::fs::metadata(path).map_err(HarnessError::os(&name, "looking at it"))?;
+    let about = std::fs::metadata(path).map_err(HarnessError::os(&name, "opening"))?;
     let refuse = |problem: String| {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem);
         Err(HarnessError::os(&name, "choosing what to read")(source))

@@ -26,6 +26,7 @@ pub fn page(document: &Document) -> Page {
     page.answer = answer(document);
     page.brief = brief(document);
     page.summary = Some(summary(document));
+    page.pictured(picture(document));
     if let Some(facts) = &document.target {
         page.warnings.extend(
             facts.no_device().map(|why| {
@@ -53,6 +54,7 @@ pub fn page(document: &Document) -> Page {
     page.list(meaning(document));
     profile_section(&mut page, &profiles(document));
     then_and_now(&mut page, document);
+    page.rounds(document);
     page
 }
 
@@ -87,6 +89,23 @@ fn answer(document: &Document) -> String {
          {copy} as a bare copy (wall time). {}",
         blame(document, 4096)
     )
+}
+
+/// The reads that the answer compares, at random and in sequence.
+fn picture(document: &Document) -> Rows {
+    let orders = [Order::Shuffled, Order::Sequential];
+    let axis = Axis::linear("time of a read of 4 KiB", "ns");
+    let mut bars = Rows::bars("A 4 KiB read from memory", axis, orders.map(Order::word));
+    let table = Table::of(document);
+    for (name, way) in [
+        ("through the cache class", main_way("hash")),
+        ("pread", "pread".to_owned()),
+        ("a bare copy", "memcpy".to_owned()),
+    ] {
+        let seen = |order| table.seen(&names::hits(&way, 4096, order));
+        bars.row(name, orders.map(seen));
+    }
+    bars
 }
 
 /// A random hit of 4 KiB with its interval.
@@ -284,7 +303,7 @@ fn hits(page: &mut Page, document: &Document) {
         orders.map(Order::word),
     );
     for way in &ways {
-        let time = |order| table.typical(&names::hits(way, 4096, order));
+        let time = |order| table.seen(&names::hits(way, 4096, order));
         bars.row(way, orders.map(time));
     }
     page.push(bars);

@@ -375,5 +375,5 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
     let error = refused(Path::new("/dev/zero"));
     assert!(error.contains("only a regular file"), "{error}");
     let error = refused(&folder.path().join("missing"));
-    assert!(error.contains("missing: looking at it: "), "{error}");
+    assert!(error.contains("missing: opening: "), "{error}");
 }

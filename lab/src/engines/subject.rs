@@ -76,12 +76,24 @@ pub struct Side {
 pub struct Latency {
     /// The mean.
     pub mean_ns: f64,
+    /// 10 % took no longer; 0 in results of older versions, as in the others below.
+    #[serde(default)]
+    pub p10_ns: u64,
     /// The median.
     pub p50_ns: u64,
+    /// 90 % took no longer.
+    #[serde(default)]
+    pub p90_ns: u64,
     /// 99 % took no longer.
     pub p99_ns: u64,
     /// 99.9 % took no longer.
     pub p999_ns: u64,
+    /// 99.99 % took no longer.
+    #[serde(default)]
+    pub p9999_ns: u64,
+    /// 99.999 % took no longer.
+    #[serde(default)]
+    pub p99999_ns: u64,
     /// The longest.
     pub max_ns: u64,
 }
@@ -92,11 +104,32 @@ impl Latency {
         let percentile = |percent| histogram.percentile(percent).unwrap_or(0);
         Self {
             mean_ns: histogram.mean().unwrap_or(0.0),
+            p10_ns: percentile(10.0),
             p50_ns: percentile(50.0),
+            p90_ns: percentile(90.0),
             p99_ns: percentile(99.0),
             p999_ns: percentile(99.9),
+            p9999_ns: percentile(99.99),
+            p99999_ns: percentile(99.999),
             max_ns: histogram.max().unwrap_or(0),
         }
+    }
+}
+
+impl Latency {
+    /// Shares of the requests, and what so many took at the most, ns; as far as `requests` reach.
+    pub fn quantiles(&self, requests: u64) -> Vec<(f64, u64)> {
+        let all = [
+            (0.1, self.p10_ns),
+            (0.5, self.p50_ns),
+            (0.9, self.p90_ns),
+            (0.99, self.p99_ns),
+            (0.999, self.p999_ns),
+            (0.9999, self.p9999_ns),
+            (0.99999, self.p99999_ns),
+        ];
+        let reached = |(share, ns): &(f64, u64)| *ns > 0 && requests as f64 * (1.0 - share) >= 1.0;
+        all.into_iter().filter(reached).collect()
     }
 }
 
@@ -126,9 +159,13 @@ impl Latency {
         };
         Self {
             mean_ns: middle(|one| one.mean_ns),
+            p10_ns: middle(|one| one.p10_ns as f64) as u64,
             p50_ns: middle(|one| one.p50_ns as f64) as u64,
+            p90_ns: middle(|one| one.p90_ns as f64) as u64,
             p99_ns: middle(|one| one.p99_ns as f64) as u64,
             p999_ns: middle(|one| one.p999_ns as f64) as u64,
+            p9999_ns: middle(|one| one.p9999_ns as f64) as u64,
+            p99999_ns: middle(|one| one.p99999_ns as f64) as u64,
             max_ns: all.iter().map(|one| one.max_ns).max().unwrap_or(0),
         }
     }

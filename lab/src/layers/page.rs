@@ -20,11 +20,13 @@ pub fn page(document: &Document) -> Page {
     page.answer = answer(document);
     page.brief = brief(document);
     page.summary = Some(summary(document));
+    page.pictured(sections::picture(document));
     page.warnings = warnings(document);
     page.head(document, &document.subject.left_out);
     page.heading("What it means");
     page.list(findings(document));
     sections::add(&mut page, document);
+    page.rounds(document);
     page.heading("What cannot be concluded");
     page.list(limits(document));
     page

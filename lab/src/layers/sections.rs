@@ -8,7 +8,7 @@ use ugeom_harness::figure::{CONFIDENCE, Figure, Unit, amount};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::units::size_human;
 use ugeom_measure::{Interval, Moments};
-use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Table, Value};
+use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Seen, Table, Value};
 
 /// The kinds of stacks, the levels of statistics, and what to call them together.
 const PILES: [(&str, &str, &str); 11] = [
@@ -41,6 +41,28 @@ pub(super) fn add(page: &mut Page, document: &Document) {
 /// The typical time of a case with its interval.
 fn typical(times: &Observed, name: &str) -> Option<Interval> {
     times.typical(name)?.at(CONFIDENCE).ok()
+}
+
+/// The same with its observations.
+fn seen(times: &Observed, name: &str) -> Option<Seen> {
+    Seen::typical(&times.typical(name)?, CONFIDENCE)
+}
+
+/// What the answer is about: GEOM itself, and each layer.
+pub(super) fn picture(document: &Document) -> Rows {
+    let bytes = document.subject.read_bytes;
+    let title = format!("Added to a read of {bytes} bytes");
+    let mut bars = Rows::bars(&title, Axis::linear("wall time", "ns"), [""]);
+    let figures = document.figures.iter();
+    let wanted = figures.filter(|figure| {
+        let id = figure.id.as_str();
+        let of_layer = id.starts_with("layer.") && id != "layer.mean";
+        figure.unit == Unit::Ns && (id == "geom.cost" || of_layer)
+    });
+    for figure in wanted {
+        bars.row(&figure.what, [Some(figure)]);
+    }
+    bars
 }
 
 /// One read of each provider, as the mail of 2002 has its rows.
@@ -77,7 +99,7 @@ fn reads(page: &mut Page, document: &Document, times: &Observed) {
             Cell::number(moments.sd, 6),
         ]);
         if drawn {
-            bars.row(&format!("{name}: {layers}"), [typical(times, cell)]);
+            bars.row(&format!("{name}: {layers}"), [seen(times, cell)]);
         }
     };
     add(
@@ -135,8 +157,7 @@ fn steps(page: &mut Page, document: &Document) {
     };
     for figure in document.figures.iter().filter(wanted) {
         let by_cpu = document.figure(&format!("by_cpu.{}", figure.id));
-        let values = [Some(figure.interval), by_cpu.map(|figure| figure.interval)];
-        bars.row(&figure.what, values);
+        bars.row(&figure.what, [Some(figure), by_cpu]);
     }
     if !bars.rows.is_empty() {
         page.heading("What is added to a read");

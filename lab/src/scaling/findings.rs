@@ -14,6 +14,7 @@ use ugeom_harness::figure::{CONFIDENCE, Figure, Goal, Unit};
 use ugeom_harness::observed::Observed;
 use ugeom_measure::ministat::Difference;
 use ugeom_measure::{Center, Interval, Noise};
+use ugeom_report::Seen;
 
 /// With all knobs on, one worker does more requests a second than this.
 const RATE_GOAL: f64 = 20e6;
@@ -94,6 +95,11 @@ pub(super) fn rates(document: &Document) -> Observed {
 /// The rate of a cell, and its interval.
 pub(super) fn rate(rates: &Observed, id: &str, workers: u64) -> Option<Interval> {
     rates.typical(&cell_name(id, workers))?.at(CONFIDENCE).ok()
+}
+
+/// The same with its observations.
+pub(super) fn seen(rates: &Observed, id: &str, workers: u64) -> Option<Seen> {
+    Seen::typical(&rates.typical(&cell_name(id, workers))?, CONFIDENCE)
 }
 
 /// Judges all steps of an experiment: the steps of a kind with as many workers are a family.

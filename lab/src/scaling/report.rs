@@ -1,6 +1,6 @@
 //! The report of an experiment about scaling, made from its document alone.
 
-use super::findings::{Against, Judgement, Step, judge, rate, rates};
+use super::findings::{Against, Judgement, Step, judge, rate, rates, seen};
 use super::knobs::{FINAL, Knob, POOLS_AWAY, REGISTRY_AWAY};
 use super::published::{JUDGED, Line, OVERALL, PROCESSES, ROWS, judged};
 use super::subject::Document;
@@ -35,6 +35,7 @@ pub fn report(document: &Document) -> Page {
     page.answer = answer(document, &rates, &judgement);
     page.brief = brief(document);
     page.summary = Some(summary(document, &rates, &judgement));
+    page.pictured(ladder_plot(document, &rates));
     page.head(document, &[]);
     page.paragraph(format!(
         "Requests as raidtest makes them (1 sector to 128 KiB, about 64 KiB, all reads as \
@@ -46,6 +47,7 @@ pub fn report(document: &Document) -> Page {
     taken_away(&mut page, document, &judgement);
     page.list(shares(document));
     published(&mut page);
+    page.rounds(document);
     limits(&mut page, document);
     page
 }
@@ -214,6 +216,13 @@ fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
          The rows that spin stand beside the ladder and take no part in it.",
         subject.cores
     ));
+    page.push(ladder_plot(document, rates));
+    page.push(growth(document, rates));
+}
+
+/// The ladder with one worker and with as many as cores.
+fn ladder_plot(document: &Document, rates: &Observed) -> Rows {
+    let subject = &document.subject;
     let axis = Axis::log10("rate", "requests/s");
     let mut both = vec![1, subject.cores];
     both.dedup();
@@ -222,11 +231,10 @@ fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
     for knob in &subject.ladder {
         plot.row(
             &knob.id,
-            both.iter().map(|workers| rate(rates, &knob.id, *workers)),
+            both.iter().map(|workers| seen(rates, &knob.id, *workers)),
         );
     }
-    page.push(plot);
-    page.push(growth(document, rates));
+    plot
 }
 
 /// Rates against workers, for the first and the last row.
@@ -240,7 +248,7 @@ fn growth(document: &Document, rates: &Observed) -> Curves {
     for knob in &subject.ladder {
         let mut curve = Curve::measured(&knob.id);
         for workers in &subject.workers {
-            if let Some(rate) = rate(rates, &knob.id, *workers) {
+            if let Some(rate) = seen(rates, &knob.id, *workers) {
                 curve = curve.point(*workers as f64, rate);
             }
         }

@@ -118,7 +118,7 @@ pub(super) fn short(found: &WayFindings) -> String {
     let (Some(fitted), Some(seen), Some((first, last))) =
         (found.limits.fitted(), seen(found), ends)
     else {
-        return limits(found);
+        return unfitted(found).unwrap_or_else(|| limits(found));
     };
     let mut said = Vec::new();
     if seen.transactions {
@@ -146,6 +146,22 @@ pub(super) fn short(found: &WayFindings) -> String {
         ),
         false => format!("at most {}.", said.join(", ")),
     }
+}
+
+/// The rates at both ends where the model does not describe what was measured.
+fn unfitted(found: &WayFindings) -> Option<String> {
+    let fitted = found.limits.fitted()?;
+    let (first, last) = found.steps.first().zip(found.steps.last())?;
+    let iops = first.1.per_second(first.1.transactions);
+    let rate = last.1.per_second(last.1.bytes);
+    Some(format!(
+        "{} IOPS at {}, {} at {}; no limits fit (the model misses by {}).",
+        grouped(iops.round() as u64),
+        value(first.0 as f64, Unit::Bytes),
+        value(rate, Unit::BytesPerSecond),
+        value(last.0 as f64, Unit::Bytes),
+        value(fitted.rms * 100.0, Unit::Percent),
+    ))
 }
 
 /// The observation of 2004: the system asked the device for fewer and larger transfers than the
@@ -180,7 +196,7 @@ pub(super) fn limits(found: &WayFindings) -> String {
         value(fitted.worst() * 100.0, Unit::Percent),
     );
     let Some(seen) = seen(found) else {
-        return format!("No verdict about limits: {residuals}, so that it does not describe this.");
+        return format!("No verdict about limits: {residuals}.");
     };
     let mut said = Vec::new();
     if seen.transactions {

@@ -10,7 +10,7 @@ use ugeom_harness::total;
 use ugeom_measure::Interval;
 use ugeom_measure::units::{grouped, size_exact, size_human};
 use ugeom_report::text::in_a_shell;
-use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Table};
+use ugeom_report::{Axis, Cell, Column, Curve, CurveKind, Curves, Page, Table};
 
 /// The page of a document.
 pub fn page(document: &Document) -> Page {
@@ -21,6 +21,7 @@ pub fn page(document: &Document) -> Page {
     page.answer = answer(document, &findings);
     page.brief = brief(document, &findings);
     page.summary = Some(summary(document, &findings));
+    page.pictured(picture(document, &findings));
     page.warnings = warnings(document);
     page.head(document, &left_out(document, &findings));
     for found in &findings.ways {
@@ -40,6 +41,7 @@ pub fn page(document: &Document) -> Page {
         page.push(rates(part, found, true));
         page.push(rates(part, found, false));
     }
+    page.rounds(document);
     then(&mut page);
     page
 }
@@ -301,6 +303,23 @@ fn device(part: &Part, found: &WayFindings) -> Table {
         table.row(row.into_iter().chain(shares).chain([Cell::text(went)]));
     }
     table
+}
+
+/// What the answer is about: the rates of all ways.
+fn picture(document: &Document, findings: &Findings) -> Curves {
+    let rate = Axis::log10("rate", "MB/s");
+    let mut all = Curves::new("Rate against block size", Axis::bytes("block size"), rate);
+    for found in &findings.ways {
+        let Some(part) = document.subject.parts.get(found.part) else {
+            continue;
+        };
+        let measured = rates(part, found, true).curves.into_iter();
+        for mut curve in measured.filter(|curve| curve.kind == CurveKind::Measured) {
+            curve.name = format!("{}, {}", part.name, found.way.word());
+            all.push(curve);
+        }
+    }
+    all
 }
 
 /// Rate against block size, with the fitted limits: bytes a second, or transactions a second.

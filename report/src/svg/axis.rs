@@ -1,21 +1,25 @@
 //! Where a value lies on an axis, and which values are written beside it.
 
-use crate::plot::{Axis, Scale};
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-use std::ops::Range;
-use ugeom_measure::units::{duration_human, grouped, size_human};
+use crate::plot::{Axis, Fitting, Scale};
+use ugeom_measure::units::{duration_human, grouped, size_exact, size_human};
 
-/// Ticks that are aimed at on a linear axis.
-const TICKS: f64 = 8.0;
-/// The most ticks of an axis.
+/// The fewest and the most ticks of an axis, whatever its length.
+const TICKS_MIN: usize = 3;
 const TICKS_MAX: usize = 12;
 /// A linear axis goes on behind its last value for this share of its length.
 const BEHIND: f64 = 0.06;
+/// An axis follows the ends of intervals beyond the estimates for this share of the length that the
+/// estimates take, or for so many places of a logarithmic one; an interval that goes farther leaves
+/// it. One value that is hardly known does not flatten all others.
+const BEYOND: f64 = 1.0;
+const BEYOND_PLACES: f64 = 1.0;
 
 /// An axis with its ends. Places are values after the scale: on a logarithmic axis the logarithm.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spread {
-    scale: Scale,
+    axis: Axis,
+    /// The unit in which values are written.
+    pub fitting: Fitting,
     /// The place of the lower end.
     pub low: f64,
     /// The place of the upper end; above the lower one.
@@ -36,29 +40,48 @@ pub(super) struct Tick {
 }
 
 impl Spread {
-    /// An axis on which all these values have a place, as far as the scale has one for them; none
-    /// when it has for none, or when they are too far apart for the arithmetic.
-    pub fn of(axis: &Axis, values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    /// An axis of at most so many ticks, on which all these values have a place, as far as the
+    /// scale has one for them, and the ends of their intervals where they are near; none when it
+    /// has for none, or when they are too far apart for the arithmetic.
+    pub fn of(
+        axis: &Axis,
+        values: impl IntoIterator<Item = f64>,
+        ends: impl IntoIterator<Item = f64>,
+        ticks_max: usize,
+    ) -> Option<Self> {
         let scale = axis.scale;
-        let places = values.into_iter().filter_map(|value| place(scale, value));
-        let ends = places.fold(None, |ends, place| match ends {
-            None => Some((place, place)),
-            Some((low, high)) => Some((f64::min(low, place), f64::max(high, place))),
-        });
-        let (low, high) = padded(scale, ends?);
+        let values: Vec<f64> = values.into_iter().filter(|at| at.is_finite()).collect();
+        let places = values.iter().filter_map(|value| place(scale, *value));
+        let (low, high) = range(places)?;
+        let (from, to) = match scale {
+            Scale::Linear => (low.min(0.0), high.max(0.0)),
+            _ => (low, high),
+        };
+        let beyond = match scale {
+            Scale::Linear => (to - from) * BEYOND,
+            _ => BEYOND_PLACES.max(to - from),
+        };
+        let ends = ends.into_iter().filter_map(|value| place(scale, value));
+        let near = ends.map(|end| end.clamp(from - beyond, to + beyond));
+        let whole = range(near.chain([low, high]).filter(|end| end.is_finite()))?;
+        let (low, high) = padded(scale, whole);
         let length = high - low;
         if !(length.is_finite() && length > 0.0) {
             return None;
         }
-        let in_label = unit_in_label(axis);
-        let ticks = ticks(axis, low, high);
-        let title = if in_label {
-            axis.title.clone()
-        } else {
-            axis.heading()
+        let fitting = match scale {
+            Scale::Linear => Fitting::of(axis, [low, high]),
+            _ => Fitting::of(axis, values),
+        };
+        let ticks_max = ticks_max.clamp(TICKS_MIN, TICKS_MAX);
+        let ticks = ticks(axis, low, high, &fitting, ticks_max);
+        let title = match (unit_in_label(axis), fitting.unit.as_str()) {
+            (true, _) | (_, "") => axis.title.clone(),
+            (false, unit) => format!("{} ({unit})", axis.title),
         };
         Some(Self {
-            scale,
+            axis: axis.clone(),
+            fitting,
             low,
             high,
             ticks,
@@ -68,39 +91,46 @@ impl Spread {
 
     /// The place of a value; none where it has none.
     pub fn place(&self, value: f64) -> Option<f64> {
-        place(self.scale, value)
+        place(self.axis.scale, value)
     }
 
     /// The place of a value, or the end of the axis that is nearer to it.
     pub fn nearest(&self, value: f64) -> f64 {
-        let place = self.place(value).unwrap_or(self.low);
+        let place = self.place(value).unwrap_or(match value > 0.0 {
+            true => self.high,
+            false => self.low,
+        });
         place.clamp(self.low, self.high)
     }
+
+    /// Whether a value lies behind an end of the axis.
+    pub fn leaves(&self, value: f64) -> bool {
+        let place = self.place(value);
+        !place.is_some_and(|place| (self.low..=self.high).contains(&place))
+    }
+
+    /// Where a place is between two pixels, those of the ends.
+    pub fn pixel(&self, place: f64, (from, to): (f64, f64)) -> f64 {
+        from + (place - self.low) / (self.high - self.low) * (to - from)
+    }
+
+    /// A value of the axis in words, with its unit.
+    pub fn words(&self, value: f64) -> String {
+        match self.axis.unit.as_str() {
+            "bytes" if value >= 0.0 => size_exact(value.round() as u64),
+            "ns" => duration_human(value),
+            "" => crate::digits::exact(value),
+            unit => format!("{} {unit}", crate::digits::exact(value)),
+        }
+    }
 }
 
-impl Ranged for Spread {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, place: &f64, (from, to): (i32, i32)) -> i32 {
-        let share = (place - self.low) / (self.high - self.low);
-        from + (share * f64::from(to - from)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.ticks.iter().map(|tick| tick.place).collect()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.low..self.high
-    }
-}
-
-impl ValueFormatter<f64> for Spread {
-    fn format_ext(&self, place: &f64) -> String {
-        let tick = self.ticks.iter().find(|tick| tick.place == *place);
-        tick.map(|tick| tick.label.clone()).unwrap_or_default()
-    }
+/// The least and the largest of places.
+fn range(places: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    places.fold(None, |ends, place| match ends {
+        None => Some((place, place)),
+        Some((low, high)) => Some((f64::min(low, place), f64::max(high, place))),
+    })
 }
 
 fn place(scale: Scale, value: f64) -> Option<f64> {
@@ -142,26 +172,26 @@ fn unit_in_label(axis: &Axis) -> bool {
     axis.scale != Scale::Linear && matches!(axis.unit.as_str(), "ns" | "bytes")
 }
 
-fn ticks(axis: &Axis, low: f64, high: f64) -> Vec<Tick> {
+fn ticks(axis: &Axis, low: f64, high: f64, fitting: &Fitting, most: usize) -> Vec<Tick> {
     match axis.scale {
-        Scale::Linear => linear(low, high),
+        Scale::Linear => linear(low, high, fitting.size, most),
         Scale::Log2 => {
-            let places = thinned(low, high);
+            let places = thinned(low, high, most);
             let tick = |place: f64| Tick {
                 place,
                 label: labelled(axis, place.exp2()),
             };
             places.into_iter().map(tick).collect()
         }
-        Scale::Log10 => tens(axis, low, high),
+        Scale::Log10 => tens(axis, low, high, fitting, most),
         Scale::Nines => nines(high),
     }
 }
 
 /// The whole places from end to end; every second or third where they are many.
-fn thinned(low: f64, high: f64) -> Vec<f64> {
+fn thinned(low: f64, high: f64, most: usize) -> Vec<f64> {
     let count = (high.floor() - low.ceil()).max(0.0) as usize + 1;
-    let every = count.div_ceil(TICKS_MAX);
+    let every = count.div_ceil(most);
     (0..count)
         .step_by(every)
         .map(|step| low.ceil() + step as f64)
@@ -170,8 +200,9 @@ fn thinned(low: f64, high: f64) -> Vec<f64> {
 }
 
 /// Steps of 1, 2 or 5 times a power of ten.
-fn linear(low: f64, high: f64) -> Vec<Tick> {
-    let step = nice((high - low) / TICKS);
+fn linear(low: f64, high: f64, unit: f64, most: usize) -> Vec<Tick> {
+    let (low, high) = (low / unit, high / unit);
+    let step = nice((high - low) / most.saturating_sub(2).max(2) as f64);
     let first = (low / step).ceil();
     let count = ((high / step).floor() - first).clamp(0.0, TICKS_MAX as f64) as usize + 1;
     let places: Vec<f64> = (0..count).map(|n| (first + n as f64) * step).collect();
@@ -181,7 +212,7 @@ fn linear(low: f64, high: f64) -> Vec<Tick> {
     places
         .into_iter()
         .map(|place| Tick {
-            place,
+            place: place * unit,
             label: number(place, step, largest),
         })
         .collect()
@@ -197,12 +228,14 @@ fn nice(step: f64) -> f64 {
 
 /// Powers of ten; with 2 and 5 times them where the axis is short, and other values where it is
 /// shorter.
-fn tens(axis: &Axis, low: f64, high: f64) -> Vec<Tick> {
+fn tens(axis: &Axis, low: f64, high: f64, fitting: &Fitting, most: usize) -> Vec<Tick> {
     let decades = high - low;
     if decades < 0.7 {
         let (from, to) = (10f64.powf(low), 10f64.powf(high));
         let inside = |tick: &Tick| tick.place >= from;
-        let ticks = linear(from, to).into_iter().filter(inside);
+        let ticks = linear(from, to, fitting.size, most)
+            .into_iter()
+            .filter(inside);
         return ticks
             .map(|tick| {
                 let label = if unit_in_label(axis) {
@@ -217,23 +250,28 @@ fn tens(axis: &Axis, low: f64, high: f64) -> Vec<Tick> {
             })
             .collect();
     }
-    let factors: &[f64] = if decades <= 3.5 {
-        &[1.0, 2.0, 5.0]
-    } else {
-        &[1.0]
-    };
-    let powers = match decades <= 3.5 {
+    let is_short = decades <= most as f64 / 3.0;
+    let factors: &[f64] = if is_short { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let powers = match is_short {
         true => (low.floor() as i64..=high.floor() as i64)
             .map(|power| power as f64)
             .collect(),
-        false => thinned(low, high),
+        false => thinned(low, high, most),
     };
     let mut ticks = Vec::new();
     for power in powers {
         for factor in factors {
             let place = power + factor.log10();
             if (low..=high).contains(&place) {
-                let label = labelled(axis, factor * 10f64.powf(power));
+                let value = factor * 10f64.powf(power);
+                let label = match unit_in_label(axis) {
+                    true => labelled(axis, value),
+                    false => number(
+                        value / fitting.size,
+                        value / fitting.size,
+                        value / fitting.size,
+                    ),
+                };
                 ticks.push(Tick { place, label });
             }
         }
@@ -304,7 +342,7 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
-        let spread = Spread::of(axis, values.iter().copied()).unwrap();
+        let spread = Spread::of(axis, values.iter().copied(), [], 10).unwrap();
         spread.ticks.iter().map(|tick| tick.label.clone()).collect()
     }
 
@@ -321,10 +359,16 @@ mod tests {
         );
         assert_eq!(
             labels(&linear, &[2.5e6]),
+            ["0", "500", "1,000", "1,500", "2,000", "2,500"],
+            "microseconds"
+        );
+        let plain = Axis::linear("requests", "");
+        assert_eq!(
+            labels(&plain, &[2.5e6]),
             ["0", "0.5 M", "1.0 M", "1.5 M", "2.0 M", "2.5 M"]
         );
         assert_eq!(
-            labels(&linear, &[14_577.0]),
+            labels(&plain, &[14_577.0]),
             [
                 "0", "2,000", "4,000", "6,000", "8,000", "10,000", "12,000", "14,000"
             ]
@@ -352,8 +396,10 @@ mod tests {
 
     #[test]
     fn a_title_has_the_unit_unless_every_tick_has_it() {
-        let title = |axis: &Axis| Spread::of(axis, [1.0, 10.0]).unwrap().title;
+        let title = |axis: &Axis| Spread::of(axis, [1.0, 10.0], [], 10).unwrap().title;
         assert_eq!(title(&Axis::linear("time", "ns")), "time (ns)");
+        let long = Spread::of(&Axis::linear("time", "ns"), [333e6], [], 10);
+        assert_eq!(long.unwrap().title, "time (ms)");
         assert_eq!(title(&Axis::log10("time", "ns")), "time");
         assert_eq!(title(&Axis::log10("rate", "MB/s")), "rate (MB/s)");
     }
@@ -361,13 +407,19 @@ mod tests {
     #[test]
     fn values_without_a_place_are_left_out() {
         let log = Axis::log10("rate", "MB/s");
-        assert_eq!(Spread::of(&log, [0.0, -1.0, f64::NAN, f64::INFINITY]), None);
-        let spread = Spread::of(&log, [0.0, 1.0, 100.0]).unwrap();
+        assert_eq!(
+            Spread::of(&log, [0.0, -1.0, f64::NAN, f64::INFINITY], [], 10),
+            None
+        );
+        let spread = Spread::of(&log, [0.0, 1.0, 100.0], [], 10).unwrap();
         assert_eq!((spread.place(0.0), spread.place(10.0)), (None, Some(1.0)));
         assert_eq!(spread.nearest(-3.0), spread.low);
         assert_eq!(spread.nearest(1e9), spread.high);
-        assert_eq!(Spread::of(&Axis::linear("x", ""), [-1e308, 1e308]), None);
-        let quantiles = Spread::of(&Axis::quantiles("q"), [0.5, 1.0, -0.5]).unwrap();
+        assert_eq!(
+            Spread::of(&Axis::linear("x", ""), [-1e308, 1e308], [], 10),
+            None
+        );
+        let quantiles = Spread::of(&Axis::quantiles("q"), [0.5, 1.0, -0.5], [], 10).unwrap();
         assert_eq!((quantiles.place(1.0), quantiles.place(-0.5)), (None, None));
     }
 
@@ -377,12 +429,14 @@ mod tests {
             proptest::num::f64::ANY, 0..5)) {
             for axis in [Axis::linear("a", "ns"), Axis::log10("a", "ns"), Axis::log10("a", ""),
                          Axis::bytes("a"), Axis::quantiles("a")] {
-                let Some(spread) = Spread::of(&axis, values.iter().copied()) else { continue };
+                let Some(spread) = Spread::of(&axis, values.iter().copied(), values.iter().copied(), 10) else { continue };
                 proptest::prop_assert!(spread.ticks.len() <= 40);
                 for value in &values {
-                    if let Some(place) = spread.place(*value) {
-                        proptest::prop_assert!((spread.low..=spread.high).contains(&place));
+                    if spread.place(*value).is_some() {
+                        proptest::prop_assert!(!spread.leaves(*value), "{value} on {spread:?}");
                     }
+                    let place = spread.nearest(*value);
+                    proptest::prop_assert!((spread.low..=spread.high).contains(&place));
                 }
             }
         }

@@ -2,47 +2,51 @@
 
 use super::axis::Spread;
 use super::pen::{
-    CHARACTER, Drawn, FONT, Failed, LINE, MESH, Pen, Spot, colour, cut, stroke, text_width,
+    Along, Anchor, CHARACTER, LINE, Layout, MARGIN, Pen, SERIES, Spot, cut, spread, text_width,
 };
-use super::{Legend, MARGIN, SAMPLE, TOP, canvas};
-use crate::plot::{Curve, CurveKind, Curves, Mark};
-use plotters::chart::ChartBuilder;
-use plotters::coord::ranged1d::Ranged;
-use plotters::style::text_anchor::HPos;
-use plotters::style::{BLACK, IntoFont};
+use super::{Legend, SAMPLE, ends, titled, words};
+use crate::plot::{Curve, CurveKind, Curves, Mark, Point};
 
-/// The height of the part with the axes.
-const HEIGHT: i32 = 860;
-/// Room below the axes for the values and the title.
-const BELOW: i32 = 84;
+/// Half the width of the dots of observations.
+const DOTS: f64 = 4.0;
+/// Room below the axes: the values, and the title.
+const BELOW: f64 = 2.0 * LINE + 12.0;
 
-pub(super) fn svg(plot: &Curves) -> Option<String> {
+pub(super) fn svg(plot: &Curves, layout: Layout) -> Option<String> {
     let marks = |level: bool| plot.marks.iter().filter(move |mark| mark.level == level);
     let points = || plot.curves.iter().flat_map(|curve| &curve.points);
+    let places = |length: f64| (length / (9.0 * CHARACTER)) as usize;
     let x = points().map(|point| point.x);
-    let x = Spread::of(&plot.x, x.chain(marks(false).map(|mark| mark.at)))?;
-    let y = points().flat_map(|point| [point.y.estimate, point.y.low, point.y.high]);
-    let y = Spread::of(&plot.y, y.chain(marks(true).map(|mark| mark.at)))?;
+    let x = x.chain(marks(false).map(|mark| mark.at));
+    let x = Spread::of(&plot.x, x, [], places(layout.width - 60.0))?;
+    let y = points().map(|point| point.y.interval.estimate);
+    let y = y.chain(marks(true).map(|mark| mark.at));
+    let wide = points().flat_map(|point| [point.y.interval.low, point.y.interval.high]);
+    let y = Spread::of(&plot.y, y, wide, (layout.height / (1.7 * LINE)) as usize)?;
     let looks = looks(&plot.curves);
-    let legend = Legend::of(plot.curves.iter().map(|curve| curve.name.as_str()), TOP);
-    let head = TOP + legend.height;
-    canvas(&plot.title, head + HEIGHT, |pen| {
-        legend.draw(pen, |position, spot| match looks.get(position) {
-            Some(look) => look.sample(pen, spot),
-            None => Ok(()),
-        })?;
-        let frame = Frame::draw(pen, head, &x, &y)?;
-        for mark in &plot.marks {
-            frame.mark_line(mark)?;
+    let (mut pen, top) = titled(&plot.title, layout);
+    let names = plot.curves.iter().map(|curve| curve.name.as_str());
+    let named = plot.curves.len() > 1 || plot.curves.iter().any(|curve| !curve.name.is_empty());
+    let legend = Legend::of(names.filter(|_| named), top, layout);
+    legend.draw(&mut pen, |pen, position, spot| {
+        if let Some(look) = looks.get(position) {
+            look.sample(pen, spot);
         }
-        for look in &looks {
-            frame.curve(look)?;
+    });
+    let head = top + legend.height + LINE;
+    let frame = Frame::draw(&mut pen, head, &x, &y);
+    for mark in &plot.marks {
+        if let Some(ends) = frame.ends(mark) {
+            pen.line("k", &ends);
         }
-        for (number, mark) in plot.marks.iter().enumerate() {
-            frame.mark_name(mark, number)?;
-        }
-        Ok(())
-    })
+    }
+    for look in &looks {
+        frame.curve(&mut pen, look);
+    }
+    for (number, mark) in plot.marks.iter().enumerate() {
+        frame.mark_name(&mut pen, mark, number);
+    }
+    Some(pen.finished(&plot.title, head + layout.height + BELOW + 4.0))
 }
 
 /// How a curve is told from the others.
@@ -76,103 +80,113 @@ fn looks(curves: &[Curve]) -> Vec<Look<'_>> {
 
 impl Look<'_> {
     /// What stands for the curve in the legend.
-    fn sample(&self, pen: Pen<'_, '_>, (x, y): Spot) -> Drawn {
+    fn sample(&self, pen: &mut Pen, (x, y): Spot) {
         let end = x + SAMPLE - MARGIN;
-        self.line(pen, vec![(x, y), (end, y)])?;
-        match self.curve.kind {
-            CurveKind::Measured | CurveKind::Ranges => {
-                pen.marker(self.position, (x.midpoint(end), y))
-            }
-            CurveKind::Fitted | CurveKind::Steps => Ok(()),
+        self.line(pen, &[(x, y), (end, y)]);
+        if self.has_markers() {
+            pen.marker(self.position, (x.midpoint(end), y), "");
         }
     }
 
-    fn line(&self, pen: Pen<'_, '_>, spots: Vec<Spot>) -> Drawn {
-        let colour = colour(self.position);
+    fn has_markers(&self) -> bool {
+        matches!(self.curve.kind, CurveKind::Measured | CurveKind::Ranges)
+    }
+
+    fn line(&self, pen: &mut Pen, spots: &[Spot]) {
         match self.curve.kind {
-            CurveKind::Ranges => Ok(()),
-            _ if !self.joined => Ok(()),
-            CurveKind::Measured => pen.line(spots, stroke(colour, 2), 0),
-            CurveKind::Fitted => pen.line(spots, stroke(colour, 4), self.position + 1),
-            CurveKind::Steps => pen.line(spots, stroke(colour, 4), self.position),
+            CurveKind::Ranges => {}
+            _ if !self.joined => {}
+            CurveKind::Measured => pen.series_line("l", self.position, spots),
+            CurveKind::Fitted => pen.series_line("h", self.position + SERIES * 4 + 1, spots),
+            CurveKind::Steps => pen.series_line("h", self.position, spots),
         }
     }
 }
 
 /// The axes on the canvas.
-struct Frame<'a, 'b, 'c> {
-    pen: Pen<'a, 'b>,
-    x: &'c Spread,
-    y: &'c Spread,
+struct Frame<'a> {
+    x: &'a Spread,
+    y: &'a Spread,
     /// Where the ends of `x` are, from the left.
-    across: (i32, i32),
+    across: (f64, f64),
     /// Where the ends of `y` are, from below; the canvas counts from above.
-    upwards: (i32, i32),
+    upwards: (f64, f64),
 }
 
-impl<'a, 'b, 'c> Frame<'a, 'b, 'c> {
+impl<'a> Frame<'a> {
     /// Draws the axes below `head`.
-    fn draw(pen: Pen<'a, 'b>, head: i32, x: &'c Spread, y: &'c Spread) -> Result<Self, Failed> {
-        let (_, below) = pen.0.split_vertically(head);
-        let longest = y.ticks.iter().map(|tick| text_width(&tick.label)).max();
-        let mut chart = ChartBuilder::on(&below)
-            .margin_right(2 * MARGIN)
-            .margin_top(MARGIN)
-            .margin_left(8)
-            .margin_bottom(14)
-            .x_label_area_size(BELOW)
-            .y_label_area_size(longest.unwrap_or(0) + 2 * LINE + MARGIN)
-            .build_cartesian_2d(x.clone(), y.clone())?;
-        chart
-            .configure_mesh()
-            .bold_line_style(stroke(MESH, 2))
-            .axis_style(stroke(BLACK, 2))
-            .set_all_tick_mark_size(10)
-            .label_style(("sans-serif", FONT - 2).into_font())
-            .axis_desc_style(("sans-serif", FONT).into_font())
-            .x_desc(&x.title)
-            .y_desc(&y.title)
-            .draw()?;
-        let (left, bottom) = chart.backend_coord(&(x.low, y.low));
-        let (right, top) = chart.backend_coord(&(x.high, y.high));
-        let (across, upwards) = ((left, right), (bottom, top));
-        Ok(Self {
-            pen,
+    fn draw(pen: &mut Pen, head: f64, x: &'a Spread, y: &'a Spread) -> Self {
+        let layout = pen.layout;
+        let longest = y.ticks.iter().map(|tick| text_width(&tick.label));
+        let left = longest.fold(0.0, f64::max) + MARGIN + 8.0;
+        let (right, bottom) = (layout.width - 1.5 * MARGIN, head + layout.height);
+        let frame = Self {
             x,
             y,
-            across,
-            upwards,
-        })
+            across: (left, right),
+            upwards: (bottom, head),
+        };
+        pen.frame([(left, head), (right, bottom)]);
+        pen.text(
+            "",
+            &y.title,
+            (MARGIN, head - LINE / 2.0 - 2.0),
+            Anchor::Start,
+        );
+        for tick in &y.ticks {
+            let at = y.pixel(tick.place, frame.upwards);
+            pen.line("g", &[(left, at), (right, at)]);
+            pen.text("n", &tick.label, (left - 6.0, at), Anchor::End);
+        }
+        for tick in &x.ticks {
+            let at = x.pixel(tick.place, frame.across);
+            pen.line("g", &[(at, head), (at, bottom)]);
+            let half = text_width(&tick.label) / 2.0;
+            let inside = at.min(layout.width - half);
+            let spot = (inside, bottom + LINE / 2.0 + 4.0);
+            pen.text("n", &tick.label, spot, Anchor::Middle);
+        }
+        pen.line("a", &[(left, head), (left, bottom), (right, bottom)]);
+        let middle = (left.midpoint(right), bottom + 1.5 * LINE + 6.0);
+        pen.text("", &x.title, middle, Anchor::Middle);
+        frame
     }
 
     fn spot(&self, x: f64, y: f64) -> Spot {
-        (self.x.map(&x, self.across), self.y.map(&y, self.upwards))
+        (self.x.pixel(x, self.across), self.y.pixel(y, self.upwards))
     }
 
-    fn curve(&self, look: &Look<'_>) -> Drawn {
+    fn curve(&self, pen: &mut Pen, look: &Look<'_>) {
         let seen = look.curve.points.iter().filter_map(|point| {
             let x = self.x.place(point.x)?;
-            let spot = self.spot(x, self.y.place(point.y.estimate)?);
-            let end = |value| self.spot(x, self.y.nearest(value));
-            Some((spot, [end(point.y.low), end(point.y.high)]))
+            Some((
+                self.spot(x, self.y.place(point.y.interval.estimate)?),
+                point,
+            ))
         });
-        let seen: Vec<(Spot, [Spot; 2])> = seen.collect();
-        let spots = seen.iter().map(|(spot, _)| *spot).collect();
-        let spots = match look.curve.kind {
-            CurveKind::Steps => stairs(spots),
-            CurveKind::Measured | CurveKind::Fitted | CurveKind::Ranges => spots,
-        };
-        look.line(self.pen, spots)?;
-        if !matches!(look.curve.kind, CurveKind::Measured | CurveKind::Ranges) {
-            return Ok(());
+        let seen: Vec<(Spot, &Point)> = seen.collect();
+        let spots: Vec<Spot> = seen.iter().map(|(spot, _)| *spot).collect();
+        match look.curve.kind {
+            CurveKind::Steps => look.line(pen, &stairs(spots)),
+            CurveKind::Measured | CurveKind::Fitted | CurveKind::Ranges => look.line(pen, &spots),
         }
-        for (spot, ends) in seen {
-            if ends[0] != ends[1] {
-                self.pen.interval(ends, colour(look.position), 3)?;
+        if !look.has_markers() {
+            return;
+        }
+        let pixel = |value| self.y.pixel(self.y.nearest(value), self.upwards);
+        for ((x, y), point) in seen {
+            let inside = spread(&point.y, DOTS).filter(|(value, _)| !self.y.leaves(*value));
+            let dots: Vec<Spot> = inside.map(|(value, off)| (x + off, pixel(value))).collect();
+            pen.dots(look.position, &dots);
+            if point.y.interval.half_width() != 0.0 {
+                let class = format!("s{}", look.position % SERIES);
+                pen.interval(&class, Along::Y, x, ends(&point.y, self.y, pixel));
             }
-            self.pen.marker(look.position, spot)?;
+            let gap = if look.curve.name.is_empty() { "" } else { ", " };
+            let at = format!("{gap}{}", self.x.words(point.x));
+            let words = words(&look.curve.name, &at, &point.y, self.y);
+            pen.marker(look.position, (x, y), &words);
         }
-        Ok(())
     }
 
     fn ends(&self, mark: &Mark) -> Option<[Spot; 2]> {
@@ -185,34 +199,27 @@ impl<'a, 'b, 'c> Frame<'a, 'b, 'c> {
         })
     }
 
-    fn mark_line(&self, mark: &Mark) -> Drawn {
-        match self.ends(mark) {
-            Some(ends) => self.pen.mark(ends),
-            None => Ok(()),
-        }
-    }
-
     /// The name of a mark: above a level line, at its left and right end in turn; beside an
     /// upright one, each a line higher than the one before.
-    fn mark_name(&self, mark: &Mark, number: usize) -> Drawn {
-        let Some([from, to]) = self.ends(mark) else {
-            return Ok(());
+    fn mark_name(&self, pen: &mut Pen, mark: &Mark, number: usize) {
+        let Some([from, to]) = self.ends(mark).filter(|_| !mark.name.is_empty()) else {
+            return;
         };
         let width = self.across.1 - self.across.0;
-        let name = cut(&mark.name, width / 2);
-        let (left, above) = (number.is_multiple_of(2), from.1 - LINE / 2);
-        let (spot, side) = match (mark.level, left) {
-            (true, true) => ((from.0 + CHARACTER, above), HPos::Left),
-            (true, false) => ((to.0 - CHARACTER, above), HPos::Right),
+        let name = cut(&mark.name, width / 2.0);
+        let (left, above) = (number.is_multiple_of(2), from.1 - LINE / 2.0);
+        let (spot, anchor) = match (mark.level, left) {
+            (true, true) => ((from.0 + CHARACTER, above), Anchor::Start),
+            (true, false) => ((to.0 - CHARACTER, above), Anchor::End),
             (false, _) => {
-                let up = (number % 8 + 1) as i32 * LINE;
-                match from.0 - self.across.0 < width / 2 {
-                    true => ((from.0 + CHARACTER, from.1 - up), HPos::Left),
-                    false => ((from.0 - CHARACTER, from.1 - up), HPos::Right),
+                let up = (number % 8 + 1) as f64 * LINE;
+                match from.0 - self.across.0 < width / 2.0 {
+                    true => ((from.0 + CHARACTER, from.1 - up), Anchor::Start),
+                    false => ((from.0 - CHARACTER, from.1 - up), Anchor::End),
                 }
             }
         };
-        self.pen.text(&name, spot, side)
+        pen.text("w", &name, spot, anchor);
     }
 }
 

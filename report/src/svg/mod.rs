@@ -1,5 +1,6 @@
-//! Plots as SVG, for HTML: a white ground, axis titles with units, intervals, and series that are
-//! told apart by markers, dashes and greys as well as by colours.
+//! Plots as SVG, for HTML: axis titles with units, intervals, observations, and series that are
+//! told apart by markers and dashes as well as by colours. A plot is drawn twice, for a page and
+//! for the width of a telephone; the style sheet shows one of them.
 
 mod axis;
 mod curves;
@@ -8,67 +9,104 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::plot::Plot;
-use pen::{Drawn, LINE, Pen, Spot, WIDTH, text_width};
-use plotters::backend::SVGBackend;
-use plotters::drawing::IntoDrawingArea;
-use plotters::style::WHITE;
-use plotters::style::text_anchor::HPos;
+use super::plot::{Plot, Seen};
+use crate::digits::in_words;
+use axis::Spread;
+use pen::{Anchor, End, LINE, Layout, MARGIN, NARROW, Pen, Spot, WIDE, text_width};
 
 /// The width of the sample of a series in a legend, with the room behind it.
-const SAMPLE: i32 = 84;
-/// The room at the sides.
-const MARGIN: i32 = 24;
-/// Where a plot begins below its title.
-const TOP: i32 = MARGIN + LINE + 12;
+const SAMPLE: f64 = 40.0;
 
-/// A plot as one SVG element; none when it has no value that its axes have a place for.
+/// The longest name of a value that is shown where its marker is pointed at.
+const HOVER_CHARACTERS: usize = 200;
+
+/// A plot as two SVG elements; none when it has no value that its axes have a place for.
 pub(super) fn svg(plot: &Plot) -> Option<String> {
+    Some(one(plot, WIDE)? + &one(plot, NARROW)?)
+}
+
+/// A plot as one SVG element of the width of a card.
+pub(super) fn small(plot: &Plot) -> Option<String> {
+    let layout = Layout {
+        class: "small",
+        height: 190.0,
+        ..NARROW
+    };
+    one(plot, layout)
+}
+
+fn one(plot: &Plot, layout: Layout) -> Option<String> {
     match plot {
-        Plot::Curves(plot) => curves::svg(plot),
-        Plot::Rows(plot) => rows::svg(plot),
+        Plot::Curves(plot) => curves::svg(plot, layout),
+        Plot::Rows(plot) => rows::svg(plot, layout),
     }
 }
 
-/// Draws on a white canvas of this height, below its title.
-fn canvas(title: &str, height: i32, draw: impl FnOnce(Pen<'_, '_>) -> Drawn) -> Option<String> {
-    let mut text = String::new();
-    {
-        let height = u32::try_from(height).ok()?;
-        let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
-        area.fill(&WHITE).ok()?;
-        let title = pen::cut(title, WIDTH as i32 * 4 / 5);
-        Pen(&area).title(&title, (MARGIN, MARGIN + LINE / 2)).ok()?;
-        draw(Pen(&area)).ok()?;
-        area.present().ok()?;
+/// A canvas with a title; below it is room from the second value on.
+fn titled(title: &str, layout: Layout) -> (Pen, f64) {
+    let mut pen = Pen::new(layout);
+    let mut y = MARGIN + LINE / 2.0;
+    for line in pen::wrapped(title, layout.width - 2.0 * MARGIN, 3) {
+        // Bold letters are wider.
+        pen.text("t", &line, (MARGIN, y), Anchor::Start);
+        y += LINE;
     }
-    Some(text)
+    (pen, y - LINE / 2.0 + 6.0)
+}
+
+/// The ends of an interval on a canvas, `pixel` being the place of a value there.
+fn ends(seen: &Seen, axis: &Spread, pixel: impl Fn(f64) -> f64) -> [End; 2] {
+    [seen.interval.low, seen.interval.high].map(|value| End {
+        at: pixel(value),
+        leaves: axis.leaves(value),
+    })
+}
+
+/// A value in words, and what it was computed from.
+fn words(name: &str, at: &str, seen: &Seen, axis: &Spread) -> String {
+    let fitted = seen.map(|value| value / axis.fitting.size);
+    let name: String = name.chars().take(HOVER_CHARACTERS).collect();
+    let mut text = format!("{name}{at}: {}", in_words(&fitted.interval));
+    if !axis.fitting.unit.is_empty() {
+        text.push_str(&format!(" {}", axis.fitting.unit));
+    }
+    let ends = fitted.raw.iter().copied().fold(None, |ends, value| {
+        let (low, high) = ends.unwrap_or((value, value));
+        Some((f64::min(low, value), f64::max(high, value)))
+    });
+    if let Some((low, high)) = ends {
+        let [low, high] = [low, high].map(crate::digits::exact);
+        text.push_str(&format!(
+            "; {} observations from {low} to {high}",
+            fitted.raw.len()
+        ));
+    }
+    text
 }
 
 /// A legend: where each name stands, and how high it is.
 struct Legend {
     names: Vec<(String, Spot)>,
-    height: i32,
+    height: f64,
 }
 
 impl Legend {
     /// Lays out the names from left to right and from `top` down.
-    fn of<'a>(names: impl IntoIterator<Item = &'a str>, top: i32) -> Self {
-        let (mut x, mut y) = (MARGIN, top + LINE / 2);
+    fn of<'a>(names: impl IntoIterator<Item = &'a str>, top: f64, layout: Layout) -> Self {
+        let (mut x, mut y) = (MARGIN, top + LINE / 2.0);
         let mut spots = Vec::new();
         for name in names {
-            let name = pen::cut(name, WIDTH as i32 - SAMPLE - 3 * MARGIN);
-            let width = SAMPLE + text_width(&name) + 2 * MARGIN;
-            if x > MARGIN && x + width > WIDTH as i32 {
+            let name = pen::cut(name, layout.width - SAMPLE - 2.0 * MARGIN);
+            let width = SAMPLE + text_width(&name) + MARGIN;
+            if x > MARGIN && x + width > layout.width {
                 (x, y) = (MARGIN, y + LINE);
             }
             spots.push((name, (x, y)));
             x += width;
         }
-        let height = if spots.is_empty() {
-            0
-        } else {
-            y + LINE / 2 + 8 - top
+        let height = match spots.is_empty() {
+            true => 0.0,
+            false => y + LINE / 2.0 + 4.0 - top,
         };
         Self {
             names: spots,
@@ -77,11 +115,10 @@ impl Legend {
     }
 
     /// Draws the names, and the sample of each with `sample`, which gets its left end.
-    fn draw(&self, pen: Pen<'_, '_>, sample: impl Fn(usize, Spot) -> Drawn) -> Drawn {
+    fn draw(&self, pen: &mut Pen, sample: impl Fn(&mut Pen, usize, Spot)) {
         for (position, (name, (x, y))) in self.names.iter().enumerate() {
-            sample(position, (*x, *y))?;
-            pen.text(name, (x + SAMPLE, *y), HPos::Left)?;
+            sample(pen, position, (*x, *y));
+            pen.text("", name, (x + SAMPLE, *y), Anchor::Start);
         }
-        Ok(())
     }
 }

@@ -1,187 +1,309 @@
-//! Drawing by places on the canvas: lines, markers and text in styles that are told apart without
-//! colours, too.
+//! Drawing by places on a canvas: lines, markers and text. Colours are classes, so that the page's
+//! style chooses them for a light or a dark ground; series are told apart without colours, too.
 
-use plotters::backend::SVGBackend;
-use plotters::coord::Shift;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
-use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Rectangle, Text};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{BLACK, Color, IntoFont, RGBColor, ShapeStyle};
+use crate::plot::Seen;
+use std::fmt::Write;
 
-/// The canvas is as wide as this and shown at half of it: places are whole numbers, so that they
-/// are twice as exact.
-pub(super) const WIDTH: u32 = 1640;
-/// The size of text, as the library counts it; 1.24 of it are one pixel.
-pub(super) const FONT: u32 = 31;
-/// The mean width of a character of that size.
-pub(super) const CHARACTER: i32 = 13;
+/// The size of text; the style sheet sets the same.
+pub(super) const FONT: f64 = 13.0;
 /// The height of a line of text.
-pub(super) const LINE: i32 = 36;
+pub(super) const LINE: f64 = 18.0;
+/// The mean width of a character, on the safe side: browsers choose the font.
+pub(super) const CHARACTER: f64 = 6.9;
+/// The room at the sides.
+pub(super) const MARGIN: f64 = 12.0;
 
-/// The canvas.
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What drawing can fail with; into memory it does not.
-pub(super) type Failed = DrawingAreaErrorKind<std::io::Error>;
-/// Whether it was drawn.
-pub(super) type Drawn = Result<(), Failed>;
+/// Series that have a colour and a marker of their own.
+pub(super) const SERIES: usize = 7;
+/// Half the size of a marker, and of the stroke across the end of an interval.
+const MARKER: f64 = 3.5;
+const CAP: f64 = 5.0;
+/// Lengths of dashes and gaps; the first line is solid.
+const DASHES: [&str; 4] = ["", "9 5", "2 4", "16 6"];
+
 /// A place on the canvas, from its upper left corner.
-pub(super) type Spot = (i32, i32);
+pub(super) type Spot = (f64, f64);
 
-/// Colours that people with any kind of sight tell apart, and that differ as greys: Okabe and Ito,
-/// *Color Universal Design* (2008), in an order of our own, its yellow left out.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 0, 0),
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-];
-/// Lengths of dashes and gaps; none for a solid line.
-const DASHES: [Option<(u32, u32)>; 4] = [None, Some((18, 10)), Some((5, 7)), Some((32, 14))];
-/// Greys of bars, dark and light in turn.
-const FILLS: [u8; 5] = [110, 225, 160, 60, 195];
-
-/// The colour of marks.
-const GREY: RGBColor = RGBColor(90, 90, 90);
-/// The colour of the lines at the values of an axis.
-pub(super) const MESH: RGBColor = RGBColor(222, 222, 222);
-
-/// Half the size of a marker.
-const MARKER: i32 = 8;
-
-/// The colour of the series at a position.
-pub(super) fn colour(position: usize) -> RGBColor {
-    COLOURS[position % COLOURS.len()]
+/// For what width a plot is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Layout {
+    /// The class of the drawing, by which the style sheet shows it or hides it.
+    pub class: &'static str,
+    /// The width of the canvas.
+    pub width: f64,
+    /// The height of the part with the axes, for curves.
+    pub height: f64,
+    /// Whether names stand above their rows, and not beside them.
+    pub is_narrow: bool,
 }
 
-/// The fill of the bars of the series at a position.
-pub(super) fn fill(position: usize) -> RGBColor {
-    let grey = FILLS[position % FILLS.len()];
-    RGBColor(grey, grey, grey)
+/// For a page, and for the width of a telephone, of cards in an overview.
+pub(super) const WIDE: Layout = Layout {
+    class: "wide",
+    width: 800.0,
+    height: 340.0,
+    is_narrow: false,
+};
+pub(super) const NARROW: Layout = Layout {
+    class: "narrow",
+    width: 370.0,
+    height: 260.0,
+    is_narrow: true,
+};
+
+/// Which end of a text stands at its spot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
 }
 
-/// Of a line, a marker's edge.
-pub(super) fn stroke(colour: RGBColor, width: u32) -> ShapeStyle {
-    ShapeStyle::from(&colour).stroke_width(width)
+/// What an interval's line is drawn along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Along {
+    X,
+    Y,
 }
 
-/// Draws on an area.
-#[derive(Clone, Copy)]
-pub(super) struct Pen<'a, 'b>(pub &'a Area<'b>);
+/// An end of an interval on the canvas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct End {
+    /// Where it is along the axis of the values.
+    pub at: f64,
+    /// Whether the interval goes on behind the end of the axis.
+    pub leaves: bool,
+}
 
-impl Pen<'_, '_> {
-    /// A line through spots, in the dashes of a position.
-    pub fn line(&self, spots: Vec<Spot>, style: ShapeStyle, dashes: usize) -> Drawn {
-        match DASHES[dashes % DASHES.len()] {
-            None => self.0.draw(&PathElement::new(spots, style)),
-            Some((dash, gap)) => self
-                .0
-                .draw(&DashedPathElement::new(spots, dash, gap, style)),
+/// Draws into a text.
+pub(super) struct Pen {
+    out: String,
+    pub layout: Layout,
+}
+
+impl Pen {
+    pub fn new(layout: Layout) -> Self {
+        let out = String::new();
+        Self { out, layout }
+    }
+
+    /// What was drawn, as an element of this height.
+    pub fn finished(self, title: &str, height: f64) -> String {
+        let Layout { class, width, .. } = self.layout;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" role=\"img\" \
+             viewBox=\"0 0 {width} {height:.0}\" aria-label=\"{}\">{}</svg>",
+            escaped(title),
+            self.out
+        )
+    }
+
+    /// A line through spots. Nothing for fewer than two.
+    pub fn line(&mut self, class: &str, spots: &[Spot]) {
+        if spots.len() > 1 {
+            let path = path(spots);
+            self.add(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
         }
     }
 
-    /// The line of a mark.
-    pub fn mark(&self, spots: [Spot; 2]) -> Drawn {
-        let style = stroke(GREY, 3);
-        self.0.draw(&DashedPathElement::new(spots, 3, 9, style))
-    }
-
-    /// A filled rectangle with an edge.
-    pub fn bar(&self, corners: [Spot; 2], fill: RGBColor) -> Drawn {
-        self.0.draw(&Rectangle::new(corners, fill.filled()))?;
-        self.0.draw(&Rectangle::new(corners, stroke(BLACK, 1)))
-    }
-
-    /// The marker of the series at a position: of other forms for other positions, filled or open.
-    pub fn marker(&self, position: usize, (x, y): Spot) -> Drawn {
-        let (colour, r) = (colour(position), MARKER);
-        let corners: Vec<Spot> = match position % 7 {
-            0 => return self.0.draw(&Circle::new((x, y), r - 1, colour.filled())),
-            1 => vec![
-                (x - r, y - r),
-                (x + r, y - r),
-                (x + r, y + r),
-                (x - r, y + r),
-            ],
-            2 => vec![(x, y - r - 2), (x + r + 1, y + r), (x - r - 1, y + r)],
-            3 => vec![
-                (x, y - r - 3),
-                (x + r + 3, y),
-                (x, y + r + 3),
-                (x - r - 3, y),
-            ],
-            4 => return self.strokes(&[(-1, -1), (-1, 1)], (x, y), colour),
-            5 => vec![(x, y + r + 2), (x + r + 1, y - r), (x - r - 1, y - r)],
-            _ => return self.strokes(&[(0, -1), (-1, 0)], (x, y), colour),
+    /// A line in the colour and the dashes of the series at a position.
+    pub fn series_line(&mut self, class: &str, position: usize, spots: &[Spot]) {
+        if spots.len() < 2 {
+            return;
+        }
+        let (series, path) = (position % SERIES, path(spots));
+        let dashes = DASHES[position % DASHES.len()];
+        let dashes = match dashes.is_empty() {
+            true => String::new(),
+            false => format!(" stroke-dasharray=\"{dashes}\""),
         };
-        // Open ones leave what they cover to be seen.
-        if !matches!(position % 7, 1 | 3) {
-            self.0
-                .draw(&Polygon::new(corners.clone(), colour.filled()))?;
-        }
-        let edge = corners.iter().chain(&corners[..2]).copied();
-        self.0.draw(&PathElement::new(
-            edge.collect::<Vec<_>>(),
-            stroke(colour, 3),
-        ))
+        self.add(format_args!(
+            "<path class=\"{class} s{series}\"{dashes} d=\"{path}\"/>"
+        ));
     }
 
-    /// Strokes through a spot, each from one side to the opposite one.
-    fn strokes(&self, sides: &[(i32, i32)], (x, y): Spot, colour: RGBColor) -> Drawn {
-        for (dx, dy) in sides {
-            let (dx, dy) = (dx * (MARKER + 1), dy * (MARKER + 1));
-            let ends = vec![(x - dx, y - dy), (x + dx, y + dy)];
-            self.0.draw(&PathElement::new(ends, stroke(colour, 4)))?;
-        }
-        Ok(())
+    /// A rectangle in the fill of the series at a position.
+    pub fn bar(&mut self, position: usize, [a, b]: [Spot; 2]) {
+        let (x, y) = (a.0.min(b.0), a.1.min(b.1));
+        let (width, height) = ((a.0 - b.0).abs(), (a.1 - b.1).abs());
+        self.add(format_args!(
+            "<rect class=\"b b{} s{}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\"/>",
+            position % 3,
+            position % SERIES
+        ));
     }
 
-    /// An interval: a line between two spots with a stroke across each end.
-    pub fn interval(&self, [from, to]: [Spot; 2], colour: RGBColor, width: u32) -> Drawn {
-        let style = stroke(colour, width);
-        self.0.draw(&PathElement::new(vec![from, to], style))?;
-        let (dx, dy) = if from.1 == to.1 {
-            (0, MARKER)
+    /// The frame of the axes, behind everything.
+    pub fn frame(&mut self, [a, b]: [Spot; 2]) {
+        self.add(format_args!(
+            "<rect class=\"f\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
+            a.0,
+            a.1,
+            b.0 - a.0,
+            b.1 - a.1
+        ));
+    }
+
+    /// The marker of the series at a position, which shows `words` where it is pointed at.
+    pub fn marker(&mut self, position: usize, (x, y): Spot, words: &str) {
+        let (series, r) = (position % SERIES, MARKER);
+        // Filled or open: open ones leave what they cover to be seen.
+        let (kind, spots): (&str, &[Spot]) = match series {
+            0 => ("m", &[]),
+            1 => ("o", &[(-r, -r), (r, -r), (r, r), (-r, r)]),
+            2 => ("m", &[(0.0, -4.5), (4.5, r), (-4.5, r)]),
+            3 => ("o", &[(0.0, -5.0), (5.0, 0.0), (0.0, 5.0), (-5.0, 0.0)]),
+            4 => ("m", &[(-r, -r), (r, -r), (r, r), (-r, r)]),
+            5 => ("o", &[(0.0, 4.5), (4.5, -r), (-4.5, -r)]),
+            _ => ("m", &[(0.0, -5.0), (5.0, 0.0), (0.0, 5.0), (-5.0, 0.0)]),
+        };
+        let title = match words.is_empty() {
+            true => String::new(),
+            false => format!("<title>{}</title>", escaped(words)),
+        };
+        if spots.is_empty() {
+            self.add(format_args!(
+                "<circle class=\"{kind} s{series}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\">{title}\
+                 </circle>"
+            ));
+            return;
+        }
+        let moved: Vec<Spot> = spots.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+        let path = path(&moved);
+        self.add(format_args!(
+            "<path class=\"{kind} s{series}\" d=\"{path}Z\">{title}</path>"
+        ));
+    }
+
+    /// An interval: a line from end to end, with a stroke across each end, or an arrow where it
+    /// leaves the axis. `beside` is where it is on the other axis.
+    pub fn interval(&mut self, class: &str, along: Along, beside: f64, ends: [End; 2]) {
+        let spot = |at: f64, off: f64| match along {
+            Along::X => (at, beside + off),
+            Along::Y => (beside + off, at),
+        };
+        let mut d = path(&[spot(ends[0].at, 0.0), spot(ends[1].at, 0.0)]);
+        let outwards = (ends[1].at - ends[0].at).signum();
+        for (end, side) in ends.into_iter().zip([-outwards, outwards]) {
+            let back = if end.leaves { CAP * side } else { 0.0 };
+            let corners = [
+                spot(end.at - back, -CAP),
+                spot(end.at, 0.0),
+                spot(end.at - back, CAP),
+            ];
+            d.push_str(&path(&corners));
+        }
+        let leaves = ends.iter().any(|end| end.leaves);
+        let arrow = if leaves { " arrow" } else { "" };
+        self.add(format_args!("<path class=\"i{arrow} {class}\" d=\"{d}\"/>"));
+    }
+
+    /// Dots in the colour of a series: observations.
+    pub fn dots(&mut self, position: usize, spots: &[Spot]) {
+        if spots.is_empty() {
+            return;
+        }
+        let mut d = String::new();
+        for (x, y) in spots {
+            let _ = write!(d, "M{x:.1} {y:.1}h0");
+        }
+        let series = position % SERIES;
+        self.add(format_args!("<path class=\"r s{series}\" d=\"{d}\"/>"));
+    }
+
+    /// Text at a spot, around it in height.
+    pub fn text(&mut self, class: &str, text: &str, (x, y): Spot, anchor: Anchor) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let class = match class {
+            "" => String::new(),
+            class => format!(" class=\"{class}\""),
+        };
+        // The middle of small letters is this far above the line on which they stand.
+        let y = y + FONT * 0.35;
+        let text = escaped(text);
+        self.add(format_args!(
+            "<text{class} x=\"{x:.1}\" y=\"{y:.1}\"{anchor}>{text}</text>"
+        ));
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        // Writing into memory does not fail.
+        let _ = self.out.write_fmt(element);
+    }
+}
+
+fn path(spots: &[Spot]) -> String {
+    let mut d = String::new();
+    for (number, (x, y)) in spots.iter().enumerate() {
+        let letter = if number == 0 { 'M' } else { 'L' };
+        let _ = write!(d, "{letter}{x:.1} {y:.1}");
+    }
+    d
+}
+
+/// Where the dots of observations stand beside their value: spread out, so that equal ones are seen.
+pub(super) fn spread(seen: &Seen, room: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
+    let places = [0.0, 0.6, -0.6, 0.3, -0.3, 0.9, -0.9];
+    let values = seen.raw.iter().copied();
+    values
+        .enumerate()
+        .map(move |(number, value)| (value, places[number % places.len()] * room))
+}
+
+/// The width of a text, roughly.
+pub(super) fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * CHARACTER
+}
+
+/// A text in lines of a width, at most so many; dots where it was cut.
+pub(super) fn wrapped(text: &str, width: f64, lines_max: usize) -> Vec<String> {
+    let columns = ((width / CHARACTER) as usize).max(4);
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split_whitespace() {
+        let count = lines.len();
+        let Some(line) = lines.last_mut() else { break };
+        let length = line.chars().count() + 1 + word.chars().count();
+        if line.is_empty() || length <= columns {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        } else if count < lines_max {
+            lines.push(word.to_owned());
         } else {
-            (MARKER, 0)
-        };
-        for (x, y) in [from, to] {
-            let cap = vec![(x - dx, y - dy), (x + dx, y + dy)];
-            self.0.draw(&PathElement::new(cap, style))?;
+            line.push_str(" ...");
+            break;
         }
-        Ok(())
     }
-
-    /// Text beside a spot: to its right, around it or to its left; around it in height.
-    pub fn text(&self, text: &str, spot: Spot, side: HPos) -> Drawn {
-        let font = ("sans-serif", FONT).into_font().color(&BLACK);
-        let style = font.pos(Pos::new(side, VPos::Center));
-        self.0.draw(&Text::new(text.to_owned(), spot, style))
-    }
-
-    /// The title of a plot.
-    pub fn title(&self, text: &str, spot: Spot) -> Drawn {
-        let font = ("sans-serif", FONT + 5).into_font();
-        let font = font.style(plotters::style::FontStyle::Bold).color(&BLACK);
-        let style = font.pos(Pos::new(HPos::Left, VPos::Center));
-        self.0.draw(&Text::new(text.to_owned(), spot, style))
-    }
-}
-
-/// The width of a text, roughly: browsers choose the font.
-pub(super) fn text_width(text: &str) -> i32 {
-    i32::try_from(text.chars().count())
-        .unwrap_or(i32::MAX / CHARACTER)
-        .saturating_mul(CHARACTER)
+    let cut = |line: String| match line.chars().count() <= columns {
+        true => line,
+        false => line
+            .chars()
+            .take(columns - 3)
+            .chain("...".chars())
+            .collect(),
+    };
+    lines.into_iter().map(cut).collect()
 }
 
 /// A text cut to a width, with dots where it was cut.
-pub(super) fn cut(text: &str, width: i32) -> String {
-    if text_width(text) <= width {
-        return text.to_owned();
+pub(super) fn cut(text: &str, width: f64) -> String {
+    wrapped(text, width, 1).pop().unwrap_or_default()
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
     }
-    let room = (width / CHARACTER).max(4) as usize - 3;
-    text.chars().take(room).chain("...".chars()).collect()
+    out
 }

@@ -289,7 +289,7 @@ fn what_cannot_be_measured_is_named() {
     let nowhere = ugeom(&["lab", "layers", "--json", "/no/such/folder/x"]).failed(1);
     assert_eq!(
         nowhere,
-        "ugeom: /no/such/folder/x: No such file or directory (os error 2)\n"
+        "ugeom: opening /no/such/folder/x for writing: No such file or directory\n"
     );
     let folder = tempfile::tempdir().expect("a folder");
     let unwritten = folder.path().join("result.json");
@@ -457,7 +457,9 @@ fn a_report_that_cannot_be_written_is_told_before_anything_is_measured() {
     let ended = ugeom(&["lab", "--report", "/nonexistent/report.html"]);
     assert_eq!((ended.code, ended.text().as_str()), (1, ""));
     assert!(
-        ended.stderr.contains("/nonexistent/report.html: "),
+        ended
+            .stderr
+            .contains("opening /nonexistent/report.html for writing: "),
         "{}",
         ended.stderr
     );

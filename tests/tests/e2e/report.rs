@@ -23,7 +23,7 @@ fn results_become_one_file_that_another_program_calls_valid() {
     assert_eq!(ended.quiet(), "");
     let html = std::fs::read_to_string(&report).expect("the report");
     assert_eq!(html.matches("<article ").count(), 2);
-    assert!(html.contains("The answer.") && html.contains("<svg "));
+    assert!(html.contains("The answers") && html.contains("<svg "));
     for elsewhere in ["src=", "href=\"http", "<script", "<link", "@import"] {
         assert!(!html.contains(elsewhere), "{elsewhere}");
     }

@@ -99,7 +99,7 @@ impl Report {
 
 /// Reads a result and makes its page.
 fn read(path: &Path) -> Result<Saved> {
-    let json = text(path).with_context(|| path.display().to_string())?;
+    let json = text(path).with_context(|| format!("reading {}", path.display()))?;
     if ugeom_crash::report::is_result(&json) {
         let page = ugeom_crash::report::page(&json).map_err(anyhow::Error::msg);
         let page = page.with_context(|| path.display().to_string())?;

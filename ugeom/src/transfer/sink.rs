@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 /// The least run of zeroes that becomes a hole, bytes: a block of common file systems.
 const HOLE_BYTES: usize = 4096;
 
-static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+static ZEROES: [u8; 16 << 10] = [0; 16 << 10];
 
 /// Stdout.
 pub struct Sink {

@@ -21,10 +21,12 @@ userspace GEOM with a measuring bench
 
 /// What lintian must know of a static binary.
 const OVERRIDES: &str = "\
-# One binary for every release of every distribution; its crates are in Cargo.lock.
-ugeom: statically-linked-binary [usr/bin/ugeom]
-# The first release of a package from outside Debian closes no bug of it.
-ugeom: initial-upload-closes-no-bugs [usr/share/doc/ugeom/changelog.Debian.gz:1]
+# One binary for every release of every distribution; its crates are in Cargo.lock. It is static
+# and position-independent, which looks like a library without prerequisites.
+ugeom: shared-library-lacks-prerequisites [usr/bin/ugeom]
+# There is no mailing list: questions and faults go to the issue tracker.
+ugeom: bogus-mail-host *
+ugeom: bogus-mail-host-in-debian-changelog *
 ";
 
 /// Makes the package in `out`.

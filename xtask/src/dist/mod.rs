@@ -1,11 +1,11 @@
 //! `cargo xtask dist`: the program as packages that need no compiler.
 //!
 //! ```text
-//!   target/dist/ugeom-VERSION-x86_64-linux.tar.gz        program, pages, completions, licences
-//!   target/dist/ugeom_VERSION_amd64.deb                  the same for Debian and Ubuntu
-//!   target/dist/ugeom-VERSION-py3-none-PLATFORM.whl      the program for pip, pipx and uvx
-//!   target/dist/ugeom-VERSION-x86_64-linux.debug         line tables for debuggers and profilers
-//!   target/dist/SHA256SUMS
+//!   target/packages/ugeom-VERSION-x86_64-linux.tar.gz        program, pages, completions, licences
+//!   target/packages/ugeom_VERSION_amd64.deb                  the same for Debian and Ubuntu
+//!   target/packages/ugeom-VERSION-py3-none-PLATFORM.whl      the program for pip, pipx and uvx
+//!   target/packages/ugeom-VERSION-x86_64-linux.debug         line tables for debuggers and profilers
+//!   target/packages/SHA256SUMS
 //! ```
 //!
 //! The binary is static (musl), so that one file runs on every distribution. Each package of this
@@ -56,7 +56,7 @@ impl Architecture {
 
 /// Builds the packages, or tries those that are there: `words` are the arguments.
 pub fn run(words: &[&str]) -> Result<Outcome> {
-    let out = run::target_dir().join("dist");
+    let out = run::target_dir().join("packages");
     match words {
         [] => {
             let outcome = make(&out)?;

@@ -59,8 +59,11 @@ fn output(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("starting {name}"))?;
     if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr);
-        let last: Vec<&str> = text.lines().rev().take(5).collect();
+        // lintian complains on its stdout.
+        let text = [&output.stdout[..], &output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let mut last: Vec<&str> = text.lines().rev().take(5).collect();
+        last.reverse();
         bail!("{name}: {}: {}", output.status, last.join(" | "));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

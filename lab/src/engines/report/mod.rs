@@ -23,16 +23,19 @@ pub fn page(document: &Document) -> Page {
     page.question = "do threads keep up with the kernel's asynchronous I/O?".to_owned();
     page.answer = answer(document);
     page.brief = brief(document);
+    page.pictured(verdicts::picture(document));
     page.summary = Some(summary(document));
     page.head(document, &document.subject.left_out);
     page.paragraph(background(document));
     tables::jobs(&mut page, document);
+    tables::latencies(&mut page, document);
     verdicts::pairs(&mut page, document);
     verdicts::schedulers(&mut page, document);
     costs::engine(&mut page, document);
     costs::any_call(&mut page, document);
     tables::checks(&mut page, document);
     tables::published(&mut page);
+    page.rounds(document);
     limits(&mut page, document);
     page
 }

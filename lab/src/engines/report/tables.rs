@@ -4,7 +4,7 @@ use super::{a_request, samples};
 use crate::engines::published::{CONCLUSION, PUBLISHED, REQUESTS};
 use crate::engines::subject::{Document, JobDetail, Latency};
 use ugeom_harness::{Sample, total};
-use ugeom_report::{Cell, Column, Page, Table};
+use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Table};
 
 /// Bytes of a request, KiB.
 const REQUEST_KIB: f64 = 4.0;
@@ -80,6 +80,31 @@ pub(super) fn jobs(page: &mut Page, document: &Document) {
     }
     page.push(rates);
     page.push(times);
+}
+
+/// How the latency of reads is spread, a plot for each queue depth.
+pub(super) fn latencies(page: &mut Page, document: &Document) {
+    let subject = &document.subject;
+    for depth in &subject.depths {
+        let title = format!("Latency of reads at queue depth {depth}");
+        let share = Axis::quantiles("share of requests that took no longer");
+        let mut plot = Curves::new(&title, share, Axis::log10("latency", "ns"));
+        let details = subject.jobs.iter().filter(|detail| detail.depth == *depth);
+        for detail in details.filter(|detail| detail.scheduler.is_none()) {
+            let quantiles = detail.reads.whole.quantiles(detail.reads.requests);
+            let curve = quantiles
+                .into_iter()
+                .fold(Curve::measured(&row_name(detail)), |curve, (share, ns)| {
+                    curve.exact(share, ns as f64)
+                });
+            if curve.points.len() > 1 {
+                plot.push(curve);
+            }
+        }
+        if !plot.curves.is_empty() {
+            page.push(plot);
+        }
+    }
 }
 
 pub(super) fn checks(page: &mut Page, document: &Document) {

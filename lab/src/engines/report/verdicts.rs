@@ -5,7 +5,7 @@ use crate::engines::findings::AGREE;
 use crate::engines::subject::Document;
 use crate::engines::ways::Way;
 use ugeom_harness::figure::Figure;
-use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
+use ugeom_report::{Axis, Cell, Column, Page, Rows, Seen, Table};
 
 /// What a ratio says; `base` is what it is the ratio to.
 fn verdict(figure: &Figure, base: &str) -> String {
@@ -36,13 +36,21 @@ pub(super) fn pairs(page: &mut Page, document: &Document) {
         ]);
     }
     page.push(table);
-    page.push(plot(document));
+    let others = Way::ALL.into_iter().filter(|way| *way != Way::Libaio);
+    let title = "Requests a second as a multiple of libaio's, with 95 % intervals";
+    page.push(ratios_plot(document, title, others));
+}
+
+/// The ratio that the answer is about.
+pub(super) fn picture(document: &Document) -> Rows {
+    let title = "IOPS of GUASI's threads as a multiple of libaio's";
+    ratios_plot(document, title, [Way::Workers])
 }
 
 /// The ratios, a row a depth and a series a way.
-fn plot(document: &Document) -> Rows {
-    let others = || Way::ALL.into_iter().filter(|way| *way != Way::Libaio);
-    let title = "Requests a second as a multiple of libaio's, with 95 % intervals";
+fn ratios_plot(document: &Document, title: &str, ways: impl IntoIterator<Item = Way>) -> Rows {
+    let ways: Vec<Way> = ways.into_iter().collect();
+    let others = || ways.iter().copied();
     let axis = Axis::linear("requests a second to libaio's", "x");
     let mut rows = Rows::points(title, axis, others().map(Way::name));
     for &depth in &document.subject.depths {
@@ -50,9 +58,9 @@ fn plot(document: &Document) -> Rows {
             let ending = format!(".{depth}");
             let mut figures = ratios(document, way).into_iter();
             let found = figures.find(|figure| figure.id.ends_with(&ending));
-            found.map(|figure| figure.interval)
+            found.map(Seen::from)
         };
-        rows.row(&format!("{depth} at a time"), others().map(of));
+        rows.row(&format!("queue depth {depth}"), others().map(of));
     }
     rows.mark("10 % less", 1.0 - AGREE);
     rows.mark("10 % more", 1.0 + AGREE);

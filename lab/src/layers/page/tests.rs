@@ -138,6 +138,7 @@ fn the_whole_page_has_its_plots_and_sections() {
         "What GEOM itself, one more layer and statistics add to a read",
         "A read through N layers",
         "Reads of other sizes",
+        "Each round against the median round",
     ];
     assert_eq!(plots.collect::<Vec<_>>(), expected);
     let text = page.to_text(100);

@@ -57,7 +57,8 @@ impl All<'_> {
             );
             match path == Path::new(files::STDOUT) {
                 true => output::print(&all)?,
-                false => std::fs::write(path, all).with_context(|| path.display().to_string())?,
+                false => std::fs::write(path, all)
+                    .with_context(|| format!("writing {}", path.display()))?,
             }
         }
         if !self.is_quiet() {

@@ -57,12 +57,12 @@ pub fn check(path: Option<&Path>, what: Written, force: bool) -> Result<()> {
         }
         Err(error) => Err(error),
     };
-    tried.with_context(|| path.display().to_string())
+    tried.with_context(|| format!("opening {} for writing", path.display()))
 }
 
 /// Whether nothing of others is lost with a file: it is empty, ours, or no regular file.
 fn is_replaceable(path: &Path, what: Written) -> Result<bool> {
-    let name = || path.display().to_string();
+    let name = || format!("reading {}", path.display());
     let about = std::fs::metadata(path).with_context(name)?;
     if !about.is_file() || about.len() == 0 {
         return Ok(true);

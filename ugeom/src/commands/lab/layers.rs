@@ -87,7 +87,8 @@ impl Layers {
             Some(path) if path == Path::new(files::STDOUT) => return output::print_json(&result),
             Some(path) => {
                 let json = serde_json::to_string_pretty(&result)?;
-                std::fs::write(path, json).with_context(|| path.display().to_string())?;
+                std::fs::write(path, json)
+                    .with_context(|| format!("writing {}", path.display()))?;
             }
             None => {}
         }

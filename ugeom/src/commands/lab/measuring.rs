@@ -92,7 +92,8 @@ pub fn save<S: Serialize + DeserializeOwned>(
         output::print(&document.to_json()?)?;
         return Ok(Saved::Printed);
     }
-    std::fs::write(path, document.to_json()?).with_context(|| path.display().to_string())?;
+    std::fs::write(path, document.to_json()?)
+        .with_context(|| format!("writing {}", path.display()))?;
     Ok(Saved::Quietly)
 }
 

@@ -27,7 +27,7 @@ pub fn read(device: Option<&str>) -> Result<(KernelTree, Option<usize>)> {
         Some(at) => Some(at),
         None => tree
             .at(Path::new(device))
-            .with_context(|| format!("{}: looking at it", printable(device)))?,
+            .with_context(|| format!("opening {}", printable(device)))?,
     };
     let Some(at) = found else {
         let why = format!(

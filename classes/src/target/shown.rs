@@ -1,0 +1,65 @@
+//! Providers by the names that `show` prints: `disk.imgp1` for `disk.img@p1`.
+
+use crate::spec::{Address, FILE_CLASS, Layer, Spanned, Target};
+use std::fs::Metadata;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// Where the bottom layer is a path at which nothing is, but the path begins with that of a file or
+/// a block device and goes on as providers are named: takes the rest for an address in that file.
+/// A file with the whole name always comes first.
+pub(super) fn addressed(target: &mut Target) {
+    let next_is_addressed = match target.layers.get(1) {
+        Some(layer) => layer.on.is_some(),
+        None => target.provider.is_some(),
+    };
+    if next_is_addressed {
+        return;
+    }
+    let Some((file, address)) = target.layers.first().and_then(split) else {
+        return;
+    };
+    if let Some(path) = target
+        .layers
+        .first_mut()
+        .and_then(|layer| layer.positional.first_mut())
+    {
+        path.value = file;
+    }
+    match target.layers.get_mut(1) {
+        Some(layer) => layer.on = Some(address),
+        None => target.provider = Some(address),
+    }
+}
+
+/// The file that the path of a layer begins with, and what of the path is behind it.
+fn split(layer: &Layer) -> Option<(String, Address)> {
+    let path = layer
+        .positional
+        .first()
+        .filter(|_| layer.class.value == FILE_CLASS)?;
+    let whole = path.value.as_str();
+    let is_missing = std::fs::symlink_metadata(whole)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    if !is_missing {
+        return None;
+    }
+    let is_of_names = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    // The longest name of a file comes first, so that what is left is shortest.
+    let ends = whole.char_indices().rev().map(|(at, _)| at);
+    let mut ends = ends.take_while(|at| whole[*at..].chars().all(is_of_names) && *at > 0);
+    let at = ends.find(|at| {
+        let begins = whole[*at..].starts_with(|c: char| c.is_ascii_lowercase());
+        begins && std::fs::metadata(Path::new(&whole[..*at])).is_ok_and(|about| is_disk(&about))
+    })?;
+    let text = Spanned {
+        value: whole[at..].to_owned(),
+        span: path.span,
+    };
+    let origin = layer.origin.clone();
+    Some((whole[..at].to_owned(), Address { text, origin }))
+}
+
+fn is_disk(about: &Metadata) -> bool {
+    about.is_file() || about.file_type().is_block_device()
+}

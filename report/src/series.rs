@@ -1,0 +1,118 @@
+//! Measurements in the order in which they were made.
+
+use crate::plot::{Axis, Curve, Curves};
+use ugeom_harness::document::Document;
+use ugeom_measure::Interval;
+use ugeom_measure::summary::median;
+
+/// Fewer rounds than this are no series.
+const ROUNDS_MIN: usize = 5;
+/// More rounds than this are not drawn one by one.
+const ROUNDS_MAX: usize = 400;
+
+/// All rounds of all processes, each as a multiple of the median round; none where they are too few
+/// or too many.
+pub(super) fn rounds<S>(document: &Document<S>) -> Option<Curves> {
+    let cells = document.processes.first()?.cells.len();
+    let same = document
+        .processes
+        .iter()
+        .filter(|one| one.cells.len() == cells);
+    let rounds: Vec<_> = same.flat_map(|one| &one.rounds).collect();
+    if !(ROUNDS_MIN..=ROUNDS_MAX).contains(&rounds.len()) {
+        return None;
+    }
+    let time = |round: usize, cell: usize| {
+        let sample = rounds[round].samples.get(cell)?;
+        Some(sample.ns_per_iteration()).filter(|ns| *ns > 0.0)
+    };
+    let middle = |cell: usize| {
+        let times: Vec<f64> = (0..rounds.len())
+            .filter_map(|round| time(round, cell))
+            .collect();
+        median(&times).ok()
+    };
+    let middles: Vec<Option<f64>> = (0..cells).map(middle).collect();
+    let mut curve = Curve::measured("");
+    for round in 0..rounds.len() {
+        let ratio = |cell: usize| Some(time(round, cell)? / middles[cell]?);
+        let mut ratios: Vec<f64> = (0..cells).filter_map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        let quantile = |share: f64| ratios[((ratios.len() - 1) as f64 * share).round() as usize];
+        if !ratios.is_empty() {
+            let [low, estimate, high] = [0.25, 0.5, 0.75].map(quantile);
+            let confidence = 0.5;
+            let seen = Interval {
+                estimate,
+                low,
+                high,
+                confidence,
+            };
+            curve = curve.point(round as f64 + 1.0, seen);
+        }
+    }
+    let x = Axis::linear("round", "");
+    let y = Axis::log10("time to the median round", "x");
+    let mut plot = Curves::new("Each round against the median round", x, y);
+    plot.push(curve);
+    plot.level("", 1.0);
+    let mut before = 0;
+    for process in document.processes.iter().take(ROUNDS_MAX) {
+        // The place between the last round of a process and the first one of the next.
+        if before > 0 {
+            plot.upright("", before as f64 + 0.5);
+        }
+        before += process.rounds.len();
+    }
+    Some(plot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ugeom_harness::host::Host;
+    use ugeom_harness::{Ended, Measured, Round, Sample, Settings, Shortened};
+
+    fn document(rounds: u64, slow: u64) -> Document<()> {
+        let round = |number: u64| {
+            let factor = if number == slow { 3 } else { 1 };
+            let sample = |ns: u64| Sample {
+                iterations: 10,
+                wall_ns: ns * factor + number % 3,
+                ..Sample::default()
+            };
+            Round {
+                order: vec![0, 1],
+                samples: vec![sample(1000), sample(5000)],
+                null_floor: None,
+            }
+        };
+        let measured = Measured {
+            cells: vec!["a".to_owned(), "b".to_owned()],
+            lengths: Vec::new(),
+            repeated: 0,
+            rounds: (0..rounds).map(round).collect(),
+            ended: Ended::RoundsMax,
+            shortened: Shortened {
+                run_ns_wanted: 1,
+                run_ns: 1,
+                rounds: false,
+            },
+            precision: None,
+            elapsed_ns: 1,
+            unfinished: None,
+            failure: None,
+        };
+        Document::new("test", Host::now(), Settings::default(), (), measured)
+    }
+
+    #[test]
+    fn a_slow_round_stands_above_the_others() {
+        let plot = rounds(&document(12, 7)).unwrap();
+        let points = &plot.curves[0].points;
+        assert_eq!(points.len(), 12);
+        assert!((points[7].y.interval.estimate - 3.0).abs() < 0.01);
+        assert!((points[3].y.interval.estimate - 1.0).abs() < 0.01);
+        assert!(rounds(&document(2, 0)).is_none());
+    }
+}
