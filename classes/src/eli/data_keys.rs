@@ -138,11 +138,13 @@ impl DataKeys {
     /// The key of the sector at `offset`, and how many bytes from there on share it.
     #[inline]
     pub(super) fn at(&self, offset: u64) -> io::Result<(DataKey<'_>, u64)> {
-        let within = offset % self.span_bytes;
-        let number = match self.first_only {
-            true => 0,
+        // A division takes as long as the rest of this; sector sizes are powers of two as a rule.
+        let number = match self.span_bytes.is_power_of_two() {
+            true => offset >> self.span_bytes.trailing_zeros(),
             false => offset / self.span_bytes,
         };
+        let within = offset - number * self.span_bytes;
+        let number = if self.first_only { 0 } else { number };
         Ok((self.key(number)?, self.span_bytes - within))
     }
 

@@ -5,8 +5,8 @@
 //!            |     \     \     \
 //! below   [T|D' |0][T|D' |0][T|D' |0][T|rest'|0] ...      D' = encrypted D, T = its tag
 //! ```
-//! Tags are made for two sub-sectors of one length at a time, so whole ones and last ones are taken
-//! apart; a batch of sectors makes enough of both, and stays in the processor's cache between its
+//! Tags are made for 16 or 2 sub-sectors of one length at a time, so whole ones and last ones are
+//! taken apart; a batch of sectors makes enough of both, and stays in the processor's cache between its
 //! tags and its cipher.
 
 use super::crypt::{Crypt, CryptError};
@@ -17,6 +17,7 @@ use std::ops::Range;
 use ugeom_format::eli::SubSectors;
 use ugeom_machine::aes::Strides;
 use ugeom_machine::secret;
+use ugeom_machine::sha256::LANES;
 
 /// Sectors that are worked on together.
 const BATCH_SECTORS: usize = 16;
@@ -50,9 +51,10 @@ impl Crypt {
                 below[start + used..start + place.below_bytes].fill(0);
             }
             place.each_tag(tags, data.len(), below, |below, start, tag| {
-                below[start..start + place.tag_bytes()].copy_from_slice(tag);
+                below[start..start + tag.len()].copy_from_slice(tag);
             });
         }
+        secret::scrub_frames();
         Ok(())
     }
 
@@ -89,6 +91,7 @@ impl Crypt {
                 key.decrypt_apart(&self.ivs, place.strides(run.at, true), to.len(), from, to);
             })?;
         }
+        secret::scrub_frames();
         Ok(())
     }
 
@@ -203,33 +206,32 @@ impl Place {
         mut with: impl FnMut(&mut B, usize, &[u8]),
     ) {
         let (sectors, count) = (length / self.sector_bytes, self.sub.count as usize);
-        let whole = count - 1;
+        let (whole, tag_bytes) = (count - 1, self.tag_bytes());
         let start = |sector: usize, number: usize| (sector * count + number) * self.below_bytes;
-        let mut both = [[0; size_of::<Tag>()]; 2];
-        let mut pair = |starts: [usize; 2]| {
-            let data = starts.map(|start| {
-                let at = start + self.tag_bytes();
-                &below.as_ref()[at..at + self.carried(start)]
-            });
-            let offsets = starts.map(|start| self.below_offset + start as u64);
-            match starts[0] == starts[1] {
-                true => tags.tag(offsets[0], data[0], &mut both[0]),
-                false => tags.tags(offsets, data, &mut both),
-            }
-            let count = if starts[0] == starts[1] { 1 } else { 2 };
-            for (start, tag) in starts.into_iter().zip(&both).take(count) {
-                with(below, start, &tag[..self.tag_bytes()]);
+        let mut run = |starts: &mut dyn Iterator<Item = usize>, carried: usize| {
+            let mut together = [0; LANES];
+            let mut made = [[0; size_of::<Tag>()]; LANES];
+            loop {
+                let mut count = 0;
+                for (place, start) in together.iter_mut().zip(&mut *starts) {
+                    *place = start;
+                    count += 1;
+                }
+                if count == 0 {
+                    return;
+                }
+                let offsets = together.map(|start| self.below_offset + start as u64);
+                let data = together.map(|start| &below.as_ref()[start + tag_bytes..][..carried]);
+                tags.tags(&offsets[..count], &data[..count], &mut made[..count]);
+                for (start, tag) in together.iter().zip(&made).take(count) {
+                    with(below, *start, &tag[..tag_bytes]);
+                }
             }
         };
-        // Those that carry all that they can; an odd one is taken alone.
-        let all = sectors * whole;
-        for number in (0..all).step_by(2) {
-            let place = |number: usize| start(number / whole, number % whole);
-            pair([place(number), place((number + 1).min(all - 1))]);
-        }
-        for sector in (0..sectors).step_by(2) {
-            let place = |sector: usize| start(sector, whole);
-            pair([place(sector), place((sector + 1).min(sectors - 1))]);
-        }
+        // Those that carry all that they can, and the last ones.
+        let mut all = (0..sectors).flat_map(|sector| (0..whole).map(move |n| start(sector, n)));
+        run(&mut all, self.sub.carried_bytes(0) as usize);
+        let mut last = (0..sectors).map(|sector| start(sector, whole));
+        run(&mut last, self.sub.carried_bytes(whole as u32) as usize);
     }
 }

@@ -3,7 +3,7 @@
 //! Source: FreeBSD `sys/geom/eli/g_eli_integrity.c` (`g_eli_auth_keygen`, `g_eli_auth_run`).
 //!
 //! Each sector has an HMAC key of its own, so nothing of an HMAC is known before. SHA-256 is done
-//! for two sectors at a time where the processor can ([`ugeom_machine::sha256`]).
+//! for 16 or 2 sectors at a time where the processor can ([`ugeom_machine::sha256`]).
 
 use super::cipher::Backend;
 use super::hmac_sha512::{KEY_BYTES, h};
@@ -16,12 +16,10 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 use std::io;
 use ugeom_format::eli::Authentication;
 use ugeom_machine::secret::{self, Secret};
-use ugeom_machine::sha256::{self, BLOCK_BYTES, Pair, State, bytes_of};
+use ugeom_machine::sha256::{self, LANES, State};
 
 /// The longest tag, bytes.
 const TAG_BYTES_MAX: usize = 64;
-/// Where the last block of a message has its length.
-const LENGTH_PLACE: usize = BLOCK_BYTES - 8;
 
 /// A tag, which fills the start of it.
 pub(super) type Tag = [u8; TAG_BYTES_MAX];
@@ -82,80 +80,47 @@ impl TagKey {
         }
     }
 
-    /// The tags of two sectors below that carry data of one length.
-    pub(super) fn tags(&self, offsets: [u64; 2], data: [&[u8]; 2], into: &mut [Tag; 2]) {
-        let together = self.backend == Backend::Fastest && self.algorithm == Authentication::Sha256;
-        if together && self.hmac_sha256_of_two(offsets, data, into).is_some() {
-            return;
-        }
-        for ((offset, data), into) in offsets.into_iter().zip(data).zip(into) {
-            self.tag(offset, data, into);
-        }
-    }
-
-    /// HMAC-SHA256 (RFC 2104) of two sectors side by side; `None` where the processor cannot.
-    fn hmac_sha256_of_two(
-        &self,
-        offsets: [u64; 2],
-        data: [&[u8]; 2],
-        into: &mut [Tag; 2],
-    ) -> Option<()> {
-        // The AUTH key is the block before.
-        let ends = offsets.map(|offset| End::of(&self.offset_bytes(offset), BLOCK_BYTES));
-        let mut keyed = Pair::from_state(&self.state)?;
-        keyed.absorb(ends.each_ref().map(End::blocks));
-        let mut keys = keyed.states().map(|state| bytes_of(&state));
-        let begin = |pad: u8| {
-            let mut pads = [[pad; BLOCK_BYTES]; 2];
-            for (pad, key) in pads.iter_mut().zip(&keys) {
-                pad.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+    /// The tags of sectors below that carry data of one length; as many as there are offsets.
+    pub(super) fn tags(&self, offsets: &[u64], data: &[&[u8]], into: &mut [Tag]) {
+        let mut done = 0;
+        if self.backend == Backend::Fastest && self.algorithm == Authentication::Sha256 {
+            done += self.side_by_side::<LANES>(offsets, data, into);
+            done += self.side_by_side::<2>(&offsets[done..], &data[done..], &mut into[done..]);
+            // One that is left takes no longer as both of two.
+            if let ([offset], [data]) = (&offsets[done..], &data[done..]) {
+                let mut both = [[0; TAG_BYTES_MAX]; 2];
+                if self.side_by_side::<2>(&[*offset; 2], &[*data; 2], &mut both) == 2 {
+                    into[done] = both[0];
+                    done += 1;
+                }
             }
-            let mut hash = Pair::from_state(&sha256::INITIAL)?;
-            hash.absorb([&pads[0], &pads[1]]);
-            secret::wipe(pads.as_flattened_mut());
-            Some(hash)
-        };
-        let (mut inner, mut outer) = (begin(0x36)?, begin(0x5c)?);
-        secret::wipe(keys.as_flattened_mut());
-
-        let whole = data[0].len() / BLOCK_BYTES * BLOCK_BYTES;
-        inner.absorb(data.map(|data| &data[..whole]));
-        let ends = data.map(|data| End::of(&data[whole..], BLOCK_BYTES + whole));
-        inner.absorb(ends.each_ref().map(End::blocks));
-        let hashes = inner.states().map(|state| bytes_of(&state));
-        let ends = hashes.map(|hash| End::of(&hash, BLOCK_BYTES));
-        outer.absorb(ends.each_ref().map(End::blocks));
-        for (into, state) in into.iter_mut().zip(outer.states()) {
-            let hash = bytes_of(state);
-            into[..hash.len()].copy_from_slice(&hash);
         }
-        Some(())
-    }
-}
-
-/// The end of a message of SHA-256 with its padding (FIPS 180-4, section 5.1.1): one block or two.
-struct End {
-    bytes: [u8; 2 * BLOCK_BYTES],
-    start: usize,
-}
-
-impl End {
-    /// Of a message that has `before` bytes in whole blocks before this rest.
-    fn of(rest: &[u8], before: usize) -> Self {
-        let mut bytes = [0; 2 * BLOCK_BYTES];
-        let start = match rest.len() < LENGTH_PLACE {
-            true => BLOCK_BYTES,
-            false => 0,
-        };
-        let bits = 8 * (before + rest.len()) as u64;
-        bytes[start..start + rest.len()].copy_from_slice(rest);
-        bytes[start + rest.len()] = 0x80;
-        bytes[BLOCK_BYTES + LENGTH_PLACE..].copy_from_slice(&bits.to_be_bytes());
-        Self { bytes, start }
+        for ((offset, data), into) in offsets.iter().zip(data).zip(into).skip(done) {
+            self.tag(*offset, data, into);
+        }
     }
 
-    fn blocks(&self) -> &[u8] {
-        &self.bytes[self.start..]
+    /// HMAC-SHA256 of `N` sectors at a time, and how many are done then.
+    fn side_by_side<const N: usize>(
+        &self,
+        offsets: &[u64],
+        data: &[&[u8]],
+        into: &mut [Tag],
+    ) -> usize {
+        let mut done = 0;
+        let (offsets, data) = (offsets.as_chunks::<N>().0, data.as_chunks::<N>().0);
+        for ((offsets, data), into) in offsets.iter().zip(data).zip(into.chunks_mut(N)) {
+            // The AUTH key is the block before.
+            let suffixes = offsets.map(|offset| self.offset_bytes(offset));
+            let Some(tags) = sha256::hmacs::<N>(&self.state, &suffixes, data) else {
+                break;
+            };
+            for (into, tag) in into.iter_mut().zip(&tags) {
+                into[..tag.len()].copy_from_slice(tag);
+            }
+            done += N;
+        }
+        done
     }
 }
 

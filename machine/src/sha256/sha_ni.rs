@@ -3,29 +3,8 @@
 //! Sources: FIPS 180-4, sections 4.2.2 and 6.2.2; Intel's manual for `SHA256RNDS2`, which takes the
 //! state as two registers, ABEF and CDGH, and does two rounds.
 
-use super::{BLOCK_BYTES, State};
+use super::{BLOCK_BYTES, HASH_BYTES, INITIAL, K, State, bytes_of, ending};
 use std::arch::x86_64::*;
-
-/// The constants of the rounds, four rounds a row.
-#[rustfmt::skip]
-const K: [[u32; 4]; 16] = [
-    [0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5],
-    [0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5],
-    [0xd807_aa98, 0x1283_5b01, 0x2431_85be, 0x550c_7dc3],
-    [0x72be_5d74, 0x80de_b1fe, 0x9bdc_06a7, 0xc19b_f174],
-    [0xe49b_69c1, 0xefbe_4786, 0x0fc1_9dc6, 0x240c_a1cc],
-    [0x2de9_2c6f, 0x4a74_84aa, 0x5cb0_a9dc, 0x76f9_88da],
-    [0x983e_5152, 0xa831_c66d, 0xb003_27c8, 0xbf59_7fc7],
-    [0xc6e0_0bf3, 0xd5a7_9147, 0x06ca_6351, 0x1429_2967],
-    [0x27b7_0a85, 0x2e1b_2138, 0x4d2c_6dfc, 0x5338_0d13],
-    [0x650a_7354, 0x766a_0abb, 0x81c2_c92e, 0x9272_2c85],
-    [0xa2bf_e8a1, 0xa81a_664b, 0xc24b_8b70, 0xc76c_51a3],
-    [0xd192_e819, 0xd699_0624, 0xf40e_3585, 0x106a_a070],
-    [0x19a4_c116, 0x1e37_6c08, 0x2748_774c, 0x34b0_bcb5],
-    [0x391c_0cb3, 0x4ed8_aa4a, 0x5b9c_ca4f, 0x682e_6ff3],
-    [0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208],
-    [0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2],
-];
 
 /// Whether this processor has what the functions here need.
 pub(super) fn is_available() -> bool {
@@ -55,37 +34,116 @@ macro_rules! four_rounds {
     )* };
 }
 
-/// Whole blocks of both messages.
-///
-/// # Safety
-/// Both are valid for `length` bytes, a multiple of 64.
-#[target_feature(enable = "sha,ssse3,sse4.1")]
-pub(super) unsafe fn blocks(states: &mut [State; 2], messages: [*const u8; 2], length: usize) {
-    let swap = _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
-    let mut all = [abef_cdgh(&states[0]), abef_cdgh(&states[1])];
-    for at in (0..length).step_by(BLOCK_BYTES) {
-        let mut lanes = [(all[0], [swap; 4]), (all[1], [swap; 4])];
-        for ((_, words), message) in lanes.iter_mut().zip(messages) {
-            for (n, four) in words.iter_mut().enumerate() {
-                // SAFETY: inside the block, which the caller vouches for.
-                let bytes = unsafe { _mm_loadu_si128(message.add(at + 16 * n).cast()) };
-                *four = _mm_shuffle_epi8(bytes, swap);
-            }
-        }
+/// The state of one message: ABEF and CDGH.
+type Registers = [__m128i; 2];
+/// The 16 words of a block.
+type Words = [__m128i; 4];
+
+/// One block of each message. A macro, as the states have to stay in registers: a call would store
+/// and load them for each block.
+macro_rules! compress {
+    ($states:ident, $blocks:expr) => {
+        let [first, second] = $blocks;
+        let mut lanes = [($states[0], first), ($states[1], second)];
         four_rounds!(lanes, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        for (old, (new, _)) in all.iter_mut().zip(lanes) {
+        for (old, (new, _)) in $states.iter_mut().zip(lanes) {
             *old = [_mm_add_epi32(old[0], new[0]), _mm_add_epi32(old[1], new[1])];
         }
+    };
+}
+
+/// The words of the block at each place.
+///
+/// # Safety
+/// Both are valid for 64 bytes.
+#[inline]
+#[target_feature(enable = "sha,ssse3,sse4.1")]
+unsafe fn words_at(places: [*const u8; 2]) -> [Words; 2] {
+    let swap = _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+    let mut blocks = [[swap; 4]; 2];
+    for (words, place) in blocks.iter_mut().zip(places) {
+        for (n, four) in words.iter_mut().enumerate() {
+            // SAFETY: inside the block, which the caller vouches for; no claim about alignment.
+            let bytes = unsafe { _mm_loadu_si128(place.add(16 * n).cast()) };
+            *four = _mm_shuffle_epi8(bytes, swap);
+        }
     }
-    for (state, registers) in states.iter_mut().zip(all) {
-        *state = words_of(registers);
+    blocks
+}
+
+/// A block that begins with two rows of words and ends with the padding of a message of `bytes`
+/// bytes, of which it holds those.
+#[inline]
+#[target_feature(enable = "sha,ssse3,sse4.1")]
+fn ended([low, high]: [__m128i; 2], padding: __m128i, bytes: usize) -> Words {
+    let bits = (8 * bytes) as i32;
+    [low, high, padding, _mm_setr_epi32(0, 0, 0, bits)]
+}
+
+/// HMAC-SHA256 of two messages of `length` bytes; the key of each is the hash that continues
+/// `before`, which is behind one block, with 8 bytes.
+///
+/// Pads, keys and the hash between the two passes never leave the registers, but for what the
+/// compiler spills.
+///
+/// # Safety
+/// Both messages are valid for `length` bytes.
+#[target_feature(enable = "sha,ssse3,sse4.1")]
+pub(super) unsafe fn hmacs(
+    before: &State,
+    suffixes: [[u8; 8]; 2],
+    messages: [*const u8; 2],
+    length: usize,
+) -> [[u8; HASH_BYTES]; 2] {
+    let nothing = _mm_setzero_si128();
+    let end_bit = _mm_setr_epi32(i32::MIN, 0, 0, 0);
+    let mut keys = [abef_cdgh(before); 2];
+    let keyed = suffixes.map(|suffix| {
+        let words = u64::from_be_bytes(suffix);
+        let (first, second) = ((words >> 32) as i32, words as i32);
+        let row = _mm_setr_epi32(first, second, i32::MIN, 0);
+        ended([row, nothing], nothing, BLOCK_BYTES + suffix.len())
+    });
+    compress!(keys, keyed);
+    let keys = keys.map(|key| abcd_efgh(key));
+
+    let begun = |pad: i32| {
+        let pad = _mm_set1_epi32(pad);
+        let mut states = [abef_cdgh(&INITIAL); 2];
+        let block = |key: [__m128i; 2]| {
+            let [low, high] = [_mm_xor_si128(key[0], pad), _mm_xor_si128(key[1], pad)];
+            [low, high, pad, pad]
+        };
+        compress!(states, keys.map(block));
+        states
+    };
+    let mut outer = begun(0x5c5c_5c5c);
+    let mut inner = begun(0x3636_3636);
+
+    let rest = length % BLOCK_BYTES;
+    for at in (0..length - rest).step_by(BLOCK_BYTES) {
+        // SAFETY: a whole block inside the messages, which the caller vouches for.
+        let blocks = unsafe { words_at(messages.map(|message| message.add(at))) };
+        compress!(inner, blocks);
     }
+    // SAFETY: the last bytes of the messages, which the caller vouches for.
+    let ends = messages.map(|message| unsafe { ending(message, length) });
+    let used = ends[0].1;
+    for at in (0..used).step_by(BLOCK_BYTES) {
+        let places = ends.each_ref().map(|(end, _)| end[at..].as_ptr());
+        // SAFETY: `used` is one block or two, and there is room for two.
+        let blocks = unsafe { words_at(places) };
+        compress!(inner, blocks);
+    }
+    let last = inner.map(|state| ended(abcd_efgh(state), end_bit, BLOCK_BYTES + HASH_BYTES));
+    compress!(outer, last);
+    outer.map(|state| bytes_of(&words_of(state)))
 }
 
 /// The registers of a state.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn abef_cdgh(state: &State) -> [__m128i; 2] {
+fn abef_cdgh(state: &State) -> Registers {
     // SAFETY: twice 16 bytes of the state, read without a claim about alignment.
     let [abcd, efgh] = unsafe {
         let words = state.as_ptr();
@@ -102,18 +160,29 @@ fn abef_cdgh(state: &State) -> [__m128i; 2] {
     ]
 }
 
+/// The words of a state, in their order.
+#[inline]
+#[target_feature(enable = "sha,ssse3,sse4.1")]
+fn abcd_efgh([abef, cdgh]: Registers) -> [__m128i; 2] {
+    let feba = _mm_shuffle_epi32::<0x1b>(abef);
+    let dchg = _mm_shuffle_epi32::<0xb1>(cdgh);
+    [
+        _mm_blend_epi16::<0xf0>(feba, dchg),
+        _mm_alignr_epi8::<8>(dchg, feba),
+    ]
+}
+
 /// The state of registers.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
-fn words_of([abef, cdgh]: [__m128i; 2]) -> State {
-    let feba = _mm_shuffle_epi32::<0x1b>(abef);
-    let dchg = _mm_shuffle_epi32::<0xb1>(cdgh);
+fn words_of(registers: Registers) -> State {
+    let [abcd, efgh] = abcd_efgh(registers);
     let mut state = [0; 8];
     // SAFETY: twice 16 bytes of the state, written without a claim about alignment.
     unsafe {
         let words = state.as_mut_ptr();
-        _mm_storeu_si128(words.cast(), _mm_blend_epi16::<0xf0>(feba, dchg));
-        _mm_storeu_si128(words.add(4).cast(), _mm_alignr_epi8::<8>(dchg, feba));
+        _mm_storeu_si128(words.cast(), abcd);
+        _mm_storeu_si128(words.add(4).cast(), efgh);
     }
     state
 }
