@@ -1,60 +1,94 @@
-//! [`Returning`]: a buffer that comes back when the operation that owns it ends.
+//! [`Returning`]: a buffer that comes back when the request that owns it ends.
 //!
 //! A layer that sends a request of its own gives the memory away with it. To look at what was read
-//! into it, or to use it again, it hands over a buffer with a function that gets it back.
+//! into it, or to use it again, it names who gets it back. Nothing is allocated for that.
 
-use crate::buffer::{Buffer, IoMemory, Segment};
+use crate::buffer::Buffer;
+use crate::shelf;
+use std::sync::Arc;
+
+/// Who waits for buffers.
+pub trait Keeper: Send + Sync {
+    /// Gets a buffer back, in the thread that ended its request, with the number that was given.
+    fn keep(&self, number: u64, buffer: Buffer);
+}
 
 /// A buffer, and who gets it when this is dropped.
-pub struct Returning<F: FnOnce(Buffer) + Send> {
-    both: Option<(Buffer, F)>,
+pub struct Returning {
+    buffer: Option<Buffer>,
+    /// `None` for the shelf of the thread that drops it.
+    keeper: Option<(Arc<dyn Keeper>, u64)>,
 }
 
-impl<F: FnOnce(Buffer) + Send> Returning<F> {
-    /// `then` gets `buffer` when the value is dropped, in the thread that drops it.
-    pub fn new(buffer: Buffer, then: F) -> Self {
+impl Returning {
+    /// To the keeper.
+    pub fn to_keeper(buffer: Buffer, keeper: Arc<dyn Keeper>, number: u64) -> Self {
         Self {
-            both: Some((buffer, then)),
+            buffer: Some(buffer),
+            keeper: Some((keeper, number)),
         }
+    }
+
+    /// To the shelf of the thread that ends the request ([`shelf::put`]).
+    pub fn to_shelf(buffer: Buffer) -> Self {
+        Self {
+            buffer: Some(buffer),
+            keeper: None,
+        }
+    }
+
+    /// The buffer.
+    #[must_use]
+    pub fn buffer(&self) -> Option<&Buffer> {
+        self.buffer.as_ref()
     }
 }
 
-impl<F: FnOnce(Buffer) + Send> Drop for Returning<F> {
+impl Drop for Returning {
     fn drop(&mut self) {
-        if let Some((buffer, then)) = self.both.take() {
-            then(buffer);
+        match (self.buffer.take(), &self.keeper) {
+            (Some(buffer), Some((keeper, number))) => keeper.keep(*number, buffer),
+            (Some(buffer), None) => shelf::put(buffer),
+            (None, _) => {}
         }
-    }
-}
-
-// SAFETY: the segments are those of a buffer that the value owns until it is dropped.
-unsafe impl<F: FnOnce(Buffer) + Send> IoMemory for Returning<F> {
-    fn segments(&self) -> &[Segment] {
-        self.both
-            .as_ref()
-            .map_or(&[], |(buffer, _)| buffer.segments())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<(u64, Buffer)>>);
+
+    impl Keeper for Kept {
+        fn keep(&self, number: u64, buffer: Buffer) {
+            self.0.lock().expect("no panic").push((number, buffer));
+        }
+    }
 
     #[test]
     fn the_buffer_comes_back_once_and_with_its_bytes() {
-        let (give, take) = mpsc::channel();
+        let kept = Arc::new(Kept::default());
         let mut buffer = Buffer::new(100);
         buffer[7] = 9;
-        let lent: Box<dyn IoMemory> = Box::new(Returning::new(buffer, move |buffer| {
-            give.send(buffer).expect("the test waits");
-        }));
-        assert_eq!(lent.total_bytes(), 100);
-        assert!(take.try_recv().is_err());
+        let lent = Returning::to_keeper(buffer, kept.clone(), 5);
+        assert_eq!(lent.buffer().map(|buffer| buffer.len()), Some(100));
+        assert!(kept.0.lock().expect("no panic").is_empty());
         std::thread::spawn(move || drop(lent))
             .join()
             .expect("drops");
-        assert_eq!(take.recv().expect("returned")[7], 9);
-        assert!(take.recv().is_err());
+        let kept = kept.0.lock().expect("no panic");
+        assert_eq!(kept.len(), 1);
+        assert_eq!((kept[0].0, kept[0].1[7]), (5, 9));
+    }
+
+    #[test]
+    fn a_buffer_returns_to_the_shelf() {
+        let mut buffer = Buffer::new(7001);
+        buffer[0] = 3;
+        drop(Returning::to_shelf(buffer));
+        assert_eq!(shelf::take(7001)[0], 3);
     }
 }

@@ -106,10 +106,9 @@ impl<'a> Taster<'a> {
             let at = (offset - start) as usize;
             return Ok(bytes[at..at + length as usize].to_vec());
         }
-        let mut bytes = vec![0; length.min(TASTE_READ_MAX_BYTES) as usize];
-        let read = self.channel.read(self.opened, offset, &mut bytes)?;
-        bytes.truncate(read);
-        self.bytes_read += read as u64;
+        let length = length.min(TASTE_READ_MAX_BYTES) as usize;
+        let bytes = self.channel.read_to_taste(self.opened, offset, length)?;
+        self.bytes_read += bytes.len() as u64;
         if self.kept.len() < KEPT_READS {
             self.kept.push((offset, bytes.clone()));
         }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_machine::buffer::Buffer;
+use ugeom_machine::returning::{Keeper, Returning};
 
 #[derive(Default)]
 struct Places {
@@ -11,20 +12,41 @@ struct Places {
 
 /// Where buffers wait, by number.
 #[derive(Clone, Default)]
-pub(super) struct PendingBuffers(Arc<Mutex<Places>>);
+pub(super) struct PendingBuffers(Arc<Waiting>);
+
+#[derive(Default)]
+struct Waiting(Mutex<Places>);
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Keeper for Waiting {
+    fn keep(&self, number: u64, buffer: Buffer) {
+        let mut places = self.lock();
+        if let Some(place) = usize::try_from(number)
+            .ok()
+            .and_then(|n| places.buffers.get_mut(n))
+        {
+            *place = Some(buffer);
+        }
+    }
+}
 
 impl PendingBuffers {
-    /// A place, and the function that brings a buffer there.
-    pub(super) fn expect(&self) -> (u64, impl FnOnce(Buffer) + Send + 'static) {
+    /// Sends a buffer away: the number of its place, and what brings it there.
+    pub(super) fn send(&self, buffer: Buffer) -> (u64, Returning) {
         let mut places = self.lock();
         let number = places.free.pop().unwrap_or_else(|| {
             places.buffers.push(None);
             places.buffers.len() - 1
         });
         drop(places);
-        let this = self.clone();
-        let keep = move |buffer| this.lock().buffers[number] = Some(buffer);
-        (number as u64, keep)
+        let keeper: Arc<dyn Keeper> = self.0.clone();
+        let number = number as u64;
+        (number, Returning::to_keeper(buffer, keeper, number))
     }
 
     /// Takes the buffer out; the place is free again. `None` when it has not come back.
@@ -37,6 +59,6 @@ impl PendingBuffers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Places> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

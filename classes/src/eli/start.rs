@@ -12,7 +12,7 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_machine::lease::Lease;
 use ugeom_machine::returning::Returning;
 use ugeom_machine::shelf;
-use ugeom_stack::{Command, Cx, Errno, Extent, ExtentKind, Next, Request};
+use ugeom_stack::{Command, Cx, Errno, Extent, ExtentKind, Flags, Next, Request};
 
 const NO_DELETE: &str = "the provider is set not to pass DELETE on (NODELETE)";
 const NO_ZERO: &str = "zeroes are data like any other here: write them";
@@ -172,7 +172,7 @@ fn write(eli: &Eli, request: Request<'_>, cx: &mut Cx) -> Next {
         return request.fail(Errno::IO, NO_MEMORY);
     }
     let mut clones = request.fan_out(cx);
-    clones.write_instead(0, below, Box::new(Returning::new(out, shelf::put)));
+    clones.write_instead(0, below, Returning::to_shelf(out));
     clones.finish()
 }
 
@@ -181,10 +181,10 @@ fn read_sealed(eli: &Eli, mut request: Request<'_>, cx: &mut Cx) -> Next {
     request.refuse_lease();
     let (below, length) = eli.crypt.layout().below(request.offset(), request.length());
     let buffer = shelf::take(length as usize);
-    let (number, keep) = eli.pending.expect();
+    let (number, buffer) = eli.pending.send(buffer);
     *request.scratch() = number;
     let mut clones = request.fan_out(cx);
-    clones.read_into(0, below, Box::new(Returning::new(buffer, keep)));
+    clones.read_returning(0, below, buffer);
     clones.finish()
 }
 
@@ -206,7 +206,10 @@ fn unseal(eli: &Eli, mut request: Request<'_>) -> Next {
     match result {
         Ok(()) => request.done_in_full(),
         Err(error @ CryptError::Authentication { offset, .. }) => {
-            log::warn!("{}: {error}", eli.name);
+            // A taste looks at sectors that nobody may ever have written.
+            if !request.flags().contains(Flags::UNHEARD) {
+                log::warn!("{}: {error}", eli.name);
+            }
             request.set_offset(offset);
             request.fail(Errno::BADMSG, NOT_AUTHENTIC)
         }

@@ -113,7 +113,8 @@ impl Flags {
     /// all later ones start after it completed (GEOM's `BIO_ORDERED`).
     pub const ORDERED: Self = Self(2);
     /// Of a FLUSH: nobody but perhaps a log gets its error (the client has gone). What it finds to
-    /// be lost is told to the next one who asks.
+    /// be lost is told to the next one who asks. Of a READ: it is a taste, which may find what
+    /// cannot be read, so layers log nothing.
     pub const UNHEARD: Self = Self(4);
     /// The core's own: this bio is one of those whose time is taken.
     pub(crate) const MARKED: Self = Self(0x80);

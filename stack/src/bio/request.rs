@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use ugeom_machine::buffer::{IoMemory, Segment};
 use ugeom_machine::lease::Lease;
 use ugeom_machine::mailbox::Fifo;
+use ugeom_machine::returning::Returning;
 
 /// What becomes of a request. Only the methods of [`Request`] make one.
 ///
@@ -423,6 +424,12 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Memory of a request whose payload has it, or that has none.
+const NOTHING: Segment = Segment {
+    base: std::ptr::null_mut(),
+    len: 0,
+};
+
 /// A request that is being divided into clones. Nothing moves before [`FanOut::finish`].
 pub struct FanOut<'c> {
     parent: Option<Bio>,
@@ -472,9 +479,29 @@ impl FanOut<'_> {
             Command::Read,
             consumer,
             place,
-            Payload::Memory(memory),
+            (NOTHING, Payload::Memory(memory)),
             Flags::for_own,
         );
+    }
+
+    /// The same into a buffer that the geom gets back before it sees the parent again. Nothing is
+    /// allocated.
+    pub fn read_returning(&mut self, consumer: u16, offset: u64, buffer: Returning) {
+        self.own_returning(Command::Read, consumer, offset, (buffer, Flags::for_own));
+    }
+
+    fn own_returning(
+        &mut self,
+        command: Command,
+        consumer: u16,
+        offset: u64,
+        (buffer, flags): (Returning, fn(Flags) -> Flags),
+    ) {
+        let segments = buffer.buffer().map_or(&[][..], |buffer| buffer.segments());
+        let segment = segments.first().copied().unwrap_or(NOTHING);
+        let place = (offset, segment.len as u64);
+        let payload = Payload::Returning(buffer);
+        self.own(command, consumer, place, (segment, payload), flags);
     }
 
     fn own(
@@ -482,7 +509,7 @@ impl FanOut<'_> {
         command: Command,
         consumer: u16,
         (offset, length): (u64, u64),
-        payload: Payload,
+        (segment, payload): (Segment, Payload),
         flags: fn(Flags) -> Flags,
     ) {
         let Some(parent) = self.parent.as_mut() else {
@@ -496,11 +523,7 @@ impl FanOut<'_> {
         clone.flags = flags(body.flags);
         clone.offset = offset;
         clone.length = length;
-        clone.segment = Segment {
-            base: std::ptr::null_mut(),
-            len: 0,
-        };
-        clone.payload = payload;
+        (clone.segment, clone.payload) = (segment, payload);
         body.children += 1;
         self.children.push(child);
     }
@@ -513,22 +536,16 @@ impl FanOut<'_> {
             Command::Write,
             consumer,
             place,
-            Payload::Memory(memory),
+            (NOTHING, Payload::Memory(memory)),
             Flags::for_own,
         );
     }
 
-    /// Adds a WRITE that stands for the parent, with other bytes: `memory`, at `offset` of the
-    /// provider below `consumer`. As [`FanOut::write_from`], but as durable as the parent is to be.
-    pub fn write_instead(&mut self, consumer: u16, offset: u64, memory: Box<dyn IoMemory>) {
-        let place = (offset, memory.total_bytes());
-        self.own(
-            Command::Write,
-            consumer,
-            place,
-            Payload::Memory(memory),
-            Flags::for_clone,
-        );
+    /// Adds a WRITE that stands for the parent, with other bytes: those of `buffer`, at `offset` of
+    /// the provider below `consumer`. As [`FanOut::write_from`], but as durable as the parent is to
+    /// be, and the buffer goes back. Nothing is allocated.
+    pub fn write_instead(&mut self, consumer: u16, offset: u64, buffer: Returning) {
+        self.own_returning(Command::Write, consumer, offset, (buffer, Flags::for_clone));
     }
 
     /// Adds a DELETE that stands for the parent, of a range of another place and length of the
@@ -539,7 +556,7 @@ impl FanOut<'_> {
             Command::Delete,
             consumer,
             place,
-            Payload::None,
+            (NOTHING, Payload::None),
             Flags::for_clone,
         );
     }
@@ -593,12 +610,8 @@ fn new_clone(cx: &mut Cx, slot: NonNull<Slot>, parent: &Body, consumer: u16) -> 
 
 /// The memory of `length` bytes from `at` on. Allocates only when the data has several segments.
 fn part_of(body: &Body, at: u64, length: u64) -> (Segment, Payload) {
-    let nothing = Segment {
-        base: std::ptr::null_mut(),
-        len: 0,
-    };
     if !matches!(body.command, Command::Read | Command::Write) {
-        return (nothing, Payload::None);
+        return (NOTHING, Payload::None);
     }
     let mut parts = Vec::new();
     let (mut skip, mut left) = (at, length);
@@ -624,5 +637,5 @@ fn part_of(body: &Body, at: u64, length: u64) -> (Segment, Payload) {
             break;
         }
     }
-    (nothing, Payload::Shared(parts.into_boxed_slice()))
+    (NOTHING, Payload::Shared(parts.into_boxed_slice()))
 }

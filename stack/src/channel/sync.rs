@@ -4,6 +4,7 @@ use super::{Channel, is_ordered};
 use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Flags, Loan, Trip};
 use crate::error::{Errno, IoError};
 use crate::opened::Opened;
+use ugeom_machine::buffer::Buffer;
 
 /// The way of a bio that memory has been lent to, which is no barrier.
 struct RoundTrip<'a> {
@@ -31,6 +32,24 @@ impl Channel {
         into: &mut [u8],
     ) -> Result<usize, IoError> {
         self.lent(opened, offset, Loan::In(into))
+    }
+
+    /// A READ of `length` bytes by a taste, whose failure no layer logs ([`Flags::UNHEARD`]).
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    pub(crate) fn read_to_taste(
+        &mut self,
+        opened: &Opened,
+        offset: u64,
+        length: usize,
+    ) -> Result<Vec<u8>, IoError> {
+        let draft = self.draft().read(offset, Buffer::new(length));
+        let mut finished = self.run_draft(opened, draft.flags(Flags::UNHEARD));
+        let buffer = finished.take_buffer();
+        let read = self.conclude(finished)?;
+        let bytes = buffer.as_deref().and_then(|bytes| bytes.get(..read));
+        Ok(bytes.unwrap_or_default().to_vec())
     }
 
     /// Writes `from` at `offset`; fewer bytes at the end of the media only.
