@@ -1,0 +1,264 @@
+//! `cargo bench -p ugeom --bench luks`: servers of encrypted memory beside each other, all of them
+//! with AES-256-XTS: this one with `eli`, qemu-nbd with a LUKS image, nbdkit with its filter `luks`.
+//!
+//! One client, the class `nbd`, reads from each in the same rounds. Programs that are not installed
+//! are named and left out. Images lie in /dev/shm where there is one. Started as a test it reads
+//! from this server only, for as short as it can.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_machine::buffer::Buffer;
+use ugeom_stack::{Channel, Delta, Draft, Opened};
+
+type Failure = Box<dyn Error>;
+
+/// Bytes of each export that are filled and read.
+const BYTES: u64 = 48 << 20;
+const ROUNDS: usize = 5;
+const RUN: Duration = Duration::from_millis(500);
+const PASSPHRASE: &str = "bench";
+
+/// Request length, queue depth, whether places are random, and what it is called.
+type Work = (usize, usize, bool, &'static str);
+
+const WORKS: [Work; 2] = [
+    (4 << 10, 32, true, "4 KiB random, queue depth 32"),
+    (1 << 20, 4, false, "1 MiB sequential, queue depth 4"),
+];
+
+/// A server that runs, with a client; it ends with this value.
+struct Server {
+    name: &'static str,
+    child: Child,
+    client: Option<(Target, Opened, Channel)>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.client = None;
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+/// A LUKS image that both peers can open.
+fn luks_image(path: &Path) -> Result<(), Failure> {
+    let secret = format!("secret,id=s,data={PASSPHRASE}");
+    let options = "key-secret=s,cipher-alg=aes-256,cipher-mode=xts,ivgen-alg=plain64,iter-time=10";
+    let mut command = Command::new("qemu-img");
+    command.args([
+        "create", "-q", "-f", "luks", "--object", &secret, "-o", options,
+    ]);
+    let status = command.arg(path).arg("64M").status()?;
+    status
+        .success()
+        .then_some(())
+        .ok_or("qemu-img failed".into())
+}
+
+impl Server {
+    /// Starts a command that listens to `socket`, and fills its export.
+    fn start(name: &'static str, line: &[&str], socket: &Path) -> Result<Self, Failure> {
+        let mut command = Command::new(line[0]);
+        command.args(&line[1..]).stdin(Stdio::null());
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut server = Self {
+            name,
+            child,
+            client: None,
+        };
+        let started = Instant::now();
+        while !socket.exists() {
+            if let Some(status) = server.child.try_wait()? {
+                return Err(format!("{name} ended with {status}").into());
+            }
+            if started.elapsed() > Duration::from_secs(60) {
+                return Err(format!("{name} does not listen").into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // The socket is there before somebody listens to it.
+        std::thread::sleep(Duration::from_millis(100));
+        let options = TargetOptions {
+            writable: true,
+            ..TargetOptions::default()
+        };
+        let target = open_target(
+            &format!("nbd+unix:///?socket={}", socket.display()),
+            &options,
+        )?;
+        let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
+        let mut channel = target.stack.channel(32)?;
+        let mut data = vec![0; 1 << 20];
+        fastrand::Rng::with_seed(1).fill(&mut data);
+        for at in (0..BYTES).step_by(data.len()) {
+            channel.write(&opened, at, &data)?;
+        }
+        server.client = Some((target, opened, channel));
+        Ok(server)
+    }
+
+    /// Requests in a second.
+    fn measure(&mut self, work: Work, run: Duration) -> Result<f64, Failure> {
+        let (length, depth, random, _) = work;
+        let (_, opened, channel) = self.client.as_mut().ok_or("no client")?;
+        let places = BYTES / length as u64;
+        let mut generator = fastrand::Rng::with_seed(2);
+        let mut next = 0;
+        let mut idle: Vec<Draft> = Vec::new();
+        for _ in 0..depth {
+            let bio = channel.bio().ok_or("no bio")?;
+            idle.push(bio.read(0, Buffer::new(length)));
+        }
+        let (begin, mut done, mut in_flight) = (Instant::now(), 0, 0);
+        loop {
+            while begin.elapsed() < run
+                && let Some(draft) = idle.pop()
+            {
+                let place = if random {
+                    generator.u64(..places)
+                } else {
+                    next % places
+                };
+                next += 1;
+                channel.submit(opened, draft.at(place * length as u64));
+                in_flight += 1;
+            }
+            if in_flight == 0 {
+                return Ok(f64::from(done) / begin.elapsed().as_secs_f64());
+            }
+            channel.wait(Some(Duration::from_secs(60)));
+            while let Some(finished) = channel.finished() {
+                finished
+                    .result()
+                    .map_err(|errno| format!("a read failed: {errno:?}"))?;
+                (done, in_flight) = (done + 1, in_flight - 1);
+                idle.push(finished.again());
+            }
+        }
+    }
+}
+
+/// All servers that can be had; the others are named.
+fn servers(folder: &Path, as_bench: bool) -> Result<Vec<Server>, Failure> {
+    let place = |name: &str| -> PathBuf { folder.join(name) };
+    let text = |path: &Path| path.display().to_string();
+    let mut servers = Vec::new();
+    for (name, sector) in [
+        ("ugeom, sectors of 4096 bytes", 4096),
+        ("ugeom, sectors of 512 bytes", 512),
+    ] {
+        let socket = place(&format!("ours{sector}"));
+        let listen = format!("unix:{}", text(&socket));
+        let target = format!("md:64m | eli:onetime=1,ealgo=aes-xts,keylen=256,sectorsize={sector}");
+        let own = env!("CARGO_BIN_EXE_ugeom");
+        let line = [own, "serve", "--rw", "--nbd", &listen, &target];
+        servers.push(Server::start(name, &line, &socket)?);
+    }
+    if !as_bench {
+        return Ok(servers);
+    }
+    if !program("qemu-img") {
+        println!("SKIP qemu-nbd, nbdkit: qemu-img, which makes their image, is not installed");
+        return Ok(servers);
+    }
+    for name in ["qemu-nbd", "nbdkit"] {
+        if !program(name) {
+            println!("SKIP {name}: it is not installed");
+            continue;
+        }
+        let (image, socket) = (place(&format!("{name}.luks")), place(name));
+        luks_image(&image)?;
+        let (image, path) = (text(&image), text(&socket));
+        let secret = format!("secret,id=s,data={PASSPHRASE}");
+        let options = format!("driver=luks,key-secret=s,file.driver=file,file.filename={image}");
+        let phrase = format!("passphrase={PASSPHRASE}");
+        let line: Vec<&str> = match name {
+            "qemu-nbd" => vec![
+                name,
+                "-t",
+                "-e",
+                "4",
+                "-k",
+                &path,
+                "--object",
+                &secret,
+                "--image-opts",
+                &options,
+            ],
+            _ => vec![
+                name,
+                "-f",
+                "-U",
+                &path,
+                "--filter=luks",
+                "file",
+                &image,
+                &phrase,
+            ],
+        };
+        match Server::start(name, &line, &socket) {
+            Ok(server) => servers.push(server),
+            Err(error) => println!("SKIP {name}: {error}"),
+        }
+    }
+    Ok(servers)
+}
+
+fn spread(figures: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (
+        sorted[sorted.len() / 2],
+        sorted[0],
+        sorted[sorted.len() - 1],
+    )
+}
+
+fn main() -> Result<(), Failure> {
+    let as_bench = std::env::args().any(|argument| argument == "--bench");
+    let (rounds, run) = match as_bench {
+        true => (ROUNDS, RUN),
+        false => (1, Duration::from_millis(1)),
+    };
+    let memory = Path::new("/dev/shm");
+    let folder = match memory.is_dir() {
+        true => tempfile::tempdir_in(memory)?,
+        false => tempfile::tempdir()?,
+    };
+    let mut servers = servers(folder.path(), as_bench)?;
+    for work in WORKS {
+        let mut rates = vec![Vec::new(); servers.len()];
+        for _ in 0..rounds {
+            for (server, rates) in servers.iter_mut().zip(&mut rates) {
+                rates.push(server.measure(work, run)?);
+            }
+        }
+        println!("{}, IOPS: median of {rounds} (lowest to highest)", work.3);
+        for (server, rates) in servers.iter().zip(&rates) {
+            let (median, low, high) = spread(rates);
+            println!("  {:30} {median:.0} ({low:.0} to {high:.0})", server.name);
+        }
+        for (peer, theirs) in servers.iter().zip(&rates).skip(2) {
+            for (ours, own) in servers.iter().zip(&rates).take(2) {
+                let ratios: Vec<f64> = own.iter().zip(theirs).map(|(a, b)| a / b).collect();
+                let (median, low, high) = spread(&ratios);
+                let names = format!("{} / {}", ours.name, peer.name);
+                println!("  {names}: {median:.2} ({low:.2} to {high:.2}) (goal: at least 2)");
+            }
+        }
+    }
+    Ok(())
+}
