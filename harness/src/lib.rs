@@ -13,6 +13,9 @@
 //! | which processes measure, and how long? | [`processes`] |
 //! | what are the observations? | [`observed`] |
 //! | what is saved, and how? | [`document`], fields in `docs/results.md` |
+//! | what do results of other programs hold? | [`foreign`] |
+//! | how do results change over commits? | [`history`] |
+//! | what do other programs compute with? | [`tidy`] |
 //! | what do saved results prove? | [`compare`] |
 //!
 //! It knows no experiment, no stack and no file format, so that every crate above the first floor
@@ -26,11 +29,14 @@ pub mod crew;
 pub mod document;
 mod error;
 pub mod figure;
+pub mod foreign;
+pub mod history;
 pub mod host;
 pub mod observed;
 pub mod processes;
 pub mod rounds;
 pub mod scratch;
+pub mod tidy;
 
 pub use error::HarnessError;
 pub use rounds::{

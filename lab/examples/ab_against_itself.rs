@@ -8,19 +8,23 @@
 //! (Clopper and Pearson, Biometrika 26, 1934) lies above 5 %.
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use std::io::Read;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Control, Machine};
-use ugeom_lab::ab::{Jobs, Load, Options, Side, Subject, answer, run};
-use ugeom_measure::Verdict;
+use ugeom_lab::ab::{Candidate, Jobs, Options, Side, Subject, answer, run, worker};
+use ugeom_measure::Claim;
 use ugeom_measure::distributions::incomplete_beta;
 
 /// What may be called different from itself.
 const PROMISED: f64 = 0.05;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.peek().is_some_and(|first| first == WORKER) {
+        return process();
+    }
     let experiments = arguments.next().map_or(Ok(200), |text| text.parse());
     let target = arguments.next().unwrap_or_else(|| "zero".to_owned());
     let seed = arguments.next().map_or(Ok(1), |text| text.parse());
@@ -37,36 +41,65 @@ fn main() -> ExitCode {
     }
 }
 
+/// The argument of a process that this program starts.
+const WORKER: &str = "worker";
+
+/// One process of an experiment.
+fn process() -> ExitCode {
+    let mut errand = String::new();
+    let cancelled = AtomicBool::new(false);
+    let mut control = Control {
+        progress: &mut |_| (),
+        cancelled: &cancelled,
+    };
+    let read = std::io::stdin().read_to_string(&mut errand);
+    let read = read.map_err(HarnessError::os("standard input", "reading"));
+    let done = read.and_then(|_| worker(&errand, &|_| Ok(Jobs::none()), &Machine, &mut control));
+    match done {
+        Ok(document) => {
+            print!("{}", document.unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("ab_against_itself: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// How many of the experiments claim a difference.
 fn count(experiments: u64, target: &str, seed: u64) -> Result<u64, HarnessError> {
-    let side = || Side::Target(target.to_owned());
+    let side = || Candidate::of(Side::Target(target.to_owned()));
+    let program = std::env::current_exe();
+    let program = program.map_err(HarnessError::os("/proc/self/exe", "reading"))?;
+    let launch = || {
+        let mut command = Command::new(&program);
+        command.arg(WORKER);
+        command
+    };
     let mut different = 0;
     for number in 0..experiments {
+        let mut subject = Subject::of(vec![side(), side()]);
+        subject.confidence = 1.0 - PROMISED;
+        // Small enough that nothing hides behind "equivalent": every significant one counts.
+        subject.same_within = 1e-6;
         let options = Options {
-            subject: Subject {
-                a: side(),
-                b: side(),
-                load: Load::default(),
-                printed: None,
-                confidence: 1.0 - PROMISED,
-                // Small enough that nothing hides behind "the same": every proven one counts.
-                same_within: 1e-6,
-                set: Vec::new(),
-                set_b: Vec::new(),
-            },
-            rounds: Some(10),
+            subject,
+            rounds: Some(3),
+            processes: Some(12),
             budget_ns: 0,
-            run_ns: 2_000_000,
+            run_ns: 1_000_000,
             seed: Some(seed.wrapping_add(number)),
+            destroy: false,
         };
         let cancelled = AtomicBool::new(false);
         let mut control = Control {
             progress: &mut |_| (),
             cancelled: &cancelled,
         };
-        let document = run(&options, &Jobs::none(), &Machine, &mut control)?;
+        let document = run(&options, &Jobs::none(), &launch, &Machine, &mut control)?;
         let answer = answer(&document);
-        if matches!(answer.verdict, Some(Verdict::Proven { .. })) {
+        if matches!(answer.claims[..], [Claim::Faster | Claim::Slower]) {
             different += 1;
             println!("experiment {number}: {}", answer.sentence);
         }

@@ -162,23 +162,18 @@ fn of_a_sweep() {
 
 #[test]
 fn of_a_and_b() {
+    let sides = ["zero", "md:1m"].map(|text| ab::Side::Target(text.to_owned()));
     let options = ab::Options {
-        subject: ab::Subject {
-            a: ab::Side::Target("zero".to_owned()),
-            b: ab::Side::Target("md:1m".to_owned()),
-            load: ab::Load::default(),
-            printed: None,
-            confidence: 0.95,
-            same_within: 0.01,
-            set: Vec::new(),
-            set_b: Vec::new(),
-        },
-        rounds: Some(5),
+        subject: ab::Subject::of(sides.map(ab::Candidate::of).to_vec()),
+        rounds: Some(6),
+        processes: Some(1),
         budget_ns: 1,
         run_ns: 1_000_000,
         seed: Some(4),
+        destroy: false,
     };
-    of(|meter, control| ab::run(&options, &ab::Jobs::none(), meter, control));
+    let launch = || std::process::Command::new("false");
+    of(|meter, control| ab::run(&options, &ab::Jobs::none(), &launch, meter, control));
 }
 
 #[test]

@@ -78,6 +78,18 @@ impl Center {
         })
     }
 
+    /// Bounds of the true median, each of which holds with at least `1 - alpha` by itself; and the
+    /// probability with which a bound misses. None when observations are too few.
+    pub fn bounds(&self, alpha: f64) -> Option<Bounds> {
+        let n = self.sorted.len();
+        let rank = rank(n, 2.0 * alpha);
+        (rank > 0).then(|| Bounds {
+            low: self.sorted[rank - 1],
+            high: self.sorted[n - rank],
+            alpha: below(n, rank - 1),
+        })
+    }
+
     /// The two-sided p-value of the sign test: the probability of observations as one-sided as
     /// these if the true median were `null`. Observations that equal it count for neither side.
     pub fn p_value(&self, null: f64) -> f64 {
@@ -88,23 +100,54 @@ impl Center {
     }
 }
 
+/// One-sided bounds of a median.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The median is at least this.
+    pub low: f64,
+    /// The median is at most this.
+    pub high: f64,
+    /// The probability with which one of them does not hold.
+    pub alpha: f64,
+}
+
 /// The largest rank k such that the k-th of each end covers at least `1 - alpha`; 0 when none does.
 fn rank(n: usize, alpha: f64) -> usize {
     // A little room: 0.05 and the sum of halves that equals it are not the same number.
-    (1..=n / 2)
-        .take_while(|k| 2.0 * below(n, k - 1) <= alpha * (1.0 + 1e-12))
-        .count()
+    let fits = |k: usize| 2.0 * below(n, k - 1) <= alpha * (1.0 + 1e-9);
+    // What k covers falls as k grows.
+    let (mut low, mut high) = (0, n / 2);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
 }
 
 /// The probability of at most `count` heads in `n` throws of a coin.
 fn below(n: usize, count: usize) -> f64 {
-    let mut term = 0.5_f64.powi(n as i32);
-    let mut sum = term;
-    for k in 0..count.min(n) {
-        term *= (n - k) as f64 / (k + 1) as f64;
-        sum += term;
+    if 2 * count >= n {
+        return 1.0
+            - if count >= n {
+                0.0
+            } else {
+                below(n, n - count - 1)
+            };
     }
-    sum
+    // The largest term is the last one; its logarithm never underflows, however many there are.
+    let (mut scaled, mut sum, mut log) = (1.0, 1.0, -(n as f64) * std::f64::consts::LN_2);
+    for k in 0..count {
+        log += ((n - k) as f64 / (k + 1) as f64).ln();
+    }
+    for k in (0..count).rev() {
+        scaled *= (k + 1) as f64 / (n - k) as f64;
+        sum += scaled;
+    }
+    sum * log.exp()
 }
 
 #[cfg(test)]
@@ -154,6 +197,22 @@ mod tests {
         assert!((center.p_value(0.0) - 0.006_347_656_25).abs() < 1e-12);
         assert!((center.p_value(-1.0) - 0.000_488_281_25).abs() < 1e-12);
         assert_eq!(center.p_value(5.0), 1.0);
+    }
+
+    /// scipy.stats.binom.cdf(2, 12, 0.5) and .cdf(469, 1000, 0.5): one-sided bounds.
+    #[test]
+    fn bounds_hold_one_by_one_and_many_observations_do_not_underflow() {
+        let values: Vec<f64> = (1..=12).map(f64::from).collect();
+        let bounds = Center::of(&values).unwrap().bounds(0.05).unwrap();
+        assert_eq!((bounds.low, bounds.high), (3.0, 10.0));
+        assert!((bounds.alpha - 0.019_287_109).abs() < 1e-9, "{bounds:?}");
+        let six = Center::of(&values[..6]).unwrap();
+        assert!(six.bounds(0.01).is_none());
+        let many: Vec<f64> = (1..=100_000).map(f64::from).collect();
+        let interval = Center::of(&many).unwrap().at(0.95).unwrap();
+        // 50,000 - 1.96 * sqrt(100,000) / 2
+        assert!((interval.low - 49_690.0).abs() <= 1.0, "{interval:?}");
+        assert!((0.95..0.951).contains(&interval.confidence));
     }
 
     proptest! {

@@ -16,6 +16,9 @@
 //! | what does one more layer cost? | [`regression`] |
 //! | what limits a device: transactions or bandwidth? | [`limits`] |
 //! | what does this statistic without a formula allow? | [`bootstrap`] |
+//! | how are a ratio and its verdict put into words? | [`change`] |
+//! | where did a series move to another level? | [`shift`] |
+//! | is it slower than a limit? | [`gate`] |
 //! | what may be claimed, of one or of many? | [`verdict`], [`mod@holm`] |
 //! | what does the bench itself contribute? | [`noise`] |
 //! | what would ministat(1) say? | [`ministat`] |
@@ -28,8 +31,10 @@ pub mod autocorrelation;
 pub mod blocks;
 pub mod bootstrap;
 pub mod center;
+pub mod change;
 pub mod distributions;
 pub mod error;
+pub mod gate;
 pub mod histogram;
 pub mod holm;
 pub mod interval;
@@ -40,6 +45,7 @@ pub mod planning;
 pub mod rank;
 pub mod ratio;
 pub mod regression;
+pub mod shift;
 pub mod summary;
 pub mod two_samples;
 pub mod units;
@@ -48,6 +54,7 @@ pub mod verdict;
 pub use blocks::Blocks;
 pub use bootstrap::Bootstrap;
 pub use center::Center;
+pub use change::{Change, Claim};
 pub use error::Error;
 pub use histogram::{AtomicHistogram, Histogram};
 pub use interval::{Effect, Interval};

@@ -33,6 +33,8 @@ pub struct Page {
     pub facts: Vec<Fact>,
     /// Everything else, in the order in which it is read.
     pub blocks: Vec<Block>,
+    /// Where to read more: a file of the documentation.
+    pub manual: String,
 }
 
 /// A word and what is to be said of it: `machine`: `2 cores of ...`.
@@ -94,6 +96,7 @@ impl Page {
             warnings: Vec::new(),
             facts: Vec::new(),
             blocks: Vec::new(),
+            manual: format!("docs/lab-{experiment}.md"),
         }
     }
 

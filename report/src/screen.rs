@@ -67,8 +67,7 @@ impl Page {
     }
 
     fn more(&self) -> String {
-        let page = format!("docs/lab-{}.md", self.experiment);
-        format!("{} --all; {page}", self.asked)
+        format!("{} --all; {}", self.asked, self.manual)
     }
 }
 

@@ -6,11 +6,18 @@ use std::process::ExitCode;
 use ugeom_classes::TargetError;
 use ugeom_fio::JobError;
 use ugeom_harness::HarnessError;
+use ugeom_measure::gate::Outcome;
 
 /// The work failed.
 const FAILED: u8 = 1;
 /// The command line is wrong, as clap has it.
 const USAGE: u8 = 2;
+
+/// A gate (`--fail-if-slower`) answered FAIL: slower by more than the limit.
+const GATE_FAIL: u8 = 3;
+
+/// A gate answered UNDECIDED.
+const GATE_UNDECIDED: u8 = 4;
 
 /// The work was ended by Ctrl-C, as shells have it: 128 and the number of SIGINT.
 const INTERRUPTED: u8 = 130;
@@ -41,6 +48,29 @@ impl fmt::Display for Reported {
 }
 
 impl std::error::Error for Reported {}
+
+/// A gate did not pass; its answer has been printed.
+#[derive(Debug)]
+pub struct NotPassed(pub Outcome);
+
+impl fmt::Display for NotPassed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.word())
+    }
+}
+
+impl std::error::Error for NotPassed {}
+
+/// The end of a command with a gate: nothing to say where it passed.
+///
+/// # Errors
+/// [`NotPassed`], which becomes an exit code of its own for each answer.
+pub fn gate(outcome: Option<Outcome>) -> anyhow::Result<()> {
+    match outcome {
+        None | Some(Outcome::Pass) => Ok(()),
+        Some(other) => Err(NotPassed(other).into()),
+    }
+}
 
 /// Ctrl-C, or a signal that asks for the end, ended the work early.
 #[derive(Debug)]
@@ -78,7 +108,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    if !error.is::<Reported>() {
+    if !error.is::<Reported>() && !error.is::<NotPassed>() {
         output::complain(&text(error));
     }
     ExitCode::from(code(error))
@@ -116,6 +146,12 @@ fn code(error: &anyhow::Error) -> u8 {
     };
     if error.chain().any(|cause| cause.is::<Interrupted>()) {
         INTERRUPTED
+    } else if let Some(NotPassed(outcome)) = error.downcast_ref() {
+        match outcome {
+            Outcome::Fail => GATE_FAIL,
+            Outcome::Pass => 0,
+            Outcome::Undecided => GATE_UNDECIDED,
+        }
     } else if error.is::<JobsInterrupted>() {
         JOBS_INTERRUPTED
     } else if error.chain().any(is_usage) {

@@ -29,40 +29,67 @@ impl Jobs<'static> {
 }
 
 /// The cell that runs a job file; an iteration is one request of its jobs, a run is one of the
-/// file. A first run, which is not counted, makes the files that are missing and finds what is
-/// wrong.
+/// file.
 ///
 /// # Errors
-/// [`HarnessError::Subject`] when a job cannot be run, fails, or makes no request.
+/// [`HarnessError::Compare`] when the file was not read.
 pub(super) fn cell<'a>(
     name: &str,
     path: &str,
     jobs: &'a Jobs<'a>,
     cancelled: &'a AtomicBool,
 ) -> Result<Cell<'a>, HarnessError> {
-    let Some(file) = jobs.files.get(path) else {
-        return Err(HarnessError::Compare(format!(
-            "{path}: no job file was read"
-        )));
-    };
+    let file = file(path, jobs)?;
     let path = path.to_owned();
-    let once = move |tells: bool| {
-        let mut watch = Watch {
-            jobs,
-            tells,
-            cancelled,
-        };
-        let outcome = ugeom_fio::run(file, &mut watch)?;
-        result(&path, &outcome, cancelled.load(Ordering::Relaxed))
-    };
-    once(true).map_err(HarnessError::subject)?;
+    // The uncounted run that loads code and data was that of the whole comparison: `first`.
+    let mut runs = 0_u32;
     // One run of the file is asked for, and it counts the requests itself.
     let (warm_up, iterations) = (0, 1);
-    let run = move |_: u64| once(false).map_err(HarnessError::subject);
+    let run = move |_: u64| {
+        runs += 1;
+        if runs == 1 {
+            return Ok(RunResult::taking(1));
+        }
+        once(file, &path, jobs, false, cancelled)
+    };
     Ok(Cell::new(name, run).with_length(Length::Exactly {
         warm_up,
         iterations,
     }))
+}
+
+/// A first run, which is not counted, makes the files that are missing and finds what is wrong.
+///
+/// # Errors
+/// [`HarnessError::Subject`] when a job cannot be run, fails, or makes no request.
+pub(super) fn first(
+    path: &str,
+    jobs: &Jobs<'_>,
+    cancelled: &AtomicBool,
+) -> Result<(), HarnessError> {
+    once(file(path, jobs)?, path, jobs, true, cancelled).map(drop)
+}
+
+fn file<'a>(path: &str, jobs: &'a Jobs<'_>) -> Result<&'a [Job], HarnessError> {
+    let found = jobs.files.get(path).map(Vec::as_slice);
+    found.ok_or_else(|| HarnessError::Compare(format!("{path}: no job file was read")))
+}
+
+fn once(
+    file: &[Job],
+    path: &str,
+    jobs: &Jobs<'_>,
+    tells: bool,
+    cancelled: &AtomicBool,
+) -> Result<RunResult, HarnessError> {
+    let mut watch = Watch {
+        jobs,
+        tells,
+        cancelled,
+    };
+    let outcome = ugeom_fio::run(file, &mut watch).map_err(HarnessError::subject)?;
+    let stopped = cancelled.load(Ordering::Relaxed);
+    result(path, &outcome, stopped).map_err(HarnessError::subject)
 }
 
 /// The requests, and how long the jobs made them.

@@ -1,115 +1,202 @@
-//! `ugeom ab`: is B faster than A? Two targets, job files or commands, run in the same rounds.
+//! `ugeom ab`: which candidate is faster? Targets, job files or commands, run in the same rounds.
 //!
 //! | question | file |
 //! |---|---|
 //! | what is a side, a target, a job file or a command? | `side.rs` |
+//! | which candidates does a parameter make? | `scan.rs` |
 //! | how is a target read? | `reading.rs` |
 //! | how is a job file run? | `job.rs` |
-//! | how is a command run? | `command.rs` |
+//! | how is a command run, and what around it? | `command.rs`, `shell.rs`, `words.rs` |
 //! | how long are runs? | `level.rs` |
+//! | in which processes and rounds? | `processes.rs` |
+//! | what do the samples say? | `judge.rs` |
 //! | what is the answer? | `answer.rs` |
 //! | how is it shown? | `page.rs` |
 //!
-//! A round runs A, B and A once more (the noise), in random order. Sides of another kind are a
-//! variant of [`Side`] and a way to make a cell of it.
+//! A round runs every candidate once, in random order, and where targets are read the first one
+//! once more (A/A). A process is one observation: targets and job files are measured in fresh
+//! processes of this program, and a command is a fresh process itself.
 
 mod answer;
 mod command;
 mod job;
+mod judge;
 mod level;
 mod others;
 mod page;
 mod printed;
+mod processes;
 mod reading;
+mod scan;
+mod shell;
 mod side;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use answer::{Answer, answer};
 pub use job::Jobs;
+pub use judge::{Contest, Judgement, contest, gate};
 pub use others::other_sides;
 pub use page::page;
 pub use printed::Printed;
+pub use processes::{run, worker};
 pub use reading::Load;
+pub use scan::{CANDIDATES_MAX, Scan, scanned};
+pub use shell::Shell;
 pub use side::Side;
 
 use serde::{Deserialize, Serialize};
 use ugeom_classes::spec;
 use ugeom_harness::HarnessError;
 use ugeom_harness::document;
-use ugeom_harness::figure::{Figure, Unit};
-use ugeom_harness::host::Host;
-use ugeom_harness::{self as harness, Cell, Control, Meter, Settings};
-use ugeom_measure::Noise;
 
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "ab";
 
-/// The names of the cells: both sides, and the first one again.
-pub const CELLS: [&str; 3] = ["A", "B", "A again"];
-
 /// The time that it takes where nothing is said, ns.
 pub const BUDGET_NS: u64 = 15_000_000_000;
 
-/// The most rounds where nothing is said.
-const ROUNDS_MAX: u64 = 200;
-
-/// No budget makes runs shorter than this, ns.
-const RUN_NS_MIN: u64 = 1_000_000;
+/// The case that measures a shell which does nothing.
+pub(super) const SHELL: &str = "shell";
 
 /// A result.
 pub type Document = document::Document<Subject>;
 
 /// What to compare, and how.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// What is what: A and B.
+    /// What is what.
     pub subject: Subject,
-    /// So many rounds, whatever time they take; else as many as precision or the budget allow.
+    /// So many rounds (of each process, where there are processes), whatever time they take.
     pub rounds: Option<u64>,
+    /// In so many processes; as many as the budget allows if none. Commands are processes.
+    pub processes: Option<u32>,
     /// How long it may take, ns.
     pub budget_ns: u64,
     /// The length of a run, ns.
     pub run_ns: u64,
     /// The seed of the order; one of the clock if none.
     pub seed: Option<u64>,
+    /// Whether job files may write to what carries something.
+    pub destroy: bool,
+}
+
+/// One of those that are compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Its name, which is that of its case: `A`, `B`, or what the user or a parameter calls it.
+    pub name: String,
+    /// What is measured.
+    pub side: Side,
+    /// How its stack works, each as `KEY=VALUE`, over what is said for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// Run once before all measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    /// Run before each measured run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
+    /// Run after each measured run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conclude: Option<String>,
+    /// Run once after all measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<String>,
+}
+
+impl Candidate {
+    /// One without a name and without commands around it.
+    pub fn of(side: Side) -> Self {
+        Self {
+            name: String::new(),
+            side,
+            set: Vec::new(),
+            setup: None,
+            prepare: None,
+            conclude: None,
+            cleanup: None,
+        }
+    }
 }
 
 /// What was compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
-    /// The base.
-    pub a: Side,
-    /// What is compared with it.
-    pub b: Side,
+    /// The candidates; the first one is the base.
+    pub candidates: Vec<Candidate>,
     /// How targets are read.
     pub load: Load,
     /// What commands print, where that is their result.
     pub printed: Option<Printed>,
-    /// The confidence of the verdict.
+    /// The confidence of the verdicts of a metric together.
     pub confidence: f64,
-    /// The share within which both count as the same, and that a plan is made for.
+    /// The share within which two count as equivalent.
     pub same_within: f64,
-    /// How the stacks of both sides work, each as `KEY=VALUE`.
+    /// How the stacks of all targets work, each as `KEY=VALUE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// How that of B works, over what is said for both.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub set_b: Vec<String>,
+    /// What starts commands.
+    pub shell: Shell,
+    /// Runs of each command that are not counted.
+    pub warmup: u64,
+    /// Whether commands may end with an exit code other than 0.
+    pub ignore_failure: bool,
+    /// A limit as a share: is a candidate slower than the base by more?
+    pub fail_if_slower: Option<f64>,
 }
 
 impl Subject {
-    /// How the stack of the side of that name works.
+    /// Candidates under the usual rules. Those without a name are called A, B, C and so on.
+    pub fn of(mut candidates: Vec<Candidate>) -> Self {
+        let mut taken: Vec<String> = vec![SHELL.to_owned()];
+        for (at, candidate) in candidates.iter_mut().enumerate() {
+            if candidate.name.is_empty() {
+                candidate.name = letter(at);
+            }
+            // Names are those of cases, and no two cases have one.
+            while taken.contains(&candidate.name) {
+                candidate.name.push('\'');
+            }
+            taken.push(candidate.name.clone());
+        }
+        Self {
+            candidates,
+            load: Load::default(),
+            printed: None,
+            confidence: 0.95,
+            same_within: 0.01,
+            set: Vec::new(),
+            shell: Shell::default(),
+            warmup: 0,
+            ignore_failure: false,
+            fail_if_slower: None,
+        }
+    }
+
+    /// The name of the base.
+    pub(super) fn base(&self) -> &str {
+        self.candidates.first().map_or("", |first| &first.name)
+    }
+
+    /// The case that does the same as the base.
+    fn again(&self) -> String {
+        format!("{} again", self.base())
+    }
+
+    /// Whether all candidates are commands.
+    fn is_of_commands(&self) -> bool {
+        let is_command = |one: &Candidate| matches!(one.side, Side::Command(_));
+        self.candidates.iter().all(is_command)
+    }
+
+    /// How the stack of a candidate works.
     ///
     /// # Errors
     /// [`HarnessError::Compare`] for a setting that there is not.
-    fn settings(&self, cell: &str) -> Result<spec::Settings, HarnessError> {
-        let of_b = if cell == CELLS[1] {
-            &self.set_b[..]
-        } else {
-            &[]
-        };
-        let texts = self.set.iter().chain(of_b);
+    fn settings(&self, candidate: &Candidate) -> Result<spec::Settings, HarnessError> {
+        let texts = self.set.iter().chain(&candidate.set);
         texts
             .into_iter()
             .try_fold(spec::Settings::default(), |below, text| {
@@ -120,92 +207,11 @@ impl Subject {
     }
 }
 
-impl Options {
-    fn settings(&self, host: &Host) -> Settings {
-        let seed = self.seed.unwrap_or(host.started_unix_s);
-        // Ten rounds with their warm-up fit into the budget.
-        let share_ns = self.budget_ns / (2 * harness::ROUNDS_MIN * CELLS.len() as u64);
-        let run_ns = match self.rounds {
-            Some(_) => self.run_ns,
-            None => self.run_ns.min(share_ns.max(RUN_NS_MIN)),
-        };
-        let plain = Settings {
-            seed,
-            run_ns,
-            confidence: self.subject.confidence,
-            // The difference of two means that are known so well is known to half a tolerance.
-            precision: self.subject.same_within / 4.0,
-            rounds_max: ROUNDS_MAX,
-            budget_ns: Some(self.budget_ns),
-            ..Settings::default()
-        };
-        match self.rounds {
-            Some(rounds) => Settings {
-                rounds_min: rounds,
-                rounds_max: rounds,
-                precision: 0.0,
-                budget_ns: None,
-                ..plain
-            },
-            None => plain,
-        }
-    }
-}
-
-/// Measures both sides. What was measured before the user stopped it, or before one of them
-/// failed, is kept, but for the trials that find the length of runs.
-///
-/// # Errors
-/// A target that cannot be opened or is too small, a job or a command that fails, before there is
-/// a measured run.
-pub fn run(
-    options: &Options,
-    jobs: &Jobs<'_>,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
-) -> Result<Document, HarnessError> {
-    let host = Host::now().with_wakeups();
-    let settings = options.settings(&host);
-    let subject = &options.subject;
-    let cancelled = control.cancelled;
-    let sides = [&subject.a, &subject.b, &subject.a];
-    let mut cells: Vec<Cell<'_>> = Vec::new();
-    for (name, side) in CELLS.into_iter().zip(sides) {
-        cells.push(side.cell(name, subject, settings.run_ns, jobs, cancelled)?);
-    }
-    level::level(&mut cells, settings.run_ns, control)?;
-    let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
-    if let Some(error) = error
-        && measured.rounds.is_empty()
-        && measured
-            .unfinished
-            .as_ref()
-            .is_none_or(|one| one.calibrating)
-    {
-        return Err(error);
-    }
-    let mut document = Document::new(EXPERIMENT, host, settings, subject.clone(), measured);
-    compute(&mut document);
-    Ok(document)
-}
-
-/// Noise and figures.
-fn compute(document: &mut Document) {
-    let confidence = document.subject.confidence;
-    let blocks = document.blocks();
-    if let (Ok(first), Ok(second)) = (blocks.values(0), blocks.values(2)) {
-        document.noise = Noise::of(&first, &second, confidence).ok();
-    }
-    let compared = answer::compared(document);
-    for judged in compared.iter().flat_map(|compared| &compared.metrics) {
-        for row in &judged.rows {
-            let Some(ratio) = row.ratio else { continue };
-            let id = format!("ab.{}", judged.metric.id());
-            let what = format!("{} of B against A", judged.metric.what());
-            let mut figure = Figure::plain(&id, &what, Unit::Times, ratio);
-            figure.p_value = Some(row.difference.p_value);
-            figure.proven = Some(row.adjusted_p <= 1.0 - confidence);
-            document.figures.push(figure);
-        }
+/// `A` to `Z`, `AA`, `AB` and so on.
+fn letter(at: usize) -> String {
+    let last = char::from(b'A' + (at % 26) as u8);
+    match at / 26 {
+        0 => last.to_string(),
+        more => letter(more - 1) + &last.to_string(),
     }
 }

@@ -1,6 +1,6 @@
 //! Several results of `ugeom ab`: where their sides are not the same.
 
-use super::Side;
+use super::Candidate;
 use ugeom_harness::compare::Loaded;
 
 /// What A or B was something else in, of several results of `ugeom ab`: each has a cell A and a
@@ -20,19 +20,20 @@ fn sides_apart(base: &Loaded, other: &Loaded) -> Vec<String> {
     if !is_ab(base) || !is_ab(other) {
         return Vec::new();
     }
-    let side = |one: &Loaded, key: &str| {
-        let side = one.document.subject.get(key)?;
-        serde_json::from_value::<Side>(side.clone()).ok()
+    let candidates = |one: &Loaded| {
+        let found = one.document.subject.get("candidates")?.clone();
+        serde_json::from_value::<Vec<Candidate>>(found).ok()
     };
     let mut reasons = Vec::new();
-    for (key, name) in [("a", "A"), ("b", "B")] {
-        let (Some(old), Some(new)) = (side(base, key), side(other, key)) else {
-            continue;
-        };
-        if old != new {
+    let (Some(base_sides), Some(other_sides)) = (candidates(base), candidates(other)) else {
+        return reasons;
+    };
+    for old in &base_sides {
+        let named = other_sides.iter().find(|new| new.name == old.name);
+        if let Some(new) = named.filter(|new| new.side != old.side) {
             reasons.push(format!(
-                "{name} is the {old} in {}, and the {new} in {}",
-                base.name, other.name
+                "{} is the {} in {}, and the {} in {}",
+                old.name, old.side, base.name, new.side, other.name
             ));
         }
     }

@@ -1,9 +1,11 @@
 //! The result as a page.
 
-use super::answer::{answer, compared};
-use super::{CELLS, Document, Side};
+use super::answer::{answer, warnings};
+use super::judge::{Contest, Judged, Judgement, contest};
+use super::{Document, Shell, Side};
 use ugeom_harness::compare::Metric;
-use ugeom_measure::interval::student;
+use ugeom_measure::Interval;
+use ugeom_measure::units::duration_human;
 use ugeom_report::compare::{probability, with_unit};
 use ugeom_report::text::in_a_shell;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table, Value};
@@ -11,147 +13,227 @@ use ugeom_report::{Axis, Cell, Column, Page, Rows, Table, Value};
 /// The page of a result.
 pub fn page(document: &Document) -> Page {
     let subject = &document.subject;
-    let (a, b) = (subject.a.text(), subject.b.text());
-    let flags = |flag: &str, set: &[String]| -> String {
-        set.iter().map(|one| format!(" {flag} {one}")).collect()
-    };
-    let set = flags("--set", &subject.set) + &flags("--set-b", &subject.set_b);
-    let mut page = Page::new(
-        super::EXPERIMENT,
-        &format!("ugeom ab{set} {} {}", in_a_shell(a), in_a_shell(b)),
-    );
-    page.question = format!(
-        "Is B faster than A? A is the {}, B the {}. A round runs A, B and A once more in random \
-         order; what counts is how they differ within rounds.",
-        subject.a, subject.b
-    );
-    page.answer = answer(document).sentence;
+    let mut page = Page::new(super::EXPERIMENT, &asked(document));
+    page.manual = "docs/ab.md".to_owned();
+    page.question = question(document);
+    let answer = answer(document);
+    page.brief = answer.sentence.clone();
+    page.answer = answer.sentence;
+    let contest = contest(document);
+    page.summary = summary(document, &contest);
+    page.warnings = warnings(document);
     page.head(document, &[]);
-    if matches!(subject.a, Side::Target(_)) || matches!(subject.b, Side::Target(_)) {
-        page.fact("load", subject.load.to_string());
+    facts(document, &contest, &mut page);
+    page.heading("Candidates");
+    let columns = [Column::text("name"), Column::text("what")];
+    let mut table = Table::new("", columns);
+    for one in &subject.candidates {
+        table.row([Cell::text(&one.name), Cell::text(one.side.to_string())]);
     }
-    for (word, set) in [("set", &subject.set), ("set for B", &subject.set_b)] {
-        if !set.is_empty() {
-            page.fact(word, set.join(", "));
-        }
-    }
-    if matches!(subject.a, Side::Job(_)) || matches!(subject.b, Side::Job(_)) {
-        page.fact("jobs", "an iteration is one request of the jobs");
-    }
-    page.heading("What was measured");
-    sides(document, &mut page);
-    verdicts(document, &mut page);
+    page.push(table);
+    page.extend_plots(&contest);
+    verdicts(&contest, &mut page);
     page
 }
 
-/// A line and a point with its interval for each cell.
-fn sides(document: &Document, page: &mut Page) {
+/// Adds the plots of a contest.
+trait Plots {
+    fn extend_plots(&mut self, contest: &Contest);
+}
+
+impl Plots for Page {
+    fn extend_plots(&mut self, contest: &Contest) {
+        let Some(judged) = contest.metric(Metric::Time) else {
+            return;
+        };
+        let axis = Axis::linear("time", "ns");
+        let mut times = Rows::points("Wall time of one iteration", axis, ["median"]);
+        for row in &judged.rows {
+            let interval = row.typical.as_ref().and_then(|it| it.at(0.95).ok());
+            if let Some(interval) = interval {
+                times.row(&row.name, [Some(interval)]);
+            }
+        }
+        if !times.rows.is_empty() {
+            self.push(times);
+        }
+        let axis = Axis::linear("change of wall time", "%");
+        let mut changes = Rows::points("Change against the base", axis, ["change"]);
+        for row in judged.rows.iter().skip(1) {
+            if let Some(change) = row.change {
+                changes.row(&row.name, [Some(percent(&change.ratio))]);
+            }
+        }
+        if !changes.rows.is_empty() {
+            self.push(changes);
+        }
+    }
+}
+
+/// A ratio as a change in per cent.
+fn percent(ratio: &Interval) -> Interval {
+    let scaled = ratio.scaled(100.0);
+    Interval {
+        estimate: scaled.estimate - 100.0,
+        low: scaled.low - 100.0,
+        high: scaled.high - 100.0,
+        ..scaled
+    }
+}
+
+/// The command line, as a shell reads it. Parameters stand in the candidates already.
+fn asked(document: &Document) -> String {
     let subject = &document.subject;
-    let blocks = document.blocks();
+    let mut words = vec!["ugeom ab".to_owned()];
+    let mut add = |flag: &str, value: &str| words.push(format!("{flag} {}", in_a_shell(value)));
+    for one in &subject.set {
+        add("--set", one);
+    }
+    if let Some(last) = subject.candidates.last() {
+        last.set.iter().for_each(|one| add("--set-b", one));
+        let hooks = [
+            ("--setup", &last.setup),
+            ("--prepare", &last.prepare),
+            ("--conclude", &last.conclude),
+            ("--cleanup", &last.cleanup),
+        ];
+        for (flag, text) in hooks {
+            text.iter().for_each(|text| add(flag, text));
+        }
+    }
+    match &subject.shell {
+        Shell::None => add("--shell", "none"),
+        shell if *shell == Shell::default() => {}
+        Shell::Named(shell) => add("--shell", shell),
+    }
+    if let Some(limit) = subject.fail_if_slower {
+        add("--fail-if-slower", &format!("{}%", limit * 100.0));
+    }
+    let texts = subject.candidates.iter().map(|one| one.side.text());
+    words.extend(texts.map(in_a_shell));
+    words.join(" ")
+}
+
+fn question(document: &Document) -> String {
+    let subject = &document.subject;
+    match &subject.candidates[..] {
+        [one] => format!("how long does {} take?", one.name),
+        [a, b] => format!("is {} faster than {}?", b.name, a.name),
+        [first, ..] => format!("which is faster than {}?", first.name),
+        [] => String::new(),
+    }
+}
+
+/// The table of the first screen: a line a candidate.
+fn summary(document: &Document, contest: &Contest) -> Option<Table> {
+    let judged = contest.metric(Metric::Time)?;
     let columns = [
-        Column::text("side"),
-        Column::text("what"),
-        Column::number("one iteration takes", ""),
-        Column::number("median", ""),
-        Column::number("sd", ""),
+        Column::text(""),
+        Column::number("wall time", ""),
+        Column::number("min", ""),
+        Column::number("max", ""),
+        Column::number("outliers", ""),
+        Column::number("CPU time", ""),
+        Column::text(&format!("against {}", document.subject.base())),
     ];
     let mut table = Table::new("", columns);
-    let mut plot = Rows::points(
-        "Time of one iteration",
-        Axis::linear("time", "ns"),
-        ["mean"],
-    );
-    let texts = [
-        subject.a.text(),
-        subject.b.text(),
-        "the same, for the noise",
-    ];
-    for (cell, (name, what)) in CELLS.into_iter().zip(texts).enumerate() {
-        let Ok(summary) = blocks.summary(cell) else {
-            if let Some(ns) = single(document, cell) {
-                let once = with_unit(Metric::Time, ns);
-                let columns = [Cell::text(name), Cell::text(what), once];
-                table.row(columns.into_iter().chain([Cell::empty(), Cell::empty()]));
-            }
-            continue;
+    let cpu = contest.metric(Metric::Cpu);
+    for (at, row) in judged.rows.iter().enumerate() {
+        let of_cpu = cpu.and_then(|cpu| cpu.rows.get(at));
+        let outliers = row.typical.as_ref().map(|it| it.apart().len() as u64);
+        let words = match (at, row.change) {
+            (0, _) => "(base)".to_owned(),
+            (_, Some(change)) => change.to_string(),
+            (_, None) => "too few to say".to_owned(),
         };
-        let mean = student(summary.moments(), subject.confidence).map(|effect| effect.interval);
-        let shown = |value: f64| with_unit(Metric::Time, value);
-        let mut time = shown(summary.mean);
-        if let Ok(mean) = &mean {
-            let ends = [mean.low, mean.high].map(|end| Metric::Time.show(end));
-            let text = format!("{} ({} to {})", time.text, ends[0], ends[1]);
-            time = time.shown_as(text).with_value(Value::Interval(*mean));
-        }
         table.row([
-            Cell::text(name),
-            Cell::text(what),
-            time,
-            shown(summary.median),
-            shown(summary.sd),
+            Cell::text(&row.name),
+            typical(Metric::Time, row),
+            with_unit(Metric::Time, row.ends.0),
+            with_unit(Metric::Time, row.ends.1),
+            outliers.map_or_else(Cell::empty, Cell::count),
+            of_cpu.map_or_else(Cell::empty, |row| typical(Metric::Cpu, row)),
+            Cell::text(words),
         ]);
-        if let Ok(mean) = mean {
-            plot.row(name, [Some(mean)]);
+    }
+    Some(table)
+}
+
+/// A median; the CSV has its interval.
+fn typical(metric: Metric, row: &Judgement) -> Cell {
+    match &row.typical {
+        Some(center) => {
+            let cell = with_unit(metric, center.estimate());
+            match center.at(0.95) {
+                Ok(interval) => cell.with_value(Value::Interval(interval)),
+                Err(_) => cell,
+            }
         }
-    }
-    if !table.rows.is_empty() {
-        page.push(table);
-    }
-    // Without any spread there is no interval to draw.
-    if !plot.rows.is_empty() {
-        page.push(plot);
+        // The only run, or the middle of a few.
+        None => with_unit(metric, row.ends.0 / 2.0 + row.ends.1 / 2.0),
     }
 }
 
-/// The time of an iteration where a cell ran once: in the only round, or in one that was not
-/// finished.
-fn single(document: &Document, cell: usize) -> Option<f64> {
-    let processes = || document.processes.iter();
-    let rounds = processes().flat_map(|one| &one.rounds);
-    let whole = rounds.filter_map(|round| round.samples.get(cell));
-    let unfinished = processes().filter_map(|one| one.unfinished.as_ref());
-    let measured = unfinished.filter(|one| !one.calibrating);
-    let samples = measured.flat_map(|one| &one.samples);
-    let broken = samples.filter(|one| one.0 == cell).map(|one| &one.1);
-    Some(whole.chain(broken).next()?.ns_per_iteration())
+fn facts(document: &Document, contest: &Contest, page: &mut Page) {
+    let subject = &document.subject;
+    let has = |is: fn(&Side) -> bool| subject.candidates.iter().any(|one| is(&one.side));
+    if has(|side| matches!(side, Side::Target(_))) {
+        page.fact("load", subject.load.to_string());
+    }
+    if !subject.set.is_empty() {
+        page.fact("set", subject.set.join(", "));
+    }
+    for one in subject.candidates.iter().filter(|one| !one.set.is_empty()) {
+        page.fact(&format!("set for {}", one.name), one.set.join(", "));
+    }
+    if has(|side| matches!(side, Side::Job(_))) {
+        page.fact("jobs", "an iteration is one request of the jobs");
+    }
+    if let Some(shell) = contest.shell {
+        let [estimate, low, high] = [
+            shell.interval.estimate,
+            shell.interval.low,
+            shell.interval.high,
+        ]
+        .map(duration_human);
+        let what = if shell.subtracted {
+            "subtracted from all times"
+        } else {
+            "not subtracted"
+        };
+        page.fact("shell", format!("{estimate} ({low} to {high}), {what}"));
+    }
 }
 
-/// B against A in every metric.
-fn verdicts(document: &Document, page: &mut Page) {
-    let Some(compared) = compared(document) else {
-        return;
-    };
+/// Every candidate against the base in every metric.
+fn verdicts(contest: &Contest, page: &mut Page) {
     let columns = [
-        Column::text("B against A"),
-        Column::number("A", ""),
-        Column::number("B", ""),
-        Column::number("p", ""),
+        Column::text("candidate"),
+        Column::text("metric"),
+        Column::number("base", ""),
+        Column::number("it", ""),
+        Column::number("p (sign)", ""),
         Column::text("verdict"),
     ];
     let mut table = Table::new("", columns);
-    let mut notes = Vec::new();
-    for judged in &compared.metrics {
-        let metric = judged.metric;
-        for row in &judged.rows {
+    for Judged { metric, rows } in &contest.metrics {
+        let Some((base, others)) = rows.split_first() else {
+            continue;
+        };
+        for row in others {
+            let Some(change) = row.change else { continue };
             table.row([
+                Cell::text(&row.name),
                 Cell::text(metric.what()),
-                with_unit(metric, row.base.sample.mean),
-                with_unit(metric, row.changed.sample.mean),
-                probability(row.difference.p_value),
-                Cell::text(&row.words),
+                typical(*metric, base),
+                typical(*metric, row),
+                row.p_value.map_or_else(Cell::empty, probability),
+                Cell::text(change.to_string()),
             ]);
-            if let Some(rounds) = row.rounds.filter(|rounds| rounds.correlated) {
-                notes.push(format!(
-                    "{}: the differences of neighbouring rounds are correlated; {} rounds are \
-                     worth {:.1}, and were judged so.",
-                    metric.what(),
-                    rounds.n,
-                    rounds.n_effective
-                ));
-            }
         }
     }
-    page.heading("Verdicts");
-    page.push(table);
-    page.list(notes);
+    if !table.rows.is_empty() {
+        page.heading("Verdicts");
+        page.push(table);
+    }
 }

@@ -1,16 +1,12 @@
-//! A side of the comparison: what it is, how to tell, and how it is measured.
+//! A side of the comparison: what it is, and how to tell.
 
-use super::command::Program;
-use super::{Jobs, Subject, job, reading};
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use ugeom_classes::spec::{self, FILE_CLASS};
-use ugeom_classes::{TargetOptions, TargetText, open_target, registry};
-use ugeom_harness::Cell;
+use ugeom_classes::{Target, TargetOptions, TargetText, open_target, registry};
 use ugeom_harness::HarnessError;
 
 /// One side.
@@ -51,31 +47,15 @@ impl Side {
             Self::Target(text) | Self::Job(text) | Self::Command(text) => text,
         }
     }
+}
 
-    /// The cell that measures it.
-    pub(super) fn cell<'a>(
-        &self,
-        name: &str,
-        subject: &Subject,
-        run_ns: u64,
-        jobs: &'a Jobs<'a>,
-        cancelled: &'a AtomicBool,
-    ) -> Result<Cell<'a>, HarnessError> {
-        match self {
-            Self::Target(text) => {
-                let options = TargetOptions {
-                    set: subject.settings(name)?,
-                    ..TargetOptions::default()
-                };
-                let target = open_target(text, &options).map_err(HarnessError::subject)?;
-                reading::cell(name, &target, &subject.load)
-            }
-            Self::Job(path) => job::cell(name, path, jobs, cancelled),
-            Self::Command(text) => {
-                Program::new(text, subject.printed, cancelled).cell(name, run_ns)
-            }
-        }
-    }
+/// A target, opened with settings of its stack.
+pub(super) fn opened(text: &str, set: &spec::Settings) -> Result<Target, HarnessError> {
+    let options = TargetOptions {
+        set: set.clone(),
+        ..TargetOptions::default()
+    };
+    open_target(text, &options).map_err(HarnessError::subject)
 }
 
 /// `target md:64m`, `job file a.fio`, `command sleep 0.1`.

@@ -1,88 +1,121 @@
-//! `ugeom ab`: is B faster than A? How it is measured and judged is in `ugeom_lab::ab`; here are
-//! its flags, and what the two texts are taken for.
+//! `ugeom ab`: which candidate is faster? How it is measured and judged is in `ugeom_lab::ab`; here
+//! are its flags, and what texts are taken for.
 
 use super::compare::RulesArgs;
+use super::jobs::jobs;
 use super::lab::duration_ns;
-use super::lab::measuring::{Saved, check_writable, measured, save};
-use super::run::{job_file, may_write};
-use crate::failure::{Reported, Usage};
+use super::lab::files::{self, Written};
+use super::lab::flags::launch;
+use super::lab::measuring::{Saved as Kept, ended_by_user, measured, save};
+use crate::failure::{self, Reported, Usage};
 use crate::opening::{self, SetArgs};
 use crate::output;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use ugeom_classes::spec::Settings as Setting;
-use ugeom_fio::Meaning;
+use ugeom_harness::processes::PROCESSES_MAX;
 use ugeom_harness::{Machine, Settings};
-use ugeom_lab::ab::{self, BUDGET_NS, Jobs, Load, Options, Printed, Side, Subject};
-use ugeom_report::text::WIDTH;
+use ugeom_lab::ab::{
+    self, BUDGET_NS, Candidate, Document, Load, Options, Printed, Scan, Shell, Side, Subject,
+};
+use ugeom_report::{Saved, write_html};
 
 const LONG_ABOUT: &str = "\
-Measures two targets, job files or commands, in the same rounds, in random order, and says \
-whether B is faster than A, slower, the same within 1 %, or what it would take to know.
+Measures targets, job files or commands in the same rounds, in random order, and prints how much \
+faster or slower each is than the first one, with a confidence interval.
 
-A target is read (--size, --random, --depth). A command is run by the shell, and the time that \
+A target is read (--size, --random, --depth). A command is run by a shell, and the time that \
 passes is its result, or with --printed the last number that it prints. A job file is run as it \
 stands (ugeom run), and the time of one request is its result, so that jobs with a runtime= are \
-compared by their rate.
+compared by their IOPS.
 
-A file that ends in .fio or .job is a job file. What is neither a device class nor a file that \
-exists is taken for a command if its first word is a program; so is a file that can be executed. \
-That is said; --target, --job and --command settle it.
+A file that ends in .fio or .job is a job file. Anything that is neither a device class nor an \
+existing file is a command if its first word is a program; so is an executable file. ugeom prints \
+how it classified; override with --target, --job or --command.
 
-In each round A runs a second time: what both differ by is the noise. Ctrl-C ends it early and \
-keeps what was measured.";
+Targets and job files are measured in fresh processes of this program, and each process is one \
+observation; a command is a fresh process itself. Ctrl-C ends it early and keeps what was measured.
+
+Exit codes: 0 done, or PASS; 1 a candidate failed; 2 wrong usage; 3 FAIL and 4 UNDECIDED of \
+--fail-if-slower; 130 interrupted.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom ab md:64m 'md:64m | nop'                 what does a layer cost?
   ugeom ab --set-b dispatch=queued md:64m md:64m  what do threads between the layers cost?
-  ugeom ab --random --depth 32 old.img new.img   reads at random, 32 at once
+  ugeom ab --random --depth 32 old.img new.img   reads at random, 32 in flight
   ugeom ab before.fio after.fio                  two job files, as they stand
   ugeom ab 'sort a.txt' 'sort --parallel=1 a.txt'
-  ugeom ab --rounds 30 --json ab.json './bench-old' './bench-new'
+  ugeom ab --scan n=1,2,4 'sort --parallel={n} a.txt'
+  ugeom ab --scan sched=none,mq-deadline --prepare \\
+      'echo {sched} > /sys/block/sda/queue/scheduler' reads.fio
+  ugeom ab --fail-if-slower 5% ./bench-old ./bench-new   for CI
   ugeom ab --printed per-second './iops-old' './iops-new'";
 
-/// Is B faster than A? Measure both in the same rounds
+/// Which is faster? Measure targets, job files or commands in the same rounds
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Ab {
-    /// The base: a target, a job file, or a command in quotes
-    #[arg(value_name = "A")]
-    a: String,
+    /// Targets, job files, or commands in quotes; the first one is the base
+    #[arg(value_name = "CANDIDATE", required = true)]
+    candidates: Vec<String>,
 
-    /// What is compared with it
-    #[arg(value_name = "B")]
-    b: String,
-
-    /// Run so many rounds, however long that takes [default: until it is precise, or the budget]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(3..=1_000_000))]
+    /// Run so many rounds (in each process), however long that takes [default: what the budget
+    /// allows]
+    #[arg(short = 'r', long, visible_alias = "runs", value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     rounds: Option<u64>,
 
-    /// How long it may take; ten rounds are run in any case [default: 15s]
+    /// How long it may take; six rounds or processes are run in any case [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = duration_ns, conflicts_with = "rounds")]
     budget: Option<u64>,
 
-    /// The length of a run [default: 50ms]
+    /// Measure targets and job files in N fresh processes [default: 12 in 15 s]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(PROCESSES_MAX)))]
+    processes: Option<u32>,
+
+    /// The length of a run of a target [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = duration_ns)]
     run: Option<u64>,
 
-    /// Both are commands
+    /// All are commands
     #[arg(long, group = "kind")]
     command: bool,
 
-    /// Both are targets
+    /// All are targets
     #[arg(long, group = "kind")]
     target: bool,
 
-    /// Both are job files
+    /// All are job files
     #[arg(long, group = "kind")]
     job: bool,
 
     /// Let job files write to what carries a partition table or a file system, or is mounted
     #[arg(long)]
     destroy: bool,
+
+    /// A name for a candidate, in their order; may be repeated
+    #[arg(
+        short = 'n',
+        long = "name",
+        visible_alias = "command-name",
+        value_name = "NAME"
+    )]
+    names: Vec<String>,
+
+    /// One candidate for each value, which stands where texts have {NAME}: depth=1,4,16 or
+    /// n=1..64:8; may be repeated
+    #[arg(long = "scan", value_name = "NAME=VALUES", value_parser = Scan::parse)]
+    scans: Vec<Scan>,
+
+    /// The same as --scan NAME=VALUES
+    #[arg(short = 'L', long, value_names = ["NAME", "VALUES"], num_args = 2)]
+    parameter_list: Vec<String>,
+
+    #[command(flatten)]
+    around: AroundArgs,
 
     /// The result of a command is the last number that it prints, in this unit
     #[arg(long, value_name = "UNIT")]
@@ -96,7 +129,7 @@ pub struct Ab {
     #[arg(long)]
     random: bool,
 
-    /// How many reads of a target are under way at once
+    /// How many reads of a target are in flight
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
@@ -104,20 +137,97 @@ pub struct Ab {
     #[command(flatten)]
     set: SetArgs,
 
-    /// The same for B alone: two ways in which one target may work are compared
+    /// The same for the last candidate alone: two ways in which one target may work are compared
     #[arg(long, value_name = "KEY=VALUE", value_parser = opening::setting)]
     set_b: Vec<(String, Setting)>,
 
     #[command(flatten)]
     rules: RulesArgs,
 
+    /// For CI: is a candidate more than this slower than the base? Prints PASS, FAIL (exit code 3)
+    /// or UNDECIDED (4); FAIL is wrong in at most 5 of 100 runs
+    #[arg(long, value_name = "PERCENT", value_parser = limit)]
+    fail_if_slower: Option<f64>,
+
     /// The seed of the random order of runs [default: one of the clock, which is printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Save all samples and figures as JSON; `-` prints them instead of the report
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[command(flatten)]
+    results: ResultArgs,
+}
+
+/// Commands, and what is run around them.
+#[derive(Args)]
+struct AroundArgs {
+    /// Run each command so often before the measurement
+    #[arg(short = 'w', long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    warmup: u64,
+
+    /// Run before all measurements; once for all candidates, or repeated, one for each
+    #[arg(short = 's', long, value_name = "CMD")]
+    setup: Vec<String>,
+
+    /// Run before each measured run, such as dropping caches; once, or one for each candidate
+    #[arg(short = 'p', long, value_name = "CMD")]
+    prepare: Vec<String>,
+
+    /// Run after each measured run; once, or one for each candidate
+    #[arg(short = 'C', long, value_name = "CMD")]
+    conclude: Vec<String>,
+
+    /// Run after all measurements; once, or one for each candidate
+    #[arg(short = 'c', long, value_name = "CMD")]
+    cleanup: Vec<String>,
+
+    /// The shell for commands, with its arguments; none starts programs directly. The shell's own
+    /// time is measured and subtracted [default: /bin/sh]
+    #[arg(short = 'S', long, value_name = "SHELL", value_parser = Shell::parse)]
+    shell: Option<Shell>,
+
+    /// The same as --shell none
+    #[arg(short = 'N', conflicts_with = "shell")]
+    no_shell: bool,
+
+    /// Commands may end with any exit code
+    #[arg(short = 'i', long)]
+    ignore_failure: bool,
+}
+
+/// Where results go.
+#[derive(Args)]
+struct ResultArgs {
+    /// Save all samples and figures as JSON; `-` prints them instead of the answer
+    #[arg(long, visible_alias = "export-json", value_name = "FILE",
+          value_hint = ValueHint::FilePath)]
     json: Option<PathBuf>,
+
+    /// Save all samples as one table (experiment, case, metric, round, value, unit, process); `-`
+    /// prints it instead of the answer
+    #[arg(long, visible_alias = "export-csv", value_name = "FILE",
+          value_hint = ValueHint::FilePath)]
+    csv: Option<PathBuf>,
+
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+
+    /// Overwrite files that ugeom did not write
+    #[arg(long)]
+    force: bool,
+
+    /// Print the whole page, not only the answer
+    #[arg(long)]
+    all: bool,
+}
+
+/// Reads a limit such as `5%`, as a share.
+pub(super) fn limit(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>();
+    let share = number.map(|percent| percent / 100.0).ok();
+    let within = share.filter(|share| (0.0..=100.0).contains(share));
+    within.ok_or_else(|| "a limit is a percentage from 0 on, such as 5%".to_owned())
 }
 
 /// The unit of what commands print.
@@ -156,58 +266,70 @@ const BUFFERS_BYTES_MAX: u64 = 1 << 32;
 impl Ab {
     pub fn run(&self) -> Result<()> {
         let options = self.options()?;
-        let jobs = self.jobs(&options.subject)?;
-        check_writable(self.json.as_deref())?;
-        let document = measured(|control| ab::run(&options, &jobs, &Machine, control))?;
-        if save(self.json.as_deref(), &document)? == Saved::Quietly {
-            output::print(&ab::page(&document).to_text(WIDTH))?;
-        }
-        let failures = document
-            .processes
-            .iter()
-            .filter_map(|one| one.failure.as_ref());
+        let jobs = jobs(&options, &|text| output::remark(&output::printable(text)))?;
+        let results = &self.results;
+        files::check(results.json.as_deref(), Written::Json, results.force)?;
+        files::check(results.csv.as_deref(), Written::Csv, results.force)?;
+        files::check(results.report.as_deref(), Written::Report, results.force)?;
+        let launch = launch()?;
+        let document = measured(|control| ab::run(&options, &jobs, &launch, &Machine, control))?;
+        results.show(&document)?;
+        let failures = document.processes.iter();
         let mut failed = false;
-        for failure in failures {
+        for failure in failures.filter_map(|one| one.failure.as_ref()) {
             let error = output::printable(&failure.error);
             output::complain(&format!("{} failed: {error}", failure.cell));
             failed = true;
         }
-        if failed { Err(Reported.into()) } else { Ok(()) }
+        if failed {
+            return Err(Reported.into());
+        }
+        ended_by_user(&document)?;
+        failure::gate(ab::answer(&document).outcome)
     }
 
     fn options(&self) -> Result<Options> {
-        let (a, b) = (self.side("A", &self.a)?, self.side("B", &self.b)?);
+        let candidates = self.candidates()?;
+        let has = |is: fn(&Side) -> bool| candidates.iter().any(|one| is(&one.side));
+        let all = |is: fn(&Side) -> bool| candidates.iter().all(|one| is(&one.side));
         let is_command = |side: &Side| matches!(side, Side::Command(_));
-        let has = |is: fn(&Side) -> bool| is(&a) || is(&b);
-        if self.printed.is_some() && !(is_command(&a) && is_command(&b)) {
-            let problem = "--printed is for commands: nothing else prints";
-            return Err(Usage(problem.to_owned()).into());
+        let is_target = |side: &Side| matches!(side, Side::Target(_));
+        let usage = |problem: &str| Err(Usage(problem.to_owned()).into());
+        if self.printed.is_some() && !all(is_command) {
+            return usage("--printed is for commands: nothing else prints");
         }
         if has(|side| matches!(side, Side::Job(_))) && has(is_command) {
-            let problem = "a job file is measured by the request, a command by the run: they \
-                           cannot be compared";
-            return Err(Usage(problem.to_owned()).into());
+            return usage(
+                "a job file is measured by the request, a command by the run: they cannot be \
+                 compared",
+            );
         }
         let is_set = self.set.texts().next().is_some();
-        let is_target = |side: &Side| matches!(side, Side::Target(_));
-        if (is_set && !is_target(&a)) || ((is_set || !self.set_b.is_empty()) && !is_target(&b)) {
-            let problem = "--set and --set-b say how the stack of a target works; commands and \
-                           job files say that themselves";
-            return Err(Usage(problem.to_owned()).into());
+        let last = candidates.last().is_some_and(|one| is_target(&one.side));
+        if (is_set && !all(is_target)) || (!self.set_b.is_empty() && !last) {
+            return usage(
+                "--set and --set-b say how the stack of a target works; commands and job files \
+                 say that themselves",
+            );
+        }
+        if self.fail_if_slower.is_some() && candidates.len() < 2 {
+            return usage("--fail-if-slower compares with a base: name two candidates");
         }
         let buffers_bytes = self.size.saturating_mul(self.depth.into());
         if self.size == 0 || self.size > SIZE_BYTES_MAX || buffers_bytes > BUFFERS_BYTES_MAX {
             let problem = format!(
-                "{} reads of {} bytes at once: a read has 1 byte to 1 GiB, all together 4 GiB",
+                "{} reads of {} bytes in flight: a read has 1 byte to 1 GiB, all together 4 GiB",
                 self.depth, self.size
             );
             return Err(Usage(problem).into());
         }
         let rules = self.rules.options();
+        let shell = match (&self.around.shell, self.around.no_shell) {
+            (_, true) => Shell::None,
+            (shell, _) => shell.clone().unwrap_or_default(),
+        };
         Ok(Options {
             subject: Subject {
-                a,
-                b,
                 load: Load {
                     size_bytes: self.size,
                     random: self.random,
@@ -217,13 +339,54 @@ impl Ab {
                 confidence: rules.confidence,
                 same_within: rules.same_within,
                 set: self.set.texts().map(str::to_owned).collect(),
-                set_b: self.set_b.iter().map(|(text, _)| text.clone()).collect(),
+                shell,
+                warmup: self.around.warmup,
+                ignore_failure: self.around.ignore_failure,
+                fail_if_slower: self.fail_if_slower,
+                ..Subject::of(candidates)
             },
             rounds: self.rounds,
+            processes: self.processes,
             budget_ns: self.budget.unwrap_or(BUDGET_NS),
             run_ns: self.run.unwrap_or(Settings::default().run_ns),
             seed: self.seed,
+            destroy: self.destroy,
         })
+    }
+
+    /// The candidates with their names, parameters and commands around them.
+    fn candidates(&self) -> Result<Vec<Candidate>> {
+        let count = self.candidates.len();
+        let mut candidates = Vec::new();
+        for (at, text) in self.candidates.iter().enumerate() {
+            let around = &self.around;
+            candidates.push(Candidate {
+                name: self.names.get(at).cloned().unwrap_or_default(),
+                setup: one_of("--setup", &around.setup, at, count)?,
+                prepare: one_of("--prepare", &around.prepare, at, count)?,
+                conclude: one_of("--conclude", &around.conclude, at, count)?,
+                cleanup: one_of("--cleanup", &around.cleanup, at, count)?,
+                ..Candidate::of(Side::Command(text.clone()))
+            });
+        }
+        if self.names.len() > count {
+            let problem = format!("{} names for {count} candidates", self.names.len());
+            return Err(Usage(problem).into());
+        }
+        if let Some(last) = candidates.last_mut() {
+            last.set = self.set_b.iter().map(|(text, _)| text.clone()).collect();
+        }
+        let mut scans = self.scans.clone();
+        for pair in self.parameter_list.chunks_exact(2) {
+            scans.push(Scan::of(&pair[0], &pair[1]).map_err(Usage)?);
+        }
+        let mut candidates = ab::scanned(candidates, &scans).map_err(Usage)?;
+        let named = Subject::of(candidates.clone());
+        // What a text is may depend on its parameters.
+        for (one, named) in candidates.iter_mut().zip(&named.candidates) {
+            one.side = self.side(&named.name, one.side.text())?;
+        }
+        Ok(candidates)
     }
 
     /// What a text is; a guess that the user may not have meant is told.
@@ -254,26 +417,44 @@ impl Ab {
         output::remark(&format!("{name} is taken for {what}: {text} ({flag})"));
         Ok(side)
     }
+}
 
-    /// The job files among the sides.
-    fn jobs(&self, subject: &Subject) -> Result<Jobs<'static>> {
-        let mut files = BTreeMap::new();
-        for side in [&subject.a, &subject.b] {
-            if let Side::Job(path) = side
-                && !files.contains_key(path)
-            {
-                files.insert(path.clone(), job_file(path)?);
+/// The command for a candidate: the same for all, or one for each.
+fn one_of(flag: &str, texts: &[String], at: usize, count: usize) -> Result<Option<String>> {
+    match texts.len() {
+        0 => Ok(None),
+        1 => Ok(Some(texts[0].clone())),
+        many if many == count => Ok(Some(texts[at].clone())),
+        many => Err(Usage(format!(
+            "{flag} is given {many} times for {count} candidates: give it once, or once for each"
+        ))
+        .into()),
+    }
+}
+
+impl ResultArgs {
+    /// Saves the result where the flags say, and prints the answer.
+    fn show(&self, document: &Document) -> Result<()> {
+        let page = ab::page(document);
+        if let Some(path) = &self.report {
+            let saved = Saved::new(document.to_json()?, page.clone())?;
+            write_html(&[saved], path)?;
+            output::remark(&format!("the report is in {}", path.display()));
+        }
+        let mut quiet = save(self.json.as_deref(), document)? == Kept::Printed;
+        if let Some(path) = &self.csv {
+            let table = ugeom_harness::tidy::table(document).to_csv();
+            if path == Path::new(files::STDOUT) {
+                output::print(&table)?;
+                quiet = true;
+            } else {
+                std::fs::write(path, table).with_context(|| path.display().to_string())?;
             }
         }
-        let allowed: &dyn Fn(&Meaning) -> Result<(), String> = if self.destroy {
-            &|_| Ok(())
-        } else {
-            &may_write
-        };
-        Ok(Jobs {
-            files,
-            may_write: allowed,
-            note: &|text| output::remark(&output::printable(text)),
-        })
+        match (quiet, self.all) {
+            (true, _) => Ok(()),
+            (_, true) => output::print(&page.to_text(output::width())),
+            _ => output::print(&page.to_screen(output::width(), output::style())),
+        }
     }
 }

@@ -9,6 +9,7 @@ mod diskinfo;
 mod geli;
 mod generate;
 mod iostat;
+mod jobs;
 mod lab;
 mod ministat;
 mod part;

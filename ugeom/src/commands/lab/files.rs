@@ -14,6 +14,8 @@ pub const STDOUT: &str = "-";
 pub enum Written {
     /// A document, or several.
     Json,
+    /// A table of samples.
+    Csv,
     /// An HTML report.
     Report,
 }
@@ -28,6 +30,7 @@ impl Written {
             Self::Json => {
                 head.contains("\"program\": \"ugeom ") || head.contains("\"program\":\"ugeom ")
             }
+            Self::Csv => head.starts_with(ugeom_harness::tidy::HEADER),
             Self::Report => head.contains("<meta name=\"generator\" content=\"ugeom "),
         }
     }

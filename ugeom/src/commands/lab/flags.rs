@@ -66,6 +66,19 @@ pub struct One {
 /// A run longer than this announces itself, ns.
 const LONG_NS: u64 = 30_000_000_000;
 
+/// What starts a process of a measurement: this program itself.
+///
+/// # Errors
+/// The system does not say where the program is.
+pub fn launch() -> Result<impl Fn() -> Command> {
+    let program = std::env::current_exe().context("finding this program")?;
+    Ok(move || {
+        let mut command = Command::new(&program);
+        command.args(["lab", "worker"]);
+        command
+    })
+}
+
 impl Flags {
     /// What experiments are asked.
     pub fn common(&self) -> Common {
@@ -103,12 +116,7 @@ impl Flags {
         options: &E::Options,
         alone: bool,
     ) -> Result<Document<E::Subject>> {
-        let program = std::env::current_exe().context("finding this program")?;
-        let launch = || {
-            let mut command = Command::new(&program);
-            command.args(["lab", "worker"]);
-            command
-        };
+        let launch = launch()?;
         measured(|control| {
             if alone {
                 self.announce(1);

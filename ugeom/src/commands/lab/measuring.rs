@@ -1,6 +1,6 @@
 //! What every experiment needs around it: a progress bar, Ctrl-C, and a place for its results.
 
-use super::files::{self, Written};
+use super::files;
 use crate::failure::Interrupted;
 use crate::output;
 use anyhow::{Context, Result};
@@ -44,14 +44,6 @@ pub fn measured<S>(
         return Err(stopped().into());
     }
     Ok(document)
-}
-
-/// As [`files::check`] for results.
-///
-/// # Errors
-/// Why it cannot be written.
-pub fn check_writable(json: Option<&Path>) -> Result<()> {
-    files::check(json, Written::Json, false)
 }
 
 /// Tells that the user stopped a measurement, after its results were printed.

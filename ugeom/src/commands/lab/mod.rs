@@ -5,8 +5,8 @@
 mod all;
 mod cached;
 mod engines;
-mod files;
-mod flags;
+pub(super) mod files;
+pub(super) mod flags;
 mod layers;
 pub(super) mod measuring;
 mod scaling;

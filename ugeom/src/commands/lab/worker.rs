@@ -2,11 +2,11 @@
 //! to do from standard input and prints its document.
 
 use super::ways::WAYS;
-use crate::output;
+use crate::{failure, output};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::io::Read;
-use ugeom_harness::{Control, Machine, Progress};
+use ugeom_harness::{Control, HarnessError, Machine, Progress};
 use ugeom_machine::interrupt;
 
 /// One process of a measurement
@@ -29,6 +29,14 @@ impl Worker {
             progress: &mut progress,
             cancelled,
         };
+        let jobs = |options: &ugeom_lab::ab::Options| {
+            let jobs = crate::commands::jobs::jobs(options, &|_| ());
+            jobs.map_err(|error| HarnessError::Compare(failure::text(&error)))
+        };
+        let compared = ugeom_lab::ab::worker(&errand, &jobs, &Machine, &mut control)?;
+        if let Some(document) = compared {
+            return output::print(&document);
+        }
         let document = ugeom_lab::registry::worker(&errand, &WAYS, &Machine, &mut control)?;
         output::print(&document)
     }

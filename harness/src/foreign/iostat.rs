@@ -1,0 +1,48 @@
+//! iostat's `-o JSON`: a value of each device and column for each interval. The first report is the
+//! time since the system started, and is left out where others follow.
+
+use super::{Series, list, text};
+use serde_json::Value;
+use ugeom_measure::verdict::Better;
+
+pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
+    let mut series = Vec::new();
+    let hosts = list(&value["sysstat"], "sysstat", "hosts")?;
+    for (at, host) in hosts.iter().enumerate() {
+        let path = format!("sysstat.hosts[{at}]");
+        let reports = list(host, &path, "statistics")?;
+        let since_start = usize::from(reports.len() > 1);
+        for (number, report) in reports.iter().enumerate().skip(since_start) {
+            let path = format!("{path}.statistics[{number}]");
+            // `iostat -c` reports no devices.
+            let Some(disks) = report.get("disk") else {
+                continue;
+            };
+            let disks = disks.as_array();
+            for disk in disks.ok_or_else(|| format!("{path}.disk: expected a list"))? {
+                of_disk(disk, &format!("{path}.disk"), &mut series)?;
+            }
+        }
+    }
+    Ok(series)
+}
+
+fn of_disk(disk: &Value, path: &str, series: &mut Vec<Series>) -> Result<(), String> {
+    let device = text(disk, path, "disk_device")?;
+    let columns = disk.as_object().into_iter().flatten();
+    for (column, value) in columns.filter(|one| one.0 != "disk_device") {
+        let Some(value) = value.as_f64() else {
+            return Err(format!("{path}.{column} of {device}: expected a number"));
+        };
+        let (unit, better) = match column.as_str() {
+            "r_await" | "w_await" | "d_await" | "f_await" => ("ms", Better::Lower),
+            column if column.ends_with("/s") => (column, Better::Higher),
+            column => (column, Better::Lower),
+        };
+        super::merge(
+            series,
+            Series::new(device, column, unit, better, vec![value]),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Our own documents: a value of each case and metric for each process.
+
+use super::Series;
+use crate::compare::Metric;
+use crate::document::{self, Document};
+use crate::observed::Observed;
+use serde_json::Value;
+
+pub(super) fn parse(text: &str) -> Result<Vec<Series>, String> {
+    let words = |error: crate::HarnessError| error.to_string();
+    let experiment = document::experiment(text).map_err(words)?;
+    let document = Document::<Value>::from_json(text, &experiment).map_err(words)?;
+    Ok(series(&document))
+}
+
+/// The observations of a document.
+pub fn series<S>(document: &Document<S>) -> Vec<Series> {
+    let mut all = Vec::new();
+    for metric in Metric::ALL {
+        let observed = Observed::of(document, |sample| metric.of(sample));
+        for (at, cell) in observed.cells().iter().enumerate() {
+            let values = observed.values(&[at], |one| one.first().copied());
+            if !values.is_empty() {
+                all.push(Series::new(
+                    cell,
+                    metric.id(),
+                    metric.unit(),
+                    metric.better(),
+                    values,
+                ));
+            }
+        }
+    }
+    all
+}

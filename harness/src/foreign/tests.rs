@@ -1,0 +1,138 @@
+//! Samples of each format, what is wrong with others, and any text.
+
+use super::*;
+use proptest::prelude::*;
+
+fn values(series: &[Series], case: &str, metric: &str) -> Vec<f64> {
+    let found = series
+        .iter()
+        .find(|one| one.case == case && one.metric == metric);
+    found
+        .unwrap_or_else(|| panic!("{case}, {metric}: {series:?}"))
+        .values
+        .clone()
+}
+
+const FIO: &str = r#"note: both iodepth >= 1 and synchronous I/O engine are selected
+{"fio version": "fio-3.33", "jobs": [{"jobname": "reads",
+ "read": {"total_ios": 100, "iops": 5000.5, "bw_bytes": 20482048,
+          "lat_ns": {"mean": 200.5}, "clat_ns": {"mean": 190.0,
+          "percentile": {"50.000000": 180, "99.000000": 400}}},
+ "write": {"total_ios": 0, "iops": 0.0}}]}"#;
+
+const HYPERFINE: &str = r#"{"results": [
+ {"command": "sleep 0.1", "mean": 0.1, "user": 0.001, "system": 0.002, "times": [0.101, 0.1]},
+ {"command": "sleep 0.2", "mean": 0.2}]}"#;
+
+const GO: &str = "goos: linux\ngoarch: amd64\npkg: example.com/a\n\
+    BenchmarkFib10-8   \t  500000\t      3090 ns/op\t  16 B/op\t 1 allocs/op\n\
+    some log line\nBenchmarkBroken\n\
+    BenchmarkFib10-8   \t  500000\t      3110 ns/op\t  16 B/op\t 1 allocs/op\n\
+    BenchmarkCopy-8    \t  100\t 1000 ns/op\t 512.5 MB/s\nPASS\nok  \texample.com/a\t3.2s\n";
+
+const IOSTAT: &str = r#"{"sysstat": {"hosts": [{"nodename": "h", "statistics": [
+ {"disk": [{"disk_device": "sda", "r/s": 1.0, "r_await": 9.0}]},
+ {"disk": [{"disk_device": "sda", "r/s": 100.0, "r_await": 0.5}]},
+ {"disk": [{"disk_device": "sda", "r/s": 110.0, "r_await": 0.6}]}]}]}}"#;
+
+#[test]
+fn each_format_is_known_by_its_content() {
+    let (format, fio) = read("a.json", "a", FIO).unwrap();
+    assert_eq!(format, Format::Fio);
+    assert_eq!(values(&fio, "reads read", "iops"), [5000.5]);
+    assert_eq!(values(&fio, "reads read", "latency99"), [400.0]);
+    assert!(
+        fio.iter().all(|one| one.case == "reads read"),
+        "nothing was written"
+    );
+    let (format, hyperfine) = read("b.json", "b", HYPERFINE).unwrap();
+    assert_eq!(format, Format::Hyperfine);
+    assert_eq!(values(&hyperfine, "sleep 0.1", "time"), [101e6, 100e6]);
+    assert_eq!(values(&hyperfine, "sleep 0.1", "cpu"), [3e6]);
+    assert_eq!(values(&hyperfine, "sleep 0.2", "time"), [200e6]);
+    let (format, go) = read("c.txt", "c", GO).unwrap();
+    assert_eq!(format, Format::Go);
+    assert_eq!(
+        values(&go, "example.com/a.Fib10-8", "time"),
+        [3090.0, 3110.0]
+    );
+    assert_eq!(
+        values(&go, "example.com/a.Copy-8", "bytes_per_second"),
+        [512.5e6]
+    );
+    let (format, iostat) = read("d.json", "d", IOSTAT).unwrap();
+    assert_eq!(format, Format::Iostat);
+    assert_eq!(values(&iostat, "sda", "r/s"), [100.0, 110.0]);
+    assert_eq!(values(&iostat, "sda", "r_await"), [0.5, 0.6]);
+    let sample = r#"{"sampling_mode": "Linear", "iters": [10.0, 20.0], "times": [100.0, 220.0]}"#;
+    let (format, criterion) = read("sample.json", "fib/20", sample).unwrap();
+    assert_eq!(format, Format::Criterion);
+    assert_eq!(values(&criterion, "fib/20", "time"), [10.0, 11.0]);
+    let estimates = r#"{"mean": {"point_estimate": 12.0}, "median": {"point_estimate": 11.5}}"#;
+    let (_, criterion) = read("estimates.json", "fib", estimates).unwrap();
+    assert_eq!(values(&criterion, "fib", "time"), [11.5]);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_place_and_what_was_expected() {
+    for (text, words) in [
+        ("", "a.txt: it is empty; expected a result of ugeom, fio"),
+        ("hello\n", "a.txt: line 1, `hello`: expected"),
+        ("{\"a\": 1}", "an unknown kind with the keys a; expected"),
+        ("[1]", "no object; expected"),
+        ("{\n \"jobs\": [\n", "line 3, column 0: no JSON"),
+        ("note\n{\n \"jobs\": [\n", "line 4, column 0: no JSON"),
+        ("{\"jobs\": 1}", "the result.jobs: expected a list"),
+        ("{\"jobs\": [{}]}", "jobs[0]: there is no `jobname`"),
+        ("{\"jobs\": []}", "a result of fio without any value"),
+        (
+            "{\"results\": [{\"command\": 1}]}",
+            "results[0].command: expected a text",
+        ),
+        (
+            "{\"results\": [{\"command\": \"x\", \"times\": [\"a\"]}]}",
+            "results[0].times[0]: expected a number",
+        ),
+        (
+            "{\"iters\": [1], \"times\": []}",
+            "1 values in `iters`, but 0 in `times`",
+        ),
+        ("{\"sysstat\": {}}", "sysstat: there is no `hosts`"),
+        ("BenchmarkX-8 10 5\n", "line 1: expected pairs"),
+        (
+            "BenchmarkX-8 10 five ns/op\n",
+            "line 1: `five` is no number",
+        ),
+    ] {
+        let error = read("a.txt", "a", text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("a.txt: ") && error.contains(words),
+            "{error}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_has_values_or_a_reason(text in any::<String>(), json in any::<bool>()) {
+        let text = if json { format!("{{{text}") } else { text };
+        if let Ok((_, series)) = read("a", "a", &text) {
+            prop_assert!(series.iter().flat_map(|one| &one.values).all(|value| value.is_finite()));
+        }
+    }
+
+    #[test]
+    fn damaged_results_are_values_or_a_reason(
+        which in 0_usize..4,
+        from in 0_usize..400,
+        bytes in "[ -~]{0,4}",
+    ) {
+        let mut text = [FIO, HYPERFINE, GO, IOSTAT][which].to_owned();
+        let from = from.min(text.len());
+        let to = (from + bytes.len()).min(text.len());
+        text.replace_range(from..to, &bytes);
+        if let Ok((_, series)) = read("a", "a", &text) {
+            prop_assert!(series.iter().flat_map(|one| &one.values).all(|value| value.is_finite()));
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Measures candidates: commands in rounds, which are fresh processes themselves, and everything
+//! else in fresh processes of this program, each of which does some rounds.
+
+use super::level::level;
+use super::shell::{Around, Runner};
+use super::{Candidate, Document, EXPERIMENT, Jobs, Options, SHELL, Side, Subject, job, judge};
+use serde::{Deserialize, Serialize};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use ugeom_harness::host::Host;
+use ugeom_harness::processes::{self, PROCESSES_MIN, Protocol, Share};
+use ugeom_harness::{
+    self as harness, Cell, Control, HarnessError, Length, Measured, Meter, Phase, Progress,
+    RunLength, RunResult, Settings,
+};
+
+/// The most rounds of commands where nothing is said.
+const ROUNDS_MAX: u64 = 1000;
+
+/// Rounds of a process.
+const ROUNDS: u64 = 5;
+
+/// No budget makes runs shorter than this, ns.
+const RUN_NS_MIN: u64 = 500_000;
+
+/// The share of a process's time that its runs have; the rest is for finding their length.
+const RUNS_SHARE: f64 = 0.6;
+
+/// What a process is to do.
+#[derive(Serialize, Deserialize)]
+struct Errand {
+    experiment: String,
+    options: Options,
+    share: Share,
+}
+
+/// Measures all candidates. What was measured before the user stopped it, or before one of them
+/// failed, is kept. `launch` starts a process of this program that calls [`worker`].
+///
+/// # Errors
+/// A target that cannot be opened or is too small, a job or a command that fails, before there is
+/// a measured run.
+pub fn run(
+    options: &Options,
+    jobs: &Jobs<'_>,
+    launch: &dyn Fn() -> Command,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, HarnessError> {
+    let subject = &options.subject;
+    let around = Around::new(&subject.shell, control.cancelled);
+    for candidate in &subject.candidates {
+        around.run("--setup", &candidate.setup)?;
+    }
+    let document = match subject.is_of_commands() {
+        true => commands(options, &around, meter, control),
+        false => fresh(options, jobs, &around, launch, meter, control),
+    };
+    for candidate in &subject.candidates {
+        around.run("--cleanup", &candidate.cleanup)?;
+    }
+    let mut document = document?;
+    document.settings.budget_ns = options.rounds.is_none().then_some(options.budget_ns);
+    judge::compute(&mut document);
+    Ok(document)
+}
+
+/// Commands: each round runs every one once, and is an observation.
+fn commands(
+    options: &Options,
+    around: &Around<'_>,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, HarnessError> {
+    let host = Host::now().with_wakeups();
+    let (subject, cancelled) = (&options.subject, control.cancelled);
+    let jobs = Jobs::none();
+    let mut cells = Vec::new();
+    for candidate in &subject.candidates {
+        cells.push(candidate.cell(&candidate.name, subject, &jobs, around, cancelled)?);
+    }
+    let nothing = subject.shell.nothing();
+    if let Some(nothing) = nothing.filter(|_| subject.printed.is_none()) {
+        let runner = runner(subject, cancelled);
+        let run = move |_: u64| {
+            let done = runner.once(nothing, false)?;
+            Ok(RunResult::taking(done.took_ns.max(1)))
+        };
+        cells.push(Cell::new(SHELL, run));
+    }
+    let rounds = options.rounds;
+    let once = RunLength {
+        warm_up: 0,
+        iterations: 1,
+    };
+    let settings = Settings {
+        seed: options.seed.unwrap_or(host.started_unix_s),
+        run_ns: options.run_ns,
+        confidence: subject.confidence,
+        // The difference of two means that are known so well is known to half a tolerance.
+        precision: rounds.map_or(subject.same_within / 4.0, |_| 0.0),
+        rounds_min: rounds.unwrap_or(PROCESSES_MIN.into()),
+        rounds_max: rounds.unwrap_or(ROUNDS_MAX),
+        budget_ns: rounds.is_none().then_some(options.budget_ns),
+        lengths: vec![once; cells.len()],
+        ..Settings::default()
+    };
+    let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
+    drop(cells);
+    around.conclude()?;
+    if let Some(error) = error
+        && measured.rounds.is_empty()
+        && measured.unfinished.is_none()
+    {
+        return Err(error);
+    }
+    let whole = measured.clone();
+    let mut document = Document::new(EXPERIMENT, host, settings, subject.clone(), measured);
+    document.processes = one_a_round(whole);
+    Ok(document)
+}
+
+/// Each round as a process of its own, for its commands were fresh processes. What ended it, and a
+/// round that was not finished, stay with the last.
+fn one_a_round(measured: Measured) -> Vec<Measured> {
+    let rounds = measured.rounds.len().max(1);
+    let each_ns = measured.elapsed_ns / rounds as u64;
+    let mut processes: Vec<Measured> = (0..rounds)
+        .map(|at| Measured {
+            rounds: measured.rounds.get(at).cloned().into_iter().collect(),
+            elapsed_ns: each_ns,
+            repeated: 0,
+            lengths: Vec::new(),
+            unfinished: None,
+            failure: None,
+            ..measured.clone()
+        })
+        .collect();
+    if let Some(last) = processes.last_mut() {
+        last.unfinished = measured.unfinished;
+        last.failure = measured.failure;
+    }
+    processes
+}
+
+fn runner<'a>(subject: &Subject, cancelled: &'a AtomicBool) -> Runner<'a> {
+    Runner {
+        shell: subject.shell.clone(),
+        ignores_failure: subject.ignore_failure,
+        cancelled,
+    }
+}
+
+impl Candidate {
+    /// The cell that measures it.
+    fn cell<'a>(
+        &self,
+        name: &str,
+        subject: &Subject,
+        jobs: &'a Jobs<'a>,
+        around: &'a Around<'a>,
+        cancelled: &'a AtomicBool,
+    ) -> Result<Cell<'a>, HarnessError> {
+        let cell = match &self.side {
+            Side::Command(text) => {
+                let program =
+                    super::command::Program::new(text, subject.printed, runner(subject, cancelled));
+                return Ok(program.cell(name, subject, self, around));
+            }
+            Side::Target(text) => {
+                let target = super::side::opened(text, &subject.settings(self)?)?;
+                super::reading::cell(name, &target, &subject.load)?
+            }
+            Side::Job(path) => job::cell(name, path, jobs, cancelled)?,
+        };
+        Ok(around.attach(cell, self))
+    }
+}
+
+/// Targets and job files: in fresh processes.
+fn fresh(
+    options: &Options,
+    jobs: &Jobs<'_>,
+    around: &Around<'_>,
+    launch: &dyn Fn() -> Command,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, HarnessError> {
+    let started_ns = meter.now_ns();
+    let round_ns = first_look(&options.subject, jobs, around, meter, control.cancelled)?;
+    let seed = options.seed.unwrap_or_else(|| Host::now().started_unix_s);
+    let budget_ns = options.rounds.is_none().then_some(options.budget_ns);
+    let count = options
+        .processes
+        .unwrap_or_else(|| processes::processes_for(Some(options.budget_ns)));
+    let fitting = options.budget_ns / u64::from(count.max(1)) / round_ns.max(1);
+    let protocol = Protocol {
+        processes: count,
+        // One round of a long job is an observation as well as the median of five.
+        rounds: options.rounds.unwrap_or(fitting.clamp(1, ROUNDS)),
+        run_ns: options.run_ns,
+        budget_ns: budget_ns.map(|ns| ns.saturating_sub(meter.now_ns() - started_ns)),
+        seed,
+    };
+    if count == 1 {
+        let mut share = Share::alone(seed, protocol.budget_ns);
+        share.rounds = options.rounds.unwrap_or(share.rounds);
+        return one(options, &share, jobs, meter, control);
+    }
+    let parts = processes::run(&protocol, meter, control, |share, control| {
+        child(options, share, launch(), control)
+    })?;
+    let mut parts = parts.into_iter();
+    let nothing = || HarnessError::Thread {
+        cell: EXPERIMENT.to_owned(),
+        problem: "it was stopped before anything was measured".to_owned(),
+    };
+    let mut whole = parts.next().ok_or_else(nothing)?;
+    for mut other in parts {
+        whole.processes.append(&mut other.processes);
+    }
+    Ok(whole)
+}
+
+/// Finds what is wrong before processes are started, makes the files that jobs need, and returns
+/// the time that a round of the jobs and commands takes, ns.
+fn first_look(
+    subject: &Subject,
+    jobs: &Jobs<'_>,
+    around: &Around<'_>,
+    meter: &dyn Meter,
+    cancelled: &AtomicBool,
+) -> Result<u64, HarnessError> {
+    let started_ns = meter.now_ns();
+    let mut runs = 0;
+    for candidate in &subject.candidates {
+        if let Side::Target(_) = candidate.side {
+            candidate.cell(&candidate.name, subject, jobs, around, cancelled)?;
+            continue;
+        }
+        around.prepare(&candidate.prepare, &candidate.conclude)?;
+        match &candidate.side {
+            Side::Job(path) => job::first(path, jobs, cancelled)?,
+            Side::Command(text) => drop(runner(subject, cancelled).once(text, true)?),
+            Side::Target(_) => {}
+        }
+        around.conclude()?;
+        runs += 1;
+    }
+    let each_ns = (meter.now_ns() - started_ns) / (runs as u64).max(1);
+    Ok(if runs == 0 {
+        1
+    } else {
+        each_ns * (subject.candidates.len() as u64 + 1)
+    })
+}
+
+/// Runs one process to its end, showing its number meanwhile.
+fn child(
+    options: &Options,
+    share: &Share,
+    command: Command,
+    control: &mut Control<'_>,
+) -> Result<Document, HarnessError> {
+    let errand = Errand {
+        experiment: EXPERIMENT.to_owned(),
+        options: options.clone(),
+        share: share.clone(),
+    };
+    let text = serde_json::to_string(&errand)
+        .map_err(|error| HarnessError::Document(error.to_string()))?;
+    let mut waiting = || {
+        (control.progress)(&Progress {
+            phase: Phase::Measuring,
+            cell: "fresh processes",
+            done: share.number.into(),
+            total: share.of.into(),
+        });
+        control.is_cancelled()
+    };
+    let text = processes::child(command, &text, share.number, &mut waiting)?;
+    Document::from_json(&text, EXPERIMENT)
+}
+
+/// The errand that a process was given, where it is one of this experiment.
+///
+/// # Errors
+/// [`HarnessError::Document`] when it is no errand at all.
+fn errand(text: &str) -> Result<Option<Errand>, HarnessError> {
+    #[derive(Deserialize)]
+    struct Head {
+        experiment: String,
+    }
+    let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
+    let head: Head = serde_json::from_str(text).map_err(refused)?;
+    if head.experiment != EXPERIMENT {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_str(text).map_err(refused)?))
+}
+
+/// What a process does that was started by [`run`]: measures, and returns the document as text.
+/// None for the errand of another experiment. `jobs` reads the job files of its subject.
+///
+/// # Errors
+/// As [`run`].
+pub fn worker<'a>(
+    text: &str,
+    jobs: &dyn Fn(&Options) -> Result<Jobs<'a>, HarnessError>,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Option<String>, HarnessError> {
+    let Some(errand) = errand(text)? else {
+        return Ok(None);
+    };
+    let jobs = jobs(&errand.options)?;
+    let document = one(&errand.options, &errand.share, &jobs, meter, control)?;
+    Ok(Some(document.to_json()?))
+}
+
+/// Measures in this process.
+fn one(
+    options: &Options,
+    share: &Share,
+    jobs: &Jobs<'_>,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document, HarnessError> {
+    let started_ns = meter.now_ns();
+    let host = Host::now();
+    let host = if share.number == 0 {
+        host.with_wakeups()
+    } else {
+        host
+    };
+    let (subject, cancelled) = (&options.subject, control.cancelled);
+    let around = Around::new(&subject.shell, cancelled);
+    let mut cells = Vec::new();
+    for candidate in &subject.candidates {
+        cells.push(candidate.cell(&candidate.name, subject, jobs, &around, cancelled)?);
+    }
+    let first = &subject.candidates[0];
+    if matches!(first.side, Side::Target(_)) {
+        cells.push(first.cell(&subject.again(), subject, jobs, &around, cancelled)?);
+    }
+    let mut settings = share.settings(meter.now_ns() - started_ns);
+    settings.confidence = subject.confidence;
+    settings.run_ns = run_ns(options, share, cells.len());
+    if settings.lengths.is_empty() {
+        level(&mut cells, settings.run_ns, control)?;
+        // Found above; another trial would only cost time.
+        settings.lengths = cells.iter().map(length).collect();
+        let spent_ns = meter.now_ns() - started_ns;
+        settings.budget_ns = share.budget_ns.map(|ns| ns.saturating_sub(spent_ns));
+    }
+    let (mut measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
+    measured.lengths.clone_from(&settings.lengths);
+    drop(cells);
+    around.conclude()?;
+    if let Some(error) = error
+        && measured.rounds.is_empty()
+        && measured
+            .unfinished
+            .as_ref()
+            .is_none_or(|one| one.calibrating)
+    {
+        return Err(error);
+    }
+    Ok(Document::new(
+        EXPERIMENT,
+        host,
+        settings,
+        subject.clone(),
+        measured,
+    ))
+}
+
+fn length(cell: &Cell<'_>) -> RunLength {
+    match cell.length {
+        Length::Exactly {
+            warm_up,
+            iterations,
+        } => RunLength {
+            warm_up,
+            iterations,
+        },
+        // Where the user stopped it before a length was found.
+        Length::Calibrated | Length::AtMost(_) => RunLength {
+            warm_up: 0,
+            iterations: 1,
+        },
+    }
+}
+
+/// The time of a run with which the rounds of a process fit its share of the budget, ns.
+fn run_ns(options: &Options, share: &Share, cells: usize) -> u64 {
+    let Some(budget_ns) = share.budget_ns else {
+        return options.run_ns;
+    };
+    let runs = share.rounds.max(1) * cells.max(1) as u64;
+    let fitting = budget_ns as f64 * RUNS_SHARE / runs as f64;
+    options.run_ns.min((fitting as u64).max(RUN_NS_MIN))
+}

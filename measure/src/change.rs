@@ -1,0 +1,243 @@
+//! A ratio of two sides with its interval, what may be claimed of it, and the words for it.
+//!
+//! The claim follows from the interval alone, so that both cannot contradict each other. Speed is
+//! the inverse of time: a ratio of times of 0.5 is 2 x faster, one of 1.25 is 25 % slower.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+use crate::verdict::Better;
+
+/// From this factor on a change is told as a factor, below it in per cent.
+const FACTOR_MIN: f64 = 2.0;
+
+/// What may be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// The changed side is significantly faster, or has the higher rate.
+    Faster,
+    /// Significantly slower.
+    Slower,
+    /// The whole interval lies within the margin of equivalence.
+    Equivalent,
+    /// Not significant.
+    Open,
+}
+
+/// `changed / base`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The ratio of the values, not of the speeds.
+    pub ratio: Interval,
+    /// Which values are good ones.
+    pub better: Better,
+    /// The share within which both count as equivalent: 0.01 for 1 %.
+    pub same_within: f64,
+    /// Whether the interval covers what it was asked to; where it does not, nothing is significant.
+    pub covers: bool,
+}
+
+impl Change {
+    /// A ratio whose interval was asked to cover `confidence`.
+    pub fn new(ratio: Interval, confidence: f64, better: Better, same_within: f64) -> Self {
+        Self {
+            ratio,
+            better,
+            same_within,
+            covers: ratio.confidence >= confidence * (1.0 - 1e-9),
+        }
+    }
+
+    /// The claim.
+    pub fn claim(&self) -> Claim {
+        let Interval { low, high, .. } = self.ratio;
+        let margin = 1.0 + self.same_within;
+        if !self.covers || low.is_nan() || high.is_nan() {
+            return Claim::Open;
+        }
+        if low > 1.0 / margin && high < margin {
+            return Claim::Equivalent;
+        }
+        match (high < 1.0, low > 1.0, self.better) {
+            (true, _, Better::Lower) | (_, true, Better::Higher) => Claim::Faster,
+            (true, _, Better::Higher) | (_, true, Better::Lower) => Claim::Slower,
+            _ => Claim::Open,
+        }
+    }
+
+    /// Whether the interval excludes 1.
+    pub fn is_significant(&self) -> bool {
+        self.covers && !self.ratio.contains(1.0)
+    }
+
+    /// The smallest change that an interval as wide as this one would exclude 1 with, as a share.
+    pub fn detectable(&self) -> f64 {
+        let Interval {
+            estimate,
+            low,
+            high,
+            ..
+        } = self.ratio;
+        let log = |a: f64, b: f64| (a / b).ln();
+        let half = log(high, estimate).max(log(estimate, low));
+        if half.is_finite() {
+            half.exp() - 1.0
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// How many times as fast the changed side is, with the ends of the interval in that order.
+    fn speeds(&self) -> [f64; 3] {
+        let Interval {
+            estimate,
+            low,
+            high,
+            ..
+        } = self.ratio;
+        match self.better {
+            Better::Higher => [estimate, low, high],
+            Better::Lower => [1.0 / estimate, 1.0 / high, 1.0 / low],
+        }
+    }
+}
+
+/// `3.6 x faster (2.5 to 5.4)`, `12 % slower (10 to 14)`, `equivalent within 1 %`,
+/// `not significant (smallest detectable difference: 4 %)`.
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, sides) = match self.claim() {
+            Claim::Equivalent => {
+                let within = percent(self.same_within * 100.0, 2);
+                return write!(out, "equivalent within {within} %");
+            }
+            Claim::Open if !self.covers => {
+                return write!(out, "no verdict: too few observations for this confidence");
+            }
+            Claim::Open => {
+                let detectable = self.detectable();
+                let words = match detectable {
+                    share if share.is_finite() && share < FACTOR_MIN => {
+                        format!("{} %", percent(share * 100.0, 2))
+                    }
+                    share if share.is_finite() => format!("{} x", digits(share + 1.0)),
+                    _ => "none".to_owned(),
+                };
+                return write!(
+                    out,
+                    "not significant (smallest detectable difference: {words})"
+                );
+            }
+            Claim::Faster => ("faster", self.speeds()),
+            Claim::Slower => {
+                let [estimate, low, high] = self.speeds();
+                ("slower", [1.0 / estimate, 1.0 / high, 1.0 / low])
+            }
+        };
+        let [estimate, low, high] = sides;
+        if estimate >= FACTOR_MIN {
+            let [estimate, low, high] = [estimate, low, high].map(digits);
+            return write!(out, "{estimate} x {word} ({low} to {high})");
+        }
+        let change = |factor: f64| (factor - 1.0) * 100.0;
+        let step = (change(high) - change(low)).abs();
+        let decimals = match step {
+            step if step >= 10.0 => 0,
+            step if step >= 1.0 => 1,
+            step if step >= 0.1 => 2,
+            _ => 3,
+        };
+        let [estimate, low, high] =
+            [estimate, low, high].map(|factor| format!("{:.decimals$}", change(factor)));
+        write!(out, "{estimate} % {word} ({low} to {high})")
+    }
+}
+
+/// A factor with two digits that count.
+fn digits(factor: f64) -> String {
+    match factor {
+        factor if factor < 9.95 => format!("{factor:.1}"),
+        factor if factor < 999.5 => format!("{factor:.0}"),
+        factor if factor.is_finite() => {
+            let scale = 10_f64.powi(factor.log10().floor() as i32 - 1);
+            format!("{:.0}", (factor / scale).round() * scale)
+        }
+        _ => "∞".to_owned(),
+    }
+}
+
+/// A percentage with so many digits that count, without trailing zeros.
+fn percent(value: f64, digits: i32) -> String {
+    if value <= 0.0 || !value.is_finite() {
+        return format!("{value:.0}");
+    }
+    let decimals = (digits - 1 - value.log10().floor() as i32).clamp(0, 4) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn change(estimate: f64, low: f64, high: f64, better: Better) -> Change {
+        let ratio = Interval {
+            estimate,
+            low,
+            high,
+            confidence: 0.961,
+        };
+        Change::new(ratio, 0.95, better, 0.01)
+    }
+
+    #[test]
+    fn the_words_are_those_of_speed() {
+        let lower = |estimate, low, high| change(estimate, low, high, Better::Lower).to_string();
+        for (words, said) in [
+            (lower(0.28, 0.185, 0.4), "3.6 x faster (2.5 to 5.4)"),
+            (lower(533.0, 480.0, 590.0), "533 x slower (480 to 590)"),
+            (lower(1.12, 1.1, 1.14), "12.0 % slower (10.0 to 14.0)"),
+            (lower(0.8, 0.7, 0.9), "25 % faster (11 to 43)"),
+            (lower(1.001, 0.995, 1.005), "equivalent within 1 %"),
+            (
+                lower(1.02, 0.98, 1.06),
+                "not significant (smallest detectable difference: 4.1 %)",
+            ),
+        ] {
+            assert_eq!(words, said);
+        }
+        let rate = change(2.0, 1.5, 2.5, Better::Higher);
+        assert_eq!(rate.to_string(), "2.0 x faster (1.5 to 2.5)");
+        let mut few = change(2.0, 1.5, 2.5, Better::Lower);
+        few.covers = false;
+        assert_eq!(few.claim(), Claim::Open);
+        assert!(few.to_string().starts_with("no verdict"));
+    }
+
+    proptest! {
+        #[test]
+        fn claim_and_interval_never_contradict(
+            low in 0.01_f64..10.0,
+            up in 1.0_f64..5.0,
+            more in 1.0_f64..5.0,
+        ) {
+            for better in [Better::Lower, Better::Higher] {
+                let one = change(low * up, low, low * up * more, better);
+                let excludes = !one.ratio.contains(1.0);
+                match one.claim() {
+                    Claim::Faster | Claim::Slower => prop_assert!(excludes),
+                    Claim::Open => prop_assert!(!excludes),
+                    Claim::Equivalent => prop_assert!(one.ratio.high < 1.0101),
+                }
+                prop_assert!(!one.to_string().contains("NaN"));
+            }
+        }
+    }
+}

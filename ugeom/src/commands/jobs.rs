@@ -1,0 +1,32 @@
+//! The job files of a comparison, which the parent and each process of it read.
+
+use super::run::{job_file, may_write};
+use anyhow::Result;
+use std::collections::BTreeMap;
+use ugeom_fio::Meaning;
+use ugeom_lab::ab::{Jobs, Options, Side};
+
+/// The job files among the candidates; `note` takes what is to be said about their jobs.
+///
+/// # Errors
+/// A file that is no job file.
+pub(super) fn jobs(options: &Options, note: &'static dyn Fn(&str)) -> Result<Jobs<'static>> {
+    let mut files = BTreeMap::new();
+    for candidate in &options.subject.candidates {
+        if let Side::Job(path) = &candidate.side
+            && !files.contains_key(path)
+        {
+            files.insert(path.clone(), job_file(path)?);
+        }
+    }
+    let allowed: &dyn Fn(&Meaning) -> Result<(), String> = if options.destroy {
+        &|_| Ok(())
+    } else {
+        &may_write
+    };
+    Ok(Jobs {
+        files,
+        may_write: allowed,
+        note,
+    })
+}
