@@ -8,15 +8,18 @@
 //!         nbd0        <- 7: the server died with writes that no FLUSH had covered
 //! ```
 //!
-//! Each geom has the number of its last loss, from one sequence of the process. A FLUSH that comes
-//! back over a consumer fails if the geom below has lost something since the consumer's mark. The
-//! geom above is told first and the mark moved afterwards, so of two FLUSHes neither can overtake
-//! the news. It is Linux's `errseq_t` (`lib/errseq.c`), once for each consumer of each layer.
+//! Each geom has the numbers of its last losses, from one sequence of the process, and the range of
+//! each. A FLUSH fails at its sender if the geom below has lost something since the consumer's
+//! mark, in the range that the consumer sees: the user of a partition does not hear of its
+//! neighbour's loss. The geom above is told first and the mark moved afterwards, so of two
+//! FLUSHes neither can overtake the news. It is Linux's `errseq_t` (`lib/errseq.c`), once for each
+//! consumer of each layer.
 
 use crate::bio::slot::Body;
 use crate::bio::{Bio, Flags};
 use crate::error::Errno;
 use crate::snapshot::{EdgeInfo, Snapshot, code};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,32 +27,88 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// different geoms can be compared, also after layers have come and gone.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
+/// Losses that a geom keeps apart. With more, the two oldest become one that spans both.
+const KEPT: usize = 16;
+
+/// Everywhere.
+pub(crate) const EVERYWHERE: Range<u64> = 0..u64::MAX;
+
 /// What a layer has lost of the writes that it had acknowledged.
+///
+/// Ranges are those of the layer's providers; of a layer whose providers are ranges of the one
+/// below ([`crate::Geom::position`]), they are those of the provider below.
 #[derive(Default)]
 pub struct Losses {
     /// The number of the last loss, 0 for none.
     last: AtomicU64,
-    /// The last loss that a listening consumer was told of.
-    heard: AtomicU64,
-    why: Mutex<&'static str>,
+    /// In the order of their numbers.
+    kept: Mutex<Vec<Loss>>,
+}
+
+/// Writes that are lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    number: u64,
+    range: Range<u64>,
+    why: &'static str,
+    /// A listening consumer was told of it.
+    heard: bool,
 }
 
 impl Losses {
-    pub(crate) fn why(&self) -> MutexGuard<'_, &'static str> {
+    fn kept(&self) -> MutexGuard<'_, Vec<Loss>> {
         // Nothing panics while it is locked.
-        self.why.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acknowledged writes are lost, or may be: each consumer's next FLUSH fails with this reason.
-    /// A geom calls it before it answers any FLUSH that does not cover them.
+    /// Acknowledged writes are lost, or may be, wherever they were: each consumer's next FLUSH
+    /// fails with this reason. A geom calls it before it answers any FLUSH that does not cover
+    /// them.
     pub fn record(&self, why: &'static str) {
-        let number = LAST.fetch_add(1, Ordering::SeqCst) + 1;
-        self.raise(number, why);
+        self.record_range(EVERYWHERE, why);
     }
 
-    fn raise(&self, number: u64, why: &'static str) {
-        *self.why() = why;
+    /// The same, of writes into this range. Consumers that see nothing of it do not hear of it.
+    pub fn record_range(&self, range: Range<u64>, why: &'static str) {
+        if range.is_empty() {
+            return;
+        }
+        let mut kept = self.kept();
+        // Locked, so that a FLUSH that has seen this number has seen all before it.
+        let number = LAST.fetch_add(1, Ordering::SeqCst) + 1;
+        self.keep(&mut kept, number, range, why);
+    }
+
+    fn keep(&self, kept: &mut Vec<Loss>, number: u64, range: Range<u64>, why: &'static str) {
+        let loss = Loss {
+            number,
+            range,
+            why,
+            heard: false,
+        };
+        let at = kept.partition_point(|other| other.number < number);
+        kept.insert(at, loss);
+        if kept.len() > KEPT {
+            let oldest = kept.remove(0);
+            kept[0].swallow(&oldest);
+        }
         self.last.fetch_max(number, Ordering::SeqCst);
+    }
+
+    /// The layer below has lost this. What is known already, from another FLUSH that came back over
+    /// the same consumer, is not told again; another part of it is a loss of its own.
+    fn raise(&self, loss: &Loss, range: Range<u64>) {
+        let mut kept = self.kept();
+        let known = |it: &Loss| it.number >= loss.number && it.spans(&range);
+        if kept.iter().any(known) {
+            return;
+        }
+        let taken = kept.iter().any(|it| it.number == loss.number);
+        let number = match taken {
+            true => LAST.fetch_add(1, Ordering::SeqCst) + 1,
+            false => loss.number,
+        };
+        self.keep(&mut kept, number, range, loss.why);
     }
 
     /// The number of the last loss; 0 when there was none.
@@ -61,12 +120,62 @@ impl Losses {
     /// True when a loss has been reported to no consumer.
     #[must_use]
     pub fn is_unheard(&self) -> bool {
-        self.last() > self.heard.load(Ordering::SeqCst)
+        self.unheard().is_some()
+    }
+
+    /// Why the last of them came about that no consumer was told of.
+    pub(crate) fn unheard(&self) -> Option<&'static str> {
+        let kept = self.kept();
+        let loss = kept.iter().rev().find(|loss| !loss.heard);
+        loss.map(|loss| loss.why)
+    }
+
+    /// Those in `window` since `mark`, and the number up to which that is all.
+    fn since(&self, mark: u64, window: &Range<u64>) -> (Vec<Loss>, u64) {
+        let kept = self.kept();
+        let new = kept.iter().filter(|loss| loss.number > mark);
+        let seen = new.filter_map(|loss| loss.within(window));
+        (seen.collect(), self.last())
+    }
+
+    /// A consumer was told of these, or nobody was there to hear.
+    fn told(&self, told: &[Loss], heard: bool) {
+        for loss in self.kept().iter_mut() {
+            if told.iter().any(|it| it.number == loss.number) {
+                loss.heard = heard;
+            }
+        }
     }
 
     /// The mark of a new consumer: of what nobody has heard yet, it hears.
     pub(crate) fn new_mark(&self) -> Arc<Mark> {
-        Arc::new(Mark(AtomicU64::new(self.heard.load(Ordering::SeqCst))))
+        let kept = self.kept();
+        let unheard = kept.iter().find(|loss| !loss.heard);
+        let mark = unheard.map_or_else(|| self.last(), |loss| loss.number - 1);
+        Arc::new(Mark(AtomicU64::new(mark)))
+    }
+}
+
+impl Loss {
+    fn spans(&self, range: &Range<u64>) -> bool {
+        self.range.start <= range.start && range.end <= self.range.end
+    }
+
+    /// What of it lies in `window`.
+    fn within(&self, window: &Range<u64>) -> Option<Self> {
+        let start = self.range.start.max(window.start);
+        let range = start..self.range.end.min(window.end);
+        (!range.is_empty()).then(|| Self {
+            range,
+            ..self.clone()
+        })
+    }
+
+    /// Becomes one with a loss before it.
+    fn swallow(&mut self, older: &Self) {
+        let (start, end) = (older.range.start, older.range.end);
+        self.range = self.range.start.min(start)..self.range.end.max(end);
+        self.heard &= older.heard;
     }
 }
 
@@ -139,7 +248,6 @@ pub(crate) fn flushed(snapshot: &Snapshot, bio: &mut Bio, edge: u32, depth: usiz
     {
         info.losses.record(reason.text);
     }
-    let number = info.losses.last();
     // Whoever sent it hears of all that was lost since it was sent, also when another FLUSH of the
     // same consumer has been told meanwhile.
     let sent_here = depth == 0 && body.parent.is_none();
@@ -148,24 +256,31 @@ pub(crate) fn flushed(snapshot: &Snapshot, bio: &mut Bio, edge: u32, depth: usiz
     } else {
         info.mark.get()
     };
-    if number <= mark {
+    if info.losses.last() <= mark {
         return;
     }
-    tell(info, body, edge, number, sent_here);
+    tell(info, body, edge, mark, sent_here);
 }
 
-fn tell(info: &EdgeInfo, body: &mut Body, edge: u32, number: u64, sent_here: bool) {
-    let why = *info.losses.why();
-    info.above.raise(number, why);
-    if body.error == 0 {
+fn tell(info: &EdgeInfo, body: &mut Body, edge: u32, mark: u64, sent_here: bool) {
+    let (lost, number) = info.losses.since(mark, &info.window);
+    for loss in &lost {
+        let (from, to) = (info.window.start, &loss.range);
+        let range = match info.above_in_order {
+            true => to.start - from..to.end - from,
+            false => EVERYWHERE,
+        };
+        info.above.raise(loss, range);
+    }
+    // Of a sender that sees nothing of it the FLUSH does not fail: the way up tells.
+    if let Some(last) = lost.last()
+        && sent_here
+        && body.error == 0
+    {
         body.completed = 0;
-        body.fail(code(Errno::IO), edge, why);
+        body.fail(code(Errno::IO), edge, last.why);
     }
-    if sent_here && body.flags.contains(Flags::UNHEARD) {
-        let before = number.saturating_sub(1);
-        info.losses.heard.fetch_min(before, Ordering::SeqCst);
-    } else {
-        info.losses.heard.fetch_max(number, Ordering::SeqCst);
-    }
+    let nobody_hears = sent_here && body.flags.contains(Flags::UNHEARD);
+    info.losses.told(&lost, !nobody_hears);
     info.mark.0.fetch_max(number, Ordering::SeqCst);
 }

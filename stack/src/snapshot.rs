@@ -13,6 +13,7 @@ use crate::error::Errno;
 use crate::generations::Picture;
 use crate::losses::{Losses, Mark};
 use crate::shift::Run;
+use std::ops::Range;
 use std::sync::Arc;
 use ugeom_machine::direct::Direct;
 
@@ -63,6 +64,10 @@ pub(crate) struct EdgeInfo {
     /// What the provider's geom has lost, and the consumer's own.
     pub losses: Arc<Losses>,
     pub above: Arc<Losses>,
+    /// The range of the geom's losses that the provider shows.
+    pub window: Range<u64>,
+    /// The consumer's geom shows the provider's bytes in their order.
+    pub above_in_order: bool,
     /// What the consumer knows of it.
     pub mark: Arc<Mark>,
 }

@@ -182,8 +182,7 @@ impl Stack {
             if let Some(unsaved) = methods.unsaved() {
                 return Err(LostAtTheEnd::Unwritten { geom, unsaved });
             }
-            if losses.is_unheard() {
-                let why = *losses.why();
+            if let Some(why) = losses.unheard() {
                 return Err(LostAtTheEnd::Unheard { geom, why });
             }
         }

@@ -239,3 +239,119 @@ fn of_two_threads_none_gets_ok_for_what_was_lost_before_it_asked() {
         }
     });
 }
+
+/// Two slices of one disk, of 32 sectors each.
+struct Halves;
+
+const HALF: u64 = SIZE / 2;
+
+impl Geom for Halves {
+    fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
+        let offset = request.offset() + u64::from(request.port()) * HALF;
+        request.set_offset(offset);
+        request.forward(0)
+    }
+
+    fn position(&self, port: u16) -> Option<u64> {
+        Some(u64::from(port) * HALF)
+    }
+}
+
+/// Both halves, and a slice of the upper one: the second quarter of it.
+fn halves(rig: &Rig) -> [ProviderId; 3] {
+    let mut halves = plan("half0", HALF, Arc::new(Halves));
+    let mut upper = halves.providers[0].clone();
+    upper.name = "half1".into();
+    halves.providers.push(upper);
+    let halves = rig.stack.create("HALVES", halves, &[rig.bottom]);
+    let halves = halves.expect("halves");
+    let quarter = plan("quarter", HALF / 2, Arc::new(Quarter));
+    let quarter = rig.stack.create("QUARTER", quarter, &[halves[1]]);
+    [halves[0], halves[1], quarter.expect("a quarter")[0]]
+}
+
+struct Quarter;
+
+impl Geom for Quarter {
+    fn start(&self, mut request: Request<'_>, _cx: &mut Cx) -> Next {
+        let offset = request.offset() + HALF / 2;
+        request.set_offset(offset);
+        request.forward(0)
+    }
+
+    fn position(&self, _port: u16) -> Option<u64> {
+        Some(HALF / 2)
+    }
+
+    fn survives_spoil(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn who_sees_nothing_of_the_range_does_not_hear_of_it() {
+    for options in all_options() {
+        let rig = Rig::new(options);
+        let providers = halves(&rig);
+        let mut clients = providers.map(|provider| rig.open(provider));
+        // Where it is lost, in sectors, and which of the clients hear of it.
+        let cases = [
+            (0..1, [true, false, false]),
+            (31..32, [true, false, false]),
+            (32..33, [false, true, false]),
+            (47..48, [false, true, false]),
+            (48..49, [false, true, true]),
+            (63..64, [false, true, true]),
+            (31..33, [true, true, false]),
+            (0..64, [true, true, true]),
+        ];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            for (sectors, hear) in &cases {
+                let range = sectors.start * 512..sectors.end * 512;
+                rig.disk.losses.record_range(range, WHY);
+                assert!(rig.disk.losses.is_unheard());
+                for at in order {
+                    let client = &mut clients[at];
+                    match hear[at] {
+                        true => fails_once(client),
+                        false => assert_eq!(flush(client), Ok(()), "{sectors:?}, {at}"),
+                    }
+                }
+                assert!(!rig.disk.losses.is_unheard(), "{sectors:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_neighbour_does_not_hear_in_place_of_the_writer() {
+    let rig = Rig::new(StackKnobs::default());
+    let [lower, upper, _] = halves(&rig);
+    rig.disk.losses.record_range(0..512, WHY);
+    assert_eq!(flush(&mut rig.open(upper)), Ok(()));
+    // At the end of the program it counts as told to nobody.
+    rig.stack.finish().expect_err("nobody has heard");
+    fails_once(&mut rig.open(lower));
+    rig.stack.finish().expect("somebody has");
+}
+
+#[test]
+fn more_losses_than_are_kept_apart_are_told_to_too_many_and_never_to_too_few() {
+    let rig = Rig::new(StackKnobs::default());
+    let [lower, upper, quarter] = halves(&rig);
+    let mut clients = [lower, upper, quarter].map(|provider| rig.open(provider));
+    for number in 0..1000_u64 {
+        let at = number % 32 * 512;
+        rig.disk.losses.record_range(at..at + 512, WHY);
+    }
+    rig.disk.losses.record_range(HALF..HALF + 512, WHY);
+    fails_once(&mut clients[0]);
+    fails_once(&mut clients[1]);
+    assert_eq!(flush(&mut clients[2]), Ok(()));
+    // One that spans two that lie apart.
+    rig.disk.losses.record_range(0..512, WHY);
+    for _ in 0..40 {
+        rig.disk.losses.record_range(SIZE - 512..SIZE, WHY);
+    }
+    clients.iter_mut().for_each(fails_once);
+}

@@ -7,6 +7,8 @@ pub struct Lost {
     pub bytes: u64,
     /// Where the first of them was to be written.
     pub first_offset: Option<u64>,
+    /// Where the last of them ends.
+    pub end: u64,
 }
 
 impl Lost {
@@ -15,6 +17,7 @@ impl Lost {
             self.bytes += bytes;
             let first = self.first_offset.get_or_insert(offset);
             *first = offset.min(*first);
+            self.end = self.end.max(offset.saturating_add(bytes));
         }
     }
 }

@@ -7,6 +7,7 @@
 //! connection has not got that far when it breaks is lost, or may be; and a FLUSH of the geom
 //! visits every connection that has such writes ([`super::links`]), whichever was made when.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_stack::Losses;
@@ -24,6 +25,9 @@ pub(super) struct Durability {
     written: u64,
     /// Of these, how many a FLUSH over it has covered.
     covered: u64,
+    /// Where they are, and some that were covered since there was none: one range, so that a
+    /// million writes take no memory.
+    unflushed_range: Range<u64>,
     /// That there are others, for those who do not hold the link.
     unflushed: Arc<AtomicBool>,
     /// Where losses are noted, for all links of the geom.
@@ -44,14 +48,23 @@ impl Durability {
         &self.unflushed
     }
 
-    fn tell(&self) {
+    fn tell(&mut self) {
         let unflushed = self.written > self.covered;
+        if !unflushed {
+            self.unflushed_range = 0..0;
+        }
         self.unflushed.store(unflushed, Ordering::SeqCst);
     }
 
     /// The server has acknowledged a write that it need not have made durable.
-    pub fn wrote(&mut self) {
+    pub fn wrote(&mut self, range: Range<u64>) {
         self.written += 1;
+        let all = &mut self.unflushed_range;
+        *all = if all.is_empty() {
+            range
+        } else {
+            all.start.min(range.start)..all.end.max(range.end)
+        };
         self.tell();
     }
 
@@ -66,11 +79,16 @@ impl Durability {
         self.tell();
     }
 
+    fn lose(&self, why: &'static str) {
+        let range = self.unflushed_range.clone();
+        self.losses.record_range(range, why);
+    }
+
     /// A FLUSH has failed. What it should have covered may be gone, and the server may say of the
     /// next one that all is well.
     pub fn failed(&mut self) {
         if self.written > self.covered {
-            self.losses.record(FAILED);
+            self.lose(FAILED);
         }
     }
 
@@ -78,7 +96,7 @@ impl Durability {
     pub fn broke(&mut self) {
         if self.written > self.covered {
             // Before others can find nothing to be flushed here.
-            self.losses.record(BROKE);
+            self.lose(BROKE);
         }
         (self.written, self.covered) = (0, 0);
         self.tell();

@@ -4,7 +4,7 @@ use super::{ConsumerId, ConsumerObject, GeomId, Topology};
 use crate::bio::Command;
 use crate::devices::Devices;
 use crate::error::Errno;
-use crate::losses::Losses;
+use crate::losses::{EVERYWHERE, Losses};
 use crate::shift;
 use crate::snapshot::{Edge, EdgeInfo, HIGHEST, NO_RUN, Snapshot};
 use crate::statistics::Registry;
@@ -119,9 +119,22 @@ impl Topology {
             clones: self.clones_from(provider.geom, clones),
             losses: Arc::clone(&geom.losses),
             above: self.losses_of(consumer.geom),
+            window: geom
+                .methods
+                .position(provider.port)
+                .map_or(EVERYWHERE, |at| at..at.saturating_add(provider.mediasize)),
+            above_in_order: self.shows_in_order(consumer.geom),
             mark: Arc::clone(&consumer.mark),
         };
         (edge, cold)
+    }
+
+    /// True when each provider of the geom is a range of the one below.
+    fn shows_in_order(&self, geom: GeomId) -> bool {
+        self.geoms.get(&geom).is_some_and(|geom| {
+            let mut ports = 0..geom.providers.len() as u16;
+            ports.all(|port| geom.methods.position(port).is_some())
+        })
     }
 
     /// An edge for a consumer without a provider: it refuses everything.
@@ -153,6 +166,8 @@ impl Topology {
             clones: 0,
             losses: Arc::default(),
             above: self.losses_of(consumer.geom),
+            window: EVERYWHERE,
+            above_in_order: false,
             mark: Arc::clone(&consumer.mark),
         };
         (edge, cold)

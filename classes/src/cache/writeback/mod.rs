@@ -143,7 +143,7 @@ impl WriteBack {
             true => cache.held_bytes(block),
             false => 0,
         });
-        self.report.lost_all(lost, "the media has become shorter");
+        self.report.cut_off(lost, "the media has become shorter");
         now
     }
 

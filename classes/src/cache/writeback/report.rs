@@ -2,8 +2,11 @@
 //! warning, which the program prints.
 
 use crate::cache::lost::Lost;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_stack::{IoError, Losses, Unsaved};
+
+const UNKEPT: &str = "what the cache held could not be kept";
 
 /// What a pass could not write.
 #[derive(Clone)]
@@ -70,20 +73,31 @@ impl Report {
     pub fn lost(&self, offset: u64, bytes: u64) {
         let mut lost = Lost::default();
         lost.add(offset, bytes);
-        self.lost_all(lost, "the media ends before them");
+        self.cut_off(lost, "the media ends before them");
+    }
+
+    /// The same, for several places behind the end of the media. Everybody is told, since nobody
+    /// sees that range any more.
+    pub fn cut_off(&self, lost: Lost, because: &str) {
+        self.say(0..u64::MAX, lost, because);
     }
 
     /// The same, for several places.
-    pub fn lost_all(&self, lost: Lost, why: &str) {
+    pub fn lost_all(&self, lost: Lost, because: &str) {
+        let from = lost.first_offset.unwrap_or(lost.end);
+        self.say(from..lost.end, lost, because);
+    }
+
+    fn say(&self, seen_by: Range<u64>, lost: Lost, because: &str) {
         let Some(first) = lost.first_offset else {
             return;
         };
-        self.losses.record("what the cache held could not be kept");
+        self.losses.record_range(seen_by, UNKEPT);
         let mut state = self.lock();
         state.lost.add(first, lost.bytes);
         let (name, bytes) = (&state.name, lost.bytes);
         log::warn!(
-            "{name}: {bytes} bytes that were to be written from offset {first} on are lost: {why}"
+            "{name}: {bytes} bytes that were to be written from offset {first} on are lost: {because}"
         );
     }
 

@@ -325,7 +325,8 @@ impl Link {
         // A durable write is durable now, or is written again when it does not get that far.
         let cared_for = writes && flight.bio.flags().contains(Flags::FUA);
         if can_flush && (writes || command == Command::Delete) && !cared_for {
-            self.durability.wrote();
+            let end = flight.bio.offset() + flight.done;
+            self.durability.wrote(end - flight.part..end);
         }
         if flight.done < length {
             self.queue.push_back(index);

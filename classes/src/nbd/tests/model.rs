@@ -118,7 +118,7 @@ impl World {
                 self.reach(at);
                 self.next_write += 1;
                 self.volatile.insert(self.next_write);
-                self.account(at).wrote();
+                self.account(at).wrote(0..512);
                 for client in &mut self.clients {
                     client.writes.push(self.next_write);
                 }
