@@ -31,13 +31,20 @@ unsafe impl Sync for Segment {}
 /// # Safety
 /// For as long as the value lives, also while it moves between threads:
 /// - every segment points to memory that is allocated, initialised and writable for its length;
-/// - nobody but the value's owner reads or writes that memory;
+/// - nobody but the value's owner reads or writes that memory, unless [`IoMemory::is_watched`];
 /// - `segments` returns the same segments at every call.
 ///
 /// The memory must therefore not lie inside the value itself, which may move.
 pub unsafe trait IoMemory: Send {
     /// The pieces of the memory, in the order in which they are to be filled or written.
     fn segments(&self) -> &[Segment];
+
+    /// True when other threads of this program may copy out of the memory meanwhile, by the copies
+    /// of [`crate::shared_bytes`], and find out afterwards that what they got is worthless. Who
+    /// fills the memory must then use such copies, too, and make no reference to it.
+    fn is_watched(&self) -> bool {
+        false
+    }
 
     /// Sum of the segments' lengths, in bytes.
     fn total_bytes(&self) -> u64 {
@@ -53,12 +60,20 @@ unsafe impl<M: IoMemory + ?Sized> IoMemory for Box<M> {
     fn segments(&self) -> &[Segment] {
         (**self).segments()
     }
+
+    fn is_watched(&self) -> bool {
+        (**self).is_watched()
+    }
 }
 
 // SAFETY: the pair owns the memory, whose segments lie outside it; the companion adds none.
 unsafe impl<M: IoMemory, T: Send> IoMemory for (M, T) {
     fn segments(&self) -> &[Segment] {
         self.0.segments()
+    }
+
+    fn is_watched(&self) -> bool {
+        self.0.is_watched()
     }
 }
 

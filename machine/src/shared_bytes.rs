@@ -47,6 +47,16 @@ pub unsafe fn store(from: &[u8], to: *mut u8) {
     unsafe { way::store(from.as_ptr(), to, from.len()) };
 }
 
+/// Copies shared bytes to shared bytes.
+///
+/// # Safety
+/// As [`load`] and [`store`] together.
+#[inline]
+pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { way::copy(from, to, len) };
+}
+
 /// Sets `len` shared bytes from `to` on.
 ///
 /// # Safety
@@ -154,6 +164,18 @@ mod one_by_one {
     }
 
     /// # Safety
+    /// As `load` and `store` together.
+    pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+        for at in 0..len {
+            // SAFETY: as in both.
+            unsafe {
+                let byte = AtomicU8::from_ptr(from.add(at).cast_mut()).load(Ordering::Relaxed);
+                AtomicU8::from_ptr(to.add(at)).store(byte, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// # Safety
     /// The range can be written, and is only accessed atomically meanwhile.
     pub unsafe fn fill(to: *mut u8, byte: u8, len: usize) {
         for at in 0..len {
@@ -165,7 +187,7 @@ mod one_by_one {
 
 #[cfg(test)]
 mod tests {
-    use super::{fill, load, store};
+    use super::{copy, fill, load, store};
 
     #[test]
     fn all_bytes_of_any_length_arrive_and_no_others() {
@@ -186,6 +208,11 @@ mod tests {
                 let mut to = vec![255; len + 2];
                 // SAFETY: as above.
                 unsafe { store(&from[start..start + len], to[1..].as_mut_ptr()) };
+                assert_eq!(to[1..=len], from[start..start + len]);
+                assert_eq!((to[0], to[len + 1]), (255, 255));
+                let mut to = vec![255; len + 2];
+                // SAFETY: as above.
+                unsafe { copy(from[start..].as_ptr(), to[1..].as_mut_ptr(), len) };
                 assert_eq!(to[1..=len], from[start..start + len]);
                 assert_eq!((to[0], to[len + 1]), (255, 255));
                 // SAFETY: as above.

@@ -260,7 +260,7 @@ pub struct Fill {
 
 // SAFETY: the segments lie in the slab, which the value keeps alive, outside the value itself.
 // The states let no lease and no copy into the blocks happen while it lives. Copies out of them by
-// raw pointers may race, and only their bytes are then worthless (`Slab::copy_out`).
+// raw pointers may race (`Slab::copy_out`), which `is_watched` tells to who fills them.
 unsafe impl IoMemory for Fill {
     fn segments(&self) -> &[Segment] {
         if self.all.is_empty() {
@@ -268,6 +268,10 @@ unsafe impl IoMemory for Fill {
         } else {
             &self.all
         }
+    }
+
+    fn is_watched(&self) -> bool {
+        true
     }
 }
 

@@ -146,8 +146,8 @@ impl MappedFile {
                 // Other processes may change the mapping meanwhile.
                 unsafe {
                     if reading {
-                        let into = std::slice::from_raw_parts_mut(piece.base, here);
-                        shared_bytes::load(place, into);
+                        // Others may copy out of the piece (`IoMemory::is_watched`).
+                        shared_bytes::copy(place, piece.base, here);
                     } else {
                         let from = std::slice::from_raw_parts(piece.base, here);
                         shared_bytes::store(from, place);

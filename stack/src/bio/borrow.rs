@@ -53,3 +53,44 @@ pub(crate) enum Loan<'a> {
     /// Room for data: the command is READ.
     In(&'a mut [u8]),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::pool::Pool;
+    use crate::home::Home;
+
+    /// Ends the life that was lent the memory, and comes back with the next one of its slot.
+    struct NextLife<'a>(&'a mut Pool);
+
+    impl Trip for NextLife<'_> {
+        fn make(self, mut draft: Draft) -> Finished {
+            let slot = draft.bio.slot_pointer();
+            draft.bio.request().fill(|_, piece| piece.fill(7));
+            self.0.put(draft.bio);
+            let mut next = Draft::new(self.0.take());
+            assert_eq!(next.bio.slot_pointer(), slot, "last in, first out");
+            assert!(next.bio.body().segments().iter().all(|it| it.len == 0));
+            next.set(Command::Read, 0, 8);
+            next.bio
+                .request()
+                .fill(|_, _| unreachable!("it has no memory"));
+            Finished::new(next.bio)
+        }
+    }
+
+    #[test]
+    fn the_next_life_of_a_slot_knows_nothing_of_memory_that_was_lent_to_the_one_before() {
+        let home = Home::new(0, None).expect("a home");
+        let mut pool = Pool::new(home, None);
+        for _ in 0..3 {
+            let mut memory = [0; 8];
+            let bio = pool.take();
+            let finished = lend(bio, 0, Loan::In(&mut memory), NextLife(&mut pool));
+            // Whoever still had the loan would be seen here by Miri.
+            assert_eq!(memory, [7; 8]);
+            memory.fill(1);
+            pool.put(finished.bio);
+        }
+    }
+}

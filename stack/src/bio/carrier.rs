@@ -19,6 +19,10 @@ unsafe impl IoMemory for Carrier {
             None => self.bio.segments(),
         }
     }
+
+    fn is_watched(&self) -> bool {
+        self.bounce.is_none() && self.bio.is_watched()
+    }
 }
 
 impl Carrier {

@@ -88,6 +88,8 @@ impl Draft {
             offset,
             length,
         );
+        let flags = self.bio.body().flags.with_watched(memory.is_watched());
+        self.bio.body_mut().flags = flags;
         self.carry(NOTHING, Payload::Memory(memory));
         self
     }
@@ -171,7 +173,9 @@ impl Draft {
 
     /// Sets its modifiers.
     pub fn flags(mut self, flags: Flags) -> Self {
-        self.bio.body_mut().flags = flags;
+        let body = self.bio.body_mut();
+        let watched = body.flags.contains(Flags::WATCHED);
+        body.flags = flags.with_watched(watched);
         self
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod pool;
 pub(crate) mod request;
 mod shared_pool;
 pub(crate) mod slot;
+mod watched;
 
 pub(crate) use borrow::{Loan, Trip, lend};
 pub use carrier::Carrier;
@@ -121,6 +122,10 @@ impl Flags {
     /// The core's own: this bio holds a reference in the locked registry.
     pub(crate) const REFERENCED: Self = Self(0x40);
 
+    /// The core's own: the memory of this READ is watched
+    /// ([`ugeom_machine::buffer::IoMemory::is_watched`]).
+    pub(crate) const WATCHED: Self = Self(0x20);
+
     /// True when all of `other` are set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
@@ -140,7 +145,16 @@ impl Flags {
     /// What a clone takes over from its parent (GEOM: `ORDERED` and how the data is mapped; the
     /// mark is needed for the time of fan-outs).
     pub(crate) const fn for_clone(self) -> Self {
-        Self(self.0 & (Self::FUA.0 | Self::ORDERED.0 | Self::MARKED.0))
+        Self(self.0 & (Self::FUA.0 | Self::ORDERED.0 | Self::MARKED.0 | Self::WATCHED.0))
+    }
+
+    /// The same, and whether the memory is watched.
+    pub(crate) const fn with_watched(self, watched: bool) -> Self {
+        if watched {
+            self.with(Self::WATCHED)
+        } else {
+            self
+        }
     }
 
     /// What a geom's own request takes over from the one that it is made for: only the mark.

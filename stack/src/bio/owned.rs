@@ -263,6 +263,10 @@ unsafe impl IoMemory for Bio {
     fn segments(&self) -> &[Segment] {
         self.body().segments()
     }
+
+    fn is_watched(&self) -> bool {
+        self.body().flags.contains(Flags::WATCHED)
+    }
 }
 
 // SAFETY: `into_node` and `from_node` pass the right to the slot along, and `link` names a field

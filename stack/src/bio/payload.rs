@@ -66,3 +66,10 @@ pub(crate) enum Payload {
     /// An EXTENTS: at most `limit` stretches, and those found.
     Extents { limit: usize, found: Vec<Extent> },
 }
+
+impl Payload {
+    /// Whether others may copy out of the memory meanwhile.
+    pub fn is_watched(&self) -> bool {
+        matches!(self, Self::Memory(memory) if memory.is_watched())
+    }
+}

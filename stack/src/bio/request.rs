@@ -6,7 +6,7 @@
 use super::owned::{Bio, id_of};
 use super::payload::{AttributeValue, Extent, Payload};
 use super::slot::{Body, Slot, Stage};
-use super::{BioId, Command, Flags};
+use super::{BioId, Command, Flags, watched};
 use crate::cx::Cx;
 use crate::error::Errno;
 use std::marker::PhantomData;
@@ -231,6 +231,13 @@ impl<'a> Request<'a> {
             let length = (body.length - at).min(segment.len as u64) as usize;
             if length == 0 {
                 break;
+            }
+            if body.flags.contains(Flags::WATCHED) {
+                // SAFETY: the segment is valid memory of this READ, which others only copy out of,
+                // as shared bytes; the length is inside it.
+                unsafe { watched::fill(segment.base, length, at, &mut with) };
+                at += length as u64;
+                continue;
             }
             // SAFETY: the segments of a READ are memory that is valid and that nobody else
             // touches until the bio is home; the length is inside the segment. Clones of a READ
@@ -520,7 +527,7 @@ impl FanOut<'_> {
         let mut child = new_clone(self.cx, parent_slot, body, consumer);
         let clone = child.body_mut();
         clone.command = command;
-        clone.flags = flags(body.flags);
+        clone.flags = flags(body.flags).with_watched(payload.is_watched());
         clone.offset = offset;
         clone.length = length;
         (clone.segment, clone.payload) = (segment, payload);

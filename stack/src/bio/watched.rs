@@ -1,0 +1,40 @@
+//! Filling memory out of which other threads may copy meanwhile: a buffer of a cache, whose readers
+//! find out afterwards that they were too late ([`ugeom_machine::slab`]).
+//!
+//! A layer fills memory through `&mut [u8]`. Of memory that somebody reads, if only to throw away
+//! what he got, there must be no such reference. So the layer gets a copy, piece by piece, which is
+//! then stored as shared bytes.
+
+use ugeom_machine::shared_bytes;
+
+/// The size of the copy, bytes: small enough for the first level of the processor's caches.
+const PIECE_BYTES: usize = 4096;
+
+/// Lets `with` fill `length` bytes from `base` on, which are those from `at` on of the data.
+///
+/// # Safety
+/// The memory is initialised and valid for reads and writes. Others access it, if at all, by loads
+/// of shared bytes.
+#[cold]
+#[inline(never)]
+pub(super) unsafe fn fill(
+    base: *mut u8,
+    length: usize,
+    at: u64,
+    with: &mut impl FnMut(u64, &mut [u8]),
+) {
+    let mut copy = [0; PIECE_BYTES];
+    let mut done = 0;
+    while done < length {
+        let copy = &mut copy[..(length - done).min(PIECE_BYTES)];
+        // SAFETY: the piece lies inside the memory, by the caller's promise.
+        let place = unsafe { base.add(done) };
+        // SAFETY: as above, and the copy lies on this stack. A layer may change what is there (it
+        // decrypts), or leave it.
+        unsafe { shared_bytes::load(place, copy) };
+        with(at + done as u64, copy);
+        // SAFETY: as above.
+        unsafe { shared_bytes::store(copy, place) };
+        done += copy.len();
+    }
+}
