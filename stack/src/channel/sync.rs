@@ -34,11 +34,12 @@ impl Channel {
         self.lent(opened, offset, Loan::In(into))
     }
 
-    /// A READ of `length` bytes by a taste, whose failure no layer logs ([`Flags::UNHEARD`]).
+    /// Reads `length` bytes to find out what is there: no layer logs a failure
+    /// ([`Flags::UNHEARD`]).
     ///
     /// # Errors
     /// As [`Channel::read`].
-    pub(crate) fn read_to_taste(
+    pub fn read_to_taste(
         &mut self,
         opened: &Opened,
         offset: u64,

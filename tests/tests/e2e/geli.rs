@@ -158,6 +158,29 @@ fn init_destroys_nothing_unasked() {
     );
 }
 
+/// A new provider with tags is tasted in silence, though none of its sectors can be read yet; who
+/// reads one gets the error and its offset.
+#[test]
+fn a_new_authenticated_provider_is_opened_without_noise() {
+    let files = files(1 << 20);
+    let (image, key) = (&files.image, &files.keyfile);
+    geli(&[
+        "init",
+        "-Bnone",
+        "-a",
+        "hmac/sha256",
+        "-P",
+        "-K",
+        key,
+        image,
+    ]);
+    let target = format!("{image} | eli:keyfile={key},nopassphrase=1");
+    let shown = ugeom(&["show", &target]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
+    let error = ugeom(&["read", &target, "--length", "512"]).failed(1);
+    assert!(error.contains("failed its authentication"), "{error}");
+}
+
 #[test]
 fn several_providers_get_keys_of_their_own() {
     let (one, other) = (files(1 << 20), files(1 << 20));

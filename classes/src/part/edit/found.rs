@@ -43,7 +43,7 @@ fn identify(disk: &mut Disk<'_>) -> (Vec<Content>, Option<IoError>) {
         // Sectors may be larger than the blocks that are asked for.
         let first = offset / unit * unit;
         let end = (offset + length as u64).next_multiple_of(unit);
-        let read = disk.read(first, end - first).map_err(|error| {
+        let read = disk.look(first, end - first).map_err(|error| {
             let text = error.to_string();
             failed = Some(error);
             text

@@ -88,6 +88,18 @@ impl<'a> Disk<'a> {
         Ok(bytes)
     }
 
+    /// The same to find out what is there, which no layer logs when it fails.
+    pub(super) fn look(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, IoError> {
+        let end = offset.saturating_add(length).min(self.size_bytes);
+        match end.saturating_sub(offset) {
+            length @ 0..=PIECE_BYTES => {
+                self.channel
+                    .read_to_taste(self.opened, offset, length as usize)
+            }
+            length => self.read(offset, length),
+        }
+    }
+
     /// All tables that can be edited. A protective MBR is none: it belongs to the GPT, also when
     /// that is damaged.
     pub(super) fn tables(&mut self) -> Vec<Table> {

@@ -10,7 +10,7 @@ use crate::part::slicer::{self, Part, Table};
 use crate::part::{ldm, look};
 use ugeom_format::mbr::{self, ENTRIES, Entry, Kind, Mbr};
 use ugeom_format::pc98;
-use ugeom_stack::{AttributeValue, Plan, TasteError, Taster};
+use ugeom_stack::{AttributeValue, Errno, Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
     if look::ground(NAME, taster)?.is_none() {
@@ -21,6 +21,8 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         Ok(sector) => sector,
         // Of a partition past the end of its disk the slicer says so.
         Err(error) if nested => return look::nothing(NAME, taster, error),
+        // Of a new provider with tags, whose sectors were never written: they hold no table.
+        Err(error) if error.errno == Errno::BADMSG => return look::nothing(NAME, taster, error),
         // The one class that says so: without sector 0 nothing can be found on the disk.
         Err(error) => {
             let problem = format!("the table's sector cannot be read: {error}");
