@@ -39,6 +39,7 @@ pub mod pc98;
 pub mod plan;
 pub mod qcow2;
 pub mod raidtest;
+pub mod search;
 pub mod sgi;
 pub mod trace;
 pub mod vtoc8;

@@ -229,6 +229,7 @@ proptest! {
     #[test]
     fn an_apple_map(bytes in disk(1 + 16 * 512), blocks in 0_u8..20) {
         targets::content(&bytes);
+        targets::search(&bytes);
         targets::apm(&bytes);
         let mut bytes = patched(bytes, &[(0, &[0]), (1, b"ER\x02\0")]);
         for number in 1..16 {

@@ -486,14 +486,19 @@ pub fn gpt(data: &[u8]) {
         sectors_read += count;
         sectors(&disk, media, lba, count)
     });
-    let bound = 2 + 2 * gpt::MAX_TABLE_SIZE_BYTES / u64::from(media.sector_size_bytes);
+    let bound = 3 + 2 * gpt::MAX_TABLE_SIZE_BYTES / u64::from(media.sector_size_bytes);
     assert!(sectors_read <= bound);
+    let _ = found.findings();
+    let _ = gpt::other_sector_size(media, &mut |lba, count| sectors(&disk, media, lba, count));
+    if found.is_doubtful() {
+        let (_, table) = found.listed().expect("a table in doubt is listed");
+        assert!(table.entries.kept().count() <= gpt::MAX_KEPT_ENTRIES);
+    }
     let Some((side, table)) = found.best() else {
         return;
     };
-    let _ = found.findings();
     for (number, entry) in table.partitions() {
-        assert!(number <= gpt::MAX_ENTRIES as usize);
+        assert!(number <= table.header.entry_count as usize);
         let _ = (entry.label(), entry.sectors(), gpt::types::name(entry.kind));
     }
     let mut again = table.clone();
@@ -693,4 +698,32 @@ fn sectors(disk: &[u8], media: Media, lba: u64, count: u64) -> Result<Vec<u8>, S
     bytes
         .map(<[u8]>::to_vec)
         .ok_or_else(|| "read past the end".to_owned())
+}
+
+/// A search for lost partitions: what is offered lies on the medium, whatever its structures state.
+pub fn search(data: &[u8]) {
+    use ugeom_format::search::{ScriptScheme, Search, gpart_script, sfdisk_script};
+    let Some((choice, disk)) = data.split_first() else {
+        return;
+    };
+    let sector = if choice & 1 == 0 { 512 } else { 4096 };
+    let disk = &disk[..disk.len() / sector * sector];
+    let mut search = Search::new(disk.len() as u64, sector as u32);
+    let mut read = |offset: u64, length: usize| {
+        let at = usize::try_from(offset).unwrap_or(usize::MAX);
+        let end = at.saturating_add(length).min(disk.len());
+        Ok(disk.get(at..end).unwrap_or_default().to_vec())
+    };
+    search.look(0, disk, &mut read);
+    let lost = search.partitions();
+    let sectors = (disk.len() / sector) as u64;
+    for one in &lost {
+        assert!(one.sectors > 0 && one.first + one.sectors <= sectors);
+    }
+    let scheme = ScriptScheme::fitting(&lost, sectors, sector as u32);
+    let _ = (
+        gpart_script(&lost, scheme),
+        sfdisk_script(&lost, scheme, sector as u32),
+    );
+    let _ = (search.ends(), search.samples(64));
 }

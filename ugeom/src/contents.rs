@@ -1,6 +1,7 @@
 //! What the providers of a target carry, for listings: file systems, members of volumes, images,
 //! partition tables.
 
+use serde::Serialize;
 use std::collections::BTreeMap;
 use ugeom_classes::Target;
 use ugeom_classes::part::edit::found;
@@ -50,4 +51,35 @@ fn not_listed(content: &Content) -> Option<String> {
     let table = content.usage == ContentUse::Table && content.name != "PMBR";
     (table && !LISTED.contains(&content.name))
         .then(|| format!("carries {content}; its partitions are not listed"))
+}
+
+/// A structure that a provider carries, for programs.
+#[derive(Serialize)]
+pub struct Carried<'a> {
+    /// libblkid's name where it has one.
+    name: &'a str,
+    /// As in the column CONTENT.
+    summary: String,
+    label: Option<&'a str>,
+    uuid: Option<&'a str>,
+    /// The size of the disk inside an image.
+    inner_bytes: Option<u64>,
+    /// Where its magic numbers stand.
+    offsets_bytes: Vec<u64>,
+}
+
+/// A structure for programs.
+pub fn carried(content: &Content) -> Carried<'_> {
+    Carried {
+        name: content.name,
+        summary: content.summary(),
+        label: content.label.as_deref(),
+        uuid: content.uuid.as_deref(),
+        inner_bytes: content.inner_bytes,
+        offsets_bytes: content
+            .places
+            .iter()
+            .map(|place| place.offset_bytes)
+            .collect(),
+    }
 }

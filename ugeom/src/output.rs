@@ -85,6 +85,7 @@ pub fn stdout() -> BufWriter<StdoutLock<'static>> {
 /// Says on stderr what went wrong.
 pub fn complain(text: &str) {
     let paint = Paint::of_stderr();
+    let text = harmless(text);
     say(&format!("{} {text}", paint.alarm("ugeom:")));
 }
 
@@ -94,6 +95,7 @@ pub fn warn(text: &str) {
         return;
     }
     let paint = Paint::of_stderr();
+    let text = harmless(text);
     say(&format!("{} {text}", paint.alarm("ugeom: warning:")));
 }
 
@@ -102,7 +104,7 @@ pub fn remark(text: &str) {
     if is_quiet() {
         return;
     }
-    say(&format!("ugeom: {text}"));
+    say(&format!("ugeom: {}", harmless(text)));
 }
 
 fn say(text: &str) {
@@ -210,6 +212,13 @@ pub fn printable(text: &str) -> String {
         c => c,
     };
     text.chars().map(harmless).collect()
+}
+
+/// A message without what could speak to the terminal, its own lines apart: errors quote paths,
+/// which hold any bytes.
+fn harmless(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(printable).collect();
+    lines.join("\n")
 }
 
 /// Whether the user's locale shows more than ASCII.
@@ -325,6 +334,14 @@ mod tests {
         for kept in ["a (os error ) b", "a (os error 2", "(os error 2)"] {
             assert_eq!(without_numbers(kept), kept);
         }
+    }
+
+    #[test]
+    fn a_path_in_a_message_cannot_speak_to_the_terminal() {
+        assert_eq!(
+            harmless("a\u{1b}]0;x\u{7}b\n  at \u{202e}c"),
+            "a\u{fffd}]0;x\u{fffd}b\n  at \u{fffd}c"
+        );
     }
 
     #[test]

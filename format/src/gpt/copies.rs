@@ -1,10 +1,15 @@
 //! The two copies of a GPT: reading both, choosing one, and saying what is
 //! wrong with the disk.
 
+use super::header::Crc;
+use super::protective::{self, MbrDamage};
 use super::{Entry, Error, Header, Table};
 use crate::media::{Media, SectorRead};
 use std::collections::HashMap;
 use std::fmt;
+
+/// The largest single read.
+const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// One of the two copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +38,10 @@ pub struct Gpt {
     pub primary: Result<Table, Error>,
     /// The copy at the end.
     pub backup: Result<Table, Error>,
+    /// Sector 0, or why it could not be read.
+    pub sector0: Result<Vec<u8>, Error>,
+    /// The copies whose only fault is a checksum, as they stand.
+    doubtful: [Option<Table>; 2],
 }
 
 /// Something about a GPT that its owner should know.
@@ -68,6 +77,9 @@ pub enum Finding {
         /// Last sector of the media.
         last: u64,
     },
+    /// Sector 0 is not what stands in front of this GPT.
+    #[error(transparent)]
+    Mbr(MbrDamage),
     /// A partition with something wrong.
     #[error("partition {number} ({first} to {last}) {damage}")]
     Partition {
@@ -120,22 +132,57 @@ impl Gpt {
     /// Reads both copies: the primary in sector 1, the backup where a good
     /// primary header says, else in the last sector (as FreeBSD does).
     ///
-    /// At most two headers and two tables of
+    /// At most sector 0, two headers and two tables of
     /// [`super::MAX_TABLE_SIZE_BYTES`] are read.
     pub fn read(media: Media, read: &mut SectorRead<'_>) -> Gpt {
-        let header = read_header(media, 1, read);
-        let backup_lba = match &header {
-            Ok(header) => header.alternate_lba,
-            Err(_) => media.last_lba(),
+        let (primary, primary_as_is) = read_copy(media, 1, read);
+        let backup_lba = match primary.header {
+            Some(alternate_lba) => alternate_lba,
+            None => media.last_lba(),
         };
-        let primary = header.and_then(|header| read_table(media, header, read));
-        let backup =
-            read_header(media, backup_lba, read).and_then(|header| read_table(media, header, read));
+        let (backup, backup_as_is) = read_copy(media, backup_lba, read);
         Gpt {
             media,
-            primary,
-            backup,
+            primary: primary.table,
+            backup: backup.table,
+            sector0: read_sectors(media, 0, 1, read),
+            doubtful: [primary_as_is, backup_as_is],
         }
+    }
+
+    /// One copy, also where a wrong checksum is all that is wrong with it.
+    ///
+    /// # Errors
+    /// What else is wrong with it.
+    pub fn as_it_stands(&self, side: Side) -> Result<&Table, &Error> {
+        let (copy, doubtful) = match side {
+            Side::Primary => (&self.primary, &self.doubtful[0]),
+            Side::Backup => (&self.backup, &self.doubtful[1]),
+        };
+        match (copy, doubtful) {
+            (Ok(table), _) | (Err(_), Some(table)) => Ok(table),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// The copy to be listed: the [`best`](Gpt::best) one, else one of which a checksum is wrong.
+    pub fn listed(&self) -> Option<(Side, &Table)> {
+        let is_table = |copy: &Result<Table, Error>| matches!(copy, Err(Error::TableCrc { .. }));
+        self.best().or_else(|| {
+            // A good header makes the places of its partitions more likely.
+            let backup_first = is_table(&self.backup) && !is_table(&self.primary);
+            let sides = match backup_first {
+                true => [Side::Backup, Side::Primary],
+                false => [Side::Primary, Side::Backup],
+            };
+            let mut sides = sides.into_iter();
+            sides.find_map(|side| Some((side, self.as_it_stands(side).ok()?)))
+        })
+    }
+
+    /// True when there are partitions to list, and no copy is good.
+    pub fn is_doubtful(&self) -> bool {
+        self.best().is_none() && self.listed().is_some()
     }
 
     /// The copy to be used: the primary if it is good, else the backup.
@@ -159,10 +206,10 @@ impl Gpt {
         signed(&self.primary, 1) || signed(&self.backup, self.media.last_lba())
     }
 
-    /// Everything that is wrong, in the order: copies, media, partitions.
-    /// Empty for a healthy disk, and when there is no usable copy.
+    /// Everything that is wrong, in the order: copies, media, sector 0, partitions.
+    /// Empty for a healthy disk, and when there is no copy to list.
     pub fn findings(&self) -> Vec<Finding> {
-        let Some((_, table)) = self.best() else {
+        let Some((_, table)) = self.listed() else {
             return Vec::new();
         };
         let mut findings = Vec::new();
@@ -187,20 +234,61 @@ impl Gpt {
         } else if end < last {
             findings.push(Finding::BackupNotLast { found: end, last });
         }
+        findings.extend(self.mbr_damage(table, end == last).map(Finding::Mbr));
         check_partitions(table, last, &mut findings);
         findings
     }
+
+    fn mbr_damage(&self, table: &Table, fits: bool) -> Option<MbrDamage> {
+        match &self.sector0 {
+            Ok(sector0) => protective::check(sector0, self.media, table, fits),
+            Err(error) => Some(MbrDamage::Missing {
+                reason: error.to_string(),
+            }),
+        }
+    }
 }
 
-fn read_header(media: Media, lba: u64, read: &mut SectorRead<'_>) -> Result<Header, Error> {
-    let sector = read_sectors(media, lba, 1, read)?;
-    Header::decode(&sector, lba)
+/// A copy as it was read; with a good header, where that says that the other one is.
+struct Copy {
+    header: Option<u64>,
+    table: Result<Table, Error>,
 }
 
-fn read_table(media: Media, header: Header, read: &mut SectorRead<'_>) -> Result<Table, Error> {
+/// Reads a copy; also as it stands, where a checksum is all that is wrong.
+fn read_copy(media: Media, lba: u64, read: &mut SectorRead<'_>) -> (Copy, Option<Table>) {
+    let bad = |error| Copy {
+        header: None,
+        table: Err(error),
+    };
+    let sector = match read_sectors(media, lba, 1, read) {
+        Ok(sector) => sector,
+        Err(error) => return (bad(error), None),
+    };
+    let (header, wrong) = match Header::decode(&sector, lba) {
+        Ok(header) => (header, None),
+        Err(error) => match Header::decode_with(&sector, lba, Crc::Ignored) {
+            Ok(header) if matches!(error, Error::HeaderCrc { .. }) => (header, Some(error)),
+            _ => return (bad(error), None),
+        },
+    };
+    let alternate = wrong.is_none().then_some(header.alternate_lba);
     let count = header.table_sectors(media.sector_size_bytes);
-    let data = read_sectors(media, header.table_lba, count, read)?;
-    Table::decode(header, &data)
+    let data = read_sectors(media, header.table_lba, count, read);
+    let as_it_stands = |data: &[u8]| Table::decode_with(header.clone(), data, Crc::Ignored).ok();
+    let (table, doubtful) = match (data, wrong) {
+        (Ok(data), Some(error)) => (Err(error), as_it_stands(&data)),
+        (Ok(data), None) => match Table::decode(header.clone(), &data) {
+            Ok(table) => (Ok(table), None),
+            Err(error) => {
+                let doubtful = as_it_stands(&data);
+                (Err(error), doubtful)
+            }
+        },
+        (Err(_), Some(error)) | (Err(error), None) => (Err(error), None),
+    };
+    let header = alternate;
+    (Copy { header, table }, doubtful)
 }
 
 /// Reads, after checking that the sectors exist: a header may name any.
@@ -219,8 +307,21 @@ fn read_sectors(
             expected,
         });
     }
-    let last = lba + count.saturating_sub(1);
-    let data = read(lba, count).map_err(|reason| Error::Read { lba, last, reason })?;
+    // Piece by piece: what a header claims costs no memory before it is there.
+    let most = (MAX_READ_BYTES / u64::from(media.sector_size_bytes)).max(1);
+    let mut data = Vec::new();
+    let mut done = 0;
+    while done < count {
+        let (lba, piece) = (lba + done, most.min(count - done));
+        let last = lba + piece - 1;
+        let read = read(lba, piece).map_err(|reason| Error::Read { lba, last, reason })?;
+        let short = read.len() < piece as usize * media.sector_len();
+        data.extend(read);
+        if short {
+            break;
+        }
+        done += piece;
+    }
     if data.len() < expected {
         return Err(Error::Short {
             lba,
@@ -256,6 +357,29 @@ fn difference(primary: &Header, backup: &Header) -> Option<&'static str> {
         ("alternate sector", primary.my_lba == backup.alternate_lba),
     ];
     fields.iter().find(|field| !field.1).map(|field| field.0)
+}
+
+/// Sector sizes that disks have.
+const SECTOR_SIZES_BYTES: [u32; 3] = [512, 2048, 4096];
+
+/// The sector size of another disk whose primary header stands here, where a header of a disk
+/// with such sectors stands. It is whole, its checksum included.
+pub fn other_sector_size(media: Media, read: &mut SectorRead<'_>) -> Option<u32> {
+    let own = u64::from(media.sector_size_bytes.max(1));
+    let fits = |size: &u32| {
+        let wanted = u64::from(*size);
+        if wanted == own {
+            return false;
+        }
+        let count = wanted.div_ceil(own);
+        let Ok(bytes) = read_sectors(media, wanted / own, count, read) else {
+            return false;
+        };
+        let header = bytes.get((wanted % own) as usize..).unwrap_or_default();
+        let header = header.get(..wanted as usize).unwrap_or(header);
+        Header::decode(header, 1).is_ok()
+    };
+    SECTOR_SIZES_BYTES.into_iter().find(fits)
 }
 
 fn check_partitions(table: &Table, last_lba: u64, findings: &mut Vec<Finding>) {

@@ -38,19 +38,22 @@ pub struct Entry {
 
 impl Default for Entry {
     fn default() -> Entry {
-        Entry {
-            kind: Guid::UNUSED,
-            guid: Guid::UNUSED,
-            first: 0,
-            last: 0,
-            attributes: 0,
-            name: [0; NAME_UNITS],
-            extra: Vec::new(),
-        }
+        Entry::EMPTY
     }
 }
 
 impl Entry {
+    /// An unused entry, all zeros.
+    pub(super) const EMPTY: Entry = Entry {
+        kind: Guid::UNUSED,
+        guid: Guid::UNUSED,
+        first: 0,
+        last: 0,
+        attributes: 0,
+        name: [0; NAME_UNITS],
+        extra: Vec::new(),
+    };
+
     /// True when the entry is a partition.
     pub fn is_used(&self) -> bool {
         !self.kind.is_unused()

@@ -1,6 +1,6 @@
 //! Why one of the two copies of a GPT cannot be used.
 
-use super::{MAX_ENTRIES, MAX_ENTRY_SIZE_BYTES, MAX_TABLE_SIZE_BYTES};
+use super::{MAX_KEPT_ENTRIES, MAX_TABLE_SIZE_BYTES};
 
 /// What is wrong with a header or its table. `lba` is the sector that holds
 /// the header, `offset` the byte in it.
@@ -70,24 +70,25 @@ pub enum Error {
         /// Where it says that it is.
         found: u64,
     },
-    /// An entry size that is not 128 times a power of two, or absurd.
-    #[error(
-        "sector {lba}: entry size {found} at byte 84, \
-         expected 128 times a power of two up to {MAX_ENTRY_SIZE_BYTES}"
-    )]
+    /// An entry size that no entry has.
+    #[error("sector {lba}: entry size {found} at byte 84, expected a multiple of 8 from 128 on")]
     EntrySize {
         /// Sector of the header.
         lba: u64,
         /// The size it claims in bytes.
         found: u32,
     },
-    /// A number of entries that is 0 or absurd.
-    #[error("sector {lba}: {found} entries at byte 80, expected 1 to {MAX_ENTRIES}")]
+    /// No entries.
+    #[error("sector {lba}: 0 entries at byte 80, expected 1 or more")]
     EntryCount {
         /// Sector of the header.
         lba: u64,
-        /// The number it claims.
-        found: u32,
+    },
+    /// More entries in use than are listed.
+    #[error("sector {lba}: more than {MAX_KEPT_ENTRIES} entries of the table are not empty")]
+    TooManyUsed {
+        /// Sector of the header.
+        lba: u64,
     },
     /// A table larger than is ever read.
     #[error("sector {lba}: a table of {found} bytes, at most {MAX_TABLE_SIZE_BYTES} are read")]

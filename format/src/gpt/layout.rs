@@ -1,7 +1,7 @@
 //! Where the parts of a GPT go on a media: new tables, the second copy of a
 //! table, and tables moved to the end of a media that grew.
 
-use super::{ENTRY_SIZE_BYTES, Entry, Guid, Header, MIN_RESERVED_BYTES, REVISION, Side, Table};
+use super::{ENTRY_SIZE_BYTES, Entries, Guid, Header, MIN_RESERVED_BYTES, REVISION, Side, Table};
 use super::{MAX_ENTRIES, MAX_TABLE_SIZE_BYTES};
 use crate::media::{Media, SectorWrite};
 
@@ -73,7 +73,7 @@ impl Table {
         };
         let mut table = Table {
             header,
-            entries: vec![Entry::default(); entries as usize],
+            entries: Entries::unused(entries as usize),
         };
         table.encode_entries(media.sector_size_bytes);
         Ok(table)

@@ -14,28 +14,34 @@
 //! weighed against each other follows FreeBSD `sys/geom/part/g_part_gpt.c`.
 
 mod copies;
+mod entries;
 mod entry;
 mod error;
 mod guid;
 mod header;
 mod layout;
+pub mod protective;
 pub mod types;
 
-pub use copies::{Damage, Finding, Gpt, Side};
+pub use copies::{Damage, Finding, Gpt, Side, other_sector_size};
+pub use entries::Entries;
 pub use entry::{
     ATTR_BOOTFAILED, ATTR_BOOTME, ATTR_BOOTONCE, ATTR_REQUIRED, ENTRY_SIZE_BYTES, Entry, NAME_UNITS,
 };
 pub use error::Error;
 pub use guid::{Guid, GuidError};
+use header::Crc;
 pub use header::{HEADER_SIZE_BYTES, Header, REVISION};
 pub use layout::LayoutError;
+pub use protective::MbrDamage;
 
-/// Most entries that are read or written.
+/// Most entries of a table that is made here. A header may count any number.
 pub const MAX_ENTRIES: u32 = 4096;
-/// Longest entry that is read or written.
-pub const MAX_ENTRY_SIZE_BYTES: u32 = 4096;
-/// Largest table that is read: it bounds memory against a lying header.
-pub const MAX_TABLE_SIZE_BYTES: u64 = 1 << 20;
+/// Most entries that may hold something: it bounds memory and the number of providers.
+pub const MAX_KEPT_ENTRIES: usize = 16_384;
+/// Largest table that is read, 524,288 usual entries: it bounds memory and time against a lying
+/// header.
+pub const MAX_TABLE_SIZE_BYTES: u64 = 64 << 20;
 /// Entries in a table made here and by everybody else.
 pub const DEFAULT_ENTRIES: u32 = 128;
 /// Smallest space that UEFI wants reserved for a table.
@@ -47,7 +53,7 @@ pub struct Table {
     /// The header.
     pub header: Header,
     /// All entries, used or not; as many as the header counts.
-    pub entries: Vec<Entry>,
+    pub entries: Entries,
 }
 
 impl Table {
@@ -55,8 +61,13 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Short`] when there are fewer bytes than the header counts,
-    /// [`Error::TableCrc`] when their checksum is not the header's.
+    /// [`Error::TableCrc`] when their checksum is not the header's, [`Error::TooManyUsed`].
     pub fn decode(header: Header, data: &[u8]) -> Result<Table, Error> {
+        Table::decode_with(header, data, Crc::Checked)
+    }
+
+    /// The same, also for a table whose CRC is not that of its bytes.
+    fn decode_with(header: Header, data: &[u8], crc: Crc) -> Result<Table, Error> {
         let size = header.table_size_bytes() as usize;
         let Some(data) = data.get(..size) else {
             let lba = header.table_lba;
@@ -67,7 +78,7 @@ impl Table {
             });
         };
         let (found, expected) = (header.table_crc, crc32fast::hash(data));
-        if found != expected {
+        if found != expected && crc == Crc::Checked {
             let (lba, table_lba) = (header.my_lba, header.table_lba);
             return Err(Error::TableCrc {
                 lba,
@@ -77,6 +88,15 @@ impl Table {
             });
         }
         let stride = header.entry_size_bytes.max(1) as usize;
+        let held = |entry: &&[u8]| entry.iter().any(|&byte| byte != 0);
+        if data
+            .chunks_exact(stride)
+            .filter(held)
+            .nth(MAX_KEPT_ENTRIES)
+            .is_some()
+        {
+            return Err(Error::TooManyUsed { lba: header.my_lba });
+        }
         let entries = data.chunks_exact(stride).map(Entry::decode).collect();
         Ok(Table { header, entries })
     }
@@ -88,8 +108,8 @@ impl Table {
         let size = stride * self.entries.len();
         let sector = sector_size_bytes.max(1) as usize;
         let mut data = vec![0; size.next_multiple_of(sector)];
-        for (entry, place) in self.entries.iter().zip(data.chunks_exact_mut(stride)) {
-            entry.encode(place);
+        for (index, entry) in self.entries.kept() {
+            entry.encode(&mut data[index * stride..][..stride]);
         }
         self.header.entry_size_bytes = stride as u32;
         self.header.entry_count = self.entries.len() as u32;
@@ -99,11 +119,7 @@ impl Table {
 
     /// The used entries with their number from 1.
     pub fn partitions(&self) -> impl Iterator<Item = (usize, &Entry)> {
-        let used = self
-            .entries
-            .iter()
-            .enumerate()
-            .filter(|(_, entry)| entry.is_used());
+        let used = self.entries.kept().filter(|(_, entry)| entry.is_used());
         used.map(|(index, entry)| (index + 1, entry))
     }
 }

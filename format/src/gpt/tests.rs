@@ -42,7 +42,13 @@ impl Disk {
         for SectorWrite { lba, data } in table.encode(media) {
             disk.at(lba)[..data.len()].copy_from_slice(&data);
         }
+        disk.protect();
         disk
+    }
+
+    fn protect(&mut self) {
+        let mbr = crate::mbr::Mbr::protective(self.media.sectors).encode();
+        self.bytes[..512].copy_from_slice(&mbr);
     }
 
     fn at(&mut self, lba: u64) -> &mut [u8] {
@@ -298,7 +304,7 @@ fn a_header_that_lies_is_named_for_it() {
         lying(|h| h.alternate_lba = 1),
         Error::Alternate { lba: 1, found: 1 }
     );
-    for size in [0, 64, 127, 129, 192, 8192, u32::MAX] {
+    for size in [0, 64, 127, 129, 190, 8193, u32::MAX] {
         let error = lying(|h| h.entry_size_bytes = size);
         assert_eq!(
             error,
@@ -308,22 +314,14 @@ fn a_header_that_lies_is_named_for_it() {
             }
         );
     }
-    for count in [0, 4097, u32::MAX] {
-        let error = lying(|h| h.entry_count = count);
-        assert_eq!(
-            error,
-            Error::EntryCount {
-                lba: 1,
-                found: count
-            }
-        );
-    }
-    let error = lying(|h| (h.entry_count, h.entry_size_bytes) = (4096, 4096));
+    let error = lying(|h| h.entry_count = 0);
+    assert_eq!(error, Error::EntryCount { lba: 1 });
+    let error = lying(|h| h.entry_count = u32::MAX);
     assert_eq!(
         error,
         Error::TableSize {
             lba: 1,
-            found: 1 << 24
+            found: (u64::from(u32::MAX)) * 128
         }
     );
     assert_eq!(
@@ -382,6 +380,149 @@ fn a_longer_header_and_longer_entries_keep_their_extra_bytes() {
     assert_eq!(found.header.extra, [1, 2, 3]);
     assert_eq!(found.entries[0].extra, [0, 7]);
     assert_eq!(found.entries, table.entries);
+}
+
+#[test]
+fn entries_of_any_size_and_number_are_read_and_written() {
+    for (size, count, sectors) in [(136, 128, 1000), (1000, 33, 1000), (128, 100_000, 60_000)] {
+        let media = media(sectors, 512);
+        let mut table = sample(media);
+        table.header.entry_size_bytes = size;
+        table.entries = Entries::unused(count);
+        let reserved = media.sectors_for(u64::from(size) * count as u64);
+        table.header.first_usable = 2 + reserved;
+        table.header.last_usable = media.last_lba() - reserved - 1;
+        let first = table.header.first_usable;
+        table.entries[0] = entry(first, first + 9, "first");
+        table.entries[count - 1] = entry(first + 20, first + 29, "last");
+        table.entries[count - 1].extra = vec![7; size as usize - 128];
+        let gpt = Disk::new(media, &table).read();
+        assert_eq!(gpt.findings(), [], "{size} {count}");
+        let found = gpt.best().unwrap().1;
+        assert_eq!(
+            (&found.entries, found.entries.len()),
+            (&table.entries, count)
+        );
+        let numbers: Vec<usize> = found.partitions().map(|(number, _)| number).collect();
+        assert_eq!(numbers, [1, count]);
+        assert_eq!(
+            found.entries.kept().count(),
+            2,
+            "unused entries take no memory"
+        );
+    }
+}
+
+#[test]
+fn more_entries_in_use_than_are_listed_are_an_error() {
+    let mut header = sample(media(1000, 512)).header;
+    header.entry_count = MAX_KEPT_ENTRIES as u32 + 1;
+    let data = vec![1; header.table_size_bytes() as usize];
+    header.table_crc = crc32fast::hash(&data);
+    assert_eq!(
+        Table::decode(header, &data),
+        Err(Error::TooManyUsed { lba: 1 })
+    );
+}
+
+#[test]
+fn a_table_whose_checksums_are_wrong_in_both_copies_is_listed_as_doubtful() {
+    let media = media(1000, 512);
+    for at in [512 + 56, 2 * 512 + 9] {
+        let mut disk = Disk::new(media, &sample(media));
+        disk.bytes[at] ^= 1;
+        disk.bytes[999 * 512 + 56] ^= 1;
+        let gpt = disk.read();
+        assert_eq!(gpt.best(), None);
+        assert!(gpt.is_doubtful());
+        let (side, table) = gpt.listed().unwrap();
+        assert_eq!((side, table.partitions().count()), (Side::Primary, 2));
+        assert_eq!(gpt.findings().len(), 2, "{:?}", gpt.findings());
+        assert!(gpt.as_it_stands(Side::Backup).is_ok());
+    }
+    // A good header with a bad table is more than a bad header.
+    let mut disk = Disk::new(media, &sample(media));
+    disk.bytes[512 + 56] ^= 1;
+    disk.bytes[967 * 512 + 9] ^= 1;
+    assert_eq!(disk.read().listed().unwrap().0, Side::Backup);
+    // A header whose fields are impossible is none, whatever its checksum.
+    disk.bytes[512 + 84] = 7;
+    disk.bytes[999 * 512 + 84] = 7;
+    assert!(disk.read().listed().is_none());
+    assert!(!disk.read().is_doubtful());
+}
+
+#[test]
+fn what_stands_in_front_of_a_gpt_is_checked() {
+    use crate::mbr::{Entry as Slice, Geometry, Mbr, PartType};
+    let media = media(1000, 512);
+    let table = sample(media);
+    let found = |change: &dyn Fn(&mut Mbr)| {
+        let mut disk = Disk::new(media, &table);
+        let mut mbr = Mbr::protective(1000);
+        change(&mut mbr);
+        disk.bytes[..512].copy_from_slice(&mbr.encode());
+        disk.read().findings()
+    };
+    let slice = |start, sectors| Slice::new(PartType(0x83), start, sectors, Geometry::LBA_ASSIST);
+    assert_eq!(found(&|_| ()), []);
+    assert_eq!(found(&|mbr| mbr.entries[0].sectors = u32::MAX), []);
+    let damage = |found: Vec<Finding>| match found.as_slice() {
+        [Finding::Mbr(damage)] => damage.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(
+        damage(found(&|mbr| mbr.entries[0] = Slice::default())),
+        MbrDamage::Missing { .. }
+    ));
+    assert_eq!(
+        damage(found(&|mbr| mbr.entries[0].start = 2)),
+        MbrDamage::First { found: 2 }
+    );
+    assert_eq!(
+        damage(found(&|mbr| mbr.entries[0].sectors = 10)),
+        MbrDamage::Last {
+            found: 10,
+            last: 999
+        }
+    );
+    assert_eq!(
+        damage(found(&|mbr| mbr.entries[0] = slice(34, 10))),
+        MbrDamage::Ordinary
+    );
+    assert_eq!(found(&|mbr| mbr.entries[1] = slice(34, 10)), []);
+    assert_eq!(
+        damage(found(&|mbr| mbr.entries[1] = slice(34, 11))),
+        MbrDamage::Stray {
+            entry: 2,
+            first: 34,
+            last: 44
+        }
+    );
+    let mut disk = Disk::new(media, &table);
+    disk.bytes[..512].fill(0);
+    assert!(matches!(
+        damage(disk.read().findings()),
+        MbrDamage::Missing { .. }
+    ));
+}
+
+#[test]
+fn a_header_of_a_disk_with_other_sectors_is_found() {
+    let large = media(200, 4096);
+    let disk = Disk::new(large, &sample(large));
+    let small = media(1600, 512);
+    let mut read = |lba: u64, count: u64| {
+        Ok(disk.bytes[lba as usize * 512..][..count as usize * 512].to_vec())
+    };
+    assert_eq!(other_sector_size(small, &mut read), Some(4096));
+    let disk = Disk::new(small, &sample(small));
+    let mut read = |lba: u64, count: u64| {
+        Ok(disk.bytes[lba as usize * 4096..][..count as usize * 4096].to_vec())
+    };
+    assert_eq!(other_sector_size(large, &mut read), Some(512));
+    let mut none = |_: u64, count: u64| Ok(vec![0; count as usize * 4096]);
+    assert_eq!(other_sector_size(large, &mut none), None);
 }
 
 #[test]
@@ -451,7 +592,7 @@ proptest! {
     ) {
         let media = media(200, size);
         let mut table = Table::create(media, 128, GUID).unwrap();
-        table.entries = entries;
+        table.entries = entries.into();
         let gpt = Disk::new(media, &table).read();
         prop_assert_eq!(&gpt.primary.as_ref().unwrap().entries, &table.entries);
         prop_assert_eq!(&gpt.backup.as_ref().unwrap().entries, &table.entries);
@@ -467,8 +608,8 @@ proptest! {
         let mut header = sample(media(1000, 512)).header;
         [header.alternate_lba, header.first_usable, header.last_usable, header.table_lba, _] =
             fields;
-        header.entry_count = small[0] % 5000;
-        header.entry_size_bytes = 1 << exponent;
+        header.entry_count = small[0] % 20_000;
+        header.entry_size_bytes = (1 << exponent) + 8 * (small[1] % 32);
         header.table_crc = small[2];
         let sector = header.encode(512);
         let mut read = 0;
@@ -477,7 +618,7 @@ proptest! {
             Ok(if count == 1 { sector.clone() } else { vec![0; count as usize * 512] })
         });
         let _ = (gpt.findings(), gpt.is_present());
-        prop_assert!(read <= 2 + 2 * MAX_TABLE_SIZE_BYTES / 512);
+        prop_assert!(read <= 3 + 2 * MAX_TABLE_SIZE_BYTES / 512);
     }
 
     #[test]

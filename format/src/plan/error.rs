@@ -115,6 +115,36 @@ pub enum Error {
         /// The first thing that is wrong.
         damage: String,
     },
+    /// A table whose partitions overlap is not changed.
+    #[error("partitions {first} and {second} of the {scheme} table overlap: it is not changed")]
+    Overlapping {
+        /// The scheme.
+        scheme: Scheme,
+        /// The partition that begins first.
+        first: u32,
+        /// The one that begins inside it.
+        second: u32,
+    },
+    /// Neither copy of a GPT is good, and none was named.
+    #[error(
+        "neither copy of the GPT is whole: compare what they list, \
+         then name the one to be taken as it stands (--from primary, --from backup)"
+    )]
+    Doubtful,
+    /// The copy that was named is not there.
+    #[error("the {side} copy cannot be taken: {error}")]
+    Copy {
+        /// Which one.
+        side: gpt::Side,
+        /// What is wrong with it.
+        error: gpt::Error,
+    },
+    /// Sector 0 divides the disk in another way.
+    #[error(
+        "sector 0 holds an ordinary MBR with partitions, which may be the newer table; \
+         --from primary or --from backup takes the GPT and replaces it"
+    )]
+    OrdinaryMbr,
     /// Only a GPT and a disklabel64 have a second copy to recover from.
     #[error("a {0} table has no second copy, there is nothing to recover from")]
     NothingToRecover(Scheme),

@@ -2,7 +2,10 @@
 
 use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span};
 use crate::gpt::{ATTR_BOOTFAILED, ATTR_BOOTME, ATTR_BOOTONCE};
-use crate::gpt::{DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, Table, types};
+use crate::gpt::{
+    DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, MbrDamage, Side, Table, protective,
+    types,
+};
 use crate::mbr::{Kind, Mbr, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
 
@@ -13,6 +16,10 @@ pub struct GptTable {
     sector0: Vec<u8>,
     table: Table,
     findings: Vec<Finding>,
+    /// What was read; nothing for a new table.
+    read: Option<Gpt>,
+    /// Sector 0 becomes a protective MBR whatever it holds.
+    mends_sector0: bool,
 }
 
 impl GptTable {
@@ -38,13 +45,15 @@ impl GptTable {
             sector0,
             table,
             findings: Vec::new(),
+            read: None,
+            mends_sector0: true,
         })
     }
 
     pub(super) fn load(media: Media, read: &mut SectorRead<'_>) -> Result<GptTable, Error> {
         // The copies first: without them it does not matter what sector 0 is.
         let gpt = Gpt::read(media, read);
-        let Some((_, table)) = gpt.best() else {
+        let Some((_, table)) = gpt.listed() else {
             return Err(match (gpt.primary, gpt.backup) {
                 (Err(primary), Err(backup)) => Error::Gpt { primary, backup },
                 _ => Error::Read {
@@ -53,18 +62,25 @@ impl GptTable {
                 },
             });
         };
-        let sector0 = super::read_exactly(media, 0, 1, read)?;
+        let unreadable = vec![0; media.sector_len()];
         Ok(GptTable {
             media,
-            sector0,
+            sector0: gpt.sector0.clone().unwrap_or(unreadable),
             table: table.clone(),
             findings: gpt.findings(),
+            read: Some(gpt),
+            mends_sector0: false,
         })
     }
 
     /// Sector 0 as it was read.
     pub(super) fn sector0(&self) -> &[u8] {
         &self.sector0
+    }
+
+    /// True when neither copy is good: one of which a checksum is wrong is listed.
+    pub fn is_doubtful(&self) -> bool {
+        self.read.as_ref().is_some_and(Gpt::is_doubtful)
     }
 
     /// The copy that is edited.
@@ -78,7 +94,23 @@ impl GptTable {
         &self.findings
     }
 
-    pub(super) fn recover(&mut self) -> Result<Vec<String>, Error> {
+    pub(super) fn recover(&mut self, from: Option<Side>) -> Result<Vec<String>, Error> {
+        match (from, &self.read) {
+            (Some(side), Some(gpt)) => match gpt.as_it_stands(side) {
+                Ok(table) => self.table = table.clone(),
+                Err(error) => {
+                    let error = error.clone();
+                    return Err(Error::Copy { side, error });
+                }
+            },
+            _ if self.is_doubtful() => return Err(Error::Doubtful),
+            _ => {}
+        }
+        let ordinary = Finding::Mbr(MbrDamage::Ordinary);
+        if from.is_none() && self.findings.contains(&ordinary) {
+            return Err(Error::OrdinaryMbr);
+        }
+        self.mends_sector0 = self.findings.iter().any(|it| matches!(it, Finding::Mbr(_)));
         self.table.fit(self.media)?;
         let repaired = self.damage();
         self.findings
@@ -86,14 +118,20 @@ impl GptTable {
         Ok(repaired)
     }
 
-    /// Sector 0 with the protective entry. An MBR that has partitions of its
-    /// own (a hybrid one, or one that another tool wrote over the protective
-    /// one) is left alone.
+    /// Sector 0 with the protective entry. A hybrid MBR follows the
+    /// partitions that it repeats. One that has partitions of its own is
+    /// replaced only where the table is mended.
     fn protective(&self) -> Option<SectorWrite> {
         let old = Mbr::decode(&self.sector0).ok();
-        let own = |mbr: &Mbr| matches!(mbr.kind(), Kind::Partitioned | Kind::Hybrid);
-        if old.as_ref().is_some_and(own) {
+        let kind = old.as_ref().map(Mbr::kind);
+        if kind == Some(Kind::Partitioned) && !self.mends_sector0 {
             return None;
+        }
+        let before = self.read.as_ref().and_then(Gpt::listed);
+        if let (Some(Kind::Hybrid), Some(old), Some((_, before))) = (kind, &old, before)
+            && let Some(mbr) = protective::follow(old, before, &self.table)
+        {
+            return Some(self.sector0_with(&mbr));
         }
         let mut mbr = Mbr::protective(self.media.sectors);
         mbr.boot_code = crate::bytes::take(&self.sector0, 0);
@@ -106,9 +144,13 @@ impl GptTable {
                 mbr.entries.swap(0, 1);
             }
         }
+        Some(self.sector0_with(&mbr))
+    }
+
+    fn sector0_with(&self, mbr: &Mbr) -> SectorWrite {
         let mut data = self.sector0.clone();
         crate::bytes::put(&mut data, 0, &mbr.encode());
-        Some(SectorWrite { lba: 0, data })
+        SectorWrite { lba: 0, data }
     }
 }
 
@@ -233,7 +275,12 @@ impl Edit for GptTable {
         if ![ACTIVE, LENOVOFIX].contains(&name.as_str()) {
             return Err(self.no_attribute(attribute));
         }
-        let Some(write) = self.protective() else {
+        let own = |mbr: Mbr| matches!(mbr.kind(), Kind::Partitioned | Kind::Hybrid);
+        let write = match Mbr::decode(&self.sector0).is_ok_and(own) {
+            true => None,
+            false => self.protective(),
+        };
+        let Some(write) = write else {
             return Err(Error::ForeignMbr(attribute.to_owned()));
         };
         let mut mbr = Mbr::decode(&write.data)?;

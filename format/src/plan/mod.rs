@@ -448,8 +448,21 @@ impl Table {
     pub fn recover(&mut self) -> Result<Vec<String>, Error> {
         let scheme = self.scheme();
         match self {
-            Table::Gpt(table) => table.recover(),
+            Table::Gpt(table) => table.recover(None),
             Table::Bsd64(table) => Ok(table.recover()),
+            _ => Err(Error::NothingToRecover(scheme)),
+        }
+    }
+
+    /// The same from one copy of a GPT, also where a checksum of it is wrong, and in place of an
+    /// ordinary MBR in sector 0.
+    ///
+    /// # Errors
+    /// As [`Table::recover`], and what else is wrong with that copy.
+    pub fn recover_from(&mut self, side: crate::gpt::Side) -> Result<Vec<String>, Error> {
+        let scheme = self.scheme();
+        match self {
+            Table::Gpt(table) => table.recover(Some(side)),
             _ => Err(Error::NothingToRecover(scheme)),
         }
     }
@@ -474,11 +487,17 @@ impl Table {
         self.edit().encode()
     }
 
+    /// As gpart, which refuses a table whose partitions overlap like any other damage.
     fn refuse_damaged(&self) -> Result<(), Error> {
-        match self.damage().into_iter().next() {
-            Some(damage) => Err(Error::Corrupt {
-                scheme: self.scheme(),
-                damage,
+        let scheme = self.scheme();
+        if let Some(damage) = self.damage().into_iter().next() {
+            return Err(Error::Corrupt { scheme, damage });
+        }
+        match space::overlapping(&self.parts()) {
+            Some((first, second)) => Err(Error::Overlapping {
+                scheme,
+                first,
+                second,
             }),
             None => Ok(()),
         }
@@ -525,5 +544,7 @@ fn read_exactly(
     Ok(data)
 }
 
+#[cfg(test)]
+mod damage_tests;
 #[cfg(test)]
 mod tests;

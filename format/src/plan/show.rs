@@ -74,6 +74,16 @@ impl Table {
     /// The listing of `gpart show`, with marks in brackets after what is
     /// wrong; it ends with an empty line, as gpart's does.
     pub fn show(&self, provider: &str, column: Column) -> String {
+        self.show_with(provider, column, &|_| None)
+    }
+
+    /// The same, with what a partition carries at the end of its line.
+    pub fn show_with(
+        &self,
+        provider: &str,
+        column: Column,
+        content: &dyn Fn(&Part) -> Option<String>,
+    ) -> String {
         let (first, last) = self.usable();
         let rows = self.rows();
         let digits = last.to_string().len();
@@ -92,10 +102,10 @@ impl Table {
             .fold(provider.chars().count(), usize::max);
         let unit = u64::from(self.media().sector_size_bytes);
         let media_size = human_size(self.media().sectors.saturating_mul(unit));
-        let corrupt = if self.damage().is_empty() {
-            ""
-        } else {
-            " [CORRUPT]"
+        let corrupt = match self {
+            Table::Gpt(table) if table.is_doubtful() => " [DAMAGED]",
+            _ if self.damage().is_empty() => "",
+            _ => " [CORRUPT]",
         };
         let sectors = last.saturating_add(1).saturating_sub(first);
         let scheme = self.scheme();
@@ -104,18 +114,23 @@ impl Table {
              {scheme}  ({media_size}){corrupt}\n"
         );
         for row in &rows {
-            let (start, sectors, name, what) = match row {
-                Row::Free(span) => (span.start, span.sectors, String::new(), "- free - ".into()),
+            let (start, sectors, name, what, content) = match row {
+                Row::Free(span) => {
+                    let what = "- free - ".to_owned();
+                    (span.start, span.sectors, String::new(), what, None)
+                }
                 Row::Part { part, marks } => (
                     part.start,
                     part.sectors,
                     named(part),
                     describe(part, marks, column),
+                    content(part),
                 ),
             };
+            let content = content.map_or_else(String::new, |content| format!("  {content}"));
             let size = human_size(sectors.saturating_mul(unit));
             let line = format!(
-                "  {start:>digits$}  {sectors:>digits$}  {name:>width$}  {what} ({size})\n"
+                "  {start:>digits$}  {sectors:>digits$}  {name:>width$}  {what} ({size}){content}\n"
             );
             text.push_str(&line);
         }

@@ -42,6 +42,20 @@ pub(crate) fn free(parts: &[Part], first: u64, last: u64) -> Vec<Span> {
     spans
 }
 
+/// The first two partitions that share sectors: the one that begins first, and the other.
+pub(crate) fn overlapping(parts: &[Part]) -> Option<(u32, u32)> {
+    let mut order: Vec<&Part> = parts.iter().filter(|part| part.sectors > 0).collect();
+    order.sort_by_key(|part| (part.start, part.index));
+    let mut furthest: Option<(u32, u64)> = None;
+    for part in order {
+        match furthest {
+            Some((other, reach)) if part.start < reach => return Some((other, part.index)),
+            _ => furthest = Some((part.index, part.start.saturating_add(part.sectors))),
+        }
+    }
+    None
+}
+
 /// Where a new partition goes.
 ///
 /// As in gpart: a start is rounded up and a size down to the alignment; with a

@@ -450,20 +450,6 @@ fn a_gpt_whose_partition_is_in_the_way_is_not_recovered() {
 }
 
 #[test]
-fn an_mbr_with_partitions_is_not_overwritten_by_a_gpt() {
-    let mut disk = Vec::new();
-    written(&new(Scheme::Gpt), &mut disk).unwrap();
-    let mut foreign = new(Scheme::Mbr);
-    foreign.add(&sized("freebsd", 100)).unwrap();
-    let sector0 = foreign.encode().remove(0).data;
-    disk[..512].copy_from_slice(&sector0);
-    let mut table = load(Scheme::Gpt, MEDIA, &disk).unwrap();
-    table.add(&part("efi")).unwrap();
-    written(&table, &mut disk).unwrap();
-    assert_eq!(disk[..512], sector0);
-}
-
-#[test]
 fn all_tables_of_a_disk_are_found_without_the_protective_ones() {
     let size = MEDIA.sector_len();
     let all = |disk: &[u8]| {

@@ -251,7 +251,7 @@ fn small_gpt() -> Vec<u8> {
     };
     let mut disk = vec![0; 12 * 512];
     disk[..512].copy_from_slice(&mbr::Mbr::protective(12).encode());
-    for write in (gpt::Table { header, entries }).encode(media) {
+    for write in (gpt::Table { header, entries: entries.into() }).encode(media) {
         disk[write.lba as usize * 512..][..write.data.len()].copy_from_slice(&write.data);
     }
     disk

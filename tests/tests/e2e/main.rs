@@ -32,6 +32,8 @@ mod ministat;
 mod mounted;
 mod odd_size;
 mod part;
+mod part_damage;
+mod part_search;
 mod part_verbs;
 mod pki;
 mod raidtest;

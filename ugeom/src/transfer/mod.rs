@@ -16,7 +16,7 @@ pub mod input;
 pub mod read;
 pub mod rescue;
 pub mod sink;
-mod stretches;
+pub mod stretches;
 pub mod write;
 
 use crate::failure::Usage;
@@ -32,13 +32,14 @@ const DEPTH: usize = 8;
 
 /// Sizes that a transfer needs to know.
 #[derive(Clone, Copy)]
-struct Geometry {
+pub struct Geometry {
     sector_bytes: u64,
     block_bytes: u64,
 }
 
 impl Geometry {
-    fn of(provider: &ProviderView) -> Self {
+    /// The sizes of a provider.
+    pub fn of(provider: &ProviderView) -> Self {
         let sector_bytes = u64::from(provider.sectorsize_bytes).max(1);
         Self {
             sector_bytes,

@@ -4,7 +4,7 @@ use super::EditError;
 use crate::part::rules::Below;
 use crate::part::{ebr, mbr, names};
 use ugeom_format::content::Content;
-use ugeom_format::gpt::{Gpt, Guid};
+use ugeom_format::gpt::{Gpt, Guid, other_sector_size};
 use ugeom_format::mbr::{Kind, Mbr, SIZE_BYTES};
 use ugeom_format::pc98::Geometry;
 use ugeom_format::plan::{self, Part, Scheme, Table};
@@ -174,6 +174,11 @@ impl<'a> Disk<'a> {
     pub(super) fn no_table(&mut self) -> EditError {
         let provider = self.name.clone();
         let media = self.media;
+        if let Some(size) = other_sector_size(media, &mut self.reader()) {
+            let hint = crate::part::gpt::taste::sectors_of(size, media);
+            let damaged = Some(hint.trim_start_matches("; ").to_owned());
+            return EditError::NoTable { provider, damaged };
+        }
         let traces = Gpt::read(media, &mut self.reader()).is_present();
         let gpt = match traces {
             true => Table::load(Scheme::Gpt, media, &mut self.reader()).err(),

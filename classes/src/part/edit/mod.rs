@@ -17,10 +17,12 @@ mod code;
 mod error;
 pub mod found;
 mod media;
+mod recover;
 mod saved;
 
 pub use code::{boot_code, partition_code};
 pub use error::EditError;
+pub use recover::{Recovery, RecoveryWrite, plan_recovery, write_recovery};
 pub use saved::{Restore, restore};
 
 use super::rules::Below;
@@ -282,20 +284,9 @@ pub fn destroy(
 /// partition lies where the backup has to go; nothing is written then. [`EditError::Io`] while
 /// writing.
 pub fn recover(channel: &mut Channel, opened: &Opened) -> Result<Vec<String>, EditError> {
-    let mut disk = Disk::new(channel, opened)?;
-    // A disklabel64 has a copy, too.
-    let bsd64 = disk.tables().into_iter();
-    let mut bsd64 = bsd64.filter(|table| table.scheme() == Scheme::Bsd64 && !is_sound(table));
-    let mut table = match bsd64.next() {
-        Some(table) => table,
-        None => disk.table(Some(Scheme::Gpt))?,
-    };
-    if table.damage().is_empty() {
-        return Ok(Vec::new());
-    }
-    let repaired = table.recover().map_err(|error| disk.plan_error(error))?;
-    disk.write(&table.encode())?;
-    Ok(repaired)
+    let recovery = plan_recovery(channel, opened, None)?;
+    write_recovery(channel, opened, &recovery)?;
+    Ok(recovery.repaired)
 }
 
 fn is_sound(table: &Table) -> bool {

@@ -7,7 +7,7 @@
 //! A read of `md0p1`: [`crate::part::slicer::Slicer`] adds the partition's first sector and
 //! forwards to `md0`; a write likewise. The layout is described in `ugeom_format::gpt`.
 
-mod taste;
+pub(super) mod taste;
 
 use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;

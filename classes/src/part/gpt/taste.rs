@@ -8,12 +8,11 @@
 use super::{NAME, letter};
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Side, types};
+use ugeom_format::Media;
+use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Side, other_sector_size, types};
 use ugeom_format::mbr::{Kind, Mbr};
 use ugeom_stack::{Plan, TasteError, Taster};
 
-/// Sector sizes that disks have.
-const SECTOR_SIZES_BYTES: [u64; 3] = [512, 2048, 4096];
 /// Fewest sectors that can hold a GPT: MBR, two headers, two tables, one sector of a partition.
 const LEAST_SECTORS: u64 = 6;
 
@@ -34,14 +33,24 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         .and_then(|sector| Mbr::decode(&sector).ok());
     let mbr = mbr.map_or(Kind::Empty, |mbr| mbr.kind());
     let gpt = Gpt::read(media, &mut look::reader(taster));
-    let Some((side, table)) = gpt.best() else {
+    // What is left of an older table does not stand beside an ordinary MBR.
+    let trusted = match mbr {
+        Kind::Protective | Kind::Empty => gpt.listed(),
+        _ => gpt.best(),
+    };
+    let Some((side, table)) = trusted else {
         // The last sector of a partition may hold the header of an older, larger disk.
-        let expected = mbr == Kind::Protective || gpt.is_present() && !look::is_nested(taster);
-        if !expected && !taster.insists() {
+        let nested = look::is_nested(taster);
+        let other = match nested && !taster.insists() {
+            true => None,
+            false => other_sector_size(media, &mut look::reader(taster)),
+        };
+        let present = gpt.is_present() && !nested;
+        if mbr != Kind::Protective && !present && other.is_none() && !taster.insists() {
             return Ok(None);
         }
-        let problem = neither(&gpt, mbr) + &other_sectors(taster);
-        return Err(look::unusable(NAME, taster, problem));
+        let hint = other.map_or_else(String::new, |size| sectors_of(size, media));
+        return Err(look::unusable(NAME, taster, neither(&gpt, mbr) + &hint));
     };
     let findings = gpt.findings();
     let whole = |finding: &&Finding| !matches!(finding, Finding::Partition { .. });
@@ -50,12 +59,12 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         .filter(whole)
         .map(ToString::to_string)
         .collect();
-    if mbr == Kind::Partitioned {
-        damage.push(
-            "sector 0 holds an ordinary MBR, not a protective one: \
-             the GPT may be left over from an earlier use of the disk"
-                .to_owned(),
+    if gpt.is_doubtful() {
+        let doubt = format!(
+            "DAMAGED: neither copy is whole; the partitions are those of the {side} one, \
+             whose checksum is wrong"
         );
+        damage.insert(0, doubt);
     }
     let below = taster.name().to_owned();
     let parts = table
@@ -107,21 +116,13 @@ fn neither(gpt: &Gpt, mbr: Kind) -> String {
     }
 }
 
-/// Where a header of a disk with other sectors stands, in words.
-fn other_sectors(taster: &mut Taster<'_>) -> String {
-    let own = u64::from(taster.sectorsize_bytes());
-    let has_header = |size: &u64| {
-        let sector = taster.sector(size / own).unwrap_or_default();
-        let header = sector.get((size % own) as usize..);
-        *size != own && header.is_some_and(|bytes| bytes.starts_with(b"EFI PART"))
-    };
-    match SECTOR_SIZES_BYTES.into_iter().find(has_header) {
-        Some(size) => format!(
-            "; the header at byte {size} was made for sectors of {size} bytes, \
-             not of {own} as here"
-        ),
-        None => String::new(),
-    }
+/// A header of a disk with other sectors, in words.
+pub(in crate::part) fn sectors_of(size: u32, media: Media) -> String {
+    let own = media.sector_size_bytes;
+    format!(
+        "; the header at byte {size} was made for sectors of {size} bytes, not of {own} as here: \
+         ?sectorsize={size} opens it"
+    )
 }
 
 fn part(below: &str, mbr: Kind, number: usize, entry: &Entry, findings: &[Finding]) -> Part {

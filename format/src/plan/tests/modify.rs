@@ -160,6 +160,27 @@ fn an_mbr_with_partitions_of_its_own_is_not_made_active_for_the_gpt() {
     let mut table = load(Scheme::Gpt, MEDIA, &disk).unwrap();
     let before = table.clone();
     let refused = table.set_on_table("active", true);
-    assert_eq!(refused, Err(Error::ForeignMbr("active".to_owned())));
+    assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
     assert_eq!(table, before);
+    // A hybrid one, which is sound, is refused for what it is.
+    table_with_hybrid(&mut disk);
+    let mut table = load(Scheme::Gpt, MEDIA, &disk).unwrap();
+    let refused = table.set_on_table("active", true);
+    assert_eq!(refused, Err(Error::ForeignMbr("active".to_owned())));
+}
+
+/// Gives a GPT a partition and an MBR that repeats it.
+fn table_with_hybrid(disk: &mut Vec<u8>) {
+    let mut table = new(Scheme::Gpt);
+    table.add(&sized("freebsd-ufs", 100)).unwrap();
+    written(&table, disk).unwrap();
+    let part = table.parts().remove(0);
+    let mut mbr = crate::mbr::Mbr::protective(MEDIA.sectors);
+    mbr.entries[1] = crate::mbr::Entry::new(
+        crate::mbr::PartType(0xa5),
+        part.start as u32,
+        part.sectors as u32,
+        crate::mbr::Geometry::LBA_ASSIST,
+    );
+    disk[..512].copy_from_slice(&mbr.encode());
 }

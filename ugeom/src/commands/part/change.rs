@@ -1,4 +1,4 @@
-//! The actions that write: create, add, delete, recover.
+//! The actions that write: create, add, delete.
 
 use super::{Common, explained, scheme};
 use crate::failure::Usage;
@@ -116,23 +116,6 @@ pub struct Delete {
     /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
-}
-
-const RECOVER_ABOUT: &str = "\
-Makes a damaged GPT whole: both copies from the good one, the backup at the end of the media. A \
-BSD64 label is taken from the copy behind its partitions. A healthy table is left as it is.";
-
-const RECOVER_EXAMPLES: &str = "\
-Examples:
-  ugeom part show disk.img      is it damaged?
-  ugeom part recover disk.img";
-
-/// Make a damaged GPT whole from its good copy
-#[derive(Args)]
-#[command(long_about = RECOVER_ABOUT, after_help = RECOVER_EXAMPLES)]
-pub struct Recover {
-    #[command(flatten)]
-    common: Common,
 }
 
 /// A number of sectors, or of bytes.
@@ -276,21 +259,6 @@ impl Delete {
         let deleted = ready.close(deleted.map_err(explained))?;
         let json = json!({ "provider": deleted, "index": self.index });
         self.common.done(&format!("{deleted} deleted"), &json)
-    }
-}
-
-impl Recover {
-    pub fn run(&self) -> Result<()> {
-        let mut ready = self.common.ready(false)?;
-        let repaired = edit::recover(&mut ready.channel, &ready.opened);
-        let name = ready.provider.name.clone();
-        let repaired = ready.close(repaired.map_err(explained))?;
-        let line = match repaired.as_slice() {
-            [] => format!("{name} recovering is not needed"),
-            _ => format!("{name} recovered"),
-        };
-        let json = json!({ "provider": name, "repaired": repaired });
-        self.common.done(&line, &json)
     }
 }
 

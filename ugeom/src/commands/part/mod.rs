@@ -4,6 +4,8 @@ mod backup;
 mod bootcode;
 mod change;
 mod modify;
+mod recover;
+mod search;
 mod show;
 mod types;
 
@@ -56,8 +58,9 @@ enum Action {
     Set(modify::Set),
     Unset(modify::Unset),
     Destroy(modify::Destroy),
-    Recover(change::Recover),
+    Recover(recover::Recover),
     Restore(backup::Restore),
+    Search(search::SearchPart),
     Show(show::Show),
     Types(types::Types),
     #[command(external_subcommand)]
@@ -87,6 +90,7 @@ impl Part {
             Action::Destroy(destroy) => destroy.run(),
             Action::Recover(recover) => recover.run(),
             Action::Restore(restore) => restore.run(),
+            Action::Search(search) => search.run(),
             Action::Show(show) => show.run(),
             Action::Types(types) => types.run(),
             Action::Other(words) => Err(no_such_action(words).into()),

@@ -1,20 +1,23 @@
 //! `ugeom part show`: tables with their partitions and free space, as gpart prints them.
 
 use super::scheme;
+use crate::contents::{self, Carried, Contents, carried};
 use crate::opening::{TargetArgs, TargetsArgs};
 use crate::output;
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use ugeom_classes::part::edit::{self, EditError};
 use ugeom_classes::{Role, registry};
-use ugeom_format::plan::{Column, Row, Scheme, Table};
+use ugeom_format::content::Content;
+use ugeom_format::plan::{Column, Part, Row, Scheme, Table};
 use ugeom_stack::{Delta, ProviderId, Tree};
 
 const LONG_ABOUT: &str = "\
 Shows partition tables with their partitions and free space, in gpart's columns: first sector, \
 sectors, place in the table, type and size. All tables of each target are shown; with an address \
-(disk.img@s1) those on that provider.
+(disk.img@s1) those on that provider. What a partition carries stands at the end of its line.
 
 A damaged table is marked [CORRUPT], and what is wrong with it is said on stderr. Nothing is \
 repaired; `ugeom part recover` does that.";
@@ -57,6 +60,8 @@ pub struct Show {
 struct Shown {
     provider: String,
     table: Table,
+    /// What its partitions carry, by their index.
+    carried: BTreeMap<u32, Vec<Content>>,
 }
 
 impl Show {
@@ -83,9 +88,13 @@ impl Show {
             (_, _, true) => Column::Provider,
             _ => Column::Type,
         };
-        let tables = shown
-            .iter()
-            .map(|one| one.table.show(&one.provider, column));
+        let tables = shown.iter().map(|one| {
+            let content = |part: &Part| {
+                let carried = one.carried.get(&part.index)?;
+                contents::cell(carried)
+            };
+            one.table.show_with(&one.provider, column, &content)
+        });
         let text: String = tables.collect();
         let lines = text.lines().map(|line| output::printable(line) + "\n");
         output::print(&lines.collect::<String>())
@@ -93,7 +102,8 @@ impl Show {
 
     fn tables(&self, target: &TargetArgs) -> Result<Vec<Shown>> {
         let target = target.open()?;
-        let tree = target.stack.tree();
+        let mut tree = target.stack.tree();
+        let contents = contents::annotate(&target, &mut tree);
         let wanted = tree
             .providers()
             .filter(|provider| !target.addressed || provider.id == target.top);
@@ -115,6 +125,7 @@ impl Show {
                     let tables = tables.into_iter().filter(wanted);
                     shown.extend(tables.map(|table| Shown {
                         provider: provider.clone(),
+                        carried: carried_by(&tree, &contents, id, table.scheme()),
                         table,
                     }));
                 }
@@ -141,6 +152,24 @@ fn is_looked_for(tree: &Tree, id: ProviderId, scheme: Scheme) -> bool {
     !inside_a_table || tree.above(id).any(|geom| geom.class == scheme)
 }
 
+/// What the partitions of a table carry, as far as the class lists them.
+fn carried_by(
+    tree: &Tree,
+    contents: &Contents,
+    id: ProviderId,
+    scheme: Scheme,
+) -> BTreeMap<u32, Vec<Content>> {
+    let scheme = scheme.to_string();
+    let tables = tree.above(id).filter(|geom| geom.class == scheme);
+    let parts = tables.flat_map(|geom| &geom.providers);
+    parts
+        .filter_map(|part| {
+            let index = part.config.iter().find(|(name, _)| name == "index")?;
+            Some((index.1.parse().ok()?, contents.get(&part.id)?.clone()))
+        })
+        .collect()
+}
+
 fn is_table(class: &str) -> bool {
     let mut tables = registry().iter().filter(|entry| entry.role == Role::Table);
     tables.any(|entry| entry.class == class)
@@ -154,12 +183,12 @@ struct Described<'a> {
     last_usable_sector: u64,
     sectorsize_bytes: u32,
     damage: Vec<String>,
-    rows: Vec<DescribedRow>,
+    rows: Vec<DescribedRow<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "is", rename_all = "lowercase")]
-enum DescribedRow {
+enum DescribedRow<'a> {
     Partition {
         index: u32,
         provider: String,
@@ -171,6 +200,7 @@ enum DescribedRow {
         label: Option<String>,
         attributes: Vec<&'static str>,
         marks: Vec<String>,
+        contents: Vec<Carried<'a>>,
     },
     Free {
         start_sector: u64,
@@ -192,6 +222,10 @@ impl<'a> Described<'a> {
                 provider: format!("{}{}", shown.provider, part.suffix),
                 start_sector: part.start,
                 sectors: part.sectors,
+                contents: shown
+                    .carried
+                    .get(&part.index)
+                    .map_or_else(Vec::new, |all| all.iter().map(carried).collect()),
                 kind: part.kind,
                 raw_type: part.raw_kind,
                 label: part.label,

@@ -1,10 +1,9 @@
 //! The tree for programs.
 
 use super::{above, damage};
-use crate::contents::Contents;
+use crate::contents::{Carried, Contents, carried};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use ugeom_format::content::Content;
 use ugeom_stack::{GeomView, ProviderId, ProviderView, TasteError, Tree};
 
 /// What `show --json` prints.
@@ -51,20 +50,6 @@ pub struct Geom<'a> {
     /// What is wrong with its metadata as a whole.
     pub(super) damage: Vec<&'a str>,
     pub(super) providers: Vec<Provider<'a>>,
-}
-
-#[derive(Serialize)]
-pub struct Carried<'a> {
-    /// libblkid's name where it has one.
-    name: &'a str,
-    /// As in the column CONTENT.
-    summary: String,
-    label: Option<&'a str>,
-    uuid: Option<&'a str>,
-    /// The size of the disk inside an image.
-    inner_bytes: Option<u64>,
-    /// Where its magic numbers stand.
-    offsets_bytes: Vec<u64>,
 }
 
 #[derive(Serialize)]
@@ -155,21 +140,6 @@ fn standing<'a>(tree: &'a Tree, contents: &'a Contents, geom: &'a GeomView) -> G
             .providers
             .iter()
             .map(|provider| shown(tree, contents, geom, provider))
-            .collect(),
-    }
-}
-
-fn carried(content: &Content) -> Carried<'_> {
-    Carried {
-        name: content.name,
-        summary: content.summary(),
-        label: content.label.as_deref(),
-        uuid: content.uuid.as_deref(),
-        inner_bytes: content.inner_bytes,
-        offsets_bytes: content
-            .places
-            .iter()
-            .map(|place| place.offset_bytes)
             .collect(),
     }
 }

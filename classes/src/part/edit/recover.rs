@@ -1,0 +1,111 @@
+//! Making a damaged GPT whole: what would be written, what stands there now, and the writing.
+
+use super::{Disk, EditError};
+use ugeom_format::SectorWrite;
+use ugeom_format::gpt::Side;
+use ugeom_format::plan::Scheme;
+use ugeom_stack::{Channel, Opened};
+
+/// The parts of a GPT in the order in which they are written.
+const PARTS: [&str; 5] = [
+    "backup table",
+    "backup header",
+    "primary table",
+    "primary header",
+    "MBR",
+];
+
+/// A recovery that has not been written yet.
+#[derive(Clone, Debug)]
+pub struct Recovery {
+    /// The provider.
+    pub provider: String,
+    /// Bytes in one of its sectors.
+    pub sectorsize_bytes: u32,
+    /// What is wrong; empty for a healthy table.
+    pub repaired: Vec<String>,
+    /// The writes, in their order; only those that change something.
+    pub writes: Vec<RecoveryWrite>,
+}
+
+/// One write of a recovery.
+#[derive(Clone, Debug)]
+pub struct RecoveryWrite {
+    /// What it is: `primary header`.
+    pub part: &'static str,
+    /// What is written, and where.
+    pub new: SectorWrite,
+    /// What stands there now; empty sectors in place of what cannot be read.
+    pub old: Vec<u8>,
+}
+
+/// Plans how a damaged GPT becomes whole, from its good copy or from the one that is named.
+/// Reading access is enough.
+///
+/// # Errors
+/// [`EditError::NoTable`] when there is no GPT, [`EditError::Plan`] when neither copy is good and
+/// none is named, when the named one cannot be used, when an ordinary MBR is in the way and no copy
+/// is named, or when a partition lies where the backup has to go.
+pub fn plan_recovery(
+    channel: &mut Channel,
+    opened: &Opened,
+    from: Option<Side>,
+) -> Result<Recovery, EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    // A disklabel64 has a copy, too.
+    let bsd64 = disk.tables().into_iter();
+    let mut bsd64 =
+        bsd64.filter(|table| table.scheme() == Scheme::Bsd64 && !super::is_sound(table));
+    let mut table = match bsd64.next() {
+        Some(table) => table,
+        None => disk.table(Some(Scheme::Gpt))?,
+    };
+    let parts: &[&'static str] = match table.scheme() {
+        Scheme::Gpt => &PARTS,
+        _ => &["label"; 8],
+    };
+    let mut recovery = Recovery {
+        provider: disk.name.clone(),
+        sectorsize_bytes: disk.media.sector_size_bytes,
+        repaired: Vec::new(),
+        writes: Vec::new(),
+    };
+    if table.damage().is_empty() {
+        return Ok(recovery);
+    }
+    let repaired = match from {
+        Some(side) => table.recover_from(side),
+        None => table.recover(),
+    };
+    recovery.repaired = repaired.map_err(|error| disk.plan_error(error))?;
+    let unit = u64::from(disk.media.sector_size_bytes);
+    for (new, part) in table.encode().into_iter().zip(parts) {
+        let length = new.data.len();
+        let mut old = disk.read(new.lba * unit, length as u64).unwrap_or_default();
+        old.resize(length, 0);
+        if old != new.data {
+            recovery.writes.push(RecoveryWrite {
+                part: *part,
+                new,
+                old,
+            });
+        }
+    }
+    Ok(recovery)
+}
+
+/// Writes a recovery, each write durable before the next one begins.
+///
+/// # Errors
+/// [`EditError::Io`] while writing.
+pub fn write_recovery(
+    channel: &mut Channel,
+    opened: &Opened,
+    recovery: &Recovery,
+) -> Result<(), EditError> {
+    let mut disk = Disk::new(channel, opened)?;
+    for write in &recovery.writes {
+        disk.write(std::slice::from_ref(&write.new))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! From places to partitions: where they end, and which of two that overlap is offered.
+
+use super::{Holds, Lost, Place};
+use std::cmp::Reverse;
+
+pub(super) fn partitions<'a>(
+    size_bytes: u64,
+    sector: u64,
+    found: impl Iterator<Item = &'a Place>,
+) -> Vec<Lost> {
+    let mut places: Vec<&Place> = found
+        .filter(|place| place.start_bytes.is_multiple_of(sector))
+        .collect();
+    // An entry of a table states more than a file system does, and two signs more than one. Of two
+    // alike the one that begins first holds the other, as a file that is an image.
+    places.sort_by_key(|place| {
+        let listed = place.holds == Holds::Listed;
+        let length = place.length_bytes.unwrap_or(0);
+        let sign_count = place.sign_count.min(3);
+        (
+            !listed,
+            Reverse(sign_count),
+            place.start_bytes,
+            Reverse(length),
+        )
+    });
+    let mut lost: Vec<Lost> = Vec::new();
+    for place in places {
+        let made = partition(size_bytes, sector, place, &lost);
+        lost.push(made);
+    }
+    lost.sort_by_key(|one| (one.first, one.over.is_some(), Reverse(one.sectors)));
+    lost
+}
+
+fn partition(size_bytes: u64, sector: u64, place: &Place, offered: &[Lost]) -> Lost {
+    let first = place.start_bytes / sector;
+    let media = size_bytes / sector;
+    let taken = || offered.iter().filter(|one| one.over.is_none());
+    let holder = taken().find(|one| (one.first..one.first + one.sectors).contains(&first));
+    let next = taken().map(|one| one.first).filter(|&next| next > first);
+    let free = next.min().unwrap_or(media) - first;
+    let stated = place
+        .length_bytes
+        .map(|bytes| bytes.div_ceil(sector).max(1));
+    let sectors = stated.unwrap_or(free);
+    let there = media - first;
+    let cut = sectors > there;
+    let sectors = sectors.min(there);
+    let over = match holder {
+        Some(holder) => Some(holder.first),
+        None if sectors > free => Some(first + free),
+        None => None,
+    };
+    Lost {
+        place: place.clone(),
+        first,
+        sectors,
+        guessed_end: stated.is_none(),
+        cut,
+        over,
+    }
+}

@@ -1,0 +1,250 @@
+//! Lost partitions: where file systems begin and end on a medium without a table, by their
+//! superblocks, the copies of these, and copies of partition tables.
+//!
+//! [`Search::look`] takes the medium piece by piece, in any order. In each sector of 512 bytes it
+//! compares a few words with the magic numbers of structures that state where their file system
+//! begins ([`probes`]); only where one matches, more is read. So one pass over the medium is as
+//! fast as its reads. [`Search::partitions`] makes partitions of what was found.
+//!
+//! The layouts are those of the pages that `docs/formats/content.md` names; `docs/rescue.md`
+//! describes the use.
+
+mod ends;
+mod probes;
+mod script;
+
+#[cfg(test)]
+mod tests;
+
+pub use script::{ScriptScheme, gpart_script, sfdisk_script};
+
+use crate::gpt::Guid;
+use std::collections::BTreeMap;
+
+/// Reads up to `length` bytes from `offset`; fewer at the end of the medium.
+pub type SearchRead<'a> = dyn FnMut(u64, usize) -> Result<Vec<u8>, String> + 'a;
+
+/// The unit in which superblocks are placed.
+const SECTOR_BYTES: usize = 512;
+/// Most places that are kept; a medium that has more is hostile.
+const MOST_FOUND: usize = 4096;
+/// Most signs that are kept of one file system.
+const MOST_SIGNS: usize = 16;
+
+/// What a partition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holds {
+    /// An entry of a GPT that is no longer in use.
+    Listed,
+    /// btrfs.
+    Btrfs,
+    /// ext2, ext3 or ext4.
+    Ext,
+    /// exFAT.
+    ExFat,
+    /// F2FS.
+    F2fs,
+    /// FAT12, FAT16 or FAT32.
+    Fat,
+    /// HFS+ or HFSX.
+    HfsPlus,
+    /// LUKS1 or LUKS2.
+    Luks,
+    /// A physical volume of LVM2.
+    Lvm2,
+    /// NTFS.
+    Ntfs,
+    /// Linux swap space.
+    Swap,
+    /// UFS1 or UFS2.
+    Ufs,
+    /// XFS.
+    Xfs,
+}
+
+impl Holds {
+    /// For a listing.
+    pub fn name(self) -> &'static str {
+        match self {
+            Holds::Listed => "GPT entry",
+            Holds::Btrfs => "btrfs",
+            Holds::Ext => "ext",
+            Holds::ExFat => "exFAT",
+            Holds::F2fs => "F2FS",
+            Holds::Fat => "FAT",
+            Holds::HfsPlus => "HFS+",
+            Holds::Luks => "LUKS",
+            Holds::Lvm2 => "LVM2",
+            Holds::Ntfs => "NTFS",
+            Holds::Swap => "Linux swap",
+            Holds::Ufs => "UFS",
+            Holds::Xfs => "XFS",
+        }
+    }
+}
+
+/// One structure that speaks for a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sign {
+    /// What it is: `superblock`, `copy of the superblock`.
+    pub what: &'static str,
+    /// Its first byte on the medium.
+    pub offset_bytes: u64,
+}
+
+/// A place where something begins, by one structure or by several that agree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// What is there.
+    pub holds: Holds,
+    /// First byte.
+    pub start_bytes: u64,
+    /// Its length as it states it; `None` where it does not.
+    pub length_bytes: Option<u64>,
+    /// Type and label of an entry of a GPT.
+    pub entry: Option<(Guid, String)>,
+    /// The structures, at most 16 of them.
+    pub signs: Vec<Sign>,
+    /// Number of structures.
+    pub sign_count: usize,
+}
+
+/// A partition that is offered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// What is there.
+    pub place: Place,
+    /// First sector of the provider.
+    pub first: u64,
+    /// Sectors of the provider.
+    pub sectors: u64,
+    /// The end is not stated by what is there: it is that of the free space.
+    pub guessed_end: bool,
+    /// It reaches past the end of the medium.
+    pub cut: bool,
+    /// It lies over an offered partition that more speaks for; it is no part of the table.
+    pub over: Option<u64>,
+}
+
+/// A search of one medium.
+#[derive(Debug)]
+pub struct Search {
+    size_bytes: u64,
+    sector_size_bytes: u64,
+    found: BTreeMap<(u64, Holds, Option<u64>), Place>,
+    overflowed: bool,
+}
+
+/// What a probe makes of a sector.
+struct Claim {
+    holds: Holds,
+    start: u64,
+    length: Option<u64>,
+    what: &'static str,
+    offset: u64,
+    entry: Option<(Guid, String)>,
+}
+
+impl Search {
+    /// A search of a medium of `size_bytes`, with sectors of `sector_size_bytes` (at least 512).
+    pub fn new(size_bytes: u64, sector_size_bytes: u32) -> Search {
+        Search {
+            size_bytes,
+            sector_size_bytes: u64::from(sector_size_bytes.max(512)),
+            found: BTreeMap::new(),
+            overflowed: false,
+        }
+    }
+
+    /// Looks at the bytes from `offset` on (a multiple of 512) and reads more where it has to.
+    pub fn look(&mut self, offset: u64, bytes: &[u8], read: &mut SearchRead<'_>) {
+        for (number, sector) in (0_u64..).zip(bytes.chunks_exact(SECTOR_BYTES)) {
+            let Some(probe) = probes::matching(sector) else {
+                continue;
+            };
+            let at = offset + number * SECTOR_BYTES as u64;
+            let mut view = probes::Reader {
+                size_bytes: self.size_bytes,
+                sector_size_bytes: self.sector_size_bytes,
+                read: &mut *read,
+            };
+            for claim in probe(&mut view, sector, at) {
+                self.claim(claim);
+            }
+        }
+    }
+
+    fn claim(&mut self, claim: Claim) {
+        if claim.start >= self.size_bytes || claim.length == Some(0) {
+            return;
+        }
+        let key = (claim.start, claim.holds, claim.length);
+        if !self.found.contains_key(&key) && self.found.len() >= MOST_FOUND {
+            self.overflowed = true;
+            return;
+        }
+        let place = self.found.entry(key).or_insert_with(|| Place {
+            holds: claim.holds,
+            start_bytes: claim.start,
+            length_bytes: claim.length,
+            entry: claim.entry,
+            signs: Vec::new(),
+            sign_count: 0,
+        });
+        let sign = Sign {
+            what: claim.what,
+            offset_bytes: claim.offset,
+        };
+        // A sector may be looked at twice: as a sample, and in its turn.
+        if place.signs.contains(&sign) {
+            return;
+        }
+        place.sign_count += 1;
+        if place.signs.len() < MOST_SIGNS {
+            place.signs.push(sign);
+        }
+    }
+
+    /// True when the medium has more of them than are kept.
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    /// Offsets where partitions usually begin: the first sector after a track, multiples of 1 MiB
+    /// and of a cylinder (255 heads, 63 sectors), at most `most` of them, spread over the medium.
+    pub fn samples(&self, most: usize) -> Vec<u64> {
+        const MIB: u64 = 1 << 20;
+        const CYLINDER: u64 = 255 * 63 * 512;
+        let spread = |unit: u64| {
+            let all = self.size_bytes / unit;
+            let step = all.div_ceil((most / 2).max(1) as u64).max(1);
+            (0..all).step_by(step as usize).map(move |n| n * unit)
+        };
+        let mut offsets: Vec<u64> = spread(MIB).chain(spread(CYLINDER)).collect();
+        offsets.extend([63 * 512, 2 * CYLINDER + 63 * 512]);
+        let unit = self.sector_size_bytes;
+        offsets.retain(|&offset| offset < self.size_bytes && offset.is_multiple_of(unit));
+        offsets.sort_unstable();
+        offsets.dedup();
+        offsets
+    }
+
+    /// Where the next partition would begin after those that were found: their ends.
+    pub fn ends(&self) -> Vec<u64> {
+        let ends = self.found.values().filter_map(|place| {
+            let end = place.start_bytes.checked_add(place.length_bytes?)?;
+            Some([end, end.checked_next_multiple_of(1 << 20)?])
+        });
+        let mut ends: Vec<u64> = ends.flatten().collect();
+        ends.retain(|&end| end < self.size_bytes && end.is_multiple_of(self.sector_size_bytes));
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    /// The partitions, in the order of their sectors. Where two lie over each other, the one that
+    /// more speaks for is offered and the other one refers to it.
+    pub fn partitions(&self) -> Vec<Lost> {
+        ends::partitions(self.size_bytes, self.sector_size_bytes, self.found.values())
+    }
+}

@@ -1,0 +1,176 @@
+//! Places by hand-made structures, and what hostile ones cost. Images of real programs are
+//! searched by the tests of the program.
+
+use super::*;
+use crate::gpt::{self, Entry, types};
+use crate::media::Media;
+use proptest::prelude::*;
+
+fn search_in(disk: &[u8]) -> Search {
+    let mut search = Search::new(disk.len() as u64, 512);
+    let mut read = |offset: u64, length: usize| {
+        let at = offset as usize;
+        let end = at.saturating_add(length).min(disk.len());
+        Ok(disk.get(at..end).unwrap_or_default().to_vec())
+    };
+    search.look(0, disk, &mut read);
+    search
+}
+
+fn put(disk: &mut [u8], at: usize, bytes: &[u8]) {
+    disk[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// A superblock of ext2 with blocks of 1 KiB, of a group.
+fn ext_superblock(blocks: u32, group: u16) -> [u8; 512] {
+    let mut sector = [0; 512];
+    put(&mut sector, 0, &64_u32.to_le_bytes());
+    put(&mut sector, 4, &blocks.to_le_bytes());
+    put(&mut sector, 20, &1_u32.to_le_bytes());
+    put(&mut sector, 32, &8192_u32.to_le_bytes());
+    put(&mut sector, 56, &[0x53, 0xef]);
+    put(&mut sector, 90, &group.to_le_bytes());
+    sector
+}
+
+#[test]
+fn copies_of_a_superblock_state_where_it_begins() {
+    let mut disk = vec![0; 24 << 20];
+    let start = 3 << 20;
+    for group in [0_u16, 1] {
+        let block = 1 + usize::from(group) * 8192;
+        put(
+            &mut disk,
+            start + block * 1024,
+            &ext_superblock(16_384, group),
+        );
+    }
+    let lost = search_in(&disk).partitions();
+    let [one] = lost.as_slice() else {
+        panic!("{lost:?}")
+    };
+    assert_eq!((one.first, one.sectors), (6144, 32_768));
+    assert_eq!((one.place.holds, one.place.sign_count), (Holds::Ext, 2));
+    // The copy alone is enough.
+    disk[start..start + 8192].fill(0);
+    let lost = search_in(&disk).partitions();
+    assert_eq!(
+        (lost.len(), lost[0].first, lost[0].sectors),
+        (1, 6144, 32_768)
+    );
+    assert_eq!(lost[0].place.signs[0].what, "copy of the superblock");
+}
+
+#[test]
+fn a_backup_gpt_gives_the_whole_table() {
+    let media = Media {
+        sector_size_bytes: 512,
+        sectors: 20_480,
+    };
+    let mut table = gpt::Table::create(media, 128, gpt::Guid([1; 16])).unwrap();
+    for (index, first) in [(0, 2048), (3, 8192)] {
+        let mut entry = Entry {
+            kind: types::LINUX_DATA,
+            first,
+            last: first + 4095,
+            ..Entry::default()
+        };
+        assert!(entry.set_label("data"));
+        table.entries[index] = entry;
+    }
+    let mut disk = vec![0; 10 << 20];
+    for write in table.encode(media) {
+        put(&mut disk, write.lba as usize * 512, &write.data);
+    }
+    disk[..1 << 20].fill(0);
+    let lost = search_in(&disk).partitions();
+    let places: Vec<_> = lost.iter().map(|one| (one.first, one.sectors)).collect();
+    assert_eq!(places, [(2048, 4096), (8192, 4096)]);
+    assert_eq!(
+        gpart_script(&lost, ScriptScheme::Gpt),
+        "GPT 128\n1 linux-data 2048 4096\n2 linux-data 8192 4096\n"
+    );
+    assert!(sfdisk_script(&lost, ScriptScheme::Mbr, 512).ends_with(
+        "label: dos\nunit: sectors\nsector-size: 512\n\n\
+         start=2048, size=4096, type=83\nstart=8192, size=4096, type=83\n"
+    ));
+}
+
+#[test]
+fn what_lies_over_a_better_one_refers_to_it() {
+    let mut disk = vec![0; 24 << 20];
+    for (start, blocks) in [(1 << 20, 16_384), (4 << 20, 4096)] {
+        put(&mut disk, start + 1024, &ext_superblock(blocks, 0));
+    }
+    let lost = search_in(&disk).partitions();
+    let over: Vec<_> = lost.iter().map(|one| (one.first, one.over)).collect();
+    assert_eq!(over, [(2048, None), (8192, Some(2048))]);
+    assert_eq!(
+        ScriptScheme::fitting(&lost, 24 << 11, 512),
+        ScriptScheme::Gpt
+    );
+    assert_eq!(
+        gpart_script(&lost, ScriptScheme::Mbr),
+        "MBR 4\n1 !131 2048 32768\n"
+    );
+}
+
+#[test]
+fn a_hostile_medium_costs_bounded_memory() {
+    let mut disk = vec![0; 6 << 20];
+    for (number, sector) in (0_u32..).zip(disk.chunks_exact_mut(512)).skip(3) {
+        sector.copy_from_slice(&ext_superblock(9000 + number, 0));
+    }
+    let search = search_in(&disk);
+    assert!(search.overflowed());
+    assert_eq!(search.partitions().len(), MOST_FOUND);
+}
+
+#[test]
+fn samples_are_where_partitions_begin_and_not_too_many() {
+    let search = Search::new(4 << 40, 4096);
+    let samples = search.samples(1000);
+    assert!(
+        samples.len() <= 1002 && samples.len() > 400,
+        "{}",
+        samples.len()
+    );
+    assert!(samples.iter().all(|at| at % 4096 == 0));
+    let small = Search::new(8 << 20, 512).samples(1000);
+    assert!(small.contains(&(63 * 512)) && small.contains(&(1 << 20)));
+}
+
+proptest! {
+    #[test]
+    fn any_structures_are_searched_without_panic(
+        mut sectors in proptest::collection::vec(any::<[u8; 32]>(), 1..24),
+        magics in proptest::collection::vec((0_usize..24, 0_usize..14), 1..24),
+        fill in proptest::collection::vec((0_usize..12_288, any::<u8>()), 0..2000),
+    ) {
+        const MAGICS: [(usize, &[u8]); 14] = [
+            (56, &[0x53, 0xef]), (0, b"XFSB"), (0, b"LUKS\xba\xbe\0\x02"), (0, b"SKUL\xba\xbe\0\x02"),
+            (0, b"LABELONE"), (0, b"EFI PART"), (0, &[0x10, 0x20, 0xf5, 0xf2]), (0, b"H+\0\x04"),
+            (3, b"NTFS    "), (3, b"EXFAT   "), (82, b"FAT32"), (64, b"_BHRfS_M"),
+            (348, &[0x19, 1, 0x54, 0x19]), (502, b"SWAPSPACE2"),
+        ];
+        let mut disk = vec![0; 24 * 512];
+        for (number, bytes) in sectors.drain(..).enumerate() {
+            put(&mut disk, number * 512, &bytes);
+        }
+        for (at, byte) in fill {
+            disk[at] = byte;
+        }
+        for (sector, magic) in magics {
+            let (at, bytes) = MAGICS[magic];
+            put(&mut disk, sector * 512 + at, bytes);
+            put(&mut disk, sector * 512 + 510, &[0x55, 0xaa]);
+        }
+        let search = search_in(&disk);
+        let lost = search.partitions();
+        for one in &lost {
+            prop_assert!(one.sectors > 0 && one.first + one.sectors <= 24);
+        }
+        let scheme = ScriptScheme::fitting(&lost, 24, 512);
+        let _ = (gpart_script(&lost, scheme), sfdisk_script(&lost, scheme, 512), search.ends());
+    }
+}

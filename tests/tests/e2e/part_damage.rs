@@ -1,0 +1,221 @@
+//! Damaged GPTs: what is listed, what `part recover` writes and keeps, with sfdisk, sgdisk and xxd
+//! as judges.
+
+use crate::disks;
+use crate::run::{other, ugeom};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use ugeom_testkit::program;
+
+fn part(arguments: &[&str]) -> String {
+    ugeom(&[&["part"], arguments].concat()).quiet()
+}
+
+/// An image with a GPT of two partitions, and its bytes.
+fn gpt() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
+    let (folder, path) = disks::empty_image(4 << 20);
+    let disk = disks::text(&path);
+    part(&["create", "-s", "gpt", &disk]);
+    part(&["add", "-t", "linux-data", "-b", "2048", "-s", "2048", &disk]);
+    part(&["add", "-t", "efi", "-b", "4096", "-s", "1000", &disk]);
+    let sound = std::fs::read(&path).expect("the image");
+    (folder, path, sound)
+}
+
+fn changed(path: &Path, sound: &[u8], places: &[usize]) {
+    let mut bytes = sound.to_vec();
+    for &at in places {
+        bytes[at] ^= 1;
+    }
+    std::fs::write(path, bytes).expect("the image");
+}
+
+#[test]
+fn a_missing_protective_mbr_is_reported_and_mended() {
+    let (_folder, path, sound) = gpt();
+    let disk = disks::text(&path);
+    let mut bytes = sound.clone();
+    bytes[446..510].fill(0);
+    std::fs::write(&path, &bytes).expect("the image");
+    let shown = ugeom(&["show", &disk]);
+    assert!(
+        shown.text().contains("no protective MBR"),
+        "{}",
+        shown.text()
+    );
+    let shown = ugeom(&["part", "show", &disk]);
+    assert!(shown.text().contains("[CORRUPT]"), "{}", shown.text());
+    assert!(
+        shown.stderr.contains("no protective MBR"),
+        "{}",
+        shown.stderr
+    );
+    let refused = ugeom(&["part", "delete", "-i", "1", &disk]).failed(1);
+    assert!(refused.contains("recover it first"), "{refused}");
+    let kept = disks::text(&path.with_extension("kept"));
+    let done = part(&["recover", "--keep", &kept, &disk]);
+    let line = format!("disk.img: the sectors that were overwritten are in {kept}\n");
+    assert_eq!(done, format!("disk.img recovered\n{line}"));
+    assert!(std::fs::read(&path).expect("the image") == sound);
+    if let Some(sfdisk) = program("a_missing_protective_mbr", "sfdisk") {
+        let dump = String::from_utf8(other(sfdisk, &["-d", &disk])).expect("text");
+        assert!(dump.contains("label: gpt"), "{dump}");
+    }
+    let Some(xxd) = program("a_missing_protective_mbr", "xxd") else {
+        return;
+    };
+    other(xxd, &["-r", &kept, &disk]);
+    assert!(
+        std::fs::read(&path).expect("the image") == bytes,
+        "xxd brings it back"
+    );
+}
+
+#[test]
+fn a_table_with_wrong_checksums_is_listed_and_recovered_from_a_named_copy() {
+    let (folder, path, sound) = gpt();
+    let disk = disks::text(&path);
+    let last = sound.len() - 512;
+    changed(&path, &sound, &[512 + 56, last + 16]);
+    let damaged = std::fs::read(&path).expect("the image");
+    let shown = ugeom(&["show", &disk]);
+    assert!(
+        shown.text().contains("DAMAGED: neither copy is whole"),
+        "{}",
+        shown.text()
+    );
+    assert!(shown.text().contains("disk.imgp2"), "{}", shown.text());
+    assert!(ugeom(&["part", "show", &disk]).text().contains("[DAMAGED]"));
+    let refused = ugeom(&["part", "recover", &disk]).failed(1);
+    assert!(
+        refused.contains("--from primary, --from backup"),
+        "{refused}"
+    );
+    let plan = part(&["recover", "--from", "backup", "--dry-run", &disk]);
+    assert!(
+        plan.contains("primary header, sectors 1 to 1: would be written"),
+        "{plan}"
+    );
+    let plan = part(&["recover", "--from", "backup", "--dry-run", "--json", &disk]);
+    let plan: Value = serde_json::from_str(&plan).expect("JSON");
+    assert_eq!(plan["dry_run"], true);
+    assert_eq!(plan["writes"].as_array().map(Vec::len), Some(2), "{plan}");
+    assert!(
+        std::fs::read(&path).expect("the image") == damaged,
+        "nothing was written"
+    );
+    // The file is made in the current folder, and never over another one.
+    let recover = |side: &str| {
+        let mut command = crate::run::command(
+            crate::run::UGEOM,
+            &["part", "recover", "--from", side, &disk],
+        );
+        command.current_dir(folder.path());
+        crate::run::run(command, b"").quiet()
+    };
+    assert!(recover("backup").contains("are in disk.img.before-recover\n"));
+    assert!(std::fs::read(&path).expect("the image") == sound);
+    changed(&path, &sound, &[512 + 56, last + 16]);
+    assert!(recover("primary").contains("are in disk.img.before-recover.2\n"));
+    let Some(sgdisk) = program("a_table_with_wrong_checksums", "sgdisk") else {
+        return;
+    };
+    let verdict = other(sgdisk, &["-v", &disk]);
+    assert!(String::from_utf8_lossy(&verdict).contains("No problems found"));
+}
+
+#[test]
+fn nothing_is_written_where_the_old_sectors_cannot_be_kept() {
+    let (_folder, path, sound) = gpt();
+    let disk = disks::text(&path);
+    changed(&path, &sound, &[512 + 56]);
+    let damaged = std::fs::read(&path).expect("the image");
+    let refused = ugeom(&["part", "recover", "--keep", &disk, &disk]).failed(1);
+    assert!(refused.contains("nothing was written"), "{refused}");
+    assert!(std::fs::read(&path).expect("the image") == damaged);
+}
+
+#[test]
+fn other_sector_sizes_are_tried_and_named() {
+    let Some(sgdisk) = program("other_sector_sizes_are_tried", "sgdisk") else {
+        return;
+    };
+    let (_folder, path) = disks::empty_image(16 << 20);
+    let disk = disks::text(&path);
+    other(sgdisk, &["-n", "1:2048:4095", &disk]);
+    let large = format!("{disk}?sectorsize=4096");
+    for arguments in [["show", &large].as_slice(), &["part", "show", &large]] {
+        let shown = ugeom(arguments);
+        let said = "made for sectors of 512 bytes, not of 4096 as here: ?sectorsize=512 opens it";
+        assert!(
+            shown.stderr.contains(said),
+            "{arguments:?}: {}",
+            shown.stderr
+        );
+    }
+    let (_folder, path) = disks::empty_image(16 << 20);
+    let disk = disks::text(&path);
+    let large = format!("{disk}?sectorsize=4096");
+    part(&["create", "-s", "gpt", &large]);
+    part(&["add", "-t", "efi", &large]);
+    for arguments in [["show", &disk].as_slice(), &["part", "show", &disk]] {
+        let shown = ugeom(arguments);
+        let said = "made for sectors of 4096 bytes, not of 512 as here: ?sectorsize=4096 opens it";
+        assert!(
+            shown.stderr.contains(said),
+            "{arguments:?}: {}",
+            shown.stderr
+        );
+    }
+}
+
+#[test]
+fn tables_of_many_and_of_long_entries_are_what_sgdisk_lists() {
+    let Some(sgdisk) = program("tables_of_many_entries", "sgdisk") else {
+        return;
+    };
+    let (_folder, path) = disks::empty_image(64 << 20);
+    let disk = disks::text(&path);
+    other(
+        &sgdisk,
+        &[
+            "-S",
+            "20000",
+            "-n",
+            "1:8192:16383",
+            "-n",
+            "20000:20480:24575",
+            &disk,
+        ],
+    );
+    let shown = part(&["show", "-p", &disk]);
+    assert!(
+        shown.contains("disk.imgp1 ") && shown.contains("disk.imgp20000 "),
+        "{shown}"
+    );
+    part(&["delete", "-i", "1", &disk]);
+    let verdict = String::from_utf8(other(&sgdisk, &["-v", &disk])).expect("text");
+    assert!(verdict.contains("No problems found"), "{verdict}");
+}
+
+#[test]
+fn part_show_prints_what_partitions_carry() {
+    let (_folder, path, sound) = gpt();
+    let disk = disks::text(&path);
+    let mut bytes = sound;
+    bytes[2048 * 512..][..6].copy_from_slice(b"LUKS\xba\xbe");
+    bytes[2048 * 512 + 7] = 2;
+    std::fs::write(&path, &bytes).expect("the image");
+    let shown = part(&["show", &disk]);
+    assert!(
+        shown.contains("  1  linux-data  (1.0M)  LUKS2\n"),
+        "{shown}"
+    );
+    let json: Value = serde_json::from_str(&part(&["show", "--json", &disk])).expect("JSON");
+    let rows = json[0]["rows"].as_array().expect("rows");
+    let first = rows
+        .iter()
+        .find(|row| row["index"] == 1)
+        .expect("the first");
+    assert_eq!(first["contents"][0]["summary"], "LUKS2");
+}

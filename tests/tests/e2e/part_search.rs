@@ -1,0 +1,222 @@
+//! Lost partitions: file systems of real programs in a disk whose table was zeroed; testdisk is
+//! asked, too.
+
+use crate::disks;
+use crate::run::{other, ugeom};
+use serde_json::Value;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use ugeom_testkit::program;
+
+const MIB: u64 = 1 << 20;
+
+/// Programs that make a file system, with their size in MiB and what `part search` calls it.
+const MADE: [(&str, &[&str], u64, &str); 9] = [
+    ("mkfs.ext4", &["-q", "-F"], 24, "ext"),
+    ("mkfs.vfat", &["-F", "32"], 40, "FAT"),
+    ("mkfs.vfat", &["-F", "16"], 20, "FAT"),
+    ("mkntfs", &["-F", "-Q", "-q"], 12, "NTFS"),
+    ("mkfs.exfat", &[], 12, "exFAT"),
+    ("mkfs.xfs", &["-q"], 304, "XFS"),
+    ("mkfs.btrfs", &["-q"], 128, "btrfs"),
+    ("mkfs.f2fs", &["-q"], 64, "F2FS"),
+    ("mkswap", &[], 8, "Linux swap"),
+];
+
+/// A disk with one file system of each program, and where they are, in MiB.
+fn disk(path: &Path, folder: &Path) -> Vec<(u64, u64, &'static str)> {
+    let mut made = Vec::new();
+    let mut at = 1;
+    let disk = File::create(path).expect("a disk");
+    for (name, arguments, size, holds) in MADE {
+        let Some(mkfs) = program("part_search", name) else {
+            continue;
+        };
+        let part = folder.join("part.img");
+        let file = File::create(&part).expect("a partition");
+        file.set_len(size * MIB).expect("its size");
+        let made_it = Command::new(mkfs)
+            .args(arguments)
+            .arg(&part)
+            .output()
+            .expect("mkfs");
+        if !made_it.status.success() {
+            let said = String::from_utf8_lossy(&made_it.stderr);
+            println!("SKIP part_search: {name} failed: {said}");
+            continue;
+        }
+        let bytes = std::fs::read(&part).expect("the partition");
+        for (number, piece) in bytes.chunks(65_536).enumerate() {
+            if piece.iter().any(|&byte| byte != 0) {
+                let offset = at * MIB + number as u64 * 65_536;
+                disk.write_all_at(piece, offset).expect("a piece");
+            }
+        }
+        made.push((at, size, holds));
+        at += size + 1;
+    }
+    disk.set_len((at + 1) * MIB).expect("its size");
+    made
+}
+
+fn searched(disk: &str, more: &[&str]) -> Value {
+    let arguments = [&["part", "search", "--json"], more, &[disk]].concat();
+    serde_json::from_str(&ugeom(&arguments).quiet()).expect("JSON")
+}
+
+/// Start, length in sectors and kind of what is offered.
+fn offered(found: &Value) -> Vec<(u64, u64, String)> {
+    let all = found["partitions"].as_array().expect("partitions").iter();
+    let offered = all.filter(|one| one["over"].is_null());
+    let number = |one: &Value, name: &str| one[name].as_u64().expect("a number");
+    offered
+        .map(|one| {
+            let holds = one["holds"].as_str().expect("a kind").to_owned();
+            (number(one, "start_sector"), number(one, "sectors"), holds)
+        })
+        .collect()
+}
+
+#[test]
+fn file_systems_are_found_where_they_are_and_by_their_copies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.img");
+    let made = disk(&path, folder.path());
+    let disk = disks::text(&path);
+    let complete = searched(&disk, &[]);
+    let found = offered(&complete);
+    assert_eq!(found.len(), made.len(), "{complete:#}");
+    for ((at, size, holds), (first, sectors, found)) in made.iter().zip(&found) {
+        assert_eq!(
+            (first / 2048, first % 2048, *holds),
+            (*at, 0, found.as_str())
+        );
+        // Some leave a remainder of the partition unused.
+        let unused = size * 2048 - sectors;
+        assert!(
+            *sectors <= size * 2048 && unused <= 64,
+            "{holds}: {unused} sectors unused"
+        );
+    }
+    assert_eq!(
+        offered(&searched(&disk, &["--quick"])),
+        found,
+        "by samples alone"
+    );
+    table_is_taken(&disk, folder.path(), found.len());
+    ask_testdisk(&disk, folder.path(), &made);
+    // Without their first sectors, those with copies further on are found all the same.
+    let file = File::options().write(true).open(&path).expect("the disk");
+    for (at, _, holds) in &made {
+        let first = match *holds {
+            "FAT" | "NTFS" | "exFAT" | "XFS" => 512,
+            "F2FS" => 4096,
+            "btrfs" => 65_536 + 4096,
+            _ => continue,
+        };
+        file.write_all_at(&vec![0; first], at * MIB)
+            .expect("zeroes");
+    }
+    let by_copies = offered(&searched(&disk, &[]));
+    for one in found
+        .iter()
+        .filter(|one| one.2 != "FAT" || one.1 > 30 * 2048)
+    {
+        assert!(by_copies.contains(one), "{one:?} is not in {by_copies:#?}");
+    }
+}
+
+/// The text for sfdisk makes a table of all of them.
+fn table_is_taken(disk: &str, folder: &Path, count: usize) {
+    let Some(sfdisk) = program("part_search", "sfdisk") else {
+        return;
+    };
+    let script = ugeom(&["part", "search", "--format", "sfdisk", disk]).quiet();
+    let empty = folder.join("empty.img");
+    let size = std::fs::metadata(disk).expect("the disk").len();
+    File::create(&empty)
+        .and_then(|file| file.set_len(size))
+        .expect("an image");
+    let copy = disks::text(&empty);
+    let mut command = crate::run::command(sfdisk, &["-q", &copy]);
+    command.env("LC_ALL", "C");
+    crate::run::run(command, script.as_bytes());
+    let shown = ugeom(&["show", "--json", &copy]).quiet();
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    let parts = shown["providers"][0]["geoms"][0]["providers"].as_array();
+    assert_eq!(parts.map(Vec::len), Some(count), "{script}");
+}
+
+/// What testdisk lists without a table; it looks at cylinders, so the kinds that it knows there.
+fn ask_testdisk(disk: &str, folder: &Path, made: &[(u64, u64, &'static str)]) {
+    let Some(testdisk) = program("part_search", "testdisk") else {
+        return;
+    };
+    let run = Command::new(testdisk)
+        .args(["/log", "/cmd", disk, "partition_none,analyze"])
+        .current_dir(folder)
+        .output();
+    let said = run.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
+    println!(
+        "testdisk on {} file systems: {}",
+        made.len(),
+        said.unwrap_or_default()
+    );
+}
+
+#[test]
+fn ufs_is_found_by_the_copies_of_its_superblock() {
+    let Some(makefs) = program("ufs_is_found", "makefs") else {
+        return;
+    };
+    for version in ["1", "2"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (tree, part) = (folder.path().join("tree"), folder.path().join("part.img"));
+        std::fs::create_dir(&tree).expect("a tree");
+        std::fs::write(tree.join("file"), b"content").expect("a file");
+        let options = format!("version={version},density=4096");
+        let (part, tree) = (disks::text(&part), disks::text(&tree));
+        other(
+            &makefs,
+            &["-t", "ffs", "-s", "48m", "-o", &options, &part, &tree],
+        );
+        let mut bytes = vec![0; 3 << 20];
+        bytes.extend(std::fs::read(&part).expect("the partition"));
+        let disk = folder.path().join("disk.img");
+        std::fs::write(&disk, &bytes).expect("the disk");
+        let disk = disks::text(&disk);
+        let whole = offered(&searched(&disk, &[]));
+        assert_eq!(whole, [(6144, 48 * 2048, "UFS".to_owned())], "UFS{version}");
+        bytes[3 << 20..][..80 << 10].fill(0);
+        std::fs::write(&disk, &bytes).expect("the disk");
+        assert_eq!(
+            offered(&searched(&disk, &[])),
+            whole,
+            "UFS{version} by its copies"
+        );
+    }
+}
+
+#[test]
+fn a_backup_gpt_is_the_table_and_a_disk_of_nothing_has_none() {
+    let (_folder, path) = disks::empty_image(16 << 20);
+    let disk = disks::text(&path);
+    assert_eq!(
+        ugeom(&["part", "search", &disk]).quiet(),
+        "nothing was found\n"
+    );
+    ugeom(&["part", "create", "-s", "gpt", &disk]).quiet();
+    let add = [
+        "part", "add", "-t", "efi", "-b", "2048", "-s", "4096", "-l", "boot", &disk,
+    ];
+    ugeom(&add).quiet();
+    let mut bytes = std::fs::read(&path).expect("the image");
+    bytes[..1 << 20].fill(0);
+    std::fs::write(&path, &bytes).expect("the image");
+    let table = ugeom(&["part", "search", "--format", "gpart", &disk]).quiet();
+    assert_eq!(table, "GPT 128\n1 efi 2048 4096\n");
+    let listed = ugeom(&["part", "search", &disk]).quiet();
+    assert!(listed.contains("entry of a GPT's backup"), "{listed}");
+}

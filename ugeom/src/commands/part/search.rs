@@ -1,0 +1,353 @@
+//! `ugeom part search`: lost partitions, by what is left of them.
+
+use crate::failure::Interrupted;
+use crate::opening::{self, TargetArgs};
+use crate::output::{self, Paint, Table};
+use crate::progress::Progress;
+use crate::transfer::Geometry;
+use crate::transfer::stretches::Stretches;
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use ugeom_format::content;
+use ugeom_format::plan::human_size;
+use ugeom_format::search::{Lost, ScriptScheme, Search, gpart_script, sfdisk_script};
+use ugeom_machine::interrupt;
+use ugeom_stack::{Channel, Delta, IoError, Opened};
+
+/// The largest single read.
+const PIECE_BYTES: u64 = 1 << 20;
+/// What is read of a sample: what begins there, up to its superblock.
+const SAMPLE_BYTES: u64 = 128 << 10;
+/// Most samples: each may cost a seek.
+const MOST_SAMPLES: usize = 2048;
+
+const LONG_ABOUT: &str = "\
+Searches a medium for partitions that no table lists: by superblocks of ext, XFS, btrfs, F2FS, UFS, \
+HFS+, NTFS, FAT and exFAT and by the copies of these elsewhere, by swap space, LUKS, LVM2, and by \
+copies of GPTs. Nothing is written.
+
+First the places where partitions usually begin are looked at (multiples of 1 MiB and of a \
+cylinder, the ends of what was found), then every sector, at the speed of the device. Ctrl-C ends \
+the search and prints what was found until then.
+
+The partitions that do not lie over each other make a table, which --format prints as text for \
+sfdisk or for `gpart restore`. Check it, and write it to a copy of the disk first.";
+
+const EXAMPLES: &str = "\
+Examples:
+  ugeom part search disk.img
+  ugeom part search --quick /dev/sdb                   usual places only
+  ugeom part search --format sfdisk disk.img > table   then: sfdisk copy.img < table
+  ugeom part search --format gpart disk.img > table    as `gpart backup` prints it";
+
+/// Search for lost partitions and offer a table
+#[derive(Args)]
+#[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
+pub struct SearchPart {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Look only where partitions usually begin
+    #[arg(long)]
+    quick: bool,
+
+    /// Print the table as text for this program
+    #[arg(long, value_enum, conflicts_with = "json")]
+    format: Option<Format>,
+
+    /// Which table to offer: gpt or mbr [default: gpt where its copies have room, else mbr]
+    #[arg(short = 's', long, value_enum)]
+    scheme: Option<Offered>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// A script for sfdisk
+    Sfdisk,
+    /// As `gpart backup` prints it
+    Gpart,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Offered {
+    Gpt,
+    Mbr,
+}
+
+/// The medium, with what could not be read of it.
+struct Medium<'a> {
+    channel: Channel,
+    opened: &'a Opened,
+    size_bytes: u64,
+    sector: u64,
+    unread_bytes: u64,
+    error: Option<IoError>,
+}
+
+impl Medium<'_> {
+    /// Any bytes, read in whole sectors; fewer at the end of the medium.
+    fn bytes(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, IoError> {
+        let end = offset.saturating_add(length as u64).min(self.size_bytes);
+        let first = offset / self.sector * self.sector;
+        let after = end.next_multiple_of(self.sector).min(self.size_bytes);
+        let mut bytes = vec![0; after.saturating_sub(first) as usize];
+        let read = self.channel.read(self.opened, first, &mut bytes)?;
+        bytes.truncate(read);
+        let skip = ((offset - first) as usize).min(bytes.len());
+        let mut bytes = bytes.split_off(skip);
+        bytes.truncate(length);
+        Ok(bytes)
+    }
+
+    /// Looks at a stretch; what cannot be read is left out.
+    fn look(&mut self, search: &mut Search, offset: u64, length: u64) {
+        match self.bytes(offset, length as usize) {
+            Ok(bytes) => search.look(offset, &bytes, &mut |at, length| {
+                self.bytes(at, length).map_err(|error| error.to_string())
+            }),
+            Err(_) if length > self.sector => {
+                let half = (length / 2).next_multiple_of(self.sector);
+                self.look(search, offset, half);
+                self.look(search, offset + half, length - half);
+            }
+            Err(error) => {
+                self.unread_bytes += length;
+                self.error.get_or_insert(error);
+            }
+        }
+    }
+}
+
+/// What is printed with --json.
+#[derive(Serialize)]
+struct Report<'a> {
+    provider: &'a str,
+    sectorsize_bytes: u32,
+    sectors: u64,
+    /// The search went over the whole medium.
+    complete: bool,
+    unread_bytes: u64,
+    partitions: Vec<Found<'a>>,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    start_sector: u64,
+    sectors: u64,
+    /// What tells of it: `ext`, `GPT entry`.
+    holds: &'static str,
+    /// What is recognised there now.
+    content: Option<&'a str>,
+    label: Option<&'a str>,
+    type_guid: Option<String>,
+    /// The end is that of the free space.
+    guessed_end: bool,
+    /// It reaches past the end of the medium.
+    cut: bool,
+    /// First sector of the offered partition that it lies over.
+    over: Option<u64>,
+    signs: Vec<FoundSign>,
+    sign_count: usize,
+}
+
+#[derive(Serialize)]
+struct FoundSign {
+    what: &'static str,
+    offset_bytes: u64,
+}
+
+impl SearchPart {
+    pub fn run(&self) -> Result<()> {
+        let target = self.target.open()?;
+        let provider = opening::top(&target)?;
+        let opened = target.stack.open(target.top, Delta::READ)?;
+        let sector = provider.sectorsize_bytes;
+        let mut medium = Medium {
+            channel: target.stack.channel(1)?,
+            opened: &opened,
+            size_bytes: provider.mediasize_bytes,
+            sector: u64::from(sector.max(1)),
+            unread_bytes: 0,
+            error: None,
+        };
+        let mut search = Search::new(provider.mediasize_bytes, sector);
+        let geometry = Geometry::of(&provider);
+        let mut stretches = Stretches::new(target.stack.channel(1)?, &opened, geometry);
+        let complete = self.go_over(&mut medium, &mut stretches, &mut search)?;
+        let lost = search.partitions();
+        let contents: Vec<Option<String>> = lost
+            .iter()
+            .map(|one| content_of(&mut medium, one))
+            .collect();
+        self.warn(&provider.name, &medium, &search);
+        let sectors = provider.mediasize_bytes / medium.sector;
+        let scheme = match self.scheme {
+            Some(Offered::Gpt) => ScriptScheme::Gpt,
+            Some(Offered::Mbr) => ScriptScheme::Mbr,
+            None => ScriptScheme::fitting(&lost, sectors, sector),
+        };
+        if self.json {
+            output::print_json(&Report {
+                provider: &provider.name,
+                sectorsize_bytes: sector,
+                sectors,
+                complete: complete && !self.quick,
+                unread_bytes: medium.unread_bytes,
+                partitions: lost.iter().zip(&contents).map(found).collect(),
+            })?;
+        } else {
+            output::print(&match self.format {
+                Some(Format::Sfdisk) => sfdisk_script(&lost, scheme, sector),
+                Some(Format::Gpart) => gpart_script(&lost, scheme),
+                None => listing(&lost, &contents, medium.sector),
+            })?;
+        }
+        match complete {
+            true => Ok(()),
+            false => Err(Interrupted("the search was ended early".to_owned()).into()),
+        }
+    }
+
+    /// Samples first, then everything; false when Ctrl-C ended it.
+    fn go_over(
+        &self,
+        medium: &mut Medium<'_>,
+        stretches: &mut Stretches<'_>,
+        search: &mut Search,
+    ) -> Result<bool> {
+        let stop = interrupt::catch().context("listening for Ctrl-C")?;
+        let mut looked = std::collections::BTreeSet::new();
+        let mut samples = search.samples(MOST_SAMPLES);
+        while !samples.is_empty() {
+            for offset in samples {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                let length = SAMPLE_BYTES.min(medium.size_bytes - offset);
+                medium.look(search, offset, length);
+                looked.insert(offset);
+            }
+            samples = search.ends();
+            samples.retain(|end| !looked.contains(end));
+            if looked.len() > 2 * MOST_SAMPLES {
+                break;
+            }
+        }
+        if self.quick {
+            return Ok(true);
+        }
+        let mut progress = Progress::new(Some(medium.size_bytes));
+        let mut offset = 0;
+        while offset < medium.size_bytes {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let (hole, end) = stretches.at(&(offset..medium.size_bytes));
+            if hole {
+                offset = end;
+                continue;
+            }
+            let length = PIECE_BYTES.min(medium.size_bytes - offset);
+            medium.look(search, offset, length);
+            offset += length;
+            progress.at(offset);
+        }
+        Ok(true)
+    }
+
+    fn warn(&self, name: &str, medium: &Medium<'_>, search: &Search) {
+        let name = output::printable(name);
+        if let Some(error) = &medium.error {
+            let unread = medium.unread_bytes;
+            let error = output::printable(&error.to_string());
+            output::warn(&format!("{name}: {unread} bytes cannot be read: {error}"));
+        }
+        if search.overflowed() {
+            output::warn(&format!(
+                "{name} has more superblocks than are kept: the list is not complete"
+            ));
+        }
+    }
+}
+
+/// What is recognised where a partition begins.
+fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Option<String> {
+    let start = lost.place.start_bytes;
+    let length = lost.sectors * medium.sector;
+    let medium = Mutex::new(medium);
+    let identified = content::identify(length, &mut |offset, wanted| {
+        let mut medium = medium.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = medium.bytes(start + offset, wanted);
+        read.map_err(|error| error.to_string())
+    });
+    crate::contents::cell(&identified.contents)
+}
+
+fn found<'a>((lost, content): (&'a Lost, &'a Option<String>)) -> Found<'a> {
+    let place = &lost.place;
+    let label = place.entry.as_ref().map(|entry| entry.1.as_str());
+    Found {
+        start_sector: lost.first,
+        sectors: lost.sectors,
+        holds: place.holds.name(),
+        content: content.as_deref(),
+        label: label.filter(|label| !label.is_empty()),
+        type_guid: place.entry.as_ref().map(|entry| entry.0.to_string()),
+        guessed_end: lost.guessed_end,
+        cut: lost.cut,
+        over: lost.over,
+        signs: place
+            .signs
+            .iter()
+            .map(|sign| FoundSign {
+                what: sign.what,
+                offset_bytes: sign.offset_bytes,
+            })
+            .collect(),
+        sign_count: place.sign_count,
+    }
+}
+
+fn listing(lost: &[Lost], contents: &[Option<String>], sector: u64) -> String {
+    const HEADINGS: [&str; 6] = ["START", "SECTORS", "SIZE", "CONTENT", "FOUND BY", "NOTE"];
+    let mut table = Table::new(&HEADINGS, &[true, true, true, false, false, false]);
+    for (one, content) in lost.iter().zip(contents) {
+        let place = &one.place;
+        let signs = match (place.signs.first(), place.sign_count) {
+            (Some(sign), 1) => sign.what.to_owned(),
+            (_, count) => format!("{count} structures"),
+        };
+        let note = match one {
+            Lost {
+                over: Some(other), ..
+            } => format!("lies over the one at {other}: left out"),
+            Lost { cut: true, .. } => "reaches past the end".to_owned(),
+            Lost {
+                guessed_end: true, ..
+            } => "its end is a guess".to_owned(),
+            _ => String::new(),
+        };
+        let content = content
+            .clone()
+            .unwrap_or_else(|| place.holds.name().to_owned());
+        table.row(vec![
+            one.first.to_string(),
+            one.sectors.to_string(),
+            human_size(one.sectors.saturating_mul(sector)),
+            output::printable(&content),
+            signs,
+            note,
+        ]);
+    }
+    match lost.is_empty() {
+        true => "nothing was found\n".to_owned(),
+        false => table.render(Paint::of_stdout()),
+    }
+}
