@@ -7,8 +7,8 @@
 //! The first line names the scheme and may give the number of entries. Each
 //! further one is a partition: index, type, first sector, sectors, then a label
 //! and attributes in brackets, where there are any. Empty lines, and lines that
-//! begin with `#`, do not count. Spaces and the like in a label are written as
-//! `\040`, because gpart ends the label there. Source: FreeBSD
+//! begin with `#`, do not count. Spaces and the like in a label or type are
+//! written as `\040`, because gpart ends the word there. Source: FreeBSD
 //! `sbin/geom/class/part/geom_part.c` (`gpart_backup`, `gpart_restore`).
 
 use super::{Change, Create, Error, NewPart, Scheme, Table};
@@ -60,7 +60,15 @@ pub struct Backup {
 impl Table {
     /// The table as `gpart backup` prints it.
     pub fn backup(&self) -> String {
-        let parts = self.parts();
+        let mut parts = self.parts();
+        for part in &mut parts {
+            // gpart prints an Apple type without a name as it is, and refuses
+            // to read that.
+            if self.scheme() == Scheme::Apm && part.kind == part.raw_kind {
+                part.kind.insert(0, '!');
+            }
+            part.kind = escape(&part.kind);
+        }
         let entries = self.entries().to_string();
         let digits = self.usable().1.to_string().len();
         let kinds = parts.iter().map(|part| part.kind.chars().count());
@@ -195,7 +203,7 @@ fn part(words: &[&str]) -> Result<BackupPart, String> {
     };
     Ok(BackupPart {
         index: number(index)?,
-        kind: (*kind).to_owned(),
+        kind: unescape(kind)?,
         start: number(start)?,
         sectors: number(sectors)?,
         label: label.map(|label| unescape(label)).transpose()?,
@@ -243,5 +251,5 @@ fn unescape(text: &str) -> Result<String, String> {
             }
         }
     }
-    String::from_utf8(bytes).map_err(|_| format!("the label {text:?} is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| format!("{text:?} is no UTF-8"))
 }

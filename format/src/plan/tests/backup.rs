@@ -81,6 +81,24 @@ fn every_table_comes_back_on_a_larger_disk() {
 }
 
 #[test]
+fn types_of_an_apple_map_without_a_name_come_back() {
+    let mut table = new(Scheme::Apm);
+    for kind in ["!Other", "!Two Words", "Apple_Driver43", "apple-hfs"] {
+        table.add(&sized(kind, 100)).unwrap();
+    }
+    let text = table.backup();
+    let shown = ["!Other", "!Two\\040Words", "!Apple_Driver43", "apple-hfs"];
+    assert!(
+        shown.iter().all(|kind| text.contains(&format!(" {kind} "))),
+        "{text}"
+    );
+    assert_eq!(
+        restored(&text, MEDIA, false).unwrap().parts(),
+        table.parts()
+    );
+}
+
+#[test]
 fn what_is_no_backup_is_refused_with_its_line() {
     for (text, expected) in [
         ("", "line 1 of the backup: it ends without a scheme"),
@@ -111,7 +129,10 @@ fn what_is_no_backup_is_refused_with_its_line() {
             "GPT\n-1 efi 34 5\n",
             "line 2 of the backup: \"-1\" is no number",
         ),
-        ("GPT\n1 efi 34 5 \\377\n", "line 2 of the backup: the label"),
+        (
+            "GPT\n1 efi 34 5 \\377\n",
+            "line 2 of the backup: \"\\\\377\" is no UTF-8",
+        ),
     ] {
         let error = Backup::parse(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text:?}: {error}");
