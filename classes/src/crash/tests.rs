@@ -312,6 +312,32 @@ fn a_flush_that_failed_once_covers_nothing_afterwards() {
 }
 
 #[test]
+fn a_flush_that_failed_once_is_told_to_every_writer_whoever_flushes_first() {
+    for layers in ["", " | nop", " | nop | nop"] {
+        for order in [[0, 1, 2], [1, 2, 0], [2, 1, 0]] {
+            let (stack, top) = stack_of(&format!("md:32k | crash:flushfail=op4{layers}"));
+            let writer = |_| {
+                let opened = stack.open(top, Delta::READ_WRITE).expect("opens");
+                (opened, stack.channel(4).expect("a channel"))
+            };
+            let mut writers: Vec<(Opened, Channel)> = (0..3).map(writer).collect();
+            for (sector, (opened, channel)) in (0..).zip(&mut writers) {
+                let written = channel.write(opened, sector * SECTOR as u64, &[1; SECTOR]);
+                written.expect("writes");
+            }
+            for round in 0..3 {
+                for at in order {
+                    let (opened, channel) = &mut writers[at];
+                    let flushed = channel.flush(opened).map_err(|error| error.errno);
+                    let expected = if round == 0 { Err(Errno::IO) } else { Ok(()) };
+                    assert_eq!(flushed, expected, "{layers}, {order:?}, {at}, {round}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn faults_stay_in_their_range() {
     let mut disk = Disk::new("md:32k | crash:eio=100%,from=8k,to=12k");
     for sector in 0..SECTORS {
