@@ -14,6 +14,7 @@
 //! | what are the observations? | [`observed`] |
 //! | what is saved, and how? | [`document`], fields in `docs/results.md` |
 //! | what do results of other programs hold? | [`foreign`] |
+//! | which quantities do samples hold? | [`metric`] |
 //! | how do results change over commits? | [`history`] |
 //! | what do other programs compute with? | [`tidy`] |
 //! | what do saved results prove? | [`compare`] |
@@ -32,6 +33,7 @@ pub mod figure;
 pub mod foreign;
 pub mod history;
 pub mod host;
+pub mod metric;
 pub mod observed;
 pub mod processes;
 pub mod rounds;

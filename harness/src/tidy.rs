@@ -11,8 +11,8 @@
 //! | `unit` | `ns`, `bytes/s`, `1/s` |
 //! | `process` | the process, counted from 1: the observation that the round belongs to |
 
-use crate::compare::Metric;
 use crate::document::Document;
+use crate::metric::Metric;
 
 /// The first line.
 pub const HEADER: &str = "experiment,case,metric,round,value,unit,process";

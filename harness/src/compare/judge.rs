@@ -1,56 +1,141 @@
 //! The comparisons and what may be claimed of them.
+//!
+//! - Cases of one document ran in the same rounds: the ratio of each process, their median, its
+//!   interval from order statistics, and the sign test.
+//! - Results of different times are independent samples: Mann and Whitney's test, and the interval
+//!   of Hodges and Lehmann's shift of the logarithms, which is a ratio.
+//!
+//! The intervals of a metric hold together (Bonferroni), and the verdict follows from them.
 
 use super::{Loaded, Metric};
 use crate::HarnessError;
-use crate::rounds::Sample;
+use crate::foreign::{self, Format, Series};
+use crate::observed::Observed;
 use serde::{Deserialize, Serialize};
-use ugeom_measure::autocorrelation::Independence;
-use ugeom_measure::holm::holm;
-use ugeom_measure::rank::{RankTest, mann_whitney};
-use ugeom_measure::two_samples::pooled;
-use ugeom_measure::{Blocks, Comparison, Effect, Error, Interval, Moments, Rules, Verdict};
+use ugeom_measure::rank::mann_whitney;
+use ugeom_measure::summary::median;
+use ugeom_measure::units::{duration_human, grouped};
+use ugeom_measure::{Center, Change, Claim, Interval};
 
 /// What to compare, and how to judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The confidence for all comparisons of a metric together.
     pub confidence: f64,
-    /// The share within which two results count as the same.
+    /// The share within which two results count as equivalent.
     pub same_within: f64,
-    /// The cell that the others of a single document are compared with; the first if none.
+    /// The case that the others of a single document are compared with; the first if none.
     pub base: Option<String>,
-    /// The cells to compare; all if there is none.
+    /// The cases to compare; all if there is none.
     pub cells: Vec<String>,
-    /// The metrics to compare; all that the samples hold if there is none.
-    pub metrics: Vec<Metric>,
+    /// The metrics to compare, by their names; all if there is none.
+    pub metrics: Vec<String>,
+    /// Only those that changed significantly.
+    pub changed: bool,
 }
 
 impl Default for Options {
-    /// 95 %, same within 1 %, everything that there is.
+    /// 95 %, equivalent within 1 %, everything that there is.
     fn default() -> Self {
-        let rules = Rules::default();
         Self {
-            confidence: rules.confidence,
-            same_within: rules.same_within,
+            confidence: 0.95,
+            same_within: 0.01,
             base: None,
             cells: Vec::new(),
             metrics: Vec::new(),
+            changed: false,
         }
+    }
+}
+
+/// A side of a comparison: the files of one state.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Its name.
+    pub name: String,
+    /// Its files.
+    pub files: Vec<Source>,
+}
+
+/// A file with results.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// Its form.
+    pub format: Format,
+    /// Its values.
+    pub series: Vec<Series>,
+    /// The document, where it is one of ours.
+    pub document: Option<Loaded>,
+}
+
+impl Source {
+    /// Reads a file of any format; `case` names what a criterion result measured.
+    ///
+    /// # Errors
+    /// [`HarnessError::Compare`] with the name, the place and what was expected there.
+    pub fn read(name: &str, case: &str, text: &str) -> Result<Self, HarnessError> {
+        let (format, series) = foreign::read(name, case, text)?;
+        let document = match format {
+            Format::Ugeom => Some(Loaded::read(name, text)?),
+            _ => None,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            format,
+            series,
+            document,
+        })
+    }
+}
+
+impl From<&Loaded> for Source {
+    fn from(loaded: &Loaded) -> Self {
+        Self {
+            name: loaded.name.clone(),
+            format: Format::Ugeom,
+            series: foreign::series(&loaded.document),
+            document: Some(loaded.clone()),
+        }
+    }
+}
+
+impl Side {
+    /// The values of all files. Where a file's values are all of one process and there are several
+    /// files, a file is one observation.
+    fn series(&self) -> Vec<Series> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            let alone = self.files.len() == 1 || !file.format.is_of_one_process();
+            for one in &file.series {
+                let mut one = one.clone();
+                if !alone {
+                    one.values = median(&one.values).into_iter().collect();
+                }
+                foreign::merge(&mut all, one);
+            }
+        }
+        all
     }
 }
 
 /// Everything that was compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// The results, the base first.
-    pub sources: Vec<Source>,
+    /// The name of the base: a side, or a case of a single document.
+    pub base: String,
+    /// What is compared with it.
+    pub others: Vec<String>,
+    /// The files, the base's first.
+    pub sources: Vec<File>,
     /// Whether the sides of a comparison ran in the same rounds.
     pub interleaved: bool,
     /// What is in the differences beside what was changed, in plain words.
     pub confounded: Vec<String>,
     /// The confidence for all comparisons of a metric together.
     pub confidence: f64,
-    /// The share within which two results count as the same.
+    /// The share within which two results count as equivalent.
     pub same_within: f64,
     /// A table for each metric.
     pub metrics: Vec<Judged>,
@@ -58,81 +143,182 @@ pub struct Compared {
     pub left_out: Vec<String>,
 }
 
-/// A result that takes part.
+/// A file that takes part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Source {
+pub struct File {
     /// Its name.
     pub name: String,
-    /// The experiment.
-    pub experiment: String,
-    /// The program that measured it.
-    pub program: String,
-    /// When it was started, seconds since 1970.
-    pub started_unix_s: u64,
-    /// The number of rounds in all processes.
-    pub rounds: u64,
-    /// Whether the observations are the means of processes and not rounds.
-    pub by_process: bool,
+    /// Its form.
+    pub format: Format,
+    /// The side that it belongs to.
+    pub side: String,
 }
 
-/// The comparisons of one metric.
+/// The comparisons of one metric, the largest effect first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// The metric.
-    pub metric: Metric,
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
     /// The comparisons.
     pub rows: Vec<Row>,
+    /// The geometric mean of all ratios (changed to base), those that are not shown included.
+    pub geometric_mean: Option<f64>,
+    /// How many comparisons there were, those that are not shown included.
+    pub compared: usize,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The base: a cell, and in comparisons between results the same cell of the first one.
-    pub base: Side,
+    /// The case.
+    pub case: String,
+    /// The side that is compared with the base.
+    pub side: String,
+    /// The base.
+    pub base: Middle,
     /// What is compared with it.
-    pub changed: Side,
-    /// `changed - base`, with an interval of its own at the confidence.
-    pub difference: Effect,
-    /// `changed / base` at the same confidence; none where the base may be zero.
-    pub ratio: Option<Interval>,
-    /// The p-value after Holm's correction over all rows of the metric.
-    pub adjusted_p: f64,
-    /// Student's pooled difference, which takes both sides for equally spread; between results.
-    pub student: Option<Effect>,
-    /// The Mann-Whitney test, which takes nothing for normal; between results.
-    pub ranks: Option<RankTest>,
-    /// How many independent rounds the differences are worth; within one result.
-    pub rounds: Option<Independence>,
-    /// What may be claimed.
-    pub verdict: Verdict,
+    pub changed: Middle,
+    /// `changed / base` with its interval and the claim; none where that cannot be known.
+    pub change: Option<Change>,
+    /// The two-sided p-value of this comparison by itself.
+    pub p_value: Option<f64>,
+    /// The claim.
+    pub claim: Claim,
     /// The same in plain words.
     pub words: String,
 }
 
-/// One side of a comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Side {
-    /// The name of the result.
-    pub source: String,
-    /// The cell.
-    pub cell: String,
-    /// Number, mean and deviation of its observations.
-    pub sample: Moments,
-    /// How many independent observations these are worth.
-    pub worth: Independence,
+/// The middle of some values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Middle {
+    /// How many.
+    pub n: usize,
+    /// Their median.
+    pub median: f64,
+    /// The farther end of its 95 % interval, as a share of it; none for fewer than six.
+    pub spread: Option<f64>,
 }
 
-/// A comparison that waits for the others of its metric.
+impl Middle {
+    fn of(values: &[f64]) -> Option<Self> {
+        let middle = median(values).ok()?;
+        let interval = Center::of(values).and_then(|center| center.at(0.95)).ok();
+        let spread = interval.filter(|_| middle != 0.0).map(|it| {
+            let far = (it.high - middle).max(middle - it.low);
+            (far / middle).abs()
+        });
+        Some(Self {
+            n: values.len(),
+            median: middle,
+            spread,
+        })
+    }
+}
+
+/// A value with its unit, for people.
+pub fn show(unit: &str, value: f64) -> String {
+    match unit {
+        "ns" => duration_human(value),
+        "bytes/s" => {
+            let mb = value / 1e6;
+            let decimals = if mb >= 1000.0 { 0 } else { 2 };
+            format!("{mb:.decimals$} MB/s")
+        }
+        "1/s" if value >= 100.0 => format!("{}/s", grouped(value.round() as u64)),
+        "1/s" => format!("{value:.2}/s"),
+        unit => {
+            let decimals = match value.abs() {
+                1000.0.. => 0,
+                10.0.. => 1,
+                _ => 2,
+            };
+            format!("{value:.decimals$} {unit}")
+        }
+    }
+}
+
+/// A pair that waits for the size of its family.
 struct Pending {
-    base: Side,
-    changed: Side,
-    comparison: Comparison,
-    student: Option<Effect>,
-    ranks: Option<RankTest>,
-    rounds: Option<Independence>,
+    case: String,
+    side: String,
+    unit: String,
+    better: ugeom_measure::verdict::Better,
+    base: Vec<f64>,
+    changed: Vec<f64>,
+    /// Ratios within processes, for cases of one document.
+    ratios: Option<Vec<f64>>,
 }
 
-/// The cells of one document, which ran in the same rounds.
+impl Pending {
+    /// Its row, with the interval for a family of so many.
+    fn row(&self, options: &Options, family: usize) -> Option<Row> {
+        let confidence = 1.0 - (1.0 - options.confidence) / family.max(1) as f64;
+        let (base, changed) = (Middle::of(&self.base)?, Middle::of(&self.changed)?);
+        let found = match &self.ratios {
+            Some(ratios) => paired(ratios, confidence),
+            None => independent(&self.base, &self.changed, confidence),
+        };
+        let (change, p_value, words) = match found {
+            Ok((ratio, p_value)) => {
+                let change = Change::new(ratio, confidence, self.better, options.same_within);
+                (Some(change), Some(p_value), change.to_string())
+            }
+            Err((words, p_value)) => (None, p_value, words),
+        };
+        Some(Row {
+            case: self.case.clone(),
+            side: self.side.clone(),
+            base,
+            changed,
+            claim: change.map_or(Claim::Open, |change| change.claim()),
+            change,
+            p_value,
+            words,
+        })
+    }
+}
+
+/// An interval and a p-value; else why there is none, and the p-value where there is one.
+type Found = Result<(Interval, f64), (String, Option<f64>)>;
+
+fn paired(ratios: &[f64], confidence: f64) -> Found {
+    let center = Center::of(ratios);
+    let center = center.map_err(|_| (format!("no verdict: n={}", ratios.len()), None))?;
+    let interval = center
+        .at(confidence)
+        .map_err(|error| (error.to_string(), None))?;
+    Ok((interval, center.p_value(1.0)))
+}
+
+fn independent(base: &[f64], changed: &[f64], confidence: f64) -> Found {
+    if base.iter().chain(changed).all(|value| *value == base[0]) {
+        return Err(("all values are equal".to_owned(), None));
+    }
+    let few = base.len().min(changed.len()) < 2;
+    if few {
+        let n = (base.len(), changed.len());
+        return Err((format!("no verdict: n={} and {}", n.0, n.1), None));
+    }
+    let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.ln()).collect() };
+    let test = mann_whitney(&logs(base), &logs(changed), confidence);
+    let test = test.map_err(|_| ("no ratio: a value is 0 or below".to_owned(), None))?;
+    let Some(interval) = test.interval else {
+        let n = (base.len(), changed.len());
+        let words = format!("no verdict: n={} and {} are too few", n.0, n.1);
+        return Err((words, Some(test.p_value)));
+    };
+    let ratio = Interval {
+        estimate: interval.estimate.exp(),
+        low: interval.low.exp(),
+        high: interval.high.exp(),
+        ..interval
+    };
+    Ok((ratio, test.p_value))
+}
+
+/// The cases of one document, which ran in the same rounds.
 pub(super) fn within(one: &Loaded, options: &Options) -> Result<Compared, HarnessError> {
     let cells = one.cells();
     let base = match &options.base {
@@ -148,206 +334,108 @@ pub(super) fn within(one: &Loaded, options: &Options) -> Result<Compared, Harnes
     }
     changed.retain(|cell| *cell != base);
     if changed.is_empty() {
-        return Err(refused(
-            one,
-            "it has one cell only, so there is nothing to compare",
-        ));
+        let problem = format!("{}: it has one case only: nothing to compare", one.name);
+        return Err(HarnessError::Compare(problem));
     }
-    let mut compared = Compared::new(std::slice::from_ref(one), true, options);
-    for metric in wanted(options) {
-        let mut pending = Vec::new();
-        for cell in &changed {
-            let Some(pair) = Pair::of(one, metric, base, *cell) else {
-                continue;
-            };
-            match pair.compare(options.confidence) {
-                Ok(row) => pending.push(row),
-                Err(error) => compared.leave_out(metric, &cells[*cell], &error),
-            }
-        }
-        compared.judge(metric, pending, options)?;
+    let mut compared = Compared::new(cells[base].clone(), options);
+    compared.interleaved = true;
+    compared.others = changed.iter().map(|cell| cells[*cell].clone()).collect();
+    compared.add_files(&Side {
+        name: one.name.clone(),
+        files: vec![Source::from(one)],
+    });
+    for metric in Metric::ALL {
+        let observed = Observed::of(&one.document, |sample| metric.of(sample));
+        let values = |cell: usize| observed.values(&[cell], |one| one.first().copied());
+        let pairs = changed.iter().map(|cell| Pending {
+            case: cells[*cell].clone(),
+            side: one.name.clone(),
+            unit: metric.unit().to_owned(),
+            better: metric.better(),
+            base: values(base),
+            changed: values(*cell),
+            ratios: Some(observed.values(&[base, *cell], |one| {
+                (one[0] > 0.0).then(|| one[1] / one[0])
+            })),
+        });
+        compared.judge(metric.id(), pairs.collect(), options);
     }
-    compared.with_something()
+    compared.with_something(options)
 }
 
-/// Each cell of the base with the same cell of each other result.
-pub(super) fn between(
-    base: &Loaded,
-    others: &[Loaded],
-    options: &Options,
-) -> Result<Compared, HarnessError> {
+/// Each case of the base with the same case of each other side.
+pub fn between(base: &Side, others: &[Side], options: &Options) -> Result<Compared, HarnessError> {
     if options.base.is_some() {
-        let problem = "a base cell is for a single result; of several, the first is the base";
+        let problem = "a base case is for a single result; of several, the first is the base";
         return Err(HarnessError::Compare(problem.to_owned()));
     }
-    let mut all = vec![base.clone()];
-    all.extend_from_slice(others);
-    let mut compared = Compared::new(&all, false, options);
-    let mut names: Vec<&String> = base.cells().iter().collect();
+    let mut compared = Compared::new(base.name.clone(), options);
+    compared.others = others.iter().map(|side| side.name.clone()).collect();
+    compared.add_files(base);
+    others.iter().for_each(|side| compared.add_files(side));
+    let old = base.series();
     for name in &options.cells {
-        position(base, name)?;
+        if !old.iter().any(|one| one.case == *name) {
+            let problem = format!("{}: it has no case `{name}`", base.name);
+            return Err(HarnessError::Compare(problem));
+        }
     }
-    if !options.cells.is_empty() {
-        names.retain(|name| options.cells.contains(name));
-    }
-    for other in others {
-        names_in_common(base, other, &names)?;
-    }
-    for metric in wanted(options) {
-        let mut pending = Vec::new();
-        for other in others {
-            for name in names.iter().filter(|name| other.cells().contains(name)) {
-                let sides = observed(base, metric, name).zip(observed(other, metric, name));
-                let Some((below, above)) = sides else {
-                    continue;
-                };
-                match independent((base, &below), (other, &above), name, options.confidence) {
-                    Ok(row) => pending.push(row),
-                    Err(error) => compared.leave_out(metric, name, &error),
-                }
+    let wanted = |case: &String| options.cells.is_empty() || options.cells.contains(case);
+    let mut metrics: Vec<(String, Vec<Pending>)> = Vec::new();
+    for side in others {
+        let new = side.series();
+        let mut common = 0;
+        for below in old.iter().filter(|one| wanted(&one.case)) {
+            let same = |above: &&Series| {
+                (&above.case, &above.metric, &above.unit)
+                    == (&below.case, &below.metric, &below.unit)
+            };
+            let Some(above) = new.iter().find(same) else {
+                continue;
+            };
+            common += 1;
+            let pending = Pending {
+                case: below.case.clone(),
+                side: side.name.clone(),
+                unit: below.unit.clone(),
+                better: below.better,
+                base: below.values.clone(),
+                changed: above.values.clone(),
+                ratios: None,
+            };
+            match metrics.iter_mut().find(|one| one.0 == below.metric) {
+                Some(one) => one.1.push(pending),
+                None => metrics.push((below.metric.clone(), vec![pending])),
             }
         }
-        compared.judge(metric, pending, options)?;
+        if common == 0 {
+            let problem = format!("{} and {} have no case in common", base.name, side.name);
+            return Err(HarnessError::Compare(problem));
+        }
     }
-    compared.with_something()
-}
-
-fn refused(one: &Loaded, problem: &str) -> HarnessError {
-    HarnessError::Compare(format!("{}: {problem}", one.name))
+    for (metric, pending) in metrics {
+        compared.judge(&metric, pending, options);
+    }
+    compared.with_something(options)
 }
 
 fn position(one: &Loaded, name: &str) -> Result<usize, HarnessError> {
     let found = one.cells().iter().position(|cell| cell == name);
     found.ok_or_else(|| {
         let known = one.cells().join(", ");
-        refused(one, &format!("it has no cell `{name}`, but {known}"))
-    })
-}
-
-fn names_in_common(base: &Loaded, other: &Loaded, names: &[&String]) -> Result<(), HarnessError> {
-    if names.iter().any(|name| other.cells().contains(name)) {
-        return Ok(());
-    }
-    let what = |one: &Loaded| format!("{} ({})", one.name, one.document.experiment);
-    let (base, other) = (what(base), what(other));
-    let problem = format!("{base} and {other} have no cell in common");
-    Err(HarnessError::Compare(problem))
-}
-
-fn wanted(options: &Options) -> Vec<Metric> {
-    let is_wanted =
-        |metric: &Metric| options.metrics.is_empty() || options.metrics.contains(metric);
-    Metric::ALL.into_iter().filter(is_wanted).collect()
-}
-
-/// A metric of all cells, where every sample of these cells holds it. Where there are enough
-/// processes their means are the rows, else all rounds.
-fn table(one: &Loaded, metric: Metric, cells: &[usize]) -> Option<Blocks> {
-    let names = one.cells();
-    let of = |sample: &Sample| metric.of(sample);
-    let mut blocks = Blocks::new(cells.iter().map(|cell| names[*cell].clone()));
-    let processes = one.document.processes.iter();
-    for process in processes.filter(|process| process.cells == names) {
-        let mut rows = Vec::new();
-        for round in &process.rounds {
-            let values = cells.iter().map(|cell| of(round.samples.get(*cell)?));
-            rows.push(values.collect::<Option<Vec<f64>>>()?);
-        }
-        if one.document.by_process() && !rows.is_empty() {
-            let count = rows.len() as f64;
-            let mean = |cell: usize| rows.iter().map(|row| row[cell]).sum::<f64>() / count;
-            rows = vec![(0..cells.len()).map(mean).collect()];
-        }
-        for row in rows {
-            blocks.push_round(row).ok()?;
-        }
-    }
-    (!blocks.rounds().is_empty()).then_some(blocks)
-}
-
-/// The observations of one cell.
-fn observed(one: &Loaded, metric: Metric, name: &str) -> Option<Vec<f64>> {
-    let cell = one.cells().iter().position(|cell| cell == name)?;
-    table(one, metric, &[cell])?.values(0).ok()
-}
-
-fn side(one: &Loaded, cell: &str, values: &[f64]) -> Result<Side, Error> {
-    Ok(Side {
-        source: one.name.clone(),
-        cell: cell.to_owned(),
-        sample: Moments::of(values)?,
-        worth: Independence::of(values)?,
-    })
-}
-
-/// Two cells of one document.
-struct Pair<'a> {
-    one: &'a Loaded,
-    blocks: Blocks,
-}
-
-impl<'a> Pair<'a> {
-    fn of(one: &'a Loaded, metric: Metric, base: usize, changed: usize) -> Option<Self> {
-        let blocks = table(one, metric, &[base, changed])?;
-        Some(Self { one, blocks })
-    }
-
-    fn compare(&self, confidence: f64) -> Result<Pending, Error> {
-        let (comparison, rounds) = Comparison::within_correlated_rounds(&self.blocks, 0, 1)?;
-        let names = self.blocks.cells();
-        let difference = comparison.difference.at(confidence)?;
-        Ok(Pending {
-            base: side(self.one, &names[0], &self.blocks.values(0)?)?,
-            changed: side(self.one, &names[1], &self.blocks.values(1)?)?,
-            comparison: Comparison {
-                difference,
-                ..comparison
-            },
-            student: None,
-            ranks: None,
-            rounds: Some(rounds),
-        })
-    }
-}
-
-/// The same cell of two documents.
-fn independent(
-    (base, below): (&Loaded, &[f64]),
-    (other, above): (&Loaded, &[f64]),
-    cell: &str,
-    confidence: f64,
-) -> Result<Pending, Error> {
-    let (lower, upper) = (side(base, cell, below)?, side(other, cell, above)?);
-    let comparison =
-        Comparison::independent(lower.worth.moments(below)?, upper.worth.moments(above)?)?;
-    let difference = comparison.difference.at(confidence)?;
-    Ok(Pending {
-        student: Some(pooled(lower.sample, upper.sample, confidence)?),
-        ranks: Some(mann_whitney(below, above, confidence)?),
-        base: lower,
-        changed: upper,
-        comparison: Comparison {
-            difference,
-            ..comparison
-        },
-        rounds: None,
+        let problem = format!("{}: it has no case `{name}`, but {known}", one.name);
+        HarnessError::Compare(problem)
     })
 }
 
 impl Compared {
-    fn new(results: &[Loaded], interleaved: bool, options: &Options) -> Self {
-        let source = |one: &Loaded| Source {
-            name: one.name.clone(),
-            experiment: one.document.experiment.clone(),
-            program: one.document.program.clone(),
-            started_unix_s: one.document.host.started_unix_s,
-            rounds: one.document.rounds(),
-            by_process: one.document.by_process(),
-        };
+    fn new(base: String, options: &Options) -> Self {
         Self {
-            sources: results.iter().map(source).collect(),
-            interleaved,
-            confounded: super::confounded::confounded(results),
+            base,
+            others: Vec::new(),
+            sources: Vec::new(),
+            interleaved: false,
+            confounded: Vec::new(),
             confidence: options.confidence,
             same_within: options.same_within,
             metrics: Vec::new(),
@@ -355,68 +443,82 @@ impl Compared {
         }
     }
 
-    fn leave_out(&mut self, metric: Metric, cell: &str, error: &Error) {
-        self.left_out
-            .push(format!("{cell}, {}: {error}", metric.what()));
+    fn add_files(&mut self, side: &Side) {
+        for file in &side.files {
+            self.sources.push(File {
+                name: file.name.clone(),
+                format: file.format,
+                side: side.name.clone(),
+            });
+        }
+        if let [file] = &side.files[..]
+            && file.format.is_of_one_process()
+        {
+            self.confounded.push(format!(
+                "all values of {} are of one process: what differs between processes is not in \
+                 the intervals (several files are)",
+                file.name
+            ));
+        }
     }
 
-    fn judge(
-        &mut self,
-        metric: Metric,
-        pending: Vec<Pending>,
-        options: &Options,
-    ) -> Result<(), HarnessError> {
-        let rules = Rules {
-            confidence: options.confidence,
-            same_within: options.same_within,
-            better: metric.better(),
+    fn judge(&mut self, metric: &str, pending: Vec<Pending>, options: &Options) {
+        let is_wanted = options.metrics.is_empty() || options.metrics.iter().any(|it| it == metric);
+        let complete = |one: &&Pending| !one.base.is_empty() && !one.changed.is_empty();
+        let pending: Vec<&Pending> = pending.iter().filter(complete).collect();
+        let Some(first) = pending.first().filter(|_| is_wanted) else {
+            return;
         };
-        let comparisons: Vec<Comparison> = pending.iter().map(|one| one.comparison).collect();
-        let p_values: Vec<f64> = comparisons
+        let family = pending.len();
+        let all: Vec<Row> = pending
             .iter()
-            .map(|one| one.difference.p_value)
+            .filter_map(|one| one.row(options, family))
             .collect();
-        let failed = |source| HarnessError::Statistics {
-            what: metric.what().to_owned(),
-            source,
-        };
-        let tested = holm(&p_values, 1.0 - options.confidence).map_err(failed)?;
-        let verdicts = rules.judge_all(&comparisons).map_err(failed)?;
-        let judged = pending.into_iter().zip(tested).zip(verdicts);
-        let rows: Vec<Row> = judged
-            .map(|((one, tested), verdict)| Row {
-                base: one.base,
-                changed: one.changed,
-                difference: one.comparison.difference,
-                ratio: one.comparison.ratio_at(options.confidence),
-                adjusted_p: tested.adjusted_p,
-                student: one.student,
-                ranks: one.ranks,
-                rounds: one.rounds,
-                words: verdict.to_string(),
-                verdict,
-            })
-            .collect();
-        if !rows.is_empty() {
-            self.metrics.push(Judged { metric, rows });
+        let logs = all
+            .iter()
+            .map(|row| (row.changed.median / row.base.median).ln());
+        let logs: Vec<f64> = logs.filter(|log| log.is_finite()).collect();
+        let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+        let (unit, compared) = (first.unit.clone(), all.len());
+        let mut rows = all;
+        if options.changed {
+            rows.retain(|row| matches!(row.claim, Claim::Faster | Claim::Slower));
         }
-        Ok(())
+        rows.sort_by(|a, b| effect(b).total_cmp(&effect(a)));
+        self.metrics.push(Judged {
+            metric: metric.to_owned(),
+            unit,
+            rows,
+            geometric_mean: (!logs.is_empty()).then(|| mean.exp()),
+            compared,
+        });
     }
 
     /// Refuses a comparison of nothing.
-    fn with_something(self) -> Result<Self, HarnessError> {
-        if !self.metrics.is_empty() {
+    fn with_something(self, options: &Options) -> Result<Self, HarnessError> {
+        if self.metrics.iter().any(|judged| judged.compared > 0) {
             return Ok(self);
         }
-        let why = match self.left_out.first() {
-            Some(first) => format!("nothing could be compared: {first}"),
-            None => "the samples hold no metric that can be compared".to_owned(),
+        let what = match options.metrics.is_empty() {
+            true => "the results hold no metric that can be compared".to_owned(),
+            false => format!("the results do not hold {}", options.metrics.join(", ")),
         };
-        Err(HarnessError::Compare(why))
+        Err(HarnessError::Compare(what))
     }
 
     /// The comparisons of a metric.
-    pub fn metric(&self, metric: Metric) -> Option<&Judged> {
+    pub fn metric(&self, metric: &str) -> Option<&Judged> {
         self.metrics.iter().find(|judged| judged.metric == metric)
     }
+}
+
+/// The order of rows: significant ones first, then by the size of the change.
+fn effect(row: &Row) -> f64 {
+    let log = (row.changed.median / row.base.median).ln().abs();
+    let size = if log.is_finite() { log.min(1e6) } else { 0.0 };
+    let first = match row.claim {
+        Claim::Faster | Claim::Slower => 1e7,
+        Claim::Equivalent | Claim::Open => 0.0,
+    };
+    first + size
 }

@@ -1,18 +1,11 @@
-//! Compares saved results, cell by cell and metric by metric, whatever experiment they are of.
-//!
-//! - Cells of one document ran in the same rounds, and are compared within them (paired).
-//! - A cell of one document and that of another are independent samples (Welch), and their
-//!   difference is confounded with time.
-//!
-//! Either way a series whose neighbours are correlated counts with as many values as it is worth,
-//! and Holm's correction is made over all comparisons of a metric.
+//! Compares saved results, case by case and metric by metric, whatever experiment or program they
+//! are of.
 
 mod confounded;
 mod judge;
-mod metric;
 
-pub use judge::{Compared, Judged, Options, Row, Side, Source};
-pub use metric::Metric;
+pub use crate::metric::Metric;
+pub use judge::{Compared, File, Judged, Middle, Options, Row, Side, Source, between, show};
 
 use crate::HarnessError;
 use crate::document::{self, Document};
@@ -54,16 +47,29 @@ impl Loaded {
     }
 }
 
-/// Compares results: with the first one all others, or with the first cell (or the one that the
-/// options name) of a single one its other cells.
+/// Compares results of ours: with the first one all others, or with the first case (or the one that
+/// the options name) of a single one its other cases.
 ///
 /// # Errors
-/// [`HarnessError::Compare`] when there is nothing to compare, [`HarnessError::Statistics`] for
-/// options that make no sense.
+/// [`HarnessError::Compare`] when there is nothing to compare.
 pub fn compare(results: &[Loaded], options: &Options) -> Result<Compared, HarnessError> {
+    let side = |one: &Loaded| Side {
+        name: one.name.clone(),
+        files: vec![Source::from(one)],
+    };
     match results {
         [] => Err(HarnessError::Compare("there is no result".to_owned())),
         [one] => judge::within(one, options),
-        [base, others @ ..] => judge::between(base, others, options),
+        [base, others @ ..] => {
+            let others: Vec<Side> = others.iter().map(side).collect();
+            let mut compared = between(&side(base), &others, options)?;
+            compared.confounded.extend(confounded::confounded(results));
+            Ok(compared)
+        }
     }
+}
+
+/// What results of ours differ in beside what was changed.
+pub fn doubts(results: &[Loaded]) -> Vec<String> {
+    confounded::confounded(results)
 }

@@ -1,8 +1,8 @@
 //! Our own documents: a value of each case and metric for each process.
 
 use super::Series;
-use crate::compare::Metric;
 use crate::document::{self, Document};
+use crate::metric::Metric;
 use crate::observed::Observed;
 use serde_json::Value;
 

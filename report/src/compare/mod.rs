@@ -3,9 +3,8 @@
 use crate::text::{columns, counted};
 use crate::{Axis, Cell, Column, Page, Rows, Table, Value};
 use std::path::Path;
-use ugeom_harness::compare::{Compared, Judged, Metric, Row};
-use ugeom_measure::Verdict;
-use ugeom_measure::verdict::Direction;
+use ugeom_harness::compare::{Compared, Judged, Metric, Middle, Row, show};
+use ugeom_measure::Claim;
 
 /// More comparisons than this are not plotted.
 const PLOTTED_MAX: usize = 40;
@@ -21,125 +20,144 @@ pub fn page(compared: &Compared) -> Page {
         .map(|one| one.name.as_str())
         .collect();
     let mut page = Page::new("compare", &format!("ugeom compare {}", names.join(" ")));
+    page.manual = "docs/compare.md".to_owned();
     page.question = question(compared);
     page.answer = answer(compared);
     for source in &compared.sources {
-        let observations = if source.by_process {
-            "; the mean of each process is one observation"
-        } else {
-            ""
-        };
-        let text = format!(
-            "{}, {}, {}{observations}",
-            source.experiment,
-            counted(source.rounds, "round"),
-            source.program
+        page.fact(
+            &source.name,
+            format!("{} ({})", source.format.what(), source.side),
         );
-        page.fact(&source.name, text);
     }
     if !compared.confounded.is_empty() {
-        page.fact("doubtful", format!("{}.", compared.confounded.join("; ")));
+        page.fact("warnings", format!("{}.", compared.confounded.join("; ")));
     }
     for judged in &compared.metrics {
-        page.heading(judged.metric.what());
+        page.heading(&what(judged));
+        if judged.rows.is_empty() {
+            let count = counted(judged.compared as u64, "comparison");
+            page.paragraph(format!("No significant change in {count}."));
+            continue;
+        }
         page.push(table(compared, judged));
         if judged.rows.len() <= PLOTTED_MAX {
             page.push(plot(compared, judged));
         }
     }
-    page.list(notes(compared));
+    let left_out = compared.left_out.iter();
+    page.list(left_out.map(|what| format!("Left out: {what}.")));
     page
+}
+
+/// The metric in words, where it is one of ours.
+fn what(judged: &Judged) -> String {
+    let known = Metric::ALL
+        .into_iter()
+        .find(|one| one.id() == judged.metric);
+    known.map_or_else(|| judged.metric.clone(), |metric| metric.what().to_owned())
 }
 
 fn question(compared: &Compared) -> String {
     let percent = compared.confidence * 100.0;
     let how = if compared.interleaved {
-        "The cells ran in the same rounds and are compared within them (Student, paired)"
+        "The cases ran in the same rounds: ratios within processes, sign test"
     } else {
-        "The results are compared as independent samples (Welch), with Student's pooled test and \
-         the Mann-Whitney test beside"
+        "The results are independent samples: Mann-Whitney test"
     };
     format!(
-        "Do the results differ? {how}. Proven means: at {percent} % for all comparisons of a \
-         metric together (Holm)."
+        "do the results differ? {how}; {percent} % for all comparisons of a metric together \
+         (Bonferroni)."
     )
 }
 
 fn answer(compared: &Compared) -> String {
-    let rows: Vec<&Row> = compared.metrics.iter().flat_map(|one| &one.rows).collect();
-    let count = |is: &dyn Fn(&Verdict) -> bool| rows.iter().filter(|row| is(&row.verdict)).count();
-    let direction = |verdict: &Verdict| match verdict {
-        Verdict::Proven { direction, .. } => Some(*direction),
-        _ => None,
-    };
-    let (faster, slower) = (
-        count(&|verdict| direction(verdict) == Some(Direction::Faster)),
-        count(&|verdict| direction(verdict) == Some(Direction::Slower)),
-    );
-    let same = count(&|verdict| matches!(verdict, Verdict::SameWithin { .. }));
-    let open = rows.len() - faster - slower - same;
-    if let [row] = rows[..] {
-        return format!("{} {}.", row.changed.cell, row.words);
+    let mut sentences = Vec::new();
+    for judged in &compared.metrics {
+        let count = |claim: Claim| judged.rows.iter().filter(|row| row.claim == claim).count();
+        let (faster, slower) = (count(Claim::Faster), count(Claim::Slower));
+        let mean = judged.geometric_mean.map_or(String::new(), |mean| {
+            format!("; geometric mean {:+.1} %", (mean - 1.0) * 100.0)
+        });
+        sentences.push(format!(
+            "{}: of {}, {faster} better, {slower} worse{mean}.",
+            what(judged),
+            counted(judged.compared as u64, "comparison")
+        ));
     }
-    format!(
-        "Of {} comparisons {faster} are proven better, {slower} worse, {same} the same within \
-         {} %; of {open} nothing is proven.",
-        rows.len(),
-        compared.same_within * 100.0
-    )
+    sentences.join(" ")
 }
 
-/// The cell, and the result when there are several beside the base.
+/// A row's name: the case, and the side where there are several.
 fn label(compared: &Compared, row: &Row) -> String {
-    if compared.sources.len() > 2 {
-        return format!("{} ({})", row.changed.cell, row.changed.source);
+    if !compared.interleaved && compared.others.len() > 1 {
+        return format!("{} ({})", row.case, row.side);
     }
-    row.changed.cell.clone()
+    row.case.clone()
 }
 
-/// The name of the base above its column: that of the file, where it is short enough.
-fn heading(name: &str) -> String {
+/// The name of a side above its column: that of the file, where it is short enough.
+fn heading(name: &str, otherwise: &str) -> String {
     let file = Path::new(name).file_name().and_then(|file| file.to_str());
     let short = file.filter(|file| columns(file) <= HEADING_COLUMNS);
-    short.unwrap_or("base").to_owned()
+    short.unwrap_or(otherwise).to_owned()
 }
 
 fn table(compared: &Compared, judged: &Judged) -> Table {
-    let metric = judged.metric;
-    let (base, changed) = if compared.interleaved {
-        let base = judged.rows.first().map_or("base", |row| &row.base.cell);
-        (base.to_owned(), "it")
-    } else {
-        (heading(&compared.sources[0].name), "changed")
+    let changed = match (&compared.others[..], compared.interleaved) {
+        ([one], false) => heading(one, "changed"),
+        (_, true) => "it".to_owned(),
+        _ => "changed".to_owned(),
     };
-    let mut columns = vec![
-        Column::text("cell"),
-        Column::number(&base, ""),
-        Column::number(changed, ""),
-        Column::number("p (Holm)", ""),
+    let columns = [
+        Column::text("benchmark"),
+        Column::number(&heading(&compared.base, "base"), ""),
+        Column::number(&changed, ""),
+        Column::text("change"),
+        Column::number("p", ""),
+        Column::number("n", ""),
     ];
-    if !compared.interleaved {
-        columns.push(Column::number("p Student", ""));
-        columns.push(Column::number("p ranks", ""));
-    }
-    columns.push(Column::text("verdict"));
     let mut table = Table::new("", columns);
     for row in &judged.rows {
-        let mut cells = vec![
+        table.row([
             Cell::text(label(compared, row)),
-            with_unit(metric, row.base.sample.mean),
-            with_unit(metric, row.changed.sample.mean),
-            probability(row.adjusted_p),
-        ];
-        if !compared.interleaved {
-            let student = row.student.map(|effect| effect.p_value);
-            let ranks = row.ranks.map(|ranks| ranks.p_value);
-            cells.extend([student, ranks].map(|p| p.map_or_else(Cell::empty, probability)));
-        }
-        cells.push(Cell::text(&row.words));
-        table.row(cells);
+            middle(judged, &row.base),
+            middle(judged, &row.changed),
+            Cell::text(words(row)),
+            row.p_value.map_or_else(Cell::empty, probability),
+            Cell::text(format!("{}+{}", row.base.n, row.changed.n)),
+        ]);
+    }
+    if let Some(mean) = judged.geometric_mean.filter(|_| judged.compared > 1) {
+        table.row([
+            Cell::text("geometric mean"),
+            Cell::empty(),
+            Cell::empty(),
+            Cell::text(format!("{:+.2} %", (mean - 1.0) * 100.0)),
+            Cell::empty(),
+            Cell::empty(),
+        ]);
     }
     table
+}
+
+/// The verdict, with benchstat's mark for what is not significant.
+fn words(row: &Row) -> String {
+    match row.claim {
+        Claim::Open => format!("~ {}", row.words),
+        _ => row.words.clone(),
+    }
+}
+
+/// `12.3 ms ±2 %`.
+fn middle(judged: &Judged, middle: &Middle) -> Cell {
+    let value = show(&judged.unit, middle.median);
+    let text = match middle.spread {
+        Some(spread) => format!("{value} ±{:.0} %", spread * 100.0),
+        None => value,
+    };
+    let mut cell = Cell::text(text).with_value(Value::Number(middle.median));
+    cell.unit = Some(judged.unit.clone());
+    cell
 }
 
 /// A value of a metric, with its own unit in words and that of the metric behind it.
@@ -159,11 +177,11 @@ pub fn probability(p: f64) -> Cell {
 
 /// The ratios with their intervals, in per cent.
 fn plot(compared: &Compared, judged: &Judged) -> Rows {
-    let title = format!("{}: change against the base", judged.metric.what());
+    let title = format!("{}: change against the base", what(judged));
     let mut rows = Rows::points(&title, Axis::linear("change", "%"), ["change"]);
     for row in &judged.rows {
-        let change = row.ratio.map(|ratio| {
-            let mut change = ratio.scaled(100.0);
+        let change = row.change.map(|change| {
+            let mut change = change.ratio.scaled(100.0);
             change.estimate -= 100.0;
             change.low -= 100.0;
             change.high -= 100.0;
@@ -172,61 +190,6 @@ fn plot(compared: &Compared, judged: &Judged) -> Rows {
         rows.row(&label(compared, row), [change]);
     }
     rows
-}
-
-/// What a reader should know beside the tables.
-fn notes(compared: &Compared) -> Vec<String> {
-    let mut notes = Vec::new();
-    for judged in &compared.metrics {
-        for row in &judged.rows {
-            let sides = [Some(row.base.worth), Some(row.changed.worth)];
-            let series = if compared.interleaved {
-                [row.rounds, None]
-            } else {
-                sides
-            };
-            for worth in series.into_iter().flatten().filter(|one| one.correlated) {
-                notes.push(format!(
-                    "{}, {}: neighbouring observations are correlated ({:.2}); {} of them are \
-                     worth {:.1}, and were judged so.",
-                    label(compared, row),
-                    judged.metric.what(),
-                    worth.neighbours.unwrap_or(0.0),
-                    worth.n,
-                    worth.n_effective
-                ));
-            }
-            if let Some(note) = disagreement(compared, judged, row) {
-                notes.push(note);
-            }
-        }
-    }
-    let left_out = compared.left_out.iter();
-    notes.extend(left_out.map(|what| format!("Left out: {what}.")));
-    notes
-}
-
-/// Where means and ranks do not agree, the spread is not what Student's test takes it for.
-fn disagreement(compared: &Compared, judged: &Judged, row: &Row) -> Option<String> {
-    let ranks = row.ranks?;
-    let alpha = 1.0 - compared.confidence;
-    let (means, order) = (row.difference.p_value <= alpha, ranks.p_value <= alpha);
-    if means == order {
-        return None;
-    }
-    let shift = judged.metric.show(ranks.shift.abs());
-    let sign = if ranks.shift < 0.0 { "-" } else { "" };
-    let (yes, no) = if means {
-        ("means", "ranks")
-    } else {
-        ("ranks", "means")
-    };
-    Some(format!(
-        "{}, {}: the {yes} differ, the {no} do not (by ranks it is shifted by {sign}{shift}): look \
-         at the samples, a few stray values decide.",
-        label(compared, row),
-        judged.metric.what()
-    ))
 }
 
 #[cfg(test)]

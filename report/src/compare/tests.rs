@@ -3,14 +3,12 @@
 use super::*;
 use serde_json::Value;
 use ugeom_harness::HarnessError;
-use ugeom_harness::compare::{Loaded, Options, compare};
+use ugeom_harness::compare::{Loaded, Options, Side, Source, between, compare};
 use ugeom_harness::document::Document;
 use ugeom_harness::host::Host;
 use ugeom_harness::{Ended, Measured, Round, Sample, Settings, Shortened, Work};
-use ugeom_measure::Verdict;
-use ugeom_measure::verdict::Direction;
 
-/// A result of rounds; `ns` gives the time of a cell in a round.
+/// A result of processes of one round; `ns` gives the time of a cell in a round.
 fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u64) -> Loaded {
     let sample = |cell: usize, round: u64| Sample {
         iterations: 1000,
@@ -40,7 +38,14 @@ fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u6
         failure: None,
     };
     let settings = Settings::default();
-    let document = Document::new("layers", Host::now(), settings, Value::Null, measured);
+    let mut document = Document::new("layers", Host::now(), settings, Value::Null, measured);
+    // Each round as a process: an observation.
+    let whole = document.processes.remove(0);
+    for round in &whole.rounds {
+        let mut one = whole.clone();
+        one.rounds = vec![round.clone()];
+        document.processes.push(one);
+    }
     let text = document.to_json().unwrap();
     Loaded::read(name, &text).unwrap()
 }
@@ -55,107 +60,123 @@ fn told(compared: &Compared) -> String {
 }
 
 #[test]
-fn two_results_are_compared_cell_by_cell_and_metric_by_metric() {
+fn two_results_are_compared_case_by_case_and_metric_by_metric() {
     let cells = ["md0", "md0s1", "only before"];
     let before = result("before.json", &cells, 20, |cell, round| {
-        1000 + wobble(cell, round)
+        10_000 + wobble(cell, round)
     });
     let after = result("after.json", &cells[..2], 20, |cell, round| {
         if cell == 0 {
-            1000 + wobble(cell, round + 3)
+            10_000 + wobble(cell, round + 3)
         } else {
-            1100 + wobble(cell, round)
+            11_000 + wobble(cell, round)
         }
     });
-    let compared = compare(&[before, after], &Options::default()).unwrap();
+    let results = [before, after];
+    let compared = compare(&results, &Options::default()).unwrap();
     assert!(!compared.interleaved && compared.confounded[0].contains("confounded with time"));
-    let ids: Vec<&str> = compared.metrics.iter().map(|one| one.metric.id()).collect();
+    let ids: Vec<&str> = compared
+        .metrics
+        .iter()
+        .map(|one| one.metric.as_str())
+        .collect();
     assert_eq!(ids, ["time", "bytes_per_second", "transactions_per_second"]);
-    let time = compared.metric(Metric::Time).unwrap();
+    let time = compared.metric("time").unwrap();
     assert_eq!(time.rows.len(), 2, "what is in both");
-    assert!(matches!(
-        time.rows[0].verdict,
-        Verdict::SameWithin { proven: None, .. }
-    ));
-    let slower = &time.rows[1];
-    assert!(matches!(
-        slower.verdict,
-        Verdict::Proven {
-            direction: Direction::Slower,
-            ..
-        }
-    ));
-    assert!(
-        slower
-            .ratio
-            .is_some_and(|ratio| (ratio.estimate - 1.0995).abs() < 1e-3)
+    // The largest effect first.
+    let slower = &time.rows[0];
+    assert_eq!(
+        (slower.case.as_str(), slower.claim),
+        ("md0s1", Claim::Slower)
     );
-    assert!(slower.student.is_some() && slower.ranks.is_some_and(|ranks| ranks.exact));
-    assert!((slower.ranks.unwrap().shift - 100.0).abs() <= 1.0);
+    assert!((slower.change.unwrap().ratio.estimate - 1.1).abs() < 1e-3);
+    assert!(slower.p_value.unwrap() < 1e-6);
+    assert_eq!(time.rows[1].claim, Claim::Equivalent);
+    assert!((time.geometric_mean.unwrap() - 1.1_f64.sqrt()).abs() < 1e-3);
     // Rates fall when times rise, and both are called slower.
-    let rate = compared.metric(Metric::BytesPerSecond).unwrap();
+    let rate = compared.metric("bytes_per_second").unwrap();
     assert!(
-        rate.rows[1].words.starts_with("slower, 9.1 % less"),
+        rate.rows[0].words.contains(" % slower ("),
         "{}",
-        rate.rows[1].words
+        rate.rows[0].words
     );
     let text = told(&compared);
-    assert!(
-        text.contains("Of 6 comparisons 0 are proven better, 3 worse, 3 the same within 1 %"),
-        "{text}"
-    );
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 100),
-        "{text}"
-    );
+    for part in [
+        "of 2 comparisons, 0 better, 1 worse; geometric mean +4.9 %",
+        "20+20",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     let json = serde_json::to_string(&compared).unwrap();
     assert_eq!(serde_json::from_str::<Compared>(&json).unwrap(), compared);
+    let options = Options {
+        changed: true,
+        ..Options::default()
+    };
+    let changed = compare(&results, &options).unwrap();
+    let time = changed.metric("time").unwrap();
+    assert_eq!((time.rows.len(), time.compared), (1, 2));
 }
 
 #[test]
-fn cells_of_one_result_are_compared_within_their_rounds() {
-    // The machine slows down by half on the way, both cells alike: only rounds show the 2 %.
-    let drift =
-        |cell: usize, round: u64| 1000 + 25 * round + 20 * cell as u64 + wobble(cell, round) % 5;
-    let one = result("one.json", &["A", "B"], 20, drift);
-    let options = Options {
-        metrics: vec![Metric::Time],
-        ..Options::default()
+fn cases_of_one_result_are_compared_within_their_rounds() {
+    // The machine slows down by half on the way, both cases alike: only rounds show the 2 %.
+    let drift = |cell: usize, round: u64| {
+        let base = 10_000 + 250 * round;
+        base + cell as u64 * (base / 50) + wobble(cell, round) % 5
     };
-    let compared = compare(std::slice::from_ref(&one), &options).unwrap();
+    let one = result("one.json", &["A", "B"], 20, drift);
+    let compared = compare(std::slice::from_ref(&one), &Options::default()).unwrap();
     assert!(compared.interleaved && compared.confounded.is_empty());
-    let row = &compared.metric(Metric::Time).unwrap().rows[0];
-    assert!(
-        matches!(row.verdict, Verdict::Proven { .. }),
-        "{}",
-        row.words
-    );
-    assert!(row.student.is_none() && row.ranks.is_none() && row.rounds.is_some());
+    let row = &compared.metric("time").unwrap().rows[0];
+    assert_eq!(row.claim, Claim::Slower, "{}", row.words);
     let other_base = Options {
         base: Some("B".to_owned()),
-        ..options
+        ..Options::default()
     };
     let compared = compare(&[one], &other_base).unwrap();
     assert!(
-        told(&compared).contains("A faster, "),
+        told(&compared).contains(" % faster ("),
         "{}",
         told(&compared)
     );
 }
 
 #[test]
-fn correlated_samples_count_as_what_they_are_worth() {
-    // Two results, each with a slow wave of its own: 30 samples, but few independent ones.
-    let wave = |phase: u64| move |_: usize, round: u64| 1000 + ((round + phase) / 8 % 3) * 20;
-    let (a, b) = (
-        result("a.json", &["x"], 30, wave(0)),
-        result("b.json", &["x"], 30, wave(8)),
+fn files_of_a_side_count_together() {
+    let text = |ns: u64| {
+        format!(
+            "BenchmarkA-2 10 {ns} ns/op\nBenchmarkA-2 10 {} ns/op\n",
+            ns + 1
+        )
+    };
+    let side = |name: &str, base: u64| Side {
+        name: name.to_owned(),
+        files: (0..6)
+            .map(|at| Source::read(&format!("{name}{at}"), "x", &text(base + at)).unwrap())
+            .collect(),
+    };
+    let sides = (side("old", 1000), side("new", 500));
+    let compared = between(&sides.0, &[sides.1], &Options::default()).unwrap();
+    let row = &compared.metrics[0].rows[0];
+    // Two values of one process are one observation.
+    assert_eq!(
+        (row.base.n, row.changed.n, row.claim),
+        (6, 6, Claim::Faster)
     );
-    let compared = compare(&[a, b], &Options::default()).unwrap();
-    let row = &compared.metric(Metric::Time).unwrap().rows[0];
-    assert!(row.base.worth.correlated && row.base.worth.n_effective < 10.0);
-    assert!(matches!(row.verdict, Verdict::NoDifferenceProven { .. }));
-    assert!(told(&compared).contains("neighbouring observations are correlated"));
+    let alone = |name: &str| Side {
+        name: name.to_owned(),
+        files: vec![Source::read(name, "x", &text(5)).unwrap()],
+    };
+    let compared = between(&alone("a"), &[alone("b")], &Options::default()).unwrap();
+    let row = &compared.metrics[0].rows[0];
+    assert!(row.change.is_none() && row.words.starts_with("no verdict: n=2 and 2"));
+    assert!(compared.confounded[0].contains("one process"));
+    assert!(
+        told(&compared).contains("~ no verdict"),
+        "{}",
+        told(&compared)
+    );
 }
 
 #[test]
@@ -169,27 +190,26 @@ fn what_cannot_be_compared_is_refused_by_name() {
     let other = result("other.json", &["C"], 12, wobbled);
     assert_eq!(
         refused(&[one.clone(), other.clone()], &options),
-        "one.json (layers) and other.json (layers) have no cell in common"
+        "one.json and other.json have no case in common"
     );
-    assert!(refused(&[other], &options).contains("one cell only"));
+    assert!(refused(&[other], &options).contains("one case only"));
     let unknown = Options {
         cells: vec!["Z".to_owned()],
         ..options.clone()
     };
     assert_eq!(
         refused(std::slice::from_ref(&one), &unknown),
-        "one.json: it has no cell `Z`, but A, B"
+        "one.json: it has no case `Z`, but A, B"
     );
     let no_latency = Options {
-        metrics: vec![Metric::Latency99],
+        metrics: vec!["latency99".to_owned()],
         ..options.clone()
     };
-    assert!(refused(std::slice::from_ref(&one), &no_latency).contains("no metric"));
-    let flat = result("flat.json", &["A", "B"], 12, |_, _| 5);
-    assert!(refused(&[flat], &options).contains("do not vary"));
+    assert!(refused(std::slice::from_ref(&one), &no_latency).contains("do not hold latency99"));
     assert!(refused(&[], &options).contains("no result"));
-    let few = result("few.json", &["A", "B"], 2, wobbled);
-    assert!(refused(&[few], &options).contains("at least 3"));
+    let flat = result("flat.json", &["A", "B"], 12, |_, _| 5);
+    let compared = compare(&[flat.clone(), flat], &options).unwrap();
+    assert_eq!(compared.metrics[0].rows[0].words, "all values are equal");
 }
 
 fn wobbled(cell: usize, round: u64) -> u64 {
@@ -210,21 +230,4 @@ fn what_is_no_result_is_refused_by_name() {
     document.processes[0].rounds.clear();
     let text = document.to_json().unwrap();
     assert!(refused(&text).contains("it holds no whole round"));
-}
-
-#[test]
-fn from_five_processes_on_their_means_are_the_observations() {
-    let mut one = result("one.json", &["A", "B"], 10, wobbled);
-    let process = one.document.processes[0].clone();
-    for number in 1..6 {
-        let mut process = process.clone();
-        for round in &mut process.rounds {
-            round.samples[1].wall_ns += 1000 * number;
-        }
-        one.document.processes.push(process);
-    }
-    let compared = compare(&[one], &Options::default()).unwrap();
-    let row = &compared.metric(Metric::Time).unwrap().rows[0];
-    assert_eq!(row.base.sample.n, 6);
-    assert!(compared.sources[0].by_process);
 }

@@ -24,25 +24,25 @@ fn saved_results_are_compared_and_said_to_be_of_different_times() {
     for part in [
         "confounded with time",
         "TIME OF ONE ITERATION",
-        "p ranks",
+        "Mann-Whitney",
         "direct/md0s1c",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let one_cell = ["--cell", "direct/md0", "--metric", "time", "--json"];
+    let one_cell = ["--case", "direct/md0", "--metric", "time", "--json"];
     let json = ugeom(&[&["compare", &before, &after], &one_cell[..]].concat()).quiet();
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["interleaved"], false);
     let rows = json["metrics"][0]["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 1);
-    assert!(rows[0]["ranks"]["p_value"].is_number() && rows[0]["student"]["p_value"].is_number());
+    assert!(rows[0]["words"].is_string() && rows[0]["base"]["n"].is_number());
     // One result holds its cells in the same rounds.
     let within = ugeom(&["compare", &before, "--base", "direct/md0", "--json"]).quiet();
     let within: Value = serde_json::from_str(&within).expect("JSON");
     assert_eq!(within["interleaved"], true);
     assert!(within["confounded"].as_array().is_some_and(Vec::is_empty));
     let nowhere = ugeom(&["compare", &before, &after, "--cell", "md9"]).failed(1);
-    assert!(nowhere.contains("it has no cell `md9`"), "{nowhere}");
+    assert!(nowhere.contains("it has no case `md9`"), "{nowhere}");
 }
 
 #[test]
@@ -51,8 +51,8 @@ fn what_is_no_result_is_1_and_wrong_usage_is_2() {
     let path = folder.path().join("x.json");
     let file = disks::text(&path);
     for (text, problem) in [
-        (&b""[..], "EOF while parsing"),
-        (b"[1, 2]", "invalid type"),
+        (&b""[..], "it is empty"),
+        (b"[1, 2]", "no object"),
         (
             b"{\"schema\": 7, \"experiment\": \"layers\"}",
             "it has schema 7",
@@ -70,10 +70,44 @@ fn what_is_no_result_is_1_and_wrong_usage_is_2() {
     assert!(missing.contains("/no/such.json: No such file"), "{missing}");
     for wrong in [
         &["compare"][..],
-        &["compare", "--metric", "speed", "x"],
         &["compare", "--confidence", "100", "x"],
         &["compare", "--same-within", "0", "x"],
     ] {
         ugeom(wrong).failed(2);
     }
+}
+
+#[test]
+fn results_of_other_programs_are_compared_and_kept_as_a_history() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, base: u64| {
+        let path = folder.path().join(name);
+        let line = |at: u64| format!("BenchmarkA-2 100 {} ns/op\n", base + at);
+        std::fs::write(&path, (0..10).map(line).collect::<String>()).expect("a result");
+        disks::text(&path)
+    };
+    let (old, new) = (file("old.txt", 1000), file("new.txt", 2500));
+    let text = ugeom(&["compare", &old, &new]).quiet();
+    for part in ["2.5 x slower (2.5 to 2.5)", "10+10", "one process"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let sides = ugeom(&["compare", &old, &old, "--against", &new, &new, "--json"]).quiet();
+    let sides: Value = serde_json::from_str(&sides).expect("JSON");
+    assert_eq!(sides["metrics"][0]["rows"][0]["base"]["n"], 2);
+    let history = disks::text(&folder.path().join("perf"));
+    for number in 0..16 {
+        let base = if number < 14 { 1000 + number % 3 } else { 1200 };
+        let commit = format!("c{number}");
+        let result = file("result.txt", base);
+        ugeom(&["history", "add", &history, &result, "--commit", &commit]).quiet();
+    }
+    let shown = ugeom(&["history", "show", &history, "--csv"]).quiet();
+    assert_eq!(shown.lines().count(), 17, "{shown}");
+    let check = ugeom(&["history", "check", &history]);
+    assert_eq!(check.code, 4, "{}", check.stderr);
+    let said = check.text().replace('\n', " ");
+    assert!(said.contains("UNDECIDED: time of A-2 moved by +"), "{said}");
+    assert!(said.contains("Measure c13 and c15 again"), "{said}");
+    let calm = ugeom(&["history", "check", &history, "--case", "none"]).failed(1);
+    assert!(calm.contains("holds no such series"), "{calm}");
 }

@@ -1,54 +1,62 @@
-//! `ugeom compare`: saved results against each other. How they are judged is in
-//! `ugeom_harness::compare`; here are its flags and its files.
+//! `ugeom compare`: saved results against each other, of ugeom and of other programs. How they are
+//! judged is in `ugeom_harness::compare`; here are its flags and its files.
 
-use crate::output::{self, printable};
-use anyhow::{Context, Result, bail};
+use super::results;
+use crate::output;
+use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use ugeom_harness::compare::{Loaded, Metric, Options, compare};
+use std::path::PathBuf;
+use ugeom_harness::compare::{Loaded, Options, Side, Source, between, compare, doubts};
 use ugeom_lab::ab::other_sides;
 use ugeom_report::compare::page;
-use ugeom_report::text::WIDTH;
 
 const LONG_ABOUT: &str = "\
-Compares results that were saved as JSON, whatever experiment they are of: the cells that both \
-have, metric by metric (time, CPU time, bytes and requests a second, latencies). With one \
-result, its cells against the first of them, or against --base.
+Compares saved results: those of ugeom (--json), fio (--output-format=json), hyperfine \
+(--export-json), criterion (a folder, or sample.json), Go's benchmarks (text) and iostat (-o \
+JSON). A line for each benchmark, the largest significant change first.
 
-Two results were measured at different times, and whatever else changed meanwhile is in their \
-difference; that is said. `ugeom ab` measures both sides in the same rounds, and so does a result \
-that holds both.";
+The first file is the base, each other one is compared with it; with --against all files before it \
+are one side, and those after it the other. With one result of ugeom, its cases are compared with \
+the first of them, or with --base.
+
+Results of different times are compared by the Mann-Whitney test; whatever else changed meanwhile \
+is in their difference. `ugeom ab` measures candidates in the same rounds.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom compare before.json after.json                 what changed?
-  ugeom compare --metric time --cell direct/md0 a.json b.json
-  ugeom compare layers.json --base direct/md0          the cells of one result";
+  ugeom compare old1.json old2.json --against new1.json new2.json
+  ugeom compare --changed --metric time old.txt new.txt
+  ugeom compare target/criterion.old target/criterion
+  ugeom compare layers.json --base direct/md0          the cases of one result";
 
-/// Larger files are no results.
-const FILE_BYTES_MAX: u64 = 1 << 30;
-
-/// Compare saved results: what is faster, slower, the same, or not proven?
+/// Compare saved results: what is faster, slower, equivalent, or not significant?
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Compare {
-    /// Results, the base first
-    #[arg(value_name = "RESULT.json", required = true, value_hint = ValueHint::FilePath)]
+    /// Results, the base first; a folder stands for all results in it
+    #[arg(value_name = "RESULT", required = true, value_hint = ValueHint::AnyPath)]
     results: Vec<PathBuf>,
 
-    /// The cell of a single result that its others are compared with [default: the first]
-    #[arg(long, value_name = "CELL")]
+    /// Results of the other side
+    #[arg(long, value_name = "RESULT", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    against: Vec<PathBuf>,
+
+    /// The case of a single result that its others are compared with [default: the first]
+    #[arg(long, value_name = "CASE")]
     base: Option<String>,
 
-    /// Compare this cell only; may be repeated
-    #[arg(long = "cell", value_name = "CELL")]
-    cells: Vec<String>,
+    /// Compare this case only; may be repeated
+    #[arg(long = "case", alias = "cell", value_name = "CASE")]
+    cases: Vec<String>,
 
-    /// Compare this metric only; may be repeated
-    #[arg(long = "metric", value_name = "METRIC", value_parser = metric)]
-    metrics: Vec<Metric>,
+    /// Compare this metric only, such as time, cpu, iops, bytes_per_second; may be repeated
+    #[arg(long = "metric", value_name = "METRIC")]
+    metrics: Vec<String>,
+
+    /// Show significant changes only
+    #[arg(long)]
+    changed: bool,
 
     #[command(flatten)]
     rules: RulesArgs,
@@ -65,7 +73,7 @@ pub struct RulesArgs {
     #[arg(long, value_name = "PERCENT", default_value = "95", value_parser = confidence)]
     confidence: f64,
 
-    /// Results this close, in per cent, count as the same
+    /// Results this close, in per cent, count as equivalent
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance)]
     same_within: f64,
 }
@@ -79,14 +87,6 @@ impl RulesArgs {
             ..Options::default()
         }
     }
-}
-
-fn metric(text: &str) -> Result<Metric, String> {
-    let found = Metric::ALL.into_iter().find(|metric| metric.id() == text);
-    found.ok_or_else(|| {
-        let known = Metric::ALL.map(Metric::id).join(", ");
-        format!("metrics are {known}")
-    })
 }
 
 fn percent(text: &str) -> Option<f64> {
@@ -109,34 +109,78 @@ impl Compare {
     pub fn run(&self) -> Result<()> {
         let options = Options {
             base: self.base.clone(),
-            cells: self.cells.clone(),
+            cells: self.cases.clone(),
             metrics: self.metrics.clone(),
+            changed: self.changed,
             ..self.rules.options()
         };
-        let results: Vec<Loaded> = self
-            .results
-            .iter()
-            .map(|path| read(path))
-            .collect::<Result<_>>()?;
-        let mut compared = compare(&results, &options)?;
-        compared.confounded.extend(other_sides(&results));
+        let compared = self.compared(&options)?;
         if self.json {
             return output::print_json(&compared);
         }
-        output::print(&page(&compared).to_text(WIDTH))
+        output::print(&page(&compared).to_text(output::width()))
     }
-}
 
-fn read(path: &Path) -> Result<Loaded> {
-    let name = printable(&path.display().to_string());
-    let file = File::open(path).with_context(|| name.clone())?;
-    let mut text = String::new();
-    let mut limited = file.take(FILE_BYTES_MAX + 1);
-    limited
-        .read_to_string(&mut text)
-        .with_context(|| name.clone())?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        bail!("{name}: larger than {FILE_BYTES_MAX} bytes, which no result is");
+    fn compared(&self, options: &Options) -> Result<ugeom_harness::compare::Compared> {
+        let sides = self.sides()?;
+        let Some((base, others)) = sides.split_first() else {
+            bail!("there is no result");
+        };
+        if others.is_empty() {
+            let [file] = &base.files[..] else {
+                bail!(
+                    "{}: several results of one side: --against names the other",
+                    base.name
+                );
+            };
+            return match &file.document {
+                Some(document) => Ok(compare(std::slice::from_ref(document), options)?),
+                None => bail!(
+                    "{}: a single result of {} has nothing that it can be compared with",
+                    file.name,
+                    file.format.what()
+                ),
+            };
+        }
+        let mut compared = between(base, others, options)?;
+        let documents = |side: &Side| side.files.iter().find_map(|file| file.document.clone());
+        let documents: Vec<Loaded> = sides.iter().filter_map(documents).collect();
+        compared.confounded.extend(doubts(&documents));
+        compared.confounded.extend(other_sides(&documents));
+        Ok(compared)
     }
-    Ok(Loaded::read(&name, &text)?)
+
+    /// Each file by itself, or with `--against` two sides.
+    fn sides(&self) -> Result<Vec<Side>> {
+        let read = |paths: &[PathBuf]| -> Result<Vec<Source>> {
+            let mut files = Vec::new();
+            for path in paths {
+                files.extend(results::read(path)?);
+            }
+            Ok(files)
+        };
+        if self.against.is_empty() {
+            return self
+                .results
+                .iter()
+                .map(|path| {
+                    let name = output::printable(&path.display().to_string());
+                    let files = read(std::slice::from_ref(path))?;
+                    Ok(Side { name, files })
+                })
+                .collect();
+        }
+        let side = |name: &str, paths: &[PathBuf]| -> Result<Side> {
+            let name = match paths {
+                [one] => output::printable(&one.display().to_string()),
+                _ => name.to_owned(),
+            };
+            let files = read(paths)?;
+            Ok(Side { name, files })
+        };
+        Ok(vec![
+            side("base", &self.results)?,
+            side("changed", &self.against)?,
+        ])
+    }
 }

@@ -8,6 +8,7 @@ mod crash;
 mod diskinfo;
 mod geli;
 mod generate;
+mod history;
 mod iostat;
 mod jobs;
 mod lab;
@@ -16,6 +17,7 @@ mod part;
 mod raidtest;
 mod read;
 mod report;
+mod results;
 mod run;
 mod serve;
 mod show;
@@ -47,6 +49,7 @@ pub enum Command {
     Lab(lab::Lab),
     Ab(ab::Ab),
     Compare(compare::Compare),
+    History(history::HistoryCli),
     Ministat(ministat::Ministat),
     Report(report::Report),
     Completions(completions::Completions),
@@ -84,6 +87,7 @@ impl Command {
             Self::Lab(lab) => lab.run(),
             Self::Ab(ab) => ab.run(),
             Self::Compare(compare) => compare.run(),
+            Self::History(history) => history.run(),
             Self::Ministat(ministat) => ministat.run(),
             Self::Report(report) => report.run(),
             Self::Completions(completions) => completions.run(),

@@ -1,0 +1,106 @@
+//! Files with results, of this program or of others.
+
+use crate::output::printable;
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use ugeom_harness::compare::Source;
+
+/// Larger files are no results.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// More files are not looked at in a folder.
+const FILES_MAX: usize = 10_000;
+
+/// Folders in folders are looked at this deep.
+const DEPTH_MAX: usize = 8;
+
+/// The results in a file, or in all files of a folder. In a folder of criterion's those are the
+/// samples of the last run of each benchmark.
+///
+/// # Errors
+/// What cannot be read, or holds no result, by its name.
+pub fn read(path: &Path) -> Result<Vec<Source>> {
+    let name = || printable(&path.display().to_string());
+    let about = std::fs::metadata(path).with_context(name)?;
+    if !about.is_dir() {
+        return Ok(vec![file(path, &case(path))?]);
+    }
+    let mut samples = Vec::new();
+    find(path, DEPTH_MAX, &mut samples)?;
+    samples.sort();
+    if !samples.is_empty() {
+        return samples
+            .iter()
+            .map(|one| file(one, &case_in(path, one)))
+            .collect();
+    }
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(path).with_context(name)? {
+        let one = entry.with_context(name)?.path();
+        let extension = one.extension().and_then(|it| it.to_str());
+        if matches!(extension, Some("json" | "txt")) && one.is_file() {
+            files.push(one);
+        }
+    }
+    if files.is_empty() {
+        bail!(
+            "{}: expected files *.json or *.txt, or criterion's new/sample.json",
+            name()
+        );
+    }
+    files.sort();
+    files.iter().map(|one| file(one, &case(one))).collect()
+}
+
+/// The samples of criterion below a folder: `BENCHMARK/new/sample.json`.
+fn find(folder: &Path, depth: usize, samples: &mut Vec<PathBuf>) -> Result<()> {
+    let name = || printable(&folder.display().to_string());
+    let sample = folder.join("new/sample.json");
+    if sample.is_file() {
+        samples.push(sample);
+    }
+    if depth == 0 || samples.len() > FILES_MAX {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(folder).with_context(name)? {
+        let entry = entry.with_context(name)?;
+        // No link is followed, so that there is an end.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find(&entry.path(), depth - 1, samples)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a criterion sample by itself measured: its folder above `new` or `base`.
+fn case(path: &Path) -> String {
+    let above = path.parent().and_then(Path::parent);
+    let folder = above.and_then(Path::file_name).and_then(|it| it.to_str());
+    folder.unwrap_or("benchmark").to_owned()
+}
+
+/// The same in a folder of all: the way to it.
+fn case_in(root: &Path, sample: &Path) -> String {
+    let benchmark = sample.parent().and_then(Path::parent);
+    let way = benchmark.and_then(|it| it.strip_prefix(root).ok());
+    match way.map(|way| way.display().to_string()) {
+        Some(way) if !way.is_empty() => way,
+        _ => case(sample),
+    }
+}
+
+fn file(path: &Path, case: &str) -> Result<Source> {
+    let name = printable(&path.display().to_string());
+    let file = File::open(path).with_context(|| name.clone())?;
+    let mut text = String::new();
+    let mut limited = file.take(FILE_BYTES_MAX + 1);
+    limited
+        .read_to_string(&mut text)
+        .with_context(|| name.clone())?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        bail!("{name}: larger than {FILE_BYTES_MAX} bytes, which no result is");
+    }
+    Ok(Source::read(&name, case, &text)?)
+}
