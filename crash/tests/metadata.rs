@@ -81,8 +81,8 @@ fn parts(table: &Table) -> String {
 
 fn add(channel: &mut Channel, opened: &Opened, table: &Table, number: u64) {
     let kinds = |scheme| match scheme {
-        Scheme::Mbr => "freebsd",
-        Scheme::Bsd | Scheme::Gpt => "freebsd-ufs",
+        Scheme::Mbr | Scheme::Ebr | Scheme::Pc98 => "freebsd",
+        _ => "freebsd-ufs",
     };
     let wanted = NewPart {
         sectors: Some(20 + number),

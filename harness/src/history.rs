@@ -298,7 +298,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(path(folder.path()), &whole.as_bytes()[..cut]).unwrap();
             let history = read(folder.path()).unwrap();
-            assert_eq!(history.entries, [first.clone()], "{cut}");
+            assert_eq!(history.entries, std::slice::from_ref(&first), "{cut}");
             assert_eq!(history.torn, cut > one.len());
             add(folder.path(), &second).unwrap();
             let text = std::fs::read_to_string(path(folder.path())).unwrap();

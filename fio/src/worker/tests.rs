@@ -219,8 +219,11 @@ fn the_latency_of_a_late_request_counts_from_when_it_was_due() {
     assert!(side.lat.max() >= side.clat.max());
 }
 
+/// Requests (kind, offset, length), then the counts of each direction, then the maps.
+type Counted = (Vec<(Kind, u64, u32)>, Vec<[u64; 6]>, Vec<u64>);
+
 /// Requests, and what was counted of them.
-fn counted(asked: &[Request], done: &Done) -> (Vec<(Kind, u64, u32)>, Vec<[u64; 6]>, Vec<u64>) {
+fn counted(asked: &[Request], done: &Done) -> Counted {
     let asked = asked.iter();
     let asked = asked.map(|request| (request.kind, request.offset, request.length));
     let sides = done.tally.sides.iter().map(|side| {

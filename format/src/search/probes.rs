@@ -97,7 +97,7 @@ fn ext(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
     let has_64_bits = u32_le(sector, 96) & 0x80 != 0;
     let high = if has_64_bits { u32_le(sector, 336) } else { 0 };
     let blocks = u64::from(high) << 32 | u64::from(u32_le(sector, 4));
-    let plausible = per_group <= 8 * block << log_cluster
+    let plausible = per_group <= (8 * block) << log_cluster
         && first == u64::from(log_block == 0)
         && blocks > first
         && u32_le(sector, 12) as u64 <= blocks;

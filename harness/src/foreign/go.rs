@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Series>, String> {
             package => format!("{package}.{name}"),
         };
         let fields: Vec<&str> = fields.collect();
-        if fields.is_empty() || fields.len() % 2 != 0 {
+        if fields.is_empty() || !fields.len().is_multiple_of(2) {
             return Err(format!(
                 "line {}: expected pairs of a value and a unit after the iterations",
                 number + 1

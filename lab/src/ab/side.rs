@@ -52,7 +52,7 @@ impl Side {
 /// A target, opened with settings of its stack.
 pub(super) fn opened(text: &str, set: &spec::Settings) -> Result<Target, HarnessError> {
     let options = TargetOptions {
-        set: set.clone(),
+        set: *set,
         ..TargetOptions::default()
     };
     open_target(text, &options).map_err(HarnessError::subject)

@@ -99,7 +99,7 @@ pub fn hmacs<const N: usize>(
         } else {
             return None;
         }
-        return Some(tags);
+        Some(tags)
     }
     #[cfg(not(target_arch = "x86_64"))]
     {

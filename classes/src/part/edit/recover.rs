@@ -85,7 +85,7 @@ pub fn plan_recovery(
         old.resize(length, 0);
         if old != new.data {
             recovery.writes.push(RecoveryWrite {
-                part: *part,
+                part,
                 new,
                 old,
             });
