@@ -102,7 +102,7 @@ fn a_device_is_opened_exclusively_unless_it_is_shared() {
     assert!(
         refused
             .to_string()
-            .contains("is in use: mounted, or held by somebody else")
+            .contains("is in use: mounted, or held by another process")
     );
     open_target(
         &format!("{}?shared=1", device.device),
@@ -143,7 +143,7 @@ fn a_mounted_device_is_refused() {
     unmount(dir.path());
     let refused = opened.expect("a mounted device must not be opened for writing");
     assert!(
-        refused.ends_with("is in use: mounted, or held by somebody else"),
+        refused.ends_with("is in use: mounted, or held by another process"),
         "{refused}"
     );
 }

@@ -125,11 +125,11 @@ impl Floor {
                 searching = true;
                 continue;
             }
-            let patience = Duration::MAX;
-            match self.roster.sleep(seat, patience, 0, || self.has_work()) {
+            let idle_limit = Duration::MAX;
+            match self.roster.sleep(seat, idle_limit, 0, || self.has_work()) {
                 Woken::Called => searching = true,
                 Woken::Work => {}
-                Woken::Leave => unreachable!("its patience has no end"),
+                Woken::Leave => unreachable!("it has no limit"),
             }
         }
         if searching {

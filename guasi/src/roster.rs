@@ -168,12 +168,12 @@ impl Roster {
         has_work()
     }
 
-    /// A worker that does not search sleeps until it is called, at most for `patience`; then it
+    /// A worker that does not search sleeps until it is called, at most for `idle_limit`; then it
     /// leaves if more than `workers_min` live, or sleeps on.
     pub(crate) fn sleep(
         &self,
         seat: &Arc<Seat>,
-        patience: Duration,
+        idle_limit: Duration,
         workers_min: u32,
         has_work: impl Fn() -> bool,
     ) -> Woken {
@@ -186,7 +186,7 @@ impl Roster {
         if has_work() && self.strike_off(seat) {
             return Woken::Work;
         }
-        let mut limit = Some(patience);
+        let mut limit = Some(idle_limit);
         while seat.parker.count() == seen {
             let start = std::time::Instant::now();
             seat.parker.wait(seen, limit);

@@ -464,8 +464,8 @@ mod tests {
     #[test]
     fn a_process_is_given_its_input_and_its_words_are_those_of_an_error() {
         let mut waiting = || false;
-        let text = child(Command::new("cat"), "errand", 0, &mut waiting).unwrap();
-        assert_eq!(text, "errand");
+        let text = child(Command::new("cat"), "request", 0, &mut waiting).unwrap();
+        assert_eq!(text, "request");
         let mut failing = Command::new("sh");
         failing.args(["-c", "echo ugeom: x.img: no such disk >&2; exit 1"]);
         let error = child(failing, "", 3, &mut waiting).unwrap_err();

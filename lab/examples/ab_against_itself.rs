@@ -46,15 +46,15 @@ const WORKER: &str = "worker";
 
 /// One process of an experiment.
 fn process() -> ExitCode {
-    let mut errand = String::new();
+    let mut request = String::new();
     let cancelled = AtomicBool::new(false);
     let mut control = Control {
         progress: &mut |_| (),
         cancelled: &cancelled,
     };
-    let read = std::io::stdin().read_to_string(&mut errand);
+    let read = std::io::stdin().read_to_string(&mut request);
     let read = read.map_err(HarnessError::os("standard input", "reading"));
-    let done = read.and_then(|_| worker(&errand, &|_| Ok(Jobs::none()), &Machine, &mut control));
+    let done = read.and_then(|_| worker(&request, &|_| Ok(Jobs::none()), &Machine, &mut control));
     match done {
         Ok(document) => {
             print!("{}", document.unwrap_or_default());

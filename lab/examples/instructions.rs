@@ -51,9 +51,9 @@ fn cell(case: &str) -> Result<Cell<'static>, Box<dyn Error>> {
         "cache-miss" => return cached(statistics, READ_BYTES, MISSED_BYTES),
         "load" => return generated(statistics),
         "zero" => null(statistics)?,
-        "md" => layers::slicers_over_md(0, statistics, Slicers::Asked)?,
-        "md-through-3-slicers" => layers::slicers_over_md(3, statistics, Slicers::Asked)?,
-        "md-past-3-slicers" => layers::slicers_over_md(3, statistics, Slicers::Passed)?,
+        "md" => layers::slicers_over_md(0, statistics, Slicers::Called)?,
+        "md-through-3-slicers" => layers::slicers_over_md(3, statistics, Slicers::Called)?,
+        "md-past-3-slicers" => layers::slicers_over_md(3, statistics, Slicers::Fused)?,
         "md-through-3-hooks" => layers::hooks_over_md(3, statistics)?,
         _ => return Err(USAGE.into()),
     };

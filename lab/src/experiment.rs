@@ -8,7 +8,7 @@
 //!   Experiment::page       question, answer, one table, warnings, everything else
 //! ```
 //!
-//! The parent starts this program again, with `lab worker` as its arguments and an [`Errand`] on
+//! The parent starts this program again, with `lab worker` as its arguments and an [`WorkerRequest`] on
 //! its standard input, and reads a document from its standard output.
 
 use crate::served::Way;
@@ -103,7 +103,7 @@ pub trait Experiment {
 
 /// What a process is to do.
 #[derive(Serialize, Deserialize)]
-pub struct Errand<O> {
+pub struct WorkerRequest<O> {
     /// The name of the experiment.
     pub experiment: String,
     /// What the user asked for.
@@ -151,7 +151,7 @@ pub fn run<E: Experiment>(
         let share = Share::alone(seed, protocol.budget_ns);
         E::measure(&options, &share, meter, control)?
     } else {
-        let text = |share: &Share| errand::<E>(&options, share);
+        let text = |share: &Share| request::<E>(&options, share);
         let parts = processes::run(&protocol, meter, control, |share, control| {
             one::<E>(&text(share)?, launch(), share, control)
         })?;
@@ -162,18 +162,18 @@ pub fn run<E: Experiment>(
     Ok(document)
 }
 
-fn errand<E: Experiment>(options: &E::Options, share: &Share) -> Result<String, HarnessError> {
-    let errand = Errand {
+fn request<E: Experiment>(options: &E::Options, share: &Share) -> Result<String, HarnessError> {
+    let request = WorkerRequest {
         experiment: E::NAME.to_owned(),
         options,
         share: share.clone(),
     };
-    serde_json::to_string(&errand).map_err(|error| HarnessError::Document(error.to_string()))
+    serde_json::to_string(&request).map_err(|error| HarnessError::Document(error.to_string()))
 }
 
 /// Runs one process to its end, showing its number meanwhile.
 fn one<E: Experiment>(
-    errand: &str,
+    request: &str,
     command: Command,
     share: &Share,
     control: &mut Control<'_>,
@@ -188,7 +188,7 @@ fn one<E: Experiment>(
         });
         control.is_cancelled()
     };
-    let text = processes::child(command, errand, number, &mut waiting)?;
+    let text = processes::child(command, request, number, &mut waiting)?;
     Document::from_json(&text, E::NAME)
 }
 

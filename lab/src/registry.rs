@@ -3,7 +3,7 @@
 //!
 //! An experiment takes part by a line in [`EXPERIMENTS`].
 
-use crate::experiment::{Errand, Experiment};
+use crate::experiment::{Experiment, WorkerRequest};
 use crate::served::Way;
 use crate::{ab, cached, engines, kernel, layers, scaling, sweep};
 use serde::Deserialize;
@@ -31,16 +31,16 @@ impl Entry {
 }
 
 fn work<E: Experiment>(
-    errand: &str,
+    request: &str,
     ways: &[Way],
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<String, HarnessError> {
-    let errand: Result<Errand<E::Options>, _> = serde_json::from_str(errand);
+    let request: Result<WorkerRequest<E::Options>, _> = serde_json::from_str(request);
     let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
-    let mut errand = errand.map_err(refused)?;
-    E::reach(&mut errand.options, ways);
-    let document = E::measure(&errand.options, &errand.share, meter, control)?;
+    let mut request = request.map_err(refused)?;
+    E::reach(&mut request.options, ways);
+    let document = E::measure(&request.options, &request.share, meter, control)?;
     serde_json::to_string(&document).map_err(refused)
 }
 
@@ -53,13 +53,13 @@ const EXPERIMENTS: &[Entry] = &[
     Entry::of::<engines::Engines>(),
 ];
 
-/// What a process does that `run` of the module `experiment` started: reads an errand, measures,
+/// What a process does that `run` of the module `experiment` started: reads a request, measures,
 /// and returns the document as text.
 ///
 /// # Errors
-/// As [`Experiment::measure`]; [`HarnessError::Document`] when it is no errand.
+/// As [`Experiment::measure`]; [`HarnessError::Document`] when it is no request.
 pub fn worker(
-    errand: &str,
+    request: &str,
     ways: &[Way],
     meter: &dyn Meter,
     control: &mut Control<'_>,
@@ -69,7 +69,7 @@ pub fn worker(
         experiment: String,
     }
     let head: Head =
-        serde_json::from_str(errand).map_err(|error| HarnessError::Document(error.to_string()))?;
+        serde_json::from_str(request).map_err(|error| HarnessError::Document(error.to_string()))?;
     let entry = EXPERIMENTS.iter().find(|one| one.name == head.experiment);
     let Some(entry) = entry else {
         return Err(HarnessError::Document(format!(
@@ -77,7 +77,7 @@ pub fn worker(
             head.experiment
         )));
     };
-    (entry.worker)(errand, ways, meter, control)
+    (entry.worker)(request, ways, meter, control)
 }
 
 /// Reads a document that an experiment saved, and makes its page.
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_errand_is_measured_and_others_are_refused() {
+    fn a_request_is_measured_and_others_are_refused() {
         use std::sync::atomic::AtomicBool;
         use ugeom_harness::Machine;
         use ugeom_harness::processes::Share;
@@ -187,7 +187,7 @@ mod tests {
             progress: &mut |_| {},
             cancelled: &AtomicBool::new(false),
         };
-        let errand = Errand {
+        let request = WorkerRequest {
             experiment: scaling::EXPERIMENT.to_owned(),
             options: scaling::Options {
                 workers: vec![1],
@@ -200,8 +200,8 @@ mod tests {
                 ..Share::alone(5, Some(1))
             },
         };
-        let errand = serde_json::to_string(&errand).unwrap();
-        let text = worker(&errand, &[], &Machine, &mut control).unwrap();
+        let request = serde_json::to_string(&request).unwrap();
+        let text = worker(&request, &[], &Machine, &mut control).unwrap();
         let document: scaling::Document = Document::from_json(&text, scaling::EXPERIMENT).unwrap();
         assert_eq!((document.rounds(), document.settings.seed), (3, 5));
         for (text, reason) in [

@@ -155,7 +155,7 @@ pub(crate) mod tests {
         },
         Way {
             name: "NONE",
-            serve: |_, _| Err("nobody serves here".to_owned()),
+            serve: |_, _| Err("this program cannot serve it".to_owned()),
         },
     ];
 
@@ -193,7 +193,7 @@ pub(crate) mod tests {
         drop(cell);
         assert!(!path.exists());
         let error = Door::open(&WAYS[1], &target.stack, "md0").err();
-        assert_eq!(error.as_deref(), Some("nobody serves here"));
+        assert_eq!(error.as_deref(), Some("this program cannot serve it"));
         assert!(WAYS[0] == WAYS[0] && WAYS[0] != WAYS[1]);
     }
 

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 pub const HELPERS_MAX: usize = 7;
 /// How long a helper looks out for more work before it sleeps: a client that waits for each of its
 /// large requests comes back sooner.
-const LOOK_OUT: Duration = Duration::from_micros(50);
+const POLL: Duration = Duration::from_micros(50);
 /// Turns between two looks at the clock.
 const TURNS: usize = 64;
 
@@ -121,7 +121,7 @@ impl Crew {
     }
 
     fn look_out(&self, seen: u64) {
-        let until = Instant::now() + LOOK_OUT;
+        let until = Instant::now() + POLL;
         while self.jobs.load(Ordering::Relaxed) == seen {
             for _ in 0..TURNS {
                 spin_loop();
@@ -333,8 +333,8 @@ mod tests {
             let together = AtomicBool::new(false);
             divide(2, &|_| {
                 here.fetch_add(1, Ordering::Relaxed);
-                let patience = Instant::now() + Duration::from_millis(50);
-                while Instant::now() < patience && !together.load(Ordering::Relaxed) {
+                let deadline = Instant::now() + Duration::from_millis(50);
+                while Instant::now() < deadline && !together.load(Ordering::Relaxed) {
                     if here.load(Ordering::Relaxed) == 2 {
                         together.store(true, Ordering::Relaxed);
                     }

@@ -1,5 +1,6 @@
 //! Memory, clock, CPU and wake-ups: the floor that everything else of ugeom stands on.
 
+pub mod adaptive_polling;
 pub mod aes;
 pub mod allocations;
 pub mod awake;
@@ -21,7 +22,6 @@ pub mod lease;
 pub mod lock;
 pub mod mailbox;
 pub mod mapping;
-pub mod patience;
 pub mod prefetch;
 pub mod region;
 pub mod returning;

@@ -173,9 +173,9 @@ fn wait_for_null(
         place,
         _folder: folder,
     };
-    let patience = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(10);
     while !file.exists() {
-        if Instant::now() > patience {
+        if Instant::now() > deadline {
             return Err(format!("{name}: it does not mount"));
         }
         std::thread::sleep(Duration::from_millis(10));

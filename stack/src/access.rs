@@ -130,16 +130,10 @@ pub(crate) fn check(now: &Situation, delta: Delta) -> Result<(), (Errno, &'stati
         ));
     }
     if delta.exclusive > 0 && others.write > 0 {
-        return Err((
-            Errno::PERM,
-            "exclusive access, but somebody has it open for writing",
-        ));
+        return Err((Errno::PERM, "exclusive access, but it is open for writing"));
     }
     if delta.write > 0 && others.exclusive > 0 {
-        return Err((
-            Errno::PERM,
-            "write access, but somebody holds it exclusively",
-        ));
+        return Err((Errno::PERM, "write access, but it is held exclusively"));
     }
     match now.error {
         Some(errno) => Err((errno, "the provider is gone or broken")),

@@ -270,7 +270,7 @@ pub trait ThreadState: Send + Any {
 
     /// How long a thread that has nothing else to do should poll again and again before it sleeps,
     /// ns: where answers come sooner than a thread is woken.
-    fn look_out_ns(&self) -> u64 {
+    fn poll_ns(&self) -> u64 {
         0
     }
 

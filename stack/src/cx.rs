@@ -121,9 +121,9 @@ impl Cx {
     }
 
     /// How long a geom's state that holds bios wants to be polled before the thread sleeps, ns.
-    pub(crate) fn look_out_ns(&self) -> u64 {
+    pub(crate) fn poll_ns(&self) -> u64 {
         let busy = self.locals.iter().filter(|it| it.state.in_flight() > 0);
-        busy.map(|it| it.state.look_out_ns()).max().unwrap_or(0)
+        busy.map(|it| it.state.poll_ns()).max().unwrap_or(0)
     }
 
     /// Puts a bio aside because a layer below had no memory.

@@ -44,10 +44,10 @@ pub enum Pools {
 pub enum Slicers {
     /// The stack makes the step of all that follow each other in one.
     #[default]
-    Passed,
+    Fused,
     /// Each is asked about each request, as every other layer is. There to be measured: it is what
     /// a layer costs.
-    Asked,
+    Called,
 }
 
 /// How a stack works: all that a user can choose.

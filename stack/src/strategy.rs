@@ -73,13 +73,13 @@ impl Strategy {
     }
 
     fn counting<L: Level>(options: &StackKnobs, sample_one_in: u32) -> Self {
-        let passes = options.dispatch == Dispatch::Direct && options.slicers == Slicers::Passed;
+        let passes = options.dispatch == Dispatch::Direct && options.slicers == Slicers::Fused;
         let (plain, runs) = match options.dispatch {
             Dispatch::Direct => {
                 let asked = Way::of::<Direct<L, false>>(options);
                 match options.slicers {
-                    Slicers::Passed => (asked, Way::of::<Direct<L, true>>(options)),
-                    Slicers::Asked => (asked, asked),
+                    Slicers::Fused => (asked, Way::of::<Direct<L, true>>(options)),
+                    Slicers::Called => (asked, asked),
                 }
             }
             // Which asks each layer in a turn of its own.

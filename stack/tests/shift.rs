@@ -236,7 +236,7 @@ fn a_layer_that_only_moves_is_not_asked_unless_that_is_wanted() {
         let opened = stack.open(top, Delta::READ_WRITE).expect("open");
         (stack.channel(1).expect("a channel"), opened)
     };
-    let (mut channel, opened) = open(Slicers::Passed);
+    let (mut channel, opened) = open(Slicers::Fused);
     assert_eq!(
         channel.write(&opened, 512, &[3; 512]).expect("written"),
         512
@@ -245,7 +245,7 @@ fn a_layer_that_only_moves_is_not_asked_unless_that_is_wanted() {
     // A FLUSH names no range, and goes from layer to layer.
     let refused = channel.flush(&opened).expect_err("asked");
     assert!(refused.to_string().contains("it was asked"), "{refused}");
-    let (mut channel, opened) = open(Slicers::Asked);
+    let (mut channel, opened) = open(Slicers::Called);
     let refused = channel.write(&opened, 512, &[4; 512]).expect_err("asked");
     assert!(refused.to_string().contains("it was asked"), "{refused}");
 }

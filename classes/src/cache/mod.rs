@@ -139,9 +139,9 @@ impl<I: Index> Cache<I> {
     pub fn reading_ahead(mut self, most: u64) -> Self {
         let most = most.min(u64::from(self.store.slab().blocks()) / 4);
         if most > 0 {
-            let desk = Arc::new(ahead::Desk::new(most));
-            self.ahead = Some(ReadAhead::new(&desk));
-            self.store.ahead = Some(desk);
+            let queue = Arc::new(ahead::WindowQueue::new(most));
+            self.ahead = Some(ReadAhead::new(&queue));
+            self.store.ahead = Some(queue);
         }
         self
     }

@@ -143,11 +143,11 @@ impl S3Fifo {
     /// A buffer to use again, taken out of its queue; `None` when all are held.
     pub fn victim(&mut self, buffers: &mut impl Buffers) -> Option<u32> {
         // Each buffer of the main queue gives up its marks, at most three, before one is taken.
-        let mut patience = 5 * (self.small.len() + self.main.len());
+        let mut tries = 5 * (self.small.len() + self.main.len());
         // When all of one queue is held, the other has to do.
         let (mut held_small, mut held_main) = (0, 0);
-        while patience > 0 {
-            patience -= 1;
+        while tries > 0 {
+            tries -= 1;
             let none_small = held_small >= self.small.len();
             let none_main = held_main >= self.main.len();
             let tried = if (self.small_is_full() && !none_small) || none_main {

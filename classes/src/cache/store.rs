@@ -18,7 +18,7 @@
 //! of its own. Buffers are shared out as they are first needed and stay with their shard.
 
 use super::Buffer;
-use super::ahead::Desk;
+use super::ahead::WindowQueue;
 use super::counts::{Count, Lanes};
 use super::dirty::Dirty;
 use super::index::{Found, Index, shard_of, spread};
@@ -92,7 +92,7 @@ pub struct Store<I: Index> {
     /// How often a block came into another buffer than that of its own number.
     strays: AtomicU32,
     /// Who reads ahead, if anybody does.
-    pub(super) ahead: Option<Arc<Desk>>,
+    pub(super) ahead: Option<Arc<WindowQueue>>,
     /// What happened.
     pub lanes: Lanes,
     /// The writes below.

@@ -152,7 +152,7 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
             } else {
                 " (shared=1 reads it all the same)"
             };
-            let problem = format!("is in use: mounted, or held by somebody else{help}");
+            let problem = format!("is in use: mounted, or held by another process{help}");
             Err(refused(path, problem))
         }
         Err(Errno::INVAL) if wanted.direct => {

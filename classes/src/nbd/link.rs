@@ -33,8 +33,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Source, Waiting};
 use ugeom_format::wire::nbd::{Request, command, command_flag, export_flag};
+use ugeom_machine::adaptive_polling::AdaptivePolling;
 use ugeom_machine::clock;
-use ugeom_machine::patience::Patience;
 use ugeom_stack::{Bio, Command, Flags};
 use ugeom_tls::ROOM_BYTES_MIN;
 
@@ -52,7 +52,7 @@ const OUT_BYTES_MAX: usize = 4 << 20;
 const PART_BYTES_MAX: u64 = 1 << 30;
 
 /// How long to look out for replies before sleeping, when they have lately come sooner, ns.
-const LOOK_OUT_NS: u64 = 50_000;
+const POLL_NS: u64 = 50_000;
 
 /// How long to wait before connecting again.
 const PAUSE_NS: u64 = 100_000_000;
@@ -133,7 +133,7 @@ pub(super) struct Link {
     attempts: usize,
     /// Something was received since that was asked last.
     pub received: bool,
-    patience: Patience,
+    polling: AdaptivePolling,
     /// What was written over this connection.
     pub durability: Durability,
     /// FLUSHes for other threads.
@@ -169,7 +169,7 @@ impl Link {
             now_ns: clock::now_ns(),
             attempts: 0,
             received: false,
-            patience: Patience::new(LOOK_OUT_NS),
+            polling: AdaptivePolling::new(POLL_NS),
             durability: Durability::new(&remote.losses),
             asked: Asked::default(),
         };
@@ -244,9 +244,9 @@ impl Link {
             self.lose(why);
         }
         if std::mem::take(&mut self.received) {
-            self.patience.came(self.now_ns);
+            self.polling.came(self.now_ns);
         } else {
-            self.patience.nothing(self.now_ns);
+            self.polling.nothing(self.now_ns);
         }
         for (bio, outcome) in self.finished.drain(..) {
             done(bio, outcome);
@@ -254,9 +254,9 @@ impl Link {
     }
 
     /// How long to poll before sleeping, ns.
-    pub fn look_out_ns(&self) -> u64 {
+    pub fn poll_ns(&self) -> u64 {
         if self.live > 0 && matches!(self.stage, Stage::Up) {
-            self.patience.look_out_ns()
+            self.polling.poll_ns()
         } else {
             0
         }

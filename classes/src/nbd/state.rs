@@ -49,8 +49,8 @@ impl ThreadState for ThreadLink {
         self.own.lock().in_flight()
     }
 
-    fn look_out_ns(&self) -> u64 {
-        self.own.lock().look_out_ns()
+    fn poll_ns(&self) -> u64 {
+        self.own.lock().poll_ns()
     }
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -107,8 +107,8 @@ pub const SETTINGS: OptionTable<Settings> = OptionTable(&[
     ),
     option(
         "slicers",
-        "passed|asked",
-        Value("passed"),
+        "fused|called",
+        Value("fused"),
         "layers that only shift the offset: fused into one step, or each called",
         set_field!(slicers = slicers),
     ),
@@ -157,7 +157,7 @@ fn pools(text: &str) -> Result<Pools, ValueError> {
 
 fn slicers(text: &str) -> Result<Slicers, ValueError> {
     choice(
-        &[("passed", Slicers::Passed), ("asked", Slicers::Asked)],
+        &[("fused", Slicers::Fused), ("called", Slicers::Called)],
         text,
     )
 }

@@ -71,7 +71,12 @@ fn the_time_line_shows_each_fate_the_barriers_and_the_cut() {
     let plot = plot.expect("a plot");
     let places = plot.curves.iter().map(|curve| {
         let point = &curve.points[0];
-        (curve.name.as_str(), point.x, point.y.interval.low, point.y.interval.high)
+        (
+            curve.name.as_str(),
+            point.x,
+            point.y.interval.low,
+            point.y.interval.high,
+        )
     });
     let places: Vec<_> = places.collect();
     let expected = [

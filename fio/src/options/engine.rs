@@ -38,7 +38,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "BACKEND",
         Value("workers"),
-        "who makes the calls of ioengine=guasi: workers, ring (io_uring), auto",
+        "what runs the calls of ioengine=guasi: workers, ring (io_uring), auto",
         |job, text| {
             job.guasi.backend = text.parse()?;
             Ok(())

@@ -28,7 +28,7 @@ const RUNS_SHARE: f64 = 0.6;
 
 /// What a process is to do.
 #[derive(Serialize, Deserialize)]
-struct Errand {
+struct WorkerRequest {
     experiment: String,
     options: Options,
     share: Share,
@@ -262,12 +262,12 @@ fn child(
     command: Command,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
-    let errand = Errand {
+    let request = WorkerRequest {
         experiment: EXPERIMENT.to_owned(),
         options: options.clone(),
         share: share.clone(),
     };
-    let text = serde_json::to_string(&errand)
+    let text = serde_json::to_string(&request)
         .map_err(|error| HarnessError::Document(error.to_string()))?;
     let mut waiting = || {
         (control.progress)(&Progress {
@@ -282,11 +282,11 @@ fn child(
     Document::from_json(&text, EXPERIMENT)
 }
 
-/// The errand that a process was given, where it is one of this experiment.
+/// The request that a process was given, where it is one of this experiment.
 ///
 /// # Errors
-/// [`HarnessError::Document`] when it is no errand at all.
-fn errand(text: &str) -> Result<Option<Errand>, HarnessError> {
+/// [`HarnessError::Document`] when it is no request at all.
+fn request(text: &str) -> Result<Option<WorkerRequest>, HarnessError> {
     #[derive(Deserialize)]
     struct Head {
         experiment: String,
@@ -300,7 +300,7 @@ fn errand(text: &str) -> Result<Option<Errand>, HarnessError> {
 }
 
 /// What a process does that was started by [`run`]: measures, and returns the document as text.
-/// None for the errand of another experiment. `jobs` reads the job files of its subject.
+/// None for the request of another experiment. `jobs` reads the job files of its subject.
 ///
 /// # Errors
 /// As [`run`].
@@ -310,11 +310,11 @@ pub fn worker<'a>(
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Option<String>, HarnessError> {
-    let Some(errand) = errand(text)? else {
+    let Some(request) = request(text)? else {
         return Ok(None);
     };
-    let jobs = jobs(&errand.options)?;
-    let document = one(&errand.options, &errand.share, &jobs, meter, control)?;
+    let jobs = jobs(&request.options)?;
+    let document = one(&request.options, &request.share, &jobs, meter, control)?;
     Ok(Some(document.to_json()?))
 }
 

@@ -293,9 +293,9 @@ const PILES: [(&str, &str, &str, Option<f64>); 10] = [
         "one more layer with a completion hook",
         Some(6.0),
     ),
-    ("passed", "counts", "one more fused slicer, counts on", None),
+    ("fused", "counts", "one more fused slicer, counts on", None),
     (
-        "passed",
+        "fused",
         "off",
         "one more fused slicer, statistics off",
         None,

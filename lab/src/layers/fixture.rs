@@ -40,7 +40,7 @@ pub fn cells() -> Vec<(String, f64)> {
         let depth = depth as usize;
         cells.push((names::pile("slicers", "off", depth), 24.0 + 1.5 * layers));
         cells.push((names::pile("slicers", "counts", depth), 30.0 + 3.0 * layers));
-        cells.push((names::pile("passed", "counts", depth), 30.0 + 0.8 * layers));
+        cells.push((names::pile("fused", "counts", depth), 30.0 + 0.8 * layers));
         cells.push((names::pile("nops", "off", depth), 24.0 + 1.4 * layers));
         cells.push((names::pile("hooks", "off", depth), 24.0 + 6.5 * layers));
         cells.push((names::calls(depth), 0.5 + 0.9 * layers));

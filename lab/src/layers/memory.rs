@@ -234,8 +234,8 @@ const PILES: [(&str, &str, Statistics, bool); 10] = [
     ("slicers", "counts", Statistics::Counts, true),
     ("hooks", "off", Statistics::Off, true),
     ("nops", "off", Statistics::Off, true),
-    ("passed", "counts", Statistics::Counts, true),
-    ("passed", "off", Statistics::Off, false),
+    ("fused", "counts", Statistics::Counts, true),
+    ("fused", "off", Statistics::Off, false),
     ("slicers", "time", TIME, false),
     ("nops", "counts", Statistics::Counts, false),
     ("nops", "time", TIME, false),
@@ -252,7 +252,7 @@ fn piles(matrix: &mut Matrix, options: &Options) -> Result<(), HarnessError> {
         let (asked, passing) = (Mode::direct(statistics), Mode::passing(statistics));
         let Pile { stack, levels } = match kind {
             "slicers" => stacks::slicers(deepest, asked)?,
-            "passed" => stacks::slicers(deepest, passing)?,
+            "fused" => stacks::slicers(deepest, passing)?,
             _ => stacks::nops(deepest, kind == "hooks", asked)?,
         };
         for depth in &depths {

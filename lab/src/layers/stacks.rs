@@ -32,14 +32,14 @@ impl Mode {
         Self {
             dispatch: Dispatch::Direct,
             statistics,
-            slicers: Slicers::Asked,
+            slicers: Slicers::Called,
         }
     }
 
     /// The same where the stack makes the step of layers that only move requests.
     pub const fn passing(statistics: Statistics) -> Self {
         Self {
-            slicers: Slicers::Passed,
+            slicers: Slicers::Fused,
             ..Self::direct(statistics)
         }
     }

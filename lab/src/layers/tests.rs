@@ -160,7 +160,7 @@ fn the_deepest_provider_is_read_through_servers_where_they_serve() {
     assert_eq!(document.subject.through, ["COPY"]);
     let left_out = document.subject.left_out.join("; ");
     assert!(
-        left_out.contains("reads through NONE (nobody serves here)"),
+        left_out.contains("reads through NONE (this program cannot serve it)"),
         "{left_out}"
     );
     for id in ["through.COPY", "through.COPY.stack"] {

@@ -395,7 +395,7 @@ fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
         Reached::Merged => format!("joined to {each} each: read ahead, written behind or merged"),
         Reached::Split => format!("split to {each} each"),
         Reached::Shared => format!(
-            "but {} were moved for {}: somebody else used it, too",
+            "but {} were moved for {}: another process used it, too",
             size(bytes),
             size(asked_bytes)
         ),

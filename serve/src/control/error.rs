@@ -29,7 +29,7 @@ pub enum ControlError {
         path: PathBuf,
     },
     /// The socket is somebody else's.
-    #[error("{} belongs to another user: only who started a server, or root, may look at it",
+    #[error("{} belongs to another user: only root and the user who started a server may query it",
         path.display())]
     Forbidden {
         /// The socket.

@@ -182,7 +182,7 @@ impl Answering {
 
     fn greet(&mut self, fd: OwnedFd) {
         let refusal = if !is_ours(&fd) {
-            Some("only who started the server, or root, may look at it")
+            Some("only root and the user who started the server may query it")
         } else if self.peers.len() >= CLIENTS_MAX {
             Some("as many clients as it serves at a time are looking already")
         } else {

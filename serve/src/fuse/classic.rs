@@ -260,8 +260,8 @@ impl Worker {
             ..
         } = self;
         let mut failed = false;
-        let patience = dispatcher.interrupted.patience();
-        dispatcher.channel.sleep(patience, |engines, timeout| {
+        let timeout = dispatcher.interrupted.timeout();
+        dispatcher.channel.sleep(timeout, |engines, timeout| {
             failed = reactor.wait(engines, timeout, events).is_err();
         });
         events.clear();

@@ -4,16 +4,16 @@
 //! ```text
 //!   READ, WRITE, FSYNC        a bio on the thread's own channel; the answer when it is home
 //!   WRITE to parts of sectors,
-//!   FALLOCATE, LSEEK          the desk's helpers
-//!   OPEN, RELEASE             the desk's opener
+//!   FALLOCATE, LSEEK          the slow path's helpers
+//!   OPEN, RELEASE             the slow path's opener
 //!   all else                  at once; by the opener while it is closing something
 //! ```
 
 use super::Shared;
-use super::desk::{Chore, Desk, Errand};
 use super::handles::{Handle, Mine, Table, look};
 use super::interrupts::{Found, Interrupted};
 use super::link::{Answer, Link, Reply, Ticket};
+use super::slow::{HelperRequest, OpenerRequest, SlowPath};
 use crate::span::Span;
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub(super) struct Dispatcher {
     pub shared: Arc<Shared>,
     pub channel: Channel,
     table: Mine,
-    desk: Desk,
-    /// The way by which the desk answers.
+    slow: SlowPath,
+    /// The way by which the slow path answers.
     to: Arc<dyn Answer>,
     operations: Vec<Operation>,
     unused: Vec<u32>,
@@ -61,7 +61,7 @@ impl Dispatcher {
         shared: &Arc<Shared>,
         channel: Channel,
         table: Mine,
-        desk: &Desk,
+        slow: &SlowPath,
         to: Arc<dyn Answer>,
         interrupted: Interrupted,
     ) -> Self {
@@ -69,7 +69,7 @@ impl Dispatcher {
             shared: Arc::clone(shared),
             channel,
             table,
-            desk: desk.clone(),
+            slow: slow.clone(),
             to,
             operations: Vec::new(),
             unused: Vec::new(),
@@ -101,23 +101,29 @@ impl Dispatcher {
             },
             Request::Sync(handle) => self.sync(link, ticket, handle),
             Request::Fallocate(what) => {
-                self.help(link, ticket, what.handle, true, Chore::Fallocate(what));
+                self.help(
+                    link,
+                    ticket,
+                    what.handle,
+                    true,
+                    HelperRequest::Fallocate(what),
+                );
             }
             Request::Lseek(what) => {
-                self.help(link, ticket, what.handle, false, Chore::Lseek(what));
+                self.help(link, ticket, what.handle, false, HelperRequest::Lseek(what));
             }
-            Request::Open(flags) => self.ask(ticket, Errand::Open { node, flags }),
+            Request::Open(flags) => self.ask(ticket, OpenerRequest::Open { node, flags }),
             Request::Release(handle) => {
                 // From now on questions about files wait until it is closed.
                 self.shared.closing.fetch_add(1, Ordering::AcqRel);
-                self.ask(ticket, Errand::Release(handle));
+                self.ask(ticket, OpenerRequest::Release(handle));
             }
             other => self.look(link, ticket, node, other),
         }
     }
 
-    fn ask(&self, ticket: Ticket, errand: Errand) {
-        self.desk.ask(errand, ticket, &self.to);
+    fn ask(&self, ticket: Ticket, request: OpenerRequest) {
+        self.slow.ask(request, ticket, &self.to);
     }
 
     /// Questions about files, and what needs no answer or has always the same.
@@ -126,23 +132,25 @@ impl Dispatcher {
         let files = &self.shared.files;
         let answer = match request {
             Request::Lookup(name) if later => {
-                return self.ask(ticket, Errand::LookUp(name.to_vec()));
+                return self.ask(ticket, OpenerRequest::LookUp(name.to_vec()));
             }
-            Request::GetAttributes if later => return self.ask(ticket, Errand::Attributes(node)),
+            Request::GetAttributes if later => {
+                return self.ask(ticket, OpenerRequest::Attributes(node));
+            }
             Request::SetAttributes(set) if later => {
-                return self.ask(ticket, Errand::SetAttributes(node, set));
+                return self.ask(ticket, OpenerRequest::SetAttributes(node, set));
             }
             Request::ReadDirectory(from) if later => {
-                return self.ask(ticket, Errand::List(node, from));
+                return self.ask(ticket, OpenerRequest::List(node, from));
             }
-            Request::FileSystem if later => return self.ask(ticket, Errand::FileSystem),
+            Request::FileSystem if later => return self.ask(ticket, OpenerRequest::FileSystem),
             Request::Lookup(name) => files.look_up(name),
             Request::GetAttributes => {
                 let name = files.name(node);
                 let table = look(&self.table);
                 if let Some(handle) = name.and_then(|name| table.of_provider(&name)) {
-                    let chore = Chore::Attributes(node);
-                    return self.desk.help(handle, chore, ticket, &self.to);
+                    let request = HelperRequest::Attributes(node);
+                    return self.slow.help(handle, request, ticket, &self.to);
                 }
                 files.attributes(node)
             }
@@ -222,12 +230,12 @@ impl Dispatcher {
             .then(|| handle.ranges.claim(range.clone(), Share::Shared))
             .filter(Claim::is_granted);
         let Some(claim) = claim else {
-            let chore = Chore::Write {
+            let request = HelperRequest::Write {
                 offset: range.start,
                 length: span.length,
                 buffer: data,
             };
-            return self.desk.help(handle, chore, ticket, &self.to);
+            return self.slow.help(handle, request, ticket, &self.to);
         };
         let Some(draft) = self.channel.bio() else {
             return link.answer(ticket, Some(data), Err(Errno::NOMEM));
@@ -276,7 +284,7 @@ impl Dispatcher {
         ticket: Ticket,
         number: u64,
         writes: bool,
-        chore: Chore,
+        request: HelperRequest,
     ) {
         let table = look(&self.table);
         match table.get(number) {
@@ -288,7 +296,7 @@ impl Dispatcher {
                 if writes {
                     handle.dirty.store(true, Ordering::Release);
                 }
-                self.desk.help(handle, chore, ticket, &self.to);
+                self.slow.help(handle, request, ticket, &self.to);
             }
         }
     }

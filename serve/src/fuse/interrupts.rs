@@ -80,7 +80,7 @@ pub(super) struct Interrupted {
 impl Interrupted {
     /// How long the thread may sleep.
     #[inline]
-    pub fn patience(&self) -> Option<Duration> {
+    pub fn timeout(&self) -> Option<Duration> {
         (!self.known.is_empty()).then_some(LOOK)
     }
 

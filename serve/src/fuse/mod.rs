@@ -6,7 +6,7 @@
 //!             dispatcher, with a channel of the stack a thread
 //!               READ, WRITE, FSYNC       bios
 //!               all else                 `files`: names, sizes, lists
-//!             desk: opener (opens, closes, tastes), helpers (parts of sectors, holes)
+//!        slow path: opener (opens, closes, tastes), helpers (parts of sectors, holes)
 //! ```
 //!
 //! Reads and writes go past the page cache, in pieces of up to 1 MiB. **What clients see follows
@@ -17,13 +17,12 @@
 //! open then fail with ENOTCONN. When it is killed, a shell that waits for that does the same.
 //!
 //! The files: `mount` the mount point; `session` what is agreed on at the start; `files` the
-//! directory; `handles` what is open; `dispatch` what is done with a request; `desk` threads for
+//! directory; `handles` what is open; `dispatch` what is done with a request; `slow` threads for
 //! what takes long, `holes` the rarest of it; `interrupts` what becomes of requests of the killed;
 //! `link` what a transport has to do, `classic` the one that works everywhere, `ring` the one that
 //! is fast; `start` begins all threads.
 
 mod classic;
-mod desk;
 mod dispatch;
 mod error;
 mod files;
@@ -34,6 +33,7 @@ mod link;
 mod mount;
 mod ring;
 mod session;
+mod slow;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -141,7 +141,7 @@ pub struct Server {
     session: Arc<OwnedFd>,
     used: Used,
     workers: Vec<Hand>,
-    desk: Vec<JoinHandle<()>>,
+    slow: Vec<JoinHandle<()>>,
 }
 
 impl Server {
@@ -195,15 +195,15 @@ impl Server {
             session,
             used: Used::new(settings.transport, queues, threads),
             workers: Vec::new(),
-            desk: Vec::new(),
+            slow: Vec::new(),
         };
-        // Declared behind the server, which waits for the desk's threads when it is dropped.
-        let (desk, helpers) = desk::start(&server.shared, Tables::new(tables.clone()))?;
-        server.desk = helpers;
+        // Declared behind the server, which waits for the slow path's threads when it is dropped.
+        let (slow, helpers) = slow::start(&server.shared, Tables::new(tables.clone()))?;
+        server.slow = helpers;
         let start = Start {
             shared: &server.shared,
             session: &server.session,
-            desk: &desk,
+            slow: &slow,
         };
         let for_threads = tables.split_off(queues);
         let waiting = start.queues(tables, &mut server.workers)?;
@@ -240,7 +240,7 @@ impl Server {
     }
 
     fn end(&mut self) {
-        if self.workers.is_empty() && self.desk.is_empty() {
+        if self.workers.is_empty() && self.slow.is_empty() {
             return;
         }
         self.shared.stopping.store(true, Ordering::Release);
@@ -262,7 +262,7 @@ impl Server {
             }
         }
         // Their list ended with the last worker.
-        for thread in self.desk.drain(..) {
+        for thread in self.slow.drain(..) {
             if thread.join().is_err() {
                 self.shared.say("a thread has ended by a panic (a defect)");
             }

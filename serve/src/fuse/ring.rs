@@ -52,10 +52,10 @@ pub(super) fn why_not_offered() -> String {
     }
 }
 
-/// An answer of the desk: to what, with what memory, and what it is.
+/// An answer of the slow path: to what, with what memory, and what it is.
 type Late = (Ticket, Option<Buffer>, Result<Vec<u8>, Errno>);
 
-/// Answers of the desk for the requests of one queue, and a way to wake its thread.
+/// Answers of the slow path for the requests of one queue, and a way to wake its thread.
 pub(super) struct Inbox {
     answers: Mutex<Vec<Late>>,
     event: Arc<OwnedFd>,
@@ -231,7 +231,7 @@ impl Queue {
         shared.ended(over);
     }
 
-    /// No request waits for an answer of the desk. A place that could not be offered waits for
+    /// No request waits for an answer of the slow path. A place that could not be offered waits for
     /// nothing.
     fn answered(&self) -> bool {
         self.places.trouble.is_some() || self.places.ring.ours() == 0
@@ -242,8 +242,8 @@ impl Queue {
             dispatcher, places, ..
         } = self;
         let mut waited = Ok(());
-        let patience = dispatcher.interrupted.patience();
-        dispatcher.channel.sleep(patience, |engines, timeout| {
+        let timeout = dispatcher.interrupted.timeout();
+        dispatcher.channel.sleep(timeout, |engines, timeout| {
             waited = places.ring.wait(engines, timeout);
         });
         waited?;

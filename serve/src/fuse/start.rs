@@ -1,12 +1,12 @@
 //! How kernel and server talk, and the start of the threads that do.
 
 use super::classic::{Devices, Worker};
-use super::desk::Desk;
 use super::dispatch::{DEPTH, Dispatcher};
 use super::error::FuseError;
 use super::handles::Mine;
 use super::link::Answer;
 use super::ring::{Inbox, Queue, why_not_offered};
+use super::slow::SlowPath;
 use super::{Shared, Transport, new_channel};
 use std::fmt;
 use std::io;
@@ -71,7 +71,7 @@ pub(super) struct Hand {
 pub(super) struct Start<'a> {
     pub shared: &'a Arc<Shared>,
     pub session: &'a Arc<OwnedFd>,
-    pub desk: &'a Desk,
+    pub slow: &'a SlowPath,
 }
 
 /// Threads of queues that have their rings and wait until kernel and server have agreed.
@@ -167,7 +167,7 @@ impl Start<'_> {
             self.shared,
             channel,
             table,
-            self.desk,
+            self.slow,
             to,
             interrupted,
         ))

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 use ugeom_engine::reactor::{Event, Interest, Reactor, Timer, Waiting, Waker};
+use ugeom_machine::adaptive_polling::AdaptivePolling;
 use ugeom_machine::clock;
-use ugeom_machine::patience::Patience;
 use ugeom_stack::Stack;
 
 /// Requests that a worker has in the stack at a time; more wait.
@@ -66,7 +66,7 @@ pub(super) struct Worker {
     operations: Operations,
     orders: Receiver<Order>,
     log: Log,
-    patience: Patience,
+    polling: AdaptivePolling,
     /// The connection that was read last, which is likely to send again.
     hot: usize,
     hot_turns: u32,
@@ -104,7 +104,9 @@ impl Worker {
             operations: Operations::new(channel, granted.into()),
             orders,
             log: Arc::clone(&settings.log),
-            patience: Patience::new(u64::try_from(settings.spin.as_nanos()).unwrap_or(u64::MAX)),
+            polling: AdaptivePolling::new(
+                u64::try_from(settings.spin.as_nanos()).unwrap_or(u64::MAX),
+            ),
             hot: 0,
             hot_turns: 0,
             tick: None,
@@ -131,7 +133,7 @@ impl Worker {
             self.sleep(timeout, &mut events);
             self.connections.now_ns = clock::now_ns();
             if !events.is_empty() {
-                self.patience.came(self.connections.now_ns);
+                self.polling.came(self.connections.now_ns);
             }
             for event in events.drain(..) {
                 self.take_event(event);
@@ -189,8 +191,8 @@ impl Worker {
     /// connection that was read last, and from the stack.
     fn look_out(&mut self) -> Next {
         let began_ns = clock::now_ns();
-        self.patience.nothing(began_ns);
-        let longest_ns = self.patience.look_out_ns();
+        self.polling.nothing(began_ns);
+        let longest_ns = self.polling.poll_ns();
         if longest_ns == 0 {
             return Next::Sleep;
         }
@@ -206,7 +208,7 @@ impl Worker {
         loop {
             connections.now_ns = clock::now_ns();
             if connections.read(self.hot, operations) || operations.channel.poll() > 0 {
-                self.patience.came(connections.now_ns);
+                self.polling.came(connections.now_ns);
                 self.hot_turns += 1;
                 return Next::Go;
             }

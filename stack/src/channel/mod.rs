@@ -310,7 +310,7 @@ impl Channel {
     /// Polls for as long as a geom's state finds that worth while. True when one more finished bio
     /// can be taken.
     fn look_out(&mut self, deadline_ns: Option<u64>) -> bool {
-        let longest_ns = self.cx.look_out_ns();
+        let longest_ns = self.cx.poll_ns();
         if longest_ns == 0 {
             return false;
         }

@@ -199,7 +199,7 @@ pub fn all_options() -> Vec<StackKnobs> {
     let step = if cfg!(miri) { 2 } else { 1 };
     let locked = locked.into_iter().step_by(step);
     all.push(StackKnobs {
-        slicers: ugeom_stack::Slicers::Asked,
+        slicers: ugeom_stack::Slicers::Called,
         ..StackKnobs::default()
     });
     all.extend(locked.map(|(dispatch, registry, pools)| StackKnobs {

@@ -479,9 +479,9 @@ fn a_mount_that_is_taken_away_ends_the_server() {
         };
         served.child.stderr = None;
         other("umount", &[disks::text(&served.mount)]);
-        let patience = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while served.child.try_wait().expect("its state").is_none() {
-            assert!(Instant::now() < patience, "it still runs");
+            assert!(Instant::now() < deadline, "it still runs");
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(served.child.wait().expect("its end").code(), Some(0));

@@ -117,7 +117,7 @@ fn what_is_mounted_is_not_written_to() {
     }
     let forced = ugeom_with(&["write", "--destroy", &disk.device], b"x").failed(1);
     assert!(
-        forced.contains("is in use: mounted, or held by somebody else"),
+        forced.contains("is in use: mounted, or held by another process"),
         "{forced}"
     );
     let shared = ugeom(&["show", &format!("{}?shared=1", disk.device)]).quiet();

@@ -98,7 +98,7 @@ pub fn end(child: Child) -> Ended {
 }
 
 /// The same for a program that has its own reason to take long.
-pub fn end_within(mut child: Child, patience: Duration) -> Ended {
+pub fn end_within(mut child: Child, limit: Duration) -> Ended {
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
     let started = Instant::now();
@@ -106,7 +106,7 @@ pub fn end_within(mut child: Child, patience: Duration) -> Ended {
         if let Some(status) = child.try_wait().expect("waiting") {
             break status;
         }
-        if started.elapsed() > patience {
+        if started.elapsed() > limit {
             child.kill().expect("killing");
             panic!("the program hangs");
         }

@@ -5,7 +5,7 @@
 //!   reader:  miss, or first use of a block that was read ahead
 //!               |  streams: is it sequential? then a window
 //!               v
-//!   desk:    [ window | window | ... ]  --->  thread:  getnewbuf, READ below, publish
+//!   queue:   [ window | window | ... ]  --->  thread:  getnewbuf, READ below, publish
 //! ```
 //!
 //! A block that was read ahead bears a mark until it is used. Its first use is not counted for
@@ -43,8 +43,8 @@ struct State {
     stopped: bool,
 }
 
-/// Where readers and the thread meet.
-pub struct Desk {
+/// The queue of windows between readers and the thread that reads ahead.
+pub struct WindowQueue {
     state: Mutex<State>,
     /// There is work.
     work: Condvar,
@@ -52,7 +52,7 @@ pub struct Desk {
     idle: Condvar,
 }
 
-impl Desk {
+impl WindowQueue {
     /// For windows of at most so many blocks.
     #[must_use]
     pub fn new(most: u64) -> Self {
@@ -165,7 +165,7 @@ impl Desk {
 
 /// What a cache that reads ahead has beyond the others.
 pub(super) struct ReadAhead {
-    desk: Arc<Desk>,
+    queue: Arc<WindowQueue>,
     lower: Arc<OnceLock<Lower>>,
 }
 
@@ -176,10 +176,10 @@ struct Way {
 }
 
 impl ReadAhead {
-    /// For the store's desk.
-    pub fn new(desk: &Arc<Desk>) -> Self {
+    /// For the queue of the store.
+    pub fn new(queue: &Arc<WindowQueue>) -> Self {
         Self {
-            desk: Arc::clone(desk),
+            queue: Arc::clone(queue),
             lower: Arc::default(),
         }
     }
@@ -189,11 +189,11 @@ impl ReadAhead {
     /// # Errors
     /// When the thread cannot be started.
     pub fn begin<I: Index>(&self, cache: &Arc<Cache<I>>) -> io::Result<()> {
-        let (desk, lower) = (Arc::clone(&self.desk), Arc::clone(&self.lower));
+        let (queue, lower) = (Arc::clone(&self.queue), Arc::clone(&self.lower));
         let cache = Arc::downgrade(cache);
         let name = thread::Builder::new().name("cache-ahead".into());
         // It ends by itself: with the cache, at the latest after the reads that it has below.
-        name.spawn(move || run(&desk, &lower, &cache)).map(drop)
+        name.spawn(move || run(&queue, &lower, &cache)).map(drop)
     }
 
     /// The way to the provider below.
@@ -204,20 +204,20 @@ impl ReadAhead {
 
     /// Lets go of everything below.
     pub fn settle(&self) {
-        self.desk.settle();
+        self.queue.settle();
     }
 }
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        self.desk.stop();
+        self.queue.stop();
     }
 }
 
-fn run<I: Index>(desk: &Desk, lower: &OnceLock<Lower>, cache: &Weak<Cache<I>>) {
+fn run<I: Index>(queue: &WindowQueue, lower: &OnceLock<Lower>, cache: &Weak<Cache<I>>) {
     let mut way = None;
     loop {
-        let Some(window) = desk.next(|| way = None) else {
+        let Some(window) = queue.next(|| way = None) else {
             return;
         };
         // While the reference is held, the cache cannot go; the last one may be this.

@@ -61,8 +61,8 @@ impl Ahead {
     fn read(&mut self, block: u64) -> bool {
         let mut bytes = [0; BLOCK as usize];
         let read = self.channel.read(&self.opened, block * BLOCK, &mut bytes);
-        let desk = self.cache.store.ahead.as_ref().expect("it reads ahead");
-        desk.catch_up();
+        let queue = self.cache.store.ahead.as_ref().expect("it reads ahead");
+        queue.catch_up();
         read.is_ok()
     }
 
@@ -174,9 +174,9 @@ fn it_goes_away_with_its_stack() {
     let cache = Arc::downgrade(&ahead.cache);
     drop(ahead);
     // The thread lets go as soon as it has nothing to do.
-    let patience = std::time::Instant::now();
+    let started = std::time::Instant::now();
     while cache.upgrade().is_some() {
-        assert!(patience.elapsed().as_secs() < 60, "somebody keeps it");
+        assert!(started.elapsed().as_secs() < 60, "somebody keeps it");
         std::thread::yield_now();
     }
 }

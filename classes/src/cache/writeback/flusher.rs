@@ -2,7 +2,7 @@
 //! own consumer.
 //!
 //! ```text
-//!   wait (desk) --> all dirty blocks, sorted --> groups of neighbours, entered as writers
+//!   wait (blocked) --> all dirty blocks, sorted --> groups of neighbours, entered as writers
 //!     ^                                             | under each block's lock: copy, cleaning
 //!     |                                             v
 //!     +-- let those who waited go on <-- done <-- WRITE, WRITE, ... (neighbours in one)
@@ -12,7 +12,7 @@
 //! it, when half as much is dirty as may be, when nobody has written for 100 ms, and at the latest
 //! after 5 s.
 
-use super::desk::{Desk, Order, Patience};
+use super::blocked::{BlockedWrites, FlushTimer, Order};
 use super::report::{Failure, Report};
 use super::start::nothing_failed;
 use crate::cache::Cache;
@@ -63,7 +63,7 @@ struct Run {
 
 /// The flusher's own state.
 pub(super) struct Flusher<I: Index> {
-    desk: Arc<Desk>,
+    blocked: Arc<BlockedWrites>,
     report: Arc<Report>,
     lower: Arc<OnceLock<Lower>>,
     cache: Weak<Cache<I>>,
@@ -83,13 +83,13 @@ pub(super) struct Flusher<I: Index> {
 
 impl<I: Index> Flusher<I> {
     pub fn new(
-        desk: Arc<Desk>,
+        blocked: Arc<BlockedWrites>,
         report: Arc<Report>,
         lower: Arc<OnceLock<Lower>>,
         cache: Weak<Cache<I>>,
     ) -> Self {
         Self {
-            desk,
+            blocked,
             report,
             lower,
             cache,
@@ -106,14 +106,14 @@ impl<I: Index> Flusher<I> {
 
     /// The thread.
     pub fn run(mut self) {
-        let _deserted = Deserts(Arc::clone(&self.desk));
-        let mut patience = Patience::default();
+        let _deserted = Deserts(Arc::clone(&self.blocked));
+        let mut timer = FlushTimer::default();
         loop {
-            let desk = Arc::clone(&self.desk);
+            let blocked = Arc::clone(&self.blocked);
             let cache = Weak::clone(&self.cache);
             let writes = || Some(cache.upgrade()?.store.lanes.totals().writes);
             // A channel keeps the stack alive, and old pictures of it.
-            let order = desk.wait(&mut patience, writes, || self.way = None);
+            let order = blocked.wait(&mut timer, writes, || self.way = None);
             if order.stop {
                 return;
             }
@@ -122,25 +122,25 @@ impl<I: Index> Flusher<I> {
             };
             let settles = order.settle;
             let (failed, settled) = self.obey(&cache, order);
-            patience.begin_again(failed);
+            timer.begin_again(failed);
             // Who settles may take the cache away next, and what is left over is then said in his
             // thread: this one must not be the last to hold it.
             drop(cache);
             if let Some(number) = settles {
-                self.desk.answer(number, settled);
+                self.blocked.answer(number, settled);
             }
         }
     }
 
-    /// Does what the desk wants; true when something could not be written, and how settling went.
+    /// Does what the waiting requests want; true when something could not be written, and how settling went.
     fn obey(&mut self, cache: &Cache<I>, mut order: Order) -> (bool, Result<(), IoError>) {
         if order.settle.is_some() {
-            self.desk.begin_to_settle();
+            self.blocked.begin_to_settle();
         }
         let failure = self.pass(cache);
         self.report.pass(failure.as_ref());
         self.single = failure.is_some();
-        self.desk.set_stuck(failure.is_some());
+        self.blocked.set_stuck(failure.is_some());
         while let Some(bio) = order.drains.pop() {
             match &failure {
                 None => bio.resume(),
@@ -424,7 +424,7 @@ impl<I: Index> Flusher<I> {
             }
         }
         cache.store.writers.leave(group.number);
-        self.desk.let_writers_go();
+        self.blocked.let_writers_go();
     }
 }
 
@@ -453,7 +453,8 @@ fn in_the_way(offset_bytes: u64) -> IoError {
         provider: "the cache".into(),
         offset_bytes,
         length_bytes: 0,
-        reason: "another change of the block is under way, and nobody collects it".into(),
+        reason: "another change of the block is in flight, and its thread does not poll for it"
+            .into(),
     }
 }
 
@@ -469,7 +470,7 @@ fn past_the_end(offset_bytes: u64, length_bytes: u64) -> IoError {
 }
 
 /// Lets go of those who wait when the thread ends, however it does.
-struct Deserts(Arc<Desk>);
+struct Deserts(Arc<BlockedWrites>);
 
 impl Drop for Deserts {
     fn drop(&mut self) {

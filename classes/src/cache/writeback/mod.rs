@@ -3,7 +3,7 @@
 //! ```text
 //!   WRITE ----> put: into the block, dirty                    READ: as ever, of the block
 //!     |  not there, and only a part of it: read it first (fill)
-//!     |  too much is dirty: wait at the desk
+//!     |  too much is dirty: wait in `BlockedWrites`
 //!     |
 //!   WRITE with FUA, DELETE, ZERO --> alone on their blocks --> below --> the blocks agree
 //!   ORDERED, FLUSH, EXTENTS -------> wait until all that is dirty is below --> go on
@@ -20,8 +20,8 @@
 //!   again when the layer below has lost it.
 //! - While somebody else than the flusher changes a block below, nobody writes into it here.
 
+mod blocked;
 pub mod blocks;
-mod desk;
 mod flusher;
 #[cfg(test)]
 mod loss_tests;
@@ -38,7 +38,7 @@ use super::dirty::Dirty;
 use super::index::Index;
 use super::{BackOptions, Cache};
 use crate::cache::lost::Lost;
-use desk::Desk;
+use blocked::BlockedWrites;
 use flusher::Flusher;
 use report::Report;
 use std::io;
@@ -49,7 +49,7 @@ use ugeom_stack::{BioId, IoError, Losses, Lower, Unsaved};
 
 /// What a cache that writes back has beyond the others.
 pub(super) struct WriteBack {
-    desk: Arc<Desk>,
+    blocked: Arc<BlockedWrites>,
     report: Arc<Report>,
     lower: Arc<OnceLock<Lower>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -61,7 +61,7 @@ impl WriteBack {
     /// For a cache with this account of what is dirty.
     pub fn new(dirty: &Arc<Dirty>, options: &BackOptions, losses: &Arc<Losses>) -> Self {
         Self {
-            desk: Arc::new(Desk::new(dirty, options)),
+            blocked: Arc::new(BlockedWrites::new(dirty, options)),
             report: Arc::new(Report::new(&options.name, losses)),
             lower: Arc::default(),
             thread: Mutex::new(None),
@@ -75,7 +75,7 @@ impl WriteBack {
     /// When the thread cannot be started.
     pub fn begin<I: Index>(&self, cache: &Arc<Cache<I>>) -> io::Result<()> {
         let flusher = Flusher::new(
-            Arc::clone(&self.desk),
+            Arc::clone(&self.blocked),
             Arc::clone(&self.report),
             Arc::clone(&self.lower),
             Arc::downgrade(cache),
@@ -94,8 +94,8 @@ impl WriteBack {
 
     /// Brings everything below, and flushes.
     pub fn settle(&self) -> Result<(), IoError> {
-        match self.desk.is_used() {
-            true => self.desk.settle(),
+        match self.blocked.is_used() {
+            true => self.blocked.settle(),
             false => Ok(()),
         }
     }
@@ -117,7 +117,7 @@ impl WriteBack {
         self.report.lost_all(lost, why);
         // That is its own doing.
         *seen = cache.losses.last();
-        self.desk.written(0);
+        self.blocked.written(0);
     }
 
     /// What is lost, or not below.
@@ -126,7 +126,7 @@ impl WriteBack {
     }
 
     pub fn cancel(&self, id: BioId) {
-        self.desk.cancel(id);
+        self.blocked.cancel(id);
     }
 
     /// The media below has become shorter or longer, and has `now` bytes. Returns how many the
@@ -149,7 +149,7 @@ impl WriteBack {
 
     /// The cache goes: ends the thread, and says what never got below.
     pub fn end(&mut self, left_over: Lost) {
-        self.desk.stop();
+        self.blocked.stop();
         let thread = self
             .thread
             .get_mut()

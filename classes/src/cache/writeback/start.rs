@@ -83,7 +83,7 @@ fn put<I: Index>(
         let from = done_bytes;
         let stopped = put_pieces(cache, &request, &mut done_bytes);
         if done_bytes > from {
-            back.desk.written(before);
+            back.blocked.written(before);
         }
         // What it waits for now is another block.
         let times = if done_bytes > from { 0 } else { times };
@@ -107,7 +107,7 @@ fn put<I: Index>(
                     continue;
                 }
                 Err((request, _)) if times < WAITS_MAX => {
-                    back.desk.call();
+                    back.blocked.call();
                     delay(request)
                 }
                 Err((request, _)) => enter(cache, request, cx, 0),
@@ -116,11 +116,11 @@ fn put<I: Index>(
             Some(Put::Changing) => in_the_way(request),
             Some(Put::Busy | Put::NoBuffer) if times < WAITS_MAX => {
                 if stopped == Some(Put::NoBuffer) {
-                    back.desk.call();
+                    back.blocked.call();
                 }
                 delay(request)
             }
-            Some(Put::Full) if !back.desk.is_stuck() => {
+            Some(Put::Full) if !back.blocked.is_stuck() => {
                 wait_for_room(cache, back, request, done_bytes)
             }
             Some(Put::PastEnd) => request.fail(Errno::IO, SHORTER),
@@ -160,7 +160,7 @@ fn put_pieces<I: Index>(
     stopped
 }
 
-/// Waits at the desk until fewer buffers are dirty.
+/// Waits until fewer buffers are dirty.
 fn wait_for_room<I: Index>(
     cache: &Cache<I>,
     back: &WriteBack,
@@ -174,7 +174,7 @@ fn wait_for_room<I: Index>(
     }
     .word();
     let (bio, next) = request.park();
-    if let Some(bio) = back.desk.wait_for_room(bio) {
+    if let Some(bio) = back.blocked.wait_for_room(bio) {
         bio.resume();
     }
     next
@@ -242,7 +242,7 @@ fn drain<I: Index>(
     }
     *request.scratch() = Progress::Draining.word();
     let (bio, next) = request.park();
-    back.desk.drain(bio);
+    back.blocked.drain(bio);
     next
 }
 
@@ -290,7 +290,7 @@ fn enter<I: Index>(cache: &Cache<I>, mut request: Request<'_>, cx: &mut Cx, time
 fn in_the_way(request: Request<'_>) -> Next {
     request.fail(
         Errno::BUSY,
-        "another change of the same blocks is under way, and nobody collects it",
+        "another change of the same blocks is in flight, and its thread does not poll for it",
     )
 }
 

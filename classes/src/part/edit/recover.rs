@@ -84,11 +84,7 @@ pub fn plan_recovery(
         let mut old = disk.read(new.lba * unit, length as u64).unwrap_or_default();
         old.resize(length, 0);
         if old != new.data {
-            recovery.writes.push(RecoveryWrite {
-                part,
-                new,
-                old,
-            });
+            recovery.writes.push(RecoveryWrite { part, new, old });
         }
     }
     Ok(recovery)

@@ -15,7 +15,7 @@ const EVERY: [(&str, &str); 8] = [
     ("taste", "false"),
     ("registry", "locked"),
     ("pools", "shared"),
-    ("slicers", "asked"),
+    ("slicers", "called"),
 ];
 
 fn every() -> Settings {
@@ -27,7 +27,7 @@ fn every() -> Settings {
         taste: Some(false),
         registry: Some(Registry::Locked),
         pools: Some(Pools::Shared),
-        slicers: Some(Slicers::Asked),
+        slicers: Some(Slicers::Called),
     }
 }
 

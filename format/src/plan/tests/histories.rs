@@ -128,7 +128,8 @@ fn check(table: &Table) {
     let used: u64 = occupied.iter().map(used).sum();
     assert_eq!(free + used, last + 1 - first);
     let grain = table.edit().grain();
-    let whole = |part: &Part| part.start.is_multiple_of(grain) && part.sectors.is_multiple_of(grain);
+    let whole =
+        |part: &Part| part.start.is_multiple_of(grain) && part.sectors.is_multiple_of(grain);
     assert!(table.parts().iter().all(whole), "whole cylinders");
 }
 

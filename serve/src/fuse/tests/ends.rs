@@ -173,8 +173,8 @@ fn a_mount_that_somebody_takes_away_is_missed() {
                 eprintln!("SKIP somebody_takes_it_away: only root does so here ({error})");
                 return;
             }
-            let patience = Instant::now() + Duration::from_secs(30);
-            while running.ended.load(Ordering::SeqCst) == 0 && Instant::now() < patience {
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while running.ended.load(Ordering::SeqCst) == 0 && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(1));
             }
             assert_eq!(running.ended.load(Ordering::SeqCst), 1);

@@ -20,9 +20,9 @@ impl Worker {
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
         ends.context("asking to end with the parent")?;
         let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
-        let mut errand = String::new();
+        let mut request = String::new();
         std::io::stdin()
-            .read_to_string(&mut errand)
+            .read_to_string(&mut request)
             .context("reading what to measure")?;
         let mut progress = |_: &Progress<'_>| {};
         let mut control = Control {
@@ -33,11 +33,11 @@ impl Worker {
             let jobs = crate::commands::jobs::jobs(options, &|_| ());
             jobs.map_err(|error| HarnessError::Compare(failure::text(&error)))
         };
-        let compared = ugeom_lab::ab::worker(&errand, &jobs, &Machine, &mut control)?;
+        let compared = ugeom_lab::ab::worker(&request, &jobs, &Machine, &mut control)?;
         if let Some(document) = compared {
             return output::print(&document);
         }
-        let document = ugeom_lab::registry::worker(&errand, &WAYS, &Machine, &mut control)?;
+        let document = ugeom_lab::registry::worker(&request, &WAYS, &Machine, &mut control)?;
         output::print(&document)
     }
 }

@@ -1,4 +1,4 @@
-//! The desk: threads for what a worker must not wait for.
+//! The slow path: threads for what a worker must not wait for.
 //!
 //! One of them opens and closes providers, which may make classes taste, with I/O; it also answers
 //! what is asked about files while something is being closed, so that whoever has closed a disk
@@ -30,7 +30,7 @@ const HELPERS: usize = 4;
 const OPENED: u32 = open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES | open_flag::NOFLUSH;
 
 /// What the opening thread is asked.
-pub(super) enum Errand {
+pub(super) enum OpenerRequest {
     Open { node: u64, flags: u32 },
     Release(u64),
     LookUp(Vec<u8>),
@@ -41,7 +41,7 @@ pub(super) enum Errand {
 }
 
 /// What a helper is asked.
-pub(super) enum Chore {
+pub(super) enum HelperRequest {
     /// Writes the first bytes of the buffer.
     Write {
         offset: u64,
@@ -61,50 +61,58 @@ struct Job<T> {
     to: Arc<dyn Answer>,
 }
 
-type ChoreJob = Job<(Arc<Handle>, Chore)>;
+type HelperJob = Job<(Arc<Handle>, HelperRequest)>;
 
-/// How work gets to the desk.
+/// How work gets to the slow path.
 #[derive(Clone)]
-pub(super) struct Desk {
-    errands: Sender<Job<Errand>>,
-    chores: Sender<ChoreJob>,
+pub(super) struct SlowPath {
+    opener_requests: Sender<Job<OpenerRequest>>,
+    helper_requests: Sender<HelperJob>,
 }
 
-impl Desk {
-    pub fn ask(&self, what: Errand, ticket: Ticket, to: &Arc<dyn Answer>) {
+impl SlowPath {
+    pub fn ask(&self, what: OpenerRequest, ticket: Ticket, to: &Arc<dyn Answer>) {
         let to = Arc::clone(to);
-        if let Err(lost) = self.errands.send(Job { what, ticket, to }) {
+        if let Err(lost) = self.opener_requests.send(Job { what, ticket, to }) {
             // The thread is gone, by a panic: a defect, which has been reported as such.
             lost.0.to.answer(lost.0.ticket, None, Err(Errno::IO));
         }
     }
 
-    pub fn help(&self, handle: &Arc<Handle>, chore: Chore, ticket: Ticket, to: &Arc<dyn Answer>) {
-        let (what, to) = ((Arc::clone(handle), chore), Arc::clone(to));
-        if let Err(lost) = self.chores.send(Job { what, ticket, to }) {
+    pub fn help(
+        &self,
+        handle: &Arc<Handle>,
+        request: HelperRequest,
+        ticket: Ticket,
+        to: &Arc<dyn Answer>,
+    ) {
+        let (what, to) = ((Arc::clone(handle), request), Arc::clone(to));
+        if let Err(lost) = self.helper_requests.send(Job { what, ticket, to }) {
             let Job { what, ticket, to } = lost.0;
             to.answer(ticket, memory_of(what.1), Err(Errno::IO));
         }
     }
 }
 
-/// The memory that comes with a chore, which goes back with the answer.
-fn memory_of(chore: Chore) -> Option<Buffer> {
-    match chore {
-        Chore::Write { buffer, .. } => Some(buffer),
-        Chore::Fallocate(_) | Chore::Lseek(_) | Chore::Attributes(_) => None,
+/// The memory that comes with a request, which goes back with the answer.
+fn memory_of(request: HelperRequest) -> Option<Buffer> {
+    match request {
+        HelperRequest::Write { buffer, .. } => Some(buffer),
+        HelperRequest::Fallocate(_) | HelperRequest::Lseek(_) | HelperRequest::Attributes(_) => {
+            None
+        }
     }
 }
 
-/// Starts the desk's threads. They end when the last [`Desk`] is gone; the opener then closes what
+/// Starts the slow path's threads. They end when the last [`SlowPath`] is gone; the opener then closes what
 /// is still open.
 pub(super) fn start(
     shared: &Arc<Shared>,
     tables: Tables,
-) -> Result<(Desk, Vec<JoinHandle<()>>), FuseError> {
-    let (errands, errand_list) = channel();
-    let (chores, chore_list) = channel();
-    let chore_list = Arc::new(Mutex::new(chore_list));
+) -> Result<(SlowPath, Vec<JoinHandle<()>>), FuseError> {
+    let (opener_requests, opener_list) = channel();
+    let (helper_requests, helper_list) = channel();
+    let helper_list = Arc::new(Mutex::new(helper_list));
     let starting = |source| FuseError::system("starting a thread", source);
     let mut threads = Vec::new();
     let opener = Opener {
@@ -112,10 +120,10 @@ pub(super) fn start(
         shared: Arc::clone(shared),
         tables,
     };
-    let thread = std::thread::Builder::new().name("ugeom-fuse-desk".to_owned());
+    let thread = std::thread::Builder::new().name("ugeom-fuse-open".to_owned());
     threads.push(
         thread
-            .spawn(move || opener.run(&errand_list))
+            .spawn(move || opener.run(&opener_list))
             .map_err(starting)?,
     );
     for number in 0..HELPERS {
@@ -123,11 +131,17 @@ pub(super) fn start(
             shared: Arc::clone(shared),
             channel: new_channel(shared, 1)?,
         };
-        let list = Arc::clone(&chore_list);
+        let list = Arc::clone(&helper_list);
         let thread = std::thread::Builder::new().name(format!("ugeom-fuse-help{number}"));
         threads.push(thread.spawn(move || helper.run(&list)).map_err(starting)?);
     }
-    Ok((Desk { errands, chores }, threads))
+    Ok((
+        SlowPath {
+            opener_requests,
+            helper_requests,
+        },
+        threads,
+    ))
 }
 
 struct Opener {
@@ -137,23 +151,23 @@ struct Opener {
 }
 
 impl Opener {
-    fn run(mut self, errands: &Receiver<Job<Errand>>) {
-        while let Ok(Job { what, ticket, to }) = errands.recv() {
+    fn run(mut self, opener_requests: &Receiver<Job<OpenerRequest>>) {
+        while let Ok(Job { what, ticket, to }) = opener_requests.recv() {
             let files = &self.shared.files;
             let answer = match what {
-                Errand::Open { node, flags } => self.open(node, flags),
-                Errand::Release(number) => {
+                OpenerRequest::Open { node, flags } => self.open(node, flags),
+                OpenerRequest::Release(number) => {
                     if let Some(handle) = self.tables.remove(number) {
                         self.close(handle);
                     }
                     self.shared.closing.fetch_sub(1, Ordering::AcqRel);
                     Ok(Vec::new())
                 }
-                Errand::LookUp(name) => files.look_up(&name),
-                Errand::Attributes(node) => self.attributes(node),
-                Errand::SetAttributes(node, set) => files.set_attributes(node, &set),
-                Errand::List(node, from) => files.list(node, &from),
-                Errand::FileSystem => Ok(files.file_system()),
+                OpenerRequest::LookUp(name) => files.look_up(&name),
+                OpenerRequest::Attributes(node) => self.attributes(node),
+                OpenerRequest::SetAttributes(node, set) => files.set_attributes(node, &set),
+                OpenerRequest::List(node, from) => files.list(node, &from),
+                OpenerRequest::FileSystem => Ok(files.file_system()),
             };
             to.answer(ticket, None, answer);
         }
@@ -235,24 +249,27 @@ struct Helper {
 }
 
 impl Helper {
-    fn run(mut self, chores: &Mutex<Receiver<ChoreJob>>) {
+    fn run(mut self, helper_requests: &Mutex<Receiver<HelperJob>>) {
         loop {
-            let next = chores.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let next = helper_requests
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv();
             let Ok(Job { what, ticket, to }) = next else {
                 return;
             };
-            let (handle, mut chore) = what;
-            let answer = self.work(&handle, &mut chore);
+            let (handle, mut request) = what;
+            let answer = self.work(&handle, &mut request);
             drop(handle);
-            to.answer(ticket, memory_of(chore), answer);
+            to.answer(ticket, memory_of(request), answer);
         }
     }
 
-    fn work(&mut self, handle: &Handle, chore: &mut Chore) -> Result<Vec<u8>, Errno> {
+    fn work(&mut self, handle: &Handle, request: &mut HelperRequest) -> Result<Vec<u8>, Errno> {
         let mut unaligned =
             Unaligned::new(&handle.opened, &handle.ranges).map_err(|_| Errno::NXIO)?;
-        match chore {
-            Chore::Write {
+        match request {
+            HelperRequest::Write {
                 offset,
                 length,
                 buffer,
@@ -263,12 +280,12 @@ impl Helper {
                 let written = written.map_err(|error| error.errno)?;
                 Ok(written_reply(written as u32).to_vec())
             }
-            Chore::Fallocate(what) => {
+            HelperRequest::Fallocate(what) => {
                 super::holes::fallocate(&mut self.channel, &mut unaligned, handle, what)?;
                 Ok(Vec::new())
             }
-            Chore::Lseek(what) => super::holes::seek(&mut self.channel, handle, what),
-            Chore::Attributes(node) => {
+            HelperRequest::Lseek(what) => super::holes::seek(&mut self.channel, handle, what),
+            HelperRequest::Attributes(node) => {
                 let allocated_bytes = super::holes::allocated(&mut self.channel, handle);
                 self.shared.files.attributes_with(*node, allocated_bytes)
             }

@@ -1,4 +1,4 @@
-//! [`Patience`]: whether it is worth a thread's while to look out for what comes next before it
+//! [`AdaptivePolling`]: whether it is worth a thread's while to look out for what comes next before it
 //! goes to sleep.
 //!
 //! A thread that sleeps on an idle core is woken tens of microseconds after there is something for
@@ -7,7 +7,7 @@
 
 /// What a thread that waits has learnt of how long it waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct AdaptivePolling {
     longest_ns: u64,
     /// A moving average of how long it took until something came, capped.
     typical_ns: u64,
@@ -15,7 +15,7 @@ pub struct Patience {
     since_ns: Option<u64>,
 }
 
-impl Patience {
+impl AdaptivePolling {
     /// Looks out for `longest_ns` at most, in nanoseconds; for 0 never. Begins without hope, so
     /// that who is asked something once an hour sleeps.
     #[must_use]
@@ -49,7 +49,7 @@ impl Patience {
     /// How long to look out now, in nanoseconds.
     #[inline]
     #[must_use]
-    pub fn look_out_ns(&self) -> u64 {
+    pub fn poll_ns(&self) -> u64 {
         if self.typical_ns <= self.longest_ns {
             self.longest_ns
         } else {
@@ -64,39 +64,39 @@ mod tests {
 
     #[test]
     fn it_looks_out_while_things_come_soon_and_sleeps_otherwise() {
-        let mut patience = Patience::new(50_000);
-        assert_eq!(patience.look_out_ns(), 0);
+        let mut polling = AdaptivePolling::new(50_000);
+        assert_eq!(polling.poll_ns(), 0);
         let mut now_ns = 1_000_000;
-        let mut wait = |patience: &mut Patience, ns: u64| {
-            patience.nothing(now_ns);
+        let mut wait = |polling: &mut AdaptivePolling, ns: u64| {
+            polling.nothing(now_ns);
             now_ns += ns;
-            patience.nothing(now_ns);
-            patience.came(now_ns);
-            patience.look_out_ns()
+            polling.nothing(now_ns);
+            polling.came(now_ns);
+            polling.poll_ns()
         };
         for _ in 0..8 {
-            wait(&mut patience, 30_000);
+            wait(&mut polling, 30_000);
         }
-        assert_eq!(wait(&mut patience, 30_000), 50_000);
+        assert_eq!(wait(&mut polling, 30_000), 50_000);
         // Somebody pauses for a second: not again, until he is quick again.
-        assert_eq!(wait(&mut patience, 1_000_000_000), 0);
+        assert_eq!(wait(&mut polling, 1_000_000_000), 0);
         let mut needed = 0;
-        while wait(&mut patience, 5_000) == 0 {
+        while wait(&mut polling, 5_000) == 0 {
             needed += 1;
         }
         assert!((1..10).contains(&needed), "{needed}");
         // What came without having been waited for teaches nothing.
-        patience.came(u64::MAX);
-        assert_eq!(patience.look_out_ns(), 50_000);
+        polling.came(u64::MAX);
+        assert_eq!(polling.poll_ns(), 50_000);
     }
 
     #[test]
     fn without_a_time_it_never_looks_out() {
-        let mut patience = Patience::new(0);
+        let mut polling = AdaptivePolling::new(0);
         for now_ns in 0..100 {
-            patience.nothing(now_ns);
-            patience.came(now_ns);
+            polling.nothing(now_ns);
+            polling.came(now_ns);
         }
-        assert_eq!(patience.look_out_ns(), 0);
+        assert_eq!(polling.poll_ns(), 0);
     }
 }

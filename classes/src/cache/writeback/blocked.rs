@@ -57,8 +57,8 @@ fn take_out(list: &mut Fifo<Bio>, id: BioId) -> Option<Bio> {
     found
 }
 
-/// The desk.
-pub(super) struct Desk {
+/// The queue of requests that wait for the flusher, and the state that wakes it.
+pub(super) struct BlockedWrites {
     state: Mutex<State>,
     /// For the flusher.
     called: Condvar,
@@ -75,9 +75,9 @@ pub(super) struct Desk {
     stuck: AtomicBool,
 }
 
-/// What the flusher remembers from one look at the desk to the next.
+/// What the flusher remembers from one look at them to the next.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct FlushTimer {
     /// Writes that there had been.
     writes: u64,
     /// How long something has been dirty, as far as it knows, and nothing was tried.
@@ -86,7 +86,7 @@ pub(super) struct Patience {
     retry: Option<Duration>,
 }
 
-impl Patience {
+impl FlushTimer {
     /// A pass has ended.
     pub fn begin_again(&mut self, failed: bool) {
         let longer = |retry: Duration| (retry * 2).min(RETRY_MAX);
@@ -96,17 +96,17 @@ impl Patience {
 
     /// After so long a wait, by when there had been so many writes: is it time to write what is
     /// dirty?
-    fn is_over(&mut self, waited: Duration, writes: u64, desk: &Desk) -> bool {
+    fn is_over(&mut self, waited: Duration, writes: u64, blocked: &BlockedWrites) -> bool {
         self.waited += waited;
-        let paused = mem::replace(&mut self.writes, writes) == writes && waited >= desk.idle;
+        let paused = mem::replace(&mut self.writes, writes) == writes && waited >= blocked.idle;
         match self.retry {
             Some(retry) => self.waited >= retry,
-            None => paused || self.waited >= desk.age,
+            None => paused || self.waited >= blocked.age,
         }
     }
 }
 
-impl Desk {
+impl BlockedWrites {
     pub fn new(dirty: &Arc<Dirty>, options: &BackOptions) -> Self {
         // A pause of no length is none: there is always something between two writes.
         let idle_ns = options.idle_ns.max(IDLE_NS_MIN);
@@ -123,7 +123,7 @@ impl Desk {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while the desk is locked.
+        // Nothing panics under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -260,7 +260,7 @@ impl Desk {
     /// been; `None` when the cache is gone. `rest` is called when nothing is dirty for a while.
     pub fn wait(
         &self,
-        patience: &mut Patience,
+        timer: &mut FlushTimer,
         writes: impl Fn() -> Option<u64>,
         mut rest: impl FnMut(),
     ) -> Order {
@@ -273,7 +273,7 @@ impl Desk {
             }
             let buffers = self.dirty.buffers();
             if buffers == 0 || !self.used.load(Ordering::Relaxed) {
-                patience.waited = Duration::ZERO;
+                timer.waited = Duration::ZERO;
                 if rested {
                     let waited = self.called.wait(state);
                     state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -282,7 +282,7 @@ impl Desk {
                 let (again, timed_out) = self.wait_for(state, RETRY);
                 drop(again);
                 if timed_out {
-                    // What it lets go of may be the last of the cache, which locks the desk.
+                    // What it lets go of may be the last of the cache, which takes this lock.
                     rest();
                     rested = true;
                 }
@@ -290,13 +290,13 @@ impl Desk {
                 continue;
             }
             rested = false;
-            if patience.retry.is_none() && buffers >= self.low_water() {
+            if timer.retry.is_none() && buffers >= self.low_water() {
                 return Order::default();
             }
             let time = self
                 .idle
                 .min(self.age)
-                .min(patience.retry.unwrap_or(self.idle));
+                .min(timer.retry.unwrap_or(self.idle));
             let begun = Instant::now();
             let (again, _) = self.wait_for(state, time);
             drop(again);
@@ -306,7 +306,7 @@ impl Desk {
                     ..Order::default()
                 };
             };
-            if patience.is_over(begun.elapsed(), writes, self) {
+            if timer.is_over(begun.elapsed(), writes, self) {
                 return Order::default();
             }
             state = self.lock();
