@@ -1,4 +1,4 @@
-//! Fuzz target: see `search` in `src/format.rs`.
+//! Fuzz target: see `src/search.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::search(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::search::search(data));

@@ -8,6 +8,7 @@ pub mod eli;
 pub mod format;
 pub mod job;
 pub mod report;
+pub mod search;
 pub mod serve;
 pub mod taste;
 pub mod units;

@@ -170,8 +170,8 @@ fn set_timer(timer: i32, ns: i64) {
 
 /// The kernel's number of this thread.
 pub(crate) fn thread_id() -> i32 {
-    // Not libc::gettid: std refers to it weakly, and a static program of musl that was linked as one
-    // unit then has no such function.
+    // Not libc::gettid: std refers to it weakly, and a static program of musl that was linked as
+    // one unit then has no such function.
     // SAFETY: gettid(2) has no requirements.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }

@@ -8,8 +8,8 @@
 //!   Experiment::page       question, answer, one table, warnings, everything else
 //! ```
 //!
-//! The parent starts this program again, with `lab worker` as its arguments and an [`WorkerRequest`] on
-//! its standard input, and reads a document from its standard output.
+//! The parent starts this program again, with `lab worker` as its arguments and a
+//! [`WorkerRequest`] on its standard input, and reads a document from its standard output.
 
 use crate::served::Way;
 use serde::de::DeserializeOwned;

@@ -1,11 +1,10 @@
-//! [`AdaptivePolling`]: whether it is worth a thread's while to look out for what comes next before it
-//! goes to sleep.
+//! [`AdaptivePolling`]: how long a thread polls before it sleeps.
 //!
-//! A thread that sleeps on an idle core is woken tens of microseconds after there is something for
-//! it; one that looks again and again sees it at once, and takes a core for that. So one looks out
-//! only while things have lately come soon after they were waited for, and for a bounded time.
+//! A thread that sleeps on an idle core is woken tens of microseconds after work arrives; one that
+//! polls sees it at once, and takes a core for that. So a thread polls only while work has lately
+//! arrived soon after the wait began, and for a bounded time.
 
-/// What a thread that waits has learnt of how long it waits.
+/// The recent waits of one thread, and the time that it may poll.
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptivePolling {
     longest_ns: u64,
@@ -16,8 +15,8 @@ pub struct AdaptivePolling {
 }
 
 impl AdaptivePolling {
-    /// Looks out for `longest_ns` at most, in nanoseconds; for 0 never. Begins without hope, so
-    /// that who is asked something once an hour sleeps.
+    /// Polls for `longest_ns` at most, in nanoseconds; for 0 never. At first it does not poll, so
+    /// that a thread with a request an hour sleeps.
     #[must_use]
     pub const fn new(longest_ns: u64) -> Self {
         Self {
@@ -27,13 +26,13 @@ impl AdaptivePolling {
         }
     }
 
-    /// There is nothing to do at `now_ns`. Says it as often as it is so.
+    /// There is nothing to do at `now_ns`. May be called again and again during one wait.
     #[inline]
     pub fn nothing(&mut self, now_ns: u64) {
         self.since_ns.get_or_insert(now_ns);
     }
 
-    /// Something has come, at `now_ns`.
+    /// Work has arrived, at `now_ns`.
     #[inline]
     pub fn came(&mut self, now_ns: u64) {
         let Some(since_ns) = self.since_ns.take() else {
@@ -46,7 +45,7 @@ impl AdaptivePolling {
         self.typical_ns = self.typical_ns - self.typical_ns / 4 + waited_ns / 4;
     }
 
-    /// How long to look out now, in nanoseconds.
+    /// How long to poll now, in nanoseconds.
     #[inline]
     #[must_use]
     pub fn poll_ns(&self) -> u64 {
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_looks_out_while_things_come_soon_and_sleeps_otherwise() {
+    fn it_polls_while_work_arrives_soon_and_sleeps_otherwise() {
         let mut polling = AdaptivePolling::new(50_000);
         assert_eq!(polling.poll_ns(), 0);
         let mut now_ns = 1_000_000;
@@ -78,7 +77,7 @@ mod tests {
             wait(&mut polling, 30_000);
         }
         assert_eq!(wait(&mut polling, 30_000), 50_000);
-        // Somebody pauses for a second: not again, until he is quick again.
+        // After a pause of a second it does not poll, until waits are short again.
         assert_eq!(wait(&mut polling, 1_000_000_000), 0);
         let mut needed = 0;
         while wait(&mut polling, 5_000) == 0 {
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_time_it_never_looks_out() {
+    fn without_a_time_it_never_polls() {
         let mut polling = AdaptivePolling::new(0);
         for now_ns in 0..100 {
             polling.nothing(now_ns);

@@ -226,7 +226,8 @@ fn data(number: usize, result: &Saved, page: &Page) -> Markup {
             a download={ (name) ".json.gz" } href=(link("application/gzip", &packed)) {
                 "every sample as JSON"
             }
-            " (gzip, " (size_human(packed.len() as u64)) " of " (size_human(json.len() as u64)) "), "
+            " (gzip, " (size_human(packed.len() as u64)) " of " (size_human(json.len() as u64))
+            "), "
             a download={ (name) ".csv" } href=(link("text/csv", csv.as_bytes())) {
                 "the tables as CSV"
             }

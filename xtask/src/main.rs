@@ -41,8 +41,8 @@ usage: cargo xtask COMMAND
   asan [ARGS]           the same under AddressSanitizer
   fuzz [SECONDS]        every fuzz target for SECONDS each (60 unless given)
   man [DIR]             a manual page for each command of ugeom (target/man unless given)
-  dist [build | try]    static binaries, .deb, wheel and tarball in target/packages, then each tried in
-                        a root without Rust
+  dist [build | try]    static binaries, .deb, wheel and tarball in target/packages, then each
+                        tried in a root without Rust
   install --prefix DIR [--destdir DIR] [--debug] [ugeom] [libguasi]
                         builds and installs the program (with manual pages and completions) and
                         the C library (headers, pkg-config, guasi(3)); both unless one is named

@@ -6,8 +6,8 @@
 //! below   [T|D' |0][T|D' |0][T|D' |0][T|rest'|0] ...      D' = encrypted D, T = its tag
 //! ```
 //! Tags are made for 16 or 2 sub-sectors of one length at a time, so whole ones and last ones are
-//! taken apart; a batch of sectors makes enough of both, and stays in the processor's cache between its
-//! tags and its cipher.
+//! taken apart; a batch of sectors makes enough of both, and stays in the processor's cache
+//! between its tags and its cipher.
 
 use super::crypt::{Crypt, CryptError};
 use super::data_keys::DataKey;

@@ -52,6 +52,18 @@ pub use wanted::{Change, Create, NewPart};
 
 use crate::media::{Media, SectorRead, SectorWrite};
 use crate::pc98::Geometry;
+use std::str::FromStr;
+
+impl FromStr for Scheme {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Scheme, Error> {
+        Scheme::ALL
+            .into_iter()
+            .find(|scheme| scheme.name().eq_ignore_ascii_case(text))
+            .ok_or_else(|| Error::UnknownScheme(text.to_owned()))
+    }
+}
 
 /// One partition of any scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]

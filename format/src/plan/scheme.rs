@@ -1,8 +1,6 @@
 //! The schemes by gpart's names.
 
-use super::Error;
 use std::fmt;
-use std::str::FromStr;
 
 /// The schemes that are edited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,16 +59,5 @@ impl Scheme {
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for Scheme {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Scheme, Error> {
-        Scheme::ALL
-            .into_iter()
-            .find(|scheme| scheme.name().eq_ignore_ascii_case(text))
-            .ok_or_else(|| Error::UnknownScheme(text.to_owned()))
     }
 }

@@ -148,7 +148,8 @@ proptest! {
         fill in proptest::collection::vec((0_usize..12_288, any::<u8>()), 0..2000),
     ) {
         const MAGICS: [(usize, &[u8]); 14] = [
-            (56, &[0x53, 0xef]), (0, b"XFSB"), (0, b"LUKS\xba\xbe\0\x02"), (0, b"SKUL\xba\xbe\0\x02"),
+            (56, &[0x53, 0xef]), (0, b"XFSB"), (0, b"LUKS\xba\xbe\0\x02"),
+            (0, b"SKUL\xba\xbe\0\x02"),
             (0, b"LABELONE"), (0, b"EFI PART"), (0, &[0x10, 0x20, 0xf5, 0xf2]), (0, b"H+\0\x04"),
             (3, b"NTFS    "), (3, b"EXFAT   "), (82, b"FAT32"), (64, b"_BHRfS_M"),
             (348, &[0x19, 1, 0x54, 0x19]), (502, b"SWAPSPACE2"),

@@ -32,35 +32,7 @@ runtime=2m
 ";
 
 fn main() -> io::Result<()> {
-    for (choice, size, sectors) in [(0, 512, 80), (1, 4096, 24)] {
-        let media = Media {
-            sector_size_bytes: size,
-            sectors,
-        };
-        for scheme in [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt] {
-            let disk = partitioned(scheme, media);
-            let name = format!("{scheme}-{size}").to_lowercase();
-            write(
-                "plan",
-                &name,
-                &[&[choice, 0, 3, 7, 255], &disk[..]].concat(),
-            )?;
-            write("taste", &name, &[&[choice, 0], &disk[..]].concat())?;
-            match scheme {
-                Scheme::Mbr => write("mbr", &name, &disk[..size as usize])?,
-                Scheme::Bsd => write("bsd", &name, &[&[choice], &disk[..]].concat())?,
-                Scheme::Gpt => {
-                    write("gpt", &name, &[&[choice], &disk[..]].concat())?;
-                    write(
-                        "gpt",
-                        &format!("{name}-crc"),
-                        &[&[choice | 2], &disk[..]].concat(),
-                    )?;
-                }
-                _ => {}
-            }
-        }
-    }
+    tables()?;
     let small = small_gpt();
     write("gpt", "gpt-small", &[&[2], &small[..]].concat())?;
     write(
@@ -103,6 +75,40 @@ fn main() -> io::Result<()> {
     write("control", "question", FIGURES_WANTED)?;
     write("control", "answer", figures().as_bytes())?;
     write("diskstats", "linux-6", DISKSTATS)
+}
+
+/// Disks with each of the tables that are made in full.
+fn tables() -> io::Result<()> {
+    for (choice, size, sectors) in [(0, 512, 80), (1, 4096, 24)] {
+        let media = Media {
+            sector_size_bytes: size,
+            sectors,
+        };
+        for scheme in [Scheme::Mbr, Scheme::Bsd, Scheme::Gpt] {
+            let disk = partitioned(scheme, media);
+            let name = format!("{scheme}-{size}").to_lowercase();
+            write(
+                "plan",
+                &name,
+                &[&[choice, 0, 3, 7, 255], &disk[..]].concat(),
+            )?;
+            write("taste", &name, &[&[choice, 0], &disk[..]].concat())?;
+            match scheme {
+                Scheme::Mbr => write("mbr", &name, &disk[..size as usize])?,
+                Scheme::Bsd => write("bsd", &name, &[&[choice], &disk[..]].concat())?,
+                Scheme::Gpt => {
+                    write("gpt", &name, &[&[choice], &disk[..]].concat())?;
+                    write(
+                        "gpt",
+                        &format!("{name}-crc"),
+                        &[&[choice | 2], &disk[..]].concat(),
+                    )?;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A log with a record of most kinds.
@@ -251,7 +257,12 @@ fn small_gpt() -> Vec<u8> {
     };
     let mut disk = vec![0; 12 * 512];
     disk[..512].copy_from_slice(&mbr::Mbr::protective(12).encode());
-    for write in (gpt::Table { header, entries: entries.into() }).encode(media) {
+    for write in (gpt::Table {
+        header,
+        entries: entries.into(),
+    })
+    .encode(media)
+    {
         disk[write.lba as usize * 512..][..write.data.len()].copy_from_slice(&write.data);
     }
     disk

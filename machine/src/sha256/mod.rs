@@ -2,8 +2,8 @@
 //! instructions for SHA-256.
 //!
 //! The rounds of one message wait for each other: the instructions could take in twice as much.
-//! [`hmacs`] answers only on such processors; callers keep an HMAC of one message beside it. It takes
-//! both passes in one call, so that no pad has to be built and wiped for each message.
+//! [`hmacs`] answers only on such processors; callers keep an HMAC of one message beside it. It
+//! takes both passes in one call, so that no pad has to be built and wiped for each message.
 
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;

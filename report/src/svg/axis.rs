@@ -429,7 +429,10 @@ mod tests {
             proptest::num::f64::ANY, 0..5)) {
             for axis in [Axis::linear("a", "ns"), Axis::log10("a", "ns"), Axis::log10("a", ""),
                          Axis::bytes("a"), Axis::quantiles("a")] {
-                let Some(spread) = Spread::of(&axis, values.iter().copied(), values.iter().copied(), 10) else { continue };
+                let all = || values.iter().copied();
+                let Some(spread) = Spread::of(&axis, all(), all(), 10) else {
+                    continue;
+                };
                 proptest::prop_assert!(spread.ticks.len() <= 40);
                 for value in &values {
                     if spread.place(*value).is_some() {

@@ -246,7 +246,8 @@ fn path(spots: &[Spot]) -> String {
     d
 }
 
-/// Where the dots of observations stand beside their value: spread out, so that equal ones are seen.
+/// Where the dots of observations stand beside their value: spread out, so that equal ones are
+/// seen.
 pub(super) fn spread(seen: &Seen, room: f64) -> impl Iterator<Item = (f64, f64)> + '_ {
     let places = [0.0, 0.6, -0.6, 0.3, -0.3, 0.9, -0.9];
     let values = seen.raw.iter().copied();

@@ -104,8 +104,8 @@ fn memory_of(request: HelperRequest) -> Option<Buffer> {
     }
 }
 
-/// Starts the slow path's threads. They end when the last [`SlowPath`] is gone; the opener then closes what
-/// is still open.
+/// Starts the slow path's threads. They end when the last [`SlowPath`] is gone; the opener then
+/// closes what is still open.
 pub(super) fn start(
     shared: &Arc<Shared>,
     tables: Tables,

@@ -49,7 +49,6 @@ pub(crate) enum Payload {
     /// A page-aligned buffer owned by the bio.
     Buffer(ugeom_machine::buffer::Buffer),
     /// A buffer that a geom gets back when the bio ends; the inline segment is the buffer's.
-    #[expect(dead_code, reason = "it goes back when it is dropped")]
     Returning(ugeom_machine::returning::Returning),
     /// Several segments of memory that a parent bio owns.
     Shared(Box<[ugeom_machine::buffer::Segment]>),

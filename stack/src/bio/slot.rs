@@ -208,6 +208,7 @@ impl Body {
     pub(crate) fn segments(&self) -> &[Segment] {
         match &self.payload {
             Payload::Memory(memory) => memory.segments(),
+            Payload::Returning(memory) => memory.buffer().map_or(&[], |buffer| buffer.segments()),
             Payload::Shared(segments) => segments,
             _ => std::slice::from_ref(&self.segment),
         }

@@ -1,5 +1,5 @@
-//! `cargo bench -p ugeom --bench luks`: servers of encrypted memory beside each other, all of them
-//! with AES-256-XTS: this one with `eli`, qemu-nbd with a LUKS image, nbdkit with its filter `luks`.
+//! `cargo bench -p ugeom --bench luks`: servers of encrypted memory beside each other, all with
+//! AES-256-XTS: this one with `eli`, qemu-nbd with a LUKS image, nbdkit with its filter `luks`.
 //!
 //! One client, the class `nbd`, reads from each in the same rounds. Programs that are not installed
 //! are named and left out. Images lie in /dev/shm where there is one. Started as a test it reads

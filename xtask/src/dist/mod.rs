@@ -4,7 +4,7 @@
 //!   target/packages/ugeom-VERSION-x86_64-linux.tar.gz        program, pages, completions, licences
 //!   target/packages/ugeom_VERSION_amd64.deb                  the same for Debian and Ubuntu
 //!   target/packages/ugeom-VERSION-py3-none-PLATFORM.whl      the program for pip, pipx and uvx
-//!   target/packages/ugeom-VERSION-x86_64-linux.debug         line tables for debuggers and profilers
+//!   target/packages/ugeom-VERSION-x86_64-linux.debug         line tables for debuggers
 //!   target/packages/SHA256SUMS
 //! ```
 //!

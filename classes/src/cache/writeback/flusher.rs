@@ -132,7 +132,8 @@ impl<I: Index> Flusher<I> {
         }
     }
 
-    /// Does what the waiting requests want; true when something could not be written, and how settling went.
+    /// Does what the waiting requests want; true when something could not be written, and how
+    /// settling went.
     fn obey(&mut self, cache: &Cache<I>, mut order: Order) -> (bool, Result<(), IoError>) {
         if order.settle.is_some() {
             self.blocked.begin_to_settle();

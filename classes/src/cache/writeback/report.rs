@@ -97,7 +97,8 @@ impl Report {
         state.lost.add(first, lost.bytes);
         let (name, bytes) = (&state.name, lost.bytes);
         log::warn!(
-            "{name}: {bytes} bytes that were to be written from offset {first} on are lost: {because}"
+            "{name}: {bytes} bytes that were to be written from offset {first} on are lost: \
+             {because}"
         );
     }
 

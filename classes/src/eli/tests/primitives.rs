@@ -278,8 +278,8 @@ proptest! {
     }
 }
 
-/// Sectors side by side have the tags that each has alone, which is the work of the crates: 16 and 2
-/// at a time, and one that is left.
+/// Sectors side by side have the tags that each has alone, which is the work of the crates: 16 and
+/// 2 at a time, and one that is left.
 #[test]
 fn tags_of_many_are_those_of_each() {
     use crate::eli::tag::TagKey;

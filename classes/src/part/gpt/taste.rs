@@ -53,19 +53,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         return Err(look::unusable(NAME, taster, neither(&gpt, mbr) + &hint));
     };
     let findings = gpt.findings();
-    let whole = |finding: &&Finding| !matches!(finding, Finding::Partition { .. });
-    let mut damage: Vec<String> = findings
-        .iter()
-        .filter(whole)
-        .map(ToString::to_string)
-        .collect();
-    if gpt.is_doubtful() {
-        let doubt = format!(
-            "DAMAGED: neither copy is whole; the partitions are those of the {side} one, \
-             whose checksum is wrong"
-        );
-        damage.insert(0, doubt);
-    }
+    let damage = damage(&gpt, side, &findings);
     let below = taster.name().to_owned();
     let parts = table
         .partitions()
@@ -88,6 +76,24 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         parts,
     };
     slicer::plan(taster, table)
+}
+
+/// The lines about the table as a whole; those of partitions stand beside each.
+fn damage(gpt: &Gpt, side: Side, findings: &[Finding]) -> Vec<String> {
+    let whole = |finding: &&Finding| !matches!(finding, Finding::Partition { .. });
+    let mut damage: Vec<String> = findings
+        .iter()
+        .filter(whole)
+        .map(ToString::to_string)
+        .collect();
+    if gpt.is_doubtful() {
+        let doubt = format!(
+            "DAMAGED: neither copy is whole; the partitions are those of the {side} one, \
+             whose checksum is wrong"
+        );
+        damage.insert(0, doubt);
+    }
+    damage
 }
 
 fn state(gpt: &Gpt, side: Side) -> &'static str {

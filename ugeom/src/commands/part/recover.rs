@@ -17,7 +17,8 @@ use ugeom_stack::Delta;
 
 const RECOVER_ABOUT: &str = "\
 Makes a damaged GPT whole: both copies from the good one, the backup at the end of the media, a \
-protective MBR in sector 0. A BSD64 label is taken from the copy behind its partitions. A healthy table is left as it is.
+protective MBR in sector 0. A BSD64 label is taken from the copy behind its partitions. A healthy \
+table is left as it is.
 
 When neither copy is good, --from takes one as it stands, although its checksum is wrong: compare \
 the two with --dry-run first. With --from, an ordinary MBR in sector 0 is replaced, too.

@@ -25,9 +25,9 @@ const SAMPLE_BYTES: u64 = 128 << 10;
 const MOST_SAMPLES: usize = 2048;
 
 const LONG_ABOUT: &str = "\
-Searches a medium for partitions that no table lists: by superblocks of ext, XFS, btrfs, F2FS, UFS, \
-HFS+, NTFS, FAT and exFAT and by the copies of these elsewhere, by swap space, LUKS, LVM2, and by \
-copies of GPTs. Nothing is written.
+Searches a medium for partitions that no table lists: by superblocks of ext, XFS, btrfs, F2FS, \
+UFS, HFS+, NTFS, FAT and exFAT and by the copies of these elsewhere, by swap space, LUKS, LVM2, \
+and by copies of GPTs. Nothing is written.
 
 First the places where partitions usually begin are looked at (multiples of 1 MiB and of a \
 cylinder, the ends of what was found), then every sector, at the speed of the device. Ctrl-C ends \
