@@ -59,6 +59,14 @@ fn main() -> Result<(), Failure> {
 
 /// Prints a figure with its interval.
 fn tell(name: &str, values: &[f64], unit: &str) -> Result<(), Failure> {
+    let first = values.first().copied().unwrap_or_default();
+    if values.iter().all(|value| *value == first) {
+        println!(
+            "{name}: {first:.1} {unit} in each of {} processes",
+            values.len()
+        );
+        return Ok(());
+    }
     let interval = student_of(values, CONFIDENCE)?.interval;
     println!(
         "{name}: {:.1} {unit} (95 % CI {:.1} to {:.1}; {} processes, {:.1} to {:.1})",
