@@ -180,17 +180,17 @@ fn tables_of_many_and_of_long_entries_are_what_sgdisk_lists() {
         &sgdisk,
         &[
             "-S",
-            "20000",
+            "4000",
             "-n",
             "1:8192:16383",
             "-n",
-            "20000:20480:24575",
+            "4000:20480:24575",
             &disk,
         ],
     );
     let shown = part(&["show", "-p", &disk]);
     assert!(
-        shown.contains("disk.imgp1 ") && shown.contains("disk.imgp20000 "),
+        shown.contains("disk.imgp1 ") && shown.contains("disk.imgp4000 "),
         "{shown}"
     );
     part(&["delete", "-i", "1", &disk]);
