@@ -408,8 +408,9 @@ fn where_there_is_no_table_the_reason_is_said() {
     let nothing = "there is no partition table on md0 that can be edited";
     assert_eq!(error.to_string(), nothing);
     create(&stack, "md0", Scheme::Gpt, false).expect("a table");
-    damage(&memory, 512 + 60);
-    damage(&memory, MIB - 512 + 60);
+    // A wrong header size: neither copy can be listed, not even as a doubtful one.
+    damage(&memory, 512 + 12);
+    damage(&memory, MIB - 512 + 12);
     let error = add_part(&stack, "md0", &any).expect_err("both copies are damaged");
     let text = error.to_string();
     assert!(
@@ -474,6 +475,7 @@ fn one_of_two_tables_has_to_be_named() {
 fn slices_of_a_hybrid_mbr_keep_their_names() {
     let (stack, _, memory) = empty_disk();
     create(&stack, "md0", Scheme::Gpt, false).expect("a table");
+    add_part(&stack, "md0", &part("freebsd", 100, 50)).expect("a partition");
     let mut mbr = mbr::Mbr::protective(2048);
     mbr.entries[1] = mbr::Entry::new(mbr::PartType::FREEBSD, 100, 50, mbr::Geometry::LBA_ASSIST);
     memory.put(0, &mbr.encode());
@@ -482,13 +484,13 @@ fn slices_of_a_hybrid_mbr_keep_their_names() {
             channel,
             opened,
             Some(Scheme::Gpt),
-            &part("freebsd", 100, 50),
+            &part("freebsd", 200, 50),
         )
     });
-    assert_eq!(added.expect("a partition").provider, "md0p1");
+    assert_eq!(added.expect("a partition").provider, "md0p2");
     let mut found = names(&stack);
     found.sort();
-    assert_eq!(found, ["md0p1", "md0s2"]);
+    assert_eq!(found, ["md0p1", "md0p2", "md0s2"]);
 }
 
 #[test]

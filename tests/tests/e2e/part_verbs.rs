@@ -405,8 +405,10 @@ fn a_torn_disklabel64_is_recovered() {
     let text = refused(&["delete", "-i", "1", &disk], 1);
     assert!(text.contains("recover it first"), "{text}");
     let kept = format!("{disk}.kept");
-    let recovered = part(&["recover", "--keep", &kept, &disk]);
-    assert!(recovered.starts_with("disk.img recovered\n"), "{recovered}");
+    let recovered = ugeom(&["part", "recover", "--keep", &kept, &disk]);
+    assert_eq!(recovered.code, 0);
+    let text = recovered.text();
+    assert!(text.starts_with("disk.img recovered\n"), "{text}");
     image[1024] ^= 1;
     assert!(std::fs::read(&disk).expect("the image") == image);
 }
