@@ -146,13 +146,17 @@ fn middle(logs: &[f64]) -> f64 {
 
 /// The ratio of two levels.
 fn step(old: &[f64], new: &[f64]) -> Option<Interval> {
-    let interval = mann_whitney(old, new, 0.95).ok()?.interval?;
-    Some(Interval {
-        estimate: interval.estimate.exp(),
-        low: interval.low.exp(),
-        high: interval.high.exp(),
-        ..interval
-    })
+    Some(ratio(mann_whitney(old, new, 0.95).ok()?.interval?))
+}
+
+/// A shift of logarithms as a ratio.
+fn ratio(shift: Interval) -> Interval {
+    Interval {
+        estimate: shift.estimate.exp(),
+        low: shift.low.exp(),
+        high: shift.high.exp(),
+        ..shift
+    }
 }
 
 /// The values at the end of a series that may be a new level.
@@ -179,6 +183,9 @@ pub struct Alarm {
     pub z: f64,
     /// The new level over the old one.
     pub ratio: f64,
+    /// The index of the value to measure again beside the last one: the newest that is older than
+    /// any place where the change may be, since `at` may be wrong by some values.
+    pub before: usize,
 }
 
 /// Whether the last 1 to [`LAST_MAX`] values lie on another level than those before: the
@@ -203,7 +210,13 @@ pub fn alarm(values: &[f64]) -> Option<Alarm> {
         let z = difference / error.max(ROUNDING);
         if best.is_none_or(|best| z.abs() > best.z.abs()) {
             let ratio = difference.exp();
-            best = Some(Alarm { at, z, ratio });
+            let before = (logs.len() - 1).saturating_sub(LAST_MAX);
+            best = Some(Alarm {
+                at,
+                z,
+                ratio,
+                before,
+            });
         }
     }
     best.filter(|best| best.z.abs() >= ALARM_Z)
@@ -230,7 +243,7 @@ pub fn confirm(old: &[f64], new: &[f64]) -> Option<Confirmed> {
     let test = mann_whitney(&old, &new, 0.95).ok()?;
     Some(Confirmed {
         p_value: test.p_value,
-        ratio: step(&old, &new)?,
+        ratio: ratio(test.interval?),
         confirmed: test.p_value < CONFIRM_P,
     })
 }

@@ -114,7 +114,7 @@ fn checked(
             let value = |_| noise.value(level(at), random);
             (0..PROCESSES).map(value).collect()
         };
-        let (old, new) = (fresh(rings.at - 1), fresh(at));
+        let (old, new) = (fresh(rings.before), fresh(at));
         let confirmed = confirm(&old, &new)
             .is_some_and(|one| one.confirmed && (one.ratio.estimate > 1.0) == (rings.ratio > 1.0));
         if confirmed && step_at.is_none_or(|step_at| at >= step_at) {

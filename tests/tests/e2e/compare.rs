@@ -107,7 +107,7 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
     assert_eq!(check.code, 4, "{}", check.stderr);
     let said = check.text().replace('\n', " ");
     assert!(said.contains("UNDECIDED: time of A-2 moved by +"), "{said}");
-    assert!(said.contains("Measure c13 and c15 again"), "{said}");
+    assert!(said.contains("Measure c5 and c15 again"), "{said}");
     let calm = ugeom(&["history", "check", &history, "--case", "none"]).failed(1);
     assert!(calm.contains("holds no such series"), "{calm}");
 }

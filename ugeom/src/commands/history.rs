@@ -257,14 +257,15 @@ impl Check {
             entry.map_or("?", |entry| &entry.commit).to_owned()
         };
         let (old, new) = (
-            commit(alarm.at.saturating_sub(1)),
+            commit(alarm.before),
             commit(one.track.points.len().saturating_sub(1)),
         );
         let moved = format!(
-            "{} of {} moved by {:+.1} % after {old}, {:.1} standard deviations",
+            "{} of {} moved by {:+.1} % with {}, {:.1} standard deviations",
             one.track.metric,
             one.track.case,
             (alarm.ratio - 1.0) * 100.0,
+            commit(alarm.at),
             alarm.z.abs()
         );
         match confirmed {
