@@ -16,6 +16,7 @@ impl Page {
             &mut page.answer,
             &mut page.brief,
             &mut page.certainty,
+            &mut page.manual,
         ];
         heads.into_iter().for_each(line);
         page.summary.iter_mut().for_each(table);
@@ -137,7 +138,7 @@ mod tests {
         let shown = format!("{:?}", page.cleaned());
         let clean = "a\u{fffd}[31m\u{fffd}b c\u{fffd}\u{fffd}";
         // Every text, the lines that are kept as they are counted apart.
-        assert_eq!(shown.matches(clean).count(), 27, "{shown}");
+        assert_eq!(shown.matches(clean).count(), 28, "{shown}");
         assert_eq!(shown.matches("b\\nc\u{fffd}\u{fffd}").count(), 1, "{shown}");
         for escaped in ["\\u{1b}", "\\u{202e}", "\\0", "\\u{ffff}"] {
             assert!(!shown.contains(escaped), "{escaped}: {shown}");
