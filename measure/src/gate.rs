@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::center::{Bounds, Center};
 
-/// The probability of a wrong FAIL where the truth is the limit itself.
-pub const ALPHA: f64 = 0.05;
+/// The probability of a wrong FAIL where the truth is the limit itself: that of one end of a 95 %
+/// interval, so that FAIL never stands beside "not significant".
+pub const ALPHA: f64 = 0.025;
 
 /// What a gate answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -246,7 +246,7 @@ fn what_cannot_be_compared_is_named() {
 fn commands_are_scanned_gated_and_saved_as_a_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let csv = disks::text(&folder.path().join("ab.csv"));
-    let scan = ["ab", "--command", "--scan", "n=0.002,0.03", "sleep {n}"];
+    let scan = ["ab", "--command", "--scan", "n=0.002,0.4", "sleep {n}"];
     let quick = ["--rounds", "8", "--csv", &csv, "--fail-if-slower", "50%"];
     let ended = ugeom(&[&scan[..], &quick].concat());
     assert_eq!(
@@ -255,11 +255,7 @@ fn commands_are_scanned_gated_and_saved_as_a_table() {
         ended.stderr
     );
     let text = ended.text();
-    for part in [
-        "FAIL: time of n=0.03",
-        "n=0.03 is ",
-        " x slower than n=0.002",
-    ] {
+    for part in ["FAIL: time of n=0.4", "n=0.4 is ", " x slower than n=0.002"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let table = std::fs::read_to_string(&csv).expect("a table");
@@ -268,10 +264,10 @@ fn commands_are_scanned_gated_and_saved_as_a_table() {
         lines.next(),
         Some("experiment,case,metric,round,value,unit,process")
     );
-    let times = lines.filter(|line| line.starts_with("ab,n=0.03,time,"));
+    let times = lines.filter(|line| line.starts_with("ab,n=0.4,time,"));
     assert_eq!(times.count(), 8);
     let fast = ["ab", "-N", "-r", "8", "--fail-if-slower", "20%"];
-    let pass = ugeom(&[&fast[..], &["sleep 0.03", "sleep 0.002"]].concat());
+    let pass = ugeom(&[&fast[..], &["sleep 0.4", "sleep 0.002"]].concat());
     assert_eq!(pass.code, 0, "{}", pass.stderr);
     assert!(pass.text().contains("PASS: "), "{}", pass.text());
     let few = [

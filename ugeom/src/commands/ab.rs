@@ -145,7 +145,7 @@ pub struct Ab {
     rules: RulesArgs,
 
     /// For CI: is a candidate more than this slower than the base? Prints PASS, FAIL (exit code 3)
-    /// or UNDECIDED (4); FAIL is wrong in at most 5 of 100 runs
+    /// or UNDECIDED (4); FAIL is wrong in at most 2.5 of 100 runs
     #[arg(long, value_name = "PERCENT", value_parser = limit)]
     fail_if_slower: Option<f64>,
 
