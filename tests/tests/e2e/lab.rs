@@ -330,7 +330,7 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
     let missing = ugeom(&["lab", "cached", "--budget", "1s", "/nonexistent.img"]);
     assert_eq!(missing.code, 1);
     assert!(
-        missing.stderr.contains("/nonexistent.img: looking at it: "),
+        missing.stderr.contains("/nonexistent.img: opening: "),
         "{}",
         missing.stderr
     );
