@@ -191,7 +191,7 @@ impl Table {
     }
 
     /// A new, empty table for a media. Whatever was there before is gone when
-    /// its sectors are written; [`wipe`] removes what they do not cover.
+    /// its sectors are written; other bytes stay as they are.
     ///
     /// # Errors
     /// The media is too small, its sectors do not suit the scheme, or the
