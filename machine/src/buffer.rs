@@ -31,7 +31,7 @@ unsafe impl Sync for Segment {}
 /// # Safety
 /// For as long as the value lives, also while it moves between threads:
 /// - every segment points to memory that is allocated, initialised and writable for its length;
-/// - nobody but the value's owner reads or writes that memory, unless [`IoMemory::is_watched`];
+/// - only the owner of the value reads or writes that memory, unless [`IoMemory::is_watched`];
 /// - `segments` returns the same segments at every call.
 ///
 /// The memory must therefore not lie inside the value itself, which may move.

@@ -123,7 +123,7 @@ impl Losses {
         self.unheard().is_some()
     }
 
-    /// Why the last of them came about that no consumer was told of.
+    /// The reason of the latest loss that was reported to no consumer.
     pub(crate) fn unheard(&self) -> Option<&'static str> {
         let kept = self.kept();
         let loss = kept.iter().rev().find(|loss| !loss.heard);
@@ -138,7 +138,7 @@ impl Losses {
         (seen.collect(), self.last())
     }
 
-    /// A consumer was told of these, or nobody was there to hear.
+    /// Marks these losses as reported to a consumer (`heard`), or as not reported.
     fn told(&self, told: &[Loss], heard: bool) {
         for loss in self.kept().iter_mut() {
             if told.iter().any(|it| it.number == loss.number) {
@@ -147,7 +147,7 @@ impl Losses {
         }
     }
 
-    /// The mark of a new consumer: of what nobody has heard yet, it hears.
+    /// The mark of a new consumer, which gets the losses that were reported to no other.
     pub(crate) fn new_mark(&self) -> Arc<Mark> {
         let kept = self.kept();
         let unheard = kept.iter().find(|loss| !loss.heard);

@@ -163,8 +163,8 @@ impl Stack {
     /// write what they keep when the last writer leaves.
     ///
     /// # Errors
-    /// The uppermost layer that has lost something of which nobody has heard, or that could not
-    /// write what it had accepted.
+    /// The uppermost layer with a loss that was reported to no consumer, or that could not write
+    /// what it had accepted.
     pub fn finish(&self) -> Result<(), LostAtTheEnd> {
         let _control = lock(&self.shared.control);
         let mut geoms = self.shared.topology.with(|topology| {

@@ -86,7 +86,7 @@ fn rig(halves: usize) -> Rig {
 
 impl Rig {
     fn read_into(&mut self, slab: &Arc<Slab>) {
-        let fill = slab.fill(&[0], BLOCK).expect("nobody holds it");
+        let fill = slab.fill(&[0], BLOCK).expect("a block without leases");
         let draft = self.channel.bio().expect("a bio");
         let draft = draft.transfer(false, 0, Box::new(fill));
         self.channel.submit(&self.opened, draft);
@@ -105,7 +105,9 @@ fn no_layer_gets_a_reference_to_what_others_may_copy() {
         let mut rig = rig(halves);
         let slab = Slab::new(1, BLOCK).expect("memory");
         rig.read_into(&slab);
-        let lease = slab.lease(0, 0, BLOCK).expect("nobody fills it");
+        let lease = slab
+            .lease(0, 0, BLOCK)
+            .expect("a block that is not being filled");
         let whole = rig.bottom.memory.0.lock().expect("memory");
         assert!(lease.bytes() == &whole[..], "{halves}");
         let start = lease.bytes().as_ptr().addr();

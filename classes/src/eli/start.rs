@@ -206,7 +206,7 @@ fn unseal(eli: &Eli, mut request: Request<'_>) -> Next {
     match result {
         Ok(()) => request.done_in_full(),
         Err(error @ CryptError::Authentication { offset, .. }) => {
-            // A taste looks at sectors that nobody may ever have written.
+            // A taste may read sectors that were never written.
             if !request.flags().contains(Flags::UNHEARD) {
                 log::warn!("{}: {error}", eli.name);
             }

@@ -58,8 +58,8 @@ pub struct NewPart {
     pub sectors: Option<u64>,
     /// Alignment of start and length in sectors, 1 without it.
     pub align_sectors: Option<u64>,
-    /// Multiple on which it begins where neither start nor alignment is said
-    /// and there is room, in sectors. Its length is not rounded.
+    /// Alignment of the start, in sectors, when `start` and `align_sectors` are
+    /// `None` and there is room. The length is not rounded.
     pub preferred_align_sectors: Option<u64>,
     /// Place in the table, the first free one without it.
     pub index: Option<u32>,

@@ -89,7 +89,7 @@ pub struct Candidate {
     pub name: String,
     /// What is measured.
     pub side: Side,
-    /// How its stack works, each as `KEY=VALUE`, over what is said for all.
+    /// Stack settings of this candidate, each as `KEY=VALUE`; they override those of all candidates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
     /// Run once before all measurements.

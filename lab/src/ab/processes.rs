@@ -14,7 +14,7 @@ use ugeom_harness::{
     RunLength, RunResult, Settings,
 };
 
-/// The most rounds of commands where nothing is said.
+/// Default for the maximum number of rounds of commands.
 const ROUNDS_MAX: u64 = 1000;
 
 /// Rounds of a process.

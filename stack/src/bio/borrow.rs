@@ -87,7 +87,7 @@ mod tests {
             let mut memory = [0; 8];
             let bio = pool.take();
             let finished = lend(bio, 0, Loan::In(&mut memory), NextLife(&mut pool));
-            // Whoever still had the loan would be seen here by Miri.
+            // Miri reports an access through a loan of the life before.
             assert_eq!(memory, [7; 8]);
             memory.fill(1);
             pool.put(finished.bio);

@@ -113,8 +113,8 @@ impl Flags {
     /// A barrier among the requests of one channel: all earlier ones complete before it starts,
     /// all later ones start after it completed (GEOM's `BIO_ORDERED`).
     pub const ORDERED: Self = Self(2);
-    /// Of a FLUSH: nobody but perhaps a log gets its error (the client has gone). What it finds to
-    /// be lost is told to the next one who asks. Of a READ: it is a taste, which may find what
+    /// Of a FLUSH: its client has gone, so its error reaches at most a log, and a loss that it
+    /// finds stays unreported for the next client. Of a READ: it is a taste, which may read what
     /// cannot be read, so layers log nothing.
     pub const UNHEARD: Self = Self(4);
     /// The core's own: this bio is one of those whose time is taken.

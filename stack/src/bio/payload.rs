@@ -1,5 +1,7 @@
 //! What a bio carries beside plain data: attribute questions and answers, lists of extents.
 
+use ugeom_machine::buffer::{IoMemory, Segment};
+
 /// The answer to a GETATTR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
@@ -70,5 +72,13 @@ impl Payload {
     /// Whether others may copy out of the memory meanwhile.
     pub fn is_watched(&self) -> bool {
         matches!(self, Self::Memory(memory) if memory.is_watched())
+    }
+
+    /// The one segment of a buffer that goes back to a geom, which becomes the inline segment.
+    pub fn returning_segment(&self) -> Option<Segment> {
+        match self {
+            Self::Returning(memory) => IoMemory::segments(memory.buffer()?).first().copied(),
+            _ => None,
+        }
     }
 }

@@ -504,10 +504,9 @@ impl FanOut<'_> {
         offset: u64,
         (buffer, flags): (Returning, fn(Flags) -> Flags),
     ) {
-        let segments = buffer.buffer().map_or(&[][..], |buffer| buffer.segments());
-        let segment = segments.first().copied().unwrap_or(NOTHING);
-        let place = (offset, segment.len as u64);
         let payload = Payload::Returning(buffer);
+        let segment = payload.returning_segment().unwrap_or(NOTHING);
+        let place = (offset, segment.len as u64);
         self.own(command, consumer, place, (segment, payload), flags);
     }
 

@@ -7,7 +7,7 @@ use std::cell::UnsafeCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use ugeom_machine::buffer::{IoMemory, Segment};
+use ugeom_machine::buffer::Segment;
 use ugeom_machine::mailbox::Link;
 
 /// How many consumers a bio can pass on its way down. A stack that is deeper is refused when it is
@@ -208,9 +208,6 @@ impl Body {
     pub(crate) fn segments(&self) -> &[Segment] {
         match &self.payload {
             Payload::Memory(memory) => memory.segments(),
-            Payload::Returning(memory) => memory
-                .buffer()
-                .map_or(&[], |buffer| IoMemory::segments(buffer)),
             Payload::Shared(segments) => segments,
             _ => std::slice::from_ref(&self.segment),
         }

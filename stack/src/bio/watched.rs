@@ -1,9 +1,9 @@
-//! Filling memory out of which other threads may copy meanwhile: a buffer of a cache, whose readers
-//! find out afterwards that they were too late ([`ugeom_machine::slab`]).
+//! Filling memory while other threads may copy from it: a buffer of a cache, whose readers check
+//! afterwards whether their copy is valid ([`ugeom_machine::slab`]).
 //!
-//! A layer fills memory through `&mut [u8]`. Of memory that somebody reads, if only to throw away
-//! what he got, there must be no such reference. So the layer gets a copy, piece by piece, which is
-//! then stored as shared bytes.
+//! A layer fills memory through `&mut [u8]`. No such reference may exist to memory that other
+//! threads read, even if they discard the copy. So the layer fills a private copy, piece by piece,
+//! which is then stored as shared bytes.
 
 use ugeom_machine::shared_bytes;
 

@@ -118,7 +118,7 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        // The socket is there before somebody listens to it.
+        // The socket exists before the server listens on it.
         std::thread::sleep(Duration::from_millis(50));
         Ok(server)
     }

@@ -1,5 +1,5 @@
 //! Read-ahead: what sequential readers will want is read by a thread of the cache's own, so that
-//! no reader waits for more than he asked for.
+//! no reader waits for more than it requested.
 //!
 //! ```text
 //!   reader:  miss, or first use of a block that was read ahead
@@ -11,8 +11,8 @@
 //! A block that was read ahead bears a mark until it is used. Its first use is not counted for
 //! the policy, as the first use of a block that missed is not: a scan that is read ahead leaves
 //! through the small queue like any other. One that goes unused is counted as wasted, and
-//! shortens the windows. Errors are nobody's: the blocks are not kept, and whoever wants them
-//! reads them himself.
+//! shortens the windows. Errors are dropped: the blocks are not kept, and a reader that
+//! needs them reads them itself.
 
 pub mod streams;
 #[cfg(test)]

@@ -76,8 +76,8 @@ impl Report {
         self.cut_off(lost, "the media ends before them");
     }
 
-    /// The same, for several places behind the end of the media. Everybody is told, since nobody
-    /// sees that range any more.
+    /// The same, for several ranges behind the end of the media. The error goes to every consumer,
+    /// since none of them sees that range any more.
     pub fn cut_off(&self, lost: Lost, because: &str) {
         self.say(0..u64::MAX, lost, because);
     }
