@@ -166,11 +166,7 @@ fn the_data_path_allocates_nothing() {
                 dispatch: Dispatch::Queued { spin_ns: 0 },
                 ..how
             };
-            // The buffer for sectors with tags is taken by the thread that reads, and goes to the
-            // shelf of the one that checks the tags.
-            if !target.contains("aalgo") {
-                check(target, SLOW_READS, queued);
-            }
+            check(target, SLOW_READS, queued);
         }
     }
 }

@@ -4,7 +4,6 @@
 //! into it, or to use it again, it names who gets it back. Nothing is allocated for that.
 
 use crate::buffer::Buffer;
-use crate::shelf;
 use std::sync::Arc;
 
 /// Who waits for buffers.
@@ -16,8 +15,8 @@ pub trait Keeper: Send + Sync {
 /// A buffer, and who gets it when this is dropped.
 pub struct Returning {
     buffer: Option<Buffer>,
-    /// `None` for the shelf of the thread that drops it.
-    keeper: Option<(Arc<dyn Keeper>, u64)>,
+    keeper: Arc<dyn Keeper>,
+    number: u64,
 }
 
 impl Returning {
@@ -25,15 +24,8 @@ impl Returning {
     pub fn to_keeper(buffer: Buffer, keeper: Arc<dyn Keeper>, number: u64) -> Self {
         Self {
             buffer: Some(buffer),
-            keeper: Some((keeper, number)),
-        }
-    }
-
-    /// To the shelf of the thread that ends the request ([`shelf::put`]).
-    pub fn to_shelf(buffer: Buffer) -> Self {
-        Self {
-            buffer: Some(buffer),
-            keeper: None,
+            keeper,
+            number,
         }
     }
 
@@ -46,10 +38,8 @@ impl Returning {
 
 impl Drop for Returning {
     fn drop(&mut self) {
-        match (self.buffer.take(), &self.keeper) {
-            (Some(buffer), Some((keeper, number))) => keeper.keep(*number, buffer),
-            (Some(buffer), None) => shelf::put(buffer),
-            (None, _) => {}
+        if let Some(buffer) = self.buffer.take() {
+            self.keeper.keep(self.number, buffer);
         }
     }
 }
@@ -82,13 +72,5 @@ mod tests {
         let kept = kept.0.lock().expect("no panic");
         assert_eq!(kept.len(), 1);
         assert_eq!((kept[0].0, kept[0].1[7]), (5, 9));
-    }
-
-    #[test]
-    fn a_buffer_returns_to_the_shelf() {
-        let mut buffer = Buffer::new(7001);
-        buffer[0] = 3;
-        drop(Returning::to_shelf(buffer));
-        assert_eq!(shelf::take(7001)[0], 3);
     }
 }

@@ -25,7 +25,7 @@ const SLOT_BYTES_MIN: usize = 64;
 /// How much of the stack is overwritten, bytes.
 const SCRUB_BYTES: usize = 32 << 10;
 /// The same, for what one call has used.
-const FRAME_BYTES: usize = 8 << 10;
+const FRAME_BYTES: usize = 16 << 10;
 
 static CHUNKS: Mutex<Vec<Chunk>> = Mutex::new(Vec::new());
 /// Why memory could not be locked; 0 when it always could.

@@ -24,13 +24,27 @@ thread_local! {
 /// A buffer of `len` bytes with any content.
 #[must_use]
 pub fn take(len: usize) -> Buffer {
+    take_kept(len).unwrap_or_else(|| Buffer::new(len))
+}
+
+/// The same, of those that this thread has put back.
+#[must_use]
+pub fn take_kept(len: usize) -> Option<Buffer> {
     let kept = SHELF.try_with(|shelf| {
         let mut shelf = shelf.borrow_mut();
         let at = shelf.kept.iter().rposition(|buffer| buffer.len() == len)?;
         shelf.bytes -= len;
         Some(shelf.kept.swap_remove(at))
     });
-    kept.ok().flatten().unwrap_or_else(|| Buffer::new(len))
+    kept.ok().flatten()
+}
+
+/// A number that differs between the shelves of threads that live at the same time.
+#[must_use]
+pub fn number() -> usize {
+    SHELF
+        .try_with(|shelf| std::ptr::from_ref(shelf).addr())
+        .unwrap_or(0)
 }
 
 /// Puts a buffer back for the calling thread's next use.
@@ -65,6 +79,16 @@ mod tests {
         assert_eq!(take(4999).len(), 4999);
         assert_eq!(take(5000)[0], 7);
         assert_eq!(take(5000)[0], 0);
+    }
+
+    #[test]
+    fn threads_have_shelves_of_their_own() {
+        put(Buffer::new(6001));
+        let here = number();
+        let there = std::thread::spawn(|| (number(), take_kept(6001).is_some()));
+        let (there, found) = there.join().expect("no panic");
+        assert!(here != there && !found);
+        assert!(take_kept(6001).is_some());
     }
 
     #[test]

@@ -28,9 +28,23 @@ impl Crypt {
     /// # Errors
     /// `Memory`.
     pub fn seal(&self, offset: u64, from: &[u8], to: &mut [u8]) -> io::Result<()> {
-        let Some((tags, place)) = self.tagged(offset) else {
+        let Some(tagged) = self.tagged(offset) else {
             return self.encrypt(offset, from, to);
         };
+        let sealed = self.seal_tagged(tagged, from, to);
+        // Keys of tags, also when there was no memory for a data key.
+        secret::scrub_frames();
+        sealed
+    }
+
+    // Not inlined, so that its frame lies where the frames are that are overwritten.
+    #[inline(never)]
+    fn seal_tagged(
+        &self,
+        (tags, place): (&TagKey, Place),
+        from: &[u8],
+        to: &mut [u8],
+    ) -> io::Result<()> {
         let data = from.chunks(BATCH_SECTORS * place.sector_bytes);
         let below = to.chunks_mut(BATCH_SECTORS * place.stride_bytes());
         for (number, (data, below)) in data.zip(below).enumerate() {
@@ -54,7 +68,6 @@ impl Crypt {
                 below[start..start + tag.len()].copy_from_slice(tag);
             });
         }
-        secret::scrub_frames();
         Ok(())
     }
 
@@ -64,10 +77,23 @@ impl Crypt {
     /// # Errors
     /// `Authentication`, which names the first sector whose tag is wrong, or `Memory`.
     pub fn open(&self, offset: u64, from: &[u8], to: &mut [u8]) -> Result<(), CryptError> {
-        let Some((tags, place)) = self.tagged(offset) else {
+        let Some(tagged) = self.tagged(offset) else {
             to.copy_from_slice(from);
             return Ok(self.decrypt(offset, to)?);
         };
+        let opened = self.open_tagged(tagged, from, to);
+        // Keys of tags, also when one was wrong.
+        secret::scrub_frames();
+        opened
+    }
+
+    #[inline(never)]
+    fn open_tagged(
+        &self,
+        (tags, place): (&TagKey, Place),
+        from: &[u8],
+        to: &mut [u8],
+    ) -> Result<(), CryptError> {
         let below = from.chunks(BATCH_SECTORS * place.stride_bytes());
         let data = to.chunks_mut(BATCH_SECTORS * place.sector_bytes);
         for (number, (mut below, data)) in below.zip(data).enumerate() {
@@ -91,7 +117,6 @@ impl Crypt {
                 key.decrypt_apart(&self.ivs, place.strides(run.at, true), to.len(), from, to);
             })?;
         }
-        secret::scrub_frames();
         Ok(())
     }
 

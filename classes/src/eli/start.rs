@@ -10,8 +10,6 @@ use super::crypt::CryptError;
 use std::io;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::lease::Lease;
-use ugeom_machine::returning::Returning;
-use ugeom_machine::shelf;
 use ugeom_stack::{Command, Cx, Errno, Extent, ExtentKind, Flags, Next, Request};
 
 const NO_DELETE: &str = "the provider is set not to pass DELETE on (NODELETE)";
@@ -150,7 +148,7 @@ fn write(eli: &Eli, request: Request<'_>, cx: &mut Cx) -> Next {
     let sector_bytes = layout.sector_bytes as usize;
     let (below, below_length) = layout.below(offset, length);
     let stride = layout.stride_bytes();
-    let mut out = shelf::take(below_length as usize);
+    let mut out = eli.pending.fresh(below_length as usize);
     let mut whole = true;
     request.each(|_, piece| whole &= piece.len().is_multiple_of(sector_bytes));
     let mut result = Ok(());
@@ -168,11 +166,11 @@ fn write(eli: &Eli, request: Request<'_>, cx: &mut Cx) -> Next {
         false => seal(0, &gathered(&request)),
     }
     if result.is_err() {
-        shelf::put(out);
+        eli.pending.put_fresh(out);
         return request.fail(Errno::IO, NO_MEMORY);
     }
     let mut clones = request.fan_out(cx);
-    clones.write_instead(0, below, Returning::to_shelf(out));
+    clones.write_instead(0, below, eli.pending.lend(out));
     clones.finish()
 }
 
@@ -180,8 +178,7 @@ fn write(eli: &Eli, request: Request<'_>, cx: &mut Cx) -> Next {
 fn read_sealed(eli: &Eli, mut request: Request<'_>, cx: &mut Cx) -> Next {
     request.refuse_lease();
     let (below, length) = eli.crypt.layout().below(request.offset(), request.length());
-    let buffer = shelf::take(length as usize);
-    let (number, buffer) = eli.pending.send(buffer);
+    let (number, buffer) = eli.pending.send(length as usize);
     *request.scratch() = number;
     let mut clones = request.fan_out(cx);
     clones.read_returning(0, below, buffer);
@@ -200,9 +197,9 @@ fn unseal(eli: &Eli, mut request: Request<'_>) -> Next {
         let start = (at / sector_bytes * stride) as usize;
         let end = start + (data.len() as u64 / sector_bytes * stride) as usize;
         eli.crypt
-            .open_on_cores(offset + at, &sealed[start..end], data)
+            .open_on_cores(offset + at, &sealed.buffer[start..end], data)
     });
-    shelf::put(sealed);
+    eli.pending.put(sealed);
     match result {
         Ok(()) => request.done_in_full(),
         Err(error @ CryptError::Authentication { offset, .. }) => {
@@ -222,8 +219,8 @@ fn unseal(eli: &Eli, mut request: Request<'_>) -> Next {
 fn failed(eli: &Eli, mut request: Request<'_>) -> Next {
     if eli.tagged && request.command() == Command::Read {
         let number = *request.scratch();
-        if let Some(buffer) = eli.pending.take(number) {
-            shelf::put(buffer);
+        if let Some(arrived) = eli.pending.take(number) {
+            eli.pending.put(arrived);
         }
     }
     request.finish()

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::{TargetOptions, open_target};
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::process::Command;
@@ -65,21 +66,94 @@ fn look_for(masked: &[u8]) -> usize {
     found
 }
 
+/// Runs a test in a process of its own; true in that process.
+fn is_inside(name: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let name = format!("eli::tests::memory::{name}");
+    let own = std::env::current_exe().expect("the test");
+    let ended = Command::new(own)
+        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
+        .env(INSIDE, "1")
+        .output();
+    let ended = ended.expect("runs");
+    let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{text}");
+    false
+}
+
 #[test]
 fn keys_are_gone_from_memory_when_the_provider_is() {
-    let name = "eli::tests::memory::keys_are_gone_from_memory_when_the_provider_is";
-    if std::env::var_os(INSIDE).is_none() {
-        let own = std::env::current_exe().expect("the test");
-        let ended = Command::new(own)
-            .args(["--exact", name, "--nocapture", "--test-threads=1"])
-            .env(INSIDE, "1")
-            .output();
-        let ended = ended.expect("runs");
-        let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{text}");
+    if is_inside("keys_are_gone_from_memory_when_the_provider_is") {
+        inside();
+    }
+}
+
+/// The keys of the tags that are made last for 16 sectors of 4 KiB, as code may leave them: the
+/// bytes of the very last, its words, and the first words of the last four side by side. Masked.
+fn keys_of_tags(data_key: &[u8]) -> [Vec<u8>; 3] {
+    let mut base = Secret::new(|| [0; 64]).expect("memory");
+    super::super::hmac_sha512::h(data_key, &[&[0x11]], &mut base);
+    let mut keys = Secret::new(|| [[0_u8; 32]; 4]).expect("memory");
+    for (sector, key) in (12_u64..).zip(keys.iter_mut()) {
+        let offset = (sector * 9 + 8) * 512;
+        let hash = Sha256::new_with_prefix(&base[..]);
+        let hash = hash.chain_update(offset.to_le_bytes()).finalize();
+        key.copy_from_slice(&hash);
+    }
+    let word = |bytes: &[u8]| [bytes[3], bytes[2], bytes[1], bytes[0]].map(|byte| byte ^ 0x80);
+    let forms = [
+        masked(&keys[3][..16]),
+        keys[3][..16].chunks(4).flat_map(word).collect(),
+        keys.iter().flat_map(|key| word(&key[..4])).collect(),
+    ];
+    drop((keys, base));
+    ugeom_machine::secret::scrub_stack();
+    forms
+}
+
+/// Neither a read that succeeds nor one that fails its authentication leaves the key of a tag: not
+/// on the stack of the thread that read, which still lives, nor anywhere else.
+#[test]
+fn keys_of_tags_are_gone_after_each_request() {
+    if !is_inside("keys_of_tags_are_gone_after_each_request") {
         return;
     }
-    inside();
+    let mut bytes = Secret::new(|| [0_u8; 128]).expect("memory");
+    super::super::random::fill(&mut bytes[..]).expect("random");
+    let forms = keys_of_tags(&bytes[64..]);
+    let algorithm = Some(Authentication::Sha256);
+    let metadata = sample(7, Cipher::AesXts, 256, algorithm, 4096);
+    for backend in [Backend::Portable, Backend::Fastest] {
+        let master = MasterKey::from_bytes(&bytes).expect("memory");
+        let below = (metadata.provider_bytes, BELOW_BYTES);
+        let crypt = Crypt::new(&metadata, below, &master, ByteOrder::Little, backend);
+        let crypt = crypt.expect("keys");
+        drop(master);
+        let plain = vec![7; 16 * 4096];
+        let mut sealed = vec![0; 16 * 9 * 512];
+        for broken in [None, Some(40)] {
+            let (to_us, from_there) = std::sync::mpsc::channel();
+            let (to_there, from_us) = std::sync::mpsc::channel::<()>();
+            std::thread::scope(|scope| {
+                let (crypt, plain, sealed) = (&crypt, &plain, &mut sealed);
+                scope.spawn(move || {
+                    let mut read = vec![0; plain.len()];
+                    crypt.seal(0, plain, sealed).expect("keys");
+                    broken.into_iter().for_each(|at: usize| sealed[at] ^= 1);
+                    let opened = crypt.open(0, sealed, &mut read);
+                    to_us.send(opened.is_err()).expect("a receiver");
+                    let _ = from_us.recv();
+                });
+                assert_eq!(from_there.recv(), Ok(broken.is_some()));
+                for (form, key) in forms.iter().enumerate() {
+                    assert_eq!(look_for(key), 0, "{backend:?} {broken:?} form {form}");
+                }
+                drop(to_there);
+            });
+        }
+    }
 }
 
 fn inside() {
