@@ -23,6 +23,7 @@ mod fio_ratio;
 mod fio_traces;
 mod freenas;
 mod geli;
+mod geli_freebsd;
 mod images;
 mod iostat;
 mod lab;

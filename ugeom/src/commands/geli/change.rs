@@ -14,6 +14,8 @@ use ugeom_classes::eli::admin::{self, EliDisk, InitSettings, KeyChange};
 use ugeom_format::eli::{Authentication, Cipher, EliFlags, VERSION_MAX};
 use ugeom_stack::Delta;
 
+/// FreeBSD's page size on x86, from which on geli warns of a sector size.
+const PAGE_BYTES: u64 = 4096;
 /// What a command ends with when one of several targets failed.
 const ONE_FAILED: &str = "There was an error with at least one provider.";
 /// The same for verbs that geli ends with other words.
@@ -181,6 +183,9 @@ impl Init {
             Some(bits) if cipher.allows_key_bits(bits) => bits,
             Some(_) => bail!("Invalid key length."),
         };
+        if self.sector_bytes.is_some_and(|size| size > PAGE_BYTES) {
+            output::warn("Using sectorsize bigger than the page size!");
+        }
         let autoresize = version == VERSION_MAX && !self.no_autoresize;
         Ok(InitSettings {
             version,

@@ -48,11 +48,32 @@ impl OldKeyArgs {
         self.passfiles.is_empty() && self.keyfiles.is_empty() && !self.no_passphrase
     }
 
-    /// The components, for a provider with that number of iterations.
-    pub fn components(&self, iterations: i32) -> Result<KeyComponents> {
+    /// A provider without a passphrase takes a key without one.
+    pub fn check(&self, iterations: i32) -> Result<()> {
         if !self.no_passphrase && iterations == -1 {
             bail!("Missing -p flag.");
         }
+        Ok(())
+    }
+
+    /// The options of the layer `eli` that name the same key.
+    pub fn layer_options(&self) -> Vec<String> {
+        let files = |name: &str, paths: &[String]| match paths {
+            [] => None,
+            paths => Some(format!("{name}={}", paths.join(":"))),
+        };
+        let mut options = Vec::new();
+        options.extend(files("keyfile", &self.keyfiles));
+        options.extend(files("passfile", &self.passfiles));
+        if self.no_passphrase {
+            options.push("nopassphrase=1".to_owned());
+        }
+        options
+    }
+
+    /// The components, for a provider with that number of iterations.
+    pub fn components(&self, iterations: i32) -> Result<KeyComponents> {
+        self.check(iterations)?;
         let source = Source {
             passfiles: &self.passfiles,
             keyfiles: &self.keyfiles,

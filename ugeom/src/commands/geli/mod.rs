@@ -1,5 +1,6 @@
 //! `ugeom geli`: encrypted providers, made and changed in the manner of geli(8).
 
+mod attach;
 mod backup;
 mod change;
 mod key_args;
@@ -58,44 +59,19 @@ enum Verb {
     List(list::List),
     Status(list::Status),
     Recover(recover::Recover),
+    Attach(attach::Attach),
     #[command(hide = true)]
-    Attach(Running),
-    #[command(hide = true)]
-    Onetime(Running),
+    Onetime(attach::Onetime),
     #[command(hide = true, alias = "stop")]
-    Detach(Running),
+    Detach(attach::Running),
     #[command(hide = true)]
-    Suspend(Running),
+    Suspend(attach::Running),
     #[command(hide = true)]
-    Resume(Running),
-}
-
-/// A verb that needs a topology that is running.
-#[derive(Args)]
-struct Running {
-    /// What geli would be given
-    #[arg(
-        value_name = "ARGUMENT",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    arguments: Vec<String>,
-}
-
-impl Running {
-    fn refuse(&self, verb: &str, instead: &str) -> Result<()> {
-        let last = self.arguments.last().map_or("disk.img", String::as_str);
-        bail!(
-            "geli {verb} needs a running topology, which ugeom does not have; {}",
-            instead.replace("PROV", last)
-        )
-    }
+    Resume(attach::Running),
 }
 
 impl Geli {
     pub fn run(&self) -> Result<()> {
-        let serve = "use the layer in a target: `ugeom serve --rw --nbd unix:/tmp/s 'PROV | \
-                     eli:keyfile=k'`";
         match &self.verb {
             Verb::Init(init) => init.run(),
             Verb::Setkey(setkey) => setkey.run(),
@@ -111,20 +87,11 @@ impl Geli {
             Verb::List(list) => list.run(),
             Verb::Status(status) => status.run(),
             Verb::Recover(recover) => recover.run(),
-            Verb::Attach(running) => running.refuse("attach", serve),
-            Verb::Onetime(running) => running.refuse(
-                "onetime",
-                "use the layer in a target: `ugeom serve --rw --nbd unix:/tmp/s 'PROV | \
-                 eli:onetime=1'`",
-            ),
-            Verb::Detach(running) => {
-                running.refuse("detach", "end the `ugeom serve` that holds PROV")
-            }
-            Verb::Suspend(running) => running.refuse(
-                "suspend",
-                "end the `ugeom serve` that holds PROV, which wipes its keys",
-            ),
-            Verb::Resume(running) => running.refuse("resume", serve),
+            Verb::Attach(attach) => attach.run(),
+            Verb::Onetime(onetime) => onetime.run(),
+            Verb::Detach(running) => running.detach(),
+            Verb::Suspend(running) => running.suspend(),
+            Verb::Resume(running) => running.resume(),
         }
     }
 }
