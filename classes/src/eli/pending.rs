@@ -2,8 +2,8 @@
 //! request looks at them, and sectors that are being written.
 //!
 //! A thread that both sends a buffer and gets it back uses its own shelf. With queued dispatch one
-//! thread sends and another gets; such buffers go back by way of the geom, so that none is allocated
-//! for each request.
+//! thread sends and another gets; such buffers go back by way of the geom, so that none is
+//! allocated for each request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_machine::buffer::Buffer;

@@ -8,23 +8,23 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use ugeom_testkit::{program, skip};
 
-fn geli(arguments: &[&str]) -> String {
+pub fn geli(arguments: &[&str]) -> String {
     ugeom(&[&["geli"], arguments].concat()).quiet()
 }
 
-fn refused(arguments: &[&str]) -> String {
+pub fn refused(arguments: &[&str]) -> String {
     ugeom(&[&["geli"], arguments].concat()).failed(1)
 }
 
 /// An image with a keyfile `k` and a passfile `p` beside it.
-struct Files {
-    folder: tempfile::TempDir,
-    image: String,
-    keyfile: String,
-    passfile: String,
+pub struct Files {
+    pub folder: tempfile::TempDir,
+    pub image: String,
+    pub keyfile: String,
+    pub passfile: String,
 }
 
-fn files(bytes: u64) -> Files {
+pub fn files(bytes: u64) -> Files {
     let (folder, path) = disks::empty_image(bytes);
     let place = |name: &str| disks::text(&folder.path().join(name));
     let (keyfile, passfile) = (place("k"), place("p"));
@@ -495,182 +495,4 @@ fn what_needs_a_running_topology_names_what_to_do() {
         );
         assert!(error.contains("serve"), "{error}");
     }
-}
-
-/// `attach -C` tries a key and changes nothing; without -C it names the target that does the same.
-#[test]
-fn attach_tries_a_key_or_names_a_target() {
-    let files = files(1 << 20);
-    let (image, k, p) = (&files.image, &files.keyfile, &files.passfile);
-    geli(&["init", "-Bnone", "-P", "-K", k, image]);
-    let second = [
-        "setkey", "-Bnone", "-n", "1", "-i", "9", "-p", "-k", k, "-J",
-    ];
-    geli(&[&second[..], &[p, image]].concat());
-    let before = fs::read(image).expect("reads");
-    geli(&["attach", "-C", "-p", "-k", k, image]);
-    let said = geli(&["attach", "-C", "-v", "-j", p, image]);
-    assert_eq!(said, format!("The key opens slot 1 of {image}.\n"));
-    let wrong = [
-        (vec!["-n", "1", "-p", "-k", k], "Wrong key for disk.img."),
-        (vec!["-n", "2", "-p", "-k", k], "Invalid 'keyno' argument."),
-        (vec!["-p"], "No key components given."),
-        (
-            vec!["-p", "-j", p],
-            "Options -j and -p are mutually exclusive.",
-        ),
-        (
-            vec!["-d", "-r", "-j", p],
-            "Options -d and -r are mutually exclusive.",
-        ),
-        (
-            vec!["-k", "/nonexistent", "-p"],
-            "Cannot open keyfile /nonexistent",
-        ),
-    ];
-    for (options, words) in wrong {
-        let error = refused(&[&["attach", "-C"], &options[..], &[image]].concat());
-        assert!(error.contains(words), "{error}");
-    }
-    let error = refused(&["attach", "-C", "-p", "-k", k, image, "/nonexistent"]);
-    assert!(error.contains("at least one provider"), "{error}");
-    let error = refused(&["attach", "-p", "-k", k, "-n", "0", "-r", image]);
-    let named = format!("'{image} | eli:keyfile={k},nopassphrase=1,slot=0,readonly=1'");
-    assert!(error.contains(&named) && !error.contains("--rw"), "{error}");
-    let error = refused(&["onetime", "-e", "aes-cbc", "-l", "256", "-s", "4096", image]);
-    assert!(
-        error.contains("eli:onetime=1,ealgo=aes-cbc,keylen=256,sectorsize=4096"),
-        "{error}"
-    );
-    assert!(fs::read(image).expect("reads") == before);
-}
-
-/// Wrong arguments of every verb end with a message and without a change.
-#[test]
-fn wrong_input_of_every_verb_is_refused() {
-    let files = files(1 << 20);
-    let (image, key, pass) = (&files.image, &files.keyfile, &files.passfile);
-    geli(&["init", "-Bnone", "-P", "-K", key, image]);
-    let before = fs::read(image).expect("reads");
-    let one = |arguments: &[&str], code: i32, words: &str| {
-        let error = ugeom(&[&["geli"], arguments].concat()).failed(code);
-        assert!(error.contains(words), "{arguments:?}: {error}");
-        assert!(!error.contains("panicked"), "{error}");
-    };
-    let init = |more: &[&str], words: &str| {
-        let all = [&["init", "--destroy", "-Bnone", "-K", key], more, &[image]].concat();
-        one(&all, 1, words);
-    };
-    init(&["-P", "-V", "8"], "should be between 0 and 7");
-    init(
-        &["-P", "-V", "0", "-a", "hmac/sha1"],
-        "starting from version 1.",
-    );
-    init(
-        &["-P", "-V", "4", "-e", "aes-xts"],
-        "supported starting from version 5.",
-    );
-    init(
-        &["-P", "-V", "3", "-e", "camellia-cbc"],
-        "supported starting from version 4.",
-    );
-    init(
-        &["-P", "-a", "hmac/crc"],
-        "Invalid authentication algorithm.",
-    );
-    init(&["-P", "-e", "rot13"], "Invalid encryption algorithm.");
-    init(&["-P", "-l", "192"], "Invalid key length.");
-    init(&["-P", "-s", "1000"], "Invalid sector size.");
-    init(&["-P", "-s", "768"], "Invalid sector size.");
-    init(
-        &["-P", "-i", "5"],
-        "Options -i and -P are mutually exclusive.",
-    );
-    init(
-        &["-P", "-J", pass],
-        "Options -J and -P are mutually exclusive.",
-    );
-    init(&["-P", "-e", "3des-cbc"], "--legacy");
-    init(&["-P", "-a", "hmac/md5"], "--legacy");
-    for verb in [
-        "backup", "restore", "resize", "setkey", "delkey", "kill", "clear", "init", "attach",
-    ] {
-        one(&[verb], 2, "Usage:");
-    }
-    one(&["configure", image], 2, "No option given.");
-    one(&["frobnicate", image], 2, "frobnicate");
-    for pair in [["-d", "-D"], ["-g", "-G"], ["-r", "-R"], ["-t", "-T"]] {
-        one(
-            &["configure", pair[0], pair[1], image],
-            1,
-            "mutually exclusive.",
-        );
-    }
-    one(&["delkey", image], 1, "Key number has to be specified.");
-    one(&["delkey", "-n", "1", image], 1, "Master Key 1 is not set.");
-    one(
-        &["delkey", "-n", "0", image],
-        1,
-        "This is the last Master Key.",
-    );
-    one(
-        &["delkey", "-n", "2", image],
-        1,
-        "Invalid 'keyno' argument.",
-    );
-    one(&["delkey", "-a", image], 1, "--destroy");
-    let old = ["setkey", "-Bnone", "-p", "-k", key];
-    let setkey = |more: &[&str], words: &str| one(&[&old[..], more, &[image]].concat(), 1, words);
-    setkey(&["-P"], "No key components given.");
-    setkey(&["-n", "2", "-P", "-K", key], "Invalid 'keyno' argument.");
-    setkey(
-        &["-P", "-K", "/nonexistent"],
-        "Cannot open keyfile /nonexistent",
-    );
-    setkey(&["-J", "/nonexistent"], "Cannot open passfile /nonexistent");
-    one(
-        &["setkey", "-p", "-k", pass, "-P", "-K", key, "-Bnone", image],
-        1,
-        "Wrong key",
-    );
-    one(
-        &["resize", "-Bnone", "-s", "1m", image],
-        1,
-        "Size hasn't changed.",
-    );
-    one(
-        &["resize", "-Bnone", "-s", "2m", image],
-        1,
-        "Invalid oldsize: Out of range.",
-    );
-    one(
-        &["resize", "-Bnone", "-s", "100", image],
-        1,
-        "Invalid oldsize: Out of range.",
-    );
-    one(
-        &["resize", "-Bnone", "-s", "512k", image],
-        1,
-        "Cannot read metadata from",
-    );
-    one(
-        &["restore", "-Bnone", "/nonexistent", image],
-        1,
-        "Cannot open /nonexistent",
-    );
-    one(
-        &["restore", "-Bnone", key, image],
-        1,
-        "Cannot read metadata from",
-    );
-    one(
-        &["backup", image, "/nonexistent/b"],
-        1,
-        "Unable to write to /nonexistent/b",
-    );
-    for verb in ["dump", "version", "kill", "clear"] {
-        one(&[verb, "/nonexistent"], 1, "/nonexistent");
-    }
-    one(&["dump", key], 1, "");
-    assert!(fs::read(image).expect("reads") == before);
 }

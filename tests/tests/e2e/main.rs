@@ -24,6 +24,7 @@ mod fio_traces;
 mod freenas;
 mod geli;
 mod geli_freebsd;
+mod geli_inputs;
 mod images;
 mod iostat;
 mod lab;

@@ -1,0 +1,173 @@
+//! Wrong input of `ugeom geli`, and `attach -C`.
+
+use crate::geli::{Files, files, geli, refused};
+use crate::run::ugeom;
+use std::fs;
+
+/// `attach -C` tries a key and changes nothing; without -C it names the target that does the same.
+#[test]
+fn attach_tries_a_key_or_names_a_target() {
+    let files = files(1 << 20);
+    let (image, k, p) = (&files.image, &files.keyfile, &files.passfile);
+    geli(&["init", "-Bnone", "-P", "-K", k, image]);
+    let second = [
+        "setkey", "-Bnone", "-n", "1", "-i", "9", "-p", "-k", k, "-J",
+    ];
+    geli(&[&second[..], &[p, image]].concat());
+    let before = fs::read(image).expect("reads");
+    geli(&["attach", "-C", "-p", "-k", k, image]);
+    let said = geli(&["attach", "-C", "-v", "-j", p, image]);
+    assert_eq!(said, format!("The key opens slot 1 of {image}.\n"));
+    #[rustfmt::skip]
+    let wrong = [
+        (vec!["-n", "1", "-p", "-k", k], "Wrong key for disk.img."),
+        (vec!["-n", "2", "-p", "-k", k], "Invalid 'keyno' argument."),
+        (vec!["-p"], "No key components given."),
+        (vec!["-p", "-j", p], "Options -j and -p are mutually exclusive."),
+        (vec!["-d", "-r", "-j", p], "Options -d and -r are mutually exclusive."),
+        (vec!["-k", "/nonexistent", "-p"], "Cannot open keyfile /nonexistent"),
+    ];
+    for (options, words) in wrong {
+        let error = refused(&[&["attach", "-C"], &options[..], &[image]].concat());
+        assert!(error.contains(words), "{error}");
+    }
+    let error = refused(&["attach", "-C", "-p", "-k", k, image, "/nonexistent"]);
+    assert!(error.contains("at least one provider"), "{error}");
+    let error = refused(&["attach", "-p", "-k", k, "-n", "0", "-r", image]);
+    let named = format!("'{image} | eli:keyfile={k},nopassphrase=1,slot=0,readonly=1'");
+    assert!(error.contains(&named) && !error.contains("--rw"), "{error}");
+    let error = refused(&["onetime", "-e", "aes-cbc", "-l", "256", "-s", "4096", image]);
+    let named = "eli:onetime=1,ealgo=aes-cbc,keylen=256,sectorsize=4096";
+    assert!(error.contains(named), "{error}");
+    assert!(fs::read(image).expect("reads") == before);
+}
+
+/// A provider, and its bytes, which none of the commands may change.
+struct Unchanged {
+    files: Files,
+    before: Vec<u8>,
+}
+
+impl Unchanged {
+    fn new() -> Self {
+        let files = files(1 << 20);
+        geli(&["init", "-Bnone", "-P", "-K", &files.keyfile, &files.image]);
+        let before = fs::read(&files.image).expect("reads");
+        Self { files, before }
+    }
+
+    /// A command for the provider, its exit code and words of its message.
+    fn refuses(&self, arguments: &[&str], code: i32, words: &str) {
+        let all = [&["geli"], arguments, &[&self.files.image]].concat();
+        let error = ugeom(&all).failed(code);
+        assert!(error.contains(words), "{arguments:?}: {error}");
+        assert!(!error.contains("panicked"), "{error}");
+        let after = fs::read(&self.files.image).expect("reads");
+        assert!(after == self.before, "{arguments:?}");
+    }
+}
+
+#[test]
+fn init_refuses_what_makes_no_provider() {
+    let it = Unchanged::new();
+    let (key, pass) = (&it.files.keyfile, &it.files.passfile);
+    let init = |more: &[&str], words: &str| {
+        let all = [&["init", "--destroy", "-Bnone", "-P", "-K", key], more].concat();
+        it.refuses(&all, 1, words);
+    };
+    init(&["-V", "8"], "should be between 0 and 7");
+    init(&["-V", "0", "-a", "hmac/sha1"], "starting from version 1.");
+    init(
+        &["-V", "4", "-e", "aes-xts"],
+        "supported starting from version 5.",
+    );
+    init(
+        &["-V", "3", "-e", "camellia-cbc"],
+        "supported starting from version 4.",
+    );
+    init(&["-a", "hmac/crc"], "Invalid authentication algorithm.");
+    init(&["-e", "rot13"], "Invalid encryption algorithm.");
+    init(&["-l", "192"], "Invalid key length.");
+    init(&["-s", "1000"], "Invalid sector size.");
+    init(&["-s", "768"], "Invalid sector size.");
+    init(&["-i", "5"], "Options -i and -P are mutually exclusive.");
+    init(&["-J", pass], "Options -J and -P are mutually exclusive.");
+    init(&["-e", "3des-cbc"], "--legacy");
+    init(&["-a", "hmac/md5"], "--legacy");
+    it.refuses(
+        &["init", "--destroy", "-Bnone", "-P"],
+        1,
+        "No key components given.",
+    );
+}
+
+#[test]
+fn keys_are_changed_by_the_key_only() {
+    let it = Unchanged::new();
+    let (key, pass) = (&it.files.keyfile, &it.files.passfile);
+    let setkey = |more: &[&str], words: &str| {
+        let all = [&["setkey", "-Bnone", "-p", "-k", key], more].concat();
+        it.refuses(&all, 1, words);
+    };
+    setkey(&["-P"], "No key components given.");
+    setkey(&["-n", "2", "-P", "-K", key], "Invalid 'keyno' argument.");
+    setkey(
+        &["-P", "-K", "/nonexistent"],
+        "Cannot open keyfile /nonexistent",
+    );
+    setkey(&["-J", "/nonexistent"], "Cannot open passfile /nonexistent");
+    it.refuses(
+        &["setkey", "-Bnone", "-p", "-k", pass, "-P", "-K", key],
+        1,
+        "Wrong key",
+    );
+    it.refuses(
+        &["setkey", "-Bnone", "-k", key, "-P", "-K", key],
+        1,
+        "Missing -p flag.",
+    );
+    it.refuses(&["delkey"], 1, "Key number has to be specified.");
+    it.refuses(&["delkey", "-n", "1"], 1, "Master Key 1 is not set.");
+    it.refuses(&["delkey", "-n", "0"], 1, "This is the last Master Key.");
+    it.refuses(&["delkey", "-n", "2"], 1, "Invalid 'keyno' argument.");
+    it.refuses(&["delkey", "-a"], 1, "--destroy");
+}
+
+#[test]
+fn wrong_input_of_the_other_verbs_is_refused() {
+    let it = Unchanged::new();
+    let (image, key) = (&it.files.image, &it.files.keyfile);
+    it.refuses(&["configure"], 2, "No option given.");
+    it.refuses(&["frobnicate"], 2, "frobnicate");
+    for pair in [["-d", "-D"], ["-g", "-G"], ["-r", "-R"], ["-t", "-T"]] {
+        it.refuses(&["configure", pair[0], pair[1]], 1, "mutually exclusive.");
+    }
+    let resize = |size, words| it.refuses(&["resize", "-Bnone", "-s", size], 1, words);
+    resize("1m", "Size hasn't changed.");
+    resize("2m", "Invalid oldsize: Out of range.");
+    resize("100", "Invalid oldsize: Out of range.");
+    resize("512k", "Cannot read metadata from");
+    it.refuses(
+        &["restore", "-Bnone", "/nonexistent"],
+        1,
+        "Cannot open /nonexistent",
+    );
+    it.refuses(&["restore", "-Bnone", key], 1, "Cannot read metadata from");
+    let error = refused(&["backup", image, "/nonexistent/b"]);
+    assert!(
+        error.contains("Unable to write to /nonexistent/b"),
+        "{error}"
+    );
+    for verb in ["dump", "version", "kill", "clear"] {
+        assert!(refused(&[verb, "/nonexistent"]).contains("/nonexistent"));
+    }
+    refused(&["dump", key]);
+    #[rustfmt::skip]
+    let verbs = [
+        "backup", "restore", "resize", "setkey", "delkey", "kill", "clear", "init", "attach",
+    ];
+    for verb in verbs {
+        let error = ugeom(&["geli", verb]).failed(2);
+        assert!(error.contains("Usage:"), "{error}");
+    }
+}
