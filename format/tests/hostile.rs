@@ -196,6 +196,19 @@ proptest! {
     }
 
     #[test]
+    fn a_compressed_file(bytes in disk(300), frames in 0_u8..4) {
+        targets::gzip(&bytes);
+        targets::xz(&bytes);
+        targets::zstd(&bytes);
+        targets::gzip(&patched(bytes.clone(), &[(0, &[0x1f, 0x8b, 8])]));
+        targets::xz(&patched(bytes.clone(), &[(0, b"\xfd7zXZ\0\0"), (7, &[4])]));
+        targets::zstd(&patched(bytes.clone(), &[(0, b"\x28\xb5\x2f\xfd")]));
+        let mut bytes = bytes;
+        bytes.extend([frames, 0, 0, 0, 0, 0xb1, 0xea, 0x92, 0x8f]);
+        targets::zstd(&bytes);
+    }
+
+    #[test]
     fn a_disklabel(bytes in disk(1 + 8192), count in 0_u8..30, at in prop_oneof![
         Just(64_usize), Just(512), Just(4096)
     ]) {

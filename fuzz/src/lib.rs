@@ -6,6 +6,7 @@ pub mod client;
 pub mod control;
 pub mod eli;
 pub mod format;
+pub mod image;
 pub mod job;
 pub mod report;
 pub mod search;

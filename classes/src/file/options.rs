@@ -70,7 +70,7 @@ pub(super) const OPTIONS: OptionTable<Settings> = OptionTable(&[
     ),
     option(
         "format",
-        "auto|raw|qcow2|vmdk|vdi|vhd|vhdx|dmg|cloop|qed|qcow|parallels|bochs",
+        "auto|raw|qcow2|vmdk|vdi|vhd|vhdx|dmg|cloop|gzip|xz|zstd|qed|qcow|parallels|bochs",
         Value("auto"),
         "what the file is; auto looks at its signature, raw takes its bytes as they are",
         set_field!(format = format),

@@ -13,12 +13,14 @@
 //! ```
 //!
 //! The class `file` asks here what a file is, and hands over what is no plain copy. qcow2 is done
-//! in this process as far as `imago` knows the image's features; qemu's own code does the rest, in
-//! a process that is started, watched and ended with the stack. `docs/classes/file.md` has the
+//! in this process as far as `imago` knows the image's features, and what is only compressed
+//! (`packed`); qemu's own code does the rest, in a process that is started, watched and ended with
+//! the stack. `docs/classes/file.md` has the
 //! table.
 
 mod chain;
 mod child;
+mod packed;
 mod pool;
 mod qcow2;
 
@@ -43,11 +45,14 @@ pub(crate) enum ImageFormat {
     Bochs,
     Cloop,
     Dmg,
+    Gzip,
+    Xz,
+    Zstd,
 }
 
 impl ImageFormat {
     /// All of them.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Qcow2,
         Self::Qcow,
         Self::Qed,
@@ -59,6 +64,9 @@ impl ImageFormat {
         Self::Bochs,
         Self::Cloop,
         Self::Dmg,
+        Self::Gzip,
+        Self::Xz,
+        Self::Zstd,
     ];
 
     /// Its name, as `ugeom show` and the option `format` have it.
@@ -75,7 +83,15 @@ impl ImageFormat {
             Self::Bochs => "bochs",
             Self::Cloop => "cloop",
             Self::Dmg => "dmg",
+            Self::Gzip => "gzip",
+            Self::Xz => "xz",
+            Self::Zstd => "zstd",
         }
+    }
+
+    /// It is the disk itself, compressed.
+    const fn is_compressed(self) -> bool {
+        matches!(self, Self::Gzip | Self::Xz | Self::Zstd)
     }
 
     /// qemu can write to it, and its author calls that safe.
@@ -133,12 +149,23 @@ pub(crate) fn recognise(file: &File, size_bytes: u64) -> Option<ImageFormat> {
 /// It is damaged, in use, of a kind that cannot be written to, or qemu-nbd is missing.
 pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result<Plan, BuildError> {
     let format = settings.format;
+    let name = format.name();
     if context.writable() && !format.is_writable() {
-        let problem = format!(
-            "a {} image can only be read (`qemu-img convert` makes a copy that can be written)",
-            format.name()
-        );
+        let problem = if format.is_compressed() {
+            format!(
+                "a file of {name} can only be read (`{name} -dk` makes a copy that can be \
+                 written)"
+            )
+        } else {
+            format!(
+                "a {name} image can only be read (`qemu-img convert` makes a copy that can be \
+                 written)"
+            )
+        };
         return Err(refused(settings.path, problem));
+    }
+    if format.is_compressed() {
+        return packed::plan(context, &settings);
     }
     if format != ImageFormat::Qcow2 {
         return child::plan(context, &settings, &child::node(&settings)?);
@@ -155,7 +182,12 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
 /// The facts of an image that every listing shows.
 fn facts(settings: &Settings<'_>) -> Vec<(String, String)> {
     let name = settings.format.name();
-    let hint = format!("a {name} image, opened as such; ?format=raw is for its bytes");
+    let what = match settings.format {
+        ImageFormat::Xz => "an xz file".to_owned(),
+        format if format.is_compressed() => format!("a {name} file"),
+        _ => format!("a {name} image"),
+    };
+    let hint = format!("{what}, opened as such; ?format=raw is for its bytes");
     vec![
         ("file".into(), settings.path.to_owned()),
         ("type".into(), name.to_owned()),

@@ -33,6 +33,7 @@ mod metrics;
 mod ministat;
 mod mounted;
 mod odd_size;
+mod packed;
 mod part;
 mod part_damage;
 mod part_search;

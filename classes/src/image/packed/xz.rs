@@ -1,0 +1,150 @@
+//! xz: an index at the end of each stream names its blocks, and each is decoded on its own.
+//!
+//! A block is given to the decoder as a stream of its own: the header of its stream before it, an
+//! index of one block behind it. So the decoder checks it like a whole file.
+
+use super::input::{Input, Position, read_up_to};
+use super::section::{Damage, Decoder, Section, Sections, Start, WINDOW_BYTES_MAX};
+use lzma_rust2::XzReader;
+use std::fs::File;
+use std::io::{Chain, Cursor, Read};
+use std::sync::Arc;
+use ugeom_format::xz::{self, BLOCKS_MAX, EDGE_BYTES, Flags, INDEX_BYTES_MAX, Record};
+
+/// Streams that are read; `xz` makes one, `cat` of such files more.
+const STREAMS_MAX: usize = 65_536;
+/// What the decoder may take: its dictionary, and its tables.
+const LIMIT_KIB: u32 = (WINDOW_BYTES_MAX >> 10) as u32 + 1024;
+/// What is told of the memory of a decoder without looking at its block: `xz -9`.
+const DECODER_BYTES: u64 = 64 << 20;
+
+/// A block.
+struct Block {
+    file: Arc<File>,
+    at: u64,
+    flags: Flags,
+    record: Record,
+}
+
+/// Reads the indexes, from the end of the file back.
+pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
+    let size = file.metadata().map_err(|error| Damage::new(0, error))?.len();
+    let mut end = size;
+    let mut streams = Vec::new();
+    let mut blocks = 0;
+    while end > 0 {
+        let Some((start, list)) = stream(file, end)? else { break };
+        blocks += list.len() as u64;
+        if blocks > BLOCKS_MAX || streams.len() >= STREAMS_MAX {
+            let reason = format!("more than {BLOCKS_MAX} blocks or {STREAMS_MAX} streams");
+            return Err(Damage::new(start, reason));
+        }
+        streams.push(list);
+        end = start;
+    }
+    let mut at = 0_u64;
+    let mut list = Vec::new();
+    for block in streams.into_iter().rev().flatten() {
+        let length = block.record.data_bytes;
+        if length == 0 {
+            continue;
+        }
+        let file_at = block.at;
+        at = at.checked_add(length).filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
+            Damage::new(file_at, "the index states more data than a disk can have")
+        })?;
+        list.push(Section {
+            length: Some(length),
+            start: Box::new(block),
+        });
+    }
+    Ok(Sections {
+        list,
+        decoder_bytes: DECODER_BYTES,
+        spills: true,
+    })
+}
+
+/// The stream that ends at `end`, or before the zeroes there: its first byte, and its blocks. None
+/// where only zeroes are left.
+fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, Damage> {
+    let bytes = |at: u64, length: u64| {
+        let mut out = vec![0; length as usize];
+        let read = read_up_to(file, &mut out, at).map_err(|error| Damage::new(at, error))?;
+        match read == out.len() {
+            true => Ok(out),
+            false => Err(Damage::new(at + read as u64, "the file ends there")),
+        }
+    };
+    // Padding between streams is a multiple of 4 bytes.
+    while end >= 4 && bytes(end - 4, 4)? == [0; 4] {
+        end -= 4;
+    }
+    let cut = "the file is cut off, or what follows the data is damaged";
+    let Some(at) = end.checked_sub(EDGE_BYTES as u64) else {
+        return match end {
+            0 => Ok(None),
+            _ => Err(Damage::new(0, format!("{end} bytes are no stream; {cut}"))),
+        };
+    };
+    let edge = |at: u64| {
+        let mut out = [0; EDGE_BYTES];
+        out.copy_from_slice(&bytes(at, EDGE_BYTES as u64)?);
+        Ok(out)
+    };
+    let (index_bytes, flags) =
+        xz::footer(&edge(at)?).map_err(|error| Damage::new(at, format!("{error}; {cut}")))?;
+    let index_at = at.checked_sub(index_bytes).filter(|_| index_bytes <= INDEX_BYTES_MAX);
+    let Some(index_at) = index_at else {
+        return Err(Damage::new(at, format!("an index of {index_bytes} bytes cannot be before it")));
+    };
+    let records = xz::index(&bytes(index_at, index_bytes)?);
+    let records = records.map_err(|error| Damage::new(index_at, error))?;
+    let mut block_at = index_at;
+    let mut list = Vec::new();
+    for record in records.into_iter().rev() {
+        block_at = block_at.checked_sub(record.padded_bytes()).ok_or_else(|| {
+            Damage::new(index_at, "the blocks of the index are longer than the file before it")
+        })?;
+        list.push(Block {
+            file: Arc::clone(file),
+            at: block_at,
+            flags,
+            record,
+        });
+    }
+    list.reverse();
+    let Some(start) = block_at.checked_sub(EDGE_BYTES as u64) else {
+        return Err(Damage::new(0, "there is no room for the header of a stream"));
+    };
+    let header = xz::header(&edge(start)?).map_err(|error| Damage::new(start, error))?;
+    if header != flags {
+        return Err(Damage::new(start, "the header and the footer of a stream differ"));
+    }
+    Ok(Some((start, list)))
+}
+
+type Source = Chain<Chain<Cursor<[u8; EDGE_BYTES]>, Input>, Cursor<Vec<u8>>>;
+
+struct Xz {
+    reader: XzReader<Source>,
+    position: Position,
+}
+
+impl Start for Block {
+    fn decoder(&self) -> Result<Box<dyn Decoder>, Damage> {
+        let input = Input::new(&self.file, self.at, self.at + self.record.padded_bytes());
+        let position = input.position();
+        let source = Cursor::new(self.flags.header())
+            .chain(input)
+            .chain(Cursor::new(self.flags.closing(self.record)));
+        let reader = XzReader::new_mem_limit(source, false, LIMIT_KIB);
+        Ok(Box::new(Xz { reader, position }))
+    }
+}
+
+impl Decoder for Xz {
+    fn decode(&mut self, out: &mut [u8]) -> Result<usize, Damage> {
+        super::section::filled(&mut self.reader, out, &self.position)
+    }
+}
