@@ -1,4 +1,4 @@
-//! Fuzz target: see `gzip` in `src/format.rs`.
+//! Fuzz target: see `gzip` in `src/compressed.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::gzip(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::compressed::gzip(data));

@@ -1,4 +1,4 @@
-//! Fuzz target: see `xz` in `src/format.rs`.
+//! Fuzz target: see `xz` in `src/compressed.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::xz(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::compressed::xz(data));

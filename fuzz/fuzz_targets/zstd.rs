@@ -1,4 +1,4 @@
-//! Fuzz target: see `zstd` in `src/format.rs`.
+//! Fuzz target: see `zstd` in `src/compressed.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::zstd(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::compressed::zstd(data));

@@ -7,7 +7,7 @@
 use ugeom_format::plan::{Backup, Change, Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
     Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, ddrescue, diskstats, dm_table,
-    ebr, eli, gpt, gzip, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire, xz, zstd,
+    ebr, eli, gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire,
 };
 
 /// Sector 0.
@@ -29,48 +29,6 @@ pub fn ddrescue(data: &[u8]) {
         return;
     };
     assert_eq!(ddrescue::Map::parse(&map.to_string()), Ok(map));
-}
-
-/// The header of a member of a gzip file.
-pub fn gzip(data: &[u8]) {
-    if let Ok(length) = gzip::header_bytes(data) {
-        assert!(length <= data.len() && length >= 10);
-    }
-}
-
-/// The header, the index and the footer of a stream of xz.
-pub fn xz(data: &[u8]) {
-    if let Some(edge) = data.first_chunk() {
-        if let Ok(flags) = xz::header(edge) {
-            assert_eq!(&flags.header(), edge);
-        }
-        let _ = xz::footer(edge);
-    }
-    // With the checksum that fits, so that what is behind it is reached.
-    let mut index = data.to_vec();
-    index.extend(crc32fast::hash(data).to_le_bytes());
-    if let Ok(records) = xz::index(&index) {
-        assert!(records.len() <= data.len() / 2);
-    }
-}
-
-/// Frames, blocks and the seek table of zstd.
-pub fn zstd(data: &[u8]) {
-    if let Ok(zstd::Frame::Data(header)) = zstd::Frame::decode(data) {
-        assert!(header.header_bytes <= zstd::HEADER_BYTES_MAX as u64);
-    }
-    if let Some(head) = data.first_chunk() {
-        let _ = zstd::Block::decode(*head);
-    }
-    let Some(footer) = data.last_chunk() else {
-        return;
-    };
-    if let Ok(Some(footer)) = zstd::SeekFooter::decode(*footer) {
-        let start = data.len() as u64 - footer.table_bytes().min(data.len() as u64);
-        if let Ok(entries) = footer.entries(&data[start as usize..]) {
-            assert!(entries.len() <= data.len() / 8);
-        }
-    }
 }
 
 /// The header of a qcow2 image.

@@ -3,6 +3,7 @@
 
 pub mod cache;
 pub mod client;
+pub mod compressed;
 pub mod control;
 pub mod eli;
 pub mod format;

@@ -34,7 +34,10 @@ fn what_is_no_member_is_refused_with_what_was_found() {
     let mut head = made(HEADER_CRC | NAME, b"", "disk.img", "");
     head[11] ^= 1;
     let refused = header_bytes(&head);
-    assert!(matches!(refused, Err(Error::Checksum { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Checksum { .. })),
+        "{refused:?}"
+    );
 }
 
 proptest! {

@@ -212,7 +212,9 @@ impl SeekFooter {
         }
         let (frames, descriptor) = (bytes::u32_le(&bytes, 0), bytes[4]);
         if descriptor & 0x7c != 0 {
-            return Err(Error::SeekTable("its descriptor has bits that are reserved"));
+            return Err(Error::SeekTable(
+                "its descriptor has bits that are reserved",
+            ));
         }
         if frames > FRAMES_MAX {
             return Err(Error::SeekTable("it has more than 1048576 frames"));
@@ -243,7 +245,8 @@ impl SeekFooter {
         {
             return Err(Error::SeekTable("it does not begin where its end says"));
         }
-        let entries = table[SKIPPED_HEADER_BYTES as usize..].chunks_exact(self.entry_bytes as usize);
+        let entries =
+            table[SKIPPED_HEADER_BYTES as usize..].chunks_exact(self.entry_bytes as usize);
         let entries = entries.take(self.frames as usize).map(|entry| SeekEntry {
             frame_bytes: u64::from(bytes::u32_le(entry, 0)),
             data_bytes: u64::from(bytes::u32_le(entry, 4)),

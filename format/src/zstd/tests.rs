@@ -7,22 +7,32 @@ use proptest::prelude::*;
 fn headers_of_zstd_are_read() {
     // `printf hello | zstd --no-check | xxd -p`: size unknown, a window.
     let piped = Frame::decode(b"\x28\xb5\x2f\xfd\x00\x58\x29\0\0hello");
-    let Ok(Frame::Data(header)) = piped else { panic!("{piped:?}") };
+    let Ok(Frame::Data(header)) = piped else {
+        panic!("{piped:?}")
+    };
     assert_eq!((header.header_bytes, header.content_bytes), (6, None));
     assert_eq!(header.window_bytes, 2 << 20);
     let block = Block::decode([0x29, 0, 0]).expect("a block");
     assert_eq!((block.is_last, block.stored_bytes), (true, 5));
     // `zstd hello`: one segment of a known size, a checksum.
     let file = Frame::decode(b"\x28\xb5\x2f\xfd\x24\x05\x29\0\0hello\x1a\x0a\x37\x8a");
-    let Ok(Frame::Data(header)) = file else { panic!("{file:?}") };
+    let Ok(Frame::Data(header)) = file else {
+        panic!("{file:?}")
+    };
     assert_eq!((header.header_bytes, header.content_bytes), (6, Some(5)));
     assert!(header.has_checksum);
 }
 
 #[test]
 fn what_is_wrong_is_named() {
-    assert_eq!(Frame::decode(b"PK\x03\x04 "), Err(Error::Magic { found: 0x0403_4b50 }));
-    assert_eq!(Frame::decode(b"\x28\xb5\x2f\xfd\x08"), Err(Error::Descriptor { found: 8 }));
+    assert_eq!(
+        Frame::decode(b"PK\x03\x04 "),
+        Err(Error::Magic { found: 0x0403_4b50 })
+    );
+    assert_eq!(
+        Frame::decode(b"\x28\xb5\x2f\xfd\x08"),
+        Err(Error::Descriptor { found: 8 })
+    );
     let kind = Block::decode([0x2f, 0, 0]);
     assert_eq!(kind, Err(Error::Block { kind: 3, length: 5 }));
     assert!(Block::decode([0xfd, 0xff, 0xff]).is_err());
@@ -82,7 +92,8 @@ proptest! {
         let length = if power == 0 { usize::from(single) } else { 1 << power };
         bytes.extend(&content.to_le_bytes()[..length]);
         let mask = |bytes: usize| if bytes == 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 };
-        let expected = (length > 0).then(|| (content & mask(length)) + 256 * u64::from(length == 2));
+        let added = 256 * u64::from(length == 2);
+        let expected = (length > 0).then(|| (content & mask(length)) + added);
         for cut in 0..bytes.len() {
             prop_assert_eq!(Frame::decode(&bytes[..cut]), Err(Error::Short { found: cut }));
         }

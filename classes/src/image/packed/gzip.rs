@@ -102,7 +102,12 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
     }
     // Data that ends at a checkpoint leaves a section of 0 bytes.
     marks.retain(|(mark, _)| *mark < at || at == 0);
-    let ends: Vec<u64> = marks.iter().skip(1).map(|(mark, _)| *mark).chain([at]).collect();
+    let ends: Vec<u64> = marks
+        .iter()
+        .skip(1)
+        .map(|(mark, _)| *mark)
+        .chain([at])
+        .collect();
     let list = marks.into_iter().zip(ends).map(|((mark, state), end)| {
         let length = end - mark;
         Section {
@@ -167,11 +172,16 @@ impl Gzip {
             let ahead = self.ahead(wanted)?;
             match gzip::header_bytes(ahead) {
                 Ok(length) => break length,
-                Err(gzip::Error::Short { found }) if found >= wanted && wanted < HEADER_BYTES_MAX => {
+                Err(gzip::Error::Short { found })
+                    if found >= wanted && wanted < HEADER_BYTES_MAX =>
+                {
                     wanted *= 2;
                 }
                 Err(gzip::Error::Magic { .. }) if self.state.begun => {
-                    return Err(Damage::new(at, "what follows the last member is no data of gzip"));
+                    return Err(Damage::new(
+                        at,
+                        "what follows the last member is no data of gzip",
+                    ));
                 }
                 Err(error) => return Err(Damage::new(at, error)),
             }
@@ -189,13 +199,17 @@ impl Gzip {
         let at = self.place();
         let ahead = self.ahead(TRAILER_BYTES)?;
         let Some(bytes) = ahead.first_chunk() else {
-            return Err(Damage::new(at, "the file ends within the trailer of a member"));
+            return Err(Damage::new(
+                at,
+                "the file ends within the trailer of a member",
+            ));
         };
         let trailer = Trailer::decode(bytes);
         let crc = self.state.crc.clone().finalize();
         if trailer.crc != crc {
             let found = trailer.crc;
-            let reason = format!("the member has the CRC-32 {found:#010x}, its data gives {crc:#010x}");
+            let reason =
+                format!("the member has the CRC-32 {found:#010x}, its data gives {crc:#010x}");
             return Err(Damage::new(at, reason));
         }
         if trailer.length != length as u32 {

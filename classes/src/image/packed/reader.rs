@@ -134,7 +134,9 @@ impl Reader {
         while !out.is_empty() {
             let places = self.places();
             let section = places.partition_point(|(start, _)| *start <= at);
-            let found = section.checked_sub(1).map(|number| (number, places[number]));
+            let found = section
+                .checked_sub(1)
+                .map(|number| (number, places[number]));
             let Some((section, (start, length))) = found.filter(|(_, it)| at < it.0 + it.1) else {
                 out.fill(0);
                 return Ok(());
@@ -173,7 +175,10 @@ impl Reader {
             }
             if let Some((_, damage)) = state.damaged.get(&section).filter(|(at, _)| *at <= from) {
                 let is_first = false;
-                return Err(Damage { is_first, ..damage.clone() });
+                return Err(Damage {
+                    is_first,
+                    ..damage.clone()
+                });
             }
             if state.busy.contains(&section) || state.busy.len() >= self.decoders {
                 let waited = self.changed.wait(state);
@@ -183,12 +188,18 @@ impl Reader {
             break;
         }
         state.busy.insert(section);
-        let resting = state.idle.iter().position(|(it, running)| *it == section && running.at <= from);
+        let resting = state
+            .idle
+            .iter()
+            .position(|(it, running)| *it == section && running.at <= from);
         let running = resting.map(|place| state.idle.remove(place).1);
         // A decoder that has passed the place is of no more use.
         state.idle.retain(|(it, _)| *it != section);
         drop(state);
-        let _turn = Turn { reader: self, section };
+        let _turn = Turn {
+            reader: self,
+            section,
+        };
         self.advance(key, running, (start, length))
     }
 
@@ -240,7 +251,9 @@ impl Reader {
         if !self.sections.spills || state.spill_failed || spilled != at {
             return;
         }
-        let written = self.spill_file(state).and_then(|spill| spill.write(start + at, piece));
+        let written = self
+            .spill_file(state)
+            .and_then(|spill| spill.write(start + at, piece));
         match written {
             Ok(()) => {
                 state.spilled.insert(section, at + piece.len() as u64);
@@ -279,7 +292,10 @@ fn next_piece(running: &mut Running, length: u64) -> Result<Arc<[u8]>, Damage> {
         let at = Some(count as u64);
         let reason = format!("its data has {more} than the {length} bytes that it states");
         let damage = Damage::new(0, reason);
-        Damage { disk_at: at, ..damage }
+        Damage {
+            disk_at: at,
+            ..damage
+        }
     };
     if count < piece.len() {
         return Err(differs("less"));

@@ -82,16 +82,44 @@ fn files(disk: &[u8]) -> Vec<(&'static str, ImageFormat, Vec<u8>)> {
         ("gzip, two members", Gzip, two("gzip", &["-9"], 0)),
         ("gzip, padding", Gzip, two("gzip", &[], 512)),
         ("xz", Xz, packed("xz", &["-T1"], disk)),
-        ("xz, blocks", Xz, packed("xz", &["-1", "--block-size=100KiB"], disk)),
-        ("xz, threads", Xz, packed("xz", &["-1", "-T2", "--block-size=1MiB"], disk)),
+        (
+            "xz, blocks",
+            Xz,
+            packed("xz", &["-1", "--block-size=100KiB"], disk),
+        ),
+        (
+            "xz, threads",
+            Xz,
+            packed("xz", &["-1", "-T2", "--block-size=1MiB"], disk),
+        ),
         ("xz, two streams", Xz, two("xz", &["-0"], 8)),
         ("xz, SHA-256", Xz, packed("xz", &["-0", "-Csha256"], disk)),
         ("xz, no check", Xz, packed("xz", &["-0", "-Cnone"], disk)),
-        ("xz, x86", Xz, packed("xz", &["--x86", "--lzma2=preset=0"], disk)),
-        ("xz, delta", Xz, packed("xz", &["--delta=dist=4", "--lzma2=preset=0"], disk)),
+        (
+            "xz, x86",
+            Xz,
+            packed("xz", &["--x86", "--lzma2=preset=0"], disk),
+        ),
+        (
+            "xz, delta",
+            Xz,
+            packed("xz", &["--delta=dist=4", "--lzma2=preset=0"], disk),
+        ),
         ("zstd", Zstd, packed("zstd", &["-3"], disk)),
-        ("zstd, size known", Zstd, packed("zstd", &["-1", &format!("--stream-size={}", disk.len())], disk)),
-        ("zstd --long", Zstd, packed("zstd", &["-3", "--long=27", "--no-check"], disk)),
+        (
+            "zstd, size known",
+            Zstd,
+            packed(
+                "zstd",
+                &["-1", &format!("--stream-size={}", disk.len())],
+                disk,
+            ),
+        ),
+        (
+            "zstd --long",
+            Zstd,
+            packed("zstd", &["-3", "--long=27", "--no-check"], disk),
+        ),
         ("zstd, a skipped frame", Zstd, skipped),
         ("zstd, frames", Zstd, seekable(disk, false)),
         ("zstd, a seek table", Zstd, seekable(disk, true)),
@@ -118,7 +146,10 @@ struct Folder {
 fn folder() -> Folder {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk");
-    Folder { _folder: folder, path }
+    Folder {
+        _folder: folder,
+        path,
+    }
 }
 
 fn seeded() -> fastrand::Rng {
@@ -159,8 +190,13 @@ fn a_compressed_disk_reads_like_the_disk_at_every_place() {
             }
         });
         let mut whole = vec![1; disk.len() + 512];
-        reader.read(0, &mut whole).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(whole[..disk.len()] == disk && whole[disk.len()..] == [0; 512], "{name}");
+        reader
+            .read(0, &mut whole)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(
+            whole[..disk.len()] == disk && whole[disk.len()..] == [0; 512],
+            "{name}"
+        );
     }
 }
 
@@ -182,7 +218,10 @@ fn a_changed_byte_is_found_and_named_with_its_place() {
     let folder = folder();
     for (name, format, bytes) in files(disk) {
         std::fs::write(&folder.path, &bytes).expect("written");
-        let file = OpenOptions::new().write(true).open(&folder.path).expect("the file");
+        let file = OpenOptions::new()
+            .write(true)
+            .open(&folder.path)
+            .expect("the file");
         for _ in 0..12 {
             let at = random.usize(..bytes.len());
             let changed = [bytes[at] ^ (1 << random.u8(..8))];
@@ -195,10 +234,14 @@ fn a_changed_byte_is_found_and_named_with_its_place() {
                 Err(damage) => {
                     let text = damage.to_string();
                     assert!(damage.file_at <= bytes.len() as u64, "{name}: {text}");
-                    assert!(text.starts_with("cannot be decompressed at byte "), "{text}");
+                    assert!(
+                        text.starts_with("cannot be decompressed at byte "),
+                        "{text}"
+                    );
                 }
             }
-            file.write_all_at(&[bytes[at]], at as u64).expect("changed back");
+            file.write_all_at(&[bytes[at]], at as u64)
+                .expect("changed back");
         }
         for _ in 0..6 {
             let cut = random.usize(..bytes.len());
@@ -230,13 +273,17 @@ fn the_part_before_a_damage_can_be_read() {
     let reader = open(&folder.path, ImageFormat::Xz).expect("its index is whole");
     let mut out = vec![0; 4096];
     let last = disk.len() as u64 - 4096;
-    let damage = reader.read(last, &mut out).expect_err("the damage is before it");
+    let damage = reader
+        .read(last, &mut out)
+        .expect_err("the damage is before it");
     let disk_at = damage.disk_at.expect("its place");
     assert!(damage.file_at >= at as u64 && damage.is_first, "{damage:?}");
     reader.read(0, &mut out).expect("what is before the damage");
     assert!(out == disk[..4096]);
     let before = disk_at.saturating_sub(16 << 10) as usize & !4095;
-    reader.read(before as u64, &mut out).expect("what is before the damage");
+    reader
+        .read(before as u64, &mut out)
+        .expect("what is before the damage");
     assert!(out == disk[before..before + 4096]);
     let again = reader.read(last, &mut out).expect_err("it stays damaged");
     assert!(!again.is_first, "it is reported once");

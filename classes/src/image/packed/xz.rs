@@ -28,12 +28,17 @@ struct Block {
 
 /// Reads the indexes, from the end of the file back.
 pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
-    let size = file.metadata().map_err(|error| Damage::new(0, error))?.len();
+    let size = file
+        .metadata()
+        .map_err(|error| Damage::new(0, error))?
+        .len();
     let mut end = size;
     let mut streams = Vec::new();
     let mut blocks = 0;
     while end > 0 {
-        let Some((start, list)) = stream(file, end)? else { break };
+        let Some((start, list)) = stream(file, end)? else {
+            break;
+        };
         blocks += list.len() as u64;
         if blocks > BLOCKS_MAX || streams.len() >= STREAMS_MAX {
             let reason = format!("more than {BLOCKS_MAX} blocks or {STREAMS_MAX} streams");
@@ -50,9 +55,12 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
             continue;
         }
         let file_at = block.at;
-        at = at.checked_add(length).filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
-            Damage::new(file_at, "the index states more data than a disk can have")
-        })?;
+        at = at
+            .checked_add(length)
+            .filter(|&end| end <= i64::MAX as u64)
+            .ok_or_else(|| {
+                Damage::new(file_at, "the index states more data than a disk can have")
+            })?;
         list.push(Section {
             length: Some(length),
             start: Box::new(block),
@@ -94,9 +102,14 @@ fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, D
     };
     let (index_bytes, flags) =
         xz::footer(&edge(at)?).map_err(|error| Damage::new(at, format!("{error}; {cut}")))?;
-    let index_at = at.checked_sub(index_bytes).filter(|_| index_bytes <= INDEX_BYTES_MAX);
+    let index_at = at
+        .checked_sub(index_bytes)
+        .filter(|_| index_bytes <= INDEX_BYTES_MAX);
     let Some(index_at) = index_at else {
-        return Err(Damage::new(at, format!("an index of {index_bytes} bytes cannot be before it")));
+        return Err(Damage::new(
+            at,
+            format!("an index of {index_bytes} bytes cannot be before it"),
+        ));
     };
     let records = xz::index(&bytes(index_at, index_bytes)?);
     let records = records.map_err(|error| Damage::new(index_at, error))?;
@@ -104,7 +117,10 @@ fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, D
     let mut list = Vec::new();
     for record in records.into_iter().rev() {
         block_at = block_at.checked_sub(record.padded_bytes()).ok_or_else(|| {
-            Damage::new(index_at, "the blocks of the index are longer than the file before it")
+            Damage::new(
+                index_at,
+                "the blocks of the index are longer than the file before it",
+            )
         })?;
         list.push(Block {
             file: Arc::clone(file),
@@ -115,11 +131,17 @@ fn stream(file: &Arc<File>, mut end: u64) -> Result<Option<(u64, Vec<Block>)>, D
     }
     list.reverse();
     let Some(start) = block_at.checked_sub(EDGE_BYTES as u64) else {
-        return Err(Damage::new(0, "there is no room for the header of a stream"));
+        return Err(Damage::new(
+            0,
+            "there is no room for the header of a stream",
+        ));
     };
     let header = xz::header(&edge(start)?).map_err(|error| Damage::new(start, error))?;
     if header != flags {
-        return Err(Damage::new(start, "the header and the footer of a stream differ"));
+        return Err(Damage::new(
+            start,
+            "the header and the footer of a stream differ",
+        ));
     }
     Ok(Some((start, list)))
 }

@@ -7,8 +7,8 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fs::File;
 use std::sync::Arc;
 use ugeom_format::zstd::{
-    self, BLOCK_HEADER_BYTES, Block, FRAMES_MAX, Frame, HEADER_BYTES_MAX, Header, SEEK_FOOTER_BYTES,
-    SeekEntry, SeekFooter,
+    self, BLOCK_HEADER_BYTES, Block, FRAMES_MAX, Frame, HEADER_BYTES_MAX, Header,
+    SEEK_FOOTER_BYTES, SeekEntry, SeekFooter,
 };
 
 /// A frame with data.
@@ -20,7 +20,10 @@ struct Stored {
 
 /// Reads the headers of all frames.
 pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
-    let size = file.metadata().map_err(|error| Damage::new(0, error))?.len();
+    let size = file
+        .metadata()
+        .map_err(|error| Damage::new(0, error))?
+        .len();
     let mut found = Vec::new();
     match seek_table(file, size)? {
         Some(entries) => {
@@ -67,7 +70,10 @@ pub(super) fn sections(file: &Arc<File>) -> Result<Sections, Damage> {
 fn check(at: u64, header: &Header) -> Result<(), Damage> {
     if header.dictionary != 0 {
         let number = header.dictionary;
-        return Err(Damage::new(at, format!("the frame needs the dictionary {number}")));
+        return Err(Damage::new(
+            at,
+            format!("the frame needs the dictionary {number}"),
+        ));
     }
     if header.window_bytes > WINDOW_BYTES_MAX {
         let reason = format!(
@@ -108,7 +114,8 @@ fn seek_table(file: &File, size: u64) -> Result<Option<Vec<SeekEntry>>, Damage> 
     // At most 2^20 entries of 32 bits each.
     let covered: u64 = entries.iter().map(|entry| entry.frame_bytes).sum();
     if covered != start {
-        let reason = format!("the frames of the seek table have {covered} bytes, {start} are there");
+        let reason =
+            format!("the frames of the seek table have {covered} bytes, {start} are there");
         return Err(Damage::new(start, reason));
     }
     Ok(Some(entries))
@@ -133,7 +140,10 @@ fn walked(file: &Arc<File>, size: u64) -> Result<Vec<(u64, u64, Header)>, Damage
             }
         };
         if end > size {
-            return Err(Damage::new(size, format!("the file ends within the frame at byte {at}")));
+            return Err(Damage::new(
+                size,
+                format!("the file ends within the frame at byte {at}"),
+            ));
         }
         if found.len() > FRAMES_MAX as usize {
             return Err(Damage::new(at, format!("more than {FRAMES_MAX} frames")));
@@ -148,7 +158,10 @@ fn frame_end(file: &Arc<File>, at: u64, size: u64, header: &Header) -> Result<u6
     loop {
         let head = bytes(file, next, BLOCK_HEADER_BYTES)?;
         let Some(head) = head.first_chunk() else {
-            return Err(Damage::new(size, format!("the file ends within the frame at byte {at}")));
+            return Err(Damage::new(
+                size,
+                format!("the file ends within the frame at byte {at}"),
+            ));
         };
         let block = Block::decode(*head).map_err(|error| Damage::new(next, error))?;
         next += BLOCK_HEADER_BYTES as u64 + block.stored_bytes;
