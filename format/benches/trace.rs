@@ -75,7 +75,12 @@ fn main() -> std::io::Result<()> {
     let measures = std::env::args().any(|argument| argument == "--bench");
     let mut out = std::io::stdout();
     for form in ["fio 3", "MSR", "Alibaba", "vscsi", "blkparse", "blktrace"] {
-        let trace: Vec<u8> = (0..RECORDS).flat_map(|number| line(form, number)).collect();
+        let header: &[u8] = match form {
+            "fio 3" => b"fio version 3 iolog\n",
+            _ => b"",
+        };
+        let records = (0..RECORDS).flat_map(|number| line(form, number));
+        let trace: Vec<u8> = header.iter().copied().chain(records).collect();
         let rounds = if measures { ROUNDS } else { 1 };
         let mut rates: Vec<f64> = (0..rounds).map(|_| round(&trace) / 1e6).collect();
         rates.sort_by(f64::total_cmp);

@@ -86,6 +86,23 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Where the first line ends: the place of its line feed. Eight bytes at a time: in `word` a byte is
+/// zero where there is one.
+#[inline]
+pub(super) fn line_end(text: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let (chunks, rest) = text.as_chunks::<8>();
+    for (number, chunk) in chunks.iter().enumerate() {
+        let word = u64::from_le_bytes(*chunk) ^ (ONES * b'\n' as u64);
+        let zeroes = word.wrapping_sub(ONES) & !word & (ONES * 0x80);
+        if zeroes != 0 {
+            return Some(8 * number + zeroes.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|byte| *byte == b'\n')?;
+    Some(8 * chunks.len() + at)
+}
+
 /// The number that a text begins with, if it has up to 19 digits, and how many it has.
 #[inline]
 fn leading_number(text: &[u8]) -> (u64, usize) {
@@ -121,4 +138,23 @@ fn eight_digits(chunk: [u8; 8]) -> Option<u64> {
     let pairs = (ones * 10 + (ones >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
     Some((fours * 10_000 + (fours >> 32)) & 0xffff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_end;
+
+    #[test]
+    fn a_line_ends_at_its_first_line_feed() {
+        assert_eq!(line_end(b""), None);
+        for length in 0..40 {
+            // Bytes beside a line feed, which differ from it in one bit, or by a borrow.
+            for other in [b'\x0b', b'\x8a', b'\x09', 0, 0xff] {
+                let mut text = vec![other; length];
+                assert_eq!(line_end(&text), None);
+                text.extend(b"\n\x0b\n");
+                assert_eq!(line_end(&text), Some(length));
+            }
+        }
+    }
 }

@@ -187,6 +187,14 @@ impl<R: BufRead> Reader<R> {
             return self.next_of_blktrace(big_endian);
         }
         loop {
+            if !self.has_line
+                && let Some(record) = self.next_in_memory()
+            {
+                match record? {
+                    Some(record) => return Ok(Some(record)),
+                    None => continue,
+                }
+            }
             if !std::mem::take(&mut self.has_line) && !self.next_line()? {
                 return Ok(None);
             }
@@ -195,6 +203,18 @@ impl<R: BufRead> Reader<R> {
                 return Ok(Some(record));
             }
         }
+    }
+
+    /// What the next line says, if all of it is in the input's memory: it is not copied then.
+    #[inline]
+    fn next_in_memory(&mut self) -> Option<Result<Option<Record>, Error>> {
+        // An error comes back when the line is read.
+        let buffer = self.input.fill_buf().ok()?;
+        let end = fields::line_end(&buffer[..buffer.len().min(LINE_BYTES_MAX + 1)])?;
+        self.number += 1;
+        let record = self.parser.record(self.dialect, buffer[..end].trim_ascii());
+        self.input.consume(end + 1);
+        Some(record.map_err(|reason| self.wrong(reason)))
     }
 
     fn wrong(&self, reason: &'static str) -> Error {
