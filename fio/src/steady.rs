@@ -5,13 +5,15 @@ use ugeom_measure::regression::Line;
 
 use super::settings::{Job, Steady, SteadyOf};
 
-/// One look each second, as fio does.
-const LOOK_NS: u64 = 1_000_000_000;
+/// The shortest time between two looks.
+const LOOK_NS_MIN: u64 = 1_000_000;
 
 /// Figures of the seconds that are looked at.
 pub struct Watch {
     steady: Steady,
     window: usize,
+    duration_s: u64,
+    look_ns: u64,
     ramp_ns: u64,
     values: Vec<(f64, f64)>,
     criterion: f64,
@@ -44,9 +46,12 @@ impl Watch {
     #[must_use]
     pub fn of(job: &Job) -> Option<Self> {
         let steady = job.steady?;
+        let look_ns = job.steady_interval_ns.max(LOOK_NS_MIN);
         Some(Self {
             steady,
-            window: (job.steady_duration_ns / LOOK_NS).max(1) as usize,
+            window: (job.steady_duration_ns / look_ns).max(1) as usize,
+            duration_s: (job.steady_duration_ns / 1_000_000_000).max(1),
+            look_ns,
             ramp_ns: job.steady_ramp_ns,
             values: Vec::new(),
             criterion: f64::INFINITY,
@@ -57,7 +62,7 @@ impl Watch {
     /// Looks at what has been done after `at_ns`; true when the state is steady.
     pub fn look(&mut self, at_ns: u64, bytes: u64, requests: u64) -> bool {
         let (last_ns, last_bytes, last_requests) = self.last;
-        if at_ns < last_ns + LOOK_NS {
+        if at_ns < last_ns + self.look_ns {
             return false;
         }
         self.last = (at_ns, bytes, requests);
@@ -76,7 +81,7 @@ impl Watch {
         }
         let values = self.looked_at();
         let figure = if self.steady.slope {
-            slope(&values).abs()
+            self.slope(&values).abs()
         } else {
             deviation(&values)
         };
@@ -85,6 +90,13 @@ impl Watch {
             false => figure,
         };
         self.criterion <= self.steady.limit
+    }
+
+    /// The slope of the line of least squares, a second; 0 when there is none.
+    fn slope(&self, values: &[f64]) -> f64 {
+        let step_s = self.look_ns as f64 / 1e9;
+        let seconds: Vec<f64> = (0..values.len()).map(|look| look as f64 * step_s).collect();
+        Line::fit(&seconds, values).map_or(0.0, |line| line.slope)
     }
 
     fn looked_at(&self) -> Vec<f64> {
@@ -108,14 +120,14 @@ impl Watch {
         let values = self.looked_at();
         SteadyState {
             wanted: format!("{name}:{:.6}{percent}", self.steady.limit),
-            duration_s: self.window as u64,
+            duration_s: self.duration_s,
             attained,
             criterion: if self.criterion.is_finite() {
                 self.criterion
             } else {
                 0.0
             },
-            slope: slope(&values),
+            slope: self.slope(&values),
             deviation: deviation(&values),
             iops: self.values.iter().map(|value| value.1).collect(),
             bw: self.values.iter().map(|value| value.0).collect(),
@@ -135,16 +147,12 @@ fn deviation(values: &[f64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The slope of the line of least squares, a second; 0 when there is none.
-fn slope(values: &[f64]) -> f64 {
-    let seconds: Vec<f64> = (0..values.len()).map(|second| second as f64).collect();
-    Line::fit(&seconds, values).map_or(0.0, |line| line.slope)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Origin;
+
+    const LOOK_NS: u64 = 1_000_000_000;
 
     fn watch(slope: bool, limit: f64) -> Watch {
         let mut job = Job::new("a", Origin::Default);
@@ -154,6 +162,7 @@ mod tests {
             limit,
             percent: true,
         });
+        job.steady_interval_ns = LOOK_NS;
         job.steady_duration_ns = 4 * LOOK_NS;
         Watch::of(&job).unwrap()
     }
@@ -186,5 +195,27 @@ mod tests {
             (state.wanted.as_str(), state.duration_s),
             ("iops_slope:1.000000%", 4)
         );
+    }
+
+    /// Looks come as often as is asked for, and slopes count by seconds all the same.
+    #[test]
+    fn the_interval_of_looks_can_be_chosen() {
+        let mut job = Job::new("a", Origin::Default);
+        job.steady = Some(Steady {
+            of: SteadyOf::Iops,
+            slope: true,
+            limit: 101.0,
+            percent: false,
+        });
+        (job.steady_interval_ns, job.steady_duration_ns) = (LOOK_NS / 4, LOOK_NS);
+        let mut watch = Watch::of(&job).unwrap();
+        // 25 requests a second more each quarter: a slope of 100.
+        let (mut requests, mut looks) = (0, 0);
+        for quarter in 1..=4 {
+            requests += (1000 + 25 * quarter) / 4;
+            looks += 1;
+            assert_eq!(watch.look(quarter * LOOK_NS / 4, 0, requests), looks == 4);
+        }
+        assert!((watch.state(true).slope - 100.0).abs() < 5.0);
     }
 }

@@ -313,12 +313,17 @@ fn without_effect(job: &Job, warnings: &mut Vec<String>) {
     if job.bw_log.is_none() && job.lat_log.is_none() && job.iops_log.is_none() {
         say("log_avg_msec", "no log is written");
     }
+    if job.hist_log.is_none() {
+        say("log_hist_msec", "write_hist_log is not set");
+        say("log_hist_coarseness", "write_hist_log is not set");
+    }
     if job.thinktime_ns == 0 {
         say("thinktime_blocks", "there is no thinktime");
     }
     if job.steady.is_none() {
         say("steadystate_duration", "steadystate is not set");
         say("steadystate_ramp_time", "steadystate is not set");
+        say("steadystate_check_interval", "steadystate is not set");
     }
     if job.rate == [0; 3] && job.rate_iops == [0; 3] {
         say("rate_process", "there is no rate");

@@ -2,7 +2,7 @@
 
 use super::values::{count, file_order, one_of};
 use super::{OptionEntry, idle, idle_switch, switch, with};
-use crate::settings::{FadviseHint, Job, WriteSync};
+use crate::settings::{FadviseHint, FileLocking, Job, WriteSync};
 use crate::value::{bytes, number32, range, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
@@ -230,14 +230,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     with(
         "lockfile",
         &[],
-        "none",
+        "none|exclusive|readwrite",
         Value("none"),
-        "which requests exclude those of other jobs to the same file: none",
-        |_, text| match text {
-            "none" => Ok(()),
-            _ => Err("jobs that exclude each other: use stonewall or wait_for"
-                .to_owned()
-                .into()),
+        "which requests in flight exclude those of other jobs to the same file: all of them, or \
+         writes and trims",
+        |job, text| {
+            one_of(text, &["none", "exclusive", "readwrite"])?;
+            job.file_locking = match text {
+                "exclusive" => FileLocking::Exclusive,
+                "readwrite" => FileLocking::ReadWrite,
+                _ => FileLocking::No,
+            };
+            Ok(())
         },
     ),
     idle(

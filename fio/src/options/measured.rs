@@ -3,7 +3,7 @@
 use super::values::percentiles;
 use super::{OptionEntry, idle, idle_switch, named, switch, with};
 use crate::settings::{Job, Unified, Unmeasured};
-use crate::value::{milliseconds, truth};
+use crate::value::{milliseconds, number32, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::Value;
 
@@ -109,6 +109,37 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         |job, text| {
             job.iops_log = Some(text.to_owned());
             Ok(())
+        },
+    ),
+    named(
+        "write_hist_log",
+        "PREFIX",
+        "write histograms of latencies to PREFIX_clat_hist.N.log, a line each log_hist_msec",
+        |job, text| {
+            job.hist_log = Some(text.to_owned());
+            Ok(())
+        },
+    ),
+    with(
+        "log_hist_msec",
+        &[],
+        "TIME",
+        Value("0"),
+        "how long a line of write_hist_log counts, ms without a unit; 0 for no lines",
+        set_field!(log_hist_ns = milliseconds),
+    ),
+    with(
+        "log_hist_coarseness",
+        &[],
+        "0..6",
+        Value("0"),
+        "2^N bins of write_hist_log are one",
+        |job, text| match number32(text)? {
+            coarseness @ 0..=6 => {
+                job.log_hist_coarseness = coarseness;
+                Ok(())
+            }
+            other => Err(format!("{other} is not within 0 to 6").into()),
         },
     ),
     with(
@@ -222,6 +253,12 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "log_compression",
         &[],
         "SIZE",
+        "no effect: logs are written as text",
+    ),
+    idle(
+        "log_compression_cpus",
+        &[],
+        "CPUS",
         "no effect: logs are written as text",
     ),
     idle_switch(

@@ -120,6 +120,15 @@ const fn named(
     OptionEntry { doc, set }
 }
 
+/// The error for a name that there is not: there are too many options to name them all.
+fn unknown(name: &str) -> String {
+    let message = OPTIONS.unknown(name).in_one_line();
+    match message.split_once("; there are: ") {
+        Some((start, _)) => format!("{start}; `ugeom run --cmdhelp` lists them"),
+        None => message,
+    }
+}
+
 /// Puts a setting into a job.
 ///
 /// # Errors
@@ -129,7 +138,7 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
     let Some(entry) = OPTIONS.find(&setting.name) else {
         return Err(wrong(match refused::reason(&setting.name) {
             Some(reason) => format!("`{}` is not supported: {reason}", setting.name),
-            None => OPTIONS.unknown(&setting.name).in_one_line(),
+            None => unknown(&setting.name),
         }));
     };
     let OptionDoc { name, value, .. } = entry.doc;
@@ -199,7 +208,7 @@ pub fn describe(name: &str) -> Result<String, JobError> {
     let origin = Origin::Argument {
         text: "--cmdhelp".into(),
     };
-    let unknown = || JobError::language(&origin, OPTIONS.unknown(name).in_one_line());
+    let unknown = || JobError::language(&origin, unknown(name));
     let doc = OPTIONS.find(name).ok_or_else(unknown)?.doc;
     let _ = writeln!(text, "{}={}", doc.name, doc.value);
     let _ = writeln!(text, "    {}", doc.help);

@@ -23,14 +23,42 @@ const OPTIONS: &[(&str, &str)] = &[
     ("gpu_dev_id", ELSEWHERE),
     ("ignore_zone_limits", "there are no zoned devices"),
     ("job_max_open_zones", "there are no zoned devices"),
+    (
+        "iodepth_mode",
+        "use latency_target, or a job for each depth with stonewall",
+    ),
     ("max_open_zones", "there are no zoned devices"),
+    (
+        "merge_blktrace_iters",
+        "merge traces before, as with `sort -m`",
+    ),
+    (
+        "merge_blktrace_scalars",
+        "merge traces before, as with `sort -m`",
+    ),
     (
         "merge_blktrace_file",
         "merge traces before, as with `sort -m`",
     ),
     ("opendir", "name the files, as with the shell's globs"),
     ("profile", "write the job that the profile stands for"),
+    (
+        "random_sequence_stride",
+        "replay a trace with read_iolog for places in a given order",
+    ),
     ("read_beyond_wp", "there are no zoned devices"),
+    (
+        "spr_num_regions",
+        "fill the device twice with rw=randwrite, norandommap=0",
+    ),
+    (
+        "spr_op",
+        "fill the device twice with rw=randwrite, norandommap=0",
+    ),
+    (
+        "sprandom",
+        "fill the device twice with rw=randwrite, norandommap=0",
+    ),
     ("sync_file_range", "use fdatasync"),
     ("trim_backlog", "use a job of trims beside the writer"),
     ("trim_backlog_batch", "use a job of trims beside the writer"),
@@ -38,30 +66,40 @@ const OPTIONS: &[(&str, &str)] = &[
     ("trim_verify_zero", "use a job of trims beside the writer"),
     ("uid", "start ugeom as that user"),
     ("unlink_each_loop", "use unlink, and the loop of a shell"),
+    (
+        "verify_write_sequence",
+        "blocks carry no number of the write: leave it out",
+    ),
     ("verify_state_load", "use verify_only, which needs no state"),
     ("write_barrier", "use fdatasync"),
-    (
-        "write_hist_log",
-        "use --output-format=json+, which has the histograms",
-    ),
-    (
-        "log_hist_msec",
-        "use --output-format=json+, which has the histograms",
-    ),
-    (
-        "log_hist_coarseness",
-        "use --output-format=json+, which has the histograms",
-    ),
     ("zonecapacity", "there are no zoned devices"),
     ("zone_reset_frequency", "there are no zoned devices"),
     ("zone_reset_threshold", "there are no zoned devices"),
 ];
 
-/// The engines of fio 3.33 that are none of ours.
+/// Options of fio's engines that are none of ours. They may stand before the engine is named.
+#[rustfmt::skip]
+const ENGINE_OPTIONS: &[&str] = &[
+    "arguments", "bindname", "brick", "busy_poll", "chunk_size", "clientname", "clustername",
+    "cmd_type", "conf", "cont", "cpuchunks", "cpuload", "cpumode", "cuda_io", "donorname",
+    "exit_on_io_done", "gpu_dev_ids", "grace_time", "hostname", "http_host", "http_mode",
+    "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region", "http_user", "http_verbose",
+    "https", "inplace", "interface", "libblkio_driver", "libblkio_path", "listen", "mss",
+    "namenode", "nfs_url", "nodelay", "object_class", "pingpong", "pool", "port", "program",
+    "protocol", "rbdname", "readfua", "serverip", "sg_write_mode", "skip_bad", "stat_type",
+    "std_redirect", "stream_id", "touch_objects", "ttl", "uri", "verb", "volume", "window_size",
+    "writefua", "xnvme_async",
+];
+
+/// The engines of fio that are none of ours.
 const ENGINES: &[&str] = &[
+    "cpp_null",
     "cpuio",
     "dev-dax",
     "dfs",
+    "dircreate",
+    "dirdelete",
+    "dirstat",
     "e4defrag",
     "exec",
     "external",
@@ -69,6 +107,7 @@ const ENGINES: &[&str] = &[
     "filecreate",
     "filedelete",
     "filestat",
+    "filexattr",
     "ftruncate",
     "gfapi",
     "gfapi_async",
@@ -80,14 +119,20 @@ const ENGINES: &[&str] = &[
     "libblkio",
     "libcufile",
     "libhdfs",
+    "libhipfile",
     "libiscsi",
     "libpmem",
+    "librpma_apm_client",
+    "librpma_apm_server",
+    "librpma_gpspm_client",
+    "librpma_gpspm_server",
     "libzbc",
     "mtd",
     "nbd",
     "net",
     "netsplice",
     "nfs",
+    "page_fault",
     "pmemblk",
     "rados",
     "rbd",
@@ -103,13 +148,15 @@ const ENGINES: &[&str] = &[
 /// Why there is no such option; `None` for a name that fio does not have either.
 pub fn reason(name: &str) -> Option<&'static str> {
     let found = OPTIONS.iter().find(|(refused, _)| *refused == name);
-    found.map(|(_, reason)| *reason)
+    let of_engine = ENGINE_OPTIONS.contains(&name).then_some(ELSEWHERE);
+    found.map(|(_, reason)| *reason).or(of_engine)
 }
 
 /// Why there is no such engine; `None` for a name that fio does not have either.
 pub fn engine(name: &str) -> Option<&'static str> {
     match name {
         "nbd" => Some("name the server as a target, or see docs/run.md"),
+        _ if name.starts_with("external:") => Some(ELSEWHERE),
         _ => ENGINES.contains(&name).then_some(ELSEWHERE),
     }
 }

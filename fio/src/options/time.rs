@@ -122,6 +122,14 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         set_field!(steady_ramp_ns = seconds),
     ),
     with(
+        "steadystate_check_interval",
+        &["ss_interval"],
+        "TIME",
+        Value("1"),
+        "look each time this has passed",
+        set_field!(steady_interval_ns = seconds),
+    ),
+    with(
         "thinktime_spin",
         &[],
         "TIME",

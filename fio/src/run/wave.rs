@@ -19,7 +19,7 @@ use crate::outcome::JobOutcome;
 use crate::replay::Replay;
 use crate::tally::{Live, Phase};
 use crate::target::{Meaning, Ready, open_files};
-use crate::worker::{Done, Flow, Iolog, Logs, Task, Traces, Worker, slots};
+use crate::worker::{Done, FileLocks, Flow, Iolog, Logs, Task, Traces, Worker, slots};
 
 /// How often the watching thread looks, ms.
 const TICK_MS: u64 = 20;
@@ -37,6 +37,7 @@ struct Shared<'a> {
     copies: &'a [Copy],
     lives: &'a [Live],
     flows: &'a BTreeMap<u32, Flow>,
+    locks: &'a FileLocks,
     start: &'a Barrier,
     notes: &'a Mutex<Vec<String>>,
 }
@@ -59,11 +60,15 @@ pub(super) fn run_wave(
     let start = Barrier::new(wave.len() + 1);
     let notes = Mutex::new(Vec::new());
     let flows = flows(wave);
+    let mut locks = FileLocks::default();
+    wave.iter()
+        .for_each(|copy| locks.add(&copy.job, &copy.regions));
     let mut sampling = Sampling::new(wave);
     let shared = Shared {
         copies: wave,
         lives: &lives,
         flows: &flows,
+        locks: &locks,
         start: &start,
         notes: &notes,
     };
@@ -236,6 +241,7 @@ fn through_door(
         blocking: job.is_sync(),
         live,
         stop,
+        locks: shared.locks,
         flow: shared.flows.get(&job.flow_id).filter(|_| job.flow > 0),
     };
     let (slots, bytes) = (slots(job), job.largest_bytes() as usize);
@@ -300,11 +306,15 @@ fn write_logs(
     written: &mut BTreeSet<String>,
 ) -> Result<(), JobError> {
     let job = &copy.job;
-    for (part, log) in logs.each() {
+    let histograms = logs.histograms.take();
+    let texts = logs.each().map(|(part, log)| (part, log.text()));
+    let histograms = histograms.map(|log| ("clat_hist", log.text().to_owned()));
+    for (part, text) in texts.chain(histograms) {
         let prefix = match part {
             "bw" if job.unmeasured.bw => continue,
             "bw" => &job.bw_log,
             "iops" => &job.iops_log,
+            "clat_hist" => &job.hist_log,
             _ => &job.lat_log,
         };
         let Some(prefix) = prefix else { continue };
@@ -323,7 +333,7 @@ fn write_logs(
             .append(!begins);
         options
             .open(&name)
-            .and_then(|mut file| file.write_all(log.text().as_bytes()))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| JobError::caused(&job.name, format!("writing {name}"), error))?;
     }
     Ok(())

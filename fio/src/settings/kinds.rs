@@ -16,6 +16,18 @@ pub struct Pattern {
     pub modifier: i64,
 }
 
+/// `lockfile=`: what a request in flight keeps away from its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileLocking {
+    /// Nothing.
+    #[default]
+    No,
+    /// Requests of other jobs.
+    Exclusive,
+    /// A write or trim: requests of other jobs. A read: their writes and trims.
+    ReadWrite,
+}
+
 /// The sizes of requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {

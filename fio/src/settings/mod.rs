@@ -73,6 +73,7 @@ pub struct Job {
     pub pre_read: bool,
     pub file_append: bool,
     pub fsync_on_close: bool,
+    pub file_locking: FileLocking,
 
     pub ioengine: String,
     /// How `guasi` makes its calls.
@@ -160,6 +161,9 @@ pub struct Job {
     pub bw_log: Option<String>,
     pub lat_log: Option<String>,
     pub iops_log: Option<String>,
+    pub hist_log: Option<String>,
+    pub log_hist_ns: u64,
+    pub log_hist_coarseness: u32,
     pub log_avg_ns: u64,
     pub log_offset: bool,
     pub log_prio: bool,
@@ -174,6 +178,7 @@ pub struct Job {
     pub steady: Option<Steady>,
     pub steady_duration_ns: u64,
     pub steady_ramp_ns: u64,
+    pub steady_interval_ns: u64,
 }
 
 /// fio's `percentile_list`.
@@ -196,6 +201,7 @@ impl Job {
             },
             sizes: [const { 4096 }; 3].map(Sizes::fixed),
             nrfiles: 1,
+            steady_interval_ns: 1_000_000_000,
             loops: 1,
             ioengine: "psync".to_owned(),
             iodepth: 1,

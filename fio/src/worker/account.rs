@@ -83,6 +83,9 @@ impl<D: Door> Worker<'_, D> {
     fn account(&mut self, event: Event, now: u64, alike: &mut Alike) {
         let slot = self.slots[event.slot as usize];
         self.free.push(event.slot);
+        if let Some(held) = &mut self.held {
+            held.give(event.slot);
+        }
         let bytes = match event.result {
             Ok(bytes) => bytes,
             Err(errno) => return self.failed(&slot.request, errno),
@@ -99,7 +102,9 @@ impl<D: Door> Worker<'_, D> {
         };
         if bytes < u64::from(slot.request.length) {
             self.tally.sides[kind].short += 1;
-            if bytes == 0 {
+            // Behind the end of a file fio lets reads of its asynchronous engines pass.
+            let ended = kind == READ && !self.task.blocking;
+            if bytes == 0 && !ended {
                 return self.failed(&slot.request, Errno::IO);
             }
         }

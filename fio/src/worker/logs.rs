@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::super::door::Request;
+use super::histograms::Histograms;
 
 /// A log: one line an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +139,8 @@ pub struct Logs {
     pub bw: Option<Log>,
     /// Requests a second.
     pub iops: Option<Log>,
+    /// Histograms of completion latencies.
+    pub histograms: Option<Histograms>,
 }
 
 impl Logs {
@@ -160,9 +163,13 @@ impl Logs {
                 .map(|_| [latency(), latency(), latency()]),
             bw: job.bw_log.as_ref().map(|_| Log::of_rates(style, 1024)),
             iops: job.iops_log.as_ref().map(|_| Log::of_rates(style, 1)),
+            histograms: job.hist_log.as_ref().map(|_| {
+                let window_ms = job.log_hist_ns / 1_000_000;
+                Histograms::new(window_ms, job.log_hist_coarseness, style.epoch_ms)
+            }),
         };
-        let any = logs.latencies.is_some() || logs.bw.is_some() || logs.iops.is_some();
-        any.then_some(logs)
+        let lines = logs.latencies.is_some() || logs.bw.is_some() || logs.iops.is_some();
+        (lines || logs.histograms.is_some()).then_some(logs)
     }
 
     /// A request ended.
@@ -173,6 +180,9 @@ impl Logs {
         request: &Request,
         slat_clat_lat_ns: [Option<u64>; 3],
     ) {
+        if let (Some(log), Some(clat_ns)) = (&mut self.histograms, slat_clat_lat_ns[1]) {
+            log.add(at_ns, kind, request, clat_ns);
+        }
         if let Some(logs) = &mut self.latencies {
             for (log, value) in logs.iter_mut().zip(slat_clat_lat_ns) {
                 if let Some(value) = value {

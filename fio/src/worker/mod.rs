@@ -15,7 +15,9 @@ mod conditions;
 mod depth;
 mod errors;
 mod flow;
+mod histograms;
 mod iolog;
+mod locks;
 mod logs;
 mod pace;
 mod plain;
@@ -35,12 +37,13 @@ use ugeom_machine::cpu::Usage;
 use super::content::{Content, Label};
 use super::door::{Door, Event, Kind, Request};
 use super::places::{Place, Places, Region};
-use super::settings::{Job, READ, TRIM, Verify, WRITE};
+use super::settings::{FileLocking, Job, READ, TRIM, Verify, WRITE};
 use super::tally::{Live, Phase, Tally};
 use depth::DepthSearch;
 pub use flow::Flow;
 use flow::Share;
 pub use iolog::Iolog;
+pub use locks::{FileLocks, Held};
 pub use logs::Logs;
 use pace::Pace;
 use priorities::Drawn;
@@ -78,6 +81,8 @@ pub struct Task<'a> {
     pub stop: &'a AtomicBool,
     /// What it shares requests with (`flow`).
     pub flow: Option<&'a Flow>,
+    /// The files that jobs lock (`lockfile`).
+    pub locks: &'a FileLocks,
 }
 
 /// What went wrong with a request.
@@ -149,6 +154,7 @@ pub struct Worker<'a, D> {
     traces: Traces,
     depth: Option<DepthSearch>,
     share: Option<Share<'a>>,
+    held: Option<Held<'a>>,
     priorities: Option<Drawn<'a>>,
     /// So many writes wait for `verify_backlog` that nothing else is made before.
     checks_due: bool,
@@ -226,9 +232,11 @@ impl<'a, D: Door> Worker<'a, D> {
             traces,
             depth: DepthSearch::of(job),
             share: task.flow.map(|flow| Share::new(flow, job)),
+            held: task.locks.of(job, task.number, task.regions),
             checks_due: false,
             has_conditions: task.flow.is_some()
                 || job.serialize_overlap
+                || job.file_locking != FileLocking::No
                 || job.latency.target_ns > 0,
             spin_until: 0,
             thought_at: 0,
@@ -273,6 +281,7 @@ impl<'a, D: Door> Worker<'a, D> {
         }
         self.note_elapsed();
         self.share = None;
+        self.held = None;
         self.close_log();
         let stopped = self.task.stop.load(Relaxed);
         if self.trouble.is_none() && !stopped && self.task.job.do_verify {
@@ -419,7 +428,9 @@ impl<'a, D: Door> Worker<'a, D> {
             let Some((request, due)) = self.next_request(now) else {
                 break;
             };
-            if self.has_conditions && !self.may_make(&request, due) {
+            if self.has_conditions
+                && !(self.may_make(&request, due) && self.may_use_file(slot, &request, due))
+            {
                 break;
             }
             self.free.pop();

@@ -91,6 +91,7 @@ fn done_by(
             live: &Live::default(),
             stop: &AtomicBool::new(false),
             flow: None,
+            locks: &super::FileLocks::default(),
         };
         let paper = Paper {
             asked: &asked,

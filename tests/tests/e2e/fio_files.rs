@@ -230,3 +230,100 @@ fn options_of_files_are_not_ignored_silently_by_stacks() {
         assert!(ended.stderr.contains(&warning), "{}", ended.stderr);
     }
 }
+
+/// A log of histograms has the lines of fio's: a time, a direction, a size and a count for each
+/// group of bins, of the requests of that window.
+#[test]
+fn histograms_are_logged_as_fio_logs_them() {
+    let test = "histograms_are_logged_as_fio_logs_them";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let folder = folder(&[("f", &[7; 1 << 20])]);
+    for (program, prefix) in [(&[fio][..], "fio"), (&[UGEOM, "run"], "ours")] {
+        let log = format!("--write_hist_log={prefix}");
+        let words = [
+            "--name=h",
+            "--rw=randread",
+            "--filename=f",
+            "--time_based",
+            "--runtime=1",
+            &log,
+            "--log_hist_msec=150",
+            "--log_hist_coarseness=4",
+            "--rate_iops=200",
+        ];
+        assert!(left(program, folder.path(), &words, b"").0);
+        let log = folder.path().join(format!("{prefix}_clat_hist.1.log"));
+        let log = std::fs::read_to_string(log).expect("a log");
+        let number = |field: &str| field.trim().parse::<u64>().expect("a number");
+        let lines: Vec<Vec<u64>> = log
+            .lines()
+            .map(|line| line.split(',').map(number).collect())
+            .collect();
+        assert!(!lines.is_empty() && lines.len() <= 7, "{log}");
+        for line in lines {
+            assert_eq!((line[1], line[2], line.len()), (0, 4096, 3 + 1856 / 16));
+            // At a rate of 200 some 30 requests are in each window.
+            assert!(line[3..].iter().sum::<u64>() > 0);
+        }
+    }
+}
+
+/// Reads behind the end of a file that a job makes as it goes: fio's asynchronous engines let them
+/// pass, its synchronous ones fail.
+#[test]
+fn reads_behind_the_end_of_a_new_file_end_as_in_fio() {
+    let test = "reads_behind_the_end_of_a_new_file_end_as_in_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for (engine, more, passes) in [
+        ("libaio", "--iodepth=16", true),
+        ("libaio", "--verify=crc32c", true),
+        ("psync", "--iodepth=1", false),
+    ] {
+        let engine = format!("--ioengine={engine}");
+        let words = [
+            "--name=v",
+            "--rw=randrw",
+            "--size=1m",
+            "--create_on_open=1",
+            "--fallocate=none",
+            "--filename=new",
+            &engine,
+            more,
+        ];
+        for program in [&[fio][..], &[UGEOM, "run"]] {
+            let folder = folder(&[]);
+            let (passed, _) = left(program, folder.path(), &words, b"");
+            assert_eq!(passed, passes, "{program:?} {words:?}");
+        }
+    }
+}
+
+/// Writers that exclude each other leave whole writes, whatever their sizes.
+#[test]
+fn jobs_that_lock_their_file_end() {
+    let folder = folder(&[]);
+    for mode in ["exclusive", "readwrite"] {
+        let mode = format!("--lockfile={mode}");
+        for engine in ["--ioengine=psync", "--ioengine=libaio"] {
+            let words = [
+                "--rw=randrw",
+                "--bs=4k",
+                "--size=256k",
+                "--filename=shared",
+                "--iodepth=8",
+                "--numjobs=4",
+                "--loops=3",
+                "--name=l",
+                engine,
+                &mode,
+            ];
+            assert!(left(&[UGEOM, "run"], folder.path(), &words, b"").0);
+        }
+    }
+}
