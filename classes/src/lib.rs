@@ -42,6 +42,7 @@ pub mod md;
 pub mod nbd;
 pub mod nop;
 pub mod part;
+mod path;
 pub mod registry;
 pub mod spec;
 pub mod target;
@@ -49,5 +50,6 @@ pub mod zero;
 
 pub use build::{BuildContext, BuildError};
 pub use entry::{Build, ClassEntry, Role};
+pub use path::{path_of, text_of};
 pub use registry::registry;
 pub use target::{Target, TargetError, TargetOptions, TargetText, open_target};

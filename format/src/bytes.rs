@@ -75,20 +75,10 @@ pub(crate) fn put_u32_be(bytes: &mut [u8], at: usize, value: u32) {
     put(bytes, at, &value.to_be_bytes());
 }
 
-/// The text up to the first NUL; bytes that are not UTF-8 are replaced, and
-/// control characters too, because the text ends in listings.
+/// The text up to the first NUL, as [`crate::text`] keeps it; listings escape it.
 pub(crate) fn c_string(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-    let text = String::from_utf8_lossy(&bytes[..end]);
-    text.chars()
-        .map(|c| {
-            if c.is_control() {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        })
-        .collect()
+    crate::text::from_bytes(&bytes[..end])
 }
 
 #[cfg(test)]
@@ -115,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn a_string_ends_at_the_first_nul_and_holds_no_control_characters() {
+    fn a_string_ends_at_the_first_nul_and_keeps_every_byte() {
         assert_eq!(c_string(b"Apple\0rest"), "Apple");
-        assert_eq!(c_string(b"a\x1bb\xff"), "a\u{fffd}b\u{fffd}");
+        assert_eq!(c_string(b"a\x1bb\xff"), "a\u{1b}b\u{10ffff}");
     }
 }

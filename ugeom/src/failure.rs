@@ -4,6 +4,7 @@ use crate::output;
 use std::fmt;
 use std::process::ExitCode;
 use ugeom_classes::TargetError;
+use ugeom_classes::spec::SpecError;
 use ugeom_fio::JobError;
 use ugeom_harness::HarnessError;
 use ugeom_measure::gate::Outcome;
@@ -123,7 +124,26 @@ pub fn text(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    if error.chain().any(has_lines) {
+        text
+    } else {
+        one_message(&text)
+    }
+}
+
+/// An error that shows the line of a text with carets below it, and escapes what it quotes.
+fn has_lines(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let is_spec = |error: &TargetError| matches!(error, TargetError::Spec(_));
+    cause.is::<SpecError>()
+        || cause.is::<JobError>()
+        || cause.is::<HarnessError>()
+        || cause.downcast_ref().is_some_and(is_spec)
+}
+
+/// A line feed of a name is shown; one before an indented line of a list stays.
+fn one_message(text: &str) -> String {
+    let lines: Vec<String> = text.split("\n  ").map(output::printable).collect();
+    lines.join("\n  ")
 }
 
 /// The reader of stdout has gone, which is how `ugeom show disk.img | head -1` ends.

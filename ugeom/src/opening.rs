@@ -3,11 +3,12 @@
 use crate::failure;
 use crate::output;
 use anyhow::Result;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use std::time::Duration;
 use ugeom_classes::eli::KeyOptions;
 use ugeom_classes::spec::{self, DeclaredOptions, SETTINGS};
-use ugeom_classes::{Target, TargetOptions, TargetText, open_target};
+use ugeom_classes::{Target, TargetOptions, TargetText, open_target, text_of};
 use ugeom_measure::units::{self, SizeUnits, TimeUnit};
 use ugeom_stack::{Opened, ProviderView, Stack, StackError, StackKnobs, TasteError};
 
@@ -15,7 +16,7 @@ use ugeom_stack::{Opened, ProviderView, Stack, StackError, StackKnobs, TasteErro
 #[derive(Args)]
 pub struct TargetArgs {
     /// A path, `md:64m`, layers joined by `|`, or `disk.img@s1a` for a partition (see ugeom --help)
-    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath, value_parser = word())]
     pub target: String,
 
     /// Look for nothing inside the target: no class tastes by itself
@@ -29,11 +30,17 @@ pub struct TargetArgs {
     pub keys: KeyArgs,
 }
 
+/// A word of the command line that may name a file, and need not be UTF-8 then.
+pub fn word() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(text_of)
+}
+
 /// Several targets, for commands that do the same with each.
 #[derive(Args)]
 pub struct TargetsArgs {
     /// Paths, `md:64m`, layers joined by `|`, or `disk.img@s1a` for a partition (see ugeom --help)
-    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath, required = true)]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath, required = true,
+          value_parser = word())]
     pub targets: Vec<String>,
 
     /// Look for nothing inside the targets: no class tastes by itself

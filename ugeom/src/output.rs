@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use ugeom_format::text::visible;
 
 /// Whether only errors are printed on stderr (`--quiet`).
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -203,15 +204,10 @@ fn wanted(terminal: bool) -> bool {
     forced || (terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb"))
 }
 
-/// `text` without characters that would move the cursor, change colours or turn the direction of
-/// writing: names and labels come from disks that nobody vouches for.
+/// `text` on one line, with everything escaped that would move the cursor, change colours or turn
+/// the direction of writing: names and labels come from disks that nobody vouches for.
 pub fn printable(text: &str) -> String {
-    let harmless = |c: char| match c {
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-        c if c.is_control() => '\u{fffd}',
-        c => c,
-    };
-    text.chars().map(harmless).collect()
+    visible(text)
 }
 
 /// A message without what could speak to the terminal, its own lines apart: errors quote paths,
@@ -254,6 +250,7 @@ impl Table {
 
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<String>) {
+        let cells = cells.iter().map(|cell| visible(cell)).collect();
         self.rows.push(Line::Row(cells));
     }
 
@@ -322,7 +319,7 @@ mod tests {
     fn a_label_cannot_speak_to_the_terminal() {
         assert_eq!(
             printable("a\u{1b}[31mb\u{202e}c\n"),
-            "a\u{fffd}[31mb\u{fffd}c\u{fffd}"
+            "a\\x1b[31mb\\u{202e}c\\n"
         );
     }
 
@@ -340,7 +337,7 @@ mod tests {
     fn a_path_in_a_message_cannot_speak_to_the_terminal() {
         assert_eq!(
             harmless("a\u{1b}]0;x\u{7}b\n  at \u{202e}c"),
-            "a\u{fffd}]0;x\u{fffd}b\n  at \u{fffd}c"
+            "a\\x1b]0;x\\x07b\n  at \\u{202e}c"
         );
     }
 

@@ -35,7 +35,6 @@ use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use options::Settings;
 use state::Worker;
-use std::path::Path;
 use std::sync::Arc;
 use ugeom_format::crash_log::Header;
 use ugeom_stack::{
@@ -185,7 +184,7 @@ fn create_log(path: &str, below: &ProviderView) -> Result<Arc<Recorder>, BuildEr
         media_bytes: below.mediasize_bytes,
         sector_bytes: below.sectorsize_bytes,
     };
-    let created = Recorder::create(Path::new(path), header);
+    let created = Recorder::create(&crate::path::path_of(path), header);
     let recorder = created.map_err(|error| BuildError::Os {
         operation: "creating",
         path: path.to_owned(),

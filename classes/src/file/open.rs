@@ -4,11 +4,11 @@ use super::options;
 use crate::build::BuildError;
 use crate::image::{self, ImageFormat};
 use crate::locking::{self, Holder};
+use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::path::Path;
 
 /// How it is to be opened.
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ pub(super) fn image_format(
         options::Wanted::Auto => {}
     }
     let flags = OFlags::CLOEXEC | OFlags::RDONLY;
-    let file = rustix::fs::open(path, flags, Mode::empty());
+    let file = rustix::fs::open(path_of(path), flags, Mode::empty());
     let file = File::from(file.map_err(|errno| system("opening", path, errno))?);
     let size = size_of(&file).map_err(|errno| system("finding the size of", path, errno))?;
     Ok(image::recognise(&file, size))
@@ -126,7 +126,7 @@ fn refused(path: &str, problem: String) -> BuildError {
 
 /// Looks before anything is opened: opening a FIFO would wait, opening a tape would wind it.
 fn kind_of(path: &str) -> Result<FileType, BuildError> {
-    let stat = rustix::fs::stat(path).map_err(|errno| system("opening", path, errno))?;
+    let stat = rustix::fs::stat(path_of(path)).map_err(|errno| system("opening", path, errno))?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if matches!(kind, FileType::BlockDevice | FileType::RegularFile) {
         return Ok(kind);
@@ -144,7 +144,7 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
     let mut flags = OFlags::CLOEXEC | access;
     flags.set(OFlags::EXCL, exclusive);
     flags.set(OFlags::DIRECT, wanted.direct);
-    match rustix::fs::open(path, flags, Mode::empty()) {
+    match rustix::fs::open(path_of(path), flags, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
         Err(Errno::BUSY) if exclusive => {
             let help = if wanted.writable {
@@ -165,11 +165,8 @@ fn open_file(path: &str, wanted: Wanted, exclusive: bool) -> Result<File, BuildE
 
 /// A provider is called by the last part of the path.
 pub(super) fn name_of(path: &str) -> String {
-    let last = Path::new(path).file_name();
-    last.map_or_else(
-        || path.to_owned(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+    let path = path_of(path);
+    text_of(path.file_name().unwrap_or(path.as_os_str()))
 }
 
 fn describe(kind: FileType) -> &'static str {

@@ -6,6 +6,7 @@
 
 use super::{Backing, refused};
 use crate::build::BuildError;
+use crate::path::{path_of, text_of};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -31,7 +32,7 @@ pub(super) struct Link {
 /// # Errors
 /// A header is wrong; a backing file is missing, or may not be followed.
 pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<Link>, BuildError> {
-    let top = link(Path::new(path), writable, Some("qcow2"))?;
+    let top = link(&path_of(path), writable, Some("qcow2"))?;
     let near = folder(&top.path);
     let mut chain = vec![top];
     while let Some((link, below)) = chain.last().and_then(|link| {
@@ -49,12 +50,12 @@ pub(super) fn open(path: &str, writable: bool, backing: Backing) -> Result<Vec<L
                 path,
                 format!(
                     "its backing file {} is not in its folder; backing=any reads it all the same",
-                    next.path.display()
+                    text_of(&next.path)
                 ),
             ));
         }
         let format = next.header.as_ref().map_or("raw", |_| "qcow2");
-        log::warn!("{path}: based on {} ({format})", next.path.display());
+        log::warn!("{path}: based on {} ({format})", text_of(&next.path));
         chain.push(next);
     }
     Ok(chain)
@@ -75,7 +76,7 @@ fn resolve(top: &str, from: &Path, name: &str) -> Result<PathBuf, BuildError> {
 }
 
 fn link(path: &Path, writable: bool, format: Option<&str>) -> Result<Link, BuildError> {
-    let shown = path.display().to_string();
+    let shown = text_of(path);
     let system = |errno| BuildError::Os {
         operation: "opening",
         path: shown.clone(),
@@ -149,14 +150,17 @@ fn decoded(path: &str, head: &[u8]) -> Result<Header, BuildError> {
 }
 
 /// A chain as qemu's block layer takes it, so that it follows no name by itself.
-pub(super) fn as_json(chain: &[Link], locked: bool) -> String {
+///
+/// # Errors
+/// A path is not UTF-8.
+pub(super) fn as_json(chain: &[Link], locked: bool) -> Result<String, BuildError> {
     let mut text = "null".to_owned();
     for link in chain.iter().rev() {
-        let file = super::child::file_node(&link.path, locked);
+        let file = super::child::file_node(&link.path, locked)?;
         text = match link.header {
             Some(_) => format!(r#"{{"driver":"qcow2","file":{file},"backing":{text}}}"#),
             None => format!(r#"{{"driver":"raw","file":{file}}}"#),
         };
     }
-    text
+    Ok(text)
 }

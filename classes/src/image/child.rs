@@ -9,6 +9,7 @@
 use super::{ImageFormat, Settings, refused};
 use crate::build::{BuildContext, BuildError};
 use crate::nbd::{self, Private};
+use crate::path::{path_of, text_of};
 use rustix::fs::{Mode, OFlags};
 use std::fmt::Write;
 use std::fs::File;
@@ -152,7 +153,7 @@ fn reason(stderr: &str) -> String {
 /// # Errors
 /// A VMDK image consists of other files than its own folder has, or is based on another image.
 pub(super) fn node(settings: &Settings<'_>) -> Result<String, BuildError> {
-    let path = std::fs::canonicalize(settings.path).map_err(|error| BuildError::Os {
+    let path = std::fs::canonicalize(path_of(settings.path)).map_err(|error| BuildError::Os {
         operation: "finding",
         path: settings.path.to_owned(),
         error,
@@ -172,15 +173,24 @@ pub(super) fn node(settings: &Settings<'_>) -> Result<String, BuildError> {
         }
         _ => "",
     };
-    let file = file_node(&path, !settings.shared);
+    let file = file_node(&path, !settings.shared)?;
     Ok(format!(r#"{{"driver":"{driver}","file":{file}{backing}}}"#))
 }
 
 /// A file as qemu's block layer takes it.
-pub(super) fn file_node(path: &Path, locked: bool) -> String {
-    let path = quoted(&path.display().to_string());
+///
+/// # Errors
+/// The path is not UTF-8, which a node of qemu has to be.
+pub(super) fn file_node(path: &Path, locked: bool) -> Result<String, BuildError> {
+    let Some(name) = path.to_str() else {
+        let problem = format!("{PROGRAM} reads it, and takes no path that is not UTF-8");
+        return Err(refused(&text_of(path), problem));
+    };
+    let name = quoted(name);
     let locking = if locked { "auto" } else { "off" };
-    format!(r#"{{"driver":"file","filename":{path},"locking":"{locking}"}}"#)
+    Ok(format!(
+        r#"{{"driver":"file","filename":{name},"locking":"{locking}"}}"#
+    ))
 }
 
 /// A string of JSON.

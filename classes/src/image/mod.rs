@@ -175,7 +175,7 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
     if chain.iter().all(is_plain) {
         return qcow2::plan(context, settings, chain);
     }
-    let node = chain::as_json(&chain, !settings.shared);
+    let node = chain::as_json(&chain, !settings.shared)?;
     child::plan(context, &settings, &node)
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use ugeom_format::text::visible;
 
 /// How many characters of a line an error shows; of a longer line it shows the part around the
 /// fault.
@@ -225,14 +226,14 @@ impl fmt::Display for SpecError {
         };
         let gutter = number.len();
         let (shown, before, width) = self.window();
-        writeln!(f, "{}", self.message)?;
+        writeln!(f, "{}", visible(&self.message))?;
         match (&self.file, self.line) {
             (Some(file), line) => {
                 writeln!(
                     f,
                     "{:gutter$}--> {}:{line}:{}",
                     "",
-                    printable(file),
+                    visible(file),
                     self.column
                 )?;
             }
@@ -255,8 +256,15 @@ impl SpecError {
     fn window(&self) -> (String, usize, usize) {
         let before = self.column.saturating_sub(1);
         let total = self.input.chars().count();
+        // Escapes are longer than what they stand for.
+        let input = self.input.chars();
+        let shown_chars = |from: usize, count: usize| {
+            let part: String = input.clone().skip(from).take(count).collect();
+            visible(&part).chars().count() + count.saturating_sub(part.chars().count())
+        };
         if total <= SHOWN_CHARS {
-            return (printable(&self.input), before, self.width);
+            let width = shown_chars(before, self.width);
+            return (visible(&self.input), shown_chars(0, before), width);
         }
         let first = before.saturating_sub(SHOWN_CHARS / 2);
         let part: String = self.input.chars().skip(first).take(SHOWN_CHARS).collect();
@@ -269,33 +277,18 @@ impl SpecError {
         let indent = before - first;
         let width = self.width.min(SHOWN_CHARS.saturating_sub(indent)).max(1);
         (
-            format!("{left}{}{right}", printable(&part)),
-            left.len() + indent,
-            width,
+            format!("{left}{}{right}", visible(&part)),
+            left.len() + shown_chars(first, indent),
+            shown_chars(before, width),
         )
     }
-}
-
-/// `text` without characters that would move the cursor or turn the direction of writing, so that
-/// a hostile name can neither displace the carets nor speak to the terminal.
-pub(super) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\t' | '\n' => ' ',
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                '\u{fffd}'
-            }
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect()
 }
 
 /// The beginning of a text of any length, fit to stand in a message.
 pub(super) fn shortened(text: &str, chars_max: usize) -> String {
     let start: String = text.chars().take(chars_max).collect();
     let is_whole = start.len() == text.len();
-    format!("{}{}", printable(&start), if is_whole { "" } else { "..." })
+    format!("{}{}", visible(&start), if is_whole { "" } else { "..." })
 }
 
 /// The beginning of a word, in backquotes, to name it in a message.

@@ -1,9 +1,9 @@
 //! Providers by the names that `show` prints: `disk.imgp1` for `disk.img@p1`.
 
+use crate::path::path_of;
 use crate::spec::{Address, FILE_CLASS, Layer, Spanned, Target};
 use std::fs::Metadata;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 
 /// Where the bottom layer is a path at which nothing is, but the path begins with that of a file or
 /// a block device and goes on as providers are named: takes the rest for an address in that file.
@@ -39,7 +39,7 @@ fn split(layer: &Layer) -> Option<(String, Address)> {
         .first()
         .filter(|_| layer.class.value == FILE_CLASS)?;
     let whole = path.value.as_str();
-    let is_missing = std::fs::symlink_metadata(whole)
+    let is_missing = std::fs::symlink_metadata(path_of(whole))
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     if !is_missing {
         return None;
@@ -50,7 +50,7 @@ fn split(layer: &Layer) -> Option<(String, Address)> {
     let mut ends = ends.take_while(|at| whole[*at..].chars().all(is_of_names) && *at > 0);
     let at = ends.find(|at| {
         let begins = whole[*at..].starts_with(|c: char| c.is_ascii_lowercase());
-        begins && std::fs::metadata(Path::new(&whole[..*at])).is_ok_and(|about| is_disk(&about))
+        begins && std::fs::metadata(path_of(&whole[..*at])).is_ok_and(|about| is_disk(&about))
     })?;
     let text = Spanned {
         value: whole[at..].to_owned(),

@@ -34,6 +34,7 @@ mod tests;
 
 pub use view::ByteRead;
 
+use crate::text::visible;
 use std::fmt;
 use view::View;
 
@@ -65,7 +66,7 @@ pub struct Content {
     pub short: String,
     /// What kind of structure it is.
     pub usage: ContentUse,
-    /// Its label or name, where it has one. Control characters are replaced.
+    /// Its label or name, where it has one. Texts that are made of it escape it.
     pub label: Option<String>,
     /// Its UUID or serial number, in the notation of its own tools.
     pub uuid: Option<String>,
@@ -110,8 +111,8 @@ impl Content {
     pub fn summary(&self) -> String {
         let mut text = self.short.clone();
         match &self.label {
-            Some(label) if self.name == "zfs_member" => text = format!("{text} {label}"),
-            Some(label) if !label.is_empty() => text = format!("{text} \"{label}\""),
+            Some(label) if self.name == "zfs_member" => text = format!("{text} {}", visible(label)),
+            Some(label) if !label.is_empty() => text = format!("{text} \"{}\"", visible(label)),
             _ => {}
         }
         if let Some(bytes) = self.inner_bytes {
@@ -133,7 +134,7 @@ impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.title)?;
         if let Some(label) = self.label.as_ref().filter(|label| !label.is_empty()) {
-            write!(f, " \"{label}\"")?;
+            write!(f, " \"{}\"", visible(label))?;
         }
         match self.places.first() {
             Some(place) => write!(f, " (at byte {})", place.offset_bytes),

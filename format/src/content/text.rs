@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// A label: up to the first NUL, trailing white space removed, control characters replaced.
+/// A label: up to the first NUL, trailing white space removed. Listings escape it.
 pub fn label(bytes: &[u8]) -> Option<String> {
     let text = crate::bytes::c_string(bytes);
     let text = text.trim_end();

@@ -68,18 +68,11 @@ impl Entry {
     }
 
     /// The name as text: up to the first 0, with replacement characters for
-    /// lone surrogates and for control characters.
+    /// lone surrogates. Listings escape it.
     pub fn label(&self) -> String {
         let units = self.name.iter().copied().take_while(|&unit| unit != 0);
         char::decode_utf16(units)
             .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .map(|c| {
-                if c.is_control() {
-                    char::REPLACEMENT_CHARACTER
-                } else {
-                    c
-                }
-            })
             .collect()
     }
 

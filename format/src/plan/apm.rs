@@ -138,9 +138,10 @@ impl ApmTable {
 /// Text as a field of 32 bytes.
 fn text(text: &str) -> Option<[u8; 32]> {
     let mut field = [0; 32];
-    let fits = text.len() <= field.len() && !text.contains('\0');
+    let bytes = crate::text::to_bytes(text);
+    let fits = bytes.len() <= field.len() && !bytes.contains(&0);
     fits.then(|| {
-        crate::bytes::put(&mut field, 0, text.as_bytes());
+        crate::bytes::put(&mut field, 0, &bytes);
         field
     })
 }

@@ -13,6 +13,7 @@
 
 use super::{Change, Create, Error, NewPart, Scheme, Table};
 use crate::media::Media;
+use crate::text::{from_bytes, is_hidden, to_bytes};
 
 /// Longest text that is read: more than 4096 lines of a GPT have.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
@@ -203,21 +204,20 @@ fn part(words: &[&str]) -> Result<BackupPart, String> {
     };
     Ok(BackupPart {
         index: number(index)?,
-        kind: unescape(kind)?,
+        kind: unescape(kind),
         start: number(start)?,
         sectors: number(sectors)?,
-        label: label.map(|label| unescape(label)).transpose()?,
+        label: label.map(|label| unescape(label)),
         attributes,
     })
 }
 
-/// A label without white space, brackets, control characters and backslashes.
+/// A label without white space, brackets, backslashes, and what is not shown as itself.
 fn escape(label: &str) -> String {
     let mut text = String::new();
     for c in label.chars() {
-        if c.is_whitespace() || c.is_control() || matches!(c, '[' | '\\') {
-            let mut bytes = [0; 4];
-            for byte in c.encode_utf8(&mut bytes).bytes() {
+        if c.is_whitespace() || is_hidden(c) || matches!(c, '[' | '\\') {
+            for byte in to_bytes(c.encode_utf8(&mut [0; 4])) {
                 text.push_str(&format!("\\{byte:03o}"));
             }
         } else {
@@ -228,7 +228,7 @@ fn escape(label: &str) -> String {
 }
 
 /// A backslash without three octal digits is itself: gpart escapes nothing.
-fn unescape(text: &str) -> Result<String, String> {
+fn unescape(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
@@ -251,5 +251,5 @@ fn unescape(text: &str) -> Result<String, String> {
             }
         }
     }
-    String::from_utf8(bytes).map_err(|_| format!("{text:?} is no UTF-8"))
+    from_bytes(&bytes)
 }

@@ -2,6 +2,7 @@
 
 use super::{Part, Table};
 use crate::plan::space::Span;
+use crate::text::visible;
 
 /// One line of a listing after its heading, in the order of the sectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +85,7 @@ impl Table {
         column: Column,
         content: &dyn Fn(&Part) -> Option<String>,
     ) -> String {
+        let provider = &visible(provider);
         let (first, last) = self.usable();
         let rows = self.rows();
         let digits = last.to_string().len();
@@ -127,7 +129,8 @@ impl Table {
                     content(part),
                 ),
             };
-            let content = content.map_or_else(String::new, |content| format!("  {content}"));
+            let content =
+                content.map_or_else(String::new, |content| format!("  {}", visible(&content)));
             let size = human_size(sectors.saturating_mul(unit));
             let line = format!(
                 "  {start:>digits$}  {sectors:>digits$}  {name:>width$}  {what} ({size}){content}\n"
@@ -141,7 +144,7 @@ impl Table {
 
 /// Type or label, then attributes and marks in brackets, then a space.
 fn describe(part: &Part, marks: &[String], column: Column) -> String {
-    let mut text = match column {
+    let text = match column {
         Column::Type | Column::Provider => part.kind.clone(),
         Column::RawType | Column::ProviderRawType => part.raw_kind.clone(),
         Column::Label | Column::ProviderLabel => match part.label.as_deref() {
@@ -149,6 +152,7 @@ fn describe(part: &Part, marks: &[String], column: Column) -> String {
             Some(label) => label.to_owned(),
         },
     };
+    let mut text = visible(&text);
     text.push(' ');
     let brackets: Vec<&str> = part
         .attributes

@@ -61,7 +61,12 @@ impl Shell {
             Self::Named(shell) => (words(shell)?, Some(["-c", text])),
         };
         let mut command = Command::new(&line[0]);
-        command.args(&line[1..]).args(last.into_iter().flatten());
+        let words = line[1..]
+            .iter()
+            .map(String::as_str)
+            .chain(last.into_iter().flatten());
+        // A word may name a file that is not UTF-8.
+        command.args(words.map(ugeom_classes::path_of));
         Ok(command)
     }
 

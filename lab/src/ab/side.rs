@@ -6,7 +6,7 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use ugeom_classes::spec::{self, FILE_CLASS};
-use ugeom_classes::{Target, TargetOptions, TargetText, open_target, registry};
+use ugeom_classes::{Target, TargetOptions, TargetText, open_target, path_of, registry};
 use ugeom_harness::HarnessError;
 
 /// One side.
@@ -29,7 +29,7 @@ impl Side {
     /// when its first word is a program. A file that can be executed is both, and taken for a
     /// command.
     pub fn guess(text: &str) -> Option<Self> {
-        if is_job_file(Path::new(text)) {
+        if is_job_file(&path_of(text)) {
             return Some(Self::Job(text.to_owned()));
         }
         let command = first_word(text).is_some_and(is_program);
@@ -91,7 +91,7 @@ fn stands_on(text: &str) -> Option<Base> {
     }
     // A provider by the name that `show` prints stands on the file that it is in.
     let target = TargetText::parse(text).ok()?;
-    Path::new(target.bottom_path()?)
+    path_of(target.bottom_path()?)
         .exists()
         .then_some(Base::File)
 }

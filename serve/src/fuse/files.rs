@@ -4,10 +4,10 @@
 use super::Settings;
 use crate::ranges::Ranges;
 use rustix::io::Errno;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
+use ugeom_format::text::{from_bytes, to_bytes};
 use ugeom_format::wire::fuse::{
     Attributes, Entry, FileKind, FileSystem, NAME_BYTES_MAX, Names, ROOT, SetAttributes, Transfer,
     attributes_reply, set_flag,
@@ -61,18 +61,20 @@ impl Nodes {
 
 /// The name of a provider's file, as sysfs writes names that hold a slash; `None` for a name that
 /// no file can have.
-pub(super) fn file_name(provider: &str) -> Option<Cow<'_, str>> {
-    let fits = !provider.is_empty()
-        && provider.len() <= NAME_BYTES_MAX
-        && !provider.contains('\0')
+pub(super) fn file_name(provider: &str) -> Option<Vec<u8>> {
+    let mut name = to_bytes(provider);
+    let fits = !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX
+        && !name.contains(&0)
         && provider != "."
         && provider != "..";
     fits.then(|| {
-        if provider.contains('/') {
-            Cow::Owned(provider.replace('/', "!"))
-        } else {
-            Cow::Borrowed(provider)
+        for byte in &mut name {
+            if *byte == b'/' {
+                *byte = b'!';
+            }
         }
+        name
     })
 }
 
@@ -151,8 +153,7 @@ impl Files {
     pub fn look_up(&self, name: &[u8]) -> Result<Vec<u8>, Errno> {
         let tree = self.stack.tree();
         let mut shown = self.shown(&tree);
-        let found =
-            shown.find(|view| file_name(&view.name).is_some_and(|file| file.as_bytes() == name));
+        let found = shown.find(|view| file_name(&view.name).is_some_and(|file| file == name));
         let view = found.ok_or(Errno::NOENT)?;
         Ok(Entry(self.of_provider(view)).encode())
     }
@@ -209,7 +210,7 @@ impl Files {
             }
         }
         let tree = self.stack.tree();
-        let mut files: Vec<(u64, Cow<'_, str>)> = self
+        let mut files: Vec<(u64, Vec<u8>)> = self
             .shown(&tree)
             .filter_map(|view| Some((self.node_of(&view.name), file_name(&view.name)?)))
             .collect();
@@ -217,7 +218,7 @@ impl Files {
         for (node, name) in files {
             // The first file's node is one behind the root's.
             let next = node + 1;
-            if from.offset < next && !names.push(node, next, FileKind::File, name.as_bytes()) {
+            if from.offset < next && !names.push(node, next, FileKind::File, &name) {
                 break;
             }
         }
@@ -243,7 +244,7 @@ impl Files {
     /// The names of all files, the one on top first.
     pub fn names(&self) -> Vec<String> {
         let tree = self.stack.tree();
-        let named = |view: &ProviderView| file_name(&view.name).map(Cow::into_owned);
+        let named = |view: &ProviderView| Some(from_bytes(&file_name(&view.name)?));
         let (top, others): (Vec<_>, Vec<_>) =
             self.shown(&tree).partition(|view| view.name == self.top);
         top.into_iter().chain(others).filter_map(named).collect()
@@ -287,8 +288,12 @@ mod tests {
 
     #[test]
     fn names_that_no_file_can_have_are_no_files() {
-        assert_eq!(file_name("a/b").as_deref(), Some("a!b"));
-        assert_eq!(file_name("disk.imgs1a").as_deref(), Some("disk.imgs1a"));
+        assert_eq!(file_name("a/b").as_deref(), Some(&b"a!b"[..]));
+        assert_eq!(file_name("a\u{10ffff}").as_deref(), Some(&b"a\xff"[..]));
+        assert_eq!(
+            file_name("disk.imgs1a").as_deref(),
+            Some(&b"disk.imgs1a"[..])
+        );
         for bad in ["", ".", "..", "a\0b"] {
             assert!(file_name(bad).is_none());
         }

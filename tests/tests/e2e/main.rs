@@ -32,6 +32,7 @@ mod lost;
 mod metrics;
 mod ministat;
 mod mounted;
+mod names;
 mod odd_size;
 mod packed;
 mod part;

@@ -295,7 +295,7 @@ fn bad_data_sets_are_1_with_file_and_line_and_wrong_usage_is_2() {
         (
             "colour",
             b"1\n\x1b[31m2\n",
-            "line 2: `\u{fffd}[31m2` is not a number",
+            "line 2: `\\x1b[31m2` is not a number",
         ),
         (
             "zeros",

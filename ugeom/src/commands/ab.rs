@@ -58,7 +58,7 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Ab {
     /// Targets, job files, or commands in quotes; the first one is the base
-    #[arg(value_name = "CANDIDATE", required = true)]
+    #[arg(value_name = "CANDIDATE", required = true, value_parser = crate::opening::word())]
     candidates: Vec<String>,
 
     /// Run so many rounds (in each process), however long that takes [default: what the budget

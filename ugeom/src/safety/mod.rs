@@ -6,10 +6,9 @@ mod mounts;
 use anyhow::{Result, anyhow, bail};
 use mounts::System;
 use std::ops::Range;
-use std::path::Path;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
-use ugeom_classes::{Target, TargetText};
+use ugeom_classes::{Target, TargetText, path_of};
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, ProviderId, Tree};
 
@@ -25,7 +24,7 @@ pub fn refuse_mounted(target: &str) -> Result<()> {
     let Some(path) = target.bottom_path() else {
         return Ok(());
     };
-    match System::default().use_of(Path::new(path)) {
+    match System::default().use_of(&path_of(path)) {
         Some(found) => bail!("{path} {found}: free it first; nothing was written"),
         None => Ok(()),
     }

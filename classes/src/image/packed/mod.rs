@@ -30,6 +30,7 @@ use super::pool::Pool;
 use super::{ImageFormat, Settings, refused};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::locking::{self, Holder};
+use crate::path::path_of;
 use reader::Reader;
 use rustix::fs::{FileType, Mode, OFlags};
 use section::{Damage, Sections};
@@ -150,7 +151,7 @@ fn open(path: &str) -> Result<File, BuildError> {
     };
     // A FIFO would wait for a writer.
     let flags = OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::RDONLY;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(system)?;
+    let file = rustix::fs::open(path_of(path), flags, Mode::empty()).map_err(system)?;
     let kind = FileType::from_raw_mode(rustix::fs::fstat(&file).map_err(system)?.st_mode);
     if !matches!(kind, FileType::RegularFile | FileType::BlockDevice) {
         return Err(refused(path, "is no regular file".into()));

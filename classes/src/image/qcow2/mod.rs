@@ -11,6 +11,7 @@ use super::pool::Pool;
 use super::{Settings, refused};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
 use crate::locking::{self, Holder};
+use crate::path::text_of;
 use imago::qcow2::Qcow2;
 use imago::raw::Raw;
 use imago::{FormatAccess, Storage, StorageOpenOptions};
@@ -97,7 +98,7 @@ pub(super) fn plan(
                 true => Holder::Changer,
                 false => Holder::MapReader,
             };
-            locking::lock(&link.path.display().to_string(), &link.file, holder)?;
+            locking::lock(&text_of(&link.path), &link.file, holder)?;
         }
     }
     let sector_bytes = u64::from(settings.sector_bytes);
@@ -108,10 +109,7 @@ pub(super) fn plan(
         );
         return Err(refused(path, problem));
     }
-    let below: Vec<String> = chain[1..]
-        .iter()
-        .map(|link| link.path.display().to_string())
-        .collect();
+    let below: Vec<String> = chain[1..].iter().map(|link| text_of(&link.path)).collect();
     let opened = open(chain, writable);
     let (image, files) = opened.map_err(|error| refused(path, error.to_string()))?;
     let image = Arc::new(image);

@@ -305,7 +305,7 @@ fn a_message_cannot_flood_or_command_the_terminal() {
     let error = StackFile::parse("s.toml", &text, CLASSES).unwrap_err();
     let shown = error.to_string();
     assert!(
-        shown.starts_with("there is no key `\u{fffd}[2Jxxx"),
+        shown.starts_with("there is no key `\\x1b[2Jxxx"),
         "{}",
         &shown[..40]
     );

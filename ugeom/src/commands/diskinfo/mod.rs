@@ -48,7 +48,8 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Diskinfo {
     /// What to look at: paths, `md:64m`, `disk.img@s1a` (see ugeom --help)
-    #[arg(value_name = "TARGET", required = true, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "TARGET", required = true, value_hint = ValueHint::FilePath,
+          value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     /// Print all there is to know, labelled

@@ -48,7 +48,7 @@ Examples:
 #[command(long_about = ATTACH_ABOUT, after_help = ATTACH_EXAMPLES)]
 pub struct Attach {
     /// The providers: paths, or any targets
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     /// Try the key only
@@ -137,7 +137,7 @@ impl Attach {
 #[derive(Args)]
 pub struct Onetime {
     /// The providers
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     /// Authentication algorithm

@@ -127,7 +127,7 @@ Examples:
 #[command(after_help = BACKUP_EXAMPLES)]
 pub struct Backup {
     /// The provider: a path, or any target
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
     /// The file
@@ -174,7 +174,7 @@ pub struct Restore {
     file: String,
 
     /// The provider: a path, or any target
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
     /// Also to a provider of another size

@@ -38,7 +38,7 @@ Examples:
 #[command(long_about = INIT_ABOUT, after_help = INIT_EXAMPLES)]
 pub struct Init {
     /// The providers: paths, or any targets
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     /// Authentication algorithm: hmac/sha1, hmac/ripemd160, hmac/sha256, hmac/sha384, hmac/sha512
@@ -221,7 +221,7 @@ Examples:
 #[command(long_about = SETKEY_ABOUT, after_help = SETKEY_EXAMPLES)]
 pub struct Setkey {
     /// The provider: a path, or any target
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
     /// The slot to write, 0 or 1 [default: the one that the old key opens]
@@ -287,7 +287,7 @@ Examples:
 #[command(long_about = DELKEY_ABOUT, after_help = DELKEY_EXAMPLES)]
 pub struct Delkey {
     /// The provider: a path, or any target
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
     /// All keys
@@ -360,7 +360,7 @@ Examples:
 #[command(long_about = KILL_ABOUT, after_help = KILL_EXAMPLES)]
 pub struct Kill {
     /// The providers: paths, or any targets
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     /// All GELI providers that the targets hold
@@ -436,7 +436,7 @@ Examples:
 #[command(long_about = RESIZE_ABOUT, after_help = RESIZE_EXAMPLES)]
 pub struct Resize {
     /// The provider: a path, or any target
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
     /// Its old size
@@ -479,7 +479,7 @@ Examples:
 #[command(long_about = CONFIGURE_ABOUT, after_help = CONFIGURE_EXAMPLES)]
 pub struct Configure {
     /// The providers: paths, or any targets
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     /// Ask for the passphrase at boot
@@ -602,7 +602,7 @@ Examples:
 #[command(after_help = CLEAR_EXAMPLES)]
 pub struct Clear {
     /// The providers: paths, or any targets
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     #[command(flatten)]

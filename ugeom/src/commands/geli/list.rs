@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::json;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use ugeom_classes::eli::admin::{AdminError, dump};
+use ugeom_classes::path_of;
 use ugeom_format::eli::{METADATA_BYTES, Metadata, VERSION_MAX};
 use ugeom_measure::units::diskinfo_size;
 use ugeom_stack::{GeomView, ProviderId, ProviderView, Tree};
@@ -18,10 +18,11 @@ const NOT_FULLY: &str = "Not fully done.";
 
 /// The metadata of a target, or of a backup file, which is one sector long or less.
 fn metadata(text: &str) -> Result<Metadata> {
-    let length = std::fs::metadata(text).map(|data| data.len());
-    let is_backup = Path::new(text).is_file() && length.is_ok_and(|length| length <= 64 << 10);
+    let path = path_of(text);
+    let length = std::fs::metadata(&path).map(|data| data.len());
+    let is_backup = path.is_file() && length.is_ok_and(|length| length <= 64 << 10);
     let from_file = || -> Result<Metadata> {
-        let file = File::open(text).with_context(|| format!("Cannot open {text}"))?;
+        let file = File::open(&path).with_context(|| format!("Cannot open {text}"))?;
         let mut bytes = Vec::new();
         file.take(METADATA_BYTES as u64).read_to_end(&mut bytes)?;
         Ok(Metadata::decode(&bytes).map_err(|error| AdminError::of_format(error, text))?)
@@ -44,7 +45,7 @@ Examples:
 #[command(after_help = DUMP_EXAMPLES)]
 pub struct Dump {
     /// The providers or backups: paths, or any targets
-    #[arg(value_name = "TARGET", required = true)]
+    #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
     /// For geli's sake: the output is the same
@@ -72,7 +73,7 @@ Examples:
 #[command(after_help = VERSION_EXAMPLES)]
 pub struct Version {
     /// The providers: paths, or any targets
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     targets: Vec<String>,
 }
 

@@ -36,7 +36,7 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Recover {
     /// The provider: a path, or any target
-    #[arg(value_name = "TARGET")]
+    #[arg(value_name = "TARGET", value_parser = crate::opening::word())]
     target: String,
 
     /// A size that it had before

@@ -8,9 +8,9 @@ use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use ugeom_classes::path_of;
 use ugeom_format::diskstats::{Stat, parse_stat};
 use ugeom_lab::sweep::is_path;
 use ugeom_machine::block_device::{self, BlockDevice};
@@ -39,7 +39,8 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Iostat {
     /// A device or a path on it, then the interval in seconds, then how many reports
-    #[arg(value_name = "TARGET INTERVAL COUNT", num_args = 0..=3, value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "TARGET INTERVAL COUNT", num_args = 0..=3, value_hint = ValueHint::FilePath,
+          value_parser = crate::opening::word())]
     words: Vec<String>,
 
     /// Print sysstat's extended columns
@@ -214,14 +215,14 @@ fn devices(target: Option<&str>) -> Result<Vec<BlockDevice>> {
     if let Some(device) = block_device::named(text) {
         return Ok(vec![device]);
     }
-    if !Path::new(text).exists() && is_path(text).is_none() {
+    if !path_of(text).exists() && is_path(text).is_none() {
         bail!(
             "{text} is a stack: it counts in the process that it belongs to, and nobody can look \
              into another one from here; ugeom stat watches one that is served, and ugeom lab \
              sweep shows the counters of its own"
         );
     }
-    let below = block_device::below(Path::new(text)).with_context(|| text.to_owned())?;
+    let below = block_device::below(&path_of(text)).with_context(|| text.to_owned())?;
     let device = below.into_iter().next();
     let device =
         device.ok_or_else(|| anyhow!("{text}: the kernel has no block device below it"))?;

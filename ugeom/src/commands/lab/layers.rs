@@ -34,7 +34,8 @@ Examples:
 #[command(long_about = LAYERS_ABOUT, after_help = LAYERS_EXAMPLES)]
 pub struct Layers {
     /// What to measure [default: a memory disk with an MBR and a BSD label]
-    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath,
+          value_parser = crate::opening::word())]
     target: Option<String>,
 
     /// Only the rows of 2002: ten runs of exactly 100 and 100,000 loops, no time limit

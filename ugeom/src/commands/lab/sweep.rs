@@ -34,7 +34,8 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Sweep {
     /// What to measure [default: a temporary file and a simulated disk]
-    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
+    #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath,
+          value_parser = crate::opening::word())]
     target: Option<String>,
 
     /// The smallest block

@@ -42,7 +42,8 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Test {
     /// A path, `md:64m`, layers joined by `|` (see ugeom --help)
-    #[arg(short = 'd', long, value_name = "TARGET", value_hint = clap::ValueHint::FilePath)]
+    #[arg(short = 'd', long, value_name = "TARGET", value_hint = clap::ValueHint::FilePath,
+          value_parser = crate::opening::word())]
     device: String,
 
     /// How many workers

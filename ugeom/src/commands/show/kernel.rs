@@ -13,7 +13,6 @@ use super::tree::{ASCII, Glyphs, HEADINGS, LINES, RIGHT};
 use crate::failure::Usage;
 use crate::output::{self, Paint, Table, printable};
 use anyhow::{Context, Result};
-use std::path::Path;
 use ugeom_measure::units::diskinfo_size;
 use ugeom_trace::tree::{Class, KernelTree, Node};
 
@@ -26,7 +25,7 @@ pub fn read(device: Option<&str>) -> Result<(KernelTree, Option<usize>)> {
     let found = match tree.named(device) {
         Some(at) => Some(at),
         None => tree
-            .at(Path::new(device))
+            .at(&ugeom_classes::path_of(device))
             .with_context(|| format!("opening {}", printable(device)))?,
     };
     let Some(at) = found else {

@@ -42,7 +42,7 @@ Examples:
 pub struct Show {
     /// A path, `md:64m`, layers joined by `|`, or `disk.img@s1a` for a partition (see ugeom --help)
     #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath,
-          required_unless_present = "kernel")]
+          required_unless_present = "kernel", value_parser = crate::opening::word())]
     target: Option<String>,
 
     /// Look for nothing inside the target: no class tastes by itself

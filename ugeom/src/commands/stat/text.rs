@@ -213,11 +213,11 @@ mod tests {
         let line = "    2   1234   1000   4000  0.250    234    117 123.46   12.3       ~80  ";
         assert_eq!(
             plain.row(&interval, row, false),
-            format!("{line}disk,\u{fffd}[2J \"a\"")
+            format!("{line}disk,\\x1b[2J \"a\"")
         );
         assert_eq!(
             plain.row(&interval, row, true),
-            format!("{line}  disk,\u{fffd}[2J \"a\"")
+            format!("{line}  disk,\\x1b[2J \"a\"")
         );
         let all = Columns {
             deletes: true,

@@ -1,0 +1,19 @@
+//! Paths in the text of targets. A path need not be UTF-8; `ugeom_format::text` says how it is kept
+//! in a `String`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use ugeom_format::text;
+
+/// The path that a text means.
+#[must_use]
+pub fn path_of(text: &str) -> PathBuf {
+    OsString::from_vec(text::to_bytes(text)).into()
+}
+
+/// The text that means a path, or any other word of the system.
+#[must_use]
+pub fn text_of(path: impl AsRef<OsStr>) -> String {
+    text::from_bytes(path.as_ref().as_bytes())
+}
