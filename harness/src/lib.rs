@@ -44,6 +44,6 @@ pub use error::HarnessError;
 pub use rounds::{
     Cell, Control, Counters, CpuTimes, DeviceCounts, Ended, Failure, Judge, Length, Machine,
     Measured, Meter, NullFloor, Phase, Placement, Precision, Prepare, Progress, ROUNDS_MIN,
-    Reading, Reference, Round, Run, RunLength, RunResult, Sample, Settings, Shortened, Unfinished,
-    Work, run, run_keeping, total,
+    Reading, Reference, Round, Run, RunLength, RunResult, Sample, Seats, Settings, Shortened,
+    Unfinished, Work, run, run_keeping, total,
 };

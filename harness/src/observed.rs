@@ -37,9 +37,7 @@ struct Row {
 /// The judge of a document's runs: the reference loops of all processes together.
 pub fn judge<S>(document: &Document<S>) -> Judge {
     let rounds = document.processes.iter().flat_map(|one| &one.rounds);
-    let samples = rounds.flat_map(|round| &round.samples);
-    let readings = samples.filter_map(|sample| sample.reference_ns).flatten();
-    Reference::of(readings.collect()).judge()
+    Reference::of(rounds.flat_map(|round| &round.samples)).judge()
 }
 
 /// How many processes had a core at full speed in at least half of their runs, and how many there
@@ -49,10 +47,7 @@ pub fn undisturbed<S>(document: &Document<S>) -> (usize, usize) {
     let calm = document.processes.iter().filter(|process| {
         let samples = process.rounds.iter().flat_map(|round| &round.samples);
         let (valid, all) = samples.fold((0_u64, 0_u64), |(valid, all), sample| {
-            (
-                valid + u64::from(judge.is_valid(sample.reference_ns)),
-                all + 1,
-            )
+            (valid + u64::from(judge.is_valid(sample)), all + 1)
         });
         2 * valid >= all
     });
@@ -83,7 +78,7 @@ impl Observed {
                 valid: round
                     .samples
                     .iter()
-                    .map(|sample| judge.is_valid(sample.reference_ns))
+                    .map(|sample| judge.is_valid(sample))
                     .collect(),
             });
             rows.collect()
@@ -199,39 +194,29 @@ impl Observed {
 mod tests {
     use super::*;
     use crate::host::Host;
-    use crate::rounds::{Ended, Measured, Round, Settings, Shortened};
+    use crate::rounds::{Measured, Round, Settings};
 
     /// Processes of rounds of two cells, with the reference loop beside each.
     fn document(processes: &[Vec<(f64, f64, u64)>]) -> Document<()> {
-        let measured = |rounds: &Vec<(f64, f64, u64)>| Measured {
-            cells: vec!["a".to_owned(), "b".to_owned()],
-            lengths: Vec::new(),
-            repeated: 0,
-            rounds: rounds
-                .iter()
-                .map(|(a, b, reference_ns)| Round {
-                    order: vec![0, 1],
-                    samples: [a, b]
-                        .map(|ns| Sample {
-                            iterations: 1000,
-                            wall_ns: (ns * 1000.0) as u64,
-                            reference_ns: Some([*reference_ns; 2]),
-                            ..Sample::default()
-                        })
-                        .to_vec(),
-                    null_floor: None,
-                })
-                .collect(),
-            ended: Ended::RoundsMax,
-            shortened: Shortened {
-                run_ns_wanted: 1,
-                run_ns: 1,
-                rounds: false,
-            },
-            precision: None,
-            elapsed_ns: 1,
-            unfinished: None,
-            failure: None,
+        let measured = |rounds: &Vec<(f64, f64, u64)>| {
+            Measured::of(
+                vec!["a".to_owned(), "b".to_owned()],
+                rounds
+                    .iter()
+                    .map(|(a, b, reference_ns)| Round {
+                        order: vec![0, 1],
+                        samples: [a, b]
+                            .map(|ns| Sample {
+                                iterations: 1000,
+                                wall_ns: (ns * 1000.0) as u64,
+                                reference_ns: Some([*reference_ns; 2]),
+                                ..Sample::default()
+                            })
+                            .to_vec(),
+                        null_floor: None,
+                    })
+                    .collect(),
+            )
         };
         let first = measured(&processes[0]);
         let mut document = Document::new("test", Host::now(), Settings::default(), (), first);

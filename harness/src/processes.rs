@@ -2,11 +2,14 @@
 //! each, so that their spread shows what one process cannot.
 //!
 //! The first process finds the lengths of the runs; the others take them over. Each has its share
-//! of what is left of the budget. Where time runs short, rounds are left out first, then processes,
-//! but never below [`PROCESSES_MIN`].
+//! of what is left of the budget. Where time runs short, rounds are left out first, down to four;
+//! then runs are made shorter, to a quarter; then processes are left out, but never below
+//! [`PROCESSES_MIN`]; then runs are made as short as they can be, and the last rounds are left out.
 
 use crate::document::Document;
-use crate::rounds::{Control, Ended, Measured, Meter, Phase, Progress, RunLength, Settings};
+use crate::rounds::{
+    Control, Ended, Measured, Meter, Phase, Progress, RunLength, Sample, Settings,
+};
 use crate::{HarnessError, Reference};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
@@ -93,9 +96,12 @@ pub struct Share {
     pub reference_ns: Option<u64>,
 }
 
-/// Rounds that a process does whatever its time, where it is to do that many at all: fewer have no
-/// middle one.
-const ROUNDS_MIN: u64 = 3;
+/// One iteration in so many more is a warm-up.
+const WARM_UP_SHARE: u64 = 20;
+
+/// Rounds of a process for which runs are shortened, where it is to do that many at all: three have
+/// a middle one, and one is lost where the machine becomes busier.
+const ROUNDS_MIN: u64 = 4;
 
 /// The shortest run that a budget may force, ns: the clock is read twice a run.
 const RUN_NS_MIN: u64 = 500_000;
@@ -122,10 +128,8 @@ impl Share {
             seed: self.seed,
             run_ns: self.run_ns,
             run_ns_min: RUN_NS_MIN.min(self.run_ns),
-            rounds_min: match self.of {
-                1 => self.rounds,
-                _ => self.rounds.min(ROUNDS_MIN),
-            },
+            // Runs are as long as four rounds allow. A machine that became busy since leaves fewer.
+            rounds_min: if self.of == 1 { self.rounds } else { 1 },
             rounds_max: self.rounds,
             rounds_planned: self.rounds,
             precision: 0.0,
@@ -153,25 +157,26 @@ pub fn run<S>(
     let started_ns = meter.now_ns();
     let mut clock = Spent::default();
     let mut done: Vec<Document<S>> = Vec::new();
-    let (mut lengths, mut reference_ns) = (Vec::new(), None);
+    let (mut lengths, mut run_ns, mut reference_ns) = (Vec::<RunLength>::new(), 0, None);
     for number in 0..protocol.processes {
         let before_ns = meter.now_ns();
         let left_ns = protocol
             .budget_ns
             .map(|budget_ns| budget_ns.saturating_sub(before_ns - started_ns));
-        if control.is_cancelled()
-            || (number >= PROCESSES_MIN && !clock.fits(left_ns, protocol.rounds))
-        {
+        let of = clock.processes(left_ns, protocol);
+        if control.is_cancelled() || number >= of {
             break;
         }
+        let budget_ns = left_ns.map(|ns| clock.share(ns, of - number));
+        let (scale, rounds) = clock.shortened(budget_ns, protocol.rounds);
         let share = Share {
             number,
             of: protocol.processes,
             seed: protocol.seed.wrapping_add(number.into()),
-            rounds: protocol.rounds,
+            rounds,
             run_ns: protocol.run_ns,
-            budget_ns: left_ns.map(|ns| clock.share(ns, protocol.processes - number)),
-            lengths: std::mem::take(&mut lengths),
+            budget_ns,
+            lengths: lengths.iter().map(|known| scaled(*known, scale)).collect(),
             reference_ns,
         };
         (control.progress)(&Progress {
@@ -188,8 +193,12 @@ pub fn run<S>(
             same_cells(first, &document)?;
         }
         if let Some(measured) = document.processes.first() {
-            clock.add(meter.now_ns().saturating_sub(before_ns), measured);
-            lengths.clone_from(&measured.lengths);
+            clock.add(meter.now_ns().saturating_sub(before_ns), measured, scale);
+            if lengths.is_empty() {
+                lengths.clone_from(&measured.lengths);
+                run_ns = measured.shortened.run_ns;
+            }
+            lengthen(&mut lengths, measured, run_ns);
             let fast_ns = fast_ns(measured);
             reference_ns = reference_ns.into_iter().chain(fast_ns).min();
         }
@@ -203,10 +212,29 @@ pub fn run<S>(
     Ok(done)
 }
 
+/// Makes the runs longer whose fastest one took less than half of its time: where the trials of the
+/// first process were interrupted each time, its lengths are too short, and they would be so in
+/// every process.
+fn lengthen(lengths: &mut [RunLength], measured: &Measured, run_ns: u64) {
+    for (cell, length) in lengths.iter_mut().enumerate() {
+        let samples = measured
+            .rounds
+            .iter()
+            .filter_map(|round| round.samples.get(cell));
+        let fastest_ns = samples.map(Sample::ns_per_iteration).min_by(f64::total_cmp);
+        let Some(fastest_ns) = fastest_ns.filter(|ns| *ns > 0.0) else {
+            continue;
+        };
+        if fastest_ns * (length.iterations as f64) < run_ns as f64 / 2.0 {
+            length.iterations = (run_ns as f64 / fastest_ns) as u64;
+            length.warm_up = length.iterations / WARM_UP_SHARE;
+        }
+    }
+}
+
 fn fast_ns(measured: &Measured) -> Option<u64> {
     let samples = measured.rounds.iter().flat_map(|round| &round.samples);
-    let readings = samples.filter_map(|sample| sample.reference_ns).flatten();
-    Reference::of(readings.collect()).fast_ns()
+    Reference::of(samples).fast_ns(1)
 }
 
 fn same_cells<S>(first: &Document<S>, other: &Document<S>) -> Result<(), HarnessError> {
@@ -223,29 +251,64 @@ fn same_cells<S>(first: &Document<S>, other: &Document<S>) -> Result<(), Harness
 struct Spent {
     /// Beside measuring: starting, setting up, saving; the mean, ns.
     around_ns: u64,
-    /// The longest round, ns.
+    /// The last round with runs of full length, ns: the machine may be busier than it was before.
     round_ns: u64,
     processes: u64,
 }
 
+/// Before processes are left out, runs are made shorter, to this share of their length.
+const SCALE_SHORT: f64 = 0.25;
+
+/// Runs are never shorter than this share of what the first process found.
+const SCALE_MIN: f64 = 1.0 / 16.0;
+
+/// The same length, shortened.
+fn scaled(length: RunLength, scale: f64) -> RunLength {
+    let short = |iterations: u64| (iterations as f64 * scale) as u64;
+    RunLength {
+        warm_up: short(length.warm_up),
+        iterations: short(length.iterations).max(1),
+    }
+}
+
 impl Spent {
-    fn add(&mut self, whole_ns: u64, measured: &Measured) {
+    fn add(&mut self, whole_ns: u64, measured: &Measured, scale: f64) {
         let around_ns = whole_ns.saturating_sub(measured.elapsed_ns);
         self.around_ns = (self.around_ns * self.processes + around_ns) / (self.processes + 1);
         self.processes += 1;
-        let rounds = measured.rounds.len().max(1) as u64;
-        self.round_ns = self.round_ns.max(measured.elapsed_ns / rounds);
+        let rounds = measured.rounds.len().max(1) as f64;
+        self.round_ns = (measured.elapsed_ns as f64 / rounds / scale) as u64;
     }
 
-    /// Whether one more process with its fewest rounds fits.
-    fn fits(&self, left_ns: Option<u64>, rounds: u64) -> bool {
-        let least_ns = self.round_ns.saturating_mul(rounds.min(ROUNDS_MIN));
-        left_ns.is_none_or(|left_ns| left_ns >= self.around_ns.saturating_add(least_ns))
+    /// How many processes there will be in all.
+    fn processes(&self, left_ns: Option<u64>, protocol: &Protocol) -> u32 {
+        let Some(left_ns) = left_ns.filter(|_| self.processes > 0) else {
+            return protocol.processes;
+        };
+        let rounds = protocol.rounds.min(ROUNDS_MIN) as f64;
+        let least_ns = self.around_ns as f64 + rounds * self.round_ns as f64 * SCALE_SHORT;
+        let more = (left_ns as f64 / least_ns.max(1.0)) as u64;
+        let all = u32::try_from(self.processes + more).unwrap_or(u32::MAX);
+        all.max(PROCESSES_MIN).min(protocol.processes)
     }
 
     /// The time of the next of so many processes, ns.
     fn share(&self, left_ns: u64, processes: u32) -> u64 {
         (left_ns / u64::from(processes.max(1))).saturating_sub(self.around_ns)
+    }
+
+    /// By how much the runs of the next process are shortened, and its rounds.
+    fn shortened(&self, budget_ns: Option<u64>, rounds: u64) -> (f64, u64) {
+        let Some(budget_ns) = budget_ns.filter(|_| self.round_ns > 0) else {
+            return (1.0, rounds);
+        };
+        let wanted_ns = self.round_ns as f64 * rounds.min(ROUNDS_MIN) as f64;
+        let scale = budget_ns as f64 / wanted_ns;
+        if scale >= SCALE_MIN {
+            return (scale.min(1.0), rounds);
+        }
+        let fit = budget_ns as f64 / (self.round_ns as f64 * SCALE_MIN);
+        (SCALE_MIN, (fit as u64).clamp(1, rounds))
     }
 }
 
@@ -326,9 +389,12 @@ fn read(from: Option<impl Read>) -> String {
 mod tests {
     use super::*;
     use crate::host::Host;
-    use crate::rounds::{Reading, Round, Sample, Shortened};
+    use crate::rounds::{Reading, Round};
     use std::cell::Cell;
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Iterations of a run that the first process found.
+    const LENGTH: u64 = 1000;
 
     /// A clock that processes move.
     #[derive(Default)]
@@ -351,23 +417,12 @@ mod tests {
             null_floor: None,
         };
         let measured = Measured {
-            cells: vec!["a".to_owned()],
             lengths: vec![RunLength {
                 warm_up: 1,
-                iterations: 7,
+                iterations: LENGTH,
             }],
-            repeated: 0,
-            rounds: vec![round; rounds as usize],
-            ended: Ended::RoundsMax,
-            shortened: Shortened {
-                run_ns_wanted: 1,
-                run_ns: 1,
-                rounds: false,
-            },
-            precision: None,
             elapsed_ns,
-            unfinished: None,
-            failure: None,
+            ..Measured::of(vec!["a".to_owned()], vec![round; rounds as usize])
         };
         Document::new("test", Host::now(), share.settings(0), (), measured)
     }
@@ -375,6 +430,15 @@ mod tests {
     /// Measures where a round takes `round_ns` and a process as much again around it; returns the
     /// shares and the time.
     fn measured(protocol: &Protocol, round_ns: u64) -> (Vec<Share>, u64) {
+        measured_around(protocol, round_ns, |_| round_ns)
+    }
+
+    /// The same where the processes take this around their rounds. A round is as long as its runs.
+    fn measured_around(
+        protocol: &Protocol,
+        round_ns: u64,
+        around_ns: impl Fn(u32) -> u64,
+    ) -> (Vec<Share>, u64) {
         let (clock, cancelled) = (Simulated::default(), AtomicBool::new(false));
         let mut progress = |_: &Progress<'_>| {};
         let mut control = Control {
@@ -385,8 +449,12 @@ mod tests {
         let done = run(protocol, &clock, &mut control, |share, _| {
             let settings = share.settings(0);
             let budget_ns = settings.budget_ns.unwrap_or(u64::MAX);
+            let length = share.lengths.first().map_or(LENGTH, |one| one.iterations);
+            let round_ns = round_ns * length / LENGTH;
             let fit = (budget_ns / round_ns).clamp(settings.rounds_min, settings.rounds_max);
-            clock.0.set(clock.0.get() + (fit + 1) * round_ns);
+            clock
+                .0
+                .set(clock.0.get() + fit * round_ns + around_ns(share.number));
             shares.push(share.clone());
             Ok(document(share, fit, fit * round_ns))
         });
@@ -413,7 +481,7 @@ mod tests {
         assert!(
             shares[1..]
                 .iter()
-                .all(|share| share.lengths[0].iterations == 7)
+                .all(|share| share.lengths[0].iterations == LENGTH)
         );
         assert_eq!((shares[0].seed, shares[11].seed), (7, 18));
     }
@@ -428,6 +496,58 @@ mod tests {
                 "{round_ns}: {spent_ns}"
             );
         }
+    }
+
+    #[test]
+    fn a_long_start_of_each_process_shortens_runs_before_processes_and_those_before_rounds() {
+        let second = 1_000_000_000;
+        // Eight processes, as `lab cached` has them, whose start takes most of the time.
+        let eight = Protocol {
+            processes: 8,
+            ..protocol()
+        };
+        let (shares, spent_ns) = measured_around(&eight, second / 5, |_| 3 * second / 2);
+        assert_eq!(shares.len(), 8);
+        assert!(shares[7].lengths[0].iterations < LENGTH && shares[7].rounds == 5);
+        assert!(spent_ns as f64 <= 1.1 * BUDGET_NS as f64, "{spent_ns}");
+        // A machine that becomes busy after the first process.
+        let busy = |number| if number == 0 { second } else { 2 * second };
+        let (shares, spent_ns) = measured_around(&eight, second / 5, busy);
+        assert!((6..8).contains(&shares.len()), "{}", shares.len());
+        assert!(spent_ns as f64 <= 1.1 * BUDGET_NS as f64, "{spent_ns}");
+        let (shares, _) = measured_around(&eight, second, |_| 12 * second / 5);
+        assert_eq!((shares.len(), shares[5].rounds), (6, 1));
+    }
+
+    #[test]
+    fn runs_that_trials_made_too_short_are_longer_in_the_next_process() {
+        let sample = |wall_ns| Sample {
+            iterations: 2,
+            wall_ns,
+            ..Sample::default()
+        };
+        let round = |walls: [u64; 3]| Round {
+            order: vec![0, 1, 2],
+            samples: walls.map(sample).to_vec(),
+            null_floor: None,
+        };
+        let cells = ["a", "b", "c"].map(str::to_owned).to_vec();
+        // The trial of the first was interrupted: two iterations are 2 us and not 8 ms. The second
+        // is as long as it is to be, and the third was only interrupted once.
+        let rounds = vec![
+            round([8_000_000, 500_000, 900_000]),
+            round([2_000, 510_000, 300_000]),
+        ];
+        let measured = Measured::of(cells, rounds);
+        let known = RunLength {
+            warm_up: 0,
+            iterations: 2,
+        };
+        let mut lengths = vec![known; 3];
+        lengthen(&mut lengths, &measured, 500_000);
+        let iterations: Vec<u64> = lengths.iter().map(|one| one.iterations).collect();
+        assert_eq!(iterations, [500, 2, 2]);
+        assert_eq!(lengths[0].warm_up, 25);
     }
 
     #[test]

@@ -101,6 +101,19 @@ impl Place {
     }
 }
 
+/// Gives the kernel's pages of a file back, so that those that it is read into next lie elsewhere.
+/// Without effect where they are the file (tmpfs), or written to.
+///
+/// # Errors
+/// [`HarnessError::Os`] when the file cannot be opened.
+pub fn forget_pages(path: &Path) -> Result<(), HarnessError> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(HarnessError::os(&name, "opening it"))?;
+    // A file system that does not know the advice keeps its pages, and nothing else is lost.
+    let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    Ok(())
+}
+
 /// Asks the file system, so that the disk is not filled first and the error told then.
 fn require_room(folder: &Path, bytes: u64) -> Result<(), HarnessError> {
     let name = folder.display().to_string();

@@ -4,12 +4,12 @@
 use crate::tst::Tst;
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use ugeom_harness::HarnessError;
 use ugeom_harness::crew;
-use ugeom_harness::{Cell, Placement, RunResult};
+use ugeom_harness::{Cell, Placement, RunResult, Seats};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_machine::cpu::{self, Affinity};
@@ -136,6 +136,16 @@ pub enum Cores {
     OneEach,
 }
 
+impl Cores {
+    /// Places for so many threads; none where the system chooses.
+    pub(crate) fn seats(self, threads: usize) -> Option<Seats> {
+        match self {
+            Self::Any => None,
+            Self::OneEach => Some(Seats::of(threads)),
+        }
+    }
+}
+
 /// The same by several threads, which share the iterations; the time is that from the first start
 /// to the last end.
 ///
@@ -153,9 +163,11 @@ pub fn reading_by(
     let reader = |_| Reader::new(name, stack, &opened, read_bytes, &placement);
     let mut readers: Vec<Reader> = (0..threads).map(reader).collect::<Result<_, _>>()?;
     let cell = name.to_owned();
+    let seats = cores.seats(threads as usize);
+    let seated = seats.clone();
     let run = move |iterations: u64| {
         let each = iterations / threads;
-        let start = Start::new(readers.len(), cores);
+        let start = Start::new(readers.len(), seats.as_ref());
         let together = |(index, reader): (usize, &mut Reader)| {
             let before = start.wait(index);
             let span = reader.timed(each);
@@ -173,32 +185,35 @@ pub fn reading_by(
         });
         whole_span(&cell, spans.map_err(crew::not_started(&cell))?)
     };
-    Ok(Cell::new(name, run).in_steps_of(threads).moving(placement))
+    let mut cell = Cell::new(name, run).in_steps_of(threads).moving(placement);
+    cell.seats = seated;
+    Ok(cell)
 }
 
 /// Lets several threads begin at the same moment.
 pub(crate) struct Start {
-    /// The cores to run on, one a thread; none when the system chooses.
+    /// The cores to run on, one a thread; empty when the system chooses.
     cores: Vec<usize>,
     threads: usize,
     arrived: AtomicUsize,
+    /// When each thread was last seen awake, ns.
+    awake_ns: Vec<AtomicU64>,
     barrier: Barrier,
 }
 
+/// Threads begin together when their last readings of the clock are no further apart, ns.
+const SKEW_NS: u64 = 20_000;
+
+/// So often they try: on a busy machine one that waits may lose its core before the last arrives.
+const STARTS_MAX: usize = 3;
+
 impl Start {
-    pub(crate) fn new(threads: usize, cores: Cores) -> Self {
-        let allowed = || Affinity::current().map(|allowed| allowed.cores());
-        let mut own = match cores {
-            Cores::Any => Vec::new(),
-            Cores::OneEach => allowed().unwrap_or_default(),
-        };
-        if own.len() < threads {
-            own.clear();
-        }
+    pub(crate) fn new(threads: usize, seats: Option<&Seats>) -> Self {
         Self {
-            cores: own,
+            cores: seats.map(Seats::cores).unwrap_or_default(),
             threads,
             arrived: AtomicUsize::new(0),
+            awake_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(),
             barrier: Barrier::new(threads),
         }
     }
@@ -210,13 +225,31 @@ impl Start {
             return None;
         };
         let before = cpu::pin(&[*core]).ok();
-        // Each has a core of its own, so waiting awake keeps nobody off, and nobody starts late
-        // because it had to be woken.
-        self.arrived.fetch_add(1, Ordering::AcqRel);
-        while self.arrived.load(Ordering::Acquire) < self.threads {
-            std::hint::spin_loop();
+        // Each has a core of its own, so waiting awake takes no core from another, and none starts
+        // late because it had to be woken. Where another program took the core of one that waited,
+        // that one starts milliseconds after the last, so that they wait once more, all awake now.
+        for attempt in 0..STARTS_MAX {
+            self.gather(3 * attempt + 1);
+            if let Some(awake_ns) = self.awake_ns.get(index) {
+                awake_ns.store(clock::now_ns(), Ordering::Release);
+            }
+            self.gather(3 * attempt + 2);
+            let seen = || self.awake_ns.iter().map(|ns| ns.load(Ordering::Acquire));
+            let skew_ns = seen().max().unwrap_or(0) - seen().min().unwrap_or(0);
+            self.gather(3 * attempt + 3);
+            if skew_ns <= SKEW_NS {
+                break;
+            }
         }
         before
+    }
+
+    /// Waits until all threads have come for the `nth` time.
+    fn gather(&self, nth: usize) {
+        self.arrived.fetch_add(1, Ordering::AcqRel);
+        while self.arrived.load(Ordering::Acquire) < nth * self.threads {
+            std::hint::spin_loop();
+        }
     }
 }
 
@@ -288,9 +321,11 @@ fn computing_by(
 ) -> Cell<'static> {
     let cell = name.to_owned();
     let threads = threads.max(1);
+    let seats = Seats::of(threads as usize);
+    let seated = seats.clone();
     let run = move |iterations: u64| {
         let each = iterations / threads;
-        let start = Start::new(threads as usize, Cores::OneEach);
+        let start = Start::new(threads as usize, Some(&seats));
         let together = |index: usize| {
             let before = start.wait(index);
             let start_ns = clock::now_ns();
@@ -314,7 +349,7 @@ fn computing_by(
         });
         whole_span(&cell, spans.map_err(crew::not_started(&cell))?)
     };
-    Cell::new(name, run).in_steps_of(threads)
+    Cell::new(name, run).in_steps_of(threads).seated(seated)
 }
 
 /// Chains of [`Sums::Filling`], as many as fit into registers.

@@ -31,7 +31,7 @@ use crate::cells::{Cores, Start};
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
 use ugeom_harness::crew;
-use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_harness::{Cell, RunResult, Seats, Work};
 use ugeom_measure::Histogram;
 use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
@@ -97,7 +97,7 @@ impl Outcome {
 /// Workers that are ready to run.
 pub struct Load {
     name: String,
-    cores: Cores,
+    seats: Option<Seats>,
     workers: Vec<Worker>,
 }
 
@@ -112,7 +112,7 @@ impl Load {
         let worker = |index| Worker::new(stack, &opened, job, index, workers);
         Ok(Self {
             name: job.name.clone(),
-            cores: job.cores,
+            seats: job.cores.seats(workers),
             workers: (0..workers).map(worker).collect::<Result<_, _>>()?,
         })
     }
@@ -129,7 +129,7 @@ impl Load {
         let numbered = stacks.iter().enumerate();
         Ok(Self {
             name: job.name.clone(),
-            cores: job.cores,
+            seats: job.cores.seats(stacks.len()),
             workers: numbered.map(worker).collect::<Result<_, _>>()?,
         })
     }
@@ -153,7 +153,7 @@ impl Load {
     }
 
     fn run_each(&mut self, counts: &[u64]) -> Result<Outcome, HarnessError> {
-        let start = Start::new(self.workers.len(), self.cores);
+        let start = Start::new(self.workers.len(), self.seats.as_ref());
         let together = |(index, (worker, count)): (usize, (&mut Worker, u64))| {
             let before = start.wait(index);
             let span = worker.run(count);
@@ -228,6 +228,7 @@ pub fn cell(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Cell<'stat
 pub fn cell_of(mut load: Load) -> Cell<'static> {
     let workers = load.workers.len() as u64;
     let name = load.name.clone();
+    let seats = load.seats.clone();
     let run = move |iterations: u64| {
         let outcome = load.run(iterations / workers)?;
         let work = Work {
@@ -236,5 +237,7 @@ pub fn cell_of(mut load: Load) -> Cell<'static> {
         };
         Ok(RunResult::taking(outcome.wall_ns).doing(work))
     };
-    Cell::new(name, run).in_steps_of(workers)
+    let mut cell = Cell::new(name, run).in_steps_of(workers);
+    cell.seats = seats;
+    cell
 }

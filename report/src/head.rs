@@ -241,7 +241,7 @@ fn thread_share<S>(document: &Document<S>) -> Option<f64> {
 mod tests {
     use super::*;
     use ugeom_harness::host::{Host, TargetFacts, Trips, Wakeups};
-    use ugeom_harness::{CpuTimes, Failure, Measured, Round, Sample, Settings, Shortened};
+    use ugeom_harness::{CpuTimes, Failure, Measured, Round, Sample, Settings};
     use ugeom_harness::{DeviceCounts, Work};
 
     /// Ten rounds of one cell, of whose time `stolen` per cent were taken.
@@ -259,6 +259,7 @@ mod tests {
             device: Some(DeviceCounts::default()),
             core: Some(0),
             reference_ns: None,
+            reference_cores: 1,
         };
         let round = Round {
             order: vec![0],
@@ -266,20 +267,8 @@ mod tests {
             null_floor: None,
         };
         let measured = Measured {
-            cells: vec!["read".to_owned()],
-            lengths: Vec::new(),
-            repeated: 0,
-            rounds: vec![round; 10],
             ended,
-            shortened: Shortened {
-                run_ns_wanted: 50,
-                run_ns: 50,
-                rounds: false,
-            },
-            precision: None,
-            elapsed_ns: 1000,
-            unfinished: None,
-            failure: None,
+            ..Measured::of(vec!["read".to_owned()], vec![round; 10])
         };
         Document::new("sweep", Host::now(), Settings::default(), (), measured)
     }

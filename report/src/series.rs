@@ -71,7 +71,7 @@ pub(super) fn rounds<S>(document: &Document<S>) -> Option<Curves> {
 mod tests {
     use super::*;
     use ugeom_harness::host::Host;
-    use ugeom_harness::{Ended, Measured, Round, Sample, Settings, Shortened};
+    use ugeom_harness::{Measured, Round, Sample, Settings};
 
     fn document(rounds: u64, slow: u64) -> Document<()> {
         let round = |number: u64| {
@@ -87,22 +87,10 @@ mod tests {
                 null_floor: None,
             }
         };
-        let measured = Measured {
-            cells: vec!["a".to_owned(), "b".to_owned()],
-            lengths: Vec::new(),
-            repeated: 0,
-            rounds: (0..rounds).map(round).collect(),
-            ended: Ended::RoundsMax,
-            shortened: Shortened {
-                run_ns_wanted: 1,
-                run_ns: 1,
-                rounds: false,
-            },
-            precision: None,
-            elapsed_ns: 1,
-            unfinished: None,
-            failure: None,
-        };
+        let measured = Measured::of(
+            vec!["a".to_owned(), "b".to_owned()],
+            (0..rounds).map(round).collect(),
+        );
         Document::new("test", Host::now(), Settings::default(), (), measured)
     }
 

@@ -32,6 +32,11 @@ const SURPRISING: u64 = 2;
 const DOUBTS: u32 = 3;
 const DOUBT_NS: u64 = 40_000_000;
 
+/// The trial of work that several threads share is repeated with so many times the iterations, so
+/// often at most.
+const PROBE: u64 = 4;
+const PROBES_MAX: u32 = 8;
+
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 40;
 
@@ -45,11 +50,13 @@ pub(super) fn plan(
     trials: &mut Vec<(usize, Sample)>,
 ) -> Result<Plan, Box<Stopped>> {
     if settings.lengths.len() == cells.len() {
-        for (cell, length) in cells.iter_mut().zip(&settings.lengths) {
+        let known = cells.iter().zip(&settings.lengths);
+        let lengths: Vec<RunLength> = known.map(|(cell, known)| fitted(cell, *known)).collect();
+        for (cell, length) in cells.iter_mut().zip(&lengths) {
             // The first run of a process must not be the one that loads its code and its data.
             iterate(cell, length.warm_up.max(cell.step))?;
         }
-        let (lengths, run_ns) = (settings.lengths.clone(), settings.run_ns);
+        let run_ns = settings.run_ns;
         return Ok(Plan { lengths, run_ns });
     }
     let started_ns = meter.now_ns();
@@ -71,7 +78,17 @@ pub(super) fn plan(
             done: index as u64,
             total,
         });
-        let (cost, trial) = cost(cell, (guess_ns / TRIAL_SHARE).min(TRIAL_NS_MAX), meter)?;
+        // On a busy machine trials take many times as long as they should. Then the rest get one
+        // each; lengths that are too short are mended after the process.
+        let spent_ns = meter.now_ns().saturating_sub(started_ns);
+        let late = settings
+            .budget_ns
+            .is_some_and(|budget_ns| spent_ns > budget_ns / 2);
+        let enough_ns = match late {
+            true => 0,
+            false => (guess_ns / TRIAL_SHARE).min(TRIAL_NS_MAX),
+        };
+        let (cost, trial) = cost(cell, enough_ns, meter)?;
         costs.push(cost);
         trials.push((index, trial));
     }
@@ -157,9 +174,10 @@ fn cost(
     let most = in_steps(most, cell.step);
     let mut iterations = cell.step;
     let (mut shortest_ns, mut doubts, mut doubted_ns) = (u64::MAX, 0, 0);
+    let mut probes = 0;
     loop {
         let before_ns = meter.now_ns();
-        let trial = sample(cell, iterations, meter)?;
+        let trial = sample(cell, iterations, meter, false)?;
         let around_ns = meter
             .now_ns()
             .saturating_sub(before_ns)
@@ -167,12 +185,25 @@ fn cost(
         shortest_ns = shortest_ns.min(trial.wall_ns);
         // One that is much longer than expected may have been interrupted: once more, then.
         doubted_ns += trial.wall_ns;
-        let may_doubt = doubts == 0 || (doubts < DOUBTS && doubted_ns < DOUBT_NS);
+        let may_doubt =
+            enough_ns > 0 && (doubts == 0 || (doubts < DOUBTS && doubted_ns < DOUBT_NS));
         if shortest_ns / SURPRISING > enough_ns && may_doubt {
             doubts += 1;
             continue;
         }
         if shortest_ns >= enough_ns || iterations >= most {
+            // Threads that start apart on a busy machine take long for nothing: four times the work
+            // then takes hardly longer, and the trial has to be longer to be believed.
+            let probe = in_steps(iterations.saturating_mul(PROBE), cell.step);
+            if cell.step > 1 && probes < PROBES_MAX && enough_ns > 0 && probe <= most {
+                probes += 1;
+                let longer = sample(cell, probe, meter, false)?;
+                if longer.wall_ns < PROBE / 2 * shortest_ns {
+                    iterations = probe;
+                    (shortest_ns, doubts, doubted_ns) = (longer.wall_ns, 1, 0);
+                    continue;
+                }
+            }
             let cost = Cost {
                 iteration_ns: (shortest_ns as f64 / iterations as f64).max(1e-3),
                 around_ns: around_ns as f64,
@@ -206,6 +237,29 @@ fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
             RunLength {
                 warm_up,
                 iterations,
+            }
+        }
+    }
+}
+
+/// A length that another process found, perhaps shortened since, as the cell can have it.
+fn fitted(cell: &Cell<'_>, known: RunLength) -> RunLength {
+    match cell.length {
+        Length::Exactly {
+            warm_up,
+            iterations,
+        } => RunLength {
+            warm_up,
+            iterations,
+        },
+        Length::Calibrated | Length::AtMost(_) => {
+            let most = match cell.length {
+                Length::AtMost(most) => most,
+                _ => u64::MAX,
+            };
+            RunLength {
+                warm_up: in_steps(known.warm_up, cell.step),
+                iterations: in_steps(known.iterations.min(most), cell.step),
             }
         }
     }

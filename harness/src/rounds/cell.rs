@@ -11,11 +11,12 @@ pub(super) struct Stopped {
     pub error: HarnessError,
 }
 
-/// One run of a cell, and everything that is read around it.
+/// One run of a cell, and everything that is read around it; `judged` with the reference loop.
 pub(super) fn sample(
     cell: &mut Cell<'_>,
     iterations: u64,
     meter: &dyn Meter,
+    judged: bool,
 ) -> Result<Sample, Box<Stopped>> {
     if let Some(prepare) = &mut cell.prepare {
         let stopped = |error| Stopped {
@@ -26,11 +27,14 @@ pub(super) fn sample(
     }
     let device = |cell: &Cell<'_>| cell.device.as_ref().and_then(|device| device.read());
     let device_before = device(cell);
-    let reference_before = meter.reference_ns();
+    let cores = cell.seats.as_ref().map(super::Seats::cores);
+    let cores = cores.unwrap_or_default();
+    let reference = || judged.then(|| meter.reference_ns(&cores)).flatten();
+    let reference_before = reference();
     let before = meter.read();
     let result = iterate(cell, iterations)?;
     let cpu = meter.read().since(&before);
-    let reference_after = meter.reference_ns();
+    let reference_after = reference();
     let device_after = device(cell);
     Ok(Sample {
         iterations: result.counted.unwrap_or(iterations),
@@ -44,6 +48,7 @@ pub(super) fn sample(
         reference_ns: reference_before
             .zip(reference_after)
             .map(|(before, after)| [before, after]),
+        reference_cores: cores.len().max(1) as u32,
     })
 }
 

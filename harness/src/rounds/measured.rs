@@ -85,6 +85,27 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Whole rounds of which nothing was left out: of a simulated machine, or of a fixture of a
+    /// test.
+    pub fn of(cells: Vec<String>, rounds: Vec<Round>) -> Self {
+        Self {
+            cells,
+            lengths: Vec::new(),
+            repeated: 0,
+            rounds,
+            ended: Ended::RoundsMax,
+            shortened: Shortened {
+                run_ns_wanted: 1,
+                run_ns: 1,
+                rounds: false,
+            },
+            precision: None,
+            elapsed_ns: 1,
+            unfinished: None,
+            failure: None,
+        }
+    }
+
     /// The wall times of one iteration as a table of rounds and cells, ns.
     pub fn blocks(&self) -> ugeom_measure::Blocks {
         self.table(Sample::ns_per_iteration)

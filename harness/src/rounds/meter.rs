@@ -141,8 +141,9 @@ pub trait Meter {
         None
     }
 
-    /// What the reference loop takes now, ns; none where time is not real.
-    fn reference_ns(&self) -> Option<u64> {
+    /// What the reference loop takes now on these cores together, or on the current one if none is
+    /// named, ns; none where time is not real.
+    fn reference_ns(&self, _cores: &[usize]) -> Option<u64> {
         None
     }
 
@@ -189,8 +190,8 @@ impl Meter for Machine {
         Some(cpu::current_core())
     }
 
-    fn reference_ns(&self) -> Option<u64> {
-        Some(super::reference::now_ns())
+    fn reference_ns(&self, cores: &[usize]) -> Option<u64> {
+        Some(super::loops::now_ns(cores))
     }
 
     fn null_floor(&self) -> Option<NullFloor> {

@@ -8,8 +8,8 @@
 //!   cells together and in whole rounds, never because a difference looks significant;
 //! - to fit a time budget, first repetitions are left out, down to ten rounds, then runs are made
 //!   shorter; what was shortened is told;
-//! - around each run the reference loop shows whether the core was slow, and buffers lie elsewhere
-//!   in each run ([`Reference`], [`Placement`]);
+//! - around each run the reference loop shows whether a core of it was slow; buffers lie elsewhere
+//!   and threads sit elsewhere in each run ([`Reference`], [`Placement`], [`Seats`]);
 //! - each round begins with the null floor: an empty loop, and reading the clock;
 //! - around each run the CPU times, context switches and the counters of the device are read; what
 //!   was measured before a cell fails, or before the user stops, is kept.
@@ -18,12 +18,14 @@ mod calibrate;
 mod cell;
 pub mod device;
 mod floor;
+mod loops;
 mod measured;
 mod meter;
 mod placement;
 mod reference;
 mod run;
 mod sample;
+mod seats;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -41,6 +43,7 @@ pub use placement::Placement;
 pub use reference::{Judge, Reference};
 pub use run::{run, run_keeping};
 pub use sample::{Round, RunResult, Sample, Unfinished, Work};
+pub use seats::Seats;
 
 /// How many iterations a run of a cell has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +93,9 @@ pub struct Cell<'a> {
     pub prepare: Option<Prepare<'a>>,
     /// The place of the buffer that the work reads into, which changes before each run.
     pub placement: Option<Placement>,
+    /// The cores that the work runs on, which are drawn anew before each run; none where the system
+    /// places its threads.
+    pub seats: Option<Seats>,
 }
 
 impl<'a> Cell<'a> {
@@ -107,6 +113,7 @@ impl<'a> Cell<'a> {
             device: None,
             prepare: None,
             placement: None,
+            seats: None,
         }
     }
 
@@ -128,6 +135,13 @@ impl<'a> Cell<'a> {
     #[must_use]
     pub fn moving(mut self, placement: Placement) -> Self {
         self.placement = Some(placement);
+        self
+    }
+
+    /// The same cell on cores that are drawn before each run.
+    #[must_use]
+    pub fn seated(mut self, seats: Seats) -> Self {
+        self.seats = Some(seats);
         self
     }
 

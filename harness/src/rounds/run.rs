@@ -111,14 +111,16 @@ impl Repeats {
     }
 
     /// Whether a run of these readings is to be done again.
-    fn again(&mut self, around_ns: Option<[u64; 2]>, tries: u32) -> bool {
-        if let Some(around_ns) = around_ns {
-            self.reference.add(around_ns);
+    fn again(&mut self, sample: &Sample, tries: u32) -> bool {
+        self.reference.add(sample);
+        if self.left == 0 || tries >= REPEATS_EACH {
+            return false;
         }
-        let own = self.reference.fast_ns();
-        let fast_ns = self.known_ns.into_iter().chain(own).min();
-        let judge = Reference::of(fast_ns.map_or_else(Vec::new, |ns| vec![ns; 10])).judge();
-        let again = self.left > 0 && tries < REPEATS_EACH && !judge.is_valid(around_ns);
+        let again = !self
+            .reference
+            .judge()
+            .knowing(self.known_ns)
+            .is_valid(sample);
         self.left -= u64::from(again);
         self.done += u64::from(again);
         again
@@ -250,7 +252,8 @@ impl Turn<'_> {
         Ok(true)
     }
 
-    /// A run, with its buffer elsewhere than in the last; once more where the core was slow.
+    /// A run, with its buffer and its threads elsewhere than in the last; once more where a core
+    /// was slow.
     fn one(
         &mut self,
         cell: &mut Cell<'_>,
@@ -262,11 +265,14 @@ impl Turn<'_> {
             if let Some(placement) = &cell.placement {
                 placement.shuffle(self.random);
             }
+            if let Some(seats) = &cell.seats {
+                seats.shuffle(self.random);
+            }
             if length.warm_up > 0 {
                 iterate(cell, length.warm_up)?;
             }
-            let sample = sample(cell, length.iterations, meter)?;
-            if !self.repeats.again(sample.reference_ns, tries) {
+            let sample = sample(cell, length.iterations, meter, true)?;
+            if !self.repeats.again(&sample, tries) {
                 return Ok(sample);
             }
             tries += 1;

@@ -71,7 +71,7 @@ impl Work {
 }
 
 /// One measured run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Iterations.
     pub iterations: u64,
@@ -91,6 +91,36 @@ pub struct Sample {
     /// The reference loop right before and right after the run, ns; none where time is not real.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference_ns: Option<[u64; 2]>,
+    /// The cores on which the loop ran at the same time.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub reference_cores: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference"
+)]
+fn is_one(cores: &u32) -> bool {
+    *cores == 1
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Self {
+            iterations: 0,
+            wall_ns: 0,
+            cpu: CpuTimes::default(),
+            work: Work::default(),
+            device: None,
+            core: None,
+            reference_ns: None,
+            reference_cores: one(),
+        }
+    }
 }
 
 impl Sample {

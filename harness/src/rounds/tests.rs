@@ -477,6 +477,26 @@ fn the_counters_of_the_device_belong_to_the_run() {
     }
 }
 
+/// Threads that a busy machine starts 8 ms apart in every run.
+#[test]
+fn threads_that_start_apart_do_not_shorten_the_runs() {
+    let fake = Fake::default();
+    let cell = Cell::new("two threads", |iterations| {
+        let ns = 8_000_000 + iterations * 10;
+        fake.now_ns.set(fake.now_ns.get() + ns);
+        Ok(RunResult::taking(ns))
+    });
+    let settings = Settings {
+        run_ns: 3_000_000,
+        rounds_min: 1,
+        rounds_max: 1,
+        ..settings()
+    };
+    let measured = fake.run(&mut [cell.in_steps_of(2)], &settings);
+    let iterations = measured.lengths[0].iterations;
+    assert!(iterations > 20_000, "{iterations} of 300,000");
+}
+
 #[test]
 fn work_that_has_an_end_leaves_its_time_to_the_others() {
     let fake = Fake::default();

@@ -7,7 +7,7 @@ use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Figure, Unit};
 use ugeom_harness::host::Host;
 use ugeom_harness::observed::Observed;
-use ugeom_harness::{Ended, Measured, Round, Sample, Settings, Shortened};
+use ugeom_harness::{Measured, Round, Sample, Settings};
 use ugeom_measure::interval::student_of;
 
 /// The cases: a plain copy, a read with GEOM, the same of another size with both, and a second
@@ -132,22 +132,10 @@ fn process(method: Method, random: &mut fastrand::Rng) -> Measured {
         }
     });
     let rounds = rounds.collect();
-    Measured {
-        cells: CASES.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        lengths: Vec::new(),
-        repeated: 0,
+    Measured::of(
+        CASES.iter().map(|(name, _)| (*name).to_owned()).collect(),
         rounds,
-        ended: Ended::RoundsMax,
-        shortened: Shortened {
-            run_ns_wanted: 1,
-            run_ns: 1,
-            rounds: false,
-        },
-        precision: None,
-        elapsed_ns: 1,
-        unfinished: None,
-        failure: None,
-    }
+    )
 }
 
 /// The contrasts whose coverage counts: a difference, a case alone, a difference at another size.

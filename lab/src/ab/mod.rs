@@ -89,7 +89,7 @@ pub struct Candidate {
     pub name: String,
     /// What is measured.
     pub side: Side,
-    /// Stack settings of this candidate, each as `KEY=VALUE`; they override those of all candidates.
+    /// Stack settings of this candidate, each as `KEY=VALUE`; they override those of all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
     /// Run once before all measurements.

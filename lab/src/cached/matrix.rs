@@ -86,6 +86,24 @@ pub fn cells(
     extent: Extent,
     subject: &mut Subject,
 ) -> Result<Vec<Cell<'static>>, HarnessError> {
+    let mut cells = filled(sources, path, extent, subject)?;
+    cells.extend(lookups(subject)?);
+    let places = sources.places(Order::Shuffled, subject.size_bytes, 4096);
+    cells.push(steps::empty_loop(places));
+    cells.push(baseline::clock_reading(names::CLOCK));
+    Ok(cells)
+}
+
+/// The cells that caches are filled for: that takes as long as the file is.
+///
+/// # Errors
+/// As [`cells`].
+pub fn filled(
+    sources: &mut Sources,
+    path: &Path,
+    extent: Extent,
+    subject: &mut Subject,
+) -> Result<Vec<Cell<'static>>, HarnessError> {
     let buffers = (subject.size_bytes / MAIN_BLOCK_BYTES) as u32;
     let stores = Stores {
         hash: steps::filled(buffers, MAIN_BLOCK_BYTES, Content::Written)?,
@@ -95,10 +113,6 @@ pub fn cells(
     let mut cells = hits(sources, path, extent, subject, &stores)?;
     cells.extend(step_cells(sources, subject, &stores)?);
     cells.extend(recycled(sources, extent, subject)?);
-    cells.extend(lookups(subject)?);
-    let places = sources.places(Order::Shuffled, subject.size_bytes, 4096);
-    cells.push(steps::empty_loop(places));
-    cells.push(baseline::clock_reading(names::CLOCK));
     Ok(cells)
 }
 
@@ -361,7 +375,10 @@ fn fill_by_writing(target: &Target, media_bytes: u64, seed: u64) -> Result<(), H
 }
 
 /// The lookup alone: small and large, both indexes, and what bounds it.
-fn lookups(subject: &Subject) -> Result<Vec<Cell<'static>>, HarnessError> {
+///
+/// # Errors
+/// [`HarnessError::Os`] when there is no memory for the stores.
+pub fn lookups(subject: &Subject) -> Result<Vec<Cell<'static>>, HarnessError> {
     fn of<I: Index>(blocks: u64, cells: &mut Vec<Cell<'static>>) -> Result<usize, HarnessError> {
         // The smallest blocks: only the index is looked at.
         let buffers = blocks as u32 + blocks as u32 / 8;

@@ -28,9 +28,11 @@ use std::sync::atomic::AtomicBool;
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
 use ugeom_harness::processes::{Protocol, Share};
-use ugeom_harness::scratch::Place;
+use ugeom_harness::scratch::{self, Place};
 use ugeom_harness::{self as harness, Control, Meter};
 use ugeom_load::devices;
+use ugeom_machine::clock;
+use ugeom_measure::units::size_human;
 
 pub use findings::compute;
 pub use orders::Order;
@@ -46,6 +48,9 @@ pub struct Options {
     pub temporary: Option<PathBuf>,
     /// How much of it, bytes; none for [`SIZE_BYTES`], or [`SIZE_BYTES_SHORT`] with a budget.
     pub size_bytes: Option<u64>,
+    /// How much was to be read where the time does not allow that, bytes.
+    #[serde(default)]
+    pub wanted_bytes: Option<u64>,
     /// The servers through which the cache is read, too.
     #[serde(skip)]
     pub ways: Vec<Way>,
@@ -100,7 +105,11 @@ impl Experiment for Cached {
         let place = Place::of(options.file.as_deref(), bytes, seed, cancelled)?;
         if options.file.is_none() {
             options.temporary = Some(place.path().to_path_buf());
-            options.size_bytes = Some(bytes);
+        }
+        if options.size_bytes.is_none() {
+            let affordable = affordable_bytes(options, place.path(), bytes, seed)?;
+            options.wanted_bytes = (affordable < bytes).then_some(bytes);
+            options.size_bytes = Some(affordable);
         }
         Ok(place)
     }
@@ -171,6 +180,11 @@ fn measure(
         problem: "there is no file to read".to_owned(),
     })?;
     fit_to_file(path, &mut subject)?;
+    if options.file.is_none() {
+        // The kernel's pages of the file lie elsewhere in each process, as everything else does:
+        // else their places would be an error of all processes, which no interval covers.
+        scratch::forget_pages(path)?;
+    }
     let mut sources = matrix::Sources::new(path, subject.size_bytes, share.seed)?;
     let mut cells = matrix::cells(&mut sources, path, extent(options), &mut subject)?;
     cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
@@ -196,6 +210,59 @@ fn measure(
     Ok(document)
 }
 
+/// How much a trial fills caches with, bytes.
+const TRIAL_BYTES: u64 = 16 << 20;
+
+/// Of its share of the budget a process may need this to fill its caches.
+const FILLING_SHARE: f64 = 0.4;
+
+/// How much of a file processes can fill their caches with in the time that there is: that of a
+/// trial with little of it, and in proportion. It is halved, so that a small change of the machine
+/// does not change what is measured.
+fn affordable_bytes(
+    options: &Options,
+    path: &Path,
+    wanted_bytes: u64,
+    seed: u64,
+) -> Result<u64, HarnessError> {
+    let Some(limit_ns) = options
+        .common
+        .limit_ns()
+        .filter(|_| wanted_bytes > TRIAL_BYTES)
+    else {
+        return Ok(wanted_bytes);
+    };
+    let processes = options.common.processes.unwrap_or(PROCESSES_SHORT).max(1);
+    let share_ns = limit_ns as f64 / f64::from(processes) * FILLING_SHARE;
+    let trial = Options {
+        size_bytes: Some(TRIAL_BYTES),
+        ..options.clone()
+    };
+    let started_ns = clock::now_ns();
+    let mut subject = planned(&trial, &Host::now());
+    fit_to_file(path, &mut subject)?;
+    let fixed = matrix::lookups(&subject)?;
+    let fixed_ns = (clock::now_ns() - started_ns) as f64;
+    drop(fixed);
+    let started_ns = clock::now_ns();
+    let mut sources = matrix::Sources::new(path, subject.size_bytes, seed)?;
+    let filled = matrix::filled(&mut sources, path, extent(options), &mut subject)?;
+    let filling_ns = (clock::now_ns() - started_ns) as f64;
+    drop(filled);
+    Ok(halved(wanted_bytes, |bytes| {
+        let times = bytes as f64 / subject.size_bytes.max(1) as f64;
+        fixed_ns + filling_ns * times <= share_ns
+    }))
+}
+
+/// The largest of `bytes`, a half, a quarter and an eighth that fits; the eighth if none does.
+fn halved(bytes: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let smallest = (bytes / 8).max(SIZE_BYTES_MIN);
+    let halves = [bytes, bytes / 2, bytes / 4];
+    let found = halves.into_iter().find(|bytes| fits(*bytes));
+    found.unwrap_or(smallest).max(smallest)
+}
+
 /// What will be measured, as far as the memory allows.
 fn planned(options: &Options, host: &Host) -> Subject {
     let extent = extent(options);
@@ -208,6 +275,12 @@ fn planned(options: &Options, host: &Host) -> Subject {
         .unwrap_or(usual_bytes)
         .max(SIZE_BYTES_MIN);
     let mut left_out = extent.left_out();
+    if let Some(wanted_bytes) = options.wanted_bytes {
+        left_out.push(format!(
+            "the rest of {}, with which filling the caches takes too long for the budget",
+            size_human(wanted_bytes)
+        ));
+    }
     // The file's own pages, a copy a cache, and the two stores whose steps are measured alone.
     let copies = extent.caches().len() as u64 + 3;
     let room_bytes = host.memory_available_bytes / 10 * 8 / copies;
@@ -220,7 +293,7 @@ fn planned(options: &Options, host: &Host) -> Subject {
     if size_bytes < whole_blocks(wanted_bytes) {
         left_out.push(format!(
             "the rest of {}, of which the free memory does not hold {copies} copies",
-            ugeom_measure::units::size_human(wanted_bytes)
+            size_human(wanted_bytes)
         ));
     }
     let recycled_media_bytes = RECYCLED_BYTES.min(size_bytes);

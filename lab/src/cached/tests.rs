@@ -6,8 +6,8 @@ use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::Settings;
 use ugeom_harness::scratch::Scratch;
-use ugeom_harness::{CpuTimes, DeviceCounts, Ended, Machine, Measured, Progress};
-use ugeom_harness::{Round, Sample, Shortened, Work};
+use ugeom_harness::{CpuTimes, DeviceCounts, Machine, Measured, Progress};
+use ugeom_harness::{Round, Sample, Work};
 
 /// As short as it can be.
 fn short() -> Common {
@@ -146,6 +146,7 @@ fn document(memory: bool) -> Document {
                 }),
                 core: None,
                 reference_ns: None,
+                reference_cores: 1,
             }
         };
         Round {
@@ -154,22 +155,7 @@ fn document(memory: bool) -> Document {
             null_floor: None,
         }
     };
-    let measured = Measured {
-        lengths: Vec::new(),
-        repeated: 0,
-        rounds: (0..12).map(|_| round()).collect(),
-        cells: cells.clone(),
-        ended: Ended::Precise,
-        shortened: Shortened {
-            run_ns_wanted: 50_000_000,
-            run_ns: 50_000_000,
-            rounds: false,
-        },
-        precision: None,
-        elapsed_ns: 1,
-        unfinished: None,
-        failure: None,
-    };
+    let measured = Measured::of(cells.clone(), (0..12).map(|_| round()).collect());
     let mut document = Document::new(EXPERIMENT, host, Settings::default(), subject, measured);
     compute(&mut document);
     document

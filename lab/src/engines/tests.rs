@@ -6,7 +6,7 @@ use super::*;
 use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::scratch::Scratch;
-use ugeom_harness::{Ended, Machine, Measured, Round, Sample, Shortened};
+use ugeom_harness::{Machine, Measured, Round, Sample};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
@@ -89,22 +89,7 @@ fn document(times_ns: &[(String, f64)]) -> Document {
             .collect(),
         null_floor: None,
     };
-    let measured = Measured {
-        cells: cells.clone(),
-        lengths: Vec::new(),
-        repeated: 0,
-        rounds: (0..10).map(round).collect(),
-        ended: Ended::RoundsMax,
-        shortened: Shortened {
-            run_ns_wanted: 1,
-            run_ns: 1,
-            rounds: false,
-        },
-        precision: None,
-        elapsed_ns: 1,
-        unfinished: None,
-        failure: None,
-    };
+    let measured = Measured::of(cells.clone(), (0..10).map(round).collect());
     let subject = Subject {
         target: None,
         depths: vec![100],

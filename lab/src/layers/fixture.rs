@@ -90,20 +90,17 @@ pub fn measured(cells: &[(String, f64)], rounds: usize, seed: u64) -> Measured {
         }
     };
     Measured {
-        cells: cells.iter().map(|(name, _)| name.clone()).collect(),
-        lengths: Vec::new(),
-        repeated: 0,
-        rounds: (0..rounds).map(|_| one_round()).collect(),
         ended: Ended::Budget,
         shortened: Shortened {
             run_ns_wanted: 50_000_000,
             run_ns: 24_000_000,
             rounds: true,
         },
-        precision: None,
         elapsed_ns: 14_200_000_000,
-        unfinished: None,
-        failure: None,
+        ..Measured::of(
+            cells.iter().map(|(name, _)| name.clone()).collect(),
+            (0..rounds).map(|_| one_round()).collect(),
+        )
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::Settings;
-use ugeom_harness::{CpuTimes, Ended, Machine, Measured, Progress, Round, Sample, Shortened};
+use ugeom_harness::{CpuTimes, Machine, Measured, Progress, Round, Sample};
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
 fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
@@ -34,22 +34,8 @@ fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
             null_floor: None,
         }
     });
-    let measured = Measured {
-        lengths: Vec::new(),
-        repeated: 0,
-        rounds: rounds.collect(),
-        cells: names,
-        ended: Ended::Precise,
-        shortened: Shortened {
-            run_ns_wanted: 1,
-            run_ns: 1,
-            rounds: false,
-        },
-        precision: None,
-        elapsed_ns: 1000,
-        unfinished: None,
-        failure: None,
-    };
+    let rounds = rounds.collect();
+    let measured = Measured::of(names, rounds);
     let settings = Settings::default();
     let mut document = Document::new(EXPERIMENT, Host::now(), settings, subject, measured);
     compute(&mut document);

@@ -6,7 +6,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::compare::{Loaded, Options, Side, Source, between, compare};
 use ugeom_harness::document::Document;
 use ugeom_harness::host::Host;
-use ugeom_harness::{Ended, Measured, Round, Sample, Settings, Shortened, Work};
+use ugeom_harness::{Measured, Round, Sample, Settings, Work};
 
 /// A result of processes of one round; `ns` gives the time of a cell in a round.
 fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u64) -> Loaded {
@@ -21,22 +21,10 @@ fn result(name: &str, cells: &[&str], rounds: u64, ns: impl Fn(usize, u64) -> u6
         samples: (0..cells.len()).map(|cell| sample(cell, round)).collect(),
         null_floor: None,
     };
-    let measured = Measured {
-        cells: cells.iter().map(|cell| (*cell).to_owned()).collect(),
-        lengths: Vec::new(),
-        repeated: 0,
-        rounds: (0..rounds).map(round).collect(),
-        ended: Ended::RoundsMax,
-        shortened: Shortened {
-            run_ns_wanted: 1,
-            run_ns: 1,
-            rounds: false,
-        },
-        precision: None,
-        elapsed_ns: 1,
-        unfinished: None,
-        failure: None,
-    };
+    let measured = Measured::of(
+        cells.iter().map(|cell| (*cell).to_owned()).collect(),
+        (0..rounds).map(round).collect(),
+    );
     let settings = Settings::default();
     let mut document = Document::new("layers", Host::now(), settings, Value::Null, measured);
     // Each round as a process: an observation.
