@@ -7,7 +7,7 @@ use crate::HarnessError;
 use crate::figure::Figure;
 use crate::host::{Host, TargetFacts};
 use crate::rounds::{CpuTimes, Measured, Sample, Settings};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use ugeom_measure::{Blocks, Noise};
 
@@ -192,6 +192,88 @@ pub fn experiment(text: &str) -> Result<String, HarnessError> {
     Ok(head.experiment)
 }
 
+/// The results in a text, each as it stands there: one, or those of an array, as `ugeom lab --json`
+/// writes it.
+///
+/// # Errors
+/// [`HarnessError::Document`] when an array is not well formed, or empty.
+pub fn results(text: &str) -> Result<Vec<&str>, HarnessError> {
+    let Some(mut rest) = text.trim_start().strip_prefix('[') else {
+        return Ok(vec![text]);
+    };
+    let wrong = |at: &str, problem: &str| {
+        let line = text[..text.len() - at.len()].matches('\n').count() + 1;
+        HarnessError::Document(format!("line {line}: {problem}"))
+    };
+    let mut results = Vec::new();
+    loop {
+        rest = rest.trim_start();
+        if !rest.starts_with('{') {
+            return Err(wrong(
+                rest,
+                "expected a result of the array, which begins with {",
+            ));
+        }
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        // An object is followed by nothing that belongs to it, so that the parser stops behind it.
+        values.next().transpose().map_err(refused)?;
+        let (result, after) = rest.split_at(values.byte_offset());
+        results.push(result);
+        rest = after.trim_start();
+        match (rest.strip_prefix(','), rest.strip_prefix(']')) {
+            (Some(more), _) => rest = more,
+            (_, Some(end)) if end.trim().is_empty() => return Ok(results),
+            (_, Some(end)) => return Err(wrong(end, "expected nothing behind the array")),
+            _ => return Err(wrong(rest, "expected `,` or `]` in the array of results")),
+        }
+    }
+}
+
 fn refused(error: serde_json::Error) -> HarnessError {
     HarnessError::Document(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_array_is_its_results_as_they_stand_there() {
+        let (a, b) = ("{\"a\": [1.50, \"]\"]}", "{ }");
+        assert_eq!(results(a).unwrap(), [a]);
+        assert_eq!(results(&format!(" [{a} ,\n{b}]\n")).unwrap(), [a, b]);
+        for (text, reason) in [
+            ("[]", "line 1: expected a result of the array"),
+            ("[\n1]", "line 2: expected a result of the array"),
+            ("[{}\n{}]", "line 2: expected `,` or `]`"),
+            ("[{}", "line 1: expected `,` or `]`"),
+            ("[{}] x", "line 1: expected nothing behind the array"),
+            ("[{\"a\"}]", "expected `:`"),
+        ] {
+            let error = results(text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_split_elsewhere_than_between_results(
+            text in "[\\[\\]{},:\" a1\n]{0,40}",
+        ) {
+            for one in results(&text).unwrap_or_default() {
+                prop_assert!(text.contains(one));
+            }
+        }
+
+        #[test]
+        fn what_is_joined_is_split_again(
+            keys in proptest::collection::vec("[a-z\\[\\],{}]{0,9}", 1..6),
+        ) {
+            let parts = keys.iter().map(|key| format!("{{\"{key}\": 0.10}}"));
+            let parts: Vec<String> = parts.collect();
+            let all = format!("[{}]", parts.join(", "));
+            prop_assert_eq!(results(&all).unwrap(), parts);
+        }
+    }
 }

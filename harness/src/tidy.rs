@@ -12,6 +12,7 @@
 //! | `process` | the process, counted from 1: the observation that the round belongs to |
 
 use crate::document::Document;
+use crate::foreign::Series;
 use crate::metric::Metric;
 
 /// The first line.
@@ -68,13 +69,37 @@ pub fn table<S>(document: &Document<S>) -> Table {
     Table(lines)
 }
 
+/// The values of another program's result; each stands for a round of its own.
+pub fn of_series(experiment: &str, all: &[Series]) -> Table {
+    let lines = all.iter().flat_map(|one| {
+        one.values
+            .iter()
+            .zip(1..)
+            .map(|(value, round)| Observation {
+                experiment: experiment.to_owned(),
+                case: one.case.clone(),
+                metric: one.metric.clone(),
+                round,
+                value: *value,
+                unit: one.unit.clone(),
+                process: round,
+            })
+    });
+    Table(lines.collect())
+}
+
 impl Table {
+    /// Adds the lines of another table.
+    pub fn append(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
     /// The table as CSV (RFC 4180), the names of the columns first.
     pub fn to_csv(&self) -> String {
         let mut out = format!("{HEADER}\n");
         for line in &self.0 {
-            let [experiment, case, metric, unit] =
-                [&line.experiment, &line.case, &line.metric, &line.unit].map(|text| field(text));
+            let texts = [&line.experiment, &line.case, &line.metric, &line.unit];
+            let [experiment, case, metric, unit] = texts.map(|text| field(text));
             out.push_str(&format!(
                 "{experiment},{case},{metric},{},{},{unit},{}\n",
                 line.round, line.value, line.process

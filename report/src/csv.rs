@@ -4,6 +4,7 @@
 use super::page::{Block, Page};
 use super::table::{Cell, Column, Table, Value};
 use csv::WriterBuilder;
+use ugeom_harness::tidy::{Observation, Table as Tidy};
 use ugeom_measure::Interval;
 
 impl Page {
@@ -30,6 +31,42 @@ impl Page {
             }
         }
         parts.join("\n")
+    }
+}
+
+impl Page {
+    /// The numbers of the tables and plots as lines of one table: for results without samples. The
+    /// case is the first cell of a row, the metric the name of its column.
+    pub fn observations(&self) -> Tidy {
+        let page = self.cleaned();
+        let mut lines = Vec::new();
+        for block in page.body() {
+            let table = match block {
+                Block::Table(table) => table,
+                Block::Plot(plot) => plot.table(),
+                _ => continue,
+            };
+            for row in &table.rows {
+                let case = row.first().map_or("", |cell| cell.text.as_str());
+                for (column, cell) in table.columns.iter().zip(row) {
+                    let value = match cell.value {
+                        Some(Value::Number(value)) => value,
+                        Some(Value::Interval(interval)) => interval.estimate,
+                        None => continue,
+                    };
+                    lines.push(Observation {
+                        experiment: page.experiment.clone(),
+                        case: case.to_owned(),
+                        metric: column.name.clone(),
+                        round: 1,
+                        value,
+                        unit: cell.unit.as_ref().unwrap_or(&column.unit).clone(),
+                        process: 1,
+                    });
+                }
+            }
+        }
+        Tidy(lines)
     }
 }
 

@@ -4,7 +4,7 @@
 use super::gzip::gzip;
 use super::page::{Block, Fact, Page};
 use super::plot::Plot;
-use super::saved::Saved;
+use super::saved::{Form, Saved};
 use super::svg::{small, svg};
 use super::table::Table;
 use crate::text::{Align, counted};
@@ -213,6 +213,10 @@ fn data(number: usize, result: &Saved, page: &Page) -> Markup {
     let json = result.json();
     let packed = gzip(json.as_bytes());
     let csv = page.to_csv();
+    let (extension, what) = match result.form() {
+        Form::Json => (".json.gz", "every sample as JSON"),
+        Form::Foreign => (".gz", "the result as it was read"),
+    };
     html! {
         h2 .save { "The data" }
         @for (title, entries) in result.details() {
@@ -223,9 +227,7 @@ fn data(number: usize, result: &Saved, page: &Page) -> Markup {
         }
         p .save {
             "Save: "
-            a download={ (name) ".json.gz" } href=(link("application/gzip", &packed)) {
-                "every sample as JSON"
-            }
+            a download={ (name) (extension) } href=(link("application/gzip", &packed)) { (what) }
             " (gzip, " (size_human(packed.len() as u64)) " of " (size_human(json.len() as u64))
             "), "
             a download={ (name) ".csv" } href=(link("text/csv", csv.as_bytes())) {

@@ -47,6 +47,7 @@ mod csv;
 mod digits;
 #[cfg(test)]
 mod fixture;
+pub mod foreign;
 mod gzip;
 pub mod head;
 mod html;

@@ -7,8 +7,18 @@ use ugeom_harness::HarnessError;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
     page: Page,
-    json: String,
+    text: String,
+    form: Form,
     details: Vec<Details>,
+}
+
+/// What a saved text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A document of this program.
+    Json,
+    /// What another program wrote.
+    Foreign,
 }
 
 /// Names and values under a title, as the document has them.
@@ -30,9 +40,25 @@ impl Saved {
         let details = details(&json)?;
         Ok(Self {
             page,
-            json,
+            text: json,
+            form: Form::Json,
             details,
         })
+    }
+
+    /// What another program wrote, and the page that was made of it.
+    pub fn foreign(text: String, page: Page) -> Self {
+        Self {
+            page,
+            text,
+            form: Form::Foreign,
+            details: Vec::new(),
+        }
+    }
+
+    /// What the text is.
+    pub(super) fn form(&self) -> Form {
+        self.form
     }
 
     /// The page.
@@ -40,9 +66,9 @@ impl Saved {
         &self.page
     }
 
-    /// The document, byte for byte.
+    /// The document, or what another program wrote, byte for byte.
     pub fn json(&self) -> &str {
-        &self.json
+        &self.text
     }
 
     /// The machine, the target and the settings as the document has them.
@@ -84,11 +110,9 @@ fn flatten(name: &str, value: &serde_json::Value, entries: &mut Vec<(String, Str
 impl Saved {
     /// A page without a document behind it.
     pub fn alone(page: Page) -> Self {
-        let (json, details) = ("{}".to_owned(), Vec::new());
         Self {
-            page,
-            json,
-            details,
+            form: Form::Json,
+            ..Self::foreign("{}".to_owned(), page)
         }
     }
 }

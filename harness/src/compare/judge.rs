@@ -78,7 +78,7 @@ impl Source {
     pub fn read(name: &str, case: &str, text: &str) -> Result<Self, HarnessError> {
         let (format, series) = foreign::read(name, case, text)?;
         let document = match format {
-            Format::Ugeom => Some(Loaded::read(name, text)?),
+            Format::Ugeom if !text.trim_start().starts_with('[') => Some(Loaded::read(name, text)?),
             _ => None,
         };
         Ok(Self {

@@ -3,7 +3,7 @@
 //!
 //! | format | recognized by | one value is |
 //! |---|---|---|
-//! | ugeom `--json` | `schema` and `experiment` | a process |
+//! | ugeom `--json` | `schema` and `experiment`, or an array of such | a process |
 //! | fio `--output-format=json` | `fio version` and `jobs` | a job of a file |
 //! | hyperfine `--export-json` | `results` with a `command` each | a run |
 //! | criterion | `sample.json`, `estimates.json` | a sample; an estimate |
@@ -88,6 +88,18 @@ impl Format {
         }
     }
 
+    /// Its name in one word, as in the saved form.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Ugeom => "ugeom",
+            Self::Fio => "fio",
+            Self::Hyperfine => "hyperfine",
+            Self::Criterion => "criterion",
+            Self::Go => "go",
+            Self::Iostat => "iostat",
+        }
+    }
+
     /// Whether values of one file are those of one process, so that what differs between processes
     /// is not among them.
     pub fn is_of_one_process(self) -> bool {
@@ -147,6 +159,10 @@ fn parsed(case: &str, text: &str) -> Result<(Format, Vec<Series>), String> {
         let line = error.line() + skipped;
         format!("line {line}, column {}: no JSON: {error}", error.column())
     })?;
+    let first = value.get(0).unwrap_or(&Value::Null);
+    if first.get("schema").is_some() && first.get("experiment").is_some() {
+        return Ok((Format::Ugeom, own::parse_all(json)?));
+    }
     let has = |key: &str| value.get(key).is_some();
     if has("schema") && has("experiment") {
         return Ok((Format::Ugeom, own::parse(json)?));

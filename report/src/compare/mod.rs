@@ -4,9 +4,9 @@ use crate::text::{columns, counted};
 use crate::{Axis, Cell, Column, Page, Rows, Table, Value};
 use std::path::Path;
 use ugeom_harness::compare::{Compared, Judged, Metric, Middle, Row, show};
-use ugeom_measure::Claim;
+use ugeom_measure::{Claim, Interval};
 
-/// More comparisons than this are not plotted.
+/// So many comparisons are plotted: the significant ones first, then by the size of the change.
 const PLOTTED_MAX: usize = 40;
 
 /// The widest name above a column of figures: wider ones leave no room for the verdict.
@@ -40,9 +40,7 @@ pub fn page(compared: &Compared) -> Page {
             continue;
         }
         page.push(table(compared, judged));
-        if judged.rows.len() <= PLOTTED_MAX {
-            page.push(plot(compared, judged));
-        }
+        page.push(plot(compared, judged));
     }
     let left_out = compared.left_out.iter();
     page.list(left_out.map(|what| format!("Left out: {what}.")));
@@ -177,11 +175,23 @@ pub fn probability(p: f64) -> Cell {
 
 /// The ratios with their intervals, in per cent.
 fn plot(compared: &Compared, judged: &Judged) -> Rows {
-    let title = format!("{}: change against the base", what(judged));
+    let largest = match judged.rows.len() {
+        more if more > PLOTTED_MAX => format!(" (the first {PLOTTED_MAX} of {more})"),
+        _ => String::new(),
+    };
+    let title = format!("{}: change against the base{largest}", what(judged));
     let mut rows = Rows::points(&title, Axis::linear("change", "%"), ["change"]);
-    for row in &judged.rows {
-        let change = row.change.map(|change| {
-            let mut change = change.ratio.scaled(100.0);
+    for row in judged.rows.iter().take(PLOTTED_MAX) {
+        let ratio = row.changed.median / row.base.median;
+        // Values too few for an interval have a point all the same.
+        let alone = || {
+            ratio
+                .is_finite()
+                .then(|| Interval::exact(ratio, compared.confidence))
+        };
+        let change = row.change.map(|change| change.ratio).or_else(alone);
+        let change = change.map(|ratio| {
+            let mut change = ratio.scaled(100.0);
             change.estimate -= 100.0;
             change.low -= 100.0;
             change.high -= 100.0;

@@ -54,26 +54,203 @@ fn every_plot_is_well_formed_xml() {
 }
 
 #[test]
-fn markdown_and_csv_go_to_stdout_and_tell_the_same_figures() {
+fn markdown_and_csv_go_to_stdout() {
     let folder = tempfile::tempdir().expect("a folder");
     let result = measured(folder.path());
     let json = std::fs::read(&result).expect("the result");
     let document: Value = serde_json::from_slice(&json).expect("JSON");
     let estimate = document["figures"].as_array().expect("figures").iter();
     let figure = estimate.clone().find(|figure| figure["id"] == "geom.cost");
-    let exact = &figure.expect("what GEOM costs")["interval"]["estimate"];
 
     let markdown = ugeom(&["report", "--markdown", &result]).quiet();
     assert!(markdown.starts_with("# ugeom lab layers\n"), "{markdown}");
     assert!(markdown.contains("\n## Every figure\n"), "{markdown}");
+    assert!(figure.is_some(), "what GEOM costs");
     let csv = ugeom_with(&["report", "--csv", "-"], &json).quiet();
-    assert!(csv.starts_with("experiment,layers\n"), "{csv}");
-    let line = csv
+    let processes = document["processes"].as_array().expect("processes").iter();
+    let rounds = processes.map(|one| one["rounds"].as_array().expect("rounds").len());
+    let of_case = csv
         .lines()
-        .find(|line| line.starts_with("geom.cost,"))
-        .expect("the figure");
-    let field = line.split(',').nth(2).expect("its estimate");
-    assert_eq!(field.parse::<f64>().ok(), exact.as_f64(), "{line}");
+        .filter(|line| line.starts_with("layers,direct/md0,time,"));
+    assert_eq!(
+        of_case.count(),
+        rounds.sum::<usize>(),
+        "a line for each sample"
+    );
+}
+
+/// Reads a table as a user of pandas does, without options; where pandas is missing, with the
+/// module of the standard library.
+const READER: &str = "\
+import sys
+columns = ['experiment', 'case', 'metric', 'round', 'value', 'unit', 'process']
+try:
+    import pandas
+    table = pandas.read_csv(sys.argv[1])
+    assert list(table.columns) == columns, table.columns
+    assert table['value'].dtype.kind in 'fi' and table['round'].dtype.kind == 'i'
+    assert not table.isna().any().any()
+    print(len(table), sorted(set(table['experiment'])))
+except ImportError:
+    import csv
+    with open(sys.argv[1], newline='') as file:
+        rows = list(csv.DictReader(file, strict=True))
+    assert list(rows[0]) == columns, rows[0]
+    assert all(None not in row and '' not in row.values() for row in rows)
+    [(float(row['value']), int(row['round']), int(row['process'])) for row in rows]
+    print(len(rows), sorted({row['experiment'] for row in rows}))
+";
+
+#[test]
+fn csv_is_one_table_that_python_reads_without_options() {
+    let Some(python) = ugeom_testkit::program("csv_is_one_table_for_python", "python3") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = measured(folder.path());
+    let strange = disks::text(&folder.path().join("strange.json"));
+    let text = r#"{"results": [{"command": "a, \"b\"\n=c", "times": [0.1, 0.2]}]}"#;
+    std::fs::write(&strange, text).expect("a result");
+    let table = disks::text(&folder.path().join("all.csv"));
+    ugeom(&["report", "--csv", &result, &strange, "-o", &table]).quiet();
+    let lines = std::fs::read_to_string(&table).expect("the table");
+    let printed = other(python, &["-c", READER, &table]);
+    let expected = format!("{} ['hyperfine', 'layers']\n", lines.lines().count() - 1);
+    assert_eq!(String::from_utf8_lossy(&printed), expected);
+}
+
+#[test]
+fn an_array_of_results_is_a_report_of_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = std::fs::read_to_string(measured(folder.path())).expect("the result");
+    let all = disks::text(&folder.path().join("all.json"));
+    // As `ugeom lab --json` writes it.
+    std::fs::write(&all, format!("[{one},{one}]\n")).expect("an array");
+    let html = ugeom(&["report", &all, "-o", "-"]).quiet();
+    assert_eq!(html.matches("<article ").count(), 2);
+    let same = ugeom(&["compare", &all, &all, "--case", "layers direct/md0"]);
+    assert!(same.text().contains("layers direct/md0"), "{}", same.text());
+    std::fs::write(&all, format!("[{one},\n")).expect("half an array");
+    let said = ugeom(&["report", &all, "-o", "-"]).failed(1);
+    assert!(said.contains("expected a result of the array"), "{said}");
+}
+
+/// Reads what a program has just written: as a report, as a table, and compared with itself.
+fn read_everywhere(result: &str, format: &str, case: &str) {
+    let html = ugeom(&["report", result, "-o", "-"]).quiet();
+    assert!(html.contains("<svg ") && html.contains(case), "{case}");
+    let csv = ugeom(&["report", "--csv", result]).quiet();
+    let lines = csv.lines().skip(1).collect::<Vec<_>>();
+    assert!(!lines.is_empty(), "{csv}");
+    let of_format = |line: &&str| line.starts_with(&format!("{format},"));
+    assert!(lines.iter().all(of_format), "{csv}");
+    let same = ugeom(&["compare", result, result, "--json"]);
+    assert_eq!(same.code, 0, "{}", same.stderr);
+    let same: Value = serde_json::from_slice(&same.stdout).expect("JSON");
+    for metric in same["metrics"].as_array().expect("metrics") {
+        for row in metric["rows"].as_array().expect("rows") {
+            let claim = row["claim"].as_str().expect("a claim");
+            assert!(!["faster", "slower"].contains(&claim), "{row}");
+        }
+    }
+}
+
+#[test]
+fn what_fio_writes_is_read() {
+    let Some(fio) = ugeom_testkit::program("what_fio_writes_is_read", "fio") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = disks::text(&folder.path().join("fio.json"));
+    let job = [
+        "--name=both",
+        "--ioengine=null",
+        "--size=1m",
+        "--rw=randrw",
+        "--numjobs=3",
+    ];
+    let printed = other(fio, &[&job[..], &["--output-format=json"]].concat());
+    std::fs::write(&result, printed).expect("the result");
+    read_everywhere(&result, "fio", "both read");
+    let own = ugeom(&[
+        "run",
+        "--name=own",
+        "--ioengine=null",
+        "--size=1m",
+        "--output-format=json",
+    ]);
+    assert_eq!(own.code, 0, "{}", own.stderr);
+    std::fs::write(&result, own.stdout).expect("the result");
+    read_everywhere(&result, "fio", "own read");
+}
+
+#[test]
+fn what_hyperfine_writes_is_read() {
+    let Some(hyperfine) = ugeom_testkit::program("what_hyperfine_writes_is_read", "hyperfine")
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = disks::text(&folder.path().join("hyperfine.json"));
+    let runs = [
+        "-N",
+        "--runs",
+        "7",
+        "--export-json",
+        &result,
+        "true",
+        "false",
+        "-i",
+    ];
+    other(hyperfine, &runs);
+    read_everywhere(&result, "hyperfine", "false");
+}
+
+#[test]
+fn what_iostat_writes_is_read() {
+    let Some(iostat) = ugeom_testkit::program("what_iostat_writes_is_read", "iostat") else {
+        return;
+    };
+    let printed = other(iostat, &["-x", "-d", "-o", "JSON", "1", "2"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = disks::text(&folder.path().join("iostat.json"));
+    let report: Value = serde_json::from_slice(&printed).expect("JSON");
+    let disks = &report["sysstat"]["hosts"][0]["statistics"][1]["disk"];
+    let Some(disk) = disks[0]["disk_device"].as_str() else {
+        println!("SKIP what_iostat_writes_is_read: there is no disk here");
+        return;
+    };
+    std::fs::write(&result, &printed).expect("the result");
+    read_everywhere(&result, "iostat", disk);
+}
+
+#[test]
+fn a_file_of_others_is_overwritten_with_force_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = measured(folder.path());
+    let thesis = disks::text(&folder.path().join("report.html"));
+    std::fs::write(&thesis, "<html>my thesis</html>").expect("a file");
+    let compare = ["compare", &result, &result, "--report", &thesis];
+    let report = ["report", &result, "-o", &thesis];
+    for command in [
+        &compare[..],
+        &report[..],
+        &["report", "--csv", &result, "-o", &thesis],
+    ] {
+        let said = ugeom(command).failed(2);
+        assert!(
+            said.contains("was not written by ugeom; --force overwrites it"),
+            "{said}"
+        );
+    }
+    let kept = std::fs::read_to_string(&thesis).expect("the file");
+    assert_eq!(kept, "<html>my thesis</html>");
+    ugeom(&[&report[..], &["--force"]].concat()).quiet();
+    ugeom(&report).quiet();
+    let compared = ugeom(&compare);
+    assert_eq!(compared.code, 0, "{}", compared.stderr);
+    let html = std::fs::read_to_string(&thesis).expect("the report");
+    assert!(html.contains("change against the base") && html.contains("<svg "));
 }
 
 #[test]
@@ -82,8 +259,21 @@ fn what_is_no_result_is_named_with_its_reason() {
     let at = |name: &str| disks::text(&folder.path().join(name));
     let kept = at("report.html");
     for (name, text, reason) in [
-        ("empty.json", "", "EOF while parsing a value"),
-        ("text.json", "Hello", "expected value at line 1 column 1"),
+        (
+            "empty.json",
+            "",
+            "it is empty; expected a result of ugeom, fio",
+        ),
+        (
+            "text.json",
+            "Hello",
+            "line 1, `Hello`: expected a result of ugeom",
+        ),
+        (
+            "keys.json",
+            "{\"a\": 1}",
+            "an unknown kind with the keys a; expected",
+        ),
         (
             "new.json",
             r#"{"schema": 9, "experiment": "layers"}"#,
@@ -102,7 +292,7 @@ fn what_is_no_result_is_named_with_its_reason() {
     ] {
         std::fs::write(folder.path().join(name), text).expect("a file");
         let said = ugeom(&["report", &at(name), "-o", &kept]).failed(1);
-        let expected = format!("ugeom: {}: reading a saved result: ", at(name));
+        let expected = format!("ugeom: {}: ", at(name));
         assert!(
             said.starts_with(&expected) && said.contains(reason),
             "{said}"

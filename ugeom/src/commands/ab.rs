@@ -2,9 +2,9 @@
 //! are its flags, and what texts are taken for.
 
 use super::compare::RulesArgs;
+use super::files::{self, Written};
 use super::jobs::jobs;
 use super::lab::duration_ns;
-use super::lab::files::{self, Written};
 use super::lab::flags::launch;
 use super::lab::measuring::{Saved as Kept, ended_by_user, measured, save};
 use crate::failure::{self, Reported, Usage};

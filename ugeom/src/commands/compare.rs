@@ -1,6 +1,7 @@
 //! `ugeom compare`: saved results against each other, of ugeom and of other programs. How they are
 //! judged is in `ugeom_harness::compare`; here are its flags and its files.
 
+use super::files::{self, Written};
 use super::results;
 use crate::output;
 use anyhow::{Result, bail};
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use ugeom_harness::compare::{Loaded, Options, Side, Source, between, compare, doubts};
 use ugeom_lab::ab::other_sides;
 use ugeom_report::compare::page;
+use ugeom_report::{Saved, write_html};
 
 const LONG_ABOUT: &str = "\
 Compares saved results: those of ugeom (--json), fio (--output-format=json), hyperfine \
@@ -28,6 +30,7 @@ Examples:
   ugeom compare old1.json old2.json --against new1.json new2.json
   ugeom compare --changed --metric time old.txt new.txt
   ugeom compare target/criterion.old target/criterion
+  ugeom compare --report change.html before.json after.json
   ugeom compare layers.json --base direct/md0          the cases of one result";
 
 /// Compare saved results: what is faster, slower, equivalent, or not significant?
@@ -64,6 +67,14 @@ pub struct Compare {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    /// Write the comparison, with a plot of all changes, as one HTML file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    report: Option<PathBuf>,
+
+    /// Overwrite a report that ugeom did not write
+    #[arg(long)]
+    force: bool,
 }
 
 /// How to judge.
@@ -114,11 +125,18 @@ impl Compare {
             changed: self.changed,
             ..self.rules.options()
         };
+        files::check(self.report.as_deref(), Written::Report, self.force)?;
         let compared = self.compared(&options)?;
+        let page = page(&compared);
+        if let Some(path) = &self.report {
+            let json = serde_json::to_string_pretty(&compared)?;
+            write_html(&[Saved::new(json, page.clone())?], path)?;
+            output::remark(&format!("the report is in {}", path.display()));
+        }
         if self.json {
             return output::print_json(&compared);
         }
-        output::print(&page(&compared).to_text(output::width()))
+        output::print(&page.to_text(output::width()))
     }
 
     fn compared(&self, options: &Options) -> Result<ugeom_harness::compare::Compared> {

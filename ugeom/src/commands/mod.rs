@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod crash;
 mod diskinfo;
+mod files;
 mod geli;
 mod generate;
 mod history;

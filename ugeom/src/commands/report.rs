@@ -1,40 +1,46 @@
-//! `ugeom report`: saved results as one file to read, or as text to paste.
+//! `ugeom report`: saved results, of this program or of others, as one file to read, or as text to
+//! paste.
 
+use super::files::{self, Written};
+use super::results::{self, ResultFile};
 use crate::{failure, output};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use ugeom_harness::compare::Loaded;
+use ugeom_harness::foreign::{self, Format};
+use ugeom_harness::{document, tidy};
 use ugeom_report::{Saved, to_html, write_html};
 
 const LONG_ABOUT: &str = "\
-Makes a report of results that `ugeom lab ... --json FILE` or `ugeom crash --json` saved: what was \
-asked, the answer in a sentence, tables, plots, the machine, and the results themselves to save \
-again. It is one HTML file that needs nothing else: no network, no scripts.
+Makes a report of saved results: those of ugeom (`lab ... --json FILE`, `ab --json`, `crash \
+--json`), fio (--output-format=json), hyperfine (--export-json), criterion (a folder, or \
+sample.json), Go's benchmarks (text) and iostat (-o JSON). It has the question, the answer in a \
+sentence, tables, plots, the machine, and the results themselves to save again. It is one HTML \
+file that needs no network.
 
-Several results become one file, one after the other.";
+Several results become one file, one after the other. A file that ugeom did not write is \
+overwritten with --force only.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom report layers.json                        writes report.html
   ugeom report layers.json sweep.json -o disk.html
+  ugeom report fio.json -o fio.html
   ugeom report --markdown layers.json             for pasting into a discussion
-  ugeom report --csv sweep.json > sweep.csv       for a spreadsheet";
+  ugeom report --csv sweep.json > sweep.csv       every sample, for pandas or a spreadsheet";
 
 /// Where an HTML report goes when nothing else is said.
 const REPORT: &str = "report.html";
-/// The path that means standard input, or standard output.
+/// The path that means standard output.
 const STANDARD: &str = "-";
-/// A result that is longer than this is none.
-const RESULT_BYTES_MAX: u64 = 1 << 30;
 
 /// Make a report of saved results
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Report {
-    /// Results as `--json` saved them; `-` is standard input
-    #[arg(value_name = "RESULT", required = true, value_hint = ValueHint::FilePath)]
+    /// Results; `-` is standard input, a folder stands for all results in it
+    #[arg(value_name = "RESULT", required = true, value_hint = ValueHint::AnyPath)]
     results: Vec<PathBuf>,
 
     /// Where to write it; `-` is standard output [default: report.html, and standard output for
@@ -46,38 +52,69 @@ pub struct Report {
     #[arg(long, group = "form")]
     markdown: bool,
 
-    /// The tables and the values of the plots as CSV instead of HTML
+    /// One table of all samples as CSV instead of HTML: experiment, case, metric, round, value,
+    /// unit, process
     #[arg(long, group = "form")]
     csv: bool,
+
+    /// Overwrite a file that ugeom did not write
+    #[arg(long)]
+    force: bool,
+}
+
+/// A result: its page with its text, and its samples.
+struct Read {
+    saved: Saved,
+    samples: tidy::Table,
 }
 
 impl Report {
     pub fn run(&self) -> Result<()> {
-        let results = self.results.iter().map(|path| read(path));
-        let results = results.collect::<Result<Vec<Saved>>>()?;
-        let pages = results.iter().map(Saved::page);
-        let text = match (self.markdown, self.csv) {
-            (true, _) => Some(pages.map(|page| page.to_markdown()).collect::<Vec<_>>()),
-            (_, true) => Some(pages.map(|page| page.to_csv()).collect()),
-            _ => None,
-        };
-        let text = text.map(|parts| parts.join("\n"));
-        let output = match (&self.output, &text) {
-            (Some(path), _) => path.as_path(),
-            (None, None) => Path::new(REPORT),
-            (None, Some(_)) => Path::new(STANDARD),
-        };
-        let to_stdout = output == Path::new(STANDARD);
-        match text {
-            Some(text) if to_stdout => output::print(&text),
-            None if to_stdout => output::print(&to_html(&results)),
-            Some(text) => std::fs::write(output, text)
-                .with_context(|| format!("{}: writing the report", output.display())),
-            None => {
-                self.keep_results(output)?;
-                Ok(write_html(&results, output)?)
+        let (output, written) = self.output();
+        if output != Path::new(STANDARD) {
+            self.keep_results(output)?;
+            files::check(Some(output), written, self.force)?;
+        }
+        let mut read = Vec::new();
+        for path in &self.results {
+            for file in results::files(path)? {
+                read.extend(pages(&file)?);
             }
         }
+        let text = match written {
+            Written::Markdown => {
+                let pages = read.iter().map(|one| one.saved.page().to_markdown());
+                pages.collect::<Vec<_>>().join("\n")
+            }
+            Written::Csv => {
+                let mut all = tidy::Table::default();
+                read.into_iter().for_each(|one| all.append(one.samples));
+                all.to_csv()
+            }
+            Written::Report | Written::Json => {
+                let saved: Vec<Saved> = read.into_iter().map(|one| one.saved).collect();
+                if output != Path::new(STANDARD) {
+                    return Ok(write_html(&saved, output)?);
+                }
+                to_html(&saved)
+            }
+        };
+        if output == Path::new(STANDARD) {
+            return output::print(&text);
+        }
+        std::fs::write(output, text)
+            .with_context(|| format!("{}: writing the report", output.display()))
+    }
+
+    /// Where it goes, and in which form.
+    fn output(&self) -> (&Path, Written) {
+        let (otherwise, written) = match (self.markdown, self.csv) {
+            (true, _) => (STANDARD, Written::Markdown),
+            (_, true) => (STANDARD, Written::Csv),
+            _ => (REPORT, Written::Report),
+        };
+        let output = self.output.as_deref();
+        (output.unwrap_or(Path::new(otherwise)), written)
     }
 
     /// Refuses to write over one of the results.
@@ -97,29 +134,42 @@ impl Report {
     }
 }
 
-/// Reads a result and makes its page.
-fn read(path: &Path) -> Result<Saved> {
-    let json = text(path).with_context(|| format!("reading {}", path.display()))?;
-    if ugeom_crash::report::is_result(&json) {
-        let page = ugeom_crash::report::page(&json).map_err(anyhow::Error::msg);
-        let page = page.with_context(|| path.display().to_string())?;
-        return Saved::new(json, page).with_context(|| path.display().to_string());
+/// Reads the results of a file, and makes their pages.
+fn pages(file: &ResultFile) -> Result<Vec<Read>> {
+    let name = output::printable(&file.path.display().to_string());
+    let text = results::text(&file.path)?;
+    if ugeom_crash::report::is_result(&text) {
+        let page = ugeom_crash::report::page(&text).map_err(anyhow::Error::msg);
+        let page = page.with_context(|| name.clone())?;
+        let samples = page.observations();
+        let saved = Saved::new(text, page).with_context(|| name.clone())?;
+        return Ok(vec![Read { saved, samples }]);
     }
-    ugeom_lab::registry::read(json).with_context(|| path.display().to_string())
+    if is_ours(&text) {
+        let results = document::results(&text).with_context(|| name.clone())?;
+        let results = results.into_iter().map(|one| own(&name, one));
+        return results.collect();
+    }
+    let (format, series) = foreign::read(&name, &file.case, &text)?;
+    let page = ugeom_report::foreign::page(&name, format, &series);
+    let samples = tidy::of_series(format.id(), &series);
+    let saved = Saved::foreign(text, page);
+    Ok(vec![Read { saved, samples }])
 }
 
-fn text(path: &Path) -> Result<String> {
-    let source: Box<dyn Read> = match path == Path::new(STANDARD) {
-        true => Box::new(io::stdin().lock()),
-        false => Box::new(File::open(path)?),
+/// Whether a text is one of our documents or an array of such, or was meant to be.
+fn is_ours(text: &str) -> bool {
+    let first = text.trim_start().trim_start_matches('[').trim_start();
+    let first = first.trim_start_matches('{').trim_start();
+    first.starts_with("\"schema\"") || matches!(foreign::read("", "", text), Ok((Format::Ugeom, _)))
+}
+
+fn own(name: &str, text: &str) -> Result<Read> {
+    let saved = ugeom_lab::registry::read(text.to_owned()).with_context(|| name.to_owned())?;
+    // A trace has no rounds of cases, but tables.
+    let samples = match Loaded::read(name, text) {
+        Ok(loaded) => tidy::table(&loaded.document),
+        Err(_) => saved.page().observations(),
     };
-    let mut text = String::new();
-    source
-        .take(RESULT_BYTES_MAX + 1)
-        .read_to_string(&mut text)?;
-    ensure!(
-        text.len() as u64 <= RESULT_BYTES_MAX,
-        "it is longer than {RESULT_BYTES_MAX} bytes, which no result is"
-    );
-    Ok(text)
+    Ok(Read { saved, samples })
 }

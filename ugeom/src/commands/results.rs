@@ -3,9 +3,12 @@
 use crate::output::printable;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use ugeom_harness::compare::Source;
+
+/// The path that means standard input.
+const STDIN: &str = "-";
 
 /// Larger files are no results.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -22,19 +25,49 @@ const DEPTH_MAX: usize = 8;
 /// # Errors
 /// What cannot be read, or holds no result, by its name.
 pub fn read(path: &Path) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for one in files(path)? {
+        let text = text(&one.path)?;
+        let name = printable(&one.path.display().to_string());
+        sources.push(Source::read(&name, &one.case, &text)?);
+    }
+    Ok(sources)
+}
+
+/// A file with results.
+pub struct ResultFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it measured, where its format does not hold that: criterion's.
+    pub case: String,
+}
+
+/// The files with results that a path stands for.
+///
+/// # Errors
+/// What cannot be read, or holds no result, by its name.
+pub fn files(path: &Path) -> Result<Vec<ResultFile>> {
+    let with_case = |path: PathBuf, case: String| ResultFile { path, case };
+    if path == Path::new(STDIN) {
+        return Ok(vec![with_case(
+            path.to_owned(),
+            "standard input".to_owned(),
+        )]);
+    }
     let name = || printable(&path.display().to_string());
     let about = std::fs::metadata(path).with_context(name)?;
     if !about.is_dir() {
-        return Ok(vec![file(path, &case(path))?]);
+        return Ok(vec![with_case(path.to_owned(), case(path))]);
     }
     let mut samples = Vec::new();
     find(path, DEPTH_MAX, &mut samples)?;
     samples.sort();
     if !samples.is_empty() {
-        return samples
-            .iter()
-            .map(|one| file(one, &case_in(path, one)))
-            .collect();
+        let known = samples.into_iter().map(|one| {
+            let case = case_in(path, &one);
+            with_case(one, case)
+        });
+        return Ok(known.collect());
     }
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(path).with_context(name)? {
@@ -51,7 +84,11 @@ pub fn read(path: &Path) -> Result<Vec<Source>> {
         );
     }
     files.sort();
-    files.iter().map(|one| file(one, &case(one))).collect()
+    let known = files.into_iter().map(|one| {
+        let case = case(&one);
+        with_case(one, case)
+    });
+    Ok(known.collect())
 }
 
 /// The samples of criterion below a folder: `BENCHMARK/new/sample.json`.
@@ -91,16 +128,24 @@ fn case_in(root: &Path, sample: &Path) -> String {
     }
 }
 
-fn file(path: &Path, case: &str) -> Result<Source> {
-    let name = printable(&path.display().to_string());
-    let file = File::open(path).with_context(|| name.clone())?;
+/// The text of a file; `-` is standard input.
+///
+/// # Errors
+/// What cannot be read, is no text, or is larger than any result, by its name.
+pub fn text(path: &Path) -> Result<String> {
+    let name = || printable(&path.display().to_string());
+    let source: Box<dyn Read> = match path == Path::new(STDIN) {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).with_context(name)?),
+    };
     let mut text = String::new();
-    let mut limited = file.take(FILE_BYTES_MAX + 1);
-    limited
-        .read_to_string(&mut text)
-        .with_context(|| name.clone())?;
+    let mut limited = source.take(FILE_BYTES_MAX + 1);
+    limited.read_to_string(&mut text).with_context(name)?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        bail!("{name}: larger than {FILE_BYTES_MAX} bytes, which no result is");
+        bail!(
+            "{}: larger than {FILE_BYTES_MAX} bytes, which no result is",
+            name()
+        );
     }
-    Ok(Source::read(&name, case, &text)?)
+    Ok(text)
 }

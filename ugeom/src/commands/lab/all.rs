@@ -1,9 +1,9 @@
 //! `ugeom lab` without an experiment: all five, one after the other, one file with all their
 //! reports, and their answers in one table.
 
-use super::files::{self, Written};
 use super::flags::Flags;
 use super::measuring::ended_by_user;
+use crate::commands::files::{self, Written};
 use crate::failure::{Interrupted, Reported};
 use crate::output;
 use anyhow::{Context, Result};

@@ -1,8 +1,8 @@
 //! The flags that every experiment of `ugeom lab` has, with the same meaning and defaults.
 
 use super::duration_ns;
-use super::files::{self, Written};
 use super::measuring::{Saved, ended_by_user, measured, save};
+use crate::commands::files::{self, Written};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};

@@ -1,7 +1,7 @@
 //! `ugeom lab layers`: its flags, the processes that it measures in, and where its results go.
 
-use super::files::{self, Written};
 use super::flags::One;
+use crate::commands::files::{self, Written};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};

@@ -1,6 +1,6 @@
 //! What every experiment needs around it: a progress bar, Ctrl-C, and a place for its results.
 
-use super::files;
+use crate::commands::files;
 use crate::failure::Interrupted;
 use crate::output;
 use anyhow::{Context, Result};

@@ -5,7 +5,6 @@
 mod all;
 mod cached;
 mod engines;
-pub(super) mod files;
 pub(super) mod flags;
 mod layers;
 pub(super) mod measuring;

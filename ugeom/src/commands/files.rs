@@ -18,6 +18,8 @@ pub enum Written {
     Csv,
     /// An HTML report.
     Report,
+    /// The same as Markdown.
+    Markdown,
 }
 
 /// A mark of this program stands among the first bytes of what it writes.
@@ -32,6 +34,7 @@ impl Written {
             }
             Self::Csv => head.starts_with(ugeom_harness::tidy::HEADER),
             Self::Report => head.contains("<meta name=\"generator\" content=\"ugeom "),
+            Self::Markdown => head.starts_with("# ugeom "),
         }
     }
 }
