@@ -1,6 +1,6 @@
-//! The reference loop: work in registers alone, done right before and right after every run, on the
-//! cores of the run, on all of them at once. Its time is that of these cores and of nothing else, so
-//! it shows the phases in which one is slower (another thread on the same core, a lower
+//! The reference loop: work in registers alone, done right before and right after every run, on
+//! the cores of the run, on all of them at once. Its time is that of these cores and of nothing
+//! else, so it shows the phases in which one is slower (another thread on the same core, a lower
 //! clock, time that the hypervisor took), which neither CPU time nor steal time show.
 //!
 //! The loop fills the core: a single chain of dependent steps leaves most of it idle and takes as

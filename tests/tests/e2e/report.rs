@@ -6,10 +6,20 @@ use crate::run::{other, ugeom, ugeom_with};
 use serde_json::Value;
 use std::path::Path;
 
-/// A result that was measured in a second.
+/// A result of one process.
 fn measured(folder: &Path) -> String {
     let file = disks::text(&folder.join("layers.json"));
-    let ended = ugeom(&["lab", "layers", "--budget", "1s", "--json", &file]);
+    let short = [
+        "lab",
+        "layers",
+        "--budget",
+        "1s",
+        "--processes",
+        "1",
+        "--json",
+        &file,
+    ];
+    let ended = ugeom(&short);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     file
 }
@@ -227,7 +237,9 @@ fn what_iostat_writes_is_read() {
 #[test]
 fn a_file_of_others_is_overwritten_with_force_only() {
     let folder = tempfile::tempdir().expect("a folder");
-    let result = measured(folder.path());
+    let result = disks::text(&folder.path().join("bench.txt"));
+    let line = |at: u64| format!("BenchmarkA-2 100 {} ns/op\n", 1000 + at);
+    std::fs::write(&result, (0..10).map(line).collect::<String>()).expect("a result");
     let thesis = disks::text(&folder.path().join("report.html"));
     std::fs::write(&thesis, "<html>my thesis</html>").expect("a file");
     let compare = ["compare", &result, &result, "--report", &thesis];
