@@ -6,8 +6,10 @@ use common::disks::{MIB, disk, errors, facts, mark, names, read_sector, view};
 use common::{foreign, write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use ugeom_classes::part::edit;
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_format::Media;
+use ugeom_format::plan::{Column, NewPart};
 use ugeom_stack::{Delta, Stack};
 use ugeom_testkit::program;
 
@@ -370,6 +372,45 @@ fn a_dynamic_disk_lists_its_volumes_and_not_its_partitions() {
     assert_eq!(far, "part of Far, a volume that is not all on this disk");
     assert_eq!(facts(&stack, "LDM", "group"), ["Group0"]);
     assert_eq!(errors(&stack), [""; 0]);
+    // The same lines by the verbs of gpart, each piece where it lies.
+    let view = view(&stack, "md0");
+    let opened = stack
+        .open(view.id, Delta::READ_WRITE)
+        .expect("nobody has it open");
+    let mut channel = stack.channel(1).expect("a channel");
+    let tables = edit::show(&mut channel, &opened).expect("a table");
+    let [table] = tables.as_slice() else {
+        panic!("{tables:?}")
+    };
+    let text = table.show("md0", Column::Provider);
+    let lines = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let lines: Vec<String> = lines
+        .map(|words| words[..words.len().min(4)].join(" "))
+        .collect();
+    let start = foreign::ldm::START;
+    assert!(lines[0].starts_with("=>"), "{text}");
+    for (first, sectors, provider, kind) in [
+        (0, 1000, "md0s1", "ntfs"),
+        (2000, 300, "md0s2", "ntfs"),
+        (3000, 200, "md0s2", "ntfs"),
+        (6000, 100, "md0s4", "ms-ldm-data"),
+    ] {
+        let line = format!("{} {sectors} {provider} {kind}", start + first);
+        assert!(lines.contains(&line), "{line}: {text}");
+    }
+    assert!(
+        table
+            .backup()
+            .starts_with("LDM 4\n1        ntfs    63  1000 Simple")
+    );
+    let added = edit::add(&mut channel, &opened, None, &NewPart::default());
+    let destroyed = edit::destroy(&mut channel, &opened, None, true);
+    for refused in [added.map(drop), destroyed.map(drop)] {
+        let error = refused.expect_err("it is only read").to_string();
+        assert!(error.contains("LDM table is only read"), "{error}");
+    }
 }
 
 #[test]

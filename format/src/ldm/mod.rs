@@ -16,9 +16,11 @@
 //! `docs/formats/ldm.md`.
 
 mod error;
+mod listed;
 mod vblk;
 
 pub use error::Error;
+pub use listed::{Found, Listed};
 
 use crate::bytes;
 use crate::gpt::Guid;

@@ -32,6 +32,9 @@ pub enum Error {
     /// No extended boot record.
     #[error("no logical partitions: {0}")]
     Ebr(#[from] ebr::Error),
+    /// No database of a dynamic disk, or a damaged one.
+    #[error("no usable database of a dynamic disk: {0}")]
+    Ldm(String),
     /// No table of a PC-98.
     #[error("no table of a PC-98: {0}")]
     Pc98(#[from] pc98::Error),

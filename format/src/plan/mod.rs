@@ -25,6 +25,7 @@ mod bsd64;
 mod ebr;
 mod error;
 mod gpt;
+mod ldm;
 mod mbr;
 mod pc98;
 mod scheme;
@@ -41,6 +42,7 @@ pub use bsd64::Bsd64Table;
 pub use ebr::EbrTable;
 pub use error::Error;
 pub use gpt::GptTable;
+pub use ldm::LdmTable;
 pub use mbr::MbrTable;
 pub use pc98::Pc98Table;
 pub use scheme::Scheme;
@@ -155,6 +157,8 @@ pub enum Table {
     Ebr(EbrTable),
     /// GUID partition table.
     Gpt(GptTable),
+    /// Windows' dynamic disk, which is only read.
+    Ldm(LdmTable),
     /// Master boot record.
     Mbr(MbrTable),
     /// NEC's table of the PC-98.
@@ -171,6 +175,7 @@ impl Table {
             Table::Bsd64(table) => table,
             Table::Ebr(table) => table,
             Table::Gpt(table) => table,
+            Table::Ldm(table) => table,
             Table::Mbr(table) => table,
             Table::Pc98(table) => table,
             Table::Vtoc8(table) => table,
@@ -184,6 +189,7 @@ impl Table {
             Table::Bsd64(table) => table,
             Table::Ebr(table) => table,
             Table::Gpt(table) => table,
+            Table::Ldm(table) => table,
             Table::Mbr(table) => table,
             Table::Pc98(table) => table,
             Table::Vtoc8(table) => table,
@@ -203,7 +209,7 @@ impl Table {
             Scheme::Bsd64 => Table::Bsd64(Bsd64Table::create(media, create)?),
             Scheme::Ebr => Table::Ebr(EbrTable::create(media, create)?),
             Scheme::Gpt => Table::Gpt(GptTable::create(media, create)?),
-            Scheme::Ldm => return Err(LDM_IS_READ),
+            Scheme::Ldm => return Err(ldm::IS_READ),
             Scheme::Mbr => Table::Mbr(MbrTable::create(media, create)?),
             Scheme::Pc98 => Table::Pc98(Pc98Table::create(media, create)?),
             Scheme::Vtoc8 => Table::Vtoc8(Vtoc8Table::create(media, create)?),
@@ -236,7 +242,7 @@ impl Table {
             Scheme::Bsd64 => Table::Bsd64(Bsd64Table::load(media, read)?),
             Scheme::Ebr => Table::Ebr(EbrTable::load(media, read)?),
             Scheme::Gpt => Table::Gpt(GptTable::load(media, read)?),
-            Scheme::Ldm => return Err(LDM_IS_READ),
+            Scheme::Ldm => Table::Ldm(LdmTable::load(media, read)?),
             Scheme::Mbr => Table::Mbr(MbrTable::load(media, read)?),
             Scheme::Pc98 => Table::Pc98(Pc98Table::load(media, geometry, read)?),
             Scheme::Vtoc8 => Table::Vtoc8(Vtoc8Table::load(media, read)?),
@@ -244,17 +250,18 @@ impl Table {
     }
 
     /// All tables on a media, outermost first: a GPT hides its protective MBR,
-    /// and an MBR without partitions is left out where there is another table
-    /// that may have one (boot1's made-up one of a disklabel, the boot sector
-    /// of a PC-98). Logical partitions are not looked for: only the partition
+    /// the database of a dynamic disk the MBR that is its shell, and an MBR
+    /// without partitions is left out where there is another table that may
+    /// have one (boot1's made-up one of a disklabel, the boot sector of a PC-98). Logical partitions are not looked for: only the partition
     /// below tells whether there are any.
     pub fn load_all(
         media: Media,
         geometry: Option<Geometry>,
         read: &mut SectorRead<'_>,
     ) -> Vec<Table> {
-        const ORDER: [Scheme; 7] = [
+        const ORDER: [Scheme; 8] = [
             Scheme::Gpt,
+            Scheme::Ldm,
             Scheme::Mbr,
             Scheme::Bsd,
             Scheme::Bsd64,
@@ -267,17 +274,26 @@ impl Table {
             .filter_map(|scheme| Table::load_on(scheme, media, geometry, read).ok())
             .collect();
         let gpt = found.iter().any(|table| table.scheme() == Scheme::Gpt);
-        let other = |table: &Table| !matches!(table.scheme(), Scheme::Gpt | Scheme::Mbr);
+        let shell = found
+            .iter()
+            .any(|table| matches!(table, Table::Ldm(table) if table.hides_mbr()));
+        let other =
+            |table: &Table| !matches!(table.scheme(), Scheme::Gpt | Scheme::Ldm | Scheme::Mbr);
         let others = found.iter().any(other);
         found.retain(|table| match table {
             Table::Mbr(table) => match table.kind() {
-                crate::mbr::Kind::Partitioned => true,
+                crate::mbr::Kind::Partitioned => !shell,
                 crate::mbr::Kind::Hybrid | crate::mbr::Kind::Protective => !gpt,
                 crate::mbr::Kind::Empty | crate::mbr::Kind::Dedicated => !gpt && !others,
             },
             _ => true,
         });
         found
+    }
+
+    /// Why no verb changes the database of a dynamic disk.
+    pub fn read_only() -> Error {
+        ldm::IS_READ
     }
 
     /// The table's scheme.
@@ -502,6 +518,9 @@ impl Table {
     /// As gpart, which refuses a table whose partitions overlap like any other damage.
     fn refuse_damaged(&self) -> Result<(), Error> {
         let scheme = self.scheme();
+        if scheme == Scheme::Ldm {
+            return Err(ldm::IS_READ);
+        }
         if let Some(damage) = self.damage().into_iter().next() {
             return Err(Error::Corrupt { scheme, damage });
         }
@@ -529,12 +548,6 @@ impl Table {
         }
     }
 }
-
-/// Why nothing is done with a database of Windows.
-const LDM_IS_READ: Error = Error::ReadOnly {
-    scheme: Scheme::Ldm,
-    reason: "as in gpart, no verb changes it",
-};
 
 /// Reads whole sectors; fewer bytes than asked for are an error here.
 fn read_exactly(

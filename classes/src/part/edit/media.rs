@@ -129,6 +129,10 @@ impl<'a> Disk<'a> {
             });
         }
         let mut tables = self.tables();
+        // What is changed on a disk with a GPT is the GPT: a database in it is only read.
+        if tables.iter().any(|table| table.scheme() == Scheme::Gpt) {
+            tables.retain(|table| table.scheme() != Scheme::Ldm);
+        }
         if tables.len() > 1 {
             return Err(EditError::Several {
                 provider: self.name.clone(),

@@ -11,24 +11,19 @@ use crate::part::gpt;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use std::sync::Arc;
-use ugeom_format::gpt::{Gpt, types};
-use ugeom_format::ldm::{Component, DATABASE_SECTORS, Database, Extent, Layout, Place, Volume};
-use ugeom_format::mbr::{Kind, Mbr, PartType};
-use ugeom_format::{Media, ldm};
+use ugeom_format::Media;
+use ugeom_format::ldm::{Database, Extent, Found, Layout, Listed, Place};
+use ugeom_format::mbr::{Mbr, PartType};
 use ugeom_stack::{Geom, Plan, TasteError, Taster};
-
-/// Most pieces of a volume that is read as one.
-const MOST_PIECES: usize = 32;
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
     let Some(media) = look::ground_of_512(NAME, taster)? else {
         return Ok(None);
     };
-    let sector = match taster.sector(0) {
-        Ok(sector) => sector,
-        Err(error) => return look::nothing(NAME, taster, error),
-    };
-    let Some((place, suffix)) = place(taster, media, &sector) else {
+    if let Err(error) = taster.sector(0) {
+        return look::nothing(NAME, taster, error);
+    }
+    let Some(Found { place, data }) = Found::look(media, &mut look::reader(taster)) else {
         let problem = "neither an MBR with a partition of type 66 and a header in sector 6, nor a \
                        GPT with a partition of type ms-ldm-metadata";
         return look::nothing(NAME, taster, problem);
@@ -38,7 +33,8 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         Ok(database) => database,
         Err(error) => return Err(look::unusable(NAME, taster, error)),
     };
-    let prefix = format!("{}{suffix}", taster.name());
+    let suffix = data.map(|(number, data, mbr)| format!("{}{number}", gpt::letter(data.kind, mbr)));
+    let prefix = format!("{}{}", taster.name(), suffix.unwrap_or_default());
     let (parts, pieces) = parts(&prefix, &database);
     let header = &database.header;
     let table = Table {
@@ -80,108 +76,57 @@ pub(in crate::part) fn stands(taster: &mut Taster<'_>, mbr: &Mbr) -> bool {
     database.is_ok_and(|database| !parts("", &database).0.is_empty())
 }
 
-/// Where the database is, and what stands between the disk's name and the volume's.
-fn place(taster: &mut Taster<'_>, media: Media, sector: &[u8]) -> Option<(Place, String)> {
-    let mbr = Mbr::decode(sector).ok()?;
-    if mbr.entries.iter().any(|entry| entry.kind == PartType::LDM) {
-        let header = taster.sector(ldm::HEADER_SECTOR).ok()?;
-        return header
-            .starts_with(b"PRIVHEAD")
-            .then(|| (Place::Mbr, String::new()));
-    }
-    if !matches!(mbr.kind(), Kind::Protective | Kind::Hybrid) {
-        return None;
-    }
-    let gpt = Gpt::read(media, &mut look::reader(taster));
-    let (_, table) = gpt.best()?;
-    let of_type = |kind: &str| {
-        let kind = types::parse(kind);
-        table
-            .partitions()
-            .find(|(_, entry)| Some(entry.kind) == kind)
-    };
-    let (_, metadata) =
-        of_type("ms-ldm-metadata").filter(|it| it.1.sectors() >= DATABASE_SECTORS)?;
-    let (number, data) = of_type("ms-ldm-data")?;
-    let letter = gpt::letter(data.kind, mbr.kind());
-    let database = metadata.first;
-    Some((Place::Gpt { database }, format!("{letter}{number}")))
-}
-
 /// The partitions, and for each the pieces that it consists of, none for one piece.
 fn parts(prefix: &str, database: &Database) -> (Vec<Part>, Vec<Vec<Extent>>) {
-    let mut found: Vec<(Part, Vec<Extent>)> = Vec::new();
-    for volume in &database.volumes {
-        for component in &volume.components {
-            found.extend(copy(volume, component));
+    let listed = (1..).zip(database.listed());
+    let parts = listed.map(|(index, listed)| {
+        let common = Part {
+            index,
+            name: format!("{prefix}s{index}"),
+            label: Some(listed.volume.name.clone()),
+            kind: listed.kind().to_string(),
+            raw_kind: listed.kind().0.to_string(),
+            ..Part::default()
+        };
+        match listed.is_whole {
+            true => whole(&listed, common),
+            false => (piece(&listed, common), Vec::new()),
         }
-    }
-    for (number, (part, _)) in (1..).zip(&mut found) {
-        part.index = number;
-        part.name = format!("{prefix}s{number}");
-    }
-    found.into_iter().unzip()
+    });
+    parts.unzip()
 }
 
-/// What is listed of one copy of a volume.
-fn copy(volume: &Volume, component: &Component) -> Vec<(Part, Vec<Extent>)> {
-    let extents = &component.extents;
-    let name = &volume.name;
-    let kind = |number| PartType(number).to_string();
-    let common = Part {
-        label: Some(name.clone()),
-        ..Part::default()
+/// A copy of a volume.
+fn whole(listed: &Listed<'_>, common: Part) -> (Part, Vec<Extent>) {
+    let (extents, copies) = (&listed.extents, listed.volume.components.len());
+    let name = &listed.volume.name;
+    let single = extents.len() == 1;
+    let first = extents.first().filter(|_| single);
+    let part = Part {
+        // A volume of several pieces has no first sector.
+        first: first.map_or(0, |extent| extent.start),
+        sectors: listed.volume.sectors,
+        mark: (copies > 1).then(|| format!("one of {copies} copies of volume {name}")),
+        config: vec![("pieces".to_owned(), extents.len().to_string())],
+        covers_others: !single,
+        ..common
     };
-    if is_whole(volume, component) {
-        let copies = volume.components.len();
-        let mark = (copies > 1).then(|| format!("one of {copies} copies of volume {name}"));
-        let single = extents.len() == 1;
-        let part = Part {
-            // A volume of several pieces has no first sector.
-            first: extents
-                .first()
-                .filter(|_| single)
-                .map_or(0, |extent| extent.start),
-            sectors: volume.sectors,
-            kind: kind(volume.kind),
-            raw_kind: volume.kind.to_string(),
-            mark,
-            config: vec![("pieces".to_owned(), extents.len().to_string())],
-            covers_others: !single,
-            ..common
-        };
-        let pieces = if single { Vec::new() } else { extents.clone() };
-        return vec![(part, pieces)];
-    }
-    let what = match component.layout {
+    let pieces = if single { Vec::new() } else { extents.clone() };
+    (part, pieces)
+}
+
+/// A piece of a volume that cannot be read as a whole.
+fn piece(listed: &Listed<'_>, common: Part) -> Part {
+    let what = match listed.component.layout {
         Layout::Striped => "a striped volume",
         Layout::Raid => "a RAID-5 volume",
         Layout::Spanned | Layout::Unknown(_) => "a volume that is not all on this disk",
     };
-    let piece = |extent: &Extent| Part {
-        first: extent.start,
-        sectors: extent.sectors,
-        kind: kind(PartType::LDM.0),
-        raw_kind: PartType::LDM.0.to_string(),
-        mark: Some(format!("part of {name}, {what}")),
-        ..common.clone()
-    };
-    let here = extents.iter().filter(|extent| extent.is_here);
-    here.map(|extent| (piece(extent), Vec::new())).collect()
-}
-
-/// All pieces are on this disk, and follow one another in the volume without a gap.
-fn is_whole(volume: &Volume, component: &Component) -> bool {
-    let mut end = Some(0);
-    for extent in &component.extents {
-        let follows = extent.is_here && end == Some(extent.volume_offset);
-        end = extent
-            .volume_offset
-            .checked_add(extent.sectors)
-            .filter(|_| follows);
+    let extent = listed.extents.first();
+    Part {
+        first: extent.map_or(0, |extent| extent.start),
+        sectors: extent.map_or(0, |extent| extent.sectors),
+        mark: Some(format!("part of {}, {what}", listed.volume.name)),
+        ..common
     }
-    let single = component.extents.len() == 1;
-    let spanned = single || component.layout == Layout::Spanned;
-    let few = component.extents.len() <= MOST_PIECES;
-    spanned && few && end.is_some_and(|end| end == volume.sectors && end > 0)
 }

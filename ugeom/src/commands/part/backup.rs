@@ -76,6 +76,10 @@ impl Backup {
         let mut channel = target.stack.channel(1)?;
         let mut tables = edit::show(&mut channel, &opened).map_err(explained)?;
         tables.retain(|table| self.scheme.is_none_or(|only| only == table.scheme()));
+        if tables.len() > 1 {
+            // Nothing restores the database of a dynamic disk.
+            tables.retain(|table| table.scheme() != plan::Scheme::Ldm);
+        }
         let text = match tables.as_slice() {
             [table] => {
                 for damage in table.damage() {
