@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+mod dense;
 mod discards;
 mod lease;
 mod pages;
@@ -28,8 +29,8 @@ pub const GRANULE_BYTES: u64 = 4096;
 /// Granules that one bit of the summary covers: those of one page of the bitmap, 128 MiB.
 const CHUNK_GRANULES: u64 = 4096 * 8;
 
-/// Granules that are given back at a time, 2 MiB: what a request may have to wait for.
-const PIECE_GRANULES: u64 = 512;
+/// Granules that are given back at a time, 2 MiB, a huge page: what a request may have to wait for.
+const PIECE_GRANULES: u64 = pages::HUGE_BYTES / GRANULE_BYTES;
 
 /// Sparse memory shared by threads.
 pub struct Region {
@@ -132,6 +133,7 @@ impl Region {
             return;
         }
         self.discards.wait_for(offset, len);
+        self.prepare(offset, len);
         // SAFETY: the range lies inside the mapping (`check`), which the region owns, and `from`
         // cannot overlap it: nobody holds a reference into it, or accesses it in any way but by
         // these copies.
@@ -152,6 +154,7 @@ impl Region {
             return;
         }
         if byte != 0 {
+            self.prepare(offset, len);
             self.set(offset, len, byte);
             self.mark(offset, len);
             return;
@@ -198,7 +201,9 @@ impl Region {
             let written = self.written.next(from, last, true);
             let to = last.min((written / PIECE_GRANULES + 1) * PIECE_GRANULES);
             if written < to {
-                outcome = outcome.and(self.give_back(written, to));
+                // In a huge page there is memory before the first granule that was written, too.
+                let from = from.max(written / PIECE_GRANULES * PIECE_GRANULES);
+                outcome = outcome.and(self.give_back(from, to));
             }
             from = to;
         }
@@ -343,6 +348,11 @@ impl Bitmap {
             self.chunks[(chunk / 64) as usize].fetch_or(1 << (chunk % 64), Ordering::Relaxed);
         }
         self.word(bit).fetch_or(1 << (bit % 64), Ordering::Release);
+    }
+
+    /// How many bits of the word to which `bit` belongs are set.
+    fn ones(&self, bit: u64) -> u64 {
+        self.word(bit).load(Ordering::Relaxed).count_ones().into()
     }
 
     /// Whether any bit of the chunk to which `bit` belongs was ever set.

@@ -34,7 +34,7 @@ mod sync {
 
 /// Blocks of one size.
 pub struct Slab {
-    base: NonNull<u8>,
+    pub(crate) base: NonNull<u8>,
     mapped_bytes: usize,
     block_bytes: usize,
     states: Box<[State]>,

@@ -1,14 +1,18 @@
 //! Zeroed pages: from the system, or from the allocator under Miri, which knows no mappings.
 
 #[cfg(not(miri))]
-pub(super) use kernel::{discard, map, unmap};
+pub(super) use kernel::{discard, map, populate_huge, unmap};
 #[cfg(miri)]
-pub(super) use model::{discard, map, unmap};
+pub(super) use model::{discard, map, populate_huge, unmap};
 
 use std::io;
 use std::ptr::NonNull;
 
-/// Zeroed pages that are given back when nobody has them any more.
+/// Size and alignment of a transparent huge page that x86_64 and arm64 (with pages of 4 KiB) have
+/// in common, bytes.
+pub(super) const HUGE_BYTES: u64 = 2 << 20;
+
+/// Zeroed pages that are given back when the last owner is dropped.
 pub(super) struct Memory {
     base: NonNull<u8>,
     len: u64,
@@ -16,7 +20,7 @@ pub(super) struct Memory {
 
 // SAFETY: the value owns its mapping, which does not belong to a thread.
 unsafe impl Send for Memory {}
-// SAFETY: sharing it shows nothing but an address; who follows that has his own reasons.
+// SAFETY: sharing it shows nothing but an address; code that follows it argues for itself.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -36,7 +40,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: mapped in `map`; those who follow the address keep the value.
+        // SAFETY: mapped in `map`; code that follows the address keeps the value.
         unsafe { unmap(self.base, self.len) };
     }
 }
@@ -48,23 +52,67 @@ mod kernel {
 
     use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-    /// Maps `len` zero bytes, without reserving memory for them. Transparent huge pages are
-    /// declined: one written sector would take 2 MiB, and sparse images (an ext4 file system
-    /// writes a little every 128 MiB) would not stay sparse.
+    const HUGE_BYTES: usize = super::HUGE_BYTES as usize;
+
+    /// What lengths of mappings are rounded up to, bytes.
+    const PAGE_BYTES: usize = 4096;
+
+    /// Maps `len` zero bytes, without reserving memory for them; they begin at a huge page if they
+    /// are as long as one. Transparent huge pages are declined: one written sector would take 2
+    /// MiB, and sparse images (an ext4 file system writes a little every 128 MiB) would not stay
+    /// sparse. [`populate_huge`] asks for them one by one.
     pub fn map(len: u64) -> io::Result<NonNull<u8>> {
         if len == 0 {
             return Ok(NonNull::dangling());
         }
+        let len = len as usize;
+        let spare = if len < HUGE_BYTES { 0 } else { HUGE_BYTES };
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
         let base = unsafe {
             let read_write = ProtFlags::READ | ProtFlags::WRITE;
-            rustix::mm::mmap_anonymous(ptr::null_mut(), len as usize, read_write, flags)?
+            rustix::mm::mmap_anonymous(ptr::null_mut(), len + spare, read_write, flags)?
         };
+        let skip = match spare {
+            0 => 0,
+            _ => base.addr().wrapping_neg() % HUGE_BYTES,
+        };
+        let kept = len.next_multiple_of(PAGE_BYTES);
+        let behind = (len + spare).next_multiple_of(PAGE_BYTES) - skip - kept;
+        // SAFETY: both parts lie inside the mapping just made, before and behind what is kept, and
+        // begin and end at pages.
+        unsafe {
+            if skip > 0 {
+                rustix::mm::munmap(base, skip)?;
+            }
+            if behind > 0 {
+                rustix::mm::munmap(base.byte_add(skip + kept), behind)?;
+            }
+        }
+        // SAFETY: `skip` is inside the mapping.
+        let base = unsafe { base.byte_add(skip) };
         // SAFETY: advice about the mapping just made; it changes no content. A kernel without
         // huge pages refuses it, which is as good.
-        let _ = unsafe { rustix::mm::madvise(base, len as usize, Advice::LinuxNoHugepage) };
+        let _ = unsafe { rustix::mm::madvise(base, kept, Advice::LinuxNoHugepage) };
         NonNull::new(base.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+    }
+
+    /// Puts a huge page where no page is yet, if the system has one. The advice is taken back, so
+    /// that the kernel makes no other part of the mapping huge, now or later.
+    ///
+    /// # Safety
+    /// The block of [`HUGE_BYTES`] lies inside a mapping made by `map` and is aligned to its
+    /// length.
+    pub unsafe fn populate_huge(base: *mut u8) {
+        let base = base.cast();
+        // SAFETY: advice about the caller's block. Populating is a write fault that changes no
+        // content. A refusal leaves small pages, or none, which the first access brings.
+        unsafe {
+            if rustix::mm::madvise(base, HUGE_BYTES, Advice::LinuxHugepage).is_ok() {
+                let _ = rustix::mm::madvise(base, PAGE_BYTES, Advice::LinuxPopulateWrite);
+                let _ = rustix::mm::madvise(base, HUGE_BYTES, Advice::LinuxNoHugepage);
+            }
+        }
     }
 
     /// Gives pages back to the system; they read as zero afterwards (madvise(2)).
@@ -112,6 +160,12 @@ mod model {
         unsafe { crate::shared_bytes::fill(base, 0, len) };
         Ok(())
     }
+
+    /// The allocator has no huge pages.
+    ///
+    /// # Safety
+    /// None is needed; the other model's is.
+    pub unsafe fn populate_huge(_base: *mut u8) {}
 
     /// # Safety
     /// `base` and `len` are those of a call of `map`.
