@@ -42,8 +42,9 @@ const SCRATCH_BYTES: usize = 64 << 10;
 const READS_IN_A_ROW: usize = 4;
 
 /// After requests of so many bytes, and their heads, those of a batch that are done already are
-/// answered: the client goes on meanwhile, and their data is still in the processor's caches.
-const SEND_EARLY_BYTES: usize = 64 << 10;
+/// answered: the client goes on meanwhile, and their data is still in the processor's caches. With
+/// less, the client is woken for a part of a batch, and sleeps again before the next.
+const SEND_EARLY_BYTES: usize = 256 << 10;
 
 /// Where it is told that a connection has ended: the number of the worker, and the way there.
 pub(super) struct Home {
