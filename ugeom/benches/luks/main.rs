@@ -5,15 +5,16 @@
 //! are named and left out. Images lie in /dev/shm where there is one. Started as a test it reads
 //! from this server only, for as short as it can.
 
-use std::error::Error;
+#[path = "../shared/mod.rs"]
+mod shared;
+
+use shared::{Failure, Process, program, ugeom, words};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_classes::Target;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Delta, Draft, Opened};
-
-type Failure = Box<dyn Error>;
 
 /// Bytes of each export that are filled and read.
 const BYTES: u64 = 48 << 20;
@@ -29,25 +30,15 @@ const WORKS: [Work; 2] = [
     (1 << 20, 4, false, "1 MiB sequential, queue depth 4"),
 ];
 
-/// A server that runs, with a client; it ends with this value.
+/// A server that runs, with a client; both end with this value, the client first.
 struct Server {
     name: &'static str,
-    child: Child,
-    client: Option<(Target, Opened, Channel)>,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.client = None;
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn program(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    channel: Channel,
+    opened: Opened,
+    /// Keeps what the client has opened.
+    _target: Target,
+    /// Keeps the server.
+    _process: Process,
 }
 
 /// A LUKS image that both peers can open.
@@ -67,53 +58,25 @@ fn luks_image(path: &Path) -> Result<(), Failure> {
 
 impl Server {
     /// Starts a command that listens to `socket`, and fills its export.
-    fn start(name: &'static str, line: &[&str], socket: &Path) -> Result<Self, Failure> {
-        let mut command = Command::new(line[0]);
-        command.args(&line[1..]).stdin(Stdio::null());
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let mut server = Self {
-            name,
-            child,
-            client: None,
-        };
-        let started = Instant::now();
-        while !socket.exists() {
-            if let Some(status) = server.child.try_wait()? {
-                return Err(format!("{name} ended with {status}").into());
-            }
-            if started.elapsed() > Duration::from_secs(60) {
-                return Err(format!("{name} does not listen").into());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // The socket exists before the server listens on it.
-        std::thread::sleep(Duration::from_millis(100));
-        let options = TargetOptions {
-            writable: true,
-            ..TargetOptions::default()
-        };
-        let target = open_target(
-            &format!("nbd+unix:///?socket={}", socket.display()),
-            &options,
-        )?;
+    fn start(name: &'static str, line: &[String], socket: &Path) -> Result<Self, Failure> {
+        let process = Process::start(line, socket)?;
+        process.fill(BYTES)?;
+        let target = process.target()?;
         let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
-        let mut channel = target.stack.channel(32)?;
-        let mut data = vec![0; 1 << 20];
-        fastrand::Rng::with_seed(1).fill(&mut data);
-        for at in (0..BYTES).step_by(data.len()) {
-            channel.write(&opened, at, &data)?;
-        }
-        server.client = Some((target, opened, channel));
-        Ok(server)
+        let channel = target.stack.channel(32)?;
+        Ok(Self {
+            name,
+            channel,
+            opened,
+            _target: target,
+            _process: process,
+        })
     }
 
     /// Requests in a second.
     fn measure(&mut self, work: Work, run: Duration) -> Result<f64, Failure> {
         let (length, depth, random, _) = work;
-        let (_, opened, channel) = self.client.as_mut().ok_or("no client")?;
+        let (opened, channel) = (&self.opened, &mut self.channel);
         let places = BYTES / length as u64;
         let mut generator = fastrand::Rng::with_seed(2);
         let mut next = 0;
@@ -161,21 +124,19 @@ fn servers(folder: &Path, as_bench: bool) -> Result<Vec<Server>, Failure> {
         ("ugeom, sectors of 512 bytes", 512),
     ] {
         let socket = place(&format!("ours{sector}"));
-        let listen = format!("unix:{}", text(&socket));
         let target = format!("md:64m | eli:onetime=1,ealgo=aes-xts,keylen=256,sectorsize={sector}");
-        let own = env!("CARGO_BIN_EXE_ugeom");
-        let line = [own, "serve", "--rw", "--nbd", &listen, &target];
+        let line = ugeom(&socket, &["--rw", &target]);
         servers.push(Server::start(name, &line, &socket)?);
     }
     if !as_bench {
         return Ok(servers);
     }
-    if !program("qemu-img") {
+    if program("qemu-img").is_none() {
         println!("SKIP qemu-nbd, nbdkit: qemu-img, which makes their image, is not installed");
         return Ok(servers);
     }
     for name in ["qemu-nbd", "nbdkit"] {
-        if !program(name) {
+        if program(name).is_none() {
             println!("SKIP {name}: it is not installed");
             continue;
         }
@@ -185,8 +146,8 @@ fn servers(folder: &Path, as_bench: bool) -> Result<Vec<Server>, Failure> {
         let secret = format!("secret,id=s,data={PASSPHRASE}");
         let options = format!("driver=luks,key-secret=s,file.driver=file,file.filename={image}");
         let phrase = format!("passphrase={PASSPHRASE}");
-        let line: Vec<&str> = match name {
-            "qemu-nbd" => vec![
+        let line = match name {
+            "qemu-nbd" => words(&[
                 name,
                 "-t",
                 "-e",
@@ -197,8 +158,8 @@ fn servers(folder: &Path, as_bench: bool) -> Result<Vec<Server>, Failure> {
                 &secret,
                 "--image-opts",
                 &options,
-            ],
-            _ => vec![
+            ]),
+            _ => words(&[
                 name,
                 "-f",
                 "-U",
@@ -207,7 +168,7 @@ fn servers(folder: &Path, as_bench: bool) -> Result<Vec<Server>, Failure> {
                 "file",
                 &image,
                 &phrase,
-            ],
+            ]),
         };
         match Server::start(name, &line, &socket) {
             Ok(server) => servers.push(server),

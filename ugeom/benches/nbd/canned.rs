@@ -1,8 +1,8 @@
 //! A server that does nothing but the unavoidable: it reads all requests that there are and answers
 //! zeroes for all of them with one write. What clients reach with it is the limit for a server.
 
-use crate::Failure;
 use crate::servers::EXPORT_BYTES;
+use crate::shared::Failure;
 use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use ugeom_format::wire::nbd::{

@@ -1,7 +1,7 @@
 //! What is measured: a client at a server.
 
-use crate::Failure;
-use crate::servers::{EXPORT_BYTES, Kind, Server, program};
+use crate::servers::{EXPORT_BYTES, Kind, Server};
+use crate::shared::{Failure, program};
 use serde::Deserialize;
 use std::process::{Command, Stdio};
 use std::time::Instant;

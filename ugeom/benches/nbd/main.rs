@@ -10,10 +10,12 @@ mod apart;
 mod canned;
 mod cells;
 mod servers;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 use cells::{ALL, Client, Plan};
 use servers::{Kind, Server};
-use std::error::Error;
+use shared::Failure;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::document::Document;
@@ -23,9 +25,6 @@ use ugeom_harness::{self as harness, Control, Machine, Progress, Settings};
 use ugeom_measure::Blocks;
 use ugeom_measure::interval::student_of;
 use ugeom_report::Page;
-
-/// What anything here may fail with.
-pub(crate) type Failure = Box<dyn Error>;
 
 const CONFIDENCE: f64 = 0.95;
 
