@@ -41,7 +41,7 @@ pub struct LayerFigures {
 pub struct ProcessFigures {
     /// Its number; 0 stands for those that were not counted apart.
     pub pid: u32,
-    /// Its name, while it still ran at the end of the trace.
+    /// Its name; empty when it had ended before it was looked up.
     pub name: String,
     /// Its requests.
     pub requests: u64,
@@ -232,17 +232,11 @@ fn processes(tally: &Tally) -> Vec<ProcessFigures> {
     all.sort_by_key(|(_, process)| std::cmp::Reverse(process.whole_ns));
     let figures = |(pid, process): &(&u32, &crate::tally::Process)| ProcessFigures {
         pid: **pid,
-        name: comm(**pid),
+        name: tally.name(**pid).to_owned(),
         requests: process.requests,
         mean_ns: process.whole_ns as f64 / process.requests.max(1) as f64,
     };
     all.iter().take(PROCESSES_SHOWN).map(figures).collect()
-}
-
-/// The name of a process that runs; empty when it has ended.
-fn comm(pid: u32) -> String {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    text.trim_end().to_owned()
 }
 
 fn others(scope: &Scope, tally: &Tally) -> Vec<OtherFigures> {

@@ -3,7 +3,7 @@
 
 use crate::event::{Dev, Event, Kind, Op};
 use crate::link::{FUSE, Linker, Quality, Topology, Tree};
-use crate::source::{self, Source, Wish};
+use crate::source::{self, Choice, Source, Wish};
 use crate::tree::{Class, KernelTree, Node};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -145,6 +145,9 @@ pub struct Session {
     complete_ns: u64,
     ends: HashMap<(Dev, bool), u64>,
     before: [Counters; 2],
+    /// Counters at a moment whose events have not all arrived.
+    look: Option<(u64, Counters)>,
+    missed: Option<String>,
     scope: Scope,
     /// When it began, CLOCK_MONOTONIC, ns.
     pub start_ns: u64,
@@ -165,14 +168,14 @@ pub struct Ended {
 }
 
 impl Session {
-    /// Opens the first source that works.
+    /// Opens the first of these sources that works.
     ///
     /// # Errors
     /// Why none does.
-    pub fn start(mut scope: Scope) -> Result<Self, String> {
+    pub fn start(mut scope: Scope, choices: &[Choice]) -> Result<Self, String> {
         let wish = wish_of(&scope);
         let first = counters(&scope);
-        let source = source::open(&wish)?;
+        let source = source::open(&wish, choices)?;
         let start_ns = clock::now_ns();
         let second = counters(&scope);
         let mut topology = scope.topology.clone();
@@ -186,6 +189,8 @@ impl Session {
             complete_ns: 0,
             ends: HashMap::new(),
             before: [first, second],
+            look: None,
+            missed: None,
             scope,
             start_ns,
         })
@@ -224,8 +229,50 @@ impl Session {
         let now_ns = clock::now_ns();
         self.source.read(&mut self.pending)?;
         self.feed(self.complete_ns, keep);
+        self.compare(self.complete_ns);
         self.complete_ns = now_ns.saturating_sub(LATE_NS);
         Ok(self.linker.take())
+    }
+
+    /// What the source has not seen, if the kernel's counters say that it misses ends without
+    /// counting them as lost.
+    #[must_use]
+    pub fn missed(&self) -> Option<&str> {
+        self.missed.as_deref()
+    }
+
+    /// Compares the ends up to a moment with counters of an earlier one.
+    fn compare(&mut self, complete_ns: u64) {
+        match &self.look {
+            Some((at_ns, now)) if *at_ns < complete_ns => {
+                let seen = |dev: Dev, read| self.ends.get(&(dev, read)).copied().unwrap_or(0);
+                let missed = self.scope.disks.iter().find_map(|dev| {
+                    let (before, now) = (self.before[1].get(dev)?, now.get(dev)?);
+                    let counted = [
+                        now.0.saturating_sub(before.0),
+                        now.1.saturating_sub(before.1),
+                    ];
+                    let (counted, seen) = match misses(counted[0], seen(*dev, true)) {
+                        true => (counted[0], seen(*dev, true)),
+                        false => (counted[1], seen(*dev, false)),
+                    };
+                    misses(counted, seen).then(|| {
+                        let name = self.scope.name(*dev);
+                        format!("{name}: the ends of {seen} of {counted} requests were seen")
+                    })
+                });
+                if self.source.lost() == 0 {
+                    self.missed = self.missed.take().or(missed);
+                }
+                self.look = None;
+            }
+            Some(_) => {}
+            None => {
+                let now = counters(&self.scope);
+                // After the counters: all that they counted is earlier.
+                self.look = Some((clock::now_ns(), now));
+            }
+        }
     }
 
     fn feed(&mut self, until_ns: u64, keep: &mut dyn FnMut(&Event)) {
@@ -283,6 +330,11 @@ impl Session {
             checks: checks.collect(),
         })
     }
+}
+
+/// Whether so few of the counted ends were seen that the source cannot be believed.
+fn misses(counted: u64, seen: u64) -> bool {
+    counted >= 100 && seen < counted - counted / 50
 }
 
 /// All kinds of events that requests of these devices can have.

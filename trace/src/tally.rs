@@ -50,6 +50,12 @@ pub struct Process {
     pub whole_ns: u128,
 }
 
+/// The name of a process that runs; empty when it has ended.
+fn comm(pid: u32) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    text.trim_end().to_owned()
+}
+
 /// Latencies over time.
 #[derive(Clone, Debug)]
 pub struct Heat {
@@ -74,6 +80,7 @@ pub struct Tally {
     pub others: BTreeMap<Dev, Process>,
     /// Latencies over time.
     pub heat: Heat,
+    names: HashMap<u32, String>,
     paths: HashMap<(Option<usize>, Dev), usize>,
     /// Devices whose requests are divided; none for all.
     tops: Vec<Dev>,
@@ -93,9 +100,25 @@ impl Tally {
                 column_ns: COLUMN_NS,
                 columns: Vec::new(),
             },
+            names: HashMap::new(),
             paths: HashMap::new(),
             tops,
         }
+    }
+
+    /// Looks up the names of processes that were not looked up yet, as long as they run.
+    pub fn learn_names(&mut self) {
+        if self.names.len() < self.processes.len() {
+            for pid in self.processes.keys() {
+                self.names.entry(*pid).or_insert_with(|| comm(*pid));
+            }
+        }
+    }
+
+    /// The name of a process, if it ran when it was looked up.
+    #[must_use]
+    pub fn name(&self, pid: u32) -> &str {
+        self.names.get(&pid).map_or("", String::as_str)
     }
 
     /// Takes a request in.

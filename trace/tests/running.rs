@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
 use ugeom_trace::figures::{About, Traced};
 use ugeom_trace::session::{Scope, Session};
+use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
 use ugeom_trace::tree::KernelTree;
 
@@ -59,7 +60,7 @@ fn read(path: &Path, count: u64) -> io::Result<Vec<u64>> {
 }
 
 /// Traces reads of a path: the figures, and the times that the reader measured.
-fn trace(test: &str, of: &Path, count: u64) -> Option<(Traced, Vec<u64>)> {
+fn trace(test: &str, of: &Path, count: u64, source: Choice) -> Option<(Traced, Vec<u64>)> {
     let tree = KernelTree::now().ok()?;
     let at = tree.at(of).ok().flatten();
     let Some(at) = at else {
@@ -67,7 +68,7 @@ fn trace(test: &str, of: &Path, count: u64) -> Option<(Traced, Vec<u64>)> {
         return None;
     };
     let scope = Scope::of(&tree, &[at]);
-    let mut session = match Session::start(scope.clone()) {
+    let mut session = match Session::start(scope.clone(), &[source]) {
         Ok(session) => session,
         Err(why) => {
             ugeom_testkit::skip(test, &why);
@@ -96,7 +97,7 @@ fn trace(test: &str, of: &Path, count: u64) -> Option<(Traced, Vec<u64>)> {
     }
     let about = About {
         targets: Vec::new(),
-        source: "bpf",
+        source: source.name(),
         seconds: 1.0,
         scope: &scope,
     };
@@ -141,11 +142,17 @@ fn each_read_of_a_loop_device_is_found_with_its_layers() {
     let Some(device) = Loop::on(test, &image(folder.path())) else {
         return;
     };
-    let Some((traced, times)) = trace(test, &device.0, 300) else {
+    for source in Choice::ALL {
+        reads_are_found(test, &device.0, source);
+    }
+}
+
+fn reads_are_found(test: &str, device: &Path, source: Choice) {
+    let Some((traced, times)) = trace(test, device, 300, source) else {
         return;
     };
     let top = &traced.layers[0];
-    assert_eq!(Path::new("/dev").join(&top.name), device.0);
+    assert_eq!(Path::new("/dev").join(&top.name), device);
     // Some kernels run no program at a few events of a processor. The trace may not hide that.
     let mut checks = traced.checks.iter();
     let check = checks.find(|check| check.device == top.name);
@@ -172,20 +179,26 @@ fn chains_of_loop_devices_have_a_layer_each() {
         };
         below.clone_from(&device.0);
         devices.push(device);
-        let Some((traced, _)) = trace(test, &below, 100) else {
-            return;
-        };
-        // Other programs look at new devices, too; their requests are few.
-        let mut loops: Vec<&str> = traced
-            .layers
-            .iter()
-            .filter(|layer| layer.name.starts_with("loop") && layer.requests >= 90)
-            .map(|layer| layer.name.as_str())
-            .collect();
-        loops.dedup();
-        assert_eq!(loops.len(), depth, "{}", brief(&traced));
-        assert!(traced.ambiguous_percent < 1.0, "{}", brief(&traced));
+        for source in Choice::ALL {
+            layers_are_found(test, &below, (depth, source));
+        }
     }
     // The uppermost first.
     while devices.pop().is_some() {}
+}
+
+fn layers_are_found(test: &str, of: &Path, (depth, source): (usize, Choice)) {
+    let Some((traced, _)) = trace(test, of, 100, source) else {
+        return;
+    };
+    // Other programs look at new devices, too; their requests are few.
+    let mut loops: Vec<&str> = traced
+        .layers
+        .iter()
+        .filter(|layer| layer.name.starts_with("loop") && layer.requests >= 90)
+        .map(|layer| layer.name.as_str())
+        .collect();
+    loops.dedup();
+    assert_eq!(loops.len(), depth, "{}", brief(&traced));
+    assert!(traced.ambiguous_percent < 1.0, "{}", brief(&traced));
 }

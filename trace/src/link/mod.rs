@@ -338,6 +338,10 @@ impl Linker {
             return;
         };
         self.groups.alias(bio_of(event), serial);
+        // Without addresses the rest is known by where it begins: it enters no device again.
+        if event.id == 0 {
+            self.groups.alias(place(event.dev, event.extra), serial);
+        }
         self.live.parts_expected(serial, 1);
     }
 

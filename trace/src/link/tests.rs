@@ -241,7 +241,14 @@ fn merged_bios_end_with_the_request_that_took_them() {
 
 #[test]
 fn the_parts_of_a_split_bio_end_together_and_requeues_count_as_such() {
+    for addresses in [true, false] {
+        split_and_requeued(addresses);
+    }
+}
+
+fn split_and_requeued(addresses: bool) {
     let mut kernel = Simulated::new();
+    kernel.addresses = addresses;
     let (bio, part) = (kernel.address(), kernel.address());
     let (one, two) = (kernel.address(), kernel.address());
     kernel.fire(1000, Kind::Queue, VDA, (0, 4120)).id = bio;

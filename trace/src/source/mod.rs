@@ -1,9 +1,61 @@
-//! Where events come from: [`bpf`] needs CAP_BPF, CAP_PERFMON and the kernel's BTF, and its events
-//! carry the addresses of bios and requests.
+//! Where events come from.
+//!
+//! | source | needs | its events |
+//! |---|---|---|
+//! | [`bpf`] | CAP_BPF, CAP_PERFMON, the kernel's BTF | carry the addresses of bios and requests |
+//! | [`tracefs`] | tracefs, which root may mount | carry places only |
 
 pub mod bpf;
+pub mod tracefs;
 
 use crate::event::{Event, Kind};
+use std::str::FromStr;
+
+/// Kinds without which nothing can be linked.
+const NEEDED: [Kind; 4] = [Kind::Queue, Kind::GetRequest, Kind::Issue, Kind::Complete];
+
+/// A source by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Programs on raw tracepoints.
+    Bpf,
+    /// An instance of tracefs.
+    Tracefs,
+}
+
+impl Choice {
+    /// All of them; the first that works is taken.
+    pub const ALL: [Self; 2] = [Self::Bpf, Self::Tracefs];
+
+    /// The name in results and options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bpf => "bpf",
+            Self::Tracefs => "tracefs",
+        }
+    }
+
+    /// Those that come after the one of that name.
+    #[must_use]
+    pub fn after(name: &str) -> Vec<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.by_ref().find(|choice| choice.name() == name);
+        all.collect()
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|choice| choice.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("no source of this name; there are {names}")
+        })
+    }
+}
 
 /// What is to be recorded.
 #[derive(Clone, Debug, Default)]
@@ -42,15 +94,23 @@ pub trait Source: Send {
     fn lost(&self) -> u64;
 }
 
-/// Opens the first of the sources that works.
+/// Opens the first of these sources that works.
 ///
 /// # Errors
 /// Why each one did not.
-pub fn open(wish: &Wish) -> Result<Box<dyn Source>, String> {
-    match bpf::open(wish) {
-        Ok(programs) => Ok(Box::new(programs)),
-        Err(why) => Err(format!("bpf: {why}")),
+pub fn open(wish: &Wish, choices: &[Choice]) -> Result<Box<dyn Source>, String> {
+    let mut reasons = Vec::new();
+    for choice in choices {
+        let opened: Result<Box<dyn Source>, String> = match choice {
+            Choice::Bpf => bpf::open(wish).map(|it| Box::new(it) as _),
+            Choice::Tracefs => tracefs::open(wish).map(|it| Box::new(it) as _),
+        };
+        match opened {
+            Ok(source) => return Ok(source),
+            Err(why) => reasons.push(format!("{}: {why}", choice.name())),
+        }
     }
+    Err(reasons.join("; "))
 }
 
 /// The addresses of functions of the kernel, from the text of `/proc/kallsyms`; none where it
@@ -69,6 +129,15 @@ pub fn addresses(kallsyms: &str, names: &[&str]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_have_names_and_an_order() {
+        assert_eq!("tracefs".parse(), Ok(Choice::Tracefs));
+        let error = "ftrace".parse::<Choice>().unwrap_err();
+        assert!(error.contains("bpf, tracefs"), "{error}");
+        assert_eq!(Choice::after("bpf"), [Choice::Tracefs]);
+        assert_eq!(Choice::after("tracefs"), []);
+    }
 
     #[test]
     fn functions_are_found_by_their_names_and_hidden_ones_are_not() {

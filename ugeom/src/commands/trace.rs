@@ -19,6 +19,7 @@ use ugeom_trace::figures::{About, Traced};
 use ugeom_trace::link::{Linker, Tree};
 use ugeom_trace::record::{Iolog, Reader, Writer};
 use ugeom_trace::session::{Scope, Session};
+use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
 use ugeom_trace::{draw, page};
 
@@ -28,8 +29,9 @@ their workers, mapped devices, RAID, FUSE servers, disks) and prints where its t
 layer the inclusive and the exclusive time, by phases, with percentiles. Exclusive times add up to \
 the whole.
 
-The events come from BPF programs on raw tracepoints; that needs root, or CAP_BPF and CAP_PERFMON. \
-The counts of events are compared with /proc/diskstats in each run. Lost events and requests whose \
+The events come from BPF programs on raw tracepoints, which need root, or CAP_BPF and CAP_PERFMON; \
+else from an instance of tracefs. The counts of events are compared with /proc/diskstats in each run; \
+where they differ, the trace starts again with the next source. Lost events and requests whose \
 end was not seen are reported, never shown as in flight.
 
 A DEVICE is a block device, a partition, a mount point or a file on a disk. The trace lasts as \
@@ -42,6 +44,7 @@ Examples:
   ugeom trace vda --json > trace.json         saved; `ugeom report trace.json` draws it
   ugeom trace vda --output t.trace            recorded; `ugeom trace show t.trace` shows it
   ugeom trace show t.trace --iolog vda.log    for `ugeom run --read_iolog=vda.log`
+  ugeom trace vda --source tracefs            without BPF
   ugeom trace vda --flame f.svg --heat h.svg  pictures";
 
 /// How often events are read.
@@ -108,6 +111,10 @@ pub struct Trace {
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     length: Option<Duration>,
 
+    /// Take events from this source only [default: the first of bpf, tracefs that works]
+    #[arg(long, value_name = "NAME")]
+    source: Option<Choice>,
+
     /// Record all events in this file, too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
@@ -127,19 +134,26 @@ impl Trace {
         }
         let scope = scope(&self.devices)?;
         let stop = interrupt::catch().context("listening for Ctrl-C")?;
-        let mut session = Session::start(scope.clone()).map_err(|why| anyhow!("{why}"))?;
-        let mut recording = Recording::start(self.output.as_deref(), session.scope())?;
-        let mut tally = Tally::new(scope.tops.clone());
-        let started = Instant::now();
+        let choices = self.source.map_or(Choice::ALL.to_vec(), |one| vec![one]);
+        let mut run = self.attach(&scope, &choices)?;
         let mut child = self.start()?;
+        let started = Instant::now();
         let mut failed = None;
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(POLL);
-            for tree in session
-                .poll(&mut |event| recording.event(event))
-                .context("reading events")?
+            run.poll()?;
+            let others = Choice::after(run.session.source());
+            if let (Some(why), None, false) = (run.session.missed(), self.source, others.is_empty())
             {
-                tally.add(&tree);
+                let name = run.session.source();
+                output::warn(&format!(
+                    "{name}: {why}; starting again with another source"
+                ));
+                match self.attach(&scope, &others) {
+                    Ok(other) => run = other,
+                    // This one tells of its gaps at the end.
+                    Err(why) => output::warn(&format!("{why:#}")),
+                }
             }
             if let Some(child) = &mut child
                 && let Some(status) = child.try_wait().context("waiting for COMMAND")?
@@ -154,20 +168,7 @@ impl Trace {
                 break;
             }
         }
-        let about = About {
-            targets: self.devices.clone(),
-            source: session.source(),
-            seconds: started.elapsed().as_secs_f64(),
-            scope: &scope,
-        };
-        let ended = session.finish(&mut |event| recording.event(event));
-        let ended = ended.context("reading events")?;
-        recording.finish()?;
-        for tree in &ended.trees {
-            tally.add(tree);
-        }
-        let traced = Traced::new(&about, &tally, (ended.lost, ended.quality, ended.checks));
-        self.form.show(&traced)?;
+        self.form.show(&run.finish(&self.devices)?)?;
         if let Some(mut child) = child {
             // Ctrl-C reached it as well; --for does not end it.
             let _ = child.wait();
@@ -181,6 +182,17 @@ impl Trace {
         }
     }
 
+    fn attach(&self, scope: &Scope, choices: &[Choice]) -> Result<Run> {
+        let session = Session::start(scope.clone(), choices).map_err(|why| anyhow!("{why}"))?;
+        let recording = Recording::start(self.output.as_deref(), session.scope())?;
+        Ok(Run {
+            session,
+            recording,
+            tally: Tally::new(scope.tops.clone()),
+            started: Instant::now(),
+        })
+    }
+
     fn start(&self) -> Result<Option<Child>> {
         let Some((program, arguments)) = self.command.split_first() else {
             return Ok(None);
@@ -189,6 +201,47 @@ impl Trace {
         Ok(Some(
             child.with_context(|| format!("{program}: starting it"))?,
         ))
+    }
+}
+
+/// A trace that runs.
+struct Run {
+    session: Session,
+    recording: Recording,
+    tally: Tally,
+    started: Instant,
+}
+
+impl Run {
+    fn poll(&mut self) -> Result<()> {
+        let recording = &mut self.recording;
+        let trees = self.session.poll(&mut |event| recording.event(event));
+        for tree in trees.context("reading events")? {
+            self.tally.add(&tree);
+        }
+        self.tally.learn_names();
+        Ok(())
+    }
+
+    fn finish(mut self, devices: &[String]) -> Result<Traced> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let (source, scope) = (self.session.source(), self.session.scope().clone());
+        let mut recording = self.recording;
+        let ended = self.session.finish(&mut |event| recording.event(event));
+        let ended = ended.context("reading events")?;
+        recording.finish()?;
+        for tree in &ended.trees {
+            self.tally.add(tree);
+        }
+        self.tally.learn_names();
+        let about = About {
+            targets: devices.to_vec(),
+            source,
+            seconds,
+            scope: &scope,
+        };
+        let found = (ended.lost, ended.quality, ended.checks);
+        Ok(Traced::new(&about, &self.tally, found))
     }
 }
 

@@ -7,7 +7,7 @@ mod assemble;
 mod program;
 mod ring;
 
-use super::{Source, Wish};
+use super::{NEEDED, Source, Wish};
 use crate::event::{Event, Kind};
 use program::Wanted;
 use ring::{Layout, Rings};
@@ -18,9 +18,6 @@ use ugeom_machine::cpu;
 
 /// Where the kernel shows its BTF.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-
-/// Kinds without which nothing can be linked.
-const NEEDED: [Kind; 4] = [Kind::Queue, Kind::GetRequest, Kind::Issue, Kind::Complete];
 
 /// Programs that run.
 pub struct Programs {

@@ -13,6 +13,7 @@ use ugeom_format::diskstats::{self, Requests, SECTOR_BYTES};
 use ugeom_machine::interrupt;
 use ugeom_trace::event::Dev;
 use ugeom_trace::session::{Scope, Session, dev_of};
+use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
 use ugeom_trace::tree::{Class, KernelTree};
 
@@ -35,7 +36,7 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
     };
     let order = order(&tree, &nodes);
     let scope = Scope::of(&tree, &nodes);
-    let mut session = match Session::start(scope) {
+    let mut session = match Session::start(scope, &Choice::ALL) {
         Ok(session) => Some(session),
         Err(why) => {
             output::warn(&format!("no exclusive times: {why}"));

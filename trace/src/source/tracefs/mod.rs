@@ -1,0 +1,359 @@
+//! Events of an own instance of tracefs: no BPF, no BTF. Events carry no addresses of bios, so
+//! requests are told apart by their places.
+//!
+//! Where tracefs is not mounted, a mount is made that no directory shows, and that ends with this
+//! process. The instance is removed at the end; one of a process that was killed is removed by the
+//! next.
+//!
+//! Source: Documentation/trace/ftrace.rst.
+
+pub mod format;
+pub mod page;
+
+use super::{NEEDED, Source, Wish};
+use crate::event::{Event, Kind};
+use format::Format;
+use page::PageForm;
+use rustix::fs::OFlags;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Where it is mounted, if it is.
+const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// Devices that a filter compares with, at most; beyond, all devices are recorded.
+const DEVICES_MAX: usize = 64;
+/// Threads whose processes are remembered, and that submitted.
+const THREADS_MAX: usize = 1 << 17;
+/// Pages that one look takes from a processor, at most: writers may be faster than this reader.
+const PAGES_MAX: usize = 1 << 14;
+
+/// An instance that runs.
+pub struct Instance {
+    path: PathBuf,
+    rings: Vec<Ring>,
+    form: PageForm,
+    formats: HashMap<u16, Format>,
+    kinds: Vec<Kind>,
+    tops: Vec<u32>,
+    processes: HashMap<u32, u32>,
+    submitters: HashSet<u32>,
+    buffer: Vec<u8>,
+    /// Kept while it is used: it holds the mount.
+    _mount: Option<OwnedFd>,
+}
+
+struct Ring {
+    cpu: u16,
+    pipe: Option<File>,
+}
+
+/// Makes an instance and starts it.
+///
+/// # Errors
+/// In words: no tracefs, no right, an event that is missing.
+pub fn open(wish: &Wish) -> Result<Instance, String> {
+    let (root, mount) = root()?;
+    let path = make(&root.join("instances"))?;
+    let header = read(&root.join("events/header_page"))?;
+    let form = PageForm::parse(&header).ok_or("events/header_page: not understood")?;
+    let mut instance = Instance {
+        path,
+        rings: Vec::new(),
+        form,
+        formats: HashMap::new(),
+        kinds: Vec::new(),
+        tops: wish.tops.clone(),
+        processes: HashMap::new(),
+        submitters: HashSet::new(),
+        buffer: vec![0; form.bytes],
+        _mount: mount,
+    };
+    instance.start(wish)?;
+    Ok(instance)
+}
+
+/// The directory of tracefs, and the mount that was made for it.
+fn root() -> Result<(PathBuf, Option<OwnedFd>), String> {
+    for path in MOUNTED.map(Path::new) {
+        match fs::read_dir(path.join("instances")) {
+            Ok(_) => return Ok((path.to_owned(), None)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(format!("{}: {error}; root may read it", path.display()));
+            }
+            Err(_) => {}
+        }
+    }
+    let mounting = || {
+        let context = rustix::mount::fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        rustix::mount::fsconfig_create(&context)?;
+        let flags = FsMountFlags::FSMOUNT_CLOEXEC;
+        rustix::mount::fsmount(&context, flags, MountAttrFlags::empty())
+    };
+    let mount: OwnedFd = mounting().map_err(|error| match error {
+        rustix::io::Errno::PERM => {
+            "tracefs is not mounted, and mounting it needs CAP_SYS_ADMIN".to_owned()
+        }
+        error => format!("mounting tracefs: {error}"),
+    })?;
+    let path = format!("/proc/self/fd/{}", mount.as_raw_fd());
+    Ok((path.into(), Some(mount)))
+}
+
+/// Makes the directory of an instance; removes those of processes that have ended.
+fn make(instances: &Path) -> Result<PathBuf, String> {
+    let failed = |error: io::Error| format!("{}: making an instance: {error}", instances.display());
+    for entry in fs::read_dir(instances).map_err(failed)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let pid = name
+            .strip_prefix("ugeom-")
+            .and_then(|rest| rest.split('-').next());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            // One that another PID namespace uses is busy.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+    let mut number = 0;
+    loop {
+        let path = instances.join(format!("ugeom-{}-{number}", std::process::id()));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+impl Instance {
+    fn start(&mut self, wish: &Wish) -> Result<(), String> {
+        self.set("tracing_on", "0")?;
+        // The clock that programs read as CLOCK_MONOTONIC.
+        self.set("trace_clock", "mono")?;
+        self.set("buffer_size_kb", &(wish.ring_bytes >> 10).to_string())?;
+        // A full ring drops what is new and counts it: what is read already is never torn.
+        self.set("options/overwrite", "0")?;
+        for kind in &wish.kinds {
+            match self.enable(*kind, wish) {
+                Ok(format) => {
+                    self.formats.insert(format.id, format);
+                    self.kinds.push(*kind);
+                }
+                Err(why) if NEEDED.contains(kind) => return Err(why),
+                // An event that this kernel does not have: the linker does without.
+                Err(_) => {}
+            }
+        }
+        let entries = fs::read_dir(self.path.join("per_cpu"));
+        for entry in entries
+            .map_err(|error| format!("per_cpu: {error}"))?
+            .flatten()
+        {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let cpu = name
+                .strip_prefix("cpu")
+                .and_then(|number| number.parse().ok());
+            let Some(cpu) = cpu else {
+                continue;
+            };
+            let pipe = File::options()
+                .read(true)
+                .custom_flags(OFlags::NONBLOCK.bits() as i32)
+                .open(entry.path().join("trace_pipe_raw"));
+            let pipe = pipe.map_err(|error| format!("{name}/trace_pipe_raw: {error}"))?;
+            self.rings.push(Ring {
+                cpu,
+                pipe: Some(pipe),
+            });
+        }
+        self.set("tracing_on", "1")
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<(), String> {
+        fs::write(self.path.join(name), value).map_err(|error| format!("{name}: {error}"))
+    }
+
+    fn enable(&self, kind: Kind, wish: &Wish) -> Result<Format, String> {
+        let (group, name) = kind.tracepoint();
+        let event = format!("events/{group}/{name}");
+        let text = read(&self.path.join(&event).join("format"))?;
+        let format = Format::parse(kind, &text);
+        let format = format.ok_or_else(|| format!("{event}/format: a field is missing"))?;
+        let filter = filter(kind, wish);
+        if !filter.is_empty() {
+            self.set(&format!("{event}/filter"), &filter)?;
+        }
+        self.set(&format!("{event}/enable"), "1")?;
+        Ok(format)
+    }
+
+    /// Reads all pages of a processor.
+    fn drain(&mut self, at: usize, events: &mut Vec<Event>) -> io::Result<()> {
+        let Ring {
+            cpu,
+            pipe: Some(pipe),
+        } = &mut self.rings[at]
+        else {
+            return Ok(());
+        };
+        for _ in 0..PAGES_MAX {
+            let count = match pipe.read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let formats = &self.formats;
+            let mut each = |time_ns, data: &[u8]| {
+                let id = data.first_chunk().map(|id| u16::from_le_bytes(*id));
+                let format = id.and_then(|id| formats.get(&id));
+                events.extend(format.and_then(|format| format.event(time_ns, *cpu, data)));
+            };
+            if !self.form.records(&self.buffer[..count], &mut each) {
+                return Err(io::Error::other(format!(
+                    "a page of processor {cpu} is damaged"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The process of a thread, while it runs.
+    fn process(&mut self, tid: u32) -> u32 {
+        if self.processes.len() >= THREADS_MAX {
+            self.processes.clear();
+        }
+        *self.processes.entry(tid).or_insert_with(|| {
+            let text = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
+            line.and_then(|pid| pid.trim().parse().ok()).unwrap_or(tid)
+        })
+    }
+}
+
+/// The condition of a kind's events; empty for all.
+fn filter(kind: Kind, wish: &Wish) -> String {
+    let any = |field: &str, values: &mut dyn Iterator<Item = String>| {
+        let terms: Vec<String> = values.map(|value| format!("{field}=={value}")).collect();
+        terms.join("||")
+    };
+    match kind.tracepoint().0 {
+        "block" if wish.devices.len() <= DEVICES_MAX => {
+            any("dev", &mut wish.devices.iter().map(u32::to_string))
+        }
+        "workqueue" => any(
+            "function",
+            &mut wish
+                .functions
+                .iter()
+                .map(|address| format!("0x{address:x}")),
+        ),
+        "sched" => "next_pid!=0".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+impl Source for Instance {
+    fn name(&self) -> &'static str {
+        "tracefs"
+    }
+
+    fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    fn gate(&mut self, open: bool) {
+        let _ = self.set("tracing_on", if open { "1" } else { "0" });
+    }
+
+    fn read(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+        let before = events.len();
+        for at in 0..self.rings.len() {
+            self.drain(at, events)?;
+        }
+        if self.submitters.len() >= THREADS_MAX {
+            self.submitters.clear();
+        }
+        for at in before..events.len() {
+            let event = events[at];
+            events[at].pid = match event.kind {
+                Kind::Queue | Kind::Remap | Kind::FuseSend => self.process(event.tid),
+                _ => event.tid,
+            };
+            let submits = event.kind == Kind::Queue
+                && (self.tops.is_empty() || self.tops.contains(&event.dev));
+            if submits || event.kind == Kind::FuseSend {
+                self.submitters.insert(event.tid);
+            }
+        }
+        // The filter of the kernel cannot tell which threads submit.
+        let submitters = &self.submitters;
+        let mut at = 0;
+        events.retain(|event| {
+            at += 1;
+            at <= before || event.kind != Kind::Run || submitters.contains(&event.tid)
+        });
+        Ok(())
+    }
+
+    fn lost(&self) -> u64 {
+        let of = |ring: &Ring| {
+            let path = format!("per_cpu/cpu{}/stats", ring.cpu);
+            lost_of(&read(&self.path.join(path)).unwrap_or_default())
+        };
+        self.rings.iter().map(of).sum()
+    }
+}
+
+/// Lost events of a processor, from its `stats`.
+fn lost_of(text: &str) -> u64 {
+    let counts = text.lines().filter_map(|line| {
+        let (name, count) = line.split_once(':')?;
+        let lost = matches!(name, "overrun" | "commit overrun" | "dropped events");
+        lost.then(|| count.trim().parse::<u64>().ok())?
+    });
+    counts.sum()
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.gate(false);
+        for ring in &mut self.rings {
+            ring.pipe = None;
+        }
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_events_are_those_of_all_three_counters() {
+        let text = "entries: 5\noverrun: 1\ncommit overrun: 2\nbytes: 9\n\
+                    oldest event ts:  1.000000\ndropped events: 4\nread events: 8\n";
+        assert_eq!((lost_of(text), lost_of("overrun: x\n")), (7, 0));
+    }
+
+    #[test]
+    fn filters_name_devices_and_functions() {
+        let wish = Wish {
+            devices: vec![7 << 20, 8 << 20 | 1],
+            functions: vec![0xffff_0010],
+            ..Wish::default()
+        };
+        assert_eq!(filter(Kind::Queue, &wish), "dev==7340032||dev==8388609");
+        assert_eq!(filter(Kind::WorkStart, &wish), "function==0xffff0010");
+        assert_eq!(filter(Kind::FuseSend, &wish), "");
+        assert_eq!(filter(Kind::Queue, &Wish::default()), "");
+    }
+}
