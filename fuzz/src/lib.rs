@@ -9,6 +9,7 @@ pub mod eli;
 pub mod format;
 pub mod image;
 pub mod job;
+pub mod kernel;
 pub mod names;
 pub mod report;
 pub mod search;

@@ -27,6 +27,7 @@ mod geli_freebsd;
 mod geli_inputs;
 mod images;
 mod iostat;
+mod kernel;
 mod lab;
 mod lost;
 mod metrics;

@@ -206,7 +206,7 @@ impl Groups {
         let whole = group.start.saturating_add(group.reported) >= group.end || sectors == 0;
         if !whole && group.request.is_none() {
             // Known by its place, which moves.
-            let (dev, at) = (group.dev, group.start + group.reported);
+            let (dev, at) = (group.dev, group.start.saturating_add(group.reported));
             self.starts(dev, at, number);
         }
         whole

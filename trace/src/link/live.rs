@@ -174,7 +174,9 @@ impl Live {
             self.spans.get(serial).is_some_and(|one| {
                 let (span, length) = (&one.span, u64::from(one.span.sectors));
                 match wanted {
-                    Some(sector) => (span.sector..span.sector + length.max(1)).contains(&sector),
+                    Some(sector) => {
+                        (span.sector..span.sector.saturating_add(length.max(1))).contains(&sector)
+                    }
                     None => one.submitted < length.max(1),
                 }
             })

@@ -29,6 +29,8 @@ const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const DEVICES_MAX: usize = 64;
 /// Threads whose processes are remembered, and that submitted.
 const THREADS_MAX: usize = 1 << 17;
+/// A text of tracefs is read so far.
+const TEXT_BYTES: usize = 64 << 10;
 /// Pages that one look takes from a processor, at most: writers may be faster than this reader.
 const PAGES_MAX: usize = 1 << 14;
 
@@ -58,9 +60,9 @@ struct Ring {
 /// In words: no tracefs, no right, an event that is missing.
 pub fn open(wish: &Wish) -> Result<Instance, String> {
     let (root, mount) = root()?;
-    let path = make(&root.join("instances"))?;
     let header = read(&root.join("events/header_page"))?;
     let form = PageForm::parse(&header).ok_or("events/header_page: not understood")?;
+    let path = make(&root.join("instances"))?;
     let mut instance = Instance {
         path,
         rings: Vec::new(),
@@ -257,8 +259,25 @@ fn filter(kind: Kind, wish: &Wish) -> String {
     }
 }
 
+/// The text of a file of tracefs. Some of them give their text to the first read only, whatever its
+/// size, so that must be a large one.
 fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    let reading = || {
+        let mut bytes = vec![0; TEXT_BYTES];
+        let mut file = File::open(path)?;
+        let mut length = 0;
+        while length < TEXT_BYTES {
+            match file.read(&mut bytes[length..]) {
+                Ok(0) => break,
+                Ok(count) => length += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(length);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    reading().map_err(|error: io::Error| format!("{}: {error}", path.display()))
 }
 
 impl Source for Instance {

@@ -1,0 +1,195 @@
+//! `ugeom trace` beside what is known of a load: a delay that was planted in a layer, fio's own
+//! latencies, and the replay of what was recorded.
+
+use crate::run::{UGEOM, command, run};
+use serde_json::Value;
+use std::path::Path;
+use ugeom_testkit::{program, skip};
+
+/// The delay of each read, ns.
+const DELAY_NS: f64 = 2e6;
+const READS: u64 = 50;
+/// What COMMAND runs, with the device in $0: fio's latencies go to $1.
+const LOAD: &str = "fio --name=x --filename=$0 --rw=randread --direct=1 --bs=4k \
+    --number_ios=50 --output-format=json --output=$1 >&2";
+
+/// A loop device; detached when dropped.
+struct Loop(String);
+
+impl Loop {
+    fn over(test: &str, file: &Path) -> Option<Self> {
+        let losetup = program(test, "losetup")?;
+        let file = file.display().to_string();
+        let made = run(
+            command(losetup, &["--direct-io=on", "-f", "--show", &file]),
+            b"",
+        );
+        if made.code != 0 {
+            skip(test, &format!("no loop device: {}", made.stderr.trim()));
+            return None;
+        }
+        Some(Self(made.text().trim().to_owned()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        run(command("losetup", &["--detach", &self.0]), b"");
+    }
+}
+
+/// Whether this source works here; says why not.
+fn works(test: &str, device: &str, source: &str) -> bool {
+    let trace = ["trace", device, "--source", source, "--for", "1ms"];
+    let tried = run(command(UGEOM, &trace), b"");
+    if tried.code != 0 {
+        skip(test, tried.stderr.trim());
+    }
+    tried.code == 0
+}
+
+fn layer<'a>(trace: &'a Value, name: &str) -> &'a Value {
+    let mut layers = trace["layers"].as_array().expect("layers").iter();
+    let found = layers.find(|layer| layer["name"].as_str().expect("a name").ends_with(name));
+    found.unwrap_or_else(|| panic!("no layer {name}: {trace:#}"))
+}
+
+/// Median exclusive time, ns.
+fn median(percentiles: &Value) -> f64 {
+    percentiles[0][1][1].as_f64().expect("a median")
+}
+
+/// Exclusive time of a layer but for waits for a processor, which a busy machine makes long, ns.
+fn work_ns(layer: &Value) -> f64 {
+    let phases = layer["phases_ns"].as_array().expect("phases").iter();
+    let works = phases.filter(|phase| phase[0] != "Worker" && phase[0] != "WakeUp");
+    works.map(|phase| phase[1].as_f64().expect("a time")).sum()
+}
+
+#[test]
+fn a_planted_delay_is_found_in_its_layer_and_in_no_other() {
+    let test = "a_planted_delay_is_found_in_its_layer_and_in_no_other";
+    if program(test, "fio").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mounted = folder.path().join("m");
+    std::fs::create_dir(&mounted).expect("a folder");
+    let place = mounted.display().to_string();
+    let ready = folder.path().join("ready");
+    let wait = format!("touch {}; cat", ready.display());
+    let mut serve = command(UGEOM, &["serve", "md:4m | nop:delay=2ms", "--fuse", &place]);
+    serve.args(["--run", &wait]);
+    let mut server = serve.spawn().expect("a server");
+    let mut waited = 0;
+    while !ready.exists() && server.try_wait().expect("a state").is_none() && waited < 600 {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        waited += 1;
+    }
+    if ready.exists() {
+        planted(test, folder.path(), &mounted);
+    } else {
+        skip(test, "no FUSE mount");
+    }
+    // The end of its input ends the command, and that the server.
+    drop(server.stdin.take());
+    assert!(server.wait().expect("it ends").success() || !ready.exists());
+}
+
+fn planted(test: &str, folder: &Path, mounted: &Path) {
+    let Some(device) = Loop::over(test, &mounted.join("md0.nop")) else {
+        return;
+    };
+    for source in ["bpf", "tracefs"] {
+        if !works(test, &device.0, source) {
+            continue;
+        }
+        let (trace, fio) = traced(folder, &device.0, source);
+        assert_eq!(trace["source"], source);
+        assert_eq!(trace["requests"].as_u64(), Some(READS), "{trace:#}");
+        assert_eq!(trace["parts_ns"], trace["whole_ns"]);
+        let own = |name: &str| median(&layer(&trace, name)["exclusive_percentiles_ns"]);
+        let planted = own(&mounted.display().to_string());
+        assert!(planted >= DELAY_NS, "{planted}: {trace:#}");
+        let top = layer(&trace, device.0.trim_start_matches("/dev/"));
+        let works = work_ns(top) / READS as f64;
+        assert!(works < DELAY_NS / 2.0, "{works}: {trace:#}");
+        // A read of fio begins before the bio and ends after the thread runs again.
+        let clat = &fio["jobs"][0]["read"]["clat_ns"];
+        let (seen, clat) = (trace["mean_ns"].as_f64(), clat["mean"].as_f64());
+        let share = seen.expect("a mean") / clat.expect("a mean");
+        assert!((0.9..1.001).contains(&share), "{share}: {trace:#}");
+    }
+}
+
+fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
+    let [fio, record] = ["fio.json", "t.trace"].map(|name| text(&folder.join(name)));
+    let mut trace = command(UGEOM, &["trace", device, "--json", "--source", source]);
+    trace.args(["--output", &record, "--", "sh", "-c", LOAD, device, &fio]);
+    let trace = run(trace, b"");
+    assert_eq!(trace.code, 0, "{}", trace.stderr);
+    let trace = serde_json::from_str(&trace.text()).expect("JSON");
+    let fio = std::fs::read_to_string(fio).expect("fio's result");
+    (trace, serde_json::from_str(&fio).expect("JSON"))
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[test]
+fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
+    let test = "a_recording_shows_what_the_trace_showed_and_is_replayed";
+    if program(test, "fio").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
+    let Some(device) = Loop::over(test, &image) else {
+        return;
+    };
+    if !works(test, &device.0, "bpf") {
+        return;
+    }
+    let (trace, _) = traced(folder.path(), &device.0, "bpf");
+    let [record, log] = ["t.trace", "x.log"].map(|name| text(&folder.path().join(name)));
+    let show = ["trace", "show", &record, "--json", "--iolog", &log];
+    let shown: Value =
+        serde_json::from_str(&run(command(UGEOM, &show), b"").quiet()).expect("JSON");
+    for key in ["requests", "whole_ns", "parts_ns", "layers"] {
+        assert_eq!(shown[key], trace[key], "{key}");
+    }
+    let replay = format!("--read_iolog={log}");
+    let replayed = ["run", "--name=x", &replay, "--output-format=json"];
+    let replayed = run(command(UGEOM, &replayed), b"");
+    let replayed: Value = serde_json::from_str(&replayed.text()).expect("JSON");
+    let reads = &replayed["jobs"][0]["read"]["total_ios"];
+    assert_eq!(reads.as_u64(), Some(READS), "{replayed:#}");
+    // A trace that breaks off is shown as far as it goes; a file that is none is refused.
+    let bytes = std::fs::read(&record).expect("the recording");
+    std::fs::write(&record, &bytes[..bytes.len() - 1]).expect("the recording");
+    let cut = run(command(UGEOM, &["trace", "show", &record]), b"");
+    assert_eq!(cut.code, 0);
+    assert!(cut.stderr.contains("not written whole"), "{}", cut.stderr);
+    std::fs::write(&record, b"no recording").expect("the recording");
+    let refused = run(command(UGEOM, &["trace", "show", &record]), b"").failed(1);
+    assert!(refused.contains("no recording of ugeom trace"), "{refused}");
+}
+
+#[test]
+fn wrong_devices_and_sources_are_refused_by_name() {
+    let refused = |arguments: &[&str], code, word: &str| {
+        let why = run(command(UGEOM, arguments), b"").failed(code);
+        assert!(why.contains(word), "{why}");
+    };
+    refused(&["trace", "no-such-device"], 1, "no-such-device");
+    refused(
+        &["trace", "vda", "--source", "ftrace"],
+        2,
+        "there are bpf, tracefs",
+    );
+    refused(&["trace"], 2, "DEVICE");
+    refused(&["trace", "show", "no-such-file"], 1, "no-such-file");
+    refused(&["trace", "/proc/self/stat"], 2, "no block device");
+}
