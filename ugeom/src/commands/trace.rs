@@ -29,10 +29,10 @@ their workers, mapped devices, RAID, FUSE servers, disks) and prints where its t
 layer the inclusive and the exclusive time, by phases, with percentiles. Exclusive times add up to \
 the whole.
 
-The events come from BPF programs on raw tracepoints, which need root, or CAP_BPF and CAP_PERFMON; \
-else from an instance of tracefs. The counts of events are compared with /proc/diskstats in each run; \
-where they differ, the trace starts again with the next source. Lost events and requests whose \
-end was not seen are reported, never shown as in flight.
+The events come from BPF programs on raw tracepoints, which need root, or CAP_BPF and \
+CAP_PERFMON; else from an instance of tracefs. The counts of events are compared with \
+/proc/diskstats in each run; where they differ, the trace starts again with the next source. Lost \
+events and requests whose end was not seen are reported, never shown as in flight.
 
 A DEVICE is a block device, a partition, a mount point or a file on a disk. The trace lasts as \
 long as COMMAND runs, else for --for, else until Ctrl-C. docs/trace.md explains the phases.";

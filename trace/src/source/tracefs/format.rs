@@ -208,7 +208,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn any_text_and_bytes_are_an_event_or_none(
-            text in "(\tfield:[a-z_ ]{0,12}(dev|sector|rwbs\\[9\\]|common_pid);\toffset:[0-9]{1,21};\
+            text in "(\tfield:[a-z_ ]{0,9}(dev|sector|rwbs\\[9\\]|common_pid);\toffset:[0-9]{1,21};\
                      \tsize:[0-9]{1,3};\n|ID: [0-9]{1,6}\n){0,8}",
             data: Vec<u8>,
         ) {

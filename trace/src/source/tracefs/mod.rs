@@ -301,9 +301,8 @@ impl Source for Instance {
         if self.submitters.len() >= THREADS_MAX {
             self.submitters.clear();
         }
-        for at in before..events.len() {
-            let event = events[at];
-            events[at].pid = match event.kind {
+        for event in events.iter_mut().skip(before) {
+            event.pid = match event.kind {
                 Kind::Queue | Kind::Remap | Kind::FuseSend => self.process(event.tid),
                 _ => event.tid,
             };
