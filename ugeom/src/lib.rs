@@ -44,7 +44,7 @@ A TARGET is a disk or an image, a device made of layers, or a partition found in
   disk.img                          an image or a block device; what is inside is found by itself
   disk.img@s1a                      partition s1a of it
   md:64m                            a disk in memory
-  'md:64m | nop:delay=1ms | mbr'    layers, from the bottom up
+  'disk.img | nop:delay=1ms | mbr'  layers, from the bottom up
   stacks.toml#slow                  a stack described in a file
 
 Targets are opened read-only unless a command is there for writing.";

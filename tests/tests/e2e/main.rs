@@ -54,5 +54,6 @@ mod sockets;
 mod stat;
 mod tls;
 mod tls_client;
+mod transcripts;
 mod transfer;
 mod upstream;

@@ -64,6 +64,6 @@ fn the_stack_file_shown_is_read() {
         .unwrap();
     assert_eq!(
         stack.target.to_string(),
-        "md:64m | nop:delay=1ms | mbr | nop:rfail=5%"
+        "disk.img | nop:delay=1ms | mbr | nop:rfail=5%"
     );
 }

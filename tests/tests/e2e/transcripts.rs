@@ -1,0 +1,268 @@
+//! The transcripts of the documents: their commands are run again on material that is made here, and
+//! print what the documents show, with figures, dates and units masked.
+
+use crate::run::{UGEOM, command, run};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// A transcript: its document, how its first command begins, and what is there before it.
+const REPEATED: [(&str, &str, &str); 8] = [
+    ("tour.md", "truncate -s 1G", "printf 1234 > other.img"),
+    ("tour.md", "ugeom show 'md:64m", ""),
+    ("tour.md", "ugeom raidtest", ""),
+    (
+        "tour.md",
+        "ugeom ministat",
+        "printf '50\n200\n150\n400\n750\n400\n150\n' > iguana; \
+         printf '150\n720\n500\n930\n400\n' > chameleon",
+    ),
+    ("tour.md", "ugeom run --name=s", ""),
+    (
+        "run.md",
+        "ugeom run typo.fio",
+        "printf '[a]\nioengine=null\niodpeth=2\n' > typo.fio",
+    ),
+    ("engines.md", "ugeom show -v", "truncate -s 64M disk.img"),
+    ("stack-language.md", "ugeom show disk.img", STACKS),
+];
+
+/// The files of the examples of the stack language.
+const STACKS: &str = "truncate -s 64M disk.img; \
+    ugeom part create -s mbr disk.img; ugeom part add -t freebsd -a 1m disk.img; \
+    ugeom part create -s bsd disk.img@s1; ugeom part add -t freebsd-ufs disk.img@s1; \
+    printf '[stack.slow]\nlayers = [\"disk.img\", \"nop:delay=1ms\", \"mbr\"]\n' > stacks.toml";
+
+/// Transcripts that are not repeated here: how the first command begins, and why.
+const ELSEWHERE: [(&str, &str, &str); 17] = [
+    (
+        "README.md",
+        "ugeom show laptop.img",
+        "the image is not in the repository",
+    ),
+    (
+        "tour.md",
+        "ugeom iostat vda",
+        "a disk of the machine that it was made on",
+    ),
+    (
+        "tour.md",
+        "ugeom run --name=global",
+        "needs O_DIRECT; fio_ratio.rs compares its figures",
+    ),
+    ("tour.md", "truncate -s 64M", "session.rs"),
+    ("tour.md", "mkdir mnt", "session.rs"),
+    ("tour.md", "fio --name=x", "session.rs"),
+    (
+        "tour.md",
+        "cargo xtask install",
+        "installs a library; guasi-capi tests it",
+    ),
+    (
+        "rescue.md",
+        "ugeom read /dev/sdb",
+        "a failing disk; rescue.rs",
+    ),
+    ("rescue.md", "ugeom show disk.img", "without output"),
+    (
+        "rescue.md",
+        "ugeom part search",
+        "without output; part_search.rs",
+    ),
+    (
+        "lab-engines.md",
+        "ugeom lab engines",
+        "without output; minutes",
+    ),
+    (
+        "serve.md",
+        "ugeom serve disk.img --nbd unix",
+        "serves until it is ended; serve.rs",
+    ),
+    (
+        "serve.md",
+        "ugeom serve disk.img --nbd tcp",
+        "keys and other machines; tls.rs, allowed.rs",
+    ),
+    (
+        "serve.md",
+        "install -m 644",
+        "changes the system; sockets.rs",
+    ),
+    (
+        "serve.md",
+        "mkdir /tmp/geom",
+        "serves until it is ended; session.rs",
+    ),
+    (
+        "serve.md",
+        "ugeom serve disk.img --rw",
+        "needs root; mounted.rs",
+    ),
+    (
+        "serve.md",
+        "ugeom serve 'small",
+        "a full file system; lost.rs",
+    ),
+];
+
+/// A command and what it prints.
+struct Step {
+    command: String,
+    expected: Vec<String>,
+}
+
+/// The transcripts of a document.
+fn transcripts(text: &str) -> Vec<Vec<Step>> {
+    let text = text.replace("\\\n", "");
+    let blocks = text.split("```console\n").skip(1);
+    let steps = blocks.map(|block| {
+        let (block, _) = block.split_once("```").expect("the end of a block");
+        let mut steps: Vec<Step> = Vec::new();
+        for line in block.lines() {
+            let command = line.strip_prefix("$ ").or_else(|| line.strip_prefix("# "));
+            match (command, steps.last_mut()) {
+                (Some(command), _) => steps.push(Step {
+                    command: command.to_owned(),
+                    expected: Vec::new(),
+                }),
+                (None, Some(step)) => step.expected.push(line.to_owned()),
+                (None, None) => panic!("{line}: output without a command"),
+            }
+        }
+        steps
+    });
+    steps.collect()
+}
+
+/// The documents with their names.
+fn documents() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut paths: Vec<PathBuf> = vec![root.join("README.md")];
+    for entry in fs::read_dir(root.join("docs")).expect("docs") {
+        let path = entry.expect("a document").path();
+        if path.extension().is_some_and(|it| it == "md") {
+            paths.push(path);
+        }
+    }
+    let read = |path: PathBuf| {
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        (name, fs::read_to_string(&path).expect("a document"))
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// A line as it is compared: figures are `#`, with what scales them; dates and units of time are
+/// masked, and blanks are as many as figures leave.
+fn masked(line: &str) -> String {
+    const WORDS: [&str; 24] = [
+        "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", "Jan", "Feb", "Mar", "Apr", "May", "Jun",
+        "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "nsec", "usec", "msec", "sec", "us",
+    ];
+    let mut out = String::new();
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter.is_ascii_digit() {
+            while letters
+                .peek()
+                .is_some_and(|it| it.is_ascii_digit() || *it == '.' || *it == 'k' || *it == 'M')
+            {
+                letters.next();
+            }
+            out.push('#');
+        } else if letter.is_ascii_alphabetic() {
+            let mut word = letter.to_string();
+            while letters.peek().is_some_and(char::is_ascii_alphabetic) {
+                word.extend(letters.next());
+            }
+            out.push_str(if WORDS.contains(&word.as_str()) {
+                "@"
+            } else {
+                &word
+            });
+        } else {
+            out.push(letter);
+        }
+    }
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_transcript_is_repeated_here_or_known() {
+    for (name, text) in documents() {
+        for steps in transcripts(&text) {
+            let first = &steps[0].command;
+            let is = |one: &&(&str, &str, &str)| one.0 == name && first.starts_with(one.1);
+            let known = REPEATED.iter().chain(&ELSEWHERE).find(is);
+            assert!(
+                known.is_some(),
+                "{name}: `{first}` is a transcript that no test repeats"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_documents_show_is_what_commands_print() {
+    let documents = documents();
+    for (name, first, before) in REPEATED {
+        let forbidden = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+        if name == "engines.md" && forbidden.is_ok_and(|it| it.trim() != "0") {
+            println!("SKIP transcripts_of_engines: the system forbids io_uring");
+            continue;
+        }
+        let (_, text) = documents
+            .iter()
+            .find(|one| one.0 == name)
+            .expect("the document");
+        let all = transcripts(text);
+        let is = |steps: &&Vec<Step>| steps[0].command.starts_with(first);
+        let steps = all
+            .iter()
+            .find(is)
+            .unwrap_or_else(|| panic!("{name}: no `{first}`"));
+        repeat(name, steps, before);
+    }
+}
+
+fn repeat(document: &str, steps: &[Step], before: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    symlink(UGEOM, folder.path().join("ugeom")).expect("the program");
+    let shell = |script: &str| {
+        let script = format!("PATH=$PWD:$PATH; {script}");
+        let mut bash = command("bash", &["-c", script.as_str()]);
+        bash.current_dir(folder.path());
+        run(bash, b"")
+    };
+    let made = shell(before);
+    assert_eq!(made.code, 0, "{document}: {before}: {}", made.stderr);
+    for step in steps {
+        let ended = shell(&format!("{{ {}\n}} 2>&1", step.command));
+        let printed: Vec<String> = ended.text().lines().map(masked).collect();
+        let expected: Vec<String> = step.expected.iter().map(|line| masked(line)).collect();
+        if expected.is_empty() {
+            assert_eq!(ended.code, 0, "{document}: {}: {printed:#?}", step.command);
+            continue;
+        }
+        let shortened = expected.iter().any(|line| line == "...");
+        let mut rest = printed.iter();
+        let lines = expected.iter().filter(|line| *line != "...");
+        let in_order = lines
+            .clone()
+            .all(|line| rest.any(|printed| printed == line));
+        let same = if shortened {
+            in_order
+        } else {
+            lines.eq(&printed)
+        };
+        assert!(
+            same,
+            "{document}: {}\nprints {printed:#?}\nthe document has {expected:#?}",
+            step.command
+        );
+    }
+}
