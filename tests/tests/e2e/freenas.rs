@@ -136,3 +136,76 @@ fn a_disk_with_ufs_is_read_through_the_served_file() {
     );
     assert!(fs::read(out).expect("a file") == file);
 }
+
+/// The list of names and values of a pool's label, in XDR (RFC 4506): its header, pairs with their
+/// sizes, and an empty pair at the end.
+fn label_list(name: &str, guid: u64) -> Vec<u8> {
+    let text = |text: &str| {
+        let mut bytes = (text.len() as u32).to_be_bytes().to_vec();
+        bytes.extend(text.as_bytes());
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let pair = |key: &str, kind: u32, value: Vec<u8>| {
+        let mut body = text(key);
+        body.extend(kind.to_be_bytes());
+        body.extend(1_u32.to_be_bytes());
+        body.extend(value);
+        let size = body.len() as u32 + 8;
+        let sizes = [size, size.next_multiple_of(8) + 16].map(u32::to_be_bytes);
+        [sizes.concat(), body].concat()
+    };
+    let number = |value: u64| value.to_be_bytes().to_vec();
+    let mut list = vec![1, 1, 0, 0];
+    list.extend([0, 0, 0, 0, 0, 0, 0, 1]);
+    list.extend(pair("version", 8, number(5000)));
+    list.extend(pair("name", 9, text(name)));
+    list.extend(pair("state", 8, number(1)));
+    list.extend(pair("pool_guid", 8, number(guid)));
+    list.extend(pair("guid", 8, number(guid + 1)));
+    list.extend([0; 8]);
+    list
+}
+
+/// Steps 4 and 5 of a pool: its label is found once the partition is open, by ugeom, and by blkid in
+/// the file that the server gives out.
+#[test]
+fn the_label_of_a_pool_is_found_inside() {
+    let guid = 0x1234_5678_9abc_def0;
+    // blkid looks for pools on disks of 64 MiB and more.
+    let mut content = vec![0; 64 << 20];
+    for label in [0, 256 << 10] {
+        let list = label_list("tank", guid);
+        content[label + (16 << 10)..][..list.len()].copy_from_slice(&list);
+        for slot in 0..8 {
+            let uberblock = [0x00ba_b10c_u64, 5000, 4 + slot, 7]
+                .map(u64::to_le_bytes)
+                .concat();
+            let at = label + (128 << 10) + ((slot as usize) << 10);
+            content[at..][..uberblock.len()].copy_from_slice(&uberblock);
+        }
+    }
+    let disk = Disk::new(&content, "freebsd-zfs");
+    let locked = ugeom(&["show", &disk.image]).quiet();
+    assert!(!locked.contains("tank"), "{locked}");
+    let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
+    assert!(shown.contains("ZFS pool"), "{shown}");
+    assert!(shown.contains("tank"), "{shown}");
+
+    let test = "the_label_of_a_pool_is_found_inside";
+    let Some(blkid) = program(test, "blkid") else {
+        return;
+    };
+    let Some((_served, decrypted)) = disk.served(test) else {
+        return;
+    };
+    let read = other(blkid, &["-p", "-o", "export", &disks::text(&decrypted)]);
+    let read = String::from_utf8(read).expect("text");
+    for line in [
+        "TYPE=zfs_member".to_owned(),
+        "LABEL=tank".to_owned(),
+        format!("UUID={guid}"),
+    ] {
+        assert!(read.lines().any(|one| one == line), "{line}: {read}");
+    }
+}
