@@ -267,6 +267,7 @@ fn file_region(
     };
     let start = start(job, clone, existing.unwrap_or(0));
     let length = match (fixed, job.size) {
+        (Some(bytes), Some(share @ Size::Percent(_))) => share.of(bytes),
         (Some(bytes), _) => bytes,
         (None, Some(Size::Bytes(bytes))) => bytes / files as u64,
         (None, Some(_)) if existing.is_some() => {

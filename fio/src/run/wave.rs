@@ -60,9 +60,7 @@ pub(super) fn run_wave(
     let start = Barrier::new(wave.len() + 1);
     let notes = Mutex::new(Vec::new());
     let flows = flows(wave);
-    let mut locks = FileLocks::default();
-    wave.iter()
-        .for_each(|copy| locks.add(&copy.job, &copy.regions));
+    let locks = locks(wave);
     let mut sampling = Sampling::new(wave);
     let shared = Shared {
         copies: wave,
@@ -123,6 +121,15 @@ pub(super) fn run_wave(
 fn tell(notes: &Mutex<Vec<String>>, watcher: &mut dyn Watcher) {
     let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
     notes.drain(..).for_each(|note| watcher.note(&note));
+}
+
+/// The files that jobs of a wave lock.
+fn locks(wave: &[Copy]) -> FileLocks {
+    let mut locks = FileLocks::default();
+    for copy in wave {
+        locks.add(&copy.job, &copy.regions);
+    }
+    locks
 }
 
 /// The flows of a wave, which its jobs have joined.

@@ -1,5 +1,5 @@
-//! The log of histograms (`write_hist_log`), as fio writes it (fio(1), "write_hist_log"): a line for
-//! each window and kind of request, `time (ms), direction, block size, count of each bin ...`.
+//! The log of histograms (`write_hist_log`), as fio writes it (fio(1), "write_hist_log"): a line
+//! for each window and kind of request, `time (ms), direction, block size, count of each bin ...`.
 //!
 //! Bins are fio's: 128 of 1 ns, then 64 for each doubling, 29 groups of 64 in all; with
 //! `log_hist_coarseness=N` 2^N of them are one. A window that is not full at the end is left out.

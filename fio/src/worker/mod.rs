@@ -222,7 +222,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 requests_left: if job.number_ios == 0 {
                     u64::MAX
                 } else {
-                    job.number_ios
+                    job.number_ios.saturating_mul(job.loops)
                 },
                 ramp_end: 0,
                 runtime_ticks: clock::ns_to_ticks(job.runtime_ns),
@@ -608,7 +608,9 @@ impl<'a, D: Door> Worker<'a, D> {
         };
         if every > 0 && kind == WRITE {
             self.writes_since_sync += 1;
-            if self.writes_since_sync >= every {
+            // fio syncs before the next write: none follows the last.
+            let more = self.limits.bytes_left > 0 && self.limits.requests_left > 0;
+            if self.writes_since_sync >= every && more {
                 self.writes_since_sync = 0;
                 let request = Request {
                     kind: Kind::Sync,

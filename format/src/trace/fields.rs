@@ -86,8 +86,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Where the first line ends: the place of its line feed. Eight bytes at a time: in `word` a byte is
-/// zero where there is one.
+/// Where the first line ends: the place of its line feed. Eight bytes at a time: in `word` a byte
+/// is zero where there is one.
 #[inline]
 pub(super) fn line_end(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;

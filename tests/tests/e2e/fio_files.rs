@@ -327,3 +327,42 @@ fn jobs_that_lock_their_file_end() {
         }
     }
 }
+
+/// How many requests a program made, and the files that it left.
+fn made(program: &[&str], words: &[&str]) -> (String, Vec<String>) {
+    let folder = folder(&[]);
+    let mut command = command(program[0], &[&program[1..], words].concat());
+    command.current_dir(folder.path());
+    let ended = run(command, b"");
+    let text = ended.text();
+    let issued = text.lines().find(|line| line.contains("issued rwts"));
+    let issued = issued.unwrap_or_else(|| panic!("{words:?}: {text}{}", ended.stderr));
+    let (_, files) = left(&["true"], folder.path(), &[], b"");
+    (issued.trim().to_owned(), files)
+}
+
+#[test]
+fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
+    let test = "loops_shares_and_syncs_make_as_many_requests_as_in_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    for line in [
+        "--rw=randwrite --size=1m --number_ios=10 --loops=3",
+        "--rw=write --size=64k --fsync=4",
+        "--rw=write --size=64k --fsync=4 --number_ios=8",
+        "--rw=randwrite --size=50% --filesize=1m",
+        "--rw=write --size=1m --io_size=300k",
+        "--rw=write --size=1m --zonemode=strided --zonesize=64k --zoneskip=64k",
+        "--rw=randwrite --nrfiles=3 --size=999k",
+        "--rw=randwrite --size=1m --blockalign=16k",
+    ] {
+        let words: Vec<&str> = ["--name=j"].into_iter().chain(line.split(' ')).collect();
+        assert_eq!(
+            made(&[UGEOM, "run"], &words),
+            made(&[fio], &words),
+            "{line}"
+        );
+    }
+}

@@ -167,8 +167,8 @@ fn label_list(name: &str, guid: u64) -> Vec<u8> {
     list
 }
 
-/// Steps 4 and 5 of a pool: its label is found once the partition is open, by ugeom, and by blkid in
-/// the file that the server gives out.
+/// Steps 4 and 5 of a pool: its label is found once the partition is open, by ugeom, and by blkid
+/// in the file that the server gives out.
 #[test]
 fn the_label_of_a_pool_is_found_inside() {
     let guid = 0x1234_5678_9abc_def0;

@@ -36,7 +36,7 @@ const STEPS: &[(&str, &str)] = &[("report", "harness"), ("fio", "load")];
 const BESIDE: &[&str] = &["testkit", "xtask", "tests"];
 
 /// Crates outside the workspace, with dependencies that nothing else is to have.
-const OUTSIDE: &[&str] = &["fuzz", "classes/benches/foyer"];
+const OUTSIDE: &[&str] = &["fuzz", "machine/benches/ciphers", "classes/benches/foyer"];
 
 /// Dependencies that a crate must not have although they stand on a lower floor, or outside.
 const APART: &[(&str, &[&str], &str)] = &[

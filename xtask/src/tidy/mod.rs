@@ -27,6 +27,7 @@ const FOREIGN: &[&str] = &[
     "fuzz/target",
     "fuzz/corpus",
     "fuzz/artifacts",
+    "machine/benches/ciphers/target",
     "classes/benches/foyer/target",
 ];
 
