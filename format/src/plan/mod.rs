@@ -252,8 +252,9 @@ impl Table {
     /// All tables on a media, outermost first: a GPT hides its protective MBR,
     /// the database of a dynamic disk the MBR that is its shell, and an MBR
     /// without partitions is left out where there is another table that may
-    /// have one (boot1's made-up one of a disklabel, the boot sector of a PC-98). Logical partitions are not looked for: only the partition
-    /// below tells whether there are any.
+    /// have one (boot1's made-up one of a disklabel, the boot sector of a PC-98).
+    /// Logical partitions are not looked for: only the partition below tells
+    /// whether there are any.
     pub fn load_all(
         media: Media,
         geometry: Option<Geometry>,

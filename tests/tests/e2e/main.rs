@@ -26,6 +26,7 @@ mod geli;
 mod geli_freebsd;
 mod geli_inputs;
 mod images;
+mod images_killed;
 mod iostat;
 mod kernel;
 mod lab;

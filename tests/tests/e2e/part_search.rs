@@ -13,7 +13,7 @@ use ugeom_testkit::program;
 const MIB: u64 = 1 << 20;
 
 /// Programs that make a file system, with their size in MiB and what `part search` calls it.
-const MADE: [(&str, &[&str], u64, &str); 9] = [
+const MADE: [(&str, &[&str], u64, &str); 10] = [
     ("mkfs.ext4", &["-q", "-F"], 24, "ext"),
     ("mkfs.vfat", &["-F", "32"], 40, "FAT"),
     ("mkfs.vfat", &["-F", "16"], 20, "FAT"),
@@ -22,6 +22,7 @@ const MADE: [(&str, &[&str], u64, &str); 9] = [
     ("mkfs.xfs", &["-q"], 304, "XFS"),
     ("mkfs.btrfs", &["-q"], 128, "btrfs"),
     ("mkfs.f2fs", &["-q"], 64, "F2FS"),
+    ("mkfs.hfsplus", &[], 16, "HFS+"),
     ("mkswap", &[], 8, "Linux swap"),
 ];
 
@@ -106,6 +107,7 @@ fn file_systems_are_found_where_they_are_and_by_their_copies() {
         "by samples alone"
     );
     table_is_taken(&disk, folder.path(), found.len());
+    table_is_restored(&disk, folder.path(), &found);
     ask_testdisk(&disk, folder.path(), &made);
     // Without their first sectors, those with copies further on are found all the same.
     let file = File::options().write(true).open(&path).expect("the disk");
@@ -147,6 +149,32 @@ fn table_is_taken(disk: &str, folder: &Path, count: usize) {
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
     let parts = shown["providers"][0]["geoms"][0]["providers"].as_array();
     assert_eq!(parts.map(Vec::len), Some(count), "{script}");
+}
+
+/// The text for gpart makes the same partitions with `ugeom part restore`.
+fn table_is_restored(disk: &str, folder: &Path, found: &[(u64, u64, String)]) {
+    let script = ugeom(&["part", "search", "--format", "gpart", disk]).quiet();
+    let copy = folder.join("restored.img");
+    let size = std::fs::metadata(disk).expect("the disk").len();
+    let made = File::create(&copy).and_then(|file| file.set_len(size));
+    made.expect("an image");
+    let copy = disks::text(&copy);
+    let restored = crate::run::ugeom_with(&["part", "restore", &copy], script.as_bytes());
+    assert_eq!(restored.code, 0, "{script}{}", restored.stderr);
+    let backup = ugeom(&["part", "backup", &copy]).quiet();
+    let lines = backup.lines().skip(1).map(|line| line.split_whitespace());
+    let places: Vec<_> = lines
+        .map(|words| {
+            words
+                .filter_map(|word| word.parse().ok())
+                .collect::<Vec<u64>>()
+        })
+        .collect();
+    let expected: Vec<_> = (1..)
+        .zip(found)
+        .map(|(n, one)| vec![n, one.0, one.1])
+        .collect();
+    assert_eq!(places, expected, "{script}");
 }
 
 /// What testdisk lists without a table; it looks at cylinders, so the kinds that it knows there.

@@ -34,14 +34,14 @@ cylinder, the ends of what was found), then every sector, at the speed of the de
 the search and prints what was found until then.
 
 The partitions that do not lie over each other make a table, which --format prints as text for \
-sfdisk or for `gpart restore`. Check it, and write it to a copy of the disk first.";
+sfdisk or for `ugeom part restore`. Check it, and write it to a copy of the disk first.";
 
 const EXAMPLES: &str = "\
 Examples:
   ugeom part search disk.img
   ugeom part search --quick /dev/sdb                   usual places only
   ugeom part search --format sfdisk disk.img > table   then: sfdisk copy.img < table
-  ugeom part search --format gpart disk.img > table    as `gpart backup` prints it";
+  ugeom part search --format gpart disk.img > table    for `ugeom part restore`, or gpart's";
 
 /// Search for lost partitions and offer a table
 #[derive(Args)]

@@ -1,0 +1,201 @@
+//! qcow2 images whose server is killed in the middle of writes, or whose file cannot grow: what was
+//! acknowledged as durable is there, and no structure is damaged.
+//!
+//! `UGEOM_IMAGE_KILLS=1000` sets the number of kills of one image; the default is some few.
+
+use crate::run::{Ended, UGEOM, command, run, ugeom};
+use crate::serve::{Served, noise};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use tempfile::TempDir;
+use ugeom_testkit::program;
+
+const SIZE: usize = 16 << 20;
+/// Places that are written to, over and over: some within a cluster, some over two of them.
+const SLOTS: usize = 64;
+const SLOT_BYTES: usize = 9 << 10;
+/// Behind the slots, writes that nobody waits for.
+const NOISE_AT: usize = 8 << 20;
+
+struct Image {
+    folder: TempDir,
+    qemu_img: PathBuf,
+}
+
+impl Image {
+    fn new(test: &str, options: &str) -> Option<Self> {
+        let qemu_img = program(test, "qemu-img")?;
+        program(test, "qemu-io")?;
+        program(test, "stdbuf")?;
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = Self { folder, qemu_img };
+        let made = image.img(&[
+            "create", "-q", "-f", "qcow2", "-o", options, "a.qcow2", "16M",
+        ]);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        Some(image)
+    }
+
+    fn img(&self, arguments: &[&str]) -> Ended {
+        let mut command = command(&self.qemu_img, arguments);
+        command.current_dir(self.folder.path());
+        run(command, b"")
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// `qemu-img check` finds nothing but leaks, and ugeom reads what qemu reads.
+    fn sound(&self, round: usize) -> Vec<u8> {
+        let checked = self.img(&["check", "-f", "qcow2", "a.qcow2"]);
+        let fine = [0, 3].contains(&checked.code);
+        assert!(fine, "kill {round}: {}{}", checked.text(), checked.stderr);
+        let ours = ugeom(&["read", &self.path("a.qcow2")]);
+        assert_eq!(ours.code, 0, "kill {round}: {}", ours.stderr);
+        std::fs::write(self.path("ours.img"), &ours.stdout).expect("the copy");
+        let same = ["compare", "-f", "qcow2", "-F", "raw", "a.qcow2", "ours.img"];
+        let compared = self.img(&same);
+        assert_eq!(compared.code, 0, "kill {round}: {}", compared.text());
+        ours.stdout
+    }
+}
+
+fn at(slot: usize) -> usize {
+    // 9 KiB in 100 KiB: a slot begins anywhere in a cluster of 64 KiB.
+    slot * (100 << 10)
+}
+
+/// A write that was sent: its slot and pattern.
+type Sent = (usize, u8);
+
+/// Sends durable writes one after the other, beside a client whose writes nobody waits for, until
+/// `acknowledged` of them are, then kills the server. Answers with those that were acknowledged,
+/// and the one that was not.
+fn kill_after(image: &Image, acknowledged: usize, random: &mut fastrand::Rng) -> (Vec<Sent>, Sent) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut served = Served::start(folder, &image.path("a.qcow2"), &["--rw"]);
+    // Its stdout is a pipe, and it would keep its lines.
+    let mut io = command("stdbuf", &["-oL", "qemu-io", "-f", "raw", &served.uri]);
+    io.stderr(Stdio::null());
+    let mut client = io.spawn().expect("qemu-io");
+    let mut stdin = client.stdin.take().expect("its stdin");
+    let mut lines = BufReader::new(client.stdout.take().expect("its stdout")).lines();
+    let mut other = noisy(&served.uri, random);
+    let mut done = Vec::new();
+    let last = loop {
+        let (slot, pattern) = (random.usize(..SLOTS), random.u8(1..));
+        // One line at a time: qemu-io forgets a second one that it has read along.
+        writeln!(stdin, "write -f -P {pattern} {} 9k", at(slot)).expect("a command");
+        stdin.flush().expect("a command");
+        if done.len() == acknowledged {
+            break (slot, pattern);
+        }
+        let wrote = |line: &String| line.contains("wrote ");
+        let line = lines.by_ref().map(|line| line.expect("a line")).find(wrote);
+        assert!(line.is_some(), "qemu-io ended");
+        done.push((slot, pattern));
+    };
+    served.signal("-KILL");
+    for client in [&mut client, &mut other] {
+        let _ = client.kill();
+        let _ = client.wait();
+    }
+    (done, last)
+}
+
+/// A client that writes as fast as it can, and waits for nothing.
+fn noisy(uri: &str, random: &mut fastrand::Rng) -> Child {
+    let mut script = String::new();
+    for _ in 0..20_000 {
+        let place = NOISE_AT + random.usize(..(SIZE - NOISE_AT - SLOT_BYTES) / 512) * 512;
+        let kind = ["aio_write -q -P 9", "aio_write -q -z"][random.usize(..2)];
+        script += &format!("{kind} {place} 9k\n");
+    }
+    let mut io = command("qemu-io", &["-f", "raw", uri]);
+    io.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut client = io.spawn().expect("qemu-io");
+    let mut stdin = client.stdin.take().expect("its stdin");
+    // It ends when the client does.
+    std::thread::spawn(move || stdin.write_all(script.as_bytes()));
+    client
+}
+
+#[test]
+fn what_was_acknowledged_as_durable_survives_kills() {
+    let test = "what_was_acknowledged_as_durable_survives_kills";
+    let kills = std::env::var("UGEOM_IMAGE_KILLS").ok();
+    let kills: usize = kills.map_or(3, |kills| kills.parse().expect("a number"));
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    for options in ["compat=1.1", "cluster_size=4k", "lazy_refcounts=on"] {
+        let Some(image) = Image::new(test, options) else {
+            return;
+        };
+        let mut state = [0; SLOTS];
+        for round in 0..kills.div_ceil(3) {
+            let (done, last) = kill_after(&image, random.usize(1..40), &mut random);
+            for (slot, pattern) in done {
+                state[slot] = pattern;
+            }
+            let disk = image.sound(round);
+            for (slot, pattern) in state.iter_mut().enumerate() {
+                let bytes = &disk[at(slot)..][..SLOT_BYTES];
+                if slot == last.0 {
+                    // The one in flight may be there in part.
+                    let known = bytes.iter().all(|byte| [*pattern, last.1].contains(byte));
+                    assert!(known, "{options}, kill {round}: slot {slot}");
+                    // From now on either may be there: write it anew in a later round.
+                    let is_new = bytes.iter().all(|byte| *byte == last.1);
+                    let is_old = bytes.iter().all(|byte| *byte == *pattern);
+                    match (is_new, is_old) {
+                        (true, _) => *pattern = last.1,
+                        (_, true) => {}
+                        _ => restore(&image, slot, *pattern),
+                    }
+                    continue;
+                }
+                let whole = bytes.iter().all(|byte| byte == pattern);
+                assert!(
+                    whole,
+                    "{options}, kill {round}: slot {slot} is not {pattern}"
+                );
+            }
+        }
+    }
+}
+
+/// Writes a slot again that a kill has left in two parts.
+fn restore(image: &Image, slot: usize, pattern: u8) {
+    let script = format!("write -P {pattern} {} 9k", at(slot));
+    let mut io = command("qemu-io", &["-f", "qcow2", "-c", &script, "a.qcow2"]);
+    io.current_dir(image.folder.path());
+    assert_eq!(run(io, b"").code, 0);
+}
+
+#[test]
+fn a_file_that_cannot_grow_leaves_a_sound_image() {
+    let test = "a_file_that_cannot_grow_leaves_a_sound_image";
+    for options in ["compat=1.1", "cluster_size=4k", "preallocation=metadata"] {
+        let Some(image) = Image::new(test, options) else {
+            return;
+        };
+        let data = noise(5, 6 << 20);
+        for blocks in [1000, 5001] {
+            // The signal of a file that is too large is ignored: writes fail then (EFBIG).
+            let script =
+                format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" write --destroy \"$1\"");
+            let shell = ["-c", &script, UGEOM, &image.path("a.qcow2")];
+            let written = run(command("bash", &shell), &data);
+            let error = written.failed(1);
+            assert!(error.contains("a.qcow2"), "{error}");
+            let disk = image.sound(blocks);
+            // What was not written is what was there: zeroes.
+            for (old, new) in disk.chunks(512).zip(data.chunks(512)) {
+                assert!(old == new || old.iter().all(|byte| *byte == 0), "{options}");
+            }
+        }
+    }
+}
