@@ -20,7 +20,10 @@ pub fn image(data: &[u8]) {
     let file = memfd_create("fuzz", MemfdFlags::CLOEXEC).expect("memory for a file");
     let file = File::from(file);
     file.write_all_at(bytes, 0).expect("written");
-    let text = format!("/proc/self/fd/{}?format={format}&engine=sync", file.as_raw_fd());
+    let text = format!(
+        "/proc/self/fd/{}?format={format}&engine=sync",
+        file.as_raw_fd()
+    );
     let options = TargetOptions {
         unlocked: true,
         ..TargetOptions::default()
@@ -28,7 +31,10 @@ pub fn image(data: &[u8]) {
     let Ok(target) = open_target(&text, &options) else {
         return;
     };
-    let opened = target.stack.open(target.bottom, Delta::READ).expect("open for reading");
+    let opened = target
+        .stack
+        .open(target.bottom, Delta::READ)
+        .expect("open for reading");
     let mut channel = target.stack.channel(1).expect("a channel");
     let size = opened.view().expect("it is there").mediasize_bytes;
     let mut buffer = vec![0; 64 << 10];

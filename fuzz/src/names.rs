@@ -8,7 +8,10 @@ pub fn text(data: &[u8]) {
     // Characters that already stand for bytes are these bytes.
     let once = text::to_bytes(&kept);
     assert_eq!(text::from_bytes(&once), kept);
-    if !kept.chars().any(|c| ('\u{10ff80}'..='\u{10ffff}').contains(&c)) {
+    if !kept
+        .chars()
+        .any(|c| ('\u{10ff80}'..='\u{10ffff}').contains(&c))
+    {
         assert_eq!(once, data);
     }
     let shown = text::visible(&kept);

@@ -100,13 +100,19 @@ pub fn serve_nbd(data: &[u8]) {
         .expect("a greeting and the size");
 }
 
-/// Bytes behind STARTTLS: a hello, or anything else.
+/// Bytes before STARTTLS when the first byte is odd, else behind it: options and anything else, or
+/// a hello.
 pub fn serve_tls(data: &[u8]) {
+    let Some((first, said)) = data.split_first() else {
+        return;
+    };
+    let before = first & 1 != 0;
     let (option, length) = (option::STARTTLS, 0);
     let option = OptionHeader { option, length }.encode();
-    let start = [&3_u32.to_be_bytes()[..], &option].concat();
+    let flags = 3_u32.to_be_bytes();
     let begin = || {
         let mut stream = connect(true);
+        let start = [&flags[..], &option].concat();
         stream.write_all(&start).expect("STARTTLS");
         let mut answer = [0; 38];
         stream
@@ -115,9 +121,13 @@ pub fn serve_tls(data: &[u8]) {
         assert_eq!(answer[30..34], [0, 0, 0, 1], "ACK");
         stream
     };
-    let mut stream = begin();
+    let mut stream = if before { connect(true) } else { begin() };
     // It may be sent away before it has said everything.
-    let _ = stream.write_all(data);
+    if before {
+        let _ = stream.write_all(&[&flags[..], said, &option].concat());
+    } else {
+        let _ = stream.write_all(said);
+    }
     let _ = stream.shutdown(Shutdown::Write);
     let ended = copy(&mut stream, &mut sink());
     let late = ended.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);

@@ -135,7 +135,7 @@ impl Region {
         self.discards.wait_for(offset, len);
         self.prepare(offset, len);
         // SAFETY: the range lies inside the mapping (`check`), which the region owns, and `from`
-        // cannot overlap it: nobody holds a reference into it, or accesses it in any way but by
+        // cannot overlap it: no code holds a reference into it, or accesses it in any way but by
         // these copies.
         unsafe { shared_bytes::store(from, self.at(offset)) };
         // After the copy, so that a write that races with a discard of the same range never ends
@@ -342,7 +342,8 @@ impl Bitmap {
 
     #[cold]
     fn set(&self, bit: u64) {
-        // The chunk first: whoever sees the bit, and leaves both alone for that, may rely on both.
+        // The chunk first: a thread that sees the bit, and leaves both alone for that, may rely on
+        // both.
         if !self.chunk(bit) {
             let chunk = bit / CHUNK_GRANULES;
             self.chunks[(chunk / 64) as usize].fetch_or(1 << (chunk % 64), Ordering::Relaxed);
@@ -393,7 +394,7 @@ impl Bitmap {
 
 impl Drop for Bitmap {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; nobody borrows a word any more.
+        // SAFETY: mapped in `new`; no word is borrowed any more.
         unsafe { pages::unmap(self.words.cast(), Self::bytes(self.bits)) };
     }
 }

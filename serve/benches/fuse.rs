@@ -54,7 +54,7 @@ struct Bare {
 
 impl Drop for Bare {
     fn drop(&mut self) {
-        // A bench that is over has nobody to tell what could not be taken away.
+        // A bench that is over cannot report what could not be unmounted.
         let _ = Command::new("umount").arg("-l").arg(&self.place).status();
         let _ = self.child.kill();
         let _ = self.child.wait();

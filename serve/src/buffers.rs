@@ -6,10 +6,10 @@ use ugeom_machine::buffer::Buffer;
 /// The sizes, bytes. The largest has room for a piece and for a sector beside it on each side.
 const SIZES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 3 << 20];
 
-/// How much memory a thread keeps that nobody uses, bytes.
+/// How much unused memory a thread keeps, bytes.
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
-/// A thread's buffers that nobody uses.
+/// A thread's unused buffers.
 pub(crate) struct Buffers {
     free: [Vec<Buffer>; SIZES.len()],
     kept_bytes: usize,

@@ -1,6 +1,6 @@
 //! The providers of a stack as devices that any program can open, without root and without a kernel
-//! module: over [`nbd`], and as files of a mount by [`fuse`]. Whoever started a server looks at it
-//! through [`control`]; Prometheus reads the same figures over HTTP, from [`metrics`].
+//! module: over [`nbd`], and as files of a mount by [`fuse`]. A server is watched through
+//! [`control`]; Prometheus reads the same figures over HTTP, from [`metrics`].
 //!
 //! A server takes a stack that stands, and whatever stands on top of it: a path, one layer or a
 //! stack of six are the same to it. It knows no class. Both kinds of server may stand on one stack;

@@ -17,7 +17,7 @@ impl Ranges {
     #[must_use]
     pub fn of(&self, provider: ProviderId) -> Arc<RangeLock> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Locks of providers that nobody uses are let go of.
+        // Unused locks of providers are dropped.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(locks.entry(provider).or_default())
     }

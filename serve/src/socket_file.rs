@@ -59,7 +59,7 @@ pub(crate) fn look(path: &Path) -> Result<Occupied, String> {
     if !facts.file_type().is_socket() {
         return Err("a file is there already, and it is no socket".to_owned());
     }
-    // Without waiting: a server that accepts nobody now has a queue, which may be full.
+    // Without waiting: a server that accepts no client now has a queue, which may be full.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
     let connected = socket.and_then(|socket| {

@@ -1,11 +1,12 @@
 //! `cargo bench -p ugeom-classes --bench cache [-- PART...]`: what a cached read costs, beside what
-//! limits it. Parts: `hits`, `steps`, `threads`, `ratios`, `others`, `writes`; all of them
-//! without arguments.
+//! limits it. Parts: `hits`, `steps`, `threads`, `ratios`, `others`, `writes`, `misses`;
+//! all of them without arguments.
 //!
 //! The cells of a part run in turn, in another order each round, and are compared within rounds.
 
 mod hits;
 mod libraries;
+mod misses;
 mod others;
 mod policies;
 mod ratios;
@@ -19,13 +20,14 @@ fn main() {
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
         .collect();
-    let parts: [(&str, fn()); 6] = [
+    let parts: [(&str, fn()); 7] = [
         ("steps", steps::run),
         ("hits", hits::run),
         ("threads", threads::run),
         ("ratios", ratios::run),
         ("others", others::run),
         ("writes", writes::run),
+        ("misses", misses::run),
     ];
     for (name, run) in parts {
         if chosen.is_empty() || chosen.iter().any(|wanted| wanted == name) {

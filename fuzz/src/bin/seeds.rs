@@ -8,6 +8,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
+use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
 use ugeom_harness::{Control, Machine};
 use ugeom_lab::experiment::{Common, run_here};
@@ -71,6 +72,7 @@ fn main() -> io::Result<()> {
     write("wire", "go", go)?;
     write("wire", "greeting", b"NBDMAGICIHAVEOPT\0\x03")?;
     write("wire_fuse", "lookup", &lookup())?;
+    options_before_tls()?;
     write("apm", "map", &map())?;
     write("control", "question", FIGURES_WANTED)?;
     write("control", "answer", figures().as_bytes())?;
@@ -135,6 +137,26 @@ fn crash_log() -> Vec<u8> {
         log.extend(data);
     }
     log
+}
+
+/// Options of NBD before STARTTLS, which the target appends: those that a server without TLS would
+/// carry out, one that is not known, and one whose length is a lie. The odd first byte asks for it.
+fn options_before_tls() -> io::Result<()> {
+    let header = |option: u32, length: u32| OptionHeader { option, length }.encode();
+    let go = [&header(option::GO, 6)[..], &[0; 6]].concat();
+    let all = [
+        ("export-name", header(option::EXPORT_NAME, 0).to_vec()),
+        ("list", header(option::LIST, 0).to_vec()),
+        ("go", go.clone()),
+        ("go-twice", [&go[..], &go].concat()),
+        ("unknown", header(77, 0).to_vec()),
+        ("cut", header(option::INFO, u32::MAX).to_vec()),
+        ("starttls", header(option::STARTTLS, 0).to_vec()),
+    ];
+    for (name, said) in all {
+        write("serve_tls", name, &[&[1], &said[..]].concat())?;
+    }
+    Ok(())
 }
 
 /// A kernel's question for a file, as a message of FUSE.

@@ -99,7 +99,7 @@ mod tests {
     /// Whether memory that asks for huge pages by other means gets any.
     fn system_has_some(test: &str) -> bool {
         let slab = crate::slab::Slab::new(16 << 20, 1).expect("memory");
-        slab.copy_in(0, 0, &[1]);
+        assert!(slab.copy_in(0, 0, &[1]), "no lease holds it");
         let base = slab.base.addr().get();
         let any = huge_bytes(base, 16 << 20) > 0;
         if !any {

@@ -2,9 +2,9 @@
 //!
 //! While madvise(2) takes a page away, one processor may already see the new page of zeroes, and
 //! another, whose translation has not been flushed yet, still the old one. A write then ends in one
-//! page while a read that begins after it comes from the other. So whoever begins while a discard
-//! is under way, and touches what it covers, waits for its end. Who began before overlaps the
-//! discard, and may see either page.
+//! page while a read that begins after it comes from the other. So a request that begins while a
+//! discard is under way, and touches what it covers, waits for its end. One that began before
+//! overlaps the discard, and may see either page.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -40,7 +40,7 @@ impl Discards {
             .unwrap_or_else(PoisonError::into_inner);
         self.start.store(range.start, Ordering::Relaxed);
         self.end.store(range.end, Ordering::Relaxed);
-        // Seen by everybody who sees anything of what `work` does.
+        // Visible to every thread that sees anything of what `work` does.
         self.sequence.fetch_add(1, Ordering::SeqCst);
         let result = work();
         self.sequence.fetch_add(1, Ordering::SeqCst);

@@ -38,7 +38,7 @@ impl Region {
             len: len as usize,
         };
         // The kernel will copy it soon, and after other leases: all of them are on their way then.
-        // SAFETY: the byte lies inside the memory; it is thrown away, whoever writes it.
+        // SAFETY: the byte lies inside the memory; it is thrown away, whichever thread writes it.
         unsafe { touch(segment.base) };
         copy::ask(segment.base, segment.len);
         Some(Lease {

@@ -30,10 +30,10 @@ impl Client {
     /// Connects to the server at `path`.
     ///
     /// # Errors
-    /// `Nobody`, `Forbidden`, `Refused`, `Gone`; `Message` when it is no server of ours.
+    /// `NoServer`, `Forbidden`, `Refused`, `Gone`; `Message` when it is no server of ours.
     pub fn connect(path: &Path) -> Result<Self, ControlError> {
         let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ControlError::Nobody {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ControlError::NoServer {
                 path: path.to_owned(),
             },
             io::ErrorKind::PermissionDenied => ControlError::Forbidden {
@@ -152,8 +152,8 @@ impl Client {
     }
 }
 
-/// The servers of this user whose sockets lie where they do unless somebody says otherwise. Sockets
-/// that nobody answers any more are removed.
+/// The servers of this user whose sockets lie where they do unless a path is given. Sockets
+/// of servers that are gone are removed.
 #[must_use]
 pub fn running() -> Vec<Found> {
     let mut found = Vec::new();
@@ -172,8 +172,8 @@ pub fn running() -> Vec<Found> {
                     path,
                     facts: Ok(client.facts),
                 }),
-                Err(ControlError::Nobody { .. }) => {
-                    // Of a server that was killed. Somebody else may have tidied up already.
+                Err(ControlError::NoServer { .. }) => {
+                    // Of a server that was killed. Another process may have removed it already.
                     let _ = std::fs::remove_file(&path);
                 }
                 Err(error) => found.push(Found {

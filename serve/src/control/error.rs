@@ -22,13 +22,13 @@ pub enum ControlError {
         /// Why not.
         problem: String,
     },
-    /// Nobody listens there.
+    /// No server listens there.
     #[error("no server listens to {}", path.display())]
-    Nobody {
+    NoServer {
         /// The socket.
         path: PathBuf,
     },
-    /// The socket is somebody else's.
+    /// The socket belongs to another user.
     #[error("{} belongs to another user: only root and the user who started a server may query it",
         path.display())]
     Forbidden {

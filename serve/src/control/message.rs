@@ -77,7 +77,7 @@ pub struct Timing {
     pub one_in: u32,
     /// What one reading of the clock costs, ns; a request that is timed needs two a layer.
     pub clock_ns: f64,
-    /// How long this look took, ns, in a thread that serves nobody else.
+    /// How long this look took, ns, in a thread that serves no other client.
     pub look_ns: u64,
 }
 

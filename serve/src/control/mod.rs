@@ -11,15 +11,15 @@
 //!
 //! **Looking does not slow the data path.** A thread of its own answers. Figures are summed up
 //! from what the threads that move requests have counted; these are neither asked nor stopped.
-//! Times are only taken while somebody looks: with the first question for figures the server begins
-//! to time one request in N, and stops when the last who asked has left. N follows the load, so
-//! that some thousand requests a second are timed and no more.
+//! Times are only taken while the server is watched: with the first question for figures the server
+//! begins to time one request in N, and stops when the last client that asked has left. N follows
+//! the load, so that some thousand requests a second are timed and no more.
 //!
 //! **Limits.** A question has at most [`QUESTION_BYTES_MAX`] bytes, 16 clients are served at a
 //! time, each question is read when the answer before it is sent, and there are at most 50 looks a
-//! second, whoever asks how often. A client that does not read its answers, or falls silent in the
-//! middle of a question, is left after ten seconds. Other users cannot connect, and whoever got the
-//! socket all the same is told so and left (root may look).
+//! second, however many clients ask. A client that does not read its answers, or falls silent in
+//! the middle of a question, is left after ten seconds. Other users cannot connect; one that got
+//! the socket all the same is told so and left (root may look).
 //!
 //! The files: `message` what is said, `figures` from a look at the stack to a message, `place`
 //! where sockets lie, `server` the thread that answers, `watch` what it counts and how often it

@@ -1,4 +1,4 @@
-//! Where control sockets lie, and how one is made that nobody else can open.
+//! Where control sockets lie, and how one is made that no other user can open.
 
 use super::ControlError;
 use crate::socket_file::{self, SocketFile};
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 const BACKLOG: i32 = 16;
 
 /// The folders in which servers put their sockets unless they are told where, the first that can be
-/// used: of the user's session, or one for temporary files (`$TMPDIR`, `/tmp`) that nobody else can
-/// enter.
+/// used: of the user's session, or one for temporary files (`$TMPDIR`, `/tmp`) that no other user
+/// can enter.
 pub(super) fn folders() -> Vec<PathBuf> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
     let session = session.map(|dir| PathBuf::from(dir).join("ugeom"));
@@ -25,7 +25,7 @@ pub(super) fn folders() -> Vec<PathBuf> {
     session.into_iter().chain([shared]).collect()
 }
 
-/// Where the socket of this process lies unless somebody says otherwise; its folder is made.
+/// Where the socket of this process lies unless a path is given; its folder is made.
 ///
 /// # Errors
 /// `Place`: neither folder can be made, or they are not safe.
@@ -59,7 +59,7 @@ fn make_private(folder: &Path) -> Result<(), String> {
     is_private(folder)
 }
 
-/// Whoever could put something into the folder could pretend to be a server.
+/// A user who can write to the folder could pretend to be a server.
 pub(super) fn is_private(folder: &Path) -> Result<(), String> {
     let facts = fs::symlink_metadata(folder).map_err(|error| error.to_string())?;
     let own = facts.uid() == rustix::process::geteuid().as_raw();
@@ -77,8 +77,8 @@ pub(super) struct Listening {
 
 /// Listens to `path`, which only we and root can connect to.
 ///
-/// The socket is made under another name, gets its mode before anybody could connect, and is moved
-/// to its place when it listens: whoever finds it there can use it.
+/// The socket is made under another name, gets its mode before a client could connect, and is moved
+/// to its place when it listens: a client that finds it there can use it.
 pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
     let wrong = |problem: String| ControlError::Place {
         path: path.to_owned(),
@@ -103,7 +103,7 @@ pub(super) fn listen(path: &Path) -> Result<Listening, ControlError> {
         .and_then(|()| rustix::net::listen(&fd, BACKLOG))
         .and_then(|()| rustix::fs::rename(&made, path));
     if let Err(errno) = done {
-        // It is of no use to anybody.
+        // It is of no use any more.
         let _ = fs::remove_file(&made);
         return Err(system(errno));
     }

@@ -172,7 +172,7 @@ impl Answering {
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(error) => {
                     (self.log)(&format!("control: accepting a client: {error}"));
-                    // Descriptors are short; whoever waits is still there afterwards.
+                    // Descriptors are short; clients that wait are still there afterwards.
                     std::thread::sleep(PAUSE);
                     return;
                 }
@@ -228,7 +228,7 @@ impl Answering {
             self.peers.insert(source, peer);
             return self.leave(source);
         }
-        // Whoever is in the middle of something has to go on with it.
+        // A client in the middle of an exchange has to go on with it.
         let busy = sending || !peer.input.is_empty();
         if !busy || before != after {
             if let Some(timer) = peer.deadline.take() {

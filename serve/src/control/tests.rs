@@ -123,7 +123,7 @@ fn the_figures_are_those_of_the_stack() {
         };
         assert_eq!(layer.counted.read, read);
         assert_eq!(layer.counted.write, Kind::default());
-        // Nobody looked while they were read.
+        // The server was not watched while they were read.
         assert_eq!(layer.times, Times::default());
     }
     assert!(figures.consumers.is_empty() && figures.timing.counts);
@@ -228,7 +228,7 @@ fn only_the_owner_may_open_the_socket_and_it_goes_with_the_server() {
     let Watched { control, path, .. } = watched;
     drop(control);
     assert!(!path.exists());
-    let error = Client::connect(&path).err().expect("nobody").to_string();
+    let error = Client::connect(&path).err().expect("no server").to_string();
     assert!(error.contains("no server listens to"), "{error}");
     assert!(place::may_look(1000, 1000) && place::may_look(0, 1000));
     assert!(!place::may_look(1001, 1000) && !place::may_look(1000, 0));
@@ -283,7 +283,7 @@ fn clients_that_keep_no_rule_are_told_and_disturb_nobody() {
     let said = ask(&mut long, &[b'x'; QUESTION_BYTES_MAX]);
     assert!(said.contains("at most 4096 bytes"), "{said}");
     assert_eq!(long.read(&mut [0]).expect("the end"), 0);
-    // Half a question and the end; half a question and silence; an answer that nobody takes.
+    // Half a question and the end; half a question and silence; an answer that is not received.
     drop(raw(path).get_mut().write_all(b"{\"ask\":"));
     let mut silent = raw(path);
     silent.get_mut().write_all(b"{\"ask\":").expect("written");
@@ -341,7 +341,7 @@ fn a_server_that_goes_or_is_none_is_an_error_in_plain_words() {
     drop(control);
     let error = client.figures(false).expect_err("it has gone");
     assert!(matches!(error, ControlError::Gone { .. }), "{error}");
-    // Somebody else's server: says something, or half of something.
+    // Another user's server: sends something, or half of something.
     for (said, wanted) in [
         (&b"hello\n"[..], "cannot be understood"),
         (b"{\"figures\":", "broke off after 11 bytes"),

@@ -1,4 +1,4 @@
-//! What is counted while somebody looks, and how often one looks.
+//! What is counted while the server is watched, and how often samples are taken.
 
 use super::figures;
 use super::message::{Answer, Figures, Timing};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ugeom_machine::clock;
 use ugeom_stack::{Stack, Statistics};
 
-/// A look that is younger is good enough for everybody, ns.
+/// A sample that is younger serves every client, ns.
 const FRESH_NS: u64 = 20_000_000;
 
 /// How many requests a second are timed at most, as far as the load is known.
@@ -21,7 +21,7 @@ const ONE_IN_MAX: u32 = 1024;
 /// What is counted, and what was seen last.
 pub(crate) struct Watch {
     stack: Stack,
-    /// What was counted before anybody looked.
+    /// What was counted before the first sample.
     before: Statistics,
     clock_ns: f64,
     /// Requests that had ended at the last look, and when that was.
@@ -76,8 +76,8 @@ impl Watch {
         figures::of(&look, begin_ns, timing, consumers)
     }
 
-    /// Chooses how many requests are timed, by how many there were since the last look. Whoever
-    /// started the server with times, or without counts, has chosen already.
+    /// Chooses how many requests are timed, by how many there were since the last look. A server
+    /// that was started with times, or without counts, has them chosen already.
     fn follow(&mut self, ended: u64, at_ns: u64) {
         if self.before != Statistics::Counts {
             return;
@@ -96,7 +96,7 @@ impl Watch {
         }
     }
 
-    /// Nobody looks any more.
+    /// The server is not watched any more.
     pub(crate) fn rest(&mut self) {
         self.seen = None;
         self.last = None;

@@ -72,7 +72,7 @@ fn or_error(device: &OwnedFd, ticket: Ticket, sent: Result<(), Errno>) {
     }
 }
 
-/// Sends a reply. One that nobody waits for any more is no error.
+/// Sends a reply. A reply to a request that was given up is no error.
 pub(super) fn send(
     device: impl AsFd,
     unique: u64,

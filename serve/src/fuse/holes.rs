@@ -125,7 +125,7 @@ pub(super) fn allocated(channel: &mut Channel, handle: &Handle) -> u64 {
     data_bytes + (handle.size_bytes - at)
 }
 
-/// Whether data lies at a place, and where that ends: up to the end where nobody knows.
+/// Whether data lies at a place, and where that ends: up to the end where that is unknown.
 fn stretch(channel: &mut Channel, handle: &Handle, at: u64) -> Result<(bool, u64), Errno> {
     let start = at - at % handle.sector_bytes;
     let left = handle.size_bytes.next_multiple_of(handle.sector_bytes) - start;

@@ -66,7 +66,7 @@ impl Interrupts {
 pub(super) enum Found {
     /// Not here.
     Unknown,
-    /// Here, asked for by this thread of some process (0: nobody can tell).
+    /// Here, asked for by this thread of some process (0: unknown).
     By(u32),
 }
 

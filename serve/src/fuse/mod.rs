@@ -102,7 +102,7 @@ pub struct Settings {
     pub ranges: Ranges,
     /// Where lines for the log go.
     pub log: Log,
-    /// Called once when the mount is over without [`Server::stop`]: somebody has taken it away.
+    /// Called once when the mount is over without [`Server::stop`]: it was unmounted from outside.
     pub ended: Arc<dyn Fn() + Send + Sync>,
 }
 

@@ -28,7 +28,7 @@ const GOING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What a guard does, with the directory as its argument: it waits for the end of its input, and
-/// takes the mount away if nobody serves it any more.
+/// takes the mount away if its server is gone.
 const GUARD_OF_ROOT: &str = r#"read -r _; [ -e "$1" ] || umount -l "$1""#;
 const GUARD: &str = r#"read -r _; [ -e "$1" ] || fusermount3 -u -z -- "$1""#;
 
@@ -42,7 +42,7 @@ pub(super) struct Mount {
 }
 
 /// A shell that takes the mount away when this process is killed. Its input is a pipe, of which
-/// nobody else has the other end.
+/// no other process has the other end.
 struct Guard(Child);
 
 impl Guard {
@@ -69,9 +69,9 @@ impl Drop for Guard {
 /// How a mount was taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// Nobody used it.
+    /// Unused.
     Now,
-    /// Somebody uses it still: no new user finds it.
+    /// Still in use: no new user finds it.
     InUse,
     /// It was gone before.
     Before,
@@ -210,7 +210,7 @@ impl Mount {
         &self.directory
     }
 
-    /// Takes the mount away, at once if nobody uses it.
+    /// Takes the mount away, at once if it is unused.
     pub fn take_away(&mut self) -> Gone {
         if !std::mem::replace(&mut self.mounted, false) {
             return Gone::Before;

@@ -1,10 +1,10 @@
 //! The slow path: threads for what a worker must not wait for.
 //!
 //! One of them opens and closes providers, which may make classes taste, with I/O; it also answers
-//! what is asked about files while something is being closed, so that whoever has closed a disk
-//! and then looks for its partitions sees them. The others do what takes several steps and is
-//! rare: writes to parts of sectors, or to a range that somebody else has claimed; holes and
-//! zeroes; looking for data. They have channels of their own, and wait as long as it takes.
+//! what is asked about files while something is being closed, so that a program that has closed a
+//! disk and then looks for its partitions sees them. The others do what takes several steps and is
+//! rare: writes to parts of sectors, or to a range that is claimed elsewhere; holes and zeroes;
+//! looking for data. They have channels of their own, and wait as long as it takes.
 
 use super::Shared;
 use super::error::FuseError;

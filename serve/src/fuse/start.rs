@@ -176,7 +176,7 @@ impl Start<'_> {
 
 /// The life of a queue's thread.
 fn serve(made: Result<Queue, FuseError>, tell: &Sender<Result<(), FuseError>>, go: &Receiver<()>) {
-    // Nobody listens any more when the start has failed elsewhere; then nobody says "go" either.
+    // The receiver is gone when the start has failed elsewhere; then there is no "go" either.
     let mut queue = match made {
         Ok(queue) => queue,
         Err(error) => return drop(tell.send(Err(error))),

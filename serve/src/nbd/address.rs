@@ -291,7 +291,7 @@ mod tests {
         assert!(first.uri.ends_with("/a%20b"), "{}", first.uri);
         let error = address.listen().err().expect("in use").to_string();
         assert!(error.contains("another server"), "{error}");
-        // As after a crash: the file stays, and nobody listens.
+        // As after a crash: the file stays, without a listener.
         let stale = folder.path().join("stale");
         drop(UnixListener::bind(&stale).expect("a socket"));
         assert!(stale.exists());

@@ -78,7 +78,7 @@ pub(super) struct Connection {
     pub dirty: bool,
     /// Nothing more is read.
     pub closing: bool,
-    /// Nobody is there to be answered.
+    /// The client is gone: nothing is answered.
     pub dead: bool,
     pub held_back: bool,
     pub watched: Interest,

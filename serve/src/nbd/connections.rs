@@ -555,7 +555,7 @@ impl Connections {
         self.touched.push(index);
     }
 
-    /// Ends the connection without answering: nobody is there, or not to be trusted.
+    /// Ends the connection without answering: the client is gone, or not to be trusted.
     pub(super) fn cut(&mut self, index: usize, why: Option<String>, operations: &mut Operations) {
         self.close(index, why.as_deref(), operations);
         let Some(connection) = self.slots[index].as_mut() else {

@@ -19,12 +19,12 @@
 //! **Limits push back.** A connection whose requests or bytes in flight reach their limit is not
 //! read from until some are answered; a server with as many connections as it may have accepts no
 //! more. Nothing is buffered beyond that, whatever a client does: one that never reads its replies,
-//! or falls silent in the middle of a message, is closed after a while, and holds up nobody else
-//! until then.
+//! or falls silent in the middle of a message, is closed after a while, and holds up no other
+//! client until then.
 //!
 //! **What clients see follows GEOM.** A provider is opened when its export is chosen: for reading,
-//! or with `writable` for reading and writing. Who is refused (a partition is in use, somebody
-//! holds the disk exclusively) gets the protocol's error at that moment, with GEOM's reason.
+//! or with `writable` for reading and writing. A client that is refused (a partition is in use,
+//! the disk is held exclusively) gets the protocol's error at that moment, with GEOM's reason.
 //! Opening for writing spoils what was found on the provider, closing lets classes taste again, so
 //! exports come and go.
 //!

@@ -10,7 +10,7 @@
 //!   BLOCK_STATUS  EXTENTS
 //! ```
 //!
-//! Writers of whole sectors share their claims, so they wait for nobody but for those who change a
+//! Writers of whole sectors share their claims, so they wait only for those that change a
 //! part of the same sector (see [`ugeom_stack::RangeLock`]).
 
 use super::exports::Chosen;
@@ -104,7 +104,7 @@ pub(super) struct Operation {
     pub status: Vec<ExtendedStatus>,
     /// A FLUSH follows before it is answered.
     pub then_flush: bool,
-    /// Nobody has asked for it, so nobody is answered.
+    /// No client has asked for it, so there is no reply.
     pub silent: bool,
     /// The number of the divided request that this is a part of.
     pub part_of: Option<u32>,

@@ -137,7 +137,7 @@ pub(super) struct Census {
 }
 
 impl Census {
-    /// Nobody yet.
+    /// No client yet.
     pub fn new(limits: &Limits) -> Self {
         Self {
             connections_max: limits.connections,

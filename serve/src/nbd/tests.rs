@@ -112,7 +112,7 @@ impl Running {
     }
 }
 
-/// Somebody in the handshake.
+/// A client in the handshake.
 struct Peer(UnixStream);
 
 impl Peer {
@@ -185,7 +185,7 @@ impl Peer {
     }
 }
 
-/// Somebody in the transmission phase.
+/// A client in the transmission phase.
 struct Client {
     stream: UnixStream,
     size_bytes: u64,

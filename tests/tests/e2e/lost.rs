@@ -189,6 +189,69 @@ fn both_descriptors_of_a_file_hear_of_what_is_lost() {
 }
 
 #[test]
+fn writers_over_nbd_and_fuse_both_get_the_error_of_a_loss() {
+    let test = "writers_of_both_kinds";
+    // Either the file's FLUSH is the first after the loss, or the connection's.
+    for file_first in [true, false] {
+        let Some(mut upstream) = Upstream::start(test, BYTES) else {
+            return;
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let mount = folder.path().join("mnt");
+        std::fs::create_dir(&mount).expect("a mount point");
+        let (place, socket) = (disks::text(&mount), folder.path().join("nbd"));
+        let listen = format!("unix:{}", socket.display());
+        let target = upstream.target();
+        let server = ["serve", &target, "--rw", "--no-taste"];
+        let both = ["--fuse", &place, "--nbd", &listen];
+        let mut serve = process(UGEOM, &[&server[..], &both].concat());
+        serve.env("XDG_RUNTIME_DIR", folder.path());
+        let mut child = serve.spawn().expect("a server");
+        if !listens_and_mounts(test, &socket, &mount, &mut child) {
+            return;
+        }
+        let entry = std::fs::read_dir(&mount).expect("a folder").next();
+        let path = entry.expect("a file").expect("its name").path();
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).write(true).open(path).expect("opens");
+        let mut client = connect(&socket).expect("a connection");
+        write(&mut client, 0, 7);
+        file.write_all_at(&[7; BLOCK], BLOCK as u64)
+            .expect("written");
+        upstream.kill();
+        upstream.start_again();
+        let mut flushes = [false; 2];
+        for round in 0..2 {
+            for of_file in [file_first, !file_first] {
+                flushes[usize::from(of_file)] = match of_file {
+                    true => file.sync_all().is_ok(),
+                    false => flush(&mut client) == 0,
+                };
+            }
+            // Both writers get the error, once.
+            assert_eq!(flushes, [round == 1; 2], "{file_first}, {round}");
+        }
+        drop((file, client));
+        crate::run::other("kill", &["-TERM", &child.id().to_string()]);
+        assert_eq!(end(child).code, 0, "all have the error");
+    }
+}
+
+/// Waits until a server listens and its files are there; false, after saying why, when it cannot
+/// mount here.
+fn listens_and_mounts(test: &str, socket: &Path, mount: &Path, child: &mut Child) -> bool {
+    let has_files = || std::fs::read_dir(mount).is_ok_and(|mut all| all.next().is_some());
+    while UnixStream::connect(socket).is_err() || !has_files() {
+        if let Some(status) = child.try_wait().expect("waiting") {
+            skip(test, &format!("no files: the server ended with {status}"));
+            return false;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    true
+}
+
+#[test]
 fn every_client_of_an_image_hears_of_one_failed_fsync() {
     let test = "every_client_of_an_image";
     let Some(mut upstream) = Upstream::start(test, BYTES) else {

@@ -355,3 +355,40 @@ fn every_metric_and_label_of_the_dashboard_is_exported() {
     }
     assert!(names >= 14, "{names} in {all:?}");
 }
+
+#[test]
+fn prometheus_accepts_every_query_of_the_dashboard() {
+    let Some(promtool) = program("prometheus_accepts_every_query", "promtool") else {
+        return;
+    };
+    let dashboard: Value = serde_json::from_str(DASHBOARD).expect("JSON");
+    let mut all = Vec::new();
+    queries(&dashboard, &mut all);
+    // Those of variables are Grafana's functions, and an interval is put in by Grafana.
+    let panels = all
+        .iter()
+        .filter(|query| !query.starts_with("label_values"));
+    let panels: Vec<String> = panels
+        .map(|it| it.replace("$__rate_interval", "1m"))
+        .collect();
+    assert!(panels.len() >= 8, "{panels:?}");
+    let rules = panels.iter().enumerate().map(|(number, query)| {
+        let query = Value::from(query.as_str());
+        format!("  - record: query:{number}\n    expr: {query}\n")
+    });
+    let rules: String = rules.collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rules.yml");
+    let check = |rules: &str| {
+        let text = format!("groups:\n- name: dashboard\n  rules:\n{rules}");
+        std::fs::write(&path, text).expect("rules");
+        run(
+            command(&promtool, &["check", "rules", &disks::text(&path)]),
+            b"",
+        )
+    };
+    let checked = check(&rules);
+    assert_eq!(checked.code, 0, "{}{}", checked.text(), checked.stderr);
+    // It would notice.
+    assert_ne!(check(&rules.replacen("rate(", "rate((", 1)).code, 0);
+}

@@ -270,7 +270,7 @@ impl Link {
                 }
                 flight.failure = Some((errno_of(failed.error), "the server failed it"));
             }
-            // Chunks of kinds that nobody asked for are errors if their highest bit says so.
+            // Chunks of kinds that were not asked for are errors if their highest bit says so.
             kind if kind & 1 << 15 != 0 => {
                 flight.failure = Some((Errno::IO, "the server failed it"));
             }
@@ -304,7 +304,7 @@ impl Link {
         let (length, command) = (flight.bio.length(), flight.bio.command());
         if command == Command::Extents {
             let covered = flight.got;
-            // A reply without any is no answer, and nobody could go on behind it.
+            // A reply without any is no answer, and nothing could follow it.
             let told = (covered > 0).then_some(covered);
             let outcome = told.ok_or((Errno::IO, "the server has told nothing of what was asked"));
             return self.finish(index, outcome);
@@ -428,7 +428,7 @@ fn take_status(flight: &mut Flight, data: &[u8], sector: u64) -> Result<(), &'st
         }
     }
     if told == 0 {
-        // Whoever asks goes on behind what was told, and would not get on otherwise.
+        // The caller continues behind what was reported, and would stand still otherwise.
         let length_bytes = sector.min(flight.bio.length());
         let kind = ExtentKind::Data;
         if at == 0 || !flight.bio.add_extent(Extent { length_bytes, kind }) {

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// No time-out helps anybody here.
+/// No time-out helps a client here.
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn patient(settings: &mut Settings) {

@@ -1,4 +1,4 @@
-//! What nobody should send: the error that the protocol has for it, and nothing else disturbed.
+//! What no client should send: the error that the protocol has for it, and nothing else disturbed.
 
 use super::*;
 

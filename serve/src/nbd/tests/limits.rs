@@ -89,7 +89,7 @@ fn small_requests_are_served_while_others_hold_all_the_memory() {
         settings.threads = 1;
         settings.limits.bytes = 2 << 20;
         settings.limits.bytes_per_connection = 1 << 20;
-        // Nobody is to be helped by their being left.
+        // Closing them must not help any other client.
         settings.limits.stall = Duration::from_secs(600);
     });
     let mut greedy: Vec<Client> = (0..3).map(|_| running.client("", false)).collect();
