@@ -35,6 +35,12 @@ fn on_a_simulated_machine() {
     for (what, ours, old) in simulated::coverage(EXPERIMENTS) {
         println!("{what:24} {ours:5.1} %, before {old:5.1} %");
     }
+    let [mended, shared] = [simulated::Lengths::Mended, simulated::Lengths::Shared]
+        .map(|lengths| simulated::coverage_of_lengths(lengths, EXPERIMENTS));
+    println!(
+        "{:24} {mended:5.1} %, before {shared:5.1} %",
+        "interrupted calibration"
+    );
     let claims = simulated::false_claims(EXPERIMENTS);
     println!("{:24} {claims:5.1} %", "false \"size matters\"");
 }

@@ -4,7 +4,7 @@
 use crate::tst::Tst;
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use ugeom_harness::HarnessError;
@@ -198,11 +198,16 @@ pub(crate) struct Start {
     arrived: AtomicUsize,
     /// When each thread was last seen awake, ns.
     awake_ns: Vec<AtomicU64>,
+    /// One waited so long that other programs have the cores: to try again takes as long again.
+    crowded: AtomicBool,
     barrier: Barrier,
 }
 
 /// Threads begin together when their last readings of the clock are no further apart, ns.
 const SKEW_NS: u64 = 20_000;
+
+/// Waiting longer than this for the other threads is a sign of a busy machine, ns.
+const CROWDED_NS: u64 = 5_000_000;
 
 /// So often they try: on a busy machine one that waits may lose its core before the last arrives.
 const STARTS_MAX: usize = 3;
@@ -214,6 +219,7 @@ impl Start {
             threads,
             arrived: AtomicUsize::new(0),
             awake_ns: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            crowded: AtomicBool::new(false),
             barrier: Barrier::new(threads),
         }
     }
@@ -229,11 +235,18 @@ impl Start {
         // late because it had to be woken. Where another program took the core of one that waited,
         // that one starts milliseconds after the last, so that they wait once more, all awake now.
         for attempt in 0..STARTS_MAX {
+            let began_ns = clock::now_ns();
             self.gather(3 * attempt + 1);
+            if clock::now_ns().saturating_sub(began_ns) > CROWDED_NS {
+                self.crowded.store(true, Ordering::Release);
+            }
             if let Some(awake_ns) = self.awake_ns.get(index) {
                 awake_ns.store(clock::now_ns(), Ordering::Release);
             }
             self.gather(3 * attempt + 2);
+            if self.crowded.load(Ordering::Acquire) {
+                break;
+            }
             let seen = || self.awake_ns.iter().map(|ns| ns.load(Ordering::Acquire));
             let skew_ns = seen().max().unwrap_or(0) - seen().min().unwrap_or(0);
             self.gather(3 * attempt + 3);

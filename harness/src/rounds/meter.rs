@@ -191,7 +191,7 @@ impl Meter for Machine {
     }
 
     fn reference_ns(&self, cores: &[usize]) -> Option<u64> {
-        Some(super::loops::now_ns(cores))
+        super::loops::now_ns(cores)
     }
 
     fn null_floor(&self) -> Option<NullFloor> {

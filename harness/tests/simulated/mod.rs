@@ -31,6 +31,11 @@ const RUN_SD: f64 = 0.09;
 const COLLISIONS: u32 = 256;
 const COLLISION_FACTOR: f64 = 1.7;
 
+/// In one experiment of so many the trials of the first process were interrupted, so that runs of
+/// every case are short beside the start of their threads, and this much slower.
+const INTERRUPTED: u32 = 4;
+const SHORT_FACTOR: f64 = 1.5;
+
 /// A process in so many begins in a slow phase.
 const PHASES: u32 = 12;
 
@@ -43,6 +48,19 @@ pub struct Method {
     pub moving: bool,
     /// The core has slow phases.
     pub phases: bool,
+    /// What becomes of lengths of runs that are too short.
+    pub lengths: Lengths,
+}
+
+/// Lengths of runs where the calibration may be interrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// It never is.
+    Right,
+    /// They are mended after the first process.
+    Mended,
+    /// All processes have those of the first.
+    Shared,
 }
 
 /// As this program measures.
@@ -51,6 +69,7 @@ pub const OURS: Method = Method {
     rounds: 5,
     moving: true,
     phases: true,
+    lengths: Lengths::Right,
 };
 
 /// One process, ten rounds, buffers that stay: as it measured before.
@@ -59,6 +78,7 @@ pub const OLD: Method = Method {
     rounds: 10,
     moving: false,
     phases: true,
+    lengths: Lengths::Right,
 };
 
 /// A standard normal number, nearly: the sum of twelve uniform ones.
@@ -79,8 +99,12 @@ fn skewed(random: &mut fastrand::Rng, sd: f64) -> f64 {
 /// A measurement of the simulated machine.
 pub fn measured(method: Method, seed: u64) -> Document<()> {
     let mut random = fastrand::Rng::with_seed(seed);
+    let interrupted = method.lengths != Lengths::Right && random.u32(0..INTERRUPTED) == 0;
     let processes: Vec<Measured> = (0..method.processes)
-        .map(|_| process(method, &mut random))
+        .map(|number| {
+            let short = interrupted && (number == 0 || method.lengths == Lengths::Shared);
+            process(method, if short { SHORT_FACTOR } else { 1.0 }, &mut random)
+        })
         .collect();
     let (host, settings) = (Host::now(), Settings::default());
     let mut document = Document::new("simulated", host, settings, (), processes[0].clone());
@@ -88,8 +112,8 @@ pub fn measured(method: Method, seed: u64) -> Document<()> {
     document
 }
 
-fn process(method: Method, random: &mut fastrand::Rng) -> Measured {
-    let of_process = (PROCESS_SD * normal(random)).exp();
+fn process(method: Method, slower: f64, random: &mut fastrand::Rng) -> Measured {
+    let of_process = (PROCESS_SD * normal(random)).exp() * slower;
     let copies: Vec<f64> = CASES
         .iter()
         .map(|_| (COPY_SD * normal(random)).exp())
@@ -203,6 +227,18 @@ pub fn coverage(experiments: u64) -> Vec<(&'static str, f64, f64)> {
         (*what, percent(ours), percent(old))
     };
     CONTRASTS.iter().map(of_contrast).collect()
+}
+
+/// How often the interval of a read holds its truth where calibrations are interrupted, per cent.
+pub fn coverage_of_lengths(lengths: Lengths, experiments: u64) -> f64 {
+    let (_, weights) = CONTRASTS[1];
+    let truth = truth(weights);
+    let method = Method { lengths, ..OURS };
+    let held = |seed: &u64| {
+        let interval = figure(&measured(method, *seed), weights, 1).interval;
+        interval.contains(truth)
+    };
+    (0..experiments).filter(held).count() as f64 * 100.0 / experiments as f64
 }
 
 /// The share of experiments that claim an effect of size where there is none, per cent.
