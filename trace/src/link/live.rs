@@ -198,6 +198,15 @@ impl Live {
         self.spans.get(&serial).map_or(0, |one| one.span.end_ns)
     }
 
+    /// When the span entered its last phase.
+    pub(super) fn last_phase_ns(&self, serial: u64) -> u64 {
+        let last = self
+            .spans
+            .get(&serial)
+            .and_then(|one| one.span.phases.last());
+        last.map_or(u64::MAX, |(at, _)| *at)
+    }
+
     /// Ends a span; it stays until its root is collected.
     pub(super) fn end(&mut self, serial: u64, time_ns: u64) -> Option<Ended> {
         let one = self.spans.get_mut(&serial).filter(|one| !one.ended)?;

@@ -186,6 +186,8 @@ pub struct Linker {
     fuse: HashMap<(Dev, u64), u64>,
     /// Ended roots that wait for their thread to run.
     waking: HashMap<u32, Vec<u64>>,
+    /// When a thread ran last.
+    ran: HashMap<u32, u64>,
     ended: Vec<Tree>,
     quality: Quality,
     last_sweep_ns: u64,
@@ -517,7 +519,10 @@ impl Linker {
 
     fn root_ended(&mut self, serial: u64, tid: u32) {
         self.quality.roots += 1;
-        if self.topology.has_run && self.waking.len() < THREADS_MAX {
+        // A request is accounted after its bio was reported: the thread may run before that.
+        let reported_ns = self.live.last_phase_ns(serial);
+        let ran = self.ran.get(&tid).is_some_and(|at| *at >= reported_ns);
+        if !ran && self.topology.has_run && self.waking.len() < THREADS_MAX {
             self.waking.entry(tid).or_default().push(serial);
         } else {
             self.ended.extend(self.live.collect(serial, None));
@@ -526,6 +531,10 @@ impl Linker {
 
     fn run(&mut self, event: &Event) {
         self.wake(event.tid, Some(event.time_ns));
+        if self.ran.len() >= THREADS_MAX {
+            self.ran.clear();
+        }
+        self.ran.insert(event.tid, event.time_ns);
     }
 
     /// The thread of ended roots runs again, or was never asleep.

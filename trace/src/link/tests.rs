@@ -385,6 +385,22 @@ fn the_wake_up_is_a_part_of_a_synchronous_request() {
 }
 
 #[test]
+fn a_thread_that_ran_before_its_request_was_accounted_waits_for_no_later_run() {
+    let mut kernel = Simulated::new();
+    kernel.topology.has_run = true;
+    let (_, request) = kernel.issue(1000, 100, VDA, (8, 8));
+    // Reported at 1150, accounted at 1152; the thread was woken between.
+    kernel.complete(1150, VDA, request, (8, 8));
+    kernel.fire(1151, Kind::Run, 0, (0, 0));
+    // Another thread had its processor for a while.
+    kernel.fire(900_000, Kind::Run, 0, (0, 0));
+    let (trees, _) = kernel.link();
+    assert_eq!(trees.len(), 1);
+    assert!(!sums(&trees[0]).contains_key(&(VDA, Phase::WakeUp)));
+    assert_eq!(trees[0].spans[0].end_ns, 1152);
+}
+
+#[test]
 fn a_hundred_thousand_processes_and_a_million_lost_ends_stay_within_bounds() {
     let mut linker = Linker::new(Topology {
         has_done: true,
