@@ -1,6 +1,6 @@
 //! Requests: which bios each carries, until it ends.
 
-use crate::event::{Dev, Event, Kind};
+use crate::event::{Dev, Event, Kind, Op};
 use std::collections::{HashMap, VecDeque};
 
 /// Open requests and the bios in them.
@@ -160,6 +160,8 @@ impl Groups {
             return Some(number);
         }
         let number = match (event.id, event.other) {
+            // A flush that the kernel makes has no place, but names that of a waiting request: 0.
+            (0, _) if event.op == Op::Flush => None,
             (0, _) => {
                 let all = self.by_start.get(&(event.dev, event.sector));
                 let is_new = matches!(event.kind, Kind::Insert | Kind::Issue | Kind::Requeue);

@@ -300,6 +300,28 @@ fn a_flush_of_the_kernel_serves_several_and_belongs_to_none() {
 }
 
 #[test]
+fn a_flush_of_the_kernel_does_not_end_the_request_at_sector_0_that_waits_for_it() {
+    // An fsync without addresses, as Linux 6.18 fires it on a device with a write-back cache.
+    let mut kernel = Simulated::new();
+    kernel.addresses = false;
+    for (time, kind, op, sector) in [
+        (1000, Kind::Queue, Op::Write, 0),
+        (1001, Kind::GetRequest, Op::Write, 0),
+        (1010, Kind::Issue, Op::Flush, 0),
+        (1100, Kind::Complete, Op::Flush, u64::MAX),
+        (1105, Kind::Done, Op::Flush, 0),
+        (1110, Kind::Complete, Op::Write, 0),
+        (1112, Kind::Done, Op::Write, 0),
+    ] {
+        kernel.fire(time, kind, VDA, (sector, 0)).op = op;
+    }
+    let (trees, quality) = kernel.link();
+    assert_eq!((trees.len(), quality.shared_flushes), (1, 1));
+    assert_eq!((quality.unmatched_ends, quality.ambiguous), (0, 0));
+    assert_eq!(trees[0].spans[0].end_ns, 1112);
+}
+
+#[test]
 fn what_a_vanished_device_never_ends_is_unmatched() {
     let mut kernel = Simulated::new();
     for at in 0..10 {
