@@ -179,7 +179,14 @@ impl Traced {
         }
         if self.lost > 0 {
             let share = 100.0 * self.lost as f64 / (self.lost + self.quality.events) as f64;
-            doubts.push(format!("{} events were lost ({share:.2} %)", self.lost));
+            // Each lost event spoils at most one request of each layer above it.
+            let most = self.lost;
+            doubts.push(format!(
+                "{} events were lost ({share:.2} %), so at most {most} requests are missing or \
+                 have wrong parts, {:.2} % of all",
+                self.lost,
+                100.0 * most as f64 / (most + self.requests).max(1) as f64
+            ));
         }
         let open = self.quality.unmatched_starts;
         if open > 0 {

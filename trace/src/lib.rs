@@ -9,6 +9,7 @@
 //! | how is its time divided among the layers? | [`link::parts`] |
 //! | what does that amount to? | [`tally`], [`figures`] |
 //! | how does a trace run? | [`session`] |
+//! | what does it cost? | [`overhead`] |
 //! | how is it kept? | [`record`] |
 //! | what is shown of it? | [`page`](mod@page), [`draw`] |
 
@@ -18,6 +19,7 @@ pub mod draw;
 pub mod event;
 pub mod figures;
 pub mod link;
+pub mod overhead;
 pub mod page;
 pub mod record;
 pub mod session;

@@ -6,9 +6,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
 use ugeom_trace::figures::{About, Traced};
+use ugeom_trace::overhead::{self, OverheadError};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
@@ -202,4 +204,33 @@ fn layers_are_found(test: &str, of: &Path, (depth, source): (usize, Choice)) {
     loops.dedup();
     assert_eq!(loops.len(), depth, "{}", brief(&traced));
     assert!(traced.ambiguous_percent < 1.0, "{}", brief(&traced));
+}
+
+#[test]
+fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
+    let test = "the_cost_of_a_trace_is_measured_on_the_device_itself";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::on(test, &image(folder.path())) else {
+        return;
+    };
+    let tree = KernelTree::now().unwrap();
+    let at = tree.at(&device.0).unwrap().unwrap();
+    let scope = Scope::of(&tree, &[at]);
+    let size = 256 * BLOCK as u64;
+    let cancelled = AtomicBool::new(false);
+    let measured = overhead::measure(&device.0, size, (&scope, &Choice::ALL), 2, &cancelled);
+    let found = match measured {
+        Err(OverheadError::Source(why)) => return ugeom_testkit::skip(test, &why),
+        other => other.unwrap(),
+    };
+    // A worker serves each read, so the difference says nothing of an event.
+    assert!(
+        !found.synchronous && found.event_ns().is_none(),
+        "{found:?}"
+    );
+    assert!(found.events_per_read >= 4.0, "{found:?}");
+    assert!(found.read_ns.estimate > 0.0, "{found:?}");
+    let none = Path::new("/dev/no-such-device");
+    let error = overhead::measure(none, size, (&scope, &Choice::ALL), 2, &cancelled).unwrap_err();
+    assert!(error.to_string().contains("no-such-device"), "{error}");
 }

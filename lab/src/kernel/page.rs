@@ -59,10 +59,9 @@ fn answer(result: &KernelLayers) -> String {
     let added = case.rows.iter().filter_map(|row| {
         let wall = row.added.as_ref()?.wall_ns?;
         let [estimate, low, high] = [wall.estimate, wall.low, wall.high].map(|ns| ns / 1e3);
-        let verdict = if low > 0.0 || high < 0.0 {
-            ""
-        } else {
-            ", not significant"
+        let verdict = match low > 0.0 || high < 0.0 {
+            true => String::new(),
+            false => format!(", not significant{}", needed(&wall, case.rounds)),
         };
         let name = &row.name;
         Some(format!(
@@ -80,6 +79,16 @@ fn answer(result: &KernelLayers) -> String {
             case.bytes,
             added.join(", ")
         ),
+    }
+}
+
+/// What would tell a difference from nothing: an interval shrinks with the root of the rounds.
+pub(super) fn needed(wall: &Interval, rounds: usize) -> String {
+    let times = (wall.half_width() / wall.estimate.abs()).powi(2);
+    let needed = times * rounds as f64;
+    match needed < 1e6 {
+        true => format!("; about {needed:.0} rounds of these would tell"),
+        false => "; on this device no number of rounds would tell, one in memory may".to_owned(),
     }
 }
 

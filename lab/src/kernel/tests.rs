@@ -82,3 +82,22 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         assert!(text.contains(word), "{word}: {text}");
     }
 }
+
+#[test]
+fn a_difference_within_its_noise_comes_with_the_rounds_that_would_tell() {
+    let wall = |estimate, half| Interval {
+        estimate,
+        low: estimate - half,
+        high: estimate + half,
+        confidence: 0.95,
+    };
+    let needed = |wall: &Interval| super::page::needed(wall, 20);
+    assert_eq!(
+        needed(&wall(100.0, 300.0)),
+        "; about 180 rounds of these would tell"
+    );
+    for estimate in [0.0, 0.01] {
+        let text = needed(&wall(estimate, 300.0));
+        assert!(text.contains("no number of rounds"), "{text}");
+    }
+}

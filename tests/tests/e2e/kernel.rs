@@ -104,22 +104,32 @@ fn planted(test: &str, folder: &Path, mounted: &Path) {
         if !works(test, &device.0, source) {
             continue;
         }
-        let (trace, fio) = traced(folder, &device.0, source);
-        assert_eq!(trace["source"], source);
-        assert_eq!(trace["requests"].as_u64(), Some(READS), "{trace:#}");
-        assert_eq!(trace["parts_ns"], trace["whole_ns"]);
-        let own = |name: &str| median(&layer(&trace, name)["exclusive_percentiles_ns"]);
-        let planted = own(&mounted.display().to_string());
-        assert!(planted >= DELAY_NS, "{planted}: {trace:#}");
-        let top = layer(&trace, device.0.trim_start_matches("/dev/"));
-        let works = work_ns(top) / READS as f64;
-        assert!(works < DELAY_NS / 2.0, "{works}: {trace:#}");
-        // A read of fio begins before the bio and ends after the thread runs again.
-        let clat = &fio["jobs"][0]["read"]["clat_ns"];
-        let (seen, clat) = (trace["mean_ns"].as_f64(), clat["mean"].as_f64());
-        let share = seen.expect("a mean") / clat.expect("a mean");
-        assert!((0.9..1.001).contains(&share), "{share}: {trace:#}");
+        // A busy machine takes the processor from a worker at any place: then again.
+        let clear = (0..5).any(|_| planted_once(folder, mounted, &device.0, source));
+        assert!(
+            clear,
+            "{source}: the delay was found in the loop device, too, five times"
+        );
     }
+}
+
+/// Whether the delay was found in no other layer.
+fn planted_once(folder: &Path, mounted: &Path, device: &str, source: &str) -> bool {
+    let (trace, fio) = traced(folder, device, source);
+    assert_eq!(trace["source"], source);
+    assert_eq!(trace["requests"].as_u64(), Some(READS), "{trace:#}");
+    assert_eq!(trace["parts_ns"], trace["whole_ns"]);
+    let server = layer(&trace, &mounted.display().to_string());
+    let planted = median(&server["exclusive_percentiles_ns"]);
+    assert!(planted >= DELAY_NS, "{planted}: {trace:#}");
+    // A read of fio begins before the bio and ends after the thread runs again.
+    let clat = fio["jobs"][0]["read"]["clat_ns"]["mean"]
+        .as_f64()
+        .expect("a mean");
+    let seen = trace["mean_ns"].as_f64().expect("a mean");
+    assert!(seen <= clat * 1.001, "{seen} of {clat}: {trace:#}");
+    let top = layer(&trace, device.trim_start_matches("/dev/"));
+    work_ns(top) / (READS as f64) < DELAY_NS / 2.0 && seen > clat * 0.95
 }
 
 fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
@@ -190,6 +200,44 @@ fn wrong_devices_and_sources_are_refused_by_name() {
         "there are bpf, tracefs",
     );
     refused(&["trace"], 2, "DEVICE");
+    refused(
+        &["trace", "vda", "--overhead", "--", "true"],
+        2,
+        "--overhead",
+    );
+    refused(&["lab", "layers", "--bottom", "memory"], 2, "--kernel");
     refused(&["trace", "show", "no-such-file"], 1, "no-such-file");
     refused(&["trace", "/proc/self/stat"], 2, "no block device");
+}
+
+#[test]
+fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
+    let test = "a_chain_is_measured_again_over_memory_and_nothing_is_left";
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
+    let Some(device) = Loop::over(test, &image) else {
+        return;
+    };
+    let layers = ["lab", "layers", "--kernel", &device.0, "--bottom", "memory"];
+    let mut layers = command(UGEOM, &layers);
+    layers.args(["--budget", "100ms", "--json", "-"]);
+    let ended = run(layers, b"");
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let rows = found["cases"][0]["rows"].as_array().expect("rows");
+    let classes: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["class"].as_str())
+        .collect();
+    assert_eq!(classes, ["LOOP", "FILE"], "{found:#}");
+    let file = rows[1]["name"].as_str().expect("a name");
+    assert!(file.starts_with("/dev/shm/ugeom-") && !Path::new(file).exists());
+    let top = found["target"]
+        .as_str()
+        .expect("a device")
+        .trim_start_matches("/dev/");
+    let backing = format!("/sys/block/{top}/loop/backing_file");
+    let backing = std::fs::read_to_string(backing).unwrap_or_default();
+    assert!(!backing.contains(file), "{backing}");
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ugeom_machine::interrupt;
 use ugeom_report::text::WIDTH;
@@ -21,7 +21,7 @@ use ugeom_trace::record::{Iolog, Reader, Writer};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
-use ugeom_trace::{draw, page};
+use ugeom_trace::{draw, overhead, page};
 
 const LONG_ABOUT: &str = "\
 Follows each request to a block device through the kernel's layers (partitions, loop devices with \
@@ -45,6 +45,7 @@ Examples:
   ugeom trace vda --output t.trace            recorded; `ugeom trace show t.trace` shows it
   ugeom trace show t.trace --iolog vda.log    for `ugeom run --read_iolog=vda.log`
   ugeom trace vda --source tracefs            without BPF
+  ugeom trace zram0 --overhead                what does an event cost?
   ugeom trace vda --flame f.svg --heat h.svg  pictures";
 
 /// How often events are read.
@@ -119,6 +120,10 @@ pub struct Trace {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
+    /// Measure what a trace costs reads of DEVICE, instead: in turns with and without one
+    #[arg(long, conflicts_with_all = ["length", "output", "command", "flame", "heat"])]
+    overhead: bool,
+
     #[command(flatten)]
     form: Form,
 
@@ -135,6 +140,9 @@ impl Trace {
         let scope = scope(&self.devices)?;
         let stop = interrupt::catch().context("listening for Ctrl-C")?;
         let choices = self.source.map_or(Choice::ALL.to_vec(), |one| vec![one]);
+        if self.overhead {
+            return self.measure_overhead(&scope, &choices, stop);
+        }
         let mut run = self.attach(&scope, &choices)?;
         let mut child = self.start()?;
         let started = Instant::now();
@@ -180,6 +188,35 @@ impl Trace {
             }
             None => Ok(()),
         }
+    }
+
+    fn measure_overhead(&self, scope: &Scope, choices: &[Choice], stop: &AtomicBool) -> Result<()> {
+        let [device] = self.devices.as_slice() else {
+            return Err(Usage("--overhead takes one DEVICE".to_owned()).into());
+        };
+        let (tree, at) = kernel::read(Some(device))?;
+        let node = at.map(|at| &tree.nodes[at]);
+        let node = node.ok_or_else(|| Usage(format!("{device}: no block device")))?;
+        let path = Path::new("/dev").join(&node.name);
+        let path = if path.exists() {
+            path
+        } else {
+            PathBuf::from(device)
+        };
+        let found = overhead::measure(
+            &path,
+            node.size_bytes,
+            (scope, choices),
+            overhead::ROUNDS,
+            stop,
+        )?;
+        if self.form.json {
+            return output::print_json(&found);
+        }
+        output::print(&match self.form.csv {
+            true => found.page().to_csv(),
+            false => found.page().to_text(WIDTH),
+        })
     }
 
     fn attach(&self, scope: &Scope, choices: &[Choice]) -> Result<Run> {

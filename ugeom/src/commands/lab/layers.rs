@@ -1,10 +1,12 @@
 //! `ugeom lab layers`: its flags, the processes that it measures in, and where its results go.
 
 use super::flags::One;
+use super::memory::{self, InMemory};
 use crate::commands::files::{self, Written};
+use crate::commands::show;
 use crate::output;
 use anyhow::{Context, Result};
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::Path;
 use std::time::SystemTime;
 use ugeom_lab::kernel;
@@ -26,6 +28,7 @@ const LAYERS_EXAMPLES: &str = "\
 Examples:
   ugeom lab layers                        the memory disk of 2002
   ugeom lab layers --kernel /dev/loop0    what do the kernel's layers cost?
+  ugeom lab layers --kernel /dev/loop0 --bottom memory   the same over memory, without noise
   ugeom lab layers --all --full           the full matrix and the whole page
   ugeom lab layers --json before.json disk.img   keep the figures of a disk";
 
@@ -48,8 +51,21 @@ pub struct Layers {
           conflicts_with_all = ["target", "faithful", "full", "processes", "report", "goals"])]
     kernel: Option<String>,
 
+    /// What the chain of --kernel stands on: its own device, or memory (its loop devices are made
+    /// again over a file in /dev/shm, where no disk hides what a layer costs)
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Bottom::Device,
+          requires = "kernel")]
+    bottom: Bottom,
+
     #[command(flatten)]
     one: One,
+}
+
+/// What a chain of the kernel stands on.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Bottom {
+    Device,
+    Memory,
 }
 
 impl Layers {
@@ -67,6 +83,18 @@ impl Layers {
     }
 
     fn run_kernel(&self, target: &str) -> Result<()> {
+        if self.bottom == Bottom::Device {
+            return self.run_chain(target);
+        }
+        let (tree, at) = show::kernel::read(Some(target))?;
+        let depth = at.map_or(Ok(0), |at| memory::depth_of(&tree, at))?;
+        // Ctrl-C must not leave devices behind.
+        interrupt::catch().context("listening for Ctrl-C")?;
+        let chain = InMemory::new(depth)?;
+        self.run_chain(chain.top())
+    }
+
+    fn run_chain(&self, target: &str) -> Result<()> {
         let flags = &self.one.flags;
         let json = flags.json.as_deref();
         files::check(json, Written::Json, flags.force)?;

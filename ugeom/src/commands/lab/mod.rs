@@ -8,6 +8,7 @@ mod engines;
 pub(super) mod flags;
 mod layers;
 pub(super) mod measuring;
+mod memory;
 mod scaling;
 mod sweep;
 mod tst;
