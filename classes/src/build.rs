@@ -86,7 +86,7 @@ impl<'a> BuildContext<'a> {
 
     /// The first of `md0`, `md1`, ... that no provider is called yet.
     #[must_use]
-    pub fn next_name(&self, prefix: &str) -> String {
+    pub(crate) fn next_name(&self, prefix: &str) -> String {
         let tree = self.stack.tree();
         // Of one name more than there are providers, one is free.
         let count = tree.providers().count();

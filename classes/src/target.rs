@@ -209,7 +209,7 @@ fn settled(knobs: StackKnobs, settings: spec::Settings) -> StackKnobs {
 ///
 /// # Errors
 /// See [`TargetError`]. Layers below the one that failed stay in the stack.
-pub fn build_target(
+pub(crate) fn build_target(
     stack: Stack,
     target: &spec::Target,
     options: &TargetOptions,

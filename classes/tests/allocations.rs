@@ -18,7 +18,7 @@ const DEPTH: usize = 32;
 /// Enough to read all places once.
 const WARM_UP: u64 = 2100;
 /// Requests of a path that finishes them at once.
-const READS: u64 = 100_000;
+const READS: u64 = 10_000;
 /// Requests of a path that hands them to other threads or to timers.
 const SLOW_READS: u64 = 2100;
 

@@ -1,5 +1,6 @@
 //! Every class keeps the contract of a provider: `ugeom_testkit::provider`, run on one row or more
-//! for each class, in every mode of dispatch, statistics, registry and pools.
+//! for each class: the first in every mode of dispatch, statistics, registry and pools, the others
+//! in half of them.
 //!
 //! A new class adds a line to [`ROWS`]. What a row makes is fresh for each case, so that cases do
 //! not meet each other's data.
@@ -9,7 +10,7 @@ mod common;
 use ugeom_classes::registry::{self, registry};
 use ugeom_classes::{Role, TargetOptions, open_target};
 use ugeom_stack::StackKnobs;
-use ugeom_testkit::provider::{Deleted, Device, Promises, Subject, check};
+use ugeom_testkit::provider::{Deleted, Device, Promises, Subject, check, check_half};
 
 /// A device under test.
 struct Row {
@@ -238,12 +239,17 @@ fn open(row: &Row, knobs: StackKnobs) -> Device {
 fn conforms(class: &str) {
     let rows: Vec<_> = ROWS.iter().filter(|row| row.class == class).collect();
     assert!(!rows.is_empty(), "there is no row for {class}");
-    for row in rows {
-        check(&Subject {
+    for (turn, row) in rows.into_iter().enumerate() {
+        let subject = Subject {
             name: row.target,
             open: &|options| open(row, options),
             promises: row.promises,
-        });
+        };
+        // The others are variants of the first.
+        match turn {
+            0 => check(&subject),
+            _ => check_half(&subject, turn),
+        }
     }
 }
 

@@ -408,7 +408,8 @@ fn where_there_is_no_table_the_reason_is_said() {
     let nothing = "there is no partition table on md0 that can be edited";
     assert_eq!(error.to_string(), nothing);
     create(&stack, "md0", Scheme::Gpt, false).expect("a table");
-    // No multiple of 8 as the size of entries: neither copy can be listed, not even as a doubtful one.
+    // No multiple of 8 as the size of entries: neither copy can be listed, not even as a
+    // doubtful one.
     damage(&memory, 512 + 84);
     damage(&memory, MIB - 512 + 84);
     let error = add_part(&stack, "md0", &any).expect_err("both copies are damaged");

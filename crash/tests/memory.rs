@@ -18,7 +18,7 @@ fn peak_kib() -> u64 {
 /// Writes of a log: more than a cache holds, so that its bound is seen.
 fn writes() -> u64 {
     let asked = std::env::var("UGEOM_CRASH_WRITES").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(100_000)
+    asked.and_then(|text| text.parse().ok()).unwrap_or(40_000)
 }
 
 /// A log with a barrier after so many writes each.
@@ -41,7 +41,7 @@ fn survives_in_constant_memory(barrier_every: u64) {
     }
     recording.finish().expect("a log");
     let settings = CampaignSettings {
-        points: Points::Count(300),
+        points: Points::Count(200),
         tear_bytes: SECTOR as u64,
         lanes: 4,
         ..CampaignSettings::default()

@@ -81,7 +81,7 @@ impl JobError {
     }
 
     /// An error about a target, and what caused it.
-    pub fn caused(
+    pub(crate) fn caused(
         job: &str,
         message: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

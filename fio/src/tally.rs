@@ -83,7 +83,7 @@ impl Samples {
 
 impl Side {
     /// The latencies of the requests of one priority.
-    pub fn of_priority(&mut self, priority: u16) -> &mut Histogram {
+    pub(crate) fn of_priority(&mut self, priority: u16) -> &mut Histogram {
         let found = self.by_priority.iter().position(|(of, _)| *of == priority);
         let index = found.unwrap_or_else(|| {
             self.by_priority.push((priority, Histogram::new()));

@@ -25,7 +25,7 @@ pub fn amount(text: &str) -> Result<Size, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn percentage(text: &str) -> Result<u8, String> {
+pub(crate) fn percentage(text: &str) -> Result<u8, String> {
     match units::percent(text) {
         Ok(percent) if percent.fract() == 0.0 => Ok(percent as u8),
         _ => Err(format!("`{text}` is not a percentage from 0 to 100")),
@@ -44,7 +44,7 @@ pub fn number(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn number32(text: &str) -> Result<u32, String> {
+pub(crate) fn number32(text: &str) -> Result<u32, String> {
     u32::try_from(number(text)?).map_err(|_| format!("`{text}` is larger than 2^32 - 1"))
 }
 
@@ -65,7 +65,7 @@ pub fn seconds(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn milliseconds(text: &str) -> Result<u64, String> {
+pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     time_ns(text, TimeUnit::Milliseconds)
 }
 
@@ -73,7 +73,7 @@ pub fn milliseconds(text: &str) -> Result<u64, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn microseconds(text: &str) -> Result<u64, String> {
+pub(crate) fn microseconds(text: &str) -> Result<u64, String> {
     time_ns(text, TimeUnit::Microseconds)
 }
 
@@ -89,7 +89,7 @@ pub fn truth(text: &str) -> Result<bool, String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn float(text: &str) -> Result<f64, String> {
+pub(crate) fn float(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(number) if number.is_finite() => Ok(number),
         _ => Err(format!("`{text}` is not a number")),
@@ -101,7 +101,7 @@ pub fn float(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// What is wrong with one of them, in words.
-pub fn by_direction<T: Clone>(
+pub(crate) fn by_direction<T: Clone>(
     text: &str,
     current: &[T; 3],
     mut read: impl FnMut(&str) -> Result<T, String>,

@@ -30,7 +30,7 @@ impl Media {
     }
 
     /// Sectors needed for `bytes` bytes, rounded up.
-    pub fn sectors_for(&self, bytes: u64) -> u64 {
+    pub(crate) fn sectors_for(&self, bytes: u64) -> u64 {
         bytes.div_ceil(u64::from(self.sector_size_bytes.max(1)))
     }
 

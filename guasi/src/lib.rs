@@ -78,8 +78,6 @@ pub use calls::{IoCall, ready};
 #[cfg(not(all(loom, test)))]
 pub use context::{Cancel, Context, GuasiError, Info, RequestId, Status};
 #[cfg(not(all(loom, test)))]
-pub use settings::{
-    Backend, IDLE, PRIORITIES_MAX, REQUESTS_MAX, RING_DEPTH, RING_DEPTH_MAX, SPIN, Settings,
-};
+pub use settings::{Backend, IDLE, PRIORITIES_MAX, REQUESTS_MAX, RING_DEPTH, SPIN, Settings};
 #[cfg(not(all(loom, test)))]
 pub use work::{CCall, CCleanup, CFunction, Io, Outcome, PARAMS_MAX, Work};

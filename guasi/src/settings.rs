@@ -26,7 +26,7 @@ pub const SPIN: Duration = Duration::from_micros(50);
 pub const RING_DEPTH: u32 = 1024;
 
 /// The largest depth of a ring.
-pub const RING_DEPTH_MAX: u32 = 1 << 15;
+pub(crate) const RING_DEPTH_MAX: u32 = 1 << 15;
 
 /// Who runs the calls that a ring of the kernel could run ([`IoCall`](crate::IoCall) lists them).
 /// Everything else is for workers.

@@ -6,7 +6,7 @@
 use crate::HarnessError;
 use crate::figure::Figure;
 use crate::host::{Host, TargetFacts};
-use crate::rounds::{CpuTimes, Measured, Sample, Settings};
+use crate::rounds::{Measured, Sample, Settings};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use ugeom_measure::{Blocks, Noise};
@@ -73,11 +73,6 @@ impl<S> Document<S> {
         self.table(Sample::ns_per_iteration)
     }
 
-    /// A kind of CPU time of one iteration, ns, as a table like [`Document::blocks`].
-    pub fn cpu_blocks(&self, kind: impl Fn(&CpuTimes) -> u64) -> Blocks {
-        self.table(|sample| kind(&sample.cpu) as f64 / sample.iterations.max(1) as f64)
-    }
-
     fn table(&self, value: impl Fn(&Sample) -> f64) -> Blocks {
         let cells = self
             .processes
@@ -104,24 +99,8 @@ impl<S> Document<S> {
         blocks
     }
 
-    /// The same document for those who do not know what was measured.
-    pub fn without_subject(&self) -> Document<serde_json::Value> {
-        Document {
-            schema: self.schema,
-            program: self.program.clone(),
-            experiment: self.experiment.clone(),
-            host: self.host.clone(),
-            settings: self.settings.clone(),
-            target: self.target.clone(),
-            subject: serde_json::Value::Null,
-            processes: self.processes.clone(),
-            noise: self.noise,
-            figures: self.figures.clone(),
-        }
-    }
-
     /// Whether the observations are processes and not rounds.
-    pub fn by_process(&self) -> bool {
+    pub(crate) fn by_process(&self) -> bool {
         self.processes.len() >= PROCESSES_MIN
     }
 

@@ -118,7 +118,7 @@ impl Door {
     }
 
     /// The cell, keeping the server for as long as it may be run.
-    pub fn kept_by(self: &Rc<Self>, cell: Cell<'static>) -> Cell<'static> {
+    pub(crate) fn kept_by(self: &Rc<Self>, cell: Cell<'static>) -> Cell<'static> {
         let mut kept = Kept {
             run: cell.run,
             _door: Rc::clone(self),

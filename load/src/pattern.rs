@@ -61,7 +61,7 @@ impl Pattern {
 
     /// The longest request, bytes.
     #[must_use]
-    pub fn longest_bytes(&self) -> u32 {
+    pub(crate) fn longest_bytes(&self) -> u32 {
         match self {
             Self::Sequential(range) | Self::Random(range) => range.block_bytes,
             Self::List(list) => list.iter().map(|one| one.length_bytes).max().unwrap_or(0),

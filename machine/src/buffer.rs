@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 
 /// Alignment of every [`Buffer`], in bytes: a page, which suits O_DIRECT on every disk there is.
-pub const ALIGNMENT_BYTES: usize = 4096;
+pub(crate) const ALIGNMENT_BYTES: usize = 4096;
 
 /// One contiguous piece of memory, laid out as `struct iovec` (readv(2)), so that a slice of
 /// segments can be passed to the kernel as it is.

@@ -45,7 +45,7 @@ pub fn ask(from: *const u8, len: usize) {
 /// # Safety
 /// As for [`shared_bytes::load`].
 #[inline]
-pub unsafe fn copy_asked(from: *const u8, into: &mut [u8]) {
+pub(crate) unsafe fn copy_asked(from: *const u8, into: &mut [u8]) {
     let len = into.len();
     let mut done = 0;
     loop {

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The most helpers of a process.
-pub const HELPERS_MAX: usize = 7;
+pub(crate) const HELPERS_MAX: usize = 7;
 /// How long a helper looks out for more work before it sleeps: a client that waits for each of its
 /// large requests comes back sooner.
 const POLL: Duration = Duration::from_micros(50);
@@ -205,7 +205,7 @@ pub fn divide(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
 }
 
 /// The pieces that [`chunks`] makes at most.
-pub const CHUNKS_MAX: usize = 16;
+pub(crate) const CHUNKS_MAX: usize = 16;
 
 /// Divides `data` into at most [`CHUNKS_MAX`] chunks of a multiple of `unit` bytes, no smaller than
 /// `least` bytes, and calls `work` once with each and where it begins, on this thread and on

@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 const CLONE: libc::Ioctl = 0x8004_e500_u32 as libc::Ioctl;
 
 /// The device.
-pub const DEVICE: &str = "/dev/fuse";
+pub(crate) const DEVICE: &str = "/dev/fuse";
 
 /// A descriptor that stands for no mount yet.
 ///

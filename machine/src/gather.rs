@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Pieces that are sent at a time: half of what the kernel takes (UIO_MAXIOV).
-pub const PIECES_MAX: usize = 512;
+pub(crate) const PIECES_MAX: usize = 512;
 
 /// Pieces of memory in the order in which they are to be sent.
 ///

@@ -16,7 +16,7 @@ pub fn prefetch<T>(value: &T) {
 /// Asks for the cache line of an address, whatever it is, into the second level of the
 /// processor's caches, in which more requests can wait at the same time than in the first.
 #[inline(always)]
-pub fn prefetch_far(address: *const u8) {
+pub(crate) fn prefetch_far(address: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch reads nothing that the program could see, and never faults.
     unsafe {

@@ -24,7 +24,7 @@ use pages::Memory;
 pub const MAX_LEN_BYTES: u64 = 1 << 46;
 
 /// Size of the pieces that are allocated, reported and given back, in bytes.
-pub const GRANULE_BYTES: u64 = 4096;
+pub(crate) const GRANULE_BYTES: u64 = 4096;
 
 /// Granules that one bit of the summary covers: those of one page of the bitmap, 128 MiB.
 const CHUNK_GRANULES: u64 = 4096 * 8;

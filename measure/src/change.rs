@@ -74,7 +74,7 @@ impl Change {
     }
 
     /// The smallest change that an interval as wide as this one would exclude 1 with, as a share.
-    pub fn detectable(&self) -> f64 {
+    pub(crate) fn detectable(&self) -> f64 {
         let Interval {
             estimate,
             low,

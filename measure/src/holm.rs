@@ -67,7 +67,7 @@ pub fn holm(p_values: &[f64], alpha: f64) -> Result<Vec<Tested>, Error> {
 ///
 /// # Errors
 /// [`Error::OutOfRange`] unless the confidence lies strictly between 0 and 1.
-pub fn simultaneous_confidence(confidence: f64, comparisons: usize) -> Result<f64, Error> {
+pub(crate) fn simultaneous_confidence(confidence: f64, comparisons: usize) -> Result<f64, Error> {
     require_confidence(confidence)?;
     Ok(1.0 - (1.0 - confidence) / comparisons.max(1) as f64)
 }

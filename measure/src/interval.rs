@@ -200,7 +200,7 @@ impl Effect {
 /// # Errors
 /// [`Error::ZeroVariance`] when the values do not vary; as [`Moments::new`] for impossible moments;
 /// [`Error::OutOfRange`] unless the confidence lies strictly between 0 and 1.
-pub fn student(sample: Moments, confidence: f64) -> Result<Effect, Error> {
+pub(crate) fn student(sample: Moments, confidence: f64) -> Result<Effect, Error> {
     let sample = sample.checked()?;
     let df = (sample.n - 1) as f64;
     Effect::new(

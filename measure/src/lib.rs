@@ -11,7 +11,6 @@
 //! | do two samples differ? | [`two_samples`], within rounds [`blocks`] |
 //! | and without trusting in normal distributions? | [`rank`] |
 //! | how many independent values are these? | [`autocorrelation`] |
-//! | how many rounds would it take? | [`planning`] |
 //! | by what factor? | [`ratio`] |
 //! | what does one more layer cost? | [`regression`] |
 //! | what limits a device: transactions or bandwidth? | [`limits`] |
@@ -41,7 +40,6 @@ pub mod interval;
 pub mod limits;
 pub mod ministat;
 pub mod noise;
-pub mod planning;
 pub mod rank;
 pub mod ratio;
 pub mod regression;

@@ -18,7 +18,7 @@ use crate::interval::Interval;
 /// Up to so many values together the distribution is exact: all subsets are counted, and their
 /// number still is a whole number in an `f64`. Beyond it is the normal one, with corrections for
 /// ties and continuity.
-pub const EXACT_VALUES_MAX: usize = 50;
+pub(crate) const EXACT_VALUES_MAX: usize = 50;
 
 const WHAT: &str = "the Mann-Whitney test";
 

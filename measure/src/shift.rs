@@ -22,7 +22,7 @@ use crate::interval::Interval;
 use crate::rank::mann_whitney;
 
 /// A segment has at least so many values.
-pub const SEGMENT_MIN: usize = 5;
+pub(crate) const SEGMENT_MIN: usize = 5;
 
 /// So many permutations stand for all of them.
 pub const PERMUTATIONS: usize = 999;
@@ -160,16 +160,16 @@ fn ratio(shift: Interval) -> Interval {
 }
 
 /// The values at the end of a series that may be a new level.
-pub const LAST_MAX: usize = 10;
+pub(crate) const LAST_MAX: usize = 10;
 
 /// The values before them that the level and the noise are estimated from.
-pub const BASELINE_MAX: usize = 30;
+pub(crate) const BASELINE_MAX: usize = 30;
 
 /// Fewer of those say nothing.
-pub const BASELINE_MIN: usize = 8;
+pub(crate) const BASELINE_MIN: usize = 8;
 
 /// An alarm rings from here on, in standard deviations.
-pub const ALARM_Z: f64 = 2.4;
+pub(crate) const ALARM_Z: f64 = 2.4;
 
 /// Noise below this is the rounding of logarithms.
 const ROUNDING: f64 = 1e-12;
@@ -223,7 +223,7 @@ pub fn alarm(values: &[f64]) -> Option<Alarm> {
 }
 
 /// An alarm is confirmed below this probability.
-pub const CONFIRM_P: f64 = 0.005;
+pub(crate) const CONFIRM_P: f64 = 0.005;
 
 /// What measuring both sides of an alarm again says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

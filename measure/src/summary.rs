@@ -29,7 +29,7 @@ pub fn mean(values: &[f64]) -> Result<f64, Error> {
 ///
 /// # Errors
 /// [`Error::TooFew`] with fewer than 2 values, [`Error::NotFinite`], [`Error::Overflow`].
-pub fn variance(values: &[f64]) -> Result<f64, Error> {
+pub(crate) fn variance(values: &[f64]) -> Result<f64, Error> {
     const WHAT: &str = "the variance";
     require_count(WHAT, 2, values.len() as u64)?;
     let mean = mean(values)?;
@@ -167,17 +167,17 @@ impl Moments {
     }
 
     /// The sample variance.
-    pub fn variance(&self) -> f64 {
+    pub(crate) fn variance(&self) -> f64 {
         self.sd * self.sd
     }
 
     /// The variance of the mean, `sd^2 / n`.
-    pub fn variance_of_mean(&self) -> f64 {
+    pub(crate) fn variance_of_mean(&self) -> f64 {
         self.variance() / self.n as f64
     }
 
     /// The standard error of the mean, `sd / sqrt(n)`.
-    pub fn standard_error(&self) -> f64 {
+    pub(crate) fn standard_error(&self) -> f64 {
         self.sd / (self.n as f64).sqrt()
     }
 }

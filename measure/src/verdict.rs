@@ -15,7 +15,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::autocorrelation::Independence;
 use crate::blocks::Blocks;
 use crate::error::{Error, require_confidence};
 use crate::holm::{Tested, holm, simultaneous_confidence};
@@ -91,52 +90,6 @@ impl Comparison {
         })
     }
 
-    /// The same where the differences of neighbouring rounds are correlated: with as many rounds
-    /// as they are worth ([`Independence`], which is handed back).
-    ///
-    /// # Errors
-    /// As [`Blocks::difference`].
-    pub fn within_correlated_rounds(
-        blocks: &Blocks,
-        base: usize,
-        changed: usize,
-    ) -> Result<(Self, Independence), Error> {
-        let plain = Self::within_rounds(blocks, base, changed)?;
-        let pairs = blocks
-            .values(base)?
-            .into_iter()
-            .zip(blocks.values(changed)?);
-        let differences: Vec<f64> = pairs.map(|(base, changed)| changed - base).collect();
-        let independence = Independence::of(&differences)?;
-        if !independence.correlated {
-            return Ok((plain, independence));
-        }
-        let worth = independence.n_effective.max(2.0);
-        let wider = independence.n as f64 / worth;
-        let effect = plain.difference;
-        let difference = Effect::new(
-            "a comparison within correlated rounds",
-            effect.estimate(),
-            effect.standard_error * wider.sqrt(),
-            worth - 1.0,
-            0.95,
-        )?;
-        let ratio = plain.ratio.map(|ratio| RatioOfMeans {
-            variance_denominator: ratio.variance_denominator * wider,
-            variance_rest: ratio.variance_rest * wider,
-            covariance_rest: ratio.covariance_rest * wider,
-            degrees_of_freedom: worth - 1.0,
-            p_value: difference.p_value,
-            ..ratio
-        });
-        let comparison = Self {
-            difference,
-            ratio,
-            ..plain
-        };
-        Ok((comparison, independence))
-    }
-
     /// Two independent samples, by Welch's interval.
     ///
     /// # Errors
@@ -150,7 +103,7 @@ impl Comparison {
     }
 
     /// The interval of the ratio; none where it has no bounds.
-    pub fn ratio_at(&self, confidence: f64) -> Option<Interval> {
+    pub(crate) fn ratio_at(&self, confidence: f64) -> Option<Interval> {
         Some(self.ratio?.at(confidence).ok()?.interval)
     }
 }

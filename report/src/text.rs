@@ -10,7 +10,7 @@ pub fn paragraph(text: &str, indent: usize, hanging: usize) -> String {
 }
 
 /// As [`paragraph`], wrapped at `width` columns.
-pub fn paragraph_within(width: usize, text: &str, indent: usize, hanging: usize) -> String {
+pub(crate) fn paragraph_within(width: usize, text: &str, indent: usize, hanging: usize) -> String {
     let mut out = String::new();
     let mut line = " ".repeat(indent);
     let mut empty = true;

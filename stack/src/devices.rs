@@ -34,11 +34,6 @@ impl Devices {
         }
     }
 
-    /// How many requests hold a reference now.
-    pub(crate) fn referenced(&self) -> u64 {
-        self.lock().iter().sum()
-    }
-
     /// The request enters its device. A handle of another stack has none; it will be refused.
     fn take(&self, bio: &mut Bio) {
         let body = bio.body_mut();

@@ -241,14 +241,6 @@ impl Stack {
         self.post(Event::Orphan(provider, errno))
     }
 
-    /// Lets all classes taste a provider again (`geom retaste`).
-    ///
-    /// # Errors
-    /// `NoProvider`.
-    pub fn retaste(&self, provider: ProviderId) -> Result<(), StackError> {
-        self.post(Event::Taste(provider))
-    }
-
     fn post(&self, event: Event) -> Result<(), StackError> {
         self.shared.change(|topology| {
             let (Event::Taste(id)
@@ -300,24 +292,6 @@ impl Stack {
             }
             Ok(totals)
         })
-    }
-
-    /// The figures of one consumer.
-    ///
-    /// # Errors
-    /// `Invalid` when there is no such consumer.
-    pub fn consumer_statistics(&self, consumer: ConsumerId) -> Result<Totals, StackError> {
-        let stat = |topology: &mut Topology| Some(topology.consumers.get(&consumer)?.stat);
-        let stat = self.shared.topology.with(stat);
-        let stat = stat.ok_or_else(|| StackError::Invalid("no such consumer".into()))?;
-        Ok(lock(&self.shared.registry).totals(stat))
-    }
-
-    /// How many requests hold a reference on their device: those under way, with the locked
-    /// registry. The lock-free one counts none.
-    #[must_use]
-    pub fn referenced(&self) -> u64 {
-        self.shared.devices.referenced()
     }
 
     /// How the stack works.

@@ -11,7 +11,7 @@ use crate::topology::{GeomView, ProviderView};
 use std::cell::OnceCell;
 
 /// The largest single read of a taste; metadata is small (GEOM's limit is `maxphys`).
-pub const TASTE_READ_MAX_BYTES: u64 = 1 << 20;
+pub(crate) const TASTE_READ_MAX_BYTES: u64 = 1 << 20;
 
 /// Reads kept for the next class.
 const KEPT_READS: usize = 32;

@@ -87,7 +87,7 @@ impl Kind {
 
     /// The tracepoint that fires it: its group and its name.
     #[must_use]
-    pub fn tracepoint(self) -> (&'static str, &'static str) {
+    pub(crate) fn tracepoint(self) -> (&'static str, &'static str) {
         match self {
             Self::Queue => ("block", "block_bio_queue"),
             Self::Remap => ("block", "block_bio_remap"),
@@ -133,7 +133,7 @@ pub enum Op {
 impl Op {
     /// From the low byte of `bi_opf` or `cmd_flags`: `enum req_op` of include/linux/blk_types.h.
     #[must_use]
-    pub fn of_flags(flags: u32) -> Self {
+    pub(crate) fn of_flags(flags: u32) -> Self {
         match flags & 0xff {
             0 => Self::Read,
             1 => Self::Write,

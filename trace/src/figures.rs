@@ -270,7 +270,7 @@ fn narrow(sum: u128) -> u64 {
 
 /// Rows of the heat map that have a request: the first and the last power of two.
 #[must_use]
-pub fn used_rows(heat: &HeatFigures) -> Option<(usize, usize)> {
+pub(crate) fn used_rows(heat: &HeatFigures) -> Option<(usize, usize)> {
     let used = |row: &usize| {
         heat.columns
             .iter()

@@ -213,7 +213,7 @@ impl Tally {
 
     /// The exclusive times of all layers added up, ns: the whole, unless a layer is missing.
     #[must_use]
-    pub fn parts_ns(&self) -> u128 {
+    pub(crate) fn parts_ns(&self) -> u128 {
         self.layers.iter().map(|layer| layer.exclusive.sum()).sum()
     }
 

@@ -41,6 +41,7 @@ fn commands() -> Vec<Command> {
             "--status-level=fail",
             "--final-status-level=slow",
         ]);
+        tests.arg(format!("--test-threads={}", 2 * processors()));
     } else {
         tests.args(["test", "--lib", "--bins", "--tests"]);
     }
@@ -48,6 +49,11 @@ fn commands() -> Vec<Command> {
     let mut docs = run::cargo();
     docs.args(["test", "--workspace", "--no-fail-fast", "--doc"]);
     vec![tests, docs, loom()]
+}
+
+/// Many tests wait for other programs and for disks: with two for each processor none is idle.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The models explore every interleaving that loom can make, so they run optimised; link-time

@@ -193,7 +193,7 @@ impl Lanes {
     /// Notes that this thread reads from a block; true when it is not one that it read from just
     /// before. Small reads of a large block, one after the other, are one use of the block.
     #[inline]
-    pub fn is_new_use(&self, block: u64) -> bool {
+    pub(crate) fn is_new_use(&self, block: u64) -> bool {
         self.lanes[own_lane()].is_new_use(block)
     }
 

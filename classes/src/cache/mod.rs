@@ -59,7 +59,7 @@ use ugeom_stack::{
 use writeback::WriteBack;
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "cache",
     class: "CACHE",
     about: "a buffer cache in memory",

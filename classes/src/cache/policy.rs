@@ -128,7 +128,7 @@ impl S3Fifo {
     /// The same for the buffers that will be looked at next for a victim. They lie far apart, and
     /// until somebody needs one they may have arrived: the state of those that are second to the
     /// next one, and what the state of the next one, which has arrived, leads to.
-    pub fn expect_victims(&self, buffers: &impl Buffers) {
+    pub(crate) fn expect_victims(&self, buffers: &impl Buffers) {
         for queue in [&self.small, &self.main] {
             if let Some(slot) = queue.get(1) {
                 buffers.expect_state(*slot);

@@ -401,7 +401,7 @@ impl<I: Index> Store<I> {
     }
 
     /// The same for a block that nobody has asked for yet.
-    pub fn publish_ahead(&self, block: u64, slot: u32) {
+    pub(crate) fn publish_ahead(&self, block: u64, slot: u32) {
         self.publish_with(block, slot, AHEAD);
     }
 
@@ -430,7 +430,7 @@ impl<I: Index> Store<I> {
     }
 
     /// The block is not what is cached any more; a read of it that is under way is not kept.
-    pub fn drop_block(&self, block: u64) {
+    pub(crate) fn drop_block(&self, block: u64) {
         let _queues = self.lock(block);
         self.drop_locked(block);
     }
@@ -465,12 +465,12 @@ impl<I: Index> Store<I> {
     }
 
     /// Drops all blocks of a range.
-    pub fn drop_range(&self, first: u64, last: u64) {
+    pub(crate) fn drop_range(&self, first: u64, last: u64) {
         self.each_cached(first, last, |block| self.drop_block(block));
     }
 
     /// Reads of these blocks that are under way are not to be kept: they are being written.
-    pub fn reads_are_stale(&self, first: u64, last: u64) {
+    pub(crate) fn reads_are_stale(&self, first: u64, last: u64) {
         self.each_cached(first, last, |block| {
             if !matches!(self.index.find(block), Found::Absent) {
                 let _queues = self.lock(block);

@@ -56,7 +56,7 @@ impl Writers {
     }
 
     /// A write begins, unless another one touches one of its blocks: then it has to wait.
-    pub fn try_enter(&self, first: u64, last: u64, cleans: bool) -> Option<usize> {
+    pub(crate) fn try_enter(&self, first: u64, last: u64, cleans: bool) -> Option<usize> {
         let mut writes = self.lock();
         let mut others = writes.iter().flatten();
         if others.any(|other| other.first <= last && first <= other.last) {
@@ -104,7 +104,7 @@ impl Writers {
     /// Waits until none of the others that touch a block of this write is on its way into the
     /// buffers: it began before this one, and what it brings is older. That is the time of a copy,
     /// which takes no lock that the caller could hold.
-    pub fn wait_for_keepers(&self, number: usize) {
+    pub(crate) fn wait_for_keepers(&self, number: usize) {
         while self.has_keeper(number) {
             std::thread::yield_now();
         }
@@ -143,7 +143,7 @@ impl Writers {
     }
 
     /// True when a write that changes the block is under way.
-    pub fn is_changing(&self, block: u64) -> bool {
+    pub(crate) fn is_changing(&self, block: u64) -> bool {
         if self.changes.load(Ordering::SeqCst) == 0 {
             return false;
         }

@@ -42,7 +42,7 @@ use ugeom_stack::{
 };
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "crash",
     class: "CRASH",
     about: "a volatile cache, power cuts and faults by a seed, and a log of all writes",

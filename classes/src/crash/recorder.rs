@@ -30,7 +30,7 @@ pub struct LogError {
 impl LogError {
     /// The system's answer alone.
     #[must_use]
-    pub fn into_io(self) -> io::Error {
+    pub(crate) fn into_io(self) -> io::Error {
         Arc::try_unwrap(self.error).unwrap_or_else(|shared| io::Error::from(shared.kind()))
     }
 }

@@ -31,7 +31,7 @@ use ugeom_measure::units;
 use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request};
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "delayed",
     class: "DELAYED",
     about: "requests finish later, out of order, on another thread",

@@ -129,7 +129,7 @@ impl Drive {
     /// How long the mechanics would need to reach a request that the drive began at `start_ns`:
     /// what a drive that chooses compares.
     #[must_use]
-    pub fn distance_ns(&self, work: Work, start_ns: u64) -> u64 {
+    pub(crate) fn distance_ns(&self, work: Work, start_ns: u64) -> u64 {
         match work.range() {
             Some((write, offset_bytes, _)) if !self.follows(write, offset_bytes) => {
                 let ready_ns = start_ns.saturating_add(self.parameters.overhead_ns);

@@ -37,7 +37,7 @@ use ugeom_machine::region::Region;
 use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, Request};
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "disk",
     class: "DISK",
     about: "a simulated drive whose limits are known",

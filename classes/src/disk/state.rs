@@ -65,7 +65,7 @@ impl<Id: Copy + PartialEq> Queue<Id> {
 
     /// A request arrives. A moment before the arrival of another counts as that one. The drive may
     /// have been asked about later moments already: it was free then, or will be free later.
-    pub fn arrive(&mut self, id: Id, work: Work, arrival_ns: u64) {
+    pub(crate) fn arrive(&mut self, id: Id, work: Work, arrival_ns: u64) {
         self.arrival_ns = self.arrival_ns.max(arrival_ns);
         let arrival_ns = self.arrival_ns;
         self.waiting.push_back(Waiting {

@@ -86,7 +86,7 @@ impl Crypt {
 
     /// How many data keys there are, and how many have been made: `KeysTotal`, `KeysAllocated`.
     #[must_use]
-    pub fn key_counts(&self) -> (u64, usize) {
+    pub(crate) fn key_counts(&self) -> (u64, usize) {
         self.keys.counts()
     }
 

@@ -101,7 +101,7 @@ fn within(limit: &KdfLimit<'_>, iterations: u32, estimate: Duration) -> Result<(
 ///
 /// # Errors
 /// There is no memory for keys.
-pub fn rounds_within(time: Duration) -> Result<u32, EliKeyError> {
+pub(crate) fn rounds_within(time: Duration) -> Result<u32, EliKeyError> {
     let unlimited = KdfLimit {
         time_max: Duration::MAX,
         ..KdfLimit::default()

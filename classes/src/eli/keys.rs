@@ -19,7 +19,7 @@ use ugeom_format::eli::{Metadata, SLOTS};
 use ugeom_machine::secret::{self, Secret};
 
 /// The longest passphrase, bytes (`G_ELI_MAXPASS` in FreeBSD's `geom_eli.c` is `BUFSIZ`).
-pub const PASSPHRASE_BYTES_MAX: usize = 1023;
+pub(crate) const PASSPHRASE_BYTES_MAX: usize = 1023;
 /// How much of a keyfile is read at a time, bytes.
 const KEYFILE_STEP_BYTES: usize = 4096;
 
@@ -116,7 +116,7 @@ impl KeyComponents {
 
     /// True when there is a passphrase.
     #[must_use]
-    pub fn has_passphrase(&self) -> bool {
+    pub(crate) fn has_passphrase(&self) -> bool {
         self.passphrase.is_some()
     }
 
@@ -256,7 +256,7 @@ pub fn open_slot(
 ///
 /// # Errors
 /// `Format` or `Memory`.
-pub fn fill_slot(
+pub(crate) fn fill_slot(
     metadata: &mut Metadata,
     user: &UserKey,
     master: &MasterKey,

@@ -54,10 +54,10 @@ use ugeom_stack::{
 /// GEOM's name of the class.
 pub const NAME: &str = "ELI";
 /// What the name of a decrypted provider ends with.
-pub const SUFFIX: &str = ".eli";
+pub(crate) const SUFFIX: &str = ".eli";
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "eli",
     class: NAME,
     about: "encryption and authentication, as FreeBSD's geli has it",

@@ -40,7 +40,7 @@ use ugeom_stack::{
 };
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "file",
     class: "FILE",
     about: "an image or a block device",

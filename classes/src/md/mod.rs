@@ -26,7 +26,7 @@ use ugeom_machine::region::{MAX_LEN_BYTES, Region};
 use ugeom_stack::{Cx, Geom, Next, Plan, ProviderPlan, Request};
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "md",
     class: "MD",
     about: "a disk in memory, sparse",

@@ -58,7 +58,7 @@ use ugeom_tls::ClientTls;
 use uri::Parsed;
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nbd",
     class: "NBD",
     about: "a disk that another program or machine serves over NBD",

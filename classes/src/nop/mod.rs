@@ -35,7 +35,7 @@ use std::sync::Arc;
 use ugeom_stack::{Command, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request, Totals};
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "nop",
     class: "NOP",
     about: "passes requests on; can move, shrink, fail and delay them",

@@ -123,7 +123,7 @@ impl LayerArguments<'_> {
 
     /// Whether the option was given.
     #[must_use]
-    pub fn is_given(&self, key: &str) -> bool {
+    pub(crate) fn is_given(&self, key: &str) -> bool {
         self.argument(key).is_some()
     }
 

@@ -35,15 +35,15 @@ pub use nearest::nearest;
 pub use settings::{DispatchMode, SETTINGS, Settings, StatisticsMode};
 
 /// The longest specification that is read, in bytes.
-pub const SPEC_BYTES_MAX: usize = 64 << 10;
+pub(crate) const SPEC_BYTES_MAX: usize = 64 << 10;
 /// The longest stack file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 /// The most layers of a target, those of the stacks it is based on included.
-pub const LAYERS_MAX: usize = 64;
+pub(crate) const LAYERS_MAX: usize = 64;
 /// The most arguments of one layer.
-pub const OPTIONS_MAX: usize = 64;
+pub(crate) const OPTIONS_MAX: usize = 64;
 /// The most stacks that can stand on one another in a stack file.
-pub const BASES_MAX: usize = 16;
+pub(crate) const BASES_MAX: usize = 16;
 
 /// Reads a target. `classes` are the names of the classes that there are, in lower case; the
 /// class of paths, [`FILE_CLASS`], need not be among them.
@@ -72,7 +72,7 @@ pub fn stack(
 ///
 /// # Errors
 /// The file cannot be read, or is wrong, or has no stack of that name.
-pub fn expanded(
+pub(crate) fn expanded(
     target: Target,
     classes: &[&str],
     read_file: impl FnOnce(&str) -> std::io::Result<String>,

@@ -23,7 +23,7 @@ pub fn size(text: &str) -> Result<u64, UnitError> {
 ///
 /// # Errors
 /// The text is no size.
-pub fn size_in_sectors_of(sector_bytes: u64, text: &str) -> Result<u64, UnitError> {
+pub(crate) fn size_in_sectors_of(sector_bytes: u64, text: &str) -> Result<u64, UnitError> {
     units::size_bytes(text, SizeUnits::with_sectors_of(sector_bytes))
 }
 
@@ -39,7 +39,7 @@ pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
 ///
 /// # Errors
 /// The text is no whole number, or lies outside.
-pub fn number_in(range: RangeInclusive<u64>, text: &str) -> Result<u64, ValueError> {
+pub(crate) fn number_in(range: RangeInclusive<u64>, text: &str) -> Result<u64, ValueError> {
     let number = units::whole_number(text)?;
     if range.contains(&number) {
         return Ok(number);
@@ -54,7 +54,7 @@ pub fn number_in(range: RangeInclusive<u64>, text: &str) -> Result<u64, ValueErr
 ///
 /// # Errors
 /// The text is no size, or not such a size.
-pub fn sector_size(text: &str) -> Result<u64, ValueError> {
+pub(crate) fn sector_size(text: &str) -> Result<u64, ValueError> {
     let bytes = size(text)?;
     if bytes.is_power_of_two() && (units::SECTOR_BYTES..=SECTOR_BYTES_MAX).contains(&bytes) {
         return Ok(bytes);
@@ -76,7 +76,7 @@ pub fn text(text: &str) -> Result<String, Infallible> {
 ///
 /// # Errors
 /// The text is empty.
-pub fn provider_name(text: &str) -> Result<String, ValueError> {
+pub(crate) fn provider_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() {
         return Err(ValueError::new("a provider needs a name"));
     }

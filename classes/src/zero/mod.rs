@@ -23,7 +23,7 @@ use ugeom_measure::units;
 use ugeom_stack::{Cx, Geom, Next, Plan, ProviderPlan, Request};
 
 /// The registry's line.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "zero",
     class: "ZERO",
     about: "2^60 bytes that read as zeroes; writes are forgotten",
@@ -61,7 +61,7 @@ const OPTIONS: OptionTable<Wanted> = OptionTable(&[
 ]);
 
 /// The size of the media, bytes (`g_zero_init`: 1152921504606846976).
-pub const MEDIASIZE_BYTES: u64 = 1 << 60;
+pub(crate) const MEDIASIZE_BYTES: u64 = 1 << 60;
 /// The size of a sector, bytes.
 const SECTORSIZE_BYTES: u32 = 512;
 

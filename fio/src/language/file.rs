@@ -8,9 +8,9 @@ use super::expand::expand;
 use super::{Environment, Section, Setting};
 
 /// How deep files may include each other (fio allows 16).
-pub const INCLUDES_MAX: usize = 16;
+const INCLUDES_MAX: usize = 16;
 /// How many settings a job file may have with all that it includes.
-pub const SETTINGS_MAX: usize = 100_000;
+const SETTINGS_MAX: usize = 100_000;
 /// How many files may be included in all: a file that includes its own kind twice grows as 2^n.
 const FILES_MAX: usize = 256;
 

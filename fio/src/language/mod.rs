@@ -20,7 +20,7 @@ use super::options::Setting;
 
 pub use arguments::{Arguments, Report, parse_arguments};
 pub use expand::Environment;
-pub use file::{INCLUDES_MAX, Loader, SETTINGS_MAX, parse_file};
+pub use file::{Loader, parse_file};
 
 /// A section: the settings below a `[name]`, or of one `--name=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Section {
 
     /// True for settings that are meant for all jobs after it.
     #[must_use]
-    pub fn is_global(&self) -> bool {
+    pub(crate) fn is_global(&self) -> bool {
         self.name == "global"
     }
 }

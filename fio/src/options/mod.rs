@@ -78,7 +78,7 @@ const fn switch(
 }
 
 /// How the help of an option begins that is accepted and changes nothing; the reason follows.
-pub const NO_EFFECT: &str = "no effect: ";
+pub(crate) const NO_EFFECT: &str = "no effect: ";
 
 /// Declares an option that is accepted and changes nothing here; `help` begins with
 /// [`NO_EFFECT`] and has the reason, which a warning prints.

@@ -124,7 +124,7 @@ impl Verify {
 }
 
 /// The header of a block to verify without its digest, bytes.
-pub const VERIFY_HEADER_BYTES: usize = 40;
+pub(crate) const VERIFY_HEADER_BYTES: usize = 40;
 
 /// How blocks are checked, besides `verify=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

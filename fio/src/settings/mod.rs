@@ -16,7 +16,7 @@ pub const WRITE: usize = 1;
 /// See [`READ`].
 pub const TRIM: usize = 2;
 /// The names of the kinds, as fio prints them.
-pub const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
+pub(crate) const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
 /// A job.
 #[derive(Clone, Debug, Default)]
@@ -182,7 +182,7 @@ pub struct Job {
 }
 
 /// fio's `percentile_list`.
-pub const PERCENTILES: [f64; 17] = [
+pub(crate) const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
 ];
@@ -238,14 +238,14 @@ impl Job {
 
     /// Where an option was set for this job; the job itself, if it was not.
     #[must_use]
-    pub fn origin_of(&self, option: &str) -> &Origin {
+    pub(crate) fn origin_of(&self, option: &str) -> &Origin {
         let found = self.origins.iter().rev().find(|(name, _)| *name == option);
         found.map_or(&self.origin, |(_, origin)| origin)
     }
 
     /// True when the user set the option.
     #[must_use]
-    pub fn was_set(&self, option: &str) -> bool {
+    pub(crate) fn was_set(&self, option: &str) -> bool {
         self.origins.iter().any(|(name, _)| *name == option)
     }
 
@@ -259,7 +259,7 @@ impl Job {
 
     /// The smallest request, bytes: what the file is divided into.
     #[must_use]
-    pub fn smallest_bytes(&self) -> u64 {
+    pub(crate) fn smallest_bytes(&self) -> u64 {
         let sizes = self.sizes.iter().zip(self.rw.does);
         let used = sizes.filter(|(_, does)| *does).map(|(sizes, _)| sizes.min);
         used.min().unwrap_or(512)
@@ -267,13 +267,13 @@ impl Job {
 
     /// Whether the content of the target changes.
     #[must_use]
-    pub fn changes_data(&self) -> bool {
+    pub(crate) fn changes_data(&self) -> bool {
         self.rw.does[WRITE] || self.rw.does[TRIM]
     }
 
     /// Whether the job goes on after some errors.
     #[must_use]
-    pub fn continues(&self) -> bool {
+    pub(crate) fn continues(&self) -> bool {
         let listed = self.ignored_errors.iter().any(|list| !list.is_empty());
         self.goes_on != GoesOn::default() || listed
     }
@@ -281,7 +281,7 @@ impl Job {
     /// Whether requests can be in flight beside each other: not with a blocking engine, which
     /// fio's `null` is with a depth of one.
     #[must_use]
-    pub fn is_sync(&self) -> bool {
+    pub(crate) fn is_sync(&self) -> bool {
         match self.ioengine.as_str() {
             "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" => true,
             "null" => self.iodepth == 1,

@@ -23,7 +23,7 @@ pub const TYPE_MAP: &str = "Apple_partition_map";
 /// Type of space that belongs to no partition.
 pub const TYPE_FREE: &str = "Apple_Free";
 /// Type of an entry that is not used.
-pub const TYPE_VOID: &str = "Apple_Void";
+pub(crate) const TYPE_VOID: &str = "Apple_Void";
 
 const ENTRY_SIZE_BYTES: usize = 512;
 const DESCRIPTOR_SIGNATURE: [u8; 2] = *b"ER";
@@ -229,7 +229,7 @@ const TYPES: &[(&str, &str)] = &[
 
 /// Apple's type for gpart's name, `!Apple_HFS`, or a type that begins with
 /// `Apple_`, which gpart prints without the mark.
-pub fn parse_type(text: &str) -> Option<&str> {
+pub(crate) fn parse_type(text: &str) -> Option<&str> {
     let known = TYPES
         .iter()
         .find(|known| known.1.eq_ignore_ascii_case(text));

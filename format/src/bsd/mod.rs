@@ -41,7 +41,7 @@ pub const MAX_PARTITIONS: usize = 22;
 /// slice.
 pub const RAW_PARTITION: usize = 2;
 /// Size of the boot area that the label is part of.
-pub const BOOT_AREA_SIZE_BYTES: u32 = 8192;
+pub(crate) const BOOT_AREA_SIZE_BYTES: u32 = 8192;
 
 const PARTITION_SIZE_BYTES: usize = 16;
 const CHECKSUM_OFFSET_BYTES: usize = 136;

@@ -29,7 +29,7 @@ impl Location {
 
     /// Number of partitions that fit between the label's header and the end of
     /// its sector.
-    pub fn max_partitions(self, sector_size_bytes: u32) -> usize {
+    pub(crate) fn max_partitions(self, sector_size_bytes: u32) -> usize {
         let used = match self {
             Location::SectorOne => 0,
             other => other.offset_bytes(sector_size_bytes) as usize,

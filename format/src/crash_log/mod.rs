@@ -20,7 +20,7 @@ pub const HEADER_BYTES: usize = 32;
 /// The size of a record without its data, bytes.
 pub const RECORD_BYTES: usize = 32;
 /// The most data that a record may carry, bytes.
-pub const STORED_BYTES_MAX: u32 = 64 << 20;
+pub(crate) const STORED_BYTES_MAX: u32 = 64 << 20;
 /// The longest promise, bytes.
 pub const PROMISE_BYTES_MAX: usize = 4096;
 

@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 
 /// The longest map that is read, in lines that name a block.
-pub const BLOCKS_MAX: usize = 1 << 20;
+pub(crate) const BLOCKS_MAX: usize = 1 << 20;
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -154,7 +154,7 @@ impl Gpt {
     ///
     /// # Errors
     /// What else is wrong with it.
-    pub fn as_it_stands(&self, side: Side) -> Result<&Table, &Error> {
+    pub(crate) fn as_it_stands(&self, side: Side) -> Result<&Table, &Error> {
         let (copy, doubtful) = match side {
             Side::Primary => (&self.primary, &self.doubtful[0]),
             Side::Backup => (&self.backup, &self.doubtful[1]),

@@ -43,9 +43,9 @@ pub const MAX_KEPT_ENTRIES: usize = 16_384;
 /// header.
 pub const MAX_TABLE_SIZE_BYTES: u64 = 64 << 20;
 /// Entries in a table made here and by everybody else.
-pub const DEFAULT_ENTRIES: u32 = 128;
+pub(crate) const DEFAULT_ENTRIES: u32 = 128;
 /// Smallest space that UEFI wants reserved for a table.
-pub const MIN_RESERVED_BYTES: u64 = 16_384;
+pub(crate) const MIN_RESERVED_BYTES: u64 = 16_384;
 
 /// One copy: a header with its table.
 #[derive(Debug, Clone, PartialEq, Eq)]

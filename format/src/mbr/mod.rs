@@ -26,7 +26,7 @@ pub const SIZE_BYTES: usize = 512;
 /// Number of entries in the table.
 pub const ENTRIES: usize = 4;
 /// Byte offset of the first entry.
-pub const TABLE_OFFSET_BYTES: usize = 446;
+pub(crate) const TABLE_OFFSET_BYTES: usize = 446;
 
 const ENTRY_SIZE_BYTES: usize = 16;
 const SIGNATURE_OFFSET_BYTES: usize = 510;

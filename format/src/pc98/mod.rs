@@ -19,8 +19,6 @@ use std::fmt;
 pub const SECTOR_BYTES: usize = 512;
 /// Number of partitions.
 pub const ENTRIES: usize = 16;
-/// Bytes of boot code and table: what `gpart bootcode` replaces.
-pub const BOOT_AREA_BYTES: usize = 8192;
 
 /// What sector 1 begins with where it belongs to another table: an Apple map, a GPT, a BSD label.
 const OTHER_TABLES: [&[u8]; 3] = [b"PM", b"EFI PART", b"\x57\x45\x56\x82"];
@@ -225,7 +223,7 @@ impl Geometry {
     };
 
     /// Sectors of a cylinder.
-    pub fn cylinder_sectors(self) -> u64 {
+    pub(crate) fn cylinder_sectors(self) -> u64 {
         u64::from(self.heads) * u64::from(self.track_sectors)
     }
 }

@@ -17,7 +17,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoBootCode`]: it takes none.
-    pub fn boot_code_bytes(&self) -> Result<usize, Error> {
+    pub(crate) fn boot_code_bytes(&self) -> Result<usize, Error> {
         match self.scheme() {
             Scheme::Mbr | Scheme::Gpt => Ok(SECTOR_BYTES),
             Scheme::Bsd | Scheme::Pc98 => Ok(AREA_BYTES),

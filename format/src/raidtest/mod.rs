@@ -19,7 +19,7 @@ pub const RECORD_BYTES: usize = 16;
 /// The longest request that is generated, bytes.
 pub const LENGTH_BYTES_MAX: u32 = 128 << 10;
 /// The longest request that is accepted, bytes: each process holds a buffer of that size.
-pub const ACCEPTED_BYTES_MAX: u32 = 64 << 20;
+pub(crate) const ACCEPTED_BYTES_MAX: u32 = 64 << 20;
 /// The most requests that are read or generated: a file of 1 GiB.
 pub const REQUESTS_MAX: u64 = 1 << 26;
 

@@ -220,7 +220,7 @@ impl Label {
     }
 
     /// Sectors of a cylinder, which all partitions begin with a multiple of.
-    pub fn cylinder_sectors(&self) -> u64 {
+    pub(crate) fn cylinder_sectors(&self) -> u64 {
         u64::from(self.heads) * u64::from(self.track_sectors)
     }
 

@@ -36,7 +36,7 @@ impl Reference {
     }
 
     /// The fastest decile on so many cores, ns; none before there are enough readings.
-    pub fn fast_ns(&self, cores: u32) -> Option<u64> {
+    pub(crate) fn fast_ns(&self, cores: u32) -> Option<u64> {
         let readings = self.readings_ns.get(&cores)?;
         if readings.len() < READINGS_MIN {
             return None;
@@ -75,7 +75,7 @@ impl Judge {
     }
 
     /// Whether the cores were as fast as they can be on both sides of a run.
-    pub fn is_valid(&self, sample: &Sample) -> bool {
+    pub(crate) fn is_valid(&self, sample: &Sample) -> bool {
         let fast_ns = self.fast_ns.get(&sample.reference_cores);
         match (fast_ns, sample.reference_ns) {
             (Some(fast_ns), Some(around_ns)) => {

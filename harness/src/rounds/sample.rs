@@ -135,7 +135,7 @@ impl Sample {
     }
 
     /// Requests in a second; none for cells that do not count them.
-    pub fn transactions_per_second(&self) -> Option<f64> {
+    pub(crate) fn transactions_per_second(&self) -> Option<f64> {
         (self.work.transactions > 0).then(|| per_second(self.work.transactions, self.wall_ns))
     }
 }

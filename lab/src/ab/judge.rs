@@ -68,7 +68,7 @@ impl Contest {
 }
 
 /// Judges a document.
-pub fn contest(document: &Document) -> Contest {
+pub(crate) fn contest(document: &Document) -> Contest {
     let subject = &document.subject;
     let shell = shell(document);
     let metrics = match subject.printed {

@@ -36,13 +36,14 @@ mod words;
 
 pub use answer::{Answer, answer};
 pub use job::Jobs;
-pub use judge::{Contest, Judgement, contest, gate};
+pub(crate) use judge::contest;
+pub use judge::{Contest, Judgement, gate};
 pub use others::other_sides;
 pub use page::page;
 pub use printed::Printed;
 pub use processes::{run, worker};
 pub use reading::Load;
-pub use scan::{CANDIDATES_MAX, Scan, scanned};
+pub use scan::{Scan, scanned};
 pub use shell::Shell;
 pub use side::Side;
 

@@ -5,7 +5,7 @@ use super::{Candidate, Side};
 use serde::{Deserialize, Serialize};
 
 /// More candidates than this are not compared with each other.
-pub const CANDIDATES_MAX: usize = 64;
+const CANDIDATES_MAX: usize = 64;
 
 /// A parameter and its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

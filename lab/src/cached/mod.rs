@@ -62,7 +62,7 @@ pub struct Options {
 pub const SIZE_BYTES: u64 = 1 << 30;
 
 /// The same where the time is short, bytes.
-pub const SIZE_BYTES_SHORT: u64 = 128 << 20;
+pub(crate) const SIZE_BYTES_SHORT: u64 = 128 << 20;
 
 /// The least that means anything, bytes.
 pub const SIZE_BYTES_MIN: u64 = 4 << 20;

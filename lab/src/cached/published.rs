@@ -75,7 +75,7 @@ const fn row(
 
 /// The rows that this experiment has counterparts for, of -current (splay trees), reads of 16 KiB
 /// at random.
-pub const CURRENT_RANDOM: [Row; 4] = [
+pub(crate) const CURRENT_RANDOM: [Row; 4] = [
     row(49.1, 0.565, 25_643, 22_037, 22_037, "copyout"),
     row(8.8, 0.101, 87_831, 1153, 1153, "vm_page_splay"),
     row(7.0, 0.081, 112_906, 715, 715, "buf_splay"),
@@ -83,7 +83,7 @@ pub const CURRENT_RANDOM: [Row; 4] = [
 ];
 
 /// The same, sequential.
-pub const CURRENT_SEQUENTIAL: [Row; 4] = [
+pub(crate) const CURRENT_SEQUENTIAL: [Row; 4] = [
     row(57.1, 0.550, 25_643, 21_464, 21_464, "copyout"),
     row(4.2, 0.040, 102_830, 391, 391, "vm_page_splay"),
     row(1.4, 0.013, 102_588, 130, 130, "buf_splay"),
@@ -98,14 +98,14 @@ pub const OLD: [Row; 3] = [
 ];
 
 /// A lookup among 64 buffers of a file of 1 MB in -current: the best case, ns.
-pub const LOOKUP_BEST_NS: u64 = 501;
+pub(crate) const LOOKUP_BEST_NS: u64 = 501;
 
 /// Hashing a string of 16 bytes on that machine, ns.
-pub const HASH_16_NS: u64 = 40;
+pub(crate) const HASH_16_NS: u64 = 40;
 
 /// The whole of a profiled function's time as a share of the copying: the shape that two machines
 /// can be compared by.
-pub fn share_of_copy(rows: &[Row], name: &str) -> Option<f64> {
+pub(crate) fn share_of_copy(rows: &[Row], name: &str) -> Option<f64> {
     let copy = rows.iter().find(|row| row.name.ends_with("copyout"))?;
     let row = rows.iter().find(|row| row.name == name)?;
     Some(row.self_ns as f64 * row.calls as f64 / (copy.self_ns as f64 * copy.calls as f64))

@@ -105,7 +105,7 @@ impl Counted {
     }
 
     /// It belongs to the part in which everything is in memory.
-    pub fn is_of_hits(&self) -> bool {
+    pub(crate) fn is_of_hits(&self) -> bool {
         self.part != names::RECYCLED
     }
 }
@@ -129,7 +129,7 @@ impl Extent {
     }
 
     /// The caches of the hits: index and block size.
-    pub fn caches(self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn caches(self) -> Vec<(&'static str, u64)> {
         let blocks = [4 << 10, 16 << 10, 64 << 10];
         match self {
             Self::Whole => ["hash", "splay"]

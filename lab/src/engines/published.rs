@@ -102,6 +102,6 @@ const fn run(
 }
 
 /// What was concluded, in its own words.
-pub const CONCLUSION: &str = "GUASI and Libaio performance matched each other pretty much \
+pub(crate) const CONCLUSION: &str = "GUASI and Libaio performance matched each other pretty much \
 consistently. Performance fluctuated over different measures of about +/-10% around their mean \
 value.";

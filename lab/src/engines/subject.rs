@@ -198,7 +198,7 @@ impl JobDetail {
     }
 
     /// The mean time of a request, reads and writes together, ns: submitting, completing, whole.
-    pub fn means_ns(&self) -> [f64; 3] {
+    pub(crate) fn means_ns(&self) -> [f64; 3] {
         let (reads, writes) = (self.reads.requests as f64, self.writes.requests as f64);
         let mean = |of: fn(&Side) -> f64| {
             (of(&self.reads) * reads + of(&self.writes) * writes) / (reads + writes).max(1.0)

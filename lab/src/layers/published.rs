@@ -75,14 +75,6 @@ pub const ROWS: [Row; 8] = [
     MD9S1C_WITHOUT,
 ];
 
-/// The program's line for a row, to the letter of the mail but for the width of the name.
-pub fn samples_line(name: &str, name_width: usize, moments: &Moments) -> String {
-    format!(
-        "{name:name_width$} Samples: {}    Average: {:12.6}   Stddev: {:10.6}",
-        moments.n, moments.mean, moments.sd
-    )
-}
-
 /// A step from one row to another, judged twice: as ministat does (both rows have one spread,
 /// pooled) and without that assumption (Welch).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,6 +147,14 @@ pub fn steps() -> Result<[Step; 4], HarnessError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The program's line for a row, to the letter of the mail but for the width of the name.
+    fn samples_line(name: &str, name_width: usize, moments: &Moments) -> String {
+        format!(
+            "{name:name_width$} Samples: {}    Average: {:12.6}   Stddev: {:10.6}",
+            moments.n, moments.mean, moments.sd
+        )
+    }
 
     #[test]
     fn the_mail_of_2002_is_judged_to_the_nanosecond() {

@@ -59,7 +59,7 @@ pub struct Disk {
 impl Disk {
     /// A flash drive of today, when none was measured: about 100 us for a small random read (data
     /// sheets of NVMe drives say 50 to 100 us; the queue and the interrupt add to it).
-    pub fn assumed() -> Self {
+    pub(crate) fn assumed() -> Self {
         Self {
             read_ns: 100_000.0,
             source: "assumed: a small read from an NVMe drive".to_owned(),

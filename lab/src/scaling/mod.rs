@@ -32,7 +32,8 @@ use ugeom_stack::{ProviderId, Stack};
 pub use findings::{Judgement, Step, compute, judge};
 pub use knobs::Knob;
 pub use report::report;
-pub use subject::{Document, EXPERIMENT, Subject, cell_name};
+pub(crate) use subject::cell_name;
+pub use subject::{Document, EXPERIMENT, Subject};
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

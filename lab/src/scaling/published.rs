@@ -12,7 +12,7 @@ use ugeom_measure::ministat::{DataSet, Difference, Options, Report, Version};
 pub const PROCESSES: [u64; 4] = [1, 4, 8, 16];
 
 /// The column that the lines belong to.
-pub const JUDGED: usize = 1;
+pub(crate) const JUDGED: usize = 1;
 
 /// How often each step was run.
 pub const RUNS: usize = 3;
@@ -92,7 +92,7 @@ pub const ROWS: [Row; 7] = [
 ];
 
 /// The last row against the first.
-pub const OVERALL: Line = Line::Proven {
+pub(crate) const OVERALL: Line = Line::Proven {
     difference: (681_139.0, 13_138.2),
     percent: (436.055, 8.41088),
     pooled_sd: 5_796.45,

@@ -32,7 +32,7 @@ pub struct Subject {
 
 /// The name of the cell of a row and a number of workers.
 #[must_use]
-pub fn cell_name(id: &str, workers: u64) -> String {
+pub(crate) fn cell_name(id: &str, workers: u64) -> String {
     format!("{id}/{workers}")
 }
 

@@ -80,7 +80,7 @@ impl Default for Options {
 
 impl Options {
     /// The blocks: doubling from the smallest to the largest.
-    pub fn blocks_bytes(&self) -> Vec<u64> {
+    pub(crate) fn blocks_bytes(&self) -> Vec<u64> {
         let next = |block: &u64| block.checked_mul(2);
         let doubling = std::iter::successors(Some(self.min_bytes.max(1)), next);
         doubling

@@ -113,18 +113,6 @@ impl<H: Handle> Fifo<H> {
         }
         queue
     }
-
-    /// Gives the queue up for a chain whose newest node comes first.
-    pub(super) fn into_newest_first(mut self) -> Option<Chain<H::Node>> {
-        let oldest = NonNull::new(self.head)?;
-        let reversed = Self::from_newest_first(self.head);
-        self.head = ptr::null_mut();
-        self.tail = ptr::null_mut();
-        // Reversing a chain turns its first node into the last; `reversed` starts at our tail.
-        let newest = NonNull::new(reversed.head)?;
-        std::mem::forget(reversed);
-        Some((newest, oldest))
-    }
 }
 
 impl<H: Handle> Default for Fifo<H> {

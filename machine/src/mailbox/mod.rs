@@ -89,13 +89,6 @@ impl<H: Handle> Mailbox<H> {
         self.push((node, node));
     }
 
-    /// Hands all of `values` to the owner, in order, with one wake-up at most.
-    pub fn post_all(&self, values: Fifo<H>) {
-        if let Some(chain) = values.into_newest_first() {
-            self.push(chain);
-        }
-    }
-
     fn push(&self, (newest, oldest): Chain<H::Node>) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {

@@ -15,7 +15,7 @@ mod wide;
 /// Length of a block, bytes.
 pub const BLOCK_BYTES: usize = 64;
 /// Length of a hash, bytes.
-pub const HASH_BYTES: usize = 32;
+pub(crate) const HASH_BYTES: usize = 32;
 /// How many messages the widest way takes together.
 pub const LANES: usize = 16;
 

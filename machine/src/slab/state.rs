@@ -54,7 +54,7 @@ impl State {
 
     /// A reader less.
     #[inline]
-    pub fn end_lease(&self) {
+    pub(crate) fn end_lease(&self) {
         self.0.fetch_sub(1, Ordering::Release);
     }
 }

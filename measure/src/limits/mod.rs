@@ -38,7 +38,7 @@ const SIZES_MIN: u64 = 4;
 
 /// Above this sharpness nobody can tell the model from the longer of the two times: at the knee
 /// they differ by 1.1 %.
-pub const SHARPNESS_MAX: f64 = 64.0;
+pub(crate) const SHARPNESS_MAX: f64 = 64.0;
 
 /// The limits of a device. Sizes and times may have any unit; rates are sizes per time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

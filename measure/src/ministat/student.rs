@@ -83,7 +83,7 @@ impl Confidence {
     }
 
     /// Student's t as the table has it, with three decimals.
-    pub fn critical(self, degrees_of_freedom: usize) -> f64 {
+    pub(crate) fn critical(self, degrees_of_freedom: usize) -> f64 {
         let misprint = |entry: &&(usize, f64)| entry.0 == degrees_of_freedom;
         if self == Self::P99_5
             && let Some(entry) = MISPRINTS.iter().find(misprint)

@@ -211,29 +211,3 @@ fn numbers_are_written_with_two_digits_that_count() {
         assert_eq!(digits(value), text);
     }
 }
-
-#[test]
-fn correlated_rounds_prove_less_than_independent_ones() {
-    let table = |difference: &dyn Fn(i32) -> f64| {
-        let mut blocks = Blocks::new(["before", "after"]);
-        for round in 0..40 {
-            let base = 100.0 + f64::from(round % 5);
-            blocks
-                .push_round(vec![base, base + difference(round)])
-                .unwrap();
-        }
-        blocks
-    };
-    // The same differences, once alternating and once as two long spells.
-    let alternating = table(&|round| if round % 2 == 0 { 1.5 } else { -0.5 });
-    let spells = table(&|round| if round < 20 { 1.5 } else { -0.5 });
-    let (free, worth) = Comparison::within_correlated_rounds(&alternating, 0, 1).unwrap();
-    assert!(!worth.correlated && free.difference.p_value < 0.01);
-    assert_eq!(free, Comparison::within_rounds(&alternating, 0, 1).unwrap());
-    let (bound, worth) = Comparison::within_correlated_rounds(&spells, 0, 1).unwrap();
-    assert!(worth.correlated && worth.n_effective < 10.0);
-    assert_eq!(bound.difference.estimate(), free.difference.estimate());
-    assert!(bound.difference.p_value > 0.05);
-    let (ratio, plain) = (bound.ratio_at(0.95).unwrap(), free.ratio_at(0.95).unwrap());
-    assert!(ratio.half_width() > 2.0 * plain.half_width());
-}

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const PROTOCOL: u32 = 1;
 
 /// The longest question, with its line feed, bytes.
-pub const QUESTION_BYTES_MAX: usize = 4096;
+pub(super) const QUESTION_BYTES_MAX: usize = 4096;
 
 /// The longest answer that a client reads, bytes: some ten thousand providers.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 /// The longest request with its header, bytes. Prometheus sends some 300.
-pub const REQUEST_BYTES_MAX: usize = 8 << 10;
+pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 
 /// The content type of OpenMetrics 1.0.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -14,5 +14,5 @@
 mod http;
 mod server;
 
-pub use http::REQUEST_BYTES_MAX;
+use http::REQUEST_BYTES_MAX;
 pub use server::Metrics;

@@ -64,7 +64,7 @@ pub fn survived(ended: &Ended) {
 
 fn sqlite(test: &str, mode: &str, sync: &str, judge: &str) -> Option<Ended> {
     // As many commits as it takes for so many states that differ.
-    let wanted = states(120).parse().unwrap_or(120_u64);
+    let wanted = states(60).parse().unwrap_or(60_u64);
     let commits = (wanted / 25).max(20).to_string();
     let variables = [
         ("mode", mode),
@@ -72,7 +72,7 @@ fn sqlite(test: &str, mode: &str, sync: &str, judge: &str) -> Option<Ended> {
         ("judge", judge),
         ("commits", &commits),
     ];
-    example(test, "sqlite", &["sqlite3"], 120, &variables)
+    example(test, "sqlite", &["sqlite3"], 60, &variables)
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn lmdb_survives_and_without_syncs_is_caught() {
     if !has_lmdb(test) {
         return;
     }
-    if let Some(ended) = example(test, "lmdb", &[], 120, &[("sync", "sync")]) {
+    if let Some(ended) = example(test, "lmdb", &[], 60, &[("sync", "sync")]) {
         survived(&ended);
     }
-    if let Some(ended) = example(test, "lmdb", &[], 120, &[("sync", "nosync")]) {
+    if let Some(ended) = example(test, "lmdb", &[], 60, &[("sync", "nosync")]) {
         caught(&ended, &[]);
     }
 }
@@ -151,14 +151,14 @@ fn postgresql(test: &str, states: u64, option: &str) -> Option<Ended> {
 
 #[test]
 fn postgresql_survives() {
-    if let Some(ended) = postgresql("postgresql_survives", 60, "") {
+    if let Some(ended) = postgresql("postgresql_survives", 30, "") {
         survived(&ended);
     }
 }
 
 #[test]
 fn postgresql_without_fsync_is_caught() {
-    if let Some(ended) = postgresql("postgresql_without_fsync_is_caught", 30, "fsync=off") {
+    if let Some(ended) = postgresql("postgresql_without_fsync_is_caught", 20, "fsync=off") {
         caught(&ended, &["durability"]);
     }
 }
@@ -173,7 +173,7 @@ fn postgresql_without_full_page_writes_is_caught_with_torn_pages() {
 }
 
 fn files(test: &str, programs: &[&str], variables: &[(&str, &str)]) -> Option<Ended> {
-    example(test, "files", programs, 120, variables)
+    example(test, "files", programs, 60, variables)
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn fsck_finds_what_nobarrier_breaks() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let points = states(200);
+    let points = states(100);
     let run = "for i in $(seq 30); do mkdir $mnt/d$i; echo $i >$mnt/d$i/f; sync $mnt; done";
     let arguments = [
         "--size",

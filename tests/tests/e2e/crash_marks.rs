@@ -197,7 +197,7 @@ fn file_systems_are_in_order_at_each_barrier() {
         }
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("fsstress.py"), FSSTRESS).expect("written");
-        let points = states(60);
+        let points = states(30);
         let arguments = [
             "--size",
             size,

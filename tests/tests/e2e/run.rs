@@ -107,8 +107,10 @@ pub fn end_within(mut child: Child, limit: Duration) -> Ended {
             break status;
         }
         if started.elapsed() > limit {
+            let words = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words).replace('\0', " ");
             child.kill().expect("killing");
-            panic!("the program hangs");
+            panic!("the program hangs: {words}");
         }
         thread::sleep(Duration::from_millis(2));
     };

@@ -136,7 +136,7 @@ pub struct Span {
 }
 
 /// Marks the number of a FUSE connection among devices.
-pub const FUSE: Dev = 1 << 31;
+pub(crate) const FUSE: Dev = 1 << 31;
 
 /// A request with all that it became. The first span is the root.
 #[derive(Clone, Debug, PartialEq)]

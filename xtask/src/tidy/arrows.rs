@@ -45,7 +45,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 /// `a/b.rs` and `a/b/mod.rs` are the module `a::b`.
-fn module_of(file: &str) -> Module {
+pub(super) fn module_of(file: &str) -> Module {
     let stem = file.trim_end_matches(".rs");
     let mut parts: Module = stem.split('/').map(str::to_owned).collect();
     let last = parts.last().map_or("", String::as_str);

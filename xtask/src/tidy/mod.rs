@@ -7,6 +7,7 @@ mod arrows;
 mod bans;
 mod classes;
 mod dead;
+mod exports;
 mod floors;
 mod source;
 #[cfg(test)]
@@ -63,6 +64,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(classes::check(tree));
     findings.extend(dead::check(tree));
     findings.extend(arrows::check(tree));
+    findings.extend(exports::check(tree));
     findings.sort();
     findings
 }

@@ -430,3 +430,35 @@ fn siblings_that_import_each_other_are_found_through_exports_and_in_bodies() {
     assert!(of("use crate::b::B;", "#[cfg(test)]\nmod t { use crate::A; }").is_empty());
     assert!(of("use crate::b::B;", "use super::C;\nuse std::a;").is_empty());
 }
+
+#[test]
+fn a_public_item_that_no_other_crate_uses_is_found() {
+    let stack = "pub mod shown; mod hidden; pub use hidden::Offered;";
+    let shown =
+        "pub fn used() {} pub fn of_own_tests() {} pub(crate) fn inner() {} fn private() {}";
+    let hidden =
+        "pub struct Offered; impl Offered { pub fn called(&self) {} pub fn dead(&self) {} }
+        pub struct Kept; impl Kept { pub fn not_visible(&self) {} } pub fn inside() {}";
+    let files = [
+        ("stack/src/lib.rs", stack),
+        ("stack/src/shown.rs", shown),
+        ("stack/src/hidden.rs", hidden),
+        ("stack/tests/own.rs", "fn test() { of_own_tests(); }"),
+        (
+            "serve/src/lib.rs",
+            "fn f(it: &Offered) { used(); it.called(); }",
+        ),
+    ];
+    let of_exports = found(&files);
+    let of_exports: Vec<&String> = of_exports
+        .iter()
+        .filter(|it| it.contains("no other crate"))
+        .collect();
+    assert_eq!(
+        of_exports,
+        [
+            "stack/src/hidden.rs:1 no other crate uses dead",
+            "stack/src/shown.rs:1 no other crate uses of_own_tests",
+        ]
+    );
+}

@@ -83,7 +83,7 @@ impl WindowQueue {
     }
 
     /// A request has missed the blocks from `first` to `last`.
-    pub fn missed(&self, first: u64, last: u64) {
+    pub(crate) fn missed(&self, first: u64, last: u64) {
         let mut state = self.lock();
         let window = state.streams.missed(first, last);
         self.ask(state, window);
@@ -97,7 +97,7 @@ impl WindowQueue {
     }
 
     /// A block that was read ahead has gone without being used.
-    pub fn wasted(&self) {
+    pub(crate) fn wasted(&self) {
         self.lock().streams.wasted(1);
     }
 

@@ -66,7 +66,7 @@ impl Streams {
     }
 
     /// A request has missed the blocks from `first` to `last`.
-    pub fn missed(&mut self, first: u64, last: u64) -> Option<Window> {
+    pub(crate) fn missed(&mut self, first: u64, last: u64) -> Option<Window> {
         self.now += 1;
         let (now, known) = (self.now, |stream: &&mut Stream| stream.known);
         let mut streams = self.all.iter_mut().filter(known);
@@ -105,7 +105,7 @@ impl Streams {
     }
 
     /// So many blocks were read ahead and have gone without being used.
-    pub fn wasted(&mut self, blocks: u64) {
+    pub(crate) fn wasted(&mut self, blocks: u64) {
         self.limit = self.limit.saturating_sub(blocks);
         if self.limit == 0 {
             // Nobody knows which of them it was; each has to show itself again.

@@ -104,7 +104,7 @@ const UNUSED_BITS: u32 = u64::BITS - BLOCK_BITS;
 /// The shard of a spread number, of `1 << shard_bits`: its highest bits.
 #[inline]
 #[must_use]
-pub fn shard_of(spread: u64, shard_bits: u32) -> usize {
+pub(crate) fn shard_of(spread: u64, shard_bits: u32) -> usize {
     // In two steps, as no shift takes 64.
     (spread >> 1 >> (u64::BITS - 1 - shard_bits)) as usize
 }

@@ -20,7 +20,7 @@ use ugeom_format::eli::{EliError, Metadata, VERSION_MAX};
 use ugeom_stack::{Channel, IoError, Opened, StackError};
 
 /// How often metadata is overwritten before it is zeroed (`kern.geom.eli.overwrites`).
-pub const OVERWRITES: u32 = 5;
+pub(crate) const OVERWRITES: u32 = 5;
 
 /// Why metadata was not read or changed. The words are geli's.
 #[derive(Debug, thiserror::Error)]
@@ -211,7 +211,7 @@ impl<'a> EliDisk<'a> {
     ///
     /// # Errors
     /// `Write`, or `Key` when there are no random numbers.
-    pub fn trash(&mut self, offset: u64) -> Result<(), AdminError> {
+    pub(crate) fn trash(&mut self, offset: u64) -> Result<(), AdminError> {
         let mut noise = vec![0; self.sector_bytes as usize];
         for _ in 0..OVERWRITES {
             random::fill(&mut noise).map_err(|error| AdminError::Key(error.into()))?;

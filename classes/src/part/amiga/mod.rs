@@ -16,7 +16,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::AMIGA as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "amiga",
     class: NAME,
     about: "Amiga rigid disk block: partitions s1 and up",

@@ -17,7 +17,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::APM as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "apm",
     class: NAME,
     about: "Apple partition map: s1 and up",

@@ -16,7 +16,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::ATARI as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "atari",
     class: NAME,
     about: "Atari root sector: partitions s1 and up",

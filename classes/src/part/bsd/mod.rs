@@ -18,7 +18,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::BSD as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "bsd",
     class: NAME,
     about: "BSD disklabel: partitions a to v",

@@ -16,7 +16,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::BSD64 as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "bsd64",
     class: NAME,
     about: "DragonFly disklabel64: partitions a to p",

@@ -20,7 +20,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::EBR as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "ebr",
     class: NAME,
     about: "logical partitions in an extended one: s5 and up",

@@ -19,7 +19,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::GPT as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "gpt",
     class: NAME,
     about: "GUID partition table: p1 and up",

@@ -21,7 +21,7 @@ pub use super::names::LDM as NAME;
 pub(super) use taste::stands;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "ldm",
     class: NAME,
     about: "Windows dynamic disk (LDM): volumes s1 and up",

@@ -18,7 +18,7 @@ pub use super::names::MBR as NAME;
 pub(super) const EXTENDED_ORDINAL: &str = "MBR::extended";
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "mbr",
     class: NAME,
     about: "PC partition table: slices s1 to s4",

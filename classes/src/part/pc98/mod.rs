@@ -16,7 +16,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::PC98 as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "pc98",
     class: NAME,
     about: "NEC PC-98 partition table: slices s1 to s16",

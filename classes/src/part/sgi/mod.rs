@@ -16,7 +16,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::SGI as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "sgi",
     class: NAME,
     about: "SGI volume header: partitions s1 to s16",

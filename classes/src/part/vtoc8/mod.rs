@@ -17,7 +17,7 @@ use ugeom_stack::{Class, Plan, TasteError, Taster};
 pub use super::names::VTOC8 as NAME;
 
 /// Its line in the registry.
-pub const ENTRY: ClassEntry = ClassEntry {
+pub(crate) const ENTRY: ClassEntry = ClassEntry {
     name: "vtoc8",
     class: NAME,
     about: "Sun disk label: partitions a to h",
