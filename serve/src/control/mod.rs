@@ -15,7 +15,7 @@
 //! begins to time one request in N, and stops when the last client that asked has left. N follows
 //! the load, so that some thousand requests a second are timed and no more.
 //!
-//! **Limits.** A question has at most [`QUESTION_BYTES_MAX`] bytes, 16 clients are served at a
+//! **Limits.** A question has at most 4096 bytes, 16 clients are served at a
 //! time, each question is read when the answer before it is sent, and there are at most 50 looks a
 //! second, however many clients ask. A client that does not read its answers, or falls silent in
 //! the middle of a question, is left after ten seconds. Other users cannot connect; one that got
@@ -40,8 +40,8 @@ mod watch;
 pub use client::{Client, Found, running};
 pub use error::ControlError;
 pub use message::{
-    ANSWER_BYTES_MAX, Answer, Consumer, Counted, Figures, Kind, Layer, PROTOCOL,
-    QUESTION_BYTES_MAX, Question, ServerFacts, Spread, Times, Timing,
+    ANSWER_BYTES_MAX, Answer, Consumer, Counted, Figures, Kind, Layer, PROTOCOL, Question,
+    ServerFacts, Spread, Times, Timing,
 };
 pub use openmetrics::text as openmetrics;
 pub use place::default_path;

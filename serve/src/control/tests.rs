@@ -1,5 +1,6 @@
 //! A server that is looked at: by a client that keeps the rules, and by some that do not.
 
+use super::message::QUESTION_BYTES_MAX;
 use super::*;
 use proptest::prelude::*;
 use std::fs;

@@ -2,7 +2,7 @@
 //! text, the same as that of [`openmetrics`](crate::control::openmetrics).
 //!
 //! **Hostile clients.** One thread answers, and never waits for a client. A request has at most
-//! [`REQUEST_BYTES_MAX`] bytes. At most 16 connections exist; a new one replaces the oldest, so
+//! 8 KiB. At most 16 connections exist; a new one replaces the oldest, so
 //! silent clients cannot lock others out. A connection ends after one answer, or after ten seconds.
 //! The page is made at most 50 times per second.
 //!
@@ -14,5 +14,4 @@
 mod http;
 mod server;
 
-use http::REQUEST_BYTES_MAX;
 pub use server::Metrics;
