@@ -36,7 +36,8 @@ mod words;
 
 pub use answer::{Answer, answer};
 pub use job::Jobs;
-pub(crate) use judge::contest;
+#[cfg(test)]
+use judge::contest;
 pub use judge::{Contest, Judgement, gate};
 pub use others::other_sides;
 pub use page::page;
