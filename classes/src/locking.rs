@@ -18,7 +18,8 @@ pub(crate) enum Holder {
     /// To read a plain image. Others may write, as qemu has it for raw images, but not change what
     /// is where: the partitions that were listed would be others.
     Reader,
-    /// To read an image with a map of its own, or one that others are based on: nobody may write.
+    /// To read an image with a map of its own, or one that others are based on: no process may
+    /// write.
     MapReader,
     /// To write data.
     Writer,

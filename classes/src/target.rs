@@ -61,7 +61,7 @@ impl TargetOptions {
     }
 }
 
-/// A target that is open: its stack stands, and nobody has opened a provider yet.
+/// A target that is open: its stack stands, and no provider is open yet.
 pub struct Target {
     /// The stack.
     pub stack: Stack,

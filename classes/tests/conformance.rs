@@ -214,7 +214,7 @@ fn open(row: &Row, knobs: StackKnobs) -> Device {
     let image = dir.path().join("image");
     std::fs::write(&image, vec![0; 1 << 20]).expect("an image");
     let text = target.replace("IMAGE", &image.display().to_string());
-    // `SERVER` stands for the socket of a new disk of zeroes that somebody else serves.
+    // `SERVER` stands for the socket of a new disk of zeroes that another program serves.
     let server = text.contains("SERVER").then(|| Server::start(dir.path()));
     let socket = dir.path().join("socket").display().to_string();
     let text = text.replace("SERVER", &socket);

@@ -376,7 +376,7 @@ fn a_dynamic_disk_lists_its_volumes_and_not_its_partitions() {
     let view = view(&stack, "md0");
     let opened = stack
         .open(view.id, Delta::READ_WRITE)
-        .expect("nobody has it open");
+        .expect("it is not open");
     let mut channel = stack.channel(1).expect("a channel");
     let tables = edit::show(&mut channel, &opened).expect("a table");
     let [table] = tables.as_slice() else {

@@ -58,7 +58,7 @@ fn work(channel: &mut Channel, opened: &Opened, recording: &Recording, seed: u64
     let mut random = fastrand::Rng::with_seed(seed);
     let mut versions = vec![0_u64; SECTORS as usize];
     let mut written = Vec::new();
-    for _ in 0..(states() / 4).max(300) {
+    for _ in 0..(states() * 2 / 5).max(300) {
         if random.u8(..10) == 0 {
             channel.flush(opened).expect("flushes");
             for (number, version) in written.drain(..) {

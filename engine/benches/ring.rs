@@ -67,7 +67,7 @@ fn bare() -> Result<Body, Box<dyn Error>> {
         for number in 0..BATCH {
             let place = memory[number * BYTES..].as_mut_ptr();
             let read = opcode::ReadFixed::new(types::Fixed(0), place, BYTES as u32, 0);
-            // SAFETY: as above; nobody else touches the memory.
+            // SAFETY: as above; no other code touches the memory.
             unsafe {
                 ring.submission()
                     .push(&read.build().user_data(number as u64))?

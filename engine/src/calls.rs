@@ -19,7 +19,7 @@ pub(crate) const PUNCH_HOLE: FallocateFlags =
 ///
 /// # Safety
 /// `fd` is open. For reads and writes, `pieces` are those of the step, alive, and accessed by
-/// nobody else.
+/// no other code.
 pub(crate) unsafe fn perform(fd: RawFd, step: &Step, pieces: &[Segment]) -> Result<u64, Errno> {
     // SAFETY: the caller's promise: the descriptor outlives this call.
     let file = unsafe { BorrowedFd::borrow_raw(fd) };

@@ -34,7 +34,7 @@ pub trait Way: Send + 'static {
     ///
     /// # Safety
     /// `file` is open. For reads and writes, `pieces` are those of the step, alive, and accessed
-    /// by nobody else.
+    /// by no other code.
     unsafe fn perform(
         state: &mut Self::State,
         file: BorrowedFd<'_>,
@@ -65,7 +65,7 @@ impl<M: IoMemory + 'static, W: Way> InlineEngine<M, W> {
             let state = self.states.get_mut(file.index as usize);
             let result = match state.and_then(Option::as_mut) {
                 // SAFETY: the file is held until the operation ends, and the memory is owned by
-                // its slot, so that nobody else reaches it (contract of `IoMemory`).
+                // its slot, so that no other code reaches it (contract of `IoMemory`).
                 Some(state) => unsafe {
                     let fd = BorrowedFd::borrow_raw(prepared.fd);
                     W::perform(state, fd, &prepared.step, prepared.pieces)

@@ -149,7 +149,7 @@ impl<M: IoMemory> Queue<M> {
         self.table.push(&mut self.backlog, index);
     }
 
-    /// Hands what has ended to the caller. `forget` learns of files that nobody uses any more.
+    /// Hands what has ended to the caller. `forget` learns of files that are not in use any more.
     pub fn deliver(
         &mut self,
         done: &mut dyn FnMut(Completion<M>),
@@ -216,8 +216,8 @@ impl<M: IoMemory> Queue<M> {
         !self.ready.is_empty()
     }
 
-    /// Leaves all memory in flight alone for ever: somebody may still use it, and nobody can tell
-    /// for how long. It is better lost than used twice.
+    /// Leaves all memory in flight alone for ever: it may still be in use, and there is no way to
+    /// tell for how long. It is better lost than used twice.
     pub fn leak(&mut self) {
         mem::forget(mem::replace(&mut self.table, Table::new()));
     }

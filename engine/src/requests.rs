@@ -8,7 +8,7 @@
 //!     +------- the answer lies in it, and it is free again -----------<--------------+
 //! ```
 //!
-//! A place is a head of a fixed size and memory for data. While the kernel has a place nobody else
+//! A place is a head of a fixed size and memory for data. While the kernel has a place nothing else
 //! can touch it; while the program has it, its memory can be taken out, filled by whatever fills
 //! memory, and given back. The driver remembers where head and memory lie, so it has to be the same
 //! memory.
@@ -353,7 +353,7 @@ impl<const HEAD: usize> Drop for RequestRing<HEAD> {
         for place in self.places.drain(..) {
             if place.state == State::Kernels {
                 // The kernel takes commands back some time after the ring is closed; what they
-                // point to must not become something else until then, and nobody says when.
+                // point to must not become something else until then, and no event says when.
                 std::mem::forget(place);
             }
         }

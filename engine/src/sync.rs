@@ -51,7 +51,7 @@ impl Way for Positioned {
 }
 
 impl Way for Seeking {
-    /// The file opened once more: its position is then nobody else's, while that of a descriptor
+    /// The file opened once more: its position is then not shared, while that of a descriptor
     /// that two engines share would be moved by both.
     type State = Option<File>;
 

@@ -24,7 +24,7 @@ pub(crate) const SLOT_BITS: u32 = 20;
 const PLACE_BITS: u32 = 12;
 const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
 
-/// There is no context, or it is being freed: nobody may begin to use it.
+/// There is no context, or it is being freed: no call may begin to use it.
 const CLOSED: u64 = 1 << 15;
 /// How many use it.
 const USERS: u64 = CLOSED - 1;
@@ -55,7 +55,7 @@ pub(crate) struct Guard {
 impl Guard {
     pub(crate) fn context(&self) -> &Context {
         // SAFETY: the place was open when we entered, so that it holds a context, which is freed
-        // only when nobody uses it; we do.
+        // only when it is not in use; we use it.
         unsafe { &*self.place.context.load(Ordering::Acquire) }
     }
 
@@ -125,7 +125,7 @@ fn enter(number: u64) -> Option<Guard> {
     (before & CLOSED == 0).then_some(guard)
 }
 
-/// Ends the context of a handle: lets nobody in any more, cancels what it does, waits for users
+/// Ends the context of a handle: admits no call any more, cancels what it does, waits for users
 /// that are left, and frees it. False when the handle names no context.
 pub(crate) fn remove(handle: u64) -> bool {
     let Some(guard) = context(handle) else {
@@ -149,7 +149,7 @@ pub(crate) fn remove(handle: u64) -> bool {
     drop(guard);
     // From here on the place may be filled again.
     let context = place.context.swap(ptr::null_mut(), Ordering::AcqRel);
-    // SAFETY: made by `Box::into_raw`; nobody uses it, nobody can begin to, and only the thread
+    // SAFETY: made by `Box::into_raw`; no call uses it, none can begin to, and only the thread
     // that closed the place comes here.
     drop(unsafe { Box::from_raw(context) });
     true

@@ -7,8 +7,8 @@
 //!           --> guasi_create, _free, _fetch, _req_* (here) --> handles.rs -------+
 //! ```
 //!
-//! Handles are names with generations and no addresses (`handles`), so that what C allows anybody
-//! to do with them (free twice, use after free) is answered with EINVAL. guasi(3) is in
+//! Handles are names with generations and no addresses (`handles`), so that what C allows any
+//! program to do with them (free twice, use after free) is answered with EINVAL. guasi(3) is in
 //! `man/guasi.3`.
 
 mod calls;

@@ -307,8 +307,8 @@ impl Context {
     }
 
     /// Queues filled slots for workers. False when the queue has no room: many that were cancelled
-    /// are still in it. When nobody can run them, and `withdraw`, they are taken back: else some of
-    /// the batch runs already.
+    /// are still in it. When no worker can run them, and `withdraw`, they are taken back: else some
+    /// of the batch runs already.
     fn publish(
         &self,
         priority: u32,
@@ -324,7 +324,7 @@ impl Context {
         }
     }
 
-    /// Makes slots free again whose requests nobody runs. False when somebody does.
+    /// Makes slots free again whose requests do not run. False when one runs.
     fn take_back(&self, entries: &[Entry]) -> bool {
         let mut freed = Vec::with_capacity(entries.len());
         for Entry { slot, generation } in entries {
@@ -472,7 +472,7 @@ impl Context {
             return;
         }
         let park = |sleepers: &Parker, count| {
-            // Whoever submits to the idle ring from here on wakes us.
+            // A submitter to the idle ring wakes us from here on.
             if shared.ring.as_ref().is_none_or(Ring::is_idle) {
                 sleepers.wait(count, left);
             }
@@ -481,7 +481,7 @@ impl Context {
     }
 
     /// Ends a request that waits, or asks for the end of one that runs. An interruption reaches
-    /// this request or nobody.
+    /// this request or none.
     pub fn cancel(&self, id: RequestId) -> Cancel {
         if self.shared.slab.get(id.slot).is_none() {
             return Cancel::Unknown;

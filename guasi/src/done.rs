@@ -12,8 +12,8 @@
 //! `missing`, and looks once more; a worker that pushes after that look finds the number, counts it
 //! down, and the one who reaches zero wakes. A push that both the look and the count saw wakes too
 //! early, which costs a wake-up and no more. (Every change of `missing` is a read-modify-write, so
-//! that all of them are in one order for everybody.) While nobody sleeps, `missing` is 0 and nobody
-//! writes to its cache line.
+//! that all of them are in one order for all threads.) While none sleeps, `missing` is 0 and no
+//! thread writes to its cache line.
 
 use crate::parker::Parker;
 #[cfg(not(all(loom, test)))]
@@ -198,7 +198,7 @@ impl Done {
     /// Sleeps by `park` until there are `missing` requests to fetch more than the `seen` that the
     /// caller saw. Returns at once when there are no longer as many as it saw, or more. It may
     /// return for no reason. The push of the last one missed wakes those who sleep on the parker,
-    /// and tells whoever pushed.
+    /// and tells the thread that pushed.
     pub(crate) fn sleep(
         &self,
         priorities: usize,

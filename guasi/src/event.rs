@@ -3,7 +3,7 @@
 //! It is made when it is first asked for; until then a worker reads one word and writes nothing.
 //!
 //! ```text
-//!   OFF    nobody asked        QUIET   the descriptor is not readable; whoever finishes raises it
+//!   OFF    not asked for       QUIET   the descriptor is not readable; the next end raises it
 //!   RAISED it is readable, and stays so until a fetcher has taken everything
 //! ```
 

@@ -2,7 +2,7 @@
 //! ring: io_uring's memory is not inherited.
 //!
 //! A context of the parent is an *orphan* in the child: it takes no requests, shows what had ended,
-//! and is forgotten without waiting for anybody. The one lock that this takes, around what has
+//! and is forgotten without waiting for any thread. The one lock that this takes, around what has
 //! ended, is held through the fork, so that no thread which the child lacks can have it.
 //!
 //! Source: pthread_atfork(3).

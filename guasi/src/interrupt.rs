@@ -5,9 +5,9 @@
 //! moment before the call begins would be lost: the call would wait all the same. So the handler,
 //! when the request that it is for still runs, sets a timer of its own thread, which sends the
 //! signal again every [`REPEAT_NS`] until the request has ended. A worker names the request for the
-//! handler before it begins it: whoever sees it running may send at once. The name is the slot and
-//! the word that the slot has while this worker runs this request, since the slot may be another
-//! request's by the time that the worker tries to begin.
+//! handler before it begins it: a thread that sees it running may send at once. The name is the
+//! slot and the word that the slot has while this worker runs this request, since the slot may be
+//! another request's by the time that the worker tries to begin.
 //!
 //! Workers block every other signal that is not a fault: handlers of the program run in its
 //! threads.
@@ -251,7 +251,7 @@ mod tests {
         let first = slot.state.submit();
         set_current(slot, state::active(first, 3));
         assert!(slot.state.begin(first, 3));
-        assert!(!is_asked(), "nobody asked yet");
+        assert!(!is_asked(), "not asked yet");
         slot.state.withdraw(first);
         assert!(is_asked());
         slot.state.sent();

@@ -22,7 +22,7 @@
 //!    | slot of the slab      |                    |                       |               |
 //!    |----- exchange ------->|<---- exchange -----| PENDING -> ACTIVE     |               |
 //!    |  wakes one worker     |                    | run                   |               |
-//!    |  if nobody looks out  |                    | ACTIVE -> COMPLETE    |               |
+//!    |  if no fetcher polls  |                    | ACTIVE -> COMPLETE    |               |
 //!    |                       |                    |------ exchange ------>|<- takes all --|
 //! ```
 //!

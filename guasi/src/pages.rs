@@ -51,7 +51,7 @@ impl<T> Drop for Pages<T> {
     fn drop(&mut self) {
         let bytes = self.len * size_of::<T>();
         if bytes > 0 {
-            // SAFETY: mapped in `new`, and nobody borrows a value any more.
+            // SAFETY: mapped in `new`, and no borrow of a value is left.
             unsafe { unmap(self.base.cast(), bytes) };
         }
     }

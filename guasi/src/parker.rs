@@ -13,7 +13,7 @@ mod system {
     use std::time::Duration;
 
     /// A counter that threads wait on. A thread reads the count, looks whether it may go on, and
-    /// sleeps only while the count is still the same; whoever lets it go on counts up.
+    /// sleeps only while the count is still the same; the thread that lets it go on counts up.
     #[derive(Default)]
     pub(crate) struct Parker {
         count: AtomicU32,
@@ -44,7 +44,7 @@ mod system {
             }
         }
 
-        /// Counts up and wakes everybody who sleeps.
+        /// Counts up and wakes all that sleep.
         pub(crate) fn wake_all(&self) {
             self.count.fetch_add(1, Ordering::Release);
             // SAFETY: the word lives through the call; waking has no other requirement.

@@ -1,7 +1,7 @@
 //! Who is idle, who is looking for work, and who is to be woken or started when work comes.
 //!
 //! A worker *searches* while it looks at the queues without having found anything: spinning, just
-//! woken, just started. As long as one searches nobody else is woken, and the last searcher that
+//! woken, just started. As long as one searches no other is woken, and the last searcher that
 //! finds work sees to it that the rest of the work gets a worker, too. So wake-ups come one after
 //! the other and only as many as there is work for, a submitter wakes one worker at most, and none
 //! while one spins.
@@ -48,7 +48,7 @@ pub(crate) struct Roster {
 /// What `summon` came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Summoned {
-    /// Somebody searches already, or has been woken, or all workers that may be are at work.
+    /// A worker searches already, or has been woken, or all workers that may be are at work.
     Settled,
     /// The caller has to start a worker, which begins as a searcher; when it cannot it calls
     /// `start_failed`.
@@ -62,7 +62,7 @@ pub(crate) enum Woken {
     Called,
     /// There is work.
     Work,
-    /// Nobody called in time, and there are more workers than wanted: it is off the books.
+    /// No call came in time, and there are more workers than wanted: it is off the books.
     Leave,
 }
 
@@ -78,7 +78,7 @@ impl Roster {
         }
     }
 
-    /// After work was published: whether somebody has to be called.
+    /// After work was published: whether a worker has to be called.
     pub(crate) fn needs_summons(&self) -> bool {
         fence(Ordering::SeqCst);
         self.searching.load(Ordering::Relaxed) == 0
@@ -107,7 +107,7 @@ impl Roster {
     }
 
     /// The worker that `summon` asked for could not be started. Returns whether it is to be called
-    /// again, since somebody has become idle meanwhile.
+    /// again, since a worker has become idle meanwhile.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn start_failed(&self, has_work: impl Fn() -> bool) -> bool {
         self.workers.fetch_sub(1, Ordering::AcqRel);
@@ -121,7 +121,7 @@ impl Roster {
         self.workers.fetch_update(success, failure, more).is_ok()
     }
 
-    /// Gives back the caller's place among the searchers. True when there is work and somebody
+    /// Gives back the caller's place among the searchers. True when there is work and a worker
     /// idle, which a submitter may have left to the searcher that the caller was.
     fn give_up_search(&self, has_work: impl Fn() -> bool) -> bool {
         self.searching.fetch_sub(1, Ordering::AcqRel);
@@ -159,7 +159,7 @@ impl Roster {
     }
 
     /// A searcher has found work. Returns whether it was the last one and more work is waiting, so
-    /// that it has to `summon` somebody.
+    /// that it has to `summon` a worker.
     pub(crate) fn found_work(&self, has_work: impl Fn() -> bool) -> bool {
         if self.searching.fetch_sub(1, Ordering::AcqRel) != 1 {
             return false;
@@ -204,7 +204,7 @@ impl Roster {
         Woken::Called
     }
 
-    /// Takes a worker from the list of the idle; false when somebody has just called it.
+    /// Takes a worker from the list of the idle; false when it has just been called.
     fn strike_off(&self, seat: &Arc<Seat>) -> bool {
         let mut idle = lock(&self.idle);
         let Some(place) = idle.iter().position(|other| Arc::ptr_eq(other, seat)) else {
@@ -216,8 +216,8 @@ impl Roster {
     }
 
     /// Takes a worker off the books if it was not called and more than `workers_min` live. The
-    /// count goes down before the list shrinks, so that a submitter who finds nobody idle may start
-    /// one.
+    /// count goes down before the list shrinks, so that a submitter that finds no idle worker may
+    /// start one.
     fn leaves(&self, seat: &Arc<Seat>, workers_min: u32) -> bool {
         let mut idle = lock(&self.idle);
         let Some(place) = idle.iter().position(|other| Arc::ptr_eq(other, seat)) else {
@@ -233,7 +233,7 @@ impl Roster {
         leaves
     }
 
-    /// Calls everybody who sleeps, at the end.
+    /// Calls all workers that sleep, at the end.
     #[cfg(not(all(loom, test)))]
     pub(crate) fn wake_all(&self) {
         let seats = std::mem::take(&mut *lock(&self.idle));

@@ -142,7 +142,7 @@ impl Shared {
             workers_min: settings.workers_min,
             workers_max: settings.workers_max,
             idle: settings.idle,
-            // One core: whoever looks out keeps the other from working.
+            // One core: a thread that polls keeps the other from working.
             spin_ns: if cores > 1 { spin_ns } else { 0 },
             cores: u32::try_from(cores).unwrap_or(1),
             // Long ago.
@@ -197,7 +197,7 @@ impl Shared {
         None
     }
 
-    /// After work was queued: sees to it that somebody takes it.
+    /// After work was queued: sees to it that a worker takes it.
     ///
     /// # Errors
     /// No worker lives and none can be started.
@@ -393,7 +393,7 @@ impl Shared {
     }
 
     /// Whether a fetcher that misses so many results had better sleep at once: workers fill the
-    /// cores, so that whoever looks out keeps one of them from working, and they will take longer
+    /// cores, so that a thread that polls keeps one of them from working, and they will take longer
     /// than falling asleep and being woken on a core that is awake.
     pub(crate) fn is_long(&self, missing: usize) -> bool {
         let at_work = self.at_work();
@@ -547,7 +547,7 @@ impl Shared {
         }
     }
 
-    /// Gets rid of what a request would have run, for whoever withdrew it.
+    /// Gets rid of what a request would have run, for the thread that withdrew it.
     pub(crate) fn discard(&self, slot: &Slot) {
         let private = slot.private.load(Ordering::Relaxed);
         // SAFETY: the request was withdrawn by this thread, so that the payload is this thread's,

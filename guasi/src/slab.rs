@@ -42,15 +42,15 @@ impl Slot {
     /// The call that lies in the payload.
     ///
     /// # Safety
-    /// The request is active with whoever asks, and was made of an `Io`.
+    /// The request is active with the caller, and was made of an `Io`.
     pub(crate) unsafe fn call(&self) -> &IoCall {
-        // SAFETY: by contract nobody writes to the payload, and it holds a call.
+        // SAFETY: by contract nothing writes to the payload, and it holds a call.
         unsafe { &*(&raw const (*self.payload.get()).words).cast::<IoCall>() }
     }
 }
 
-// SAFETY: the payload is reached by whoever the state says: the submitter before PENDING, the
-// worker while ACTIVE, the canceller after CANCELED. What is put into it is Send (see `Work`).
+// SAFETY: the payload is reached by the thread that the state names: the submitter before PENDING,
+// the worker while ACTIVE, the canceller after CANCELED. What is put into it is Send (see `Work`).
 unsafe impl Sync for Slot {}
 
 pub(crate) struct Slab {

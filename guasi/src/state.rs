@@ -18,7 +18,7 @@
 //! | 8 to 31 | the worker, while active |
 //! | 32 to 63 | the generation |
 //!
-//! **An interruption reaches its request or nobody.** The canceller sets `SENDING` on the active
+//! **An interruption reaches its request or none.** The canceller sets `SENDING` on the active
 //! request before it signals, and takes it away afterwards; the worker ends the request only
 //! without
 //! `SENDING`. When it then finds `ASKED`, the signal is already pending for its thread or has been
@@ -53,7 +53,7 @@ pub(crate) enum Withdrawal {
     Withdrawn,
     /// It runs on this worker, which has to be signalled, and `sent` called.
     Signal(u32),
-    /// Somebody is signalling, or has.
+    /// A thread is signalling, or has.
     Asked,
     /// It has ended before.
     Ended,
@@ -69,7 +69,7 @@ pub(crate) fn generation(word: u64) -> u32 {
     (word >> 32) as u32
 }
 
-/// The word of a request while a worker runs it and nobody wants its end.
+/// The word of a request while a worker runs it and no cancellation was asked for.
 pub(crate) fn active(generation: u32, worker: u32) -> u64 {
     word(generation, ACTIVE | u64::from(worker) << WORKER_SHIFT)
 }
@@ -195,7 +195,7 @@ impl State {
         self.0.store(next, Ordering::Release);
     }
 
-    /// The submitter takes back a request that nobody can run; false when somebody has begun.
+    /// The submitter takes back a request that no worker can run; false when one has begun.
     pub(crate) fn take_back(&self, of: u32) -> bool {
         self.exchange(
             word(of, PENDING),

@@ -38,7 +38,7 @@ impl Drop for Own {
     fn drop(&mut self) {
         let life = self.0.replace(ptr::null_mut());
         if !life.is_null() {
-            // SAFETY: from `Thread::start`, and nobody else's; the thread has left its frames.
+            // SAFETY: from `Thread::start`, and not shared; the thread has left its frames.
             let life = unsafe { Box::from_raw(life) };
             stack::leave();
             life.shared.leave(&life.seat);

@@ -195,8 +195,8 @@ pub struct Io {
 
 impl Io {
     /// # Safety
-    /// What the call's pointers name stays valid, and memory that it writes to is touched by nobody
-    /// else, until the request has ended.
+    /// What the call's pointers name stays valid, and memory that it writes to is touched by no
+    /// code else, until the request has ended.
     pub unsafe fn new(call: IoCall) -> Io {
         Io {
             call,
@@ -277,7 +277,7 @@ unsafe fn run_closure<F: FnOnce() -> Outcome>(
     payload: *mut Payload,
     _private: *mut c_void,
 ) -> Outcome {
-    // SAFETY: the payload holds an `F` that nobody else takes.
+    // SAFETY: the payload holds an `F` that no other thread takes.
     let closure = unsafe { (&raw mut (*payload).words).cast::<F>().read() };
     catch_unwind(AssertUnwindSafe(closure)).unwrap_or(Outcome::failed(libc::EFAULT))
 }

@@ -1,7 +1,7 @@
 //! How many system calls the documentation promises, as strace(1) counts them.
 //!
 //! The test starts itself once more under strace; that process marks what is to be counted by calls
-//! of getppid(2), which nobody else makes. ThreadSanitizer makes calls of its own.
+//! of getppid(2), which no other code makes. ThreadSanitizer makes calls of its own.
 #![cfg(not(tsan))]
 
 use std::path::Path;
@@ -91,7 +91,7 @@ fn a_batch_wakes_one_worker_and_its_fetcher_sleeps_once() {
             .open()
             .unwrap();
         let works = || (0..COUNT).map(|tag| (tag, || Outcome::done(0)));
-        // Once before: whoever is the first to use the clock prepares it, and wakes others.
+        // Once before: the first user of the clock prepares it, and wakes others.
         context.submit_batch(0, works(), |_| ()).unwrap();
         context.collect(COUNT, COUNT, None, |_| ());
         while context.idle_workers() < 2 {

@@ -13,7 +13,7 @@ use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_stack::{Delta, IoError, ProviderId, Slicers, Stack, StackKnobs, Statistics};
 
-/// The usage, for whoever calls it with something else.
+/// The usage, for wrong arguments.
 const USAGE: &str = "usage: instructions CASE ITERATIONS\n\
     cases: zero, md, md-through-3-slicers, md-past-3-slicers, md-through-3-hooks, cache-hit,\n\
     cache-hit-4k, cache-miss, load, each with -counts at the end";

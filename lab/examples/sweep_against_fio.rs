@@ -155,7 +155,7 @@ fn compare(
     for pair in &pairs {
         kept &= pair.print()?;
     }
-    // The loop device, if there is one: nobody else reads it.
+    // The loop device, if there is one: no other program reads it.
     if let Some(pair) = pairs.last_mut() {
         beside_iostat(pair)?;
     }

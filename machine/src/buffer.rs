@@ -20,8 +20,8 @@ pub struct Segment {
     pub len: usize,
 }
 
-// SAFETY: a segment is an address and a length. It grants no access by itself: whoever follows the
-// address needs his own right to do so (see `IoMemory`).
+// SAFETY: a segment is an address and a length. It grants no access by itself: code that follows
+// the address needs his own right to do so (see `IoMemory`).
 unsafe impl Send for Segment {}
 // SAFETY: as above; a shared segment cannot be changed.
 unsafe impl Sync for Segment {}

@@ -30,7 +30,7 @@ struct Job {
     /// Lives until the caller of [`divide`] has withdrawn the job and all who joined have left.
     work: &'static (dyn Fn(usize) + Sync),
     pieces: usize,
-    /// The next piece that nobody has taken.
+    /// The next piece that is not taken.
     next: AtomicUsize,
     /// Helpers that may still use the job.
     joined: AtomicUsize,
@@ -141,7 +141,7 @@ struct Withdrawn<'a>(&'a Crew, &'static Job);
 impl Drop for Withdrawn<'_> {
     fn drop(&mut self) {
         *lock(&self.0.current) = None;
-        // Whoever joined has a piece at most.
+        // Each helper that joined has one piece at most.
         self.1.next.fetch_max(self.1.pieces, Ordering::Relaxed);
         let mut turns = 0;
         while self.1.joined.load(Ordering::Acquire) > 0 {
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// What helpers wrote is seen by the caller, whoever else divides work.
+    /// What helpers wrote is seen by the caller, also while other callers divide work.
     #[test]
     fn many_callers_get_their_own_results() {
         thread::scope(|scope| {

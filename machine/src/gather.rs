@@ -147,10 +147,10 @@ mod tests {
         let mut got = Vec::new();
         theirs.read_to_end(&mut got).expect("bytes");
         assert_eq!(got, [&b"head"[..], &[7; 10], b"tail"].concat());
-        // Nobody reads any more: an error, and no signal.
+        // The reader has gone: an error, and no signal.
         let (ours, theirs) = UnixStream::pair().expect("a pair");
         drop(theirs);
-        let refused = gather.send(ours.as_fd()).expect_err("nobody reads");
+        let refused = gather.send(ours.as_fd()).expect_err("no reader");
         assert_eq!(refused.raw_os_error(), Some(libc::EPIPE));
     }
 

@@ -69,7 +69,7 @@ static TOLD: AtomicI32 = AtomicI32::new(-1);
 extern "C" fn tell(signal: libc::c_int) {
     let byte = signal as u8;
     // SAFETY: write(2) is allowed in a handler (signal-safety(7)); the byte lives until it returns,
-    // and the descriptor is never closed. It can only fail where nobody reads any more.
+    // and the descriptor is never closed. It can only fail where no reader is left.
     unsafe { libc::write(TOLD.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
 }
 

@@ -16,7 +16,7 @@ pub enum Lease {
 impl Lease {
     /// Length in bytes.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "nobody lends nothing")]
+    #[expect(clippy::len_without_is_empty, reason = "a lease is never empty")]
     pub fn len(&self) -> usize {
         match self {
             Self::Still(lease) => lease.bytes().len(),

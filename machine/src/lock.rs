@@ -22,7 +22,7 @@ const COUNT: i64 = 5;
 
 /// Permissions of an open image, one bit each; the numbers are qemu's.
 pub mod permission {
-    /// To read data that nobody else is half-way through changing.
+    /// To read data that no other process is changing.
     pub const READ: u8 = 1;
     /// To write.
     pub const WRITE: u8 = 2;

@@ -27,7 +27,7 @@ pub(crate) fn prefetch_far(address: *const u8) {
     let _ = address;
 }
 
-/// Loads a byte, which nobody gets. What is asked for after it, of the same page, is there sooner:
+/// Loads a byte and drops it. What is asked for after it, of the same page, is there sooner:
 /// where the page lies is looked up for a load at once, and for requests when there is time.
 ///
 /// # Safety

@@ -29,7 +29,7 @@ use one_by_one as way;
 /// # Safety
 /// The `into.len()` bytes from `from` on can be read, are initialised, and do not overlap `into`.
 /// `from` comes from a pointer that may write (atomics know no other), not from a shared slice.
-/// Whoever writes to them meanwhile does so atomically, or is not this program.
+/// Writes to them meanwhile are atomic, or come from another program.
 #[inline]
 pub unsafe fn load(from: *const u8, into: &mut [u8]) {
     // SAFETY: the caller's promise; `into` is an exclusive borrow.
@@ -39,11 +39,11 @@ pub unsafe fn load(from: *const u8, into: &mut [u8]) {
 /// Copies `from` to shared bytes, from `to` on.
 ///
 /// # Safety
-/// The `from.len()` bytes from `to` on can be written and do not overlap `from`. Whoever accesses
+/// The `from.len()` bytes from `to` on can be written and do not overlap `from`. Any other access
 /// them meanwhile does so atomically, or is not this program.
 #[inline]
 pub unsafe fn store(from: &[u8], to: *mut u8) {
-    // SAFETY: the caller's promise; nobody writes to `from` while it is borrowed.
+    // SAFETY: the caller's promise; nothing writes to `from` while it is borrowed.
     unsafe { way::store(from.as_ptr(), to, from.len()) };
 }
 

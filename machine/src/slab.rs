@@ -2,7 +2,7 @@
 //! system has them, shared by threads without locks.
 //!
 //! A block is reached in three ways: threads copy out of it and into it ([`Slab::copy_out`],
-//! [`Slab::copy_in`]); a request below fills it while nobody else may have it ([`Fill`]); and a
+//! [`Slab::copy_in`]); a request below fills it while no other thread may use it ([`Fill`]); and a
 //! reader holds it as it is, so that it can be sent without a copy ([`Lease`]). What a block holds
 //! and whether a copy was torn is for the owner to know, as with [`crate::region::Region`].
 
@@ -121,7 +121,7 @@ impl Slab {
         let from = self.at(block, within, len);
         if len > 0 {
             // SAFETY: the byte lies inside the mapping. It is thrown away, so that it does not
-            // matter when somebody writes it.
+            // matter when it is written.
             unsafe { touch(from) };
         }
         copy::ask(from, len);
@@ -138,8 +138,8 @@ impl Slab {
         unsafe { shared_bytes::load(from, into) };
     }
 
-    /// Copies `from` to a place in a block; false, and nothing is done, while somebody fills or
-    /// leases the block.
+    /// Copies `from` to a place in a block; false, and nothing is done, while the block is being
+    /// filled or leases the block.
     ///
     /// # Panics
     /// When the range leaves the block.
@@ -151,7 +151,7 @@ impl Slab {
         if !state.take() {
             return false;
         }
-        // SAFETY: the range lies inside the mapping; nobody has a reference to the block, since
+        // SAFETY: the range lies inside the mapping; no reference to the block exists, since
         // its state belongs to this copy, and `from` cannot overlap it. For races with copies out
         // of the block see `copy_out`.
         unsafe { shared_bytes::store(from, to) };
@@ -165,7 +165,7 @@ impl Slab {
         prefetch(&self.states[block as usize]);
     }
 
-    /// True while somebody fills or leases the block.
+    /// True while the block is being filled or leases the block.
     #[inline]
     #[must_use]
     pub fn is_held(&self, block: u32) -> bool {
@@ -198,13 +198,13 @@ impl Slab {
         }
         for block in blocks {
             if !self.states[*block as usize].take() {
-                fill.single = NOBODY;
+                fill.single = NO_OWNER;
                 return None;
             }
             if others.is_empty() {
                 return Some(fill);
             }
-            fill.single = NOBODY;
+            fill.single = NO_OWNER;
             fill.held.push(*block);
         }
         Some(fill)
@@ -217,7 +217,7 @@ impl Slab {
     }
 
     /// Leases a range of a block to a reader: it keeps its bytes until the lease is dropped.
-    /// `None` while somebody fills it.
+    /// `None` while it is being filled.
     ///
     /// # Panics
     /// When the range leaves the block.
@@ -241,13 +241,13 @@ impl Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; leases and fills hold the slab, so nobody uses it any more.
+        // SAFETY: mapped in `new`; leases and fills hold the slab, so no user is left.
         unsafe { pages::unmap(self.base, self.mapped_bytes) };
     }
 }
 
 /// No block.
-const NOBODY: u32 = u32::MAX;
+const NO_OWNER: u32 = u32::MAX;
 
 /// The exclusive right to fill blocks, for a read below. Dropping it gives them back.
 pub struct Fill {
@@ -277,7 +277,7 @@ unsafe impl IoMemory for Fill {
 
 impl Drop for Fill {
     fn drop(&mut self) {
-        if self.single != NOBODY {
+        if self.single != NO_OWNER {
             self.slab.states[self.single as usize].give_back();
         }
         for block in &self.held {
@@ -299,7 +299,8 @@ impl Lease {
     pub fn bytes(&self) -> &[u8] {
         let [segment] = self.segment;
         // SAFETY: the range lies in the slab, which the lease keeps alive, and is initialised
-        // (pages begin as zeroes); while the lease lives nobody fills the block or copies into it.
+        // (pages begin as zeroes); while the lease lives no thread fills the block or copies into
+        // it.
         unsafe { std::slice::from_raw_parts(segment.base, segment.len) }
     }
 }

@@ -1,5 +1,5 @@
 //! Texts without characters that would speak to a terminal or turn the direction of writing: names
-//! come from results, and those from disks, that nobody vouches for.
+//! come from results, and those from disks, that are not trusted.
 
 use super::page::{Block, Page};
 use super::plot::Plot;

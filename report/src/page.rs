@@ -7,7 +7,7 @@ use ugeom_harness::document::Document;
 use ugeom_harness::figure::{Figure, Goal, value};
 use ugeom_harness::host::Host;
 
-/// A report of one result. Its texts are plain: no markup, any character; whoever shows them
+/// A report of one result. Its texts are plain: no markup, any character; the code that shows them
 /// escapes them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {

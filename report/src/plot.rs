@@ -16,7 +16,7 @@ pub enum Plot {
 }
 
 impl Plot {
-    /// The values of the plot as a table: for whoever cannot draw, and beside the drawing.
+    /// The values of the plot as a table: for output that cannot draw, and beside the drawing.
     pub fn table(&self) -> Table {
         match self {
             Self::Curves(plot) => plot.table(),

@@ -135,7 +135,7 @@ pub trait Geom: Send + Sync + 'static {
         None
     }
 
-    /// Somebody wants to cancel a bio that this geom may hold. If it does, it completes it with
+    /// A client wants to cancel a bio that this geom may hold. If it does, it completes it with
     /// ECANCELED; otherwise it does nothing.
     fn cancel(&self, id: BioId) {
         let _ = id;
@@ -152,8 +152,8 @@ pub trait Geom: Send + Sync + 'static {
         false
     }
 
-    /// It stands in its stack, with the way to the providers below it. Called once, before anybody
-    /// opens it, for geoms that do I/O of their own.
+    /// It stands in its stack, with the way to the providers below it. Called once, before any
+    /// client opens it, for geoms that do I/O of their own.
     fn attached(&self, lower: Lower) {
         let _ = lower;
     }
@@ -196,7 +196,7 @@ pub trait Geom: Send + Sync + 'static {
         Ok(vec![change.delta; change.consumers.len()])
     }
 
-    /// The provider below was opened for writing by somebody else. False (GEOM's standard): the
+    /// The provider below was opened for writing by another consumer. False (GEOM's standard): the
     /// geom withers; true: it can live with that.
     fn survives_spoil(&self) -> bool {
         false

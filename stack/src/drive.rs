@@ -59,7 +59,7 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
     }
 }
 
-/// Moves a new request on this thread until it is home or somebody else has it.
+/// Moves a new request on this thread until it is home or has another owner.
 ///
 /// Most requests end in the first geom that is asked, once layers that only move them are passed
 /// ([`crate::shift`]; `RUNS` is true where there are any): that way is this function. Those that
@@ -91,7 +91,7 @@ pub(crate) fn begin<L: Level, const RUNS: bool>(
 }
 
 /// Enters the first edge whose geom is asked: which that is, the offset there, and its place in the
-/// path. A hop before it has no hook, and counts for nobody.
+/// path. A hop before it has no hook, and counts in no statistics.
 #[inline(always)]
 fn ask_first<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
@@ -140,7 +140,7 @@ fn first_decided<L: Level>(
     go_on::<L>(snapshot, cx, bio, step)
 }
 
-/// Moves a bio that waited somewhere, or a clone, until it is home or somebody else has it.
+/// Moves a bio that waited somewhere, or a clone, until it is home or has another owner.
 pub(crate) fn drive<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
     cx: &mut Cx,
@@ -336,7 +336,7 @@ fn plain(edge: &Edge, body: &Body) -> bool {
     body.length != 0 && edge.admits(body.command.side(), body.offset, body.length)
 }
 
-/// Enters one edge: check, record, count, ask. `None` when somebody else has the bio now.
+/// Enters one edge: check, record, count, ask. `None` when the bio has another owner now.
 #[inline(always)]
 pub(crate) fn enter<L: Level>(
     snapshot: &Snapshot,
@@ -397,7 +397,7 @@ fn decided(
             Some((bio, Step::Up(false)))
         }
         Verdict::Parked => {
-            // Whoever parked it made a handle of its own; this one is void.
+            // The code that parked it made a handle of its own; this one is void.
             bio.into_slot();
             None
         }
@@ -436,7 +436,7 @@ pub(crate) fn resume(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio) -> Option<(
     decided(cx, bio, &next, edge.below, edge.below_count)
 }
 
-/// True when nobody on the way back wants to see the bio and nothing is wrong with it.
+/// True when no hop on the way back wants to see the bio and nothing is wrong with it.
 #[inline(always)]
 fn nothing_on_the_way(bio: &mut Bio) -> bool {
     let body = bio.body_mut();
@@ -451,7 +451,7 @@ fn nothing_on_the_way(bio: &mut Bio) -> bool {
     true
 }
 
-/// Walks back over one hop: hook, count, forget. `None` when somebody else has the bio now.
+/// Walks back over one hop: hook, count, forget. `None` when the bio has another owner now.
 #[inline(always)]
 pub(crate) fn leave<L: Level>(
     snapshot: &Snapshot,

@@ -38,9 +38,9 @@ pub(crate) trait Picture {
 
 struct Guarded<T, P> {
     data: T,
-    /// The picture of the current number, if somebody asked for it.
+    /// The picture of the current number, if it was asked for.
     newest: Option<Arc<P>>,
-    /// Pictures that somebody may still hold.
+    /// Pictures that may still be held.
     live: Vec<Weak<P>>,
 }
 
@@ -91,8 +91,8 @@ impl<T, P: Picture> Generations<T, P> {
         result
     }
 
-    /// The picture of the current number, drawn if nobody has asked for it yet. Whoever draws may
-    /// note in the data what no picture shows.
+    /// The picture of the current number, drawn if it was not asked for yet. The thread that draws
+    /// may note in the data what no picture shows.
     pub(crate) fn newest(&self, draw: impl FnOnce(&mut T, u64) -> P) -> Arc<P> {
         let mut guarded = self.lock();
         if let Some(newest) = &guarded.newest {
@@ -106,13 +106,13 @@ impl<T, P: Picture> Generations<T, P> {
         picture
     }
 
-    /// All pictures that anybody holds.
+    /// All pictures that are held.
     pub(crate) fn live(&self) -> Vec<Arc<P>> {
         let guarded = self.lock();
         guarded.live.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The picture of a number, while anybody holds it.
+    /// The picture of a number, while it is held.
     pub(crate) fn of(&self, number: u64) -> Option<Arc<P>> {
         let guarded = self.lock();
         guarded

@@ -13,7 +13,7 @@ pub(crate) struct Home {
     queues: Option<(Arc<Home>, Arc<Home>)>,
     /// Bios that a layer dropped instead of completing.
     defects: AtomicU64,
-    /// Bios that somebody cancelled and that may wait in this thread's lists.
+    /// Bios that were cancelled and that may wait in this thread's lists.
     cancelled: Mutex<Vec<BioId>>,
     cancel_wanted: AtomicBool,
     /// The thread should end when it has nothing left to do.

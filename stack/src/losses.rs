@@ -203,7 +203,7 @@ pub enum LostAtTheEnd {
         /// What it could not write.
         unsaved: Unsaved,
     },
-    /// Acknowledged writes are lost, and no FLUSH has told anybody.
+    /// Acknowledged writes are lost, and no FLUSH has reported it.
     #[error("{geom}: data is lost: {why}")]
     Unheard {
         /// The layer.
@@ -225,7 +225,7 @@ impl Mark {
 
 /// Says whether a FLUSH error means that nothing is lost.
 fn loses(errno: u16) -> bool {
-    // There is nothing to flush, nobody may, or nobody has tried.
+    // There is nothing to flush, it is not allowed, or it was not tried.
     let harmless = [Errno::OPNOTSUPP, Errno::PERM, Errno::CANCELED];
     !harmless.iter().any(|other| code(*other) == errno)
 }
@@ -248,7 +248,7 @@ pub(crate) fn flushed(snapshot: &Snapshot, bio: &mut Bio, edge: u32, depth: usiz
     {
         info.losses.record(reason.text);
     }
-    // Whoever sent it hears of all that was lost since it was sent, also when another FLUSH of the
+    // Its sender hears of all that was lost since it was sent, also when another FLUSH of the
     // same consumer has been told meanwhile.
     let sent_here = depth == 0 && body.parent.is_none();
     let mark = if sent_here {

@@ -1,9 +1,9 @@
 //! [`Lower`]: a geom's own way to the providers below it.
 //!
 //! Requests that pass a geom go where it forwards them, in the thread that brought them. A geom
-//! that has I/O to do when nobody asks (a cache that writes later what it was given before) has a
+//! that has I/O to do without a request (a cache that writes later what it was given before) has a
 //! thread and a channel of its own, and submits to its own consumers. They are open as long as
-//! somebody above has opened them: what he may, the geom may. [`crate::Geom::settle`] is called
+//! a consumer above has opened them: what it may, the geom may. [`crate::Geom::settle`] is called
 //! before that ends.
 
 use crate::channel::Channel;

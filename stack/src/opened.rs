@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Why a handle is there, and what has to be given back with it.
 #[derive(Clone, Copy)]
 pub(crate) enum Held {
-    /// Somebody has opened it so.
+    /// A consumer has opened it so.
     Open(Delta),
     /// Classes taste through it; opened for reading.
     Tasting,

@@ -141,7 +141,7 @@ impl Worker {
     }
 
     fn turn(&mut self, bio: Bio) {
-        // Without a snapshot its home is gone, and so is everybody who could ask for it.
+        // Without a snapshot its home is gone, and so is every client that could ask for it.
         let Some(snapshot) = self.snapshot_for(&bio) else {
             return;
         };

@@ -5,12 +5,12 @@
 //! about each request: the sum, and whether all checks on the way hold whenever the first one
 //! does, are known when the snapshot is built. Nor need each layer be counted or recorded: what
 //! passed one of a run has passed all. So a run is two edges more in the snapshot, however long it
-//! is, and both are edges like any other to everybody who meets them in a path:
+//! is, and both are edges like any other to all code that meets them in a path:
 //!
 //! ```text
 //!   edges    0: a, of bsd     1: s1, of mbr     2: md0              of the attached consumers
 //!            3: md0, counted for 0, 1 and 2    4: md0, counted for 1 and 2
-//!            5: passed, counted for nobody
+//!            5: passed, not counted
 //!   run      of edge 0: +40 KiB, asks 3     of edge 1: +32 KiB, asks 4
 //!   path     (5, offset) (3, offset + 40 KiB)      of a request that enters edge 0
 //! ```
@@ -73,7 +73,7 @@ pub(crate) fn find(
         });
     }
     if let Some(run) = runs.first() {
-        // Nobody enters it: the path has it only for the offset that comes back.
+        // It is never entered: the path has it only for the offset that comes back.
         let asked = run.asked as usize;
         let edge = &edges[asked];
         let copy = Edge {

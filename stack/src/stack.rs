@@ -169,7 +169,7 @@ impl Stack {
         let _control = lock(&self.shared.control);
         let mut geoms = self.shared.topology.with(|topology| {
             let geoms = topology.geoms.values();
-            // Handles are geoms, too; whoever holds one has its own way to hear.
+            // Handles are geoms, too; the owner of one has its own way to hear.
             let layers = geoms.filter(|geom| !geom.providers.is_empty());
             let facts = |geom: &GeomObject| {
                 let (methods, losses) = (Arc::clone(&geom.methods), Arc::clone(&geom.losses));
@@ -340,7 +340,7 @@ impl Shared {
     }
 
     /// Gives up a handle. Before its last writer leaves, a geom writes what it keeps from the
-    /// media, while nobody can open anything.
+    /// media, while nothing can be opened.
     pub(crate) fn give_up(&self, consumer: ConsumerId, held: Held) -> Result<(), IoError> {
         let delta = match held {
             Held::Open(delta) => delta,

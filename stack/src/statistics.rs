@@ -1,8 +1,8 @@
 //! Statistics of consumers (and, summed up, of providers): off, counts, or counts and sampled time.
 //!
-//! Each thread counts in a block of its own: only it writes, anybody may read. A provider's figures
-//! are the sums over its consumers. Time is taken for one request in N, chosen at random, by the
-//! clock's ticks at the start and the end of each hop; see `docs/statistics.md`.
+//! Each thread counts in a block of its own: only it writes, every thread may read. A provider's
+//! figures are the sums over its consumers. Time is taken for one request in N, chosen at random,
+//! by the clock's ticks at the start and the end of each hop; see `docs/statistics.md`.
 
 use crate::bio::slot::{Body, Hop};
 use crate::bio::{COMMANDS, Command, Flags};
@@ -376,7 +376,7 @@ pub struct TimeTotals {
 
 impl Totals {
     /// Requests that entered and have not ended. A request that needs no waiting is done before
-    /// anybody can look.
+    /// any thread can look.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         // The threads were read one after the other, so the sum can be off by what happened

@@ -2,7 +2,7 @@
 //! on.
 //!
 //! Every combination is a copy of the code of its own, made by the compiler from type parameters:
-//! whoever does not count, queue or lock has no branch that asks about it.
+//! a stack that does not count, queue or lock has no branch for it.
 
 use crate::devices::Referenced;
 use crate::drive;

@@ -69,7 +69,7 @@ impl<'a> Taster<'a> {
     }
 
     /// The geom that it belongs to, with all its providers. Most classes can do without, and a
-    /// geom may have thousands, so it is only made when somebody asks.
+    /// geom may have thousands, so it is only made on demand.
     #[must_use]
     pub fn geom(&self) -> &GeomView {
         self.geom.get_or_init(|| self.opened.geom())

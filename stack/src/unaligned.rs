@@ -7,11 +7,11 @@
 //!   written:     |ssss######|########|###sssss|
 //! ```
 //!
-//! Providers refuse what is not aligned (`EINVAL`), as GEOM's do. Whoever must take any request,
-//! a command or a server, sends it through here. All users of a provider share one [`RangeLock`]:
-//! without it two writers of different halves of a sector would undo each other. For the same
-//! reason whole sectors are written under the lock as well, but shared: they need not wait for
-//! each other. Reads take no claim: a sector is read before or after somebody's change of it.
+//! Providers refuse what is not aligned (`EINVAL`), as GEOM's do. A server that must take any
+//! request, a command or a server, sends it through here. All users of a provider share one
+//! [`RangeLock`]: without it two writers of different halves of a sector would undo each other. For
+//! the same reason whole sectors are written under the lock as well, but shared: they need not wait
+//! for each other. Reads take no claim: a sector is read before or after a change of it.
 
 mod range_lock;
 

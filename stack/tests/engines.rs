@@ -11,7 +11,7 @@ use ugeom_stack::{
     Bio, Completions, Cx, Delta, Errno, Geom, LocalKey, Next, Request, StackKnobs, ThreadState,
 };
 
-/// Does what it is asked only when it is polled, and never wakes anybody.
+/// Does what it is asked only when it is polled, and never wakes a thread.
 struct Lazy(LocalKey);
 
 struct Waiting {

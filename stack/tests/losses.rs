@@ -164,7 +164,7 @@ fn users_of_the_layer_and_of_what_is_below_it_both_hear() {
     fails_once(&mut below);
     rig.disk.losses.record(WHY);
     drop(below);
-    // Nobody has heard of the last one; whoever comes next does, through whatever layer.
+    // The last one was reported to no consumer; the next consumer of any layer gets it.
     let slice = plan("other slice", SIZE, Slicer::hooked(0));
     let slice = rig.stack.create("SLICE", slice, &[rig.bottom]);
     fails_once(&mut rig.open(slice.expect("a slice")[0]));
@@ -177,7 +177,7 @@ fn a_new_handle_hears_only_what_nobody_has_heard() {
     rig.disk.losses.record(WHY);
     assert!(rig.disk.losses.is_unheard());
     let (opened, mut channel) = rig.client();
-    channel.last_flush(&opened).expect_err("nobody listens");
+    channel.last_flush(&opened).expect_err("the disk is gone");
     drop((opened, channel));
     fails_once(&mut rig.client());
     assert_eq!(flush(&mut rig.client()), Ok(()));

@@ -1,5 +1,5 @@
-//! Layers that say that they only move requests: nobody can tell whether the stack asks them each
-//! time or makes their step itself.
+//! Layers that say that they only move requests: it makes no visible difference whether the stack
+//! asks them each time or makes their step itself.
 
 mod common;
 

@@ -312,7 +312,7 @@ fn what_a_change_took_away_is_freed_when_the_last_request_is_home() {
     bio.complete(Ok(512));
     assert_eq!(channel.wait(None), 1);
     assert_eq!(channel.finished().expect("home").result(), Ok(512));
-    assert_eq!(Arc::strong_count(&parker), 1, "nobody needs it any more");
+    assert_eq!(Arc::strong_count(&parker), 1, "it is not needed any more");
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn a_provider_that_shrinks_orphans_what_cannot_resize_and_is_tasted_again() {
     let mut channel = stack.channel(1).expect("a channel");
     assert!(
         channel.read(&held, 0, &mut [0; 512]).is_ok(),
-        "growing harms nobody"
+        "growing spoils no consumer"
     );
 }
 

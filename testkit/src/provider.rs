@@ -117,10 +117,7 @@ const CASES: &[Case] = &[
     ("requests off the sectors are refused", edges::unaligned),
     ("only the end of the media is short", edges::end_of_media),
     ("a request of no bytes does nothing", edges::empty),
-    (
-        "an attribute that nobody has is none",
-        edges::unknown_attribute,
-    ),
+    ("an unknown attribute is none", edges::unknown_attribute),
     ("an unwritable device refuses writers", edges::read_only),
     ("a reader cannot write", edges::reader_writes),
     ("pieces read as the whole does", data::pieces),

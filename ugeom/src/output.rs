@@ -37,7 +37,7 @@ pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Nobody reads stdout any more.
+/// Stdout has no reader any more.
 #[derive(Debug)]
 pub struct Closed;
 
@@ -109,7 +109,7 @@ pub fn remark(text: &str) {
 }
 
 fn say(text: &str) {
-    // Without stderr there is nobody left to tell.
+    // Without stderr there is nowhere to report to.
     let _ = writeln!(io::stderr(), "{}", without_numbers(text));
 }
 
@@ -205,7 +205,7 @@ fn wanted(terminal: bool) -> bool {
 }
 
 /// `text` on one line, with everything escaped that would move the cursor, change colours or turn
-/// the direction of writing: names and labels come from disks that nobody vouches for.
+/// the direction of writing: names and labels come from disks that are not trusted.
 pub fn printable(text: &str) -> String {
     visible(text)
 }

@@ -1,4 +1,4 @@
-//! A bar on stderr for work that takes more than two seconds while somebody watches.
+//! A bar on stderr for work that takes more than two seconds at a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal};

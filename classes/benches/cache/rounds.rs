@@ -3,7 +3,7 @@
 use std::time::Instant;
 use ugeom_measure::ratio::log_ratio_paired;
 
-/// Rounds, where nobody asks for more.
+/// Rounds by default.
 pub const ROUNDS: usize = 31;
 const CONFIDENCE: f64 = 0.95;
 

@@ -83,7 +83,7 @@ pub struct Lanes {
     lanes: Box<[Lane]>,
 }
 
-/// Lanes that nobody has: those that ended threads had, and all from a number on.
+/// Free lanes: those that ended threads had, and all from a number on.
 struct Vacant {
     left: Vec<usize>,
     next: usize,
@@ -147,7 +147,7 @@ impl Lane {
         if shared {
             count.fetch_add(number, Ordering::Relaxed);
         } else {
-            // Nobody else writes here, so nothing is lost between the load and the store.
+            // No other thread writes here, so nothing is lost between the load and the store.
             let sum = count.load(Ordering::Relaxed).wrapping_add(number);
             count.store(sum, Ordering::Relaxed);
         }

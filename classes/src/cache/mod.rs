@@ -13,7 +13,7 @@
 //! ```
 //!
 //! READ: lookup, copyout, done, without a lock. What is not there is read below a block at a time,
-//! by whoever asked first; others wait for it. WRITE goes below and, when it is done there, into
+//! by the first request; others wait for it. WRITE goes below and, when it is done there, into
 //! the buffers; or into the buffers, and below later ([`writeback`]). GEOM's counterpart is
 //! `gcache(8)`; the steps have the names of FreeBSD's buffer cache: lookup (`gbincore`),
 //! `getnewbuf`, `copyout`.
@@ -104,7 +104,7 @@ pub struct Cache<I: Index> {
 pub struct BackOptions {
     /// How many buffers may be dirty.
     pub limit: u32,
-    /// How long nobody writes before the flusher begins, ns.
+    /// Time without writes after which the flusher begins, ns.
     pub idle_ns: u64,
     /// How long something is dirty at the most when writes never pause, ns.
     pub age_ns: u64,
@@ -298,7 +298,7 @@ impl<I: Index> Geom for Cache<I> {
         self.back.is_some()
     }
 
-    /// While it is open, nobody else may write below: the cache would not learn of it.
+    /// While it is open, no other consumer may write below: the cache would not learn of it.
     fn access(&self, change: &AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
         Ok(change.exclusive_while_open())
     }

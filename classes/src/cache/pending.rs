@@ -35,7 +35,7 @@ impl PendingReads {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A record that nobody uses, and its number. [`PendingReads::put`] brings it back.
+    /// An unused record, and its number. [`PendingReads::put`] brings it back.
     pub fn take(&self) -> (usize, Pending) {
         let mut records = self.lock();
         let number = records.free.pop().unwrap_or_else(|| {

@@ -93,7 +93,7 @@ impl S3Fifo {
     /// One that was here lately may enter the main queue, if that has a block to give up: one that
     /// was not used since the queue looked at it. Otherwise all that is there is used as often as
     /// the newcomer, as in a loop over more than fits, and to exchange one for the other helps
-    /// nobody.
+    /// none.
     pub fn insert(&mut self, slot: u32, fingerprint: u64, buffers: &mut impl Buffers) {
         if self.ghost.take(fingerprint) && self.admits(buffers) {
             self.main.push_back(slot);
@@ -126,7 +126,7 @@ impl S3Fifo {
     }
 
     /// The same for the buffers that will be looked at next for a victim. They lie far apart, and
-    /// until somebody needs one they may have arrived: the state of those that are second to the
+    /// until one is needed they may have arrived: the state of those that are second to the
     /// next one, and what the state of the next one, which has arrived, leads to.
     pub(crate) fn expect_victims(&self, buffers: &impl Buffers) {
         for queue in [&self.small, &self.main] {

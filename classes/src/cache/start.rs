@@ -129,7 +129,7 @@ fn go_on<I: Index>(
             }
             Outcome::Absent => match read_blocks(cache, request, cx, done_bytes, block) {
                 Ok(next) => return next,
-                // Somebody else was faster.
+                // Another thread was faster.
                 Err(given_back) => request = given_back,
             },
             Outcome::Busy if waited < WAITS_MAX => {

@@ -7,7 +7,7 @@ pub enum Progress {
     Passed,
     /// A READ whose blocks are being read; the number of its record.
     Reading(usize),
-    /// A READ that waits for a block that somebody else reads: the bytes that are done, and how
+    /// A READ that waits for a block that another request reads: the bytes that are done, and how
     /// often it has waited.
     Waiting {
         /// Bytes that are done.

@@ -58,7 +58,7 @@ const TRIES: usize = 8;
 pub enum Outcome {
     /// It was copied.
     Hit,
-    /// Somebody reads it from below, or changes it.
+    /// It is being read from below, or changed.
     Busy,
     /// It is not there.
     Absent,
@@ -91,7 +91,7 @@ pub struct Store<I: Index> {
     fresh: AtomicU32,
     /// How often a block came into another buffer than that of its own number.
     strays: AtomicU32,
-    /// Who reads ahead, if anybody does.
+    /// What reads ahead, if anything does.
     pub(super) ahead: Option<Arc<WindowQueue>>,
     /// What happened.
     pub lanes: Lanes,
@@ -228,7 +228,7 @@ impl<I: Index> Store<I> {
 
     /// Lends a piece of a block that is there, and cannot be replaced or overwritten until it is
     /// given back: a write then drops the block, and the next reader gets another buffer. `None`
-    /// when it is not there, somebody changes it, or as much is lent as may be.
+    /// when it is not there, is being changed, or as much is lent as may be.
     pub fn lease(&self, block: u64, within: usize, length: usize) -> Option<Lease> {
         if self.slab.leases() >= (self.slab.blocks() / LEASED_SHARE).max(1) {
             return None;
@@ -240,7 +240,7 @@ impl<I: Index> Store<I> {
             return None;
         }
         let lease = self.slab.lease(entry.slot, within, length)?;
-        // From here on nobody fills the buffer. That it was not filled before with another block
+        // From here on the buffer is not filled. That it was not filled before with another block
         // is what the version says.
         if !self.index.unchanged(place) {
             return None;
@@ -271,7 +271,7 @@ impl<I: Index> Store<I> {
     }
 
     /// A block that was read ahead is used: that is what it was there for, and no more than a
-    /// block has been used that was read when somebody missed it.
+    /// block has been used that was read after a miss.
     #[cold]
     fn first_use(&self, block: u64, slot: u32) {
         if self.marks[slot as usize].swap(0, Ordering::Relaxed) == AHEAD {
@@ -318,7 +318,7 @@ impl<I: Index> Store<I> {
         Buffer::New(slot)
     }
 
-    /// A buffer for a block: one that was never used, or that nobody needs, out of the queues.
+    /// A buffer for a block: one that was never used, or is not needed, out of the queues.
     pub(super) fn take(&self, queues: &mut Queues, block: u64) -> Option<u32> {
         let unused = self.unused(block).or_else(|| self.free(queues));
         let slot = unused.or_else(|| self.evict(queues))?;
@@ -332,7 +332,7 @@ impl<I: Index> Store<I> {
         Some(slot)
     }
 
-    /// A buffer that holds nothing, and that nobody leases.
+    /// A buffer that holds nothing and is not leased.
     fn free(&self, queues: &mut Queues) -> Option<u32> {
         let free = |slot: &u32| !self.slab.is_held(*slot);
         let at = queues.free.iter().rposition(free)?;
@@ -400,14 +400,14 @@ impl<I: Index> Store<I> {
         self.publish_with(block, slot, 0);
     }
 
-    /// The same for a block that nobody has asked for yet.
+    /// The same for a block that was not asked for yet.
     pub(crate) fn publish_ahead(&self, block: u64, slot: u32) {
         self.publish_with(block, slot, AHEAD);
     }
 
     fn publish_with(&self, block: u64, slot: u32, marks: u8) {
         let mut queues = self.lock(block);
-        // Nobody looks at the marks of a block that is not found yet.
+        // The marks of a block that is not found yet are not read.
         self.marks[slot as usize].store(marks, Ordering::Relaxed);
         if self.index.publish(block) {
             queues.policy.insert(slot, spread(block), &mut View(self));

@@ -196,7 +196,7 @@ fn a_writer_below_takes_the_cache_away() {
     assert!(refused.contains("md0"), "while it is open: {refused}");
     drop((channel, opened));
     let below = target.stack.open(target.bottom, Delta::READ_WRITE);
-    let _below = below.expect("nobody uses the cache");
+    let _below = below.expect("the cache is not in use");
     let gone = target.stack.tree();
     assert!(
         gone.provider("md0.cache").is_none(),

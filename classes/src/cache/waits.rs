@@ -1,6 +1,6 @@
 //! How long requests wait for blocks that others read or write.
 
-/// How often a read waits for a block that somebody else reads before it goes past the cache: the
+/// How often a read waits for a block that another request reads before it goes past the cache: the
 /// other one's thread may have other things to do than to collect it. With the pauses below it is
 /// some 50 ms.
 pub(super) const WAITS_MAX: u32 = 60;

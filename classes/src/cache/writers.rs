@@ -34,7 +34,7 @@ impl Writers {
         self.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A write begins; its number. Whoever begins a read of one of the blocks from now on learns
+    /// A write begins; its number. A read of one of the blocks that begins from now on learns
     /// of it by [`Writers::touch`].
     pub fn enter(&self, first: u64, last: u64) -> usize {
         let mut writes = self.lock();
@@ -90,7 +90,7 @@ impl Writers {
     }
 
     /// A write is done below: whether it may go into the buffers. It may not when another one
-    /// touched one of its blocks meanwhile: nobody knows which of them the media holds.
+    /// touched one of its blocks meanwhile: which of them the media holds is not known.
     pub fn keep(&self, number: usize) -> bool {
         let mut writes = self.lock();
         let write = writes.get_mut(number).and_then(Option::as_mut);
@@ -115,7 +115,7 @@ impl Writers {
         let Some(own) = writes.get(number).copied().flatten() else {
             return false;
         };
-        // It is contested, or it asks for nobody, so that it is none of them itself.
+        // It is contested, or it does not ask for itself.
         let mut keepers = writes.iter().flatten().filter(|other| other.keeping);
         keepers.any(|other| other.first <= own.last && own.first <= other.last)
     }
@@ -164,7 +164,10 @@ mod tests {
         let (one, two) = (writers.enter(0, 3), writers.enter(3, 5));
         assert!(!writers.keep(one) && !writers.keep(two));
         writers.leave(one);
-        assert!(!writers.keep(two), "they met, whoever ended first");
+        assert!(
+            !writers.keep(two),
+            "they overlapped, in whichever order they ended"
+        );
         writers.leave(two);
         let alone = writers.enter(3, 3);
         assert!(writers.keep(alone));

@@ -95,7 +95,7 @@ impl Model {
 
     /// Writes what the cache holds; what a failed FLUSH has doomed is lost.
     pub fn settle(&mut self, below: &mut Below) {
-        // The last writer has gone: an error has no one to go to.
+        // The last writer has gone: no client gets an error.
         let _ = self.flush(below);
         while self.volatile.pop().is_some() {}
         if let Some(recorder) = &self.recorder {

@@ -10,7 +10,7 @@
 //!             md0 ---- done() ---- park -+
 //! ```
 //!
-//! It is for tests of what stands above: whoever relies on the order of completions, or on the
+//! It is for tests of what stands above: code that relies on the order of completions, or on the
 //! thread that they come from, fails on it. The data has been moved when a request is held, so a
 //! completed write can be read at once. The order is chosen by a generator with a seed; which
 //! requests it has to choose from depends on the clock. GEOM has no counterpart.

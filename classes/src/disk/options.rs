@@ -1,4 +1,4 @@
-//! The options of `disk`, and drives that somebody has measured.
+//! The options of `disk`, and drives that were measured.
 
 use super::drive::Parameters;
 use crate::set_field;

@@ -1,6 +1,6 @@
 //! The queue before the drive: which request it takes when it is free, and when each is due.
 //!
-//! It is a simulation on the axis of arrival times. Whoever asks moves it on to the moment of his
+//! It is a simulation on the axis of arrival times. Each call moves it on to the time of its
 //! question, so no thread has to run it, and no request waits for another thread's attention.
 
 use super::drive::{Drive, Work};
@@ -73,7 +73,7 @@ impl<Id: Copy + PartialEq> Queue<Id> {
             work,
             arrival_ns,
         });
-        // All that are there may be finished when somebody looks next.
+        // All that are there may be finished at the next look.
         self.finished.reserve(self.depth());
     }
 

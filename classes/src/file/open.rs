@@ -35,7 +35,7 @@ pub(super) struct Opened {
     pub align_bytes: usize,
 }
 
-/// The sector size of an image when nobody says otherwise, bytes.
+/// The sector size of an image by default, bytes.
 pub(super) const SECTORSIZE: u32 = 512;
 
 pub(super) fn open(path: &str, wanted: Wanted) -> Result<Opened, BuildError> {

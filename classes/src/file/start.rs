@@ -57,7 +57,7 @@ fn extents(geom: &FileGeom, mut request: Request<'_>) -> Next {
 }
 
 /// What lies at `at`, and up to where (`lseek(2)`: SEEK_DATA, SEEK_HOLE). Reads and writes give
-/// their offsets themselves, so moving the file's own offset disturbs nobody.
+/// their offsets themselves, so moving the file's own offset disturbs no reader.
 fn stretch(geom: &FileGeom, at: u64, end: u64) -> Result<(ExtentKind, u64), Errno> {
     let file = &*geom.file;
     let data = match rustix::fs::seek(file, SeekFrom::Data(at)) {

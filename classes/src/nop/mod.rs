@@ -12,8 +12,9 @@
 //!   md0.nop           |offset                 size->|
 //! ```
 //!
-//! Which of two geoms is built depends on the options, so that nobody pays for what he did not
-//! ask for: [`Pass`] only translates, [`Faulty`] decides about each request. GEOM's counterpart is
+//! Which of two geoms is built depends on the options, so that a stack does not pay for what it did
+//! not ask for: [`Pass`] only translates, [`Faulty`] decides about each request. GEOM's counterpart
+//! is
 //! `gnop(8)` (`sys/geom/nop/g_nop.c`): the same options, the same checks, the same order (count,
 //! failure, delay). Its counters are those that the stack keeps of every provider: [`counters`].
 

@@ -142,7 +142,7 @@ impl End {
 
 impl Slicer {
     fn end(&self) -> MutexGuard<'_, End> {
-        // It is replaced as a whole, so nobody can have left half of it.
+        // It is replaced as a whole, so no half of it can exist.
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -173,7 +173,7 @@ fn judge(text: &str, sector: usize, logs: &[Log]) -> u64 {
         let overwritten_by = if over == 0 { 0 } else { begun[over - 1] };
         let allowed = |write: &&Span| write.begun < read.ended && write.ended >= overwritten_by;
         let meant = writes.iter().find(|write| write.value == read.value);
-        // Where two writes meet in memory a word may have bytes of both; then nobody wrote it.
+        // Where two writes meet in memory a word may have bytes of both; then no thread wrote it.
         let is_allowed = match meant {
             Some(_) => writes
                 .iter()

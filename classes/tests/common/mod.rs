@@ -86,7 +86,7 @@ pub fn tables() -> Stack {
     Stack::new(StackKnobs::default(), registry::tasting()).expect("a stack")
 }
 
-/// Puts a memory at the bottom of a stack and lets everybody taste it.
+/// Puts a memory at the bottom of a stack and lets all classes taste it.
 pub fn add(stack: &Stack, name: &str, size: u64, sector: u32, memory: Arc<Sparse>) -> ProviderId {
     let provider = ProviderPlan {
         name: name.into(),

@@ -103,7 +103,7 @@ impl GuasiOptions {
             max: depth.min(WORKERS_MAX),
         };
         let Workers { min, max } = self.workers.unwrap_or(unset);
-        // Without a worker that stays, the end of the last one could leave nobody to go on.
+        // Without a worker that stays, the end of the last one could leave no thread to go on.
         let min = min.max(1);
         Workers {
             min,

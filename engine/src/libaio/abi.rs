@@ -153,7 +153,7 @@ impl Context {
 
     /// Ends the context; returns once no request uses memory any more.
     pub fn destroy(self) {
-        // SAFETY: nobody uses the context after this (the engine's drop).
+        // SAFETY: the context is not used after this (the engine's drop).
         unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
     }
 }

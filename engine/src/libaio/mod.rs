@@ -57,7 +57,7 @@ pub struct LibaioEngine<M: IoMemory + 'static> {
     /// Requests that the next io_submit hands over.
     staged: Vec<*mut Iocb>,
     eventfd: OwnedFd,
-    /// Somebody sleeps on the eventfd: requests are to count there. Costs a system call a reap, so
+    /// A thread sleeps on the eventfd: requests are to count there. Costs a system call a reap, so
     /// that it is not done before it is asked for.
     told: Cell<bool>,
     /// Requests in flight that do not count on the eventfd, from before it was asked for.
@@ -160,7 +160,7 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
     }
 
     fn ended(&mut self, index: u32, result: Result<u64, Errno>) {
-        // SAFETY: a request of ours; nobody writes to it now.
+        // SAFETY: a request of ours; nothing writes to it now.
         if unsafe { (*self.requests[index as usize]).flags } & FLAG_RESFD == 0 {
             self.untold -= 1;
         }
@@ -264,8 +264,8 @@ impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         if !self.told.replace(true) && self.untold > 0 {
-            // Those in flight will not count: until the last of them has ended, whoever looks at
-            // the descriptor is told to reap.
+            // Those in flight will not count: until the last of them has ended, a thread that looks
+            // at the descriptor is told to reap.
             let _ = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
         }
         Some(self.eventfd.as_fd())

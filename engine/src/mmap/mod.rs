@@ -13,7 +13,7 @@
 //! fail at any time. So copies run under a guard ([`guard`]), which turns the signal into EIO. What
 //! remains:
 //!
-//! - Somebody who installs a handler of his own for SIGBUS after the first mapping, and does not
+//! - A program that installs its own handler for SIGBUS after the first mapping, and does not
 //!   pass signals on, takes the guard away: the process then ends where it would have got EIO.
 //! - A write that a full file system cannot keep (a hole is filled in) raises SIGBUS, too, and
 //!   comes back as EIO and not as ENOSPC. A disk that fails when the kernel writes a page back is
@@ -76,7 +76,7 @@ impl Mapping {
     fn new(file: &File, len: usize, writable: bool) -> Result<Mapping, Errno> {
         let mut rights = ProtFlags::READ;
         rights.set(ProtFlags::WRITE, writable);
-        // SAFETY: a new mapping at an address of the kernel's choice harms nobody.
+        // SAFETY: a new mapping at an address of the kernel's choice replaces no other.
         let base = unsafe { mmap(ptr::null_mut(), len, rights, MapFlags::SHARED, file, 0)? };
         Ok(Mapping {
             base: base.cast(),
@@ -129,7 +129,7 @@ impl MappedFile {
     /// Copies between the mapping and the pieces, `len` bytes that lie inside both.
     ///
     /// # Safety
-    /// The pieces are alive, at least `len` bytes together, and accessed by nobody else.
+    /// The pieces are alive, at least `len` bytes together, and accessed by no other code.
     unsafe fn copy(&mut self, step: &Step, pieces: &[Segment], len: usize) -> Result<(), Errno> {
         let Some(mapping) = &self.mapping else {
             return Ok(());

@@ -67,7 +67,7 @@ fn a_page_that_vanishes_during_the_copy_is_eio_and_not_a_crash() {
     // The length is asked, and only then the file is cut: what a race would do.
     assert_eq!(mapped.inside(0, 16_384), Ok(16_384));
     file.set_len(4_096).unwrap();
-    // SAFETY: the memory is alive and nobody else's.
+    // SAFETY: the memory is alive and no other code's.
     let copied = unsafe { mapped.copy(&step, memory.segments(), 16_384) };
     assert_eq!(copied, Err(Errno::IO));
     // The next one asks again, and maps again.

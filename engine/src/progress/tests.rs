@@ -7,7 +7,7 @@ use crate::op::FileId;
 use std::fs::File;
 use std::sync::Arc;
 
-/// Segments at addresses that nobody follows.
+/// Segments at addresses that are never followed.
 struct Fake(Vec<Segment>);
 
 // SAFETY: no test follows the addresses.

@@ -19,7 +19,7 @@
 //! descriptors are lent for one wait only (`also`). With any of them, a wait is poll(2) on these
 //! and on the reactor's own descriptor, one more system call; without them the reactor sleeps in
 //! its own way. A mailbox that stays for as long as the thread is better registered, with
-//! [`Interest::EDGE`]: each post then wakes once, and nobody has to read the descriptor.
+//! [`Interest::EDGE`]: each post then wakes once, and the descriptor need not be read.
 //!
 //! A home thread of the stack waits with it like this (`Channel::sleep` of the stack says when):
 //!
@@ -274,8 +274,8 @@ impl Reactor {
 
     /// Sleeps until a source is ready, a timer is due, a descriptor of `also` is readable (or in
     /// error), or `timeout` has passed; then appends what has happened to `events`. It may return
-    /// without any event, as when a Unix signal arrives. Of `also`, nothing is reported: whoever
-    /// lent them looks for himself.
+    /// without any event, as when a Unix signal arrives. Of `also`, nothing is reported: the caller
+    /// that lent them looks for himself.
     ///
     /// # Errors
     /// When the system cannot be asked any more (ENOMEM).

@@ -177,7 +177,7 @@ fn a_waker_wakes_from_another_thread_once_a_call() {
         });
         assert_eq!(soon(reactor), [readable(source)]);
         let waker = thread.join().unwrap();
-        assert_eq!(now(reactor), [], "nobody reads it, and it is silent");
+        assert_eq!(now(reactor), [], "it is not read, and it is silent");
         // Before the wait it counts, too.
         waker.wake();
         assert_eq!(soon(reactor), [readable(source)]);

@@ -172,7 +172,7 @@ impl<M: IoMemory + 'static> SimulatedEngine<M> {
         world.calls += 1;
         let delay_ns = world.random.u64(world.faults.delay_ns.clone());
         if !world.off && matches!(prepared.step.call, Call::Write { .. }) {
-            // SAFETY: the pieces are alive and nobody else's while the operation is in the queue.
+            // SAFETY: the pieces are alive and no other code's while the operation is in the queue.
             let bytes = unsafe { gathered(prepared.pieces) };
             // What cannot be written fails when the call is made as a whole.
             let _ = world.write_some(&file, prepared.step.offset, &bytes);
@@ -207,7 +207,7 @@ impl<M: IoMemory + 'static> SimulatedEngine<M> {
 /// The bytes of the pieces, one after another.
 ///
 /// # Safety
-/// The pieces are alive, and accessed by nobody else.
+/// The pieces are alive, and accessed by no other code.
 unsafe fn gathered(pieces: &[Segment]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for piece in pieces {
@@ -240,7 +240,7 @@ impl World {
     }
 
     /// # Safety
-    /// The pieces are those of the step, alive, and accessed by nobody else.
+    /// The pieces are those of the step, alive, and accessed by no other code.
     unsafe fn perform(
         &mut self,
         file: &Arc<File>,

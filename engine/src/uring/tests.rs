@@ -34,7 +34,7 @@ fn reaped(engine: &mut UringEngine<Buffer>) -> Vec<Completion<Buffer>> {
     completions
 }
 
-/// A pipe that nobody has written to: a read of it stays with the kernel.
+/// A pipe that was not written to: a read of it stays with the kernel.
 fn silent_pipe() -> (Arc<File>, File) {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     (Arc::new(File::from(reader)), File::from(writer))

@@ -42,7 +42,7 @@ pub const MAX_KEPT_ENTRIES: usize = 16_384;
 /// Largest table that is read, 524,288 usual entries: it bounds memory and time against a lying
 /// header.
 pub const MAX_TABLE_SIZE_BYTES: u64 = 64 << 20;
-/// Entries in a table made here and by everybody else.
+/// Entries in a table made here and by other programs.
 pub(crate) const DEFAULT_ENTRIES: u32 = 128;
 /// Smallest space that UEFI wants reserved for a table.
 pub(crate) const MIN_RESERVED_BYTES: u64 = 16_384;

@@ -308,7 +308,7 @@ impl Totals {
 }
 
 /// The share of one of `processes`: consecutive, and the shares differ by one request at most.
-/// raidtest.c leaves out what does not divide; here all requests belong to somebody.
+/// raidtest.c leaves out what does not divide; here all requests belong to a process.
 #[must_use]
 pub fn share(requests: &[Request], processes: usize, index: usize) -> &[Request] {
     let border = |index: usize| {

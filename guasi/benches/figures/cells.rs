@@ -134,7 +134,7 @@ impl Pages {
     /// The read as a request. The memory outlives it: each body waits for its requests.
     fn io(&mut self, place: usize) -> Io {
         let (fd, memory, offset) = self.read(place);
-        // SAFETY: see above; two reads into one place only mix bytes that nobody looks at.
+        // SAFETY: see above; two reads into one place only mix bytes that are never read.
         unsafe {
             Io::new(IoCall::ReadAt {
                 fd,

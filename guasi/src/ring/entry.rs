@@ -135,7 +135,7 @@ pub(super) fn entry(call: &IoCall) -> squeue::Entry {
         } => opcode::Read::new(fd(file), memory, len as u32)
             .offset(AT_POSITION)
             .build(),
-        // From a thread of the kernel: a pipe without readers sends SIGPIPE to whoever writes,
+        // From a thread of the kernel: a pipe without readers sends SIGPIPE to the writer,
         // and that must not be the submitter.
         IoCall::Write {
             fd: file,

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! Calls wait in queues of their own, one a priority, until the kernel has fewer than `depth`: so
-//! the priority decides, and what is cancelled while it waits never runs. Nobody but those who use
-//! the context moves them on (`Shared::drive`): whoever submits, fetches, cancels or asks.
+//! the priority decides, and what is cancelled while it waits never runs. Only the threads that use
+//! the context move them on (`Shared::drive`): those that submit, fetch, cancel or ask.
 //!
 //! **The lock.** Both rings of an io_uring are for one thread at a time. One lock a batch is what
-//! that costs; nobody sleeps with it, and those who wait for completions do so without it.
+//! that costs; no thread sleeps with it, and those who wait for completions do so without it.
 //!
 //! **Who sleeps here, and who wakes them.** A fetcher sleeps in io_uring_enter(2) while the ring
 //! has requests, else where the fetchers of workers' results sleep. In the ring it counts for
@@ -66,7 +66,7 @@ pub(crate) struct Ring {
     kernel: Padded<Mutex<Kernel>>,
 }
 
-/// What whoever holds both rings knows.
+/// What the holder of both rings knows.
 #[derive(Default)]
 struct Kernel {
     /// Requests that the kernel has.
@@ -104,7 +104,7 @@ impl Ring {
     /// Queues requests, all or (without room) none. Returns whether the ring was idle before.
     pub(crate) fn push(&self, priority: u32, entries: &[Entry]) -> Option<bool> {
         let count = entries.len() as u32;
-        // First, so that nobody who reaps them counts below zero. SeqCst: see `is_idle`.
+        // First, so that no thread that reaps them counts below zero. SeqCst: see `is_idle`.
         let before = self.outstanding.fetch_add(count, Ordering::SeqCst);
         if self.queues.push(priority, entries) {
             Some(before == 0)
@@ -115,7 +115,7 @@ impl Ring {
     }
 
     /// Whether neither the queues nor the kernel have a request. A fetcher that finds it so after
-    /// it announced that it sleeps is seen by whoever submits next.
+    /// it announced that it sleeps is seen by the next submitter.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.outstanding.load(Ordering::SeqCst) == 0
@@ -208,7 +208,7 @@ impl Ring {
         let missing = u32::try_from(missing).unwrap_or(u32::MAX);
         let mut count = missing.min(kernel.in_flight).min(SLEEP_MAX);
         if waiting > 0 {
-            // Somebody has to hand on what waits long before the kernel runs dry.
+            // A thread has to hand on what waits long before the kernel runs dry.
             count = count.min(kernel.in_flight / 8);
         }
         let count = count.max(1);
@@ -241,7 +241,7 @@ impl Ring {
         }
     }
 
-    /// Whether the kernel has completed something that nobody has taken.
+    /// Whether the kernel has completed something that was not taken.
     pub(crate) fn has_completions(&self) -> bool {
         !self.is_idle() && !self.completion(&mut lock(&self.kernel)).is_empty()
     }
@@ -391,7 +391,7 @@ impl Shared {
         }
         let priority = slot.priority.load(Ordering::Relaxed);
         let queued = self.queues.push(priority, &[entry]);
-        // No room, or nobody who would come by: it ends here, unless somebody took it meanwhile.
+        // No room, or no thread that would come by: it ends here, unless it was taken meanwhile.
         let served = queued && self.notify().is_ok();
         !served
             && slot.state.begin(entry.generation, RING)

@@ -21,7 +21,7 @@ pub(super) type Refusal = (String, io::Error);
 
 /// A ring for `depth` requests at a time, and which operations it knows.
 ///
-/// Completions interrupt whoever submitted, since another thread may be the one that waits for
+/// Completions interrupt the submitter, since another thread may be the one that waits for
 /// them; not so with `one_thread`.
 pub(super) fn ring(depth: u32, one_thread: bool) -> Result<(IoUring, Probe), Refusal> {
     let entries = depth.min(ENTRIES_MAX).next_power_of_two();

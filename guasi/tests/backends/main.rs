@@ -1,5 +1,5 @@
-//! What a context promises about system calls, whoever runs them: each test runs with workers and
-//! with the ring (where the kernel allows one), and compares both with the manual.
+//! What a context promises about system calls, by workers and by the ring: each test runs with
+//! workers and with the ring (where the kernel allows one), and compares both with the manual.
 
 mod requests;
 mod sockets;

@@ -228,7 +228,7 @@ pub fn what_waits_is_cancelled_and_never_runs(backend: Backend) {
     assert_eq!(
         call(context, IoCall::Read { fd, memory, len }),
         (0, 0),
-        "nobody wrote"
+        "nothing was written"
     );
 }
 

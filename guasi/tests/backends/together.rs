@@ -37,7 +37,7 @@ pub fn functions_and_calls_go_side_by_side(backend: Backend) {
     }
 }
 
-/// Fetchers sleep in the ring or elsewhere; whatever comes, and whoever took it out of the
+/// Fetchers sleep in the ring or elsewhere; whatever comes, and whichever thread took it out of the
 /// kernel, they are woken.
 pub fn a_fetcher_hears_of_what_others_submit_and_fetch(backend: Backend) {
     const EACH: usize = 2_000;

@@ -102,7 +102,7 @@ impl Format {
 
     /// Whether values of one file are those of one process, so that what differs between processes
     /// is not among them.
-    pub(crate) fn is_of_one_process(self) -> bool {
+    pub fn is_of_one_process(self) -> bool {
         matches!(self, Self::Criterion | Self::Go)
     }
 }

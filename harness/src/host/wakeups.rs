@@ -1,10 +1,10 @@
 //! What it costs to wake another thread and to be woken by it, on one core and across two.
 //!
-//! Whoever sends one request at a time to another thread (a server, a worker, a device's interrupt)
-//! pays this for each of them. In a virtual machine that gives its core back when it has nothing to
-//! do, waking a thread on the other core takes the hypervisor tens of microseconds; on the same
-//! core, or while the other thread spins, it takes none. Where the system happens to put two
-//! threads then decides what a depth of one measures, and figures fall into two heaps.
+//! A program that sends one request at a time to another thread (a server, a worker, a device's
+//! interrupt) pays this for each of them. In a virtual machine that gives its core back when it has
+//! nothing to do, waking a thread on the other core takes the hypervisor tens of microseconds; on
+//! the same core, or while the other thread spins, it takes none. Where the system happens to put
+//! two threads then decides what a depth of one measures, and figures fall into two heaps.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! What the device below a cell was asked to do during a run: the counters of a kernel's device, or
 //! of a stack. They are read right before and right after the run, so that they belong to it alone
-//! as long as nobody else uses the device.
+//! as long as no other program uses the device.
 
 use serde::{Deserialize, Serialize};
 

@@ -251,7 +251,7 @@ pub struct Control<'a> {
 }
 
 impl Control<'_> {
-    /// Whether somebody asked to stop.
+    /// Whether a stop was asked for.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }

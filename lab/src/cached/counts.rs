@@ -20,8 +20,8 @@ pub fn section(page: &mut Page, document: &Document) {
     }
     let dirty_bytes = rows.iter().map(|row| row.dirty_bytes).max();
     page.paragraph(format!(
-        "Ahead are the blocks that were read before anybody asked for them; of these some were \
-         used, some were dropped before anybody asked (wasted), and the rest was in the cache at \
+        "Ahead are the blocks that were read before they were asked for; of these some were \
+         used, some were dropped unused (wasted), and the rest was in the cache at \
          the end. What is left of one order when its run ends is used or dropped while another \
          order runs, and counted there. Nothing is written while this is measured: the most that \
          was dirty at the end of a run are {} bytes.",

@@ -240,7 +240,7 @@ fn ways(table: &Table, subject: &Subject) -> Vec<Figure> {
             add("pread", what, ratio, Goal::AtLeast(least));
             let what = format!("a hit of {way} against mmap and copy, {size} at random");
             let ratio = table.ratio(&hit, &cell("mmap"));
-            // Nobody asked for more than one copy's worth where a read is long.
+            // No request asked for more than one copy's worth where a read is long.
             add("mmap", what, ratio, Goal::Under(1.0));
             let what = format!("a hit of {way} against the bare copy, {size} at random");
             let ratio = table.ratio(&hit, &cell("memcpy"));

@@ -217,7 +217,7 @@ fn resident(document: &Document) -> String {
     };
     format!(
         "{} are read. Of the file {before:.1} % were in memory before and {after:.1} % after; its \
-         device did {reads} reads for anybody during {runs} runs{own}, and the caches missed \
+         device did {reads} reads for all programs during {runs} runs{own}, and the caches missed \
          {misses} blocks of {asked}.",
         size_human(subject.size_bytes),
     )

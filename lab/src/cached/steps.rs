@@ -38,9 +38,9 @@ pub fn filled<I: Index>(
         if let Slot::New(slot) = store.getnewbuf(block) {
             if content == Content::Written {
                 bytes[..8].copy_from_slice(&block.to_le_bytes());
-                // Nobody else has the block, so that it is not held and takes the bytes.
+                // No other request has the block, so that it is not held and takes the bytes.
                 let taken = store.slab().copy_in(slot, 0, &bytes);
-                debug_assert!(taken, "block {block} is held by nobody");
+                debug_assert!(taken, "block {block} is not held");
             }
             store.publish(block, slot);
         }

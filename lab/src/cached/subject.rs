@@ -76,7 +76,7 @@ pub struct Counted {
     pub readahead: u64,
     /// Read ahead, and used.
     pub readahead_used: u64,
-    /// Read ahead, and gone before anybody used them.
+    /// Read ahead, and dropped unused.
     pub readahead_wasted: u64,
     /// The most that was dirty at the end of a run, bytes.
     pub dirty_bytes: u64,

@@ -46,7 +46,7 @@ impl Account {
         (requests > 0 && ns > 0).then(|| requests as f64 * 1e9 / ns as f64)
     }
 
-    /// The mean number in flight, seen by looking; none where nobody looked.
+    /// The mean number in flight, seen by looking; none where it was not looked at.
     pub fn in_flight(&self) -> Option<f64> {
         (self.in_flight_ns > 0).then(|| self.in_flight_ns as f64 / self.wall_ns.max(1) as f64)
     }
@@ -86,7 +86,7 @@ impl Account {
         times.whole.record(end_ns.saturating_sub(start_ns));
     }
 
-    /// Plain calls took so long, which nobody had to hand over.
+    /// Plain calls took so long, which were not handed over.
     pub fn called(&mut self, write: bool, took: &Histogram) {
         let times = self.of(write);
         times.submitting.record_many(0, took.count());

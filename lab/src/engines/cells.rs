@@ -360,7 +360,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Opens for reading and writing; a block device for nobody else meanwhile, so that one that is
+/// Opens for reading and writing; a block device exclusively, so that one that is
 /// mounted is refused.
 fn open(path: &Path, more: OFlags) -> Result<File, HarnessError> {
     let device = std::fs::metadata(path)

@@ -98,7 +98,7 @@ impl Schedulers {
 
 impl Drop for Schedulers {
     fn drop(&mut self) {
-        // Nobody is left to tell; that it could be set was tried at the beginning.
+        // No one is left to tell; that it could be set was tried at the beginning.
         let _ = self.set(&self.before);
     }
 }

@@ -21,7 +21,7 @@ const STACK_BYTES: usize = 64 << 10;
 struct Shared<'a> {
     file: &'a File,
     part: Part,
-    /// Requests that nobody has taken yet.
+    /// Requests that no thread has taken yet.
     left: AtomicU64,
     gate: Gate,
     /// How long reads and writes took. One for all: a thousand threads with histograms of their

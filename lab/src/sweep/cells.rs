@@ -95,7 +95,8 @@ impl Found {
         let options = TargetOptions {
             writable: write,
             direct: way == Way::Direct,
-            // Reading a path by system calls keeps nobody out of it, so its queue need not either.
+            // Reading a path by system calls excludes no other program, so its queue need not
+            // either.
             unlocked: self.held.get() || self.plain && !write,
             ..TargetOptions::default()
         };
@@ -503,7 +504,7 @@ fn has_queue() -> bool {
     open_engine::<Buffer>(Choice::Auto, 1).is_ok_and(|(engine, _)| engine.name() != "sync")
 }
 
-/// Empties the system's cache of a file or device, as far as nobody has it mapped or dirty.
+/// Empties the system's cache of a file or device, as far as it is neither mapped nor dirty.
 fn forget(path: &Path) -> Result<(), HarnessError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(HarnessError::os(&name, "opening"))?;

@@ -27,7 +27,7 @@ const MARKED: f64 = 4.0;
 /// Below this share of the bytes asked for, the rest came from a cache.
 const CACHED: f64 = 0.5;
 
-/// A tenth more or less transfers than were asked for may be somebody else's.
+/// A tenth more or less transfers than were asked for may be another program's.
 const OTHERS: f64 = 0.1;
 
 /// How the blocks of one step reached the device.
@@ -41,7 +41,7 @@ pub(super) enum Reached {
     Merged,
     /// In smaller transfers.
     Split,
-    /// Somebody else used the device, too.
+    /// Another program used the device, too.
     Shared,
 }
 

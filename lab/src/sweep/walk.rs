@@ -24,7 +24,7 @@ impl Walk {
         }
     }
 
-    /// The same with a gap of one block between two, so that nobody can join them.
+    /// The same with a gap of one block between two, so that they cannot be merged.
     pub fn with_gaps(mut self) -> Self {
         self.stride = 2;
         self

@@ -13,7 +13,7 @@ pub type Link<N> = AtomicPtr<N>;
 /// without allocation.
 ///
 /// # Safety
-/// - `into_node` gives up the value; the node stays valid, and is reached by nobody but the queue
+/// - `into_node` gives up the value; the node stays valid, and is reached only by the queue
 ///   that holds it, until `from_node` makes the value again.
 /// - Two live values never have the same node, and no node lies at address 1.
 /// - `link` returns a pointer that is valid for as long as the node is, to a word that nothing
@@ -48,7 +48,7 @@ pub struct Fifo<H: Handle> {
     owns: PhantomData<H>,
 }
 
-// SAFETY: the queue owns its handles, which are Send; nobody else reaches their links.
+// SAFETY: the queue owns its handles, which are Send; no other code reaches their links.
 unsafe impl<H: Handle> Send for Fifo<H> {}
 
 impl<H: Handle> Fifo<H> {

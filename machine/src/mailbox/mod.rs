@@ -11,8 +11,8 @@
 //! owner awake costs no system call and touches nothing but the head and the value.
 //!
 //! Lifetime: `post` touches the mailbox after the value has become visible to the owner. The
-//! mailbox therefore lives in an `Arc`, and whoever posts holds a clone (or a borrow) of its own:
-//! it must not reach the mailbox through the very value that it posts.
+//! mailbox therefore lives in an `Arc`, and each thread that posts holds a clone (or a borrow) of
+//! its own: it must not reach the mailbox through the very value that it posts.
 
 mod fifo;
 mod signal;

@@ -193,7 +193,10 @@ fn an_offset_that_overflows_is_the_callers_defect() {
 
 /// Random writes, fills and discards of one thread, compared with a plain vector.
 #[test]
-#[cfg_attr(miri, ignore = "minutes; the operations themselves are run by the other tests")]
+#[cfg_attr(
+    miri,
+    ignore = "minutes; the operations themselves are run by the other tests"
+)]
 fn any_sequence_of_operations_agrees_with_a_plain_array() {
     const LEN: u64 = 50_000;
     let region = Region::new(LEN).unwrap();

@@ -26,7 +26,7 @@ mod kernel {
         };
         let skip = base.addr().wrapping_neg() % HUGE_BYTES;
         let kept = len.next_multiple_of(4096);
-        // SAFETY: both parts lie inside the mapping just made, which nobody else knows, on both
+        // SAFETY: both parts lie inside the mapping just made, which no other code knows, on both
         // sides of what is kept; they begin and end at pages.
         let _ = unsafe {
             let before = if skip > 0 {

@@ -22,7 +22,7 @@ struct Shared {
     version: AtomicU32,
     entry: AtomicU64,
     state: State,
-    /// loom reports an access while somebody writes, or one that is not ordered after it.
+    /// loom reports an access during a write, or one that is not ordered after it.
     bytes: UnsafeCell<u64>,
 }
 

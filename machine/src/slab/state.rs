@@ -2,19 +2,19 @@
 
 use super::sync::{AtomicU32, Ordering};
 
-/// Set while somebody fills the block; the other bits count the leases.
+/// Set while the block is being filled; the other bits count the leases.
 const FILLING: u32 = 1 << 31;
 
 /// The state of a block.
 pub(super) struct State(AtomicU32);
 
 impl State {
-    /// Nobody has it.
+    /// No owner.
     pub fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// True while somebody fills or leases it.
+    /// True while the block is being filled or leases it.
     #[inline]
     pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire) != 0
@@ -36,7 +36,7 @@ impl State {
         self.0.store(0, Ordering::Release);
     }
 
-    /// One reader more; false while somebody fills it.
+    /// One reader more; false while it is being filled.
     #[inline]
     pub fn lease(&self) -> bool {
         let mut now = self.0.load(Ordering::Relaxed);

@@ -44,7 +44,7 @@ impl Deref for Words {
 
 impl Drop for Words {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; the exclusive borrow means that nobody looks at a word.
+        // SAFETY: mapped in `new`; the exclusive borrow means that no other thread reads a word.
         unsafe { pages::unmap(self.base.cast(), self.len * size_of::<AtomicU64>()) };
     }
 }

@@ -36,7 +36,7 @@ pub use lack::LackOfFit;
 /// Three parameters and something left to judge them by.
 const SIZES_MIN: u64 = 4;
 
-/// Above this sharpness nobody can tell the model from the longer of the two times: at the knee
+/// Above this sharpness the model cannot be told from the longer of the two times: at the knee
 /// they differ by 1.1 %.
 pub(crate) const SHARPNESS_MAX: f64 = 64.0;
 

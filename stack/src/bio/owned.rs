@@ -23,7 +23,7 @@ pub struct BioId {
     pub(super) life: u64,
 }
 
-/// A request that a geom keeps for a while (see [`Request::park`]), owned by whoever holds it.
+/// A request that a geom keeps for a while (see [`Request::park`]), owned by its holder.
 ///
 /// Complete it from any thread with [`Bio::complete`]; it travels home by itself.
 pub struct Bio {
@@ -194,7 +194,7 @@ impl Bio {
     /// Takes the parent of a clone that came back. The last child to come back gets it.
     pub(crate) fn parent_body(&mut self) -> Option<&mut Body> {
         let parent = self.body().parent?;
-        // SAFETY: a parent waits, owned by nobody else, until all of its children are back, and
+        // SAFETY: a parent waits, with no other owner, until all of its children are back, and
         // all of its children come home to one thread, which is the one that runs this.
         Some(unsafe { &mut *parent.as_ref().body.get() })
     }

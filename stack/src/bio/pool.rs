@@ -56,7 +56,7 @@ impl Slots {
                 // SAFETY: `index` is inside the chunk that was just leaked, so the address is that
                 // of a live slot; no reference to the chunk exists any more.
                 let slot = unsafe { chunk.cast::<Slot>().add(index) };
-                // SAFETY: the new slot belongs to nobody else.
+                // SAFETY: the new slot has no other owner.
                 self.push(unsafe { Bio::from_slot(slot) });
             }
         }
@@ -69,7 +69,7 @@ impl Slots {
         // SAFETY: what is in the free list is a live slot.
         self.free = unsafe { slot.as_ref() }.link.load(Ordering::Relaxed);
         self.free_count -= 1;
-        // SAFETY: a slot in the free list belongs to nobody else.
+        // SAFETY: a slot in the free list has no other owner.
         Some(unsafe { Bio::from_slot(slot) })
     }
 
@@ -117,7 +117,7 @@ impl Slots {
         while let Some(slot) = NonNull::new(next) {
             // SAFETY: what is in the free list is a live slot.
             let slot = unsafe { slot.as_ref() };
-            // SAFETY: a slot in the free list belongs to nobody else, and the list is borrowed
+            // SAFETY: a slot in the free list has no other owner, and the list is borrowed
             // as mutable.
             let body = unsafe { &mut *slot.body.get() };
             if Arc::ptr_eq(&body.home, from) {
@@ -136,13 +136,13 @@ impl Slots {
 impl Drop for Slots {
     fn drop(&mut self) {
         if self.free_count < self.capacity {
-            // Somebody still holds a draft or a finished bio; its slot must stay valid. Leaking it
+            // A draft or a finished bio is still held; its slot must stay valid. Leaking it
             // is the price of that mistake, a dangling pointer would be a worse one.
             return;
         }
         for chunk in self.chunks.drain(..) {
             // SAFETY: the chunk came from `Box::leak` in `grow_to`, and every one of its slots is
-            // back in the free list, so nobody refers to it.
+            // back in the free list, so nothing refers to it.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
     }

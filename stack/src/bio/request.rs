@@ -44,7 +44,7 @@ const DONE: u64 = 1 << 16;
 const PARKED: u64 = DONE + 1;
 const DELAYED: u64 = DONE + 2;
 
-/// Somebody else has it; where does not matter.
+/// It has another owner; which one does not matter.
 const PARKED_NEXT: Next = Next {
     code: PARKED,
     offset: 0,
@@ -239,7 +239,7 @@ impl<'a> Request<'a> {
                 at += length as u64;
                 continue;
             }
-            // SAFETY: the segments of a READ are memory that is valid and that nobody else
+            // SAFETY: the segments of a READ are memory that is valid and that no other code
             // touches until the bio is home; the length is inside the segment. Clones of a READ
             // never overlap (see `FanOut::child`).
             let piece = unsafe { std::slice::from_raw_parts_mut(segment.base, length) };
@@ -280,7 +280,7 @@ impl<'a> Request<'a> {
             if length == 0 {
                 break;
             }
-            // SAFETY: the segments are valid memory that nobody changes while the bio is away
+            // SAFETY: the segments are valid memory that nothing changes while the bio is away
             // from home; the length is inside the segment.
             let piece = unsafe { std::slice::from_raw_parts(segment.base, length) };
             with(at, piece);
@@ -587,7 +587,7 @@ impl FanOut<'_> {
 
 impl Drop for FanOut<'_> {
     fn drop(&mut self) {
-        // Without `finish` the children were never seen by anybody: they only go back to the pool.
+        // Without `finish` the children were never submitted: they only go back to the pool.
         while let Some(mut child) = self.children.pop() {
             let body = child.body_mut();
             body.parent = None;

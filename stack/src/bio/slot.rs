@@ -32,7 +32,7 @@ pub(crate) enum Stage {
     Up,
     /// The way back is done: hand it to the caller, or to the parent.
     Deliver,
-    /// Nobody wants it any more: back into the pool.
+    /// Its owner has dropped it: back into the pool.
     Free,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Reason {
     pub offset: u64,
 }
 
-/// The part of a slot that belongs to whoever owns the bio.
+/// The part of a slot that belongs to the bio's owner.
 #[repr(C)]
 pub(crate) struct Body {
     pub offset: u64,
@@ -119,7 +119,7 @@ pub struct Slot {
     pub(crate) body: UnsafeCell<Body>,
     /// The link of whatever list or mailbox the bio is in.
     pub(crate) link: Link<Self>,
-    /// Set by `Channel::cancel`, read by whoever meets the bio next.
+    /// Set by `Channel::cancel`, read by the next code that handles the bio.
     pub(crate) cancelled: AtomicBool,
     /// The present life ([`next_life`]), so that the name of an earlier one cancels nothing.
     pub(crate) life: AtomicU64,

@@ -205,7 +205,7 @@ impl Channel {
 
     /// Starts a prepared bio; gives it back when it came home at once.
     ///
-    /// One that does was never under way for anybody who could ask, and is not counted as such.
+    /// One that does was never under way for a client that could ask, and is not counted as such.
     #[inline(always)]
     fn launch(&mut self, bio: Bio) -> Option<Bio> {
         let home = (self.snapshot.enter)(&self.snapshot, &mut self.cx, bio);
@@ -343,7 +343,7 @@ impl Channel {
     }
 
     /// A descriptor of its own for the eventfd by which other threads wake this channel's. Watch
-    /// it for edges: nobody reads it. It may outlive the channel.
+    /// it for edges: it is never read. It may outlive the channel.
     ///
     /// # Errors
     /// When there is no descriptor left.

@@ -56,7 +56,7 @@ impl Registry {
     pub(crate) fn retire(&mut self, stat: u32) -> (Totals, Vec<u32>) {
         let totals = self.totals(stat);
         if totals.in_flight() > 0 {
-            // Somebody still counts there.
+            // A thread still counts there.
             return (totals, Vec::new());
         }
         let mut free = self.runs_of.remove(&stat).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Registry {
     }
 
     /// Replaces a thread's block by a larger one with the same figures. Called by its owner, so
-    /// nobody counts meanwhile.
+    /// no thread counts meanwhile.
     pub(crate) fn grow(&mut self, block: &mut Arc<CounterBlock>, edges: usize) {
         if block.len() >= edges && self.blocks.iter().any(|known| Arc::ptr_eq(known, block)) {
             return;

@@ -197,7 +197,7 @@ impl Topology {
         self.wash();
     }
 
-    /// Begins to take a geom away; it goes when nobody holds anything of it any more.
+    /// Begins to take a geom away; it goes when nothing of it is held any more.
     pub(crate) fn wither(&mut self, geom: GeomId, errno: Errno) {
         let Some(object) = self.geoms.get_mut(&geom) else {
             return;
@@ -276,7 +276,7 @@ impl Topology {
     }
 
     /// A provider has another size. Geoms on it resize, or are orphaned when it shrank and they
-    /// cannot; then everybody may taste it again.
+    /// cannot; then all classes may taste it again.
     pub(crate) fn resize(&mut self, provider: ProviderId, mediasize: u64) {
         let Some(object) = self.providers.get_mut(&provider) else {
             return;

@@ -83,7 +83,7 @@ pub(crate) struct ConsumerObject {
     /// The opened handle it belongs to, for the consumers of `DEV` geoms.
     pub entry: Option<u32>,
     /// Where its geom submits requests of its own, if it does. Never used again: the geom's thread
-    /// may know it for longer than the consumer lives, and must then reach nobody.
+    /// may know it for longer than the consumer lives, and must then reach nothing.
     pub own_entry: Option<u32>,
     /// What it knows of the losses of the geom below.
     pub mark: Arc<Mark>,
@@ -94,7 +94,7 @@ pub(crate) struct ConsumerObject {
 pub(crate) enum Event {
     /// Let the classes taste it.
     Taste(ProviderId),
-    /// Its first writer came: everybody else on it is spoiled.
+    /// Its first writer came: all other consumers of it are spoiled.
     Spoil {
         provider: ProviderId,
         writer: ConsumerId,

@@ -159,7 +159,7 @@ impl Topology {
         }
     }
 
-    /// The first writer spoils the others; the last one leaving lets everybody taste again.
+    /// The first writer spoils the others; when the last one leaves, all classes taste again.
     fn follow_up(&mut self, consumer: ConsumerId, delta: Delta) {
         let Some(id) = self
             .consumers

@@ -7,10 +7,10 @@
 //!
 //! A claim is granted when no older one that still lives is in its way: their ranges overlap, and
 //! one of them is exclusive. So claims that do not touch each other never wait for each other,
-//! nobody is overtaken by those he waits for, and since everybody waits for older claims only, no
-//! circle of waiters can form as long as nobody holds one claim while waiting for another.
+//! no claim is overtaken by those it waits for, and since claims wait for older ones only, no
+//! circle of waiters can form as long as no thread holds one claim while waiting for another.
 //!
-//! A claim can be waited for, or it wakes somebody when it is granted: a server that must not block
+//! A claim can be waited for, or it calls a waker when it is granted: a server that must not block
 //! does the latter.
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ mod sync {
 pub enum Share {
     /// Others may share the range, but for those who want it exclusively.
     Shared,
-    /// Nobody else may have any byte of the range.
+    /// No other claim may have any byte of the range.
     Exclusive,
 }
 
@@ -158,8 +158,8 @@ impl Claim {
         self.lock.queue().is_granted(self.ticket)
     }
 
-    /// True once the range may be used; else `waker` is woken, once, when it may be, by whoever
-    /// gives the last range up that is in the way.
+    /// True once the range may be used; else `waker` is woken, once, when it may be, by the thread
+    /// that gives the last range up that is in the way.
     #[must_use]
     pub fn is_granted_or_wakes(&self, waker: &Waker) -> bool {
         let mut queue = self.lock.queue();

@@ -55,7 +55,7 @@ proptest! {
                 prop_assert_eq!(claim.is_granted(), free);
             }
             if let Some((oldest, ..)) = living.first() {
-                prop_assert!(oldest.is_granted(), "somebody must always be able to go on");
+                prop_assert!(oldest.is_granted(), "one claim must always be granted");
             }
         }
     }

@@ -159,7 +159,7 @@ pub(super) fn a_file_taken_away_in_flight_stays_open_until_the_end(make: Make<'_
             if late { Err(Errno::BADF) } else { Ok(512) }
         );
     }
-    assert!(open.upgrade().is_none(), "nobody uses the file any more");
+    assert!(open.upgrade().is_none(), "the file is not in use any more");
 }
 
 pub(super) fn a_wait_with_nothing_in_flight_returns(make: Make<'_>, folder: &Path) {

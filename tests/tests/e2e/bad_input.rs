@@ -217,7 +217,7 @@ fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
     }
 }
 
-/// A command run by somebody whom permissions and limits hold for; `None` after saying why that
+/// A command run by a user to whom permissions and limits apply; `None` after saying why that
 /// cannot be.
 fn unprivileged(test: &str, arguments: &[&str]) -> Option<Command> {
     let me = std::fs::metadata("/proc/self").expect("proc").uid();
@@ -231,7 +231,10 @@ fn unprivileged(test: &str, arguments: &[&str]) -> Option<Command> {
         b"",
     );
     if probe.code != 0 {
-        ugeom_testkit::skip(test, "this is root, and nobody else may start the program");
+        ugeom_testkit::skip(
+            test,
+            "this is root, and no other user may start the program",
+        );
         return None;
     }
     nobody.extend(arguments);

@@ -404,7 +404,7 @@ fn locks_go_together_with_qemus() {
     );
     assert_eq!(ugeom(&["read", &image, "--length", "512"]).code, 0);
     drop(served);
-    // A server that reads: qemu may write, but nobody may change what is where.
+    // A server that reads: qemu may write, but not change what is where.
     let served = Served::start(tempfile::tempdir().expect("a folder"), &image, &[]);
     assert_eq!(info(&[]).code, 0);
     assert_eq!(io("write 1M 512").code, 0);

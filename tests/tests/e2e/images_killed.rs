@@ -15,7 +15,7 @@ const SIZE: usize = 16 << 20;
 /// Places that are written to, over and over: some within a cluster, some over two of them.
 const SLOTS: usize = 64;
 const SLOT_BYTES: usize = 9 << 10;
-/// Behind the slots, writes that nobody waits for.
+/// Behind the slots, writes without a waiter.
 const NOISE_AT: usize = 8 << 20;
 
 struct Image {
@@ -70,7 +70,7 @@ fn at(slot: usize) -> usize {
 /// A write that was sent: its slot and pattern.
 type Sent = (usize, u8);
 
-/// Sends durable writes one after the other, beside a client whose writes nobody waits for, until
+/// Sends durable writes one after the other, beside a client that does not wait for its writes, until
 /// `acknowledged` of them are, then kills the server. Answers with those that were acknowledged,
 /// and the one that was not.
 fn kill_after(image: &Image, acknowledged: usize, random: &mut fastrand::Rng) -> (Vec<Sent>, Sent) {

@@ -114,7 +114,7 @@ fn what_somebody_else_writes_to_is_refused() {
     assert!(error.contains("it is locked"), "{error}");
 }
 
-/// Waits until somebody has locked `image`, by looking only: who tries for the lock may take it
+/// Waits until `image` is locked, by looking only: a try for the lock may take it
 /// from the one that is waited for.
 fn wait_for_a_lock(image: &str) {
     let inode = std::fs::metadata(image).expect("the image").ino();
@@ -124,7 +124,7 @@ fn wait_for_a_lock(image: &str) {
         .expect("the kernel's list of locks")
         .contains(&ending)
     {
-        assert!(started.elapsed() < PATIENCE, "nobody locks {image}");
+        assert!(started.elapsed() < PATIENCE, "{image} is not locked");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

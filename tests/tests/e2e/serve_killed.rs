@@ -76,7 +76,7 @@ pub fn check(bytes: &[u8], durable: &Durable) {
     }
 }
 
-/// Waits until nobody holds the image. The kernel lets go of a killed process's files a little
+/// Waits until the image is not held. The kernel lets go of a killed process's files a little
 /// after its parent has heard of its end when a ring of io_uring still has them.
 pub fn wait_for_the_lock(image: &Path) {
     let image = disks::text(image);

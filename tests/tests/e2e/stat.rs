@@ -384,7 +384,7 @@ fn another_user_may_not_look() {
         b"",
     );
     if can.code != 0 {
-        let reason = "only root can be somebody else, and the program must be readable for all";
+        let reason = "only root can be another user, and the program must be readable for all";
         return ugeom_testkit::skip("another_user_may_not_look", reason);
     }
     let look = [&who[..], &[UGEOM, "stat", "-b", "--socket", &socket]].concat();

@@ -313,7 +313,7 @@ fn what_is_sent_in_the_clear_never_counts() {
     }
     stream.write_all(&option(1)).expect("EXPORT_NAME");
     assert_eq!(stream.read(&mut [0]).expect("the end"), 0);
-    // An option that was put behind STARTTLS by somebody on the way: the connection ends, and the
+    // An option that was put behind STARTTLS by a third party: the connection ends, and the
     // option has no answer.
     let mut stream = raw(&served);
     stream

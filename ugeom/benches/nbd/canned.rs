@@ -23,7 +23,7 @@ const ZEROES: &[u8] = &[0; 4 << 20];
 pub(crate) fn serve(socket: &str) -> Result<(), Failure> {
     for stream in UnixListener::bind(socket)?.incoming() {
         let stream = stream?;
-        // A client that leaves, or says what nobody asked, ends its thread and nothing else.
+        // A client that leaves, or sends what was not asked for, ends its thread and nothing else.
         std::thread::spawn(move || drop(shake(stream).and_then(transmit)));
     }
     Ok(())

@@ -201,7 +201,7 @@ impl Serve {
             OnlyClient {
                 socket: Arc::clone(&stdio.socket),
                 ended: Arc::new(move || {
-                    // Nobody listens once all is over.
+                    // The receiver is gone once all is over.
                     let _ = tell.send(End::Client);
                 }),
             }
@@ -212,7 +212,7 @@ impl Serve {
         let watched = (self.control.start(stack, target)?, metrics);
         let told = tell.clone();
         let listening = std::thread::Builder::new().spawn(move || {
-            // An end of the pipe would be a signal, too; and nobody listens once all is over.
+            // An end of the pipe would be a signal, too; and the receiver is gone once all is over.
             let _ = File::from(signals).read(&mut [0; 1]);
             let _ = told.send(End::Signal);
         });
@@ -269,7 +269,7 @@ impl Serve {
         let ended = move || {
             output::remark("fuse: another program has unmounted it");
             if alone {
-                // Nobody listens once all is over.
+                // The receiver is gone once all is over.
                 let _ = tell.send(End::Unmounted);
             }
         };
@@ -412,7 +412,7 @@ fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) 
     let pid = rustix::process::Pid::from_child(&child);
     let tell = tell.clone();
     let waiting = std::thread::Builder::new().spawn(move || {
-        // Nobody listens once a signal has come.
+        // The receiver is gone once a signal has come.
         let _ = tell.send(End::Command(child.wait()));
     });
     let terminate = || rustix::process::kill_process(pid, rustix::process::Signal::TERM);

@@ -22,7 +22,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
                 FORMATS,
                 1,
                 format!("format {module} has no fuzz target"),
-                "every layout reads bytes that somebody else wrote",
+                "every layout reads bytes that other programs wrote",
                 format!("add fuzz/fuzz_targets/{module}.rs"),
             ));
         }

@@ -308,7 +308,7 @@ fn collect<I: Index>(cache: &Cache<I>, way: &mut Way, runs: &[(u64, Vec<u32>)]) 
     while let Some(finished) = way.channel.finished() {
         let whole = finished.result() == Ok(finished.length());
         let run = runs.get(finished.cookie() as usize);
-        // The buffers are free before anybody finds them.
+        // The buffers are free before a reader finds them.
         way.channel.recycle(finished);
         let Some((first, slots)) = run else { continue };
         if !whole {

@@ -108,7 +108,7 @@ impl Streams {
     pub(crate) fn wasted(&mut self, blocks: u64) {
         self.limit = self.limit.saturating_sub(blocks);
         if self.limit == 0 {
-            // Nobody knows which of them it was; each has to show itself again.
+            // Which of them it was is not known; each has to show itself again.
             self.all.iter_mut().for_each(|stream| stream.known = false);
         }
     }

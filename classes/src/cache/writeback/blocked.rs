@@ -35,7 +35,7 @@ struct State {
     order: Order,
     /// Requests that wait for a buffer that may become dirty.
     writers: Fifo<Bio>,
-    /// How often somebody wanted to settle, and how far that has come.
+    /// How often a settle was asked for, and how far that has come.
     settles: u64,
     settled: u64,
     failed: Option<IoError>,
@@ -65,11 +65,11 @@ pub(super) struct BlockedWrites {
     /// For those who settle.
     answered: Condvar,
     dirty: Arc<Dirty>,
-    /// How long nobody writes before the flusher begins: that often it looks.
+    /// The flusher begins after this long without writes: that often it looks.
     idle: Duration,
     /// How long something is dirty at the most when writes never pause.
     age: Duration,
-    /// Somebody has written since the last time that everything was settled.
+    /// There were writes since the last time that everything was settled.
     used: AtomicBool,
     /// What is dirty could not be written when it was tried last.
     stuck: AtomicBool,
@@ -243,7 +243,7 @@ impl BlockedWrites {
         self.called.notify_one();
     }
 
-    /// The flusher ends: nobody waits for it any more.
+    /// The flusher ends: no request waits for it any more.
     pub fn desert(&self) {
         let mut state = self.lock();
         state.deserted = true;

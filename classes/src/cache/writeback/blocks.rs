@@ -14,7 +14,7 @@ pub enum Put {
     Done,
     /// The block is not there, and the piece is only a part of it.
     Absent,
-    /// Somebody reads it from below.
+    /// It is being read from below.
     Busy,
     /// A change of it is under way below.
     Changing,
@@ -221,7 +221,7 @@ impl<I: Index> Store<I> {
         true
     }
 
-    /// Nobody knows what the media holds in a range: a change of it has failed. What is clean is
+    /// What the media holds in a range is not known: a change of it has failed. What is clean is
     /// read again. A block with something dirty in it stays, and the range is written with it, so
     /// that the media holds what is read here.
     pub(super) fn is_uncertain(&self, block: u64, within: usize, length: usize) {

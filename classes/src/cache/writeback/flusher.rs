@@ -8,8 +8,8 @@
 //!     +-- let those who waited go on <-- done <-- WRITE, WRITE, ... (neighbours in one)
 //! ```
 //!
-//! A pass writes everything that was dirty when it began, once. It begins when somebody waits for
-//! it, when half as much is dirty as may be, when nobody has written for 100 ms, and at the latest
+//! A pass writes everything that was dirty when it began, once. It begins when a request waits for
+//! it, when half as much is dirty as may be, after 100 ms without writes, and at the latest
 //! after 5 s.
 
 use super::blocked::{BlockedWrites, FlushTimer, Order};
@@ -28,7 +28,7 @@ use ugeom_stack::{Channel, Command, Errno, Finished, IoError, Lower, Opened, Sta
 const DEPTH: usize = 16;
 /// The longest of them, bytes.
 const RUN_BYTES_MAX: u64 = 256 << 10;
-/// How long a pass waits for somebody else's change of a block that it has to write.
+/// How long a pass waits for another request's change of a block that it has to write.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it waits before it looks again.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -70,7 +70,7 @@ pub(super) struct Flusher<I: Index> {
     way: Option<Way>,
     /// Blocks of this pass that are still to be written.
     blocks: Vec<u64>,
-    /// Those that somebody else has.
+    /// Those that another request has.
     postponed: Vec<u64>,
     groups: Vec<Option<Group>>,
     runs: Vec<Run>,

@@ -1,5 +1,5 @@
 //! Tests of writing back over a layer that loses what it has acknowledged: it is written again, and
-//! nobody is told that it is safe.
+//! no client is told that it is safe.
 
 use crate::cache::index::hash::Hash;
 use crate::cache::{BackOptions, Cache};
@@ -186,7 +186,7 @@ fn what_the_layer_below_has_lost_is_dirty_again_and_every_user_hears() {
         assert!(rig.disk.is_durable(3, 7), "it was written again");
         assert_eq!((rig.fact("dirty"), rig.fact("lost")), (0, 0));
         rig.disk.forget();
-        assert!(rig.flush(0).is_err(), "nobody knows what it was");
+        assert!(rig.flush(0).is_err(), "what it was is not known");
         assert_eq!(rig.fact("dirty"), 0, "all of it was durable");
     }
 }

@@ -18,7 +18,7 @@
 //!   writes past it, and deletions never overlap, so none can land after a later one.
 //! - What is below and not covered by a FLUSH there is remembered ([`unflushed`]), and is dirty
 //!   again when the layer below has lost it.
-//! - While somebody else than the flusher changes a block below, nobody writes into it here.
+//! - While a request other than the flusher's changes a block below, it is not written here.
 
 mod blocked;
 pub mod blocks;

@@ -11,7 +11,7 @@ use crate::cache::waits::{SHORTER, WAITS_MAX, pause_ns};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Command, Cx, Errno, Flags, Next, Request};
 
-/// How often a request waits for somebody else's change of its blocks below; with the pauses it is
+/// How often a request waits for another's change of its blocks below; with the pauses it is
 /// some ten seconds. It ends then, and not never, as the other one's thread may not collect it.
 const CHANGES_MAX: u32 = 10_000;
 

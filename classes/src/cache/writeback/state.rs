@@ -14,7 +14,7 @@ pub(super) enum Progress {
     Draining,
     /// A FLUSH that is below, and ends this round of writes there.
     Flushing { round: u32 },
-    /// It waits until nobody else changes its blocks below, and has waited so often.
+    /// It waits until no other request changes its blocks below, and has waited so often.
     Entering { times: u32 },
     /// What is dirty beside its range is on the way below; its number among the writers.
     Edges { number: usize },

@@ -22,7 +22,7 @@ pub enum EditError {
         /// Its sector size in bytes.
         sectorsize_bytes: u32,
     },
-    /// Nobody would look for the table there.
+    /// No class would look for the table there.
     #[error("a {scheme} table on {provider} would never be looked for: {reason}")]
     Nested {
         /// The provider.

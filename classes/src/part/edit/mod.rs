@@ -72,7 +72,7 @@ pub fn show(channel: &mut Channel, opened: &Opened) -> Result<Vec<Table>, EditEr
 /// Makes a new, empty table.
 ///
 /// # Errors
-/// [`EditError::Nested`] where nobody would look for the table, [`EditError::Found`] without
+/// [`EditError::Nested`] where no class would look for the table, [`EditError::Found`] without
 /// `force` when the provider carries a table or a file system, [`EditError::Plan`] when the scheme
 /// does not fit; nothing is written then. [`EditError::Io`] while writing.
 pub fn create(channel: &mut Channel, opened: &Opened, wanted: &Create) -> Result<Table, EditError> {

@@ -80,14 +80,14 @@ impl InHeader {
     }
 }
 
-/// The header of a reply, or of a message that nobody has asked for.
+/// The header of a reply, or of an unsolicited message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutHeader {
     /// The length of header and reply, bytes.
     pub length_bytes: u32,
-    /// 0, or an errno, negative; the code of a message that nobody has asked for, positive.
+    /// 0, or an errno, negative; the code of an unsolicited message, positive.
     pub error: i32,
-    /// That of the request; 0 for a message that nobody has asked for.
+    /// That of the request; 0 for an unsolicited message.
     pub unique: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Messages written out by hand from the protocol's document, round trips, and bytes that nobody
-//! should send. The server's tests speak with other programs.
+//! Messages written out by hand from the protocol's document, round trips, and bytes that no
+//! program should send. The server's tests speak with other programs.
 
 use super::*;
 use proptest::prelude::*;

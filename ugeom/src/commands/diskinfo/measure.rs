@@ -257,7 +257,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Prints while it is measured, until nobody reads any more.
+/// Prints while it is measured, until the reader has gone.
 struct Printer {
     layout: Layout,
     quiet: bool,

@@ -185,7 +185,7 @@ fn count(word: &str) -> Result<u64> {
     Ok(count.ok_or_else(wrong)?)
 }
 
-/// Waits; false when somebody asked to stop.
+/// Waits; false when a stop was asked for.
 pub(super) fn wait(interval: Duration, stop: &AtomicBool) -> bool {
     let end_ns = clock::now_ns() + u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
     loop {
@@ -217,9 +217,8 @@ fn devices(target: Option<&str>) -> Result<Vec<BlockDevice>> {
     }
     if !path_of(text).exists() && is_path(text).is_none() {
         bail!(
-            "{text} is a stack: it counts in the process that it belongs to, and nobody can look \
-             into another one from here; ugeom stat watches one that is served, and ugeom lab \
-             sweep shows the counters of its own"
+            "{text} is a stack: it counts in its own process, and no other program can read that; \
+             ugeom stat watches one that is served, and ugeom lab sweep shows the counters of its own"
         );
     }
     let below = block_device::below(&path_of(text)).with_context(|| text.to_owned())?;

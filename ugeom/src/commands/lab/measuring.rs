@@ -63,7 +63,7 @@ pub fn ended_by_user<S>(document: &Document<S>) -> Result<()> {
 /// What became of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// Nobody wanted it, or it is in a file: the report is still to be printed.
+    /// It was not asked for, or it is in a file: the report is still to be printed.
     Quietly,
     /// It was printed in place of the report.
     Printed,

@@ -15,7 +15,7 @@ pub struct Worker {}
 
 impl Worker {
     pub fn run(&self) -> Result<()> {
-        // A worker without its parent would go on measuring for nobody.
+        // A worker without its parent would go on measuring in vain.
         let ends =
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
         ends.context("asking to end with the parent")?;

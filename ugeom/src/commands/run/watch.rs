@@ -33,7 +33,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Draws where somebody looks, or where it is asked for.
+    /// Draws at a terminal, or where it is asked for.
     pub fn new(report: &Report, tells: bool) -> Result<Self> {
         let now = Instant::now();
         ugeom_machine::interrupt::catch_hangup()?;

@@ -48,7 +48,7 @@ pub struct Line {
 pub enum Happened {
     /// Keys; perhaps none.
     Keys(Vec<Key>),
-    /// Somebody asks the program to end, or the terminal is gone.
+    /// A signal asks the program to end, or the terminal is gone.
     End,
 }
 

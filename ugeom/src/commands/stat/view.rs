@@ -113,7 +113,7 @@ struct View {
     current: Option<Interval>,
 }
 
-/// Draws until somebody ends it.
+/// Draws until it is ended.
 ///
 /// # Errors
 /// The server has gone, or the terminal; what was shown last then stays on the terminal.

@@ -70,7 +70,7 @@ pub struct Around<'a> {
 pub enum Ended {
     /// All of it.
     Complete,
-    /// Somebody ended it early.
+    /// It was interrupted.
     Early,
 }
 
@@ -161,7 +161,7 @@ struct Session<'a, 'b> {
     around: &'a mut Around<'b>,
 }
 
-/// Goes on with the next step unless somebody ends it here.
+/// Goes on with the next step unless it was interrupted.
 macro_rules! step {
     ($done:expr) => {
         if $done?.is_break() {
