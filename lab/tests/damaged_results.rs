@@ -215,3 +215,30 @@ fn a_sweep_of_blocks_of_nothing_ends() {
     }
     assert!(targets::show(whole.to_string().as_bytes()));
 }
+
+/// Texts of other programs with bytes changed, cut off and doubled: each is read or refused.
+#[test]
+fn of_other_programs_and_histories() {
+    let samples = [
+        r#"{"results": [{"command": "a", "mean": 0.1, "user": 0.001, "times": [0.101, 0.1]}]}"#,
+        "goos: linux\npkg: example.com/a\nBenchmarkFib-8 \t 500 \t 3090 ns/op\t 16 B/op\nPASS\n",
+        r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "r", "read": {"iops": 5000.5}}]}"#,
+        "00000000 {\"commit\": \"a\"}\n",
+    ];
+    let mut random = fastrand::Rng::with_seed(7);
+    for sample in samples {
+        for _ in 0..300 {
+            let mut bytes = sample.as_bytes().to_vec();
+            for _ in 0..random.usize(..4) {
+                let at = random.usize(..bytes.len());
+                match random.u8(..3) {
+                    0 => bytes[at] = random.u8(..),
+                    1 => bytes.truncate(at + 1),
+                    _ => bytes.extend_from_within(at..),
+                }
+            }
+            targets::foreign(&bytes);
+            targets::history(&bytes);
+        }
+    }
+}
