@@ -206,7 +206,7 @@ pub fn index(bytes: &[u8]) -> Result<Vec<Record>, Error> {
             return Err(wrong(start, "a size is no number"));
         };
         // 5: the smallest header with the smallest stream behind it.
-        if unpadded_bytes < 5 || unpadded_bytes > u64::MAX / 4 {
+        if !(5..=u64::MAX / 4).contains(&unpadded_bytes) {
             return Err(wrong(start, "a block of that size cannot be"));
         }
         records.push(Record {

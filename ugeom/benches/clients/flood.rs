@@ -44,10 +44,10 @@ pub(crate) fn measure(plan: Plan) -> Result<(), Failure> {
             }
             running.push(process);
         }
-        for at in 0..DEPTHS.len() {
+        for (at, depth) in DEPTHS.into_iter().enumerate() {
             for turn in 0..servers.len() {
                 let index = (round + turn) % servers.len();
-                let (iops, cpu) = flood(&client, &running[index], DEPTHS[at], plan)?;
+                let (iops, cpu) = flood(&client, &running[index], depth, plan)?;
                 servers[index].iops[at].push(iops);
                 servers[index].cpu[at].push(cpu);
             }

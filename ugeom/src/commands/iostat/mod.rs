@@ -218,7 +218,7 @@ fn devices(target: Option<&str>) -> Result<Vec<BlockDevice>> {
     if !path_of(text).exists() && is_path(text).is_none() {
         bail!(
             "{text} is a stack: it counts in its own process, and no other program can read that; \
-             ugeom stat watches one that is served, and ugeom lab sweep shows the counters of its own"
+             ugeom stat watches one that is served, and ugeom lab sweep shows its own counters"
         );
     }
     let below = block_device::below(&path_of(text)).with_context(|| text.to_owned())?;
