@@ -71,8 +71,8 @@ fn at(slot: usize) -> usize {
 type Sent = (usize, u8);
 
 /// Sends durable writes one after the other, beside a client that does not wait for its writes,
-/// until `acknowledged` of them are, then kills the server. Answers with those that were acknowledged,
-/// and the one that was not.
+/// until `acknowledged` of them are, then kills the server. Answers with those that were
+/// acknowledged, and the one that was not.
 fn kill_after(image: &Image, acknowledged: usize, random: &mut fastrand::Rng) -> (Vec<Sent>, Sent) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut served = Served::start(folder, &image.path("a.qcow2"), &["--rw"]);
