@@ -3,7 +3,7 @@
 //! Lines are physical ones. Tests are the files in `tests`, `tests.rs`, `*_tests.rs` and modules
 //! that only tests compile, and the items of other files behind `#[cfg(test)]` or `#[test]`.
 
-use crate::tidy::Tree;
+use crate::tidy::{Source, Tree};
 use crate::{Outcome, run};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -32,8 +32,9 @@ pub fn run() -> Result<Outcome> {
 fn table(tree: &Tree) -> String {
     let mut rooms: BTreeMap<&str, Lines> = BTreeMap::new();
     let mut total = Lines::default();
-    let of_tests = tree.test_files();
-    for source in tree.sources().flatten() {
+    let sources: Vec<Source> = tree.sources().flatten().collect();
+    let of_tests = tree.test_files(&sources);
+    for source in &sources {
         let all = source.text.lines().count();
         let tests = if of_tests.contains(source.path) {
             all

@@ -127,14 +127,39 @@ fn effective_uid_is_root() -> bool {
 
 fn install(installer: &[&str], names: &[&str]) {
     let _ = run::watch(apt(installer, &["update"]).arg("-qq"));
-    let all = run::watch(apt(installer, &["install"]).args(names));
+    // apt-get installs none of them when this release of Debian lacks one.
+    let mut policy = run::command("apt-cache");
+    let policy = policy.arg("policy").args(names).env("LC_ALL", "C").output();
+    let names = match policy {
+        Ok(policy) => with_candidate(&String::from_utf8_lossy(&policy.stdout)),
+        Err(_) => names.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    if names.is_empty() {
+        return;
+    }
+    let all = run::watch(apt(installer, &["install"]).args(&names));
     if all.is_ok_and(|all| all.success) {
         return;
     }
-    // One package that this release of Debian lacks must not keep the others out.
+    // One that cannot be installed must not keep the others out.
     for name in names {
         let _ = run::watch(apt(installer, &["install"]).arg(name));
     }
+}
+
+/// The packages that `apt-cache policy` has a version to install of.
+fn with_candidate(policy: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut package = "";
+    for line in policy.lines() {
+        match line.trim_start().strip_prefix("Candidate: ") {
+            Some("(none)") => {}
+            Some(_) => names.push(package.to_owned()),
+            None if !line.starts_with(' ') => package = line.trim_end_matches(':'),
+            None => {}
+        }
+    }
+    names
 }
 
 fn apt(installer: &[&str], words: &[&str]) -> Command {
@@ -184,6 +209,14 @@ mod tests {
             .count();
         assert_eq!(programs().count(), lines);
         assert!(programs().any(|pair| pair == ("sgdisk", "gdisk")));
+    }
+
+    #[test]
+    fn packages_without_a_version_are_left_out() {
+        let policy = "hfsprogs:\n  Installed: (none)\n  Candidate: (none)\n  Version table:\n\
+            fio:\n  Installed: (none)\n  Candidate: 3.33-3\n  Version table:\n     3.33-3 500\n";
+        assert_eq!(with_candidate(policy), ["fio"]);
+        assert!(with_candidate("").is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A module and its parent may know each other. What a path names is followed through `pub use` and
 //! `use`, so that a circle does not hide behind the parent's exports. Tests may import anything.
 
-use super::{Finding, Source, Tree, tokens::Token};
+use super::{Finding, Source, tokens::Token};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module, by the names on the way from the crate's root to it.
@@ -21,10 +21,9 @@ const KNOTS: &[(&str, &str)] = &[
     ("guasi", ""),
 ];
 
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(sources: &[Source]) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, Crate> = BTreeMap::new();
-    let sources: Vec<Source> = tree.sources().flatten().collect();
-    for source in &sources {
+    for source in sources {
         if let Some((folder, file)) = source.path.split_once("/src/")
             && !folder.contains('/')
             && !source.is_test_file()

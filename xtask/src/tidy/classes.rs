@@ -11,9 +11,9 @@ const FORMATS: &str = "format/src/lib.rs";
 /// partition tables, each of which is a class of its own.
 const NO_CLASS: &[&str] = &["spec", "part"];
 
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for class in classes(tree) {
+    for class in classes(sources) {
         class_rules(tree, &class, &mut findings);
     }
     for module in formats(tree) {
@@ -58,9 +58,9 @@ fn class_rules(tree: &Tree, folder: &str, findings: &mut Vec<Finding>) {
 }
 
 /// Folders below `classes/src` whose `mod.rs` speaks of `Class`.
-fn classes(tree: &Tree) -> Vec<String> {
+fn classes(sources: &[Source]) -> Vec<String> {
     let mut found = Vec::new();
-    for source in tree.sources().flatten() {
+    for source in sources {
         let folder = source
             .path
             .strip_prefix(CLASSES)

@@ -3,10 +3,10 @@
 use super::{Finding, Source, Tree};
 use std::collections::BTreeSet;
 
-pub fn check(tree: &Tree) -> Vec<Finding> {
+pub fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
     let mut declared = BTreeSet::new();
-    for source in tree.sources().flatten() {
-        declare(&source, false, &mut declared);
+    for source in sources {
+        declare(source, false, &mut declared);
     }
     let dead = tree
         .rust_files()

@@ -7,7 +7,7 @@
 //! compiler warns of those that nothing uses.
 
 use super::{Finding, Source, Tree, tokens};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Public all the same: the crate, the names, the reason.
 const ALLOWED: &[(&str, &[&str], &str)] = &[
@@ -105,12 +105,10 @@ const TYPES: &[&str] = &["struct", "enum", "trait", "type", "union"];
 /// Crates whose interface is another: symbols of C, targets of a fuzzer, helpers of tests.
 const OTHER_INTERFACES: &[&str] = &["guasi-capi", "fuzz", "testkit"];
 
-pub fn check(tree: &Tree) -> Vec<Finding> {
-    let sources: Vec<Source> = tree.sources().flatten().collect();
-    let of_tests = tree.test_files();
-    let uses = Uses::of(&sources);
+pub fn check(tree: &Tree, sources: &[Source]) -> Vec<Finding> {
+    let of_tests = tree.test_files(sources);
     let mut libraries: BTreeMap<&str, Library> = BTreeMap::new();
-    for source in &sources {
+    for source in sources {
         let Some((folder, file)) = source.path.split_once("/src/") else {
             continue;
         };
@@ -123,20 +121,15 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             libraries.entry(folder).or_default().add(file, source);
         }
     }
-    let mut findings = Vec::new();
+    let mut exports = Vec::new();
     for (folder, library) in &libraries {
-        let visible = library.visible_modules();
-        let exported = library.exported_names(&visible);
-        for item in library.items.iter().filter(|item| item.is_checked) {
-            if library.exports(item, &visible, &exported)
-                && !uses.outside(folder, &item.name)
-                && !is_allowed(folder, &item.name)
-            {
-                findings.push(finding(item));
-            }
-        }
+        exports.extend(library.exports().into_iter().map(|item| (*folder, item)));
     }
-    findings
+    let uses = Uses::of(sources, exports.iter().map(|(_, item)| item.name.as_str()));
+    exports.retain(|(folder, item)| {
+        !uses.outside(folder, &item.name) && !is_allowed(folder, &item.name)
+    });
+    exports.into_iter().map(|(_, item)| finding(item)).collect()
 }
 
 fn finding(item: &Item) -> Finding {
@@ -154,12 +147,13 @@ fn is_allowed(folder: &str, name: &str) -> bool {
     listed.any(|(of, names, _)| *of == folder && names.contains(&name))
 }
 
-/// Which crates name what.
-struct Uses<'a>(BTreeMap<&'a str, BTreeSet<&'a str>>);
+/// Which crates use which of the exported names.
+struct Uses<'a>(HashMap<&'a str, BTreeSet<&'a str>>);
 
 impl<'a> Uses<'a> {
-    fn of(sources: &'a [Source<'a>]) -> Self {
-        let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    fn of(sources: &'a [Source<'a>], names: impl Iterator<Item = &'a str>) -> Self {
+        let mut uses: HashMap<&str, BTreeSet<&str>> =
+            names.map(|name| (name, BTreeSet::new())).collect();
         for source in sources {
             let folder = source.crate_dir();
             let rest = &source.path[folder.len()..];
@@ -169,7 +163,9 @@ impl<'a> Uses<'a> {
                 false => folder,
             };
             for token in &source.tokens {
-                uses.entry(&token.text).or_default().insert(user);
+                if let Some(users) = uses.get_mut(token.text.as_str()) {
+                    users.insert(user);
+                }
             }
         }
         Self(uses)
@@ -272,21 +268,25 @@ impl Library {
             .collect()
     }
 
-    /// Whether another crate can name the item.
-    fn exports(
-        &self,
-        item: &Item,
-        visible: &BTreeSet<Vec<String>>,
-        exported: &BTreeSet<&str>,
-    ) -> bool {
-        let named =
-            |name: &str, module: &Vec<String>| visible.contains(module) || exported.contains(name);
-        match &item.of_type {
-            Some(of_type) => self.items.iter().any(|it| {
-                it.of_type.is_none() && it.name == *of_type && named(&it.name, &it.module)
-            }),
-            None => named(&item.name, &item.module),
-        }
+    /// The checked items that another crate can name.
+    fn exports(&self) -> Vec<&Item> {
+        let visible = self.visible_modules();
+        let names = self.exported_names(&visible);
+        let is_named =
+            |item: &Item| visible.contains(&item.module) || names.contains(item.name.as_str());
+        let types: BTreeSet<&str> = self
+            .items
+            .iter()
+            .filter(|item| item.of_type.is_none() && is_named(item))
+            .map(|item| item.name.as_str())
+            .collect();
+        let checked = self.items.iter().filter(|item| item.is_checked);
+        checked
+            .filter(|item| match &item.of_type {
+                Some(of_type) => types.contains(of_type.as_str()),
+                None => is_named(item),
+            })
+            .collect()
     }
 }
 

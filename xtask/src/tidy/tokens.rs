@@ -22,6 +22,9 @@ pub fn of(text: &str) -> Result<Vec<Token>, usize> {
     let stream = TokenStream::from_str(text).map_err(|error| error.span().start().line)?;
     let mut tokens = Vec::new();
     flatten(stream, &mut tokens);
+    // The lexer keeps each text for its spans, of which none is left; a lookup takes longer with
+    // each of them.
+    proc_macro2::extra::invalidate_current_thread_spans();
     mark_tests(&mut tokens);
     Ok(tokens)
 }
