@@ -173,7 +173,8 @@ impl Reader {
 
 impl Overhead {
     /// The cost of an event, ns, where it can be told.
-    pub(crate) fn event_ns(&self) -> Option<Interval> {
+    #[must_use]
+    pub fn event_ns(&self) -> Option<Interval> {
         let can = self.synchronous && self.events_per_read > 0.0;
         can.then(|| self.added_ns.scaled(1.0 / self.events_per_read))
     }

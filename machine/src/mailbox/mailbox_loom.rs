@@ -115,24 +115,6 @@ fn two_posters_and_a_parking_owner_lose_nothing() {
 }
 
 #[test]
-fn a_batch_arrives_whole_and_in_order() {
-    loom::model(|| {
-        let alive = std::sync::Arc::new(());
-        let mailbox = Arc::new(Mailbox::new().unwrap());
-        let poster = {
-            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
-            thread::spawn(move || {
-                let mut batch = Fifo::new();
-                batch.extend((1..4).map(|value| letter(value, &alive)));
-                mailbox.post_all(batch);
-            })
-        };
-        assert_eq!(receive(&mailbox, 3), [1, 2, 3]);
-        poster.join().unwrap();
-    });
-}
-
-#[test]
 fn a_park_that_times_out_beside_a_post_leaves_the_next_one_sound() {
     loom::model(|| {
         let alive = std::sync::Arc::new(());

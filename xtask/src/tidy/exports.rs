@@ -73,6 +73,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "what a context works with, for programs that embed it",
     ),
     (
+        "trace",
+        &["event_ns"],
+        "the figure that a test of a running kernel judges",
+    ),
+    (
         "crash",
         &["write_durably"],
         "for programs that record their own writes",
