@@ -245,6 +245,10 @@ fn a_changed_byte_is_found_and_named_with_its_place() {
         }
         for _ in 0..6 {
             let cut = random.usize(..bytes.len());
+            // Zeroes behind the last member belong to no member.
+            if name == "gzip, padding" && bytes[cut..].iter().all(|byte| *byte == 0) {
+                continue;
+            }
             std::fs::write(&folder.path, &bytes[..cut]).expect("written");
             let read = read_all(&folder.path, format, disk);
             assert!(!matches!(read, Ok(true)), "{name}: cut at {cut}");
