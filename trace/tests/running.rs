@@ -218,7 +218,7 @@ fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
     let scope = Scope::of(&tree, &[at]);
     let size = 256 * BLOCK as u64;
     let cancelled = AtomicBool::new(false);
-    let measured = overhead::measure(&device.0, size, (&scope, &Choice::ALL), 2, &cancelled);
+    let measured = overhead::measure(&device.0, size, (&scope, &Choice::ALL), 3, &cancelled);
     let found = match measured {
         Err(OverheadError::Source(why)) => return ugeom_testkit::skip(test, &why),
         other => other.unwrap(),
@@ -231,6 +231,6 @@ fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
     assert!(found.events_per_read >= 4.0, "{found:?}");
     assert!(found.read_ns.estimate > 0.0, "{found:?}");
     let none = Path::new("/dev/no-such-device");
-    let error = overhead::measure(none, size, (&scope, &Choice::ALL), 2, &cancelled).unwrap_err();
+    let error = overhead::measure(none, size, (&scope, &Choice::ALL), 3, &cancelled).unwrap_err();
     assert!(error.to_string().contains("no-such-device"), "{error}");
 }
