@@ -254,6 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no mlock")]
     fn a_dropped_secret_leaves_zeroes() {
         // Another secret of this size keeps the chunk mapped.
         let neighbour = Secret::new(|| [1_u8; 3000]).expect("memory");
@@ -269,6 +270,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no mlock")]
     fn secrets_of_all_sizes_are_aligned_and_apart() {
         #[derive(Clone, Copy)]
         #[repr(align(64))]
@@ -290,6 +292,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no mlock")]
     fn chunks_are_locked_and_not_dumped() {
         let secret = Secret::new(|| [3_u8; 500]).expect("memory");
         let maps = std::fs::read_to_string("/proc/self/smaps").expect("maps");
@@ -312,6 +315,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no mlock")]
     fn only_equal_bytes_are_equal() {
         assert!(equal(b"", b""));
         assert!(equal(b"abc", b"abc"));
@@ -321,6 +325,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no mlock")]
     fn a_secret_does_not_print_itself() {
         let secret = Secret::new(|| 0x1234_5678_u32).expect("memory");
         assert_eq!(format!("{secret:?}"), "Secret");

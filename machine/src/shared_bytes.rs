@@ -212,7 +212,7 @@ mod tests {
                 assert_eq!((to[0], to[len + 1]), (255, 255));
                 let mut to = vec![255; len + 2];
                 // SAFETY: as above.
-                unsafe { copy(from[start..].as_ptr(), to[1..].as_mut_ptr(), len) };
+                unsafe { copy(source.add(start), to[1..].as_mut_ptr(), len) };
                 assert_eq!(to[1..=len], from[start..start + len]);
                 assert_eq!((to[0], to[len + 1]), (255, 255));
                 // SAFETY: as above.

@@ -49,6 +49,7 @@ fn drain(channel: &mut Channel) -> Vec<(u64, Result<u64, Errno>)> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn what_is_written_through_slices_lies_where_they_say() {
     for options in all_options() {
         let stack = stack(options);
@@ -100,6 +101,7 @@ fn a_hook_sees_each_request_come_back_once() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn a_short_completion_inside_the_media_is_eio() {
     struct Half;
     impl Geom for Half {
@@ -190,6 +192,7 @@ fn a_dropped_bio_is_eio_and_a_defect() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn enomem_never_reaches_the_consumer() {
     struct Tight(AtomicU64);
     impl Geom for Tight {
@@ -235,6 +238,7 @@ fn enomem_never_reaches_the_consumer() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn clones_join_their_parent() {
     for options in all_options() {
         let stack = stack(options);
@@ -264,6 +268,7 @@ fn clones_join_their_parent() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn the_first_error_of_the_clones_is_the_parents() {
     struct Fails;
     impl Geom for Fails {
@@ -294,6 +299,7 @@ fn pieces(data: &[u8]) -> Box<Scatter> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn data_in_several_segments_is_divided_correctly_among_clones() {
     for options in all_options() {
         let stack = stack(options);
@@ -326,6 +332,7 @@ fn data_in_several_segments_is_divided_correctly_among_clones() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn read_clones_may_not_share_memory() {
     #[derive(Default)]
     struct Greedy(Mutex<Vec<Result<(), Errno>>>);
@@ -367,6 +374,7 @@ impl Geom for Later {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn delayed_requests_wait_side_by_side() {
     for options in all_options() {
         let stack = stack(options);
@@ -393,6 +401,7 @@ fn delayed_requests_wait_side_by_side() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn cancelling_brings_waiting_requests_home_at_once() {
     for options in all_options() {
         let stack = stack(options);
@@ -645,6 +654,7 @@ fn several_threads_share_a_stack() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "minutes; others here follow a bio through its life")]
 fn dropping_a_channel_waits_for_its_requests() {
     for options in all_options() {
         let stack = stack(options);

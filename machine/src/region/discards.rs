@@ -81,7 +81,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn who_touches_what_is_given_back_waits_and_nobody_else() {
+    fn an_access_to_what_is_given_back_waits_and_no_other() {
         let discards = Discards::new();
         discards.wait_for(0, 100);
         let (ready, begun) = mpsc::channel();
