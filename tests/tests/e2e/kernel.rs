@@ -239,7 +239,7 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
         .expect("a device")
         .trim_start_matches("/dev/");
     let backing = format!("/sys/block/{top}/loop/backing_file");
-    // The kernel detaches a device when its last user leaves, and tests beside this one look at all.
+    // The kernel detaches a device when its last user leaves; tests beside this one read all.
     let attached = || std::fs::read_to_string(&backing).is_ok_and(|backing| backing.contains(file));
     let started = Instant::now();
     while attached() {
