@@ -1,9 +1,9 @@
 //! Random reads of 4 KiB, of which nearly all are misses, of memory below: what a miss adds to the
 //! read that it makes. `md` fills the block through a copy, as buffers may be looked at meanwhile.
 
-use super::rounds::{Work, measure};
-use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_stack::{Delta, StackKnobs};
+use super::rounds::{Work, measure, writable};
+use ugeom_classes::Target;
+use ugeom_stack::Delta;
 
 const SIZE: usize = 4096;
 const BYTES: u64 = 256 << 20;
@@ -11,16 +11,7 @@ const COUNT: u64 = BYTES / SIZE as u64;
 
 /// A stack over a disk of random data.
 fn open(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
-    let target = open_target(text, &options);
-    let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
+    let target = writable(text);
     let opened = target.stack.open(target.top, Delta::READ_WRITE);
     let opened = opened.expect("opens");
     let mut channel = target.stack.channel(1).expect("a channel");

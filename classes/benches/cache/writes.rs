@@ -1,24 +1,12 @@
 //! Writes of 4 KiB through and back, and how many of those below the flusher makes of them.
 
-use super::rounds::{Work, measure};
-use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_stack::{Delta, StackKnobs};
+use super::rounds::{Work, measure, writable};
+use ugeom_classes::Target;
+use ugeom_stack::Delta;
 
 const SIZE: usize = 4096;
 const BYTES: u64 = 64 << 20;
 const COUNT: u64 = BYTES / SIZE as u64;
-
-fn open(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
-    open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
 
 fn fact(target: &Target, key: &str) -> u64 {
     let tree = target.stack.tree();
@@ -49,9 +37,9 @@ pub fn run() {
     let mut random = sequential.clone();
     fastrand::Rng::with_seed(9).shuffle(&mut random);
     for (name, order) in [("in sequence", &sequential), ("at random", &random)] {
-        let through = open("md:64m | cache:64m");
-        let back = open("md:64m | cache:64m,write=back,dirty=100%");
-        let bare = open("md:64m");
+        let through = writable("md:64m | cache:64m");
+        let back = writable("md:64m | cache:64m,write=back,dirty=100%");
+        let bare = writable("md:64m");
         println!("\nwrites of {SIZE} {name}, a FLUSH every {COUNT}");
         let measured = measure(
             vec![

@@ -218,24 +218,35 @@ fn cost(
     }
 }
 
-fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
-    match cell.length {
-        Length::Exactly {
-            warm_up,
-            iterations,
-        } => RunLength {
-            warm_up,
-            iterations,
-        },
-        Length::Calibrated | Length::AtMost(_) => {
-            let most = match cell.length {
-                Length::AtMost(most) => most,
-                _ => u64::MAX,
-            };
-            let iterations = in_steps((run_ns as f64 / cost_ns).min(most as f64) as u64, cell.step);
-            let warm_up = in_steps(iterations / WARM_UP_SHARE, cell.step);
-            RunLength {
+/// How long a run of a case is, or what limits it.
+enum Bound {
+    Exactly(RunLength),
+    AtMost(u64),
+}
+
+impl Bound {
+    fn of(cell: &Cell<'_>) -> Self {
+        match cell.length {
+            Length::Exactly {
                 warm_up,
+                iterations,
+            } => Self::Exactly(RunLength {
+                warm_up,
+                iterations,
+            }),
+            Length::AtMost(most) => Self::AtMost(most),
+            Length::Calibrated => Self::AtMost(u64::MAX),
+        }
+    }
+}
+
+fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
+    match Bound::of(cell) {
+        Bound::Exactly(length) => length,
+        Bound::AtMost(most) => {
+            let iterations = in_steps((run_ns as f64 / cost_ns).min(most as f64) as u64, cell.step);
+            RunLength {
+                warm_up: in_steps(iterations / WARM_UP_SHARE, cell.step),
                 iterations,
             }
         }
@@ -244,24 +255,12 @@ fn length(cell: &Cell<'_>, cost_ns: f64, run_ns: u64) -> RunLength {
 
 /// A length that another process found, perhaps shortened since, as the cell can have it.
 fn fitted(cell: &Cell<'_>, known: RunLength) -> RunLength {
-    match cell.length {
-        Length::Exactly {
-            warm_up,
-            iterations,
-        } => RunLength {
-            warm_up,
-            iterations,
+    match Bound::of(cell) {
+        Bound::Exactly(length) => length,
+        Bound::AtMost(most) => RunLength {
+            warm_up: in_steps(known.warm_up, cell.step),
+            iterations: in_steps(known.iterations.min(most), cell.step),
         },
-        Length::Calibrated | Length::AtMost(_) => {
-            let most = match cell.length {
-                Length::AtMost(most) => most,
-                _ => u64::MAX,
-            };
-            RunLength {
-                warm_up: in_steps(known.warm_up, cell.step),
-                iterations: in_steps(known.iterations.min(most), cell.step),
-            }
-        }
     }
 }
 

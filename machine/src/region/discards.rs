@@ -2,9 +2,8 @@
 //!
 //! While madvise(2) takes a page away, one processor may already see the new page of zeroes, and
 //! another, whose translation has not been flushed yet, still the old one. A write then ends in one
-//! page while a read that begins after it comes from the other. So a request that begins while a
-//! discard is under way, and touches what it covers, waits for its end. One that began before
-//! overlaps the discard, and may see either page.
+//! page while a read that begins after it comes from the other. So a request that starts during a
+//! discard of its range waits until the discard ends. One that started before may see either page.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering, fence};

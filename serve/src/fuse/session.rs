@@ -13,7 +13,7 @@ use ugeom_format::wire::fuse::{
 /// The kernel's pages, bytes: what [`TRANSFER_BYTES_MAX`] is divided by.
 const PAGE_BYTES: u32 = 4096;
 
-/// Requests in the background (those of libaio and io_uring among them) that may be under way.
+/// The most background requests in flight; libaio's and io_uring's are among them.
 const BACKGROUND: u16 = 512;
 
 /// What is always wanted.

@@ -205,7 +205,7 @@ impl Channel {
 
     /// Starts a prepared bio; gives it back when it came home at once.
     ///
-    /// One that does was never under way for a client that could ask, and is not counted as such.
+    /// A bio that comes home at once is not counted as in flight.
     #[inline(always)]
     fn launch(&mut self, bio: Bio) -> Option<Bio> {
         let home = (self.snapshot.enter)(&self.snapshot, &mut self.cx, bio);

@@ -217,8 +217,8 @@ fn threads_that_cannot_be_started_are_an_error_and_not_a_panic() {
     }
 }
 
-/// A command run by a user to whom permissions and limits apply; `None` after saying why that
-/// cannot be.
+/// A command run as a user without privileges; `None`, with a visible skip, where that is not
+/// possible.
 fn unprivileged(test: &str, arguments: &[&str]) -> Option<Command> {
     let me = std::fs::metadata("/proc/self").expect("proc").uid();
     if me != 0 {

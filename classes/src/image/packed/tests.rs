@@ -201,12 +201,22 @@ fn a_compressed_disk_reads_like_the_disk_at_every_place() {
 }
 
 /// Opens a file and reads all of it; the first error.
-fn read_all(path: &Path, format: ImageFormat, disk: &[u8]) -> Result<bool, Damage> {
+fn read_all(path: &Path, format: ImageFormat) -> Result<Vec<u8>, Damage> {
     let reader = open(path, format)?;
     let mut out = vec![0; reader.size_bytes().min(64 << 20) as usize];
     reader.read(0, &mut out)?;
-    Ok(out == disk)
+    Ok(out)
 }
+
+/// Files of several members, streams or frames: a cut between two leaves a whole, shorter file.
+const OF_SEVERAL: [&str; 6] = [
+    "gzip, two members",
+    "gzip, padding",
+    "xz, two streams",
+    "zstd, a skipped frame",
+    "zstd, frames",
+    "zstd, a seek table",
+];
 
 #[test]
 fn a_changed_byte_is_found_and_named_with_its_place() {
@@ -226,11 +236,11 @@ fn a_changed_byte_is_found_and_named_with_its_place() {
             let at = random.usize(..bytes.len());
             let changed = [bytes[at] ^ (1 << random.u8(..8))];
             file.write_all_at(&changed, at as u64).expect("changed");
-            match read_all(&folder.path, format, disk) {
-                Ok(true) => {}
+            match read_all(&folder.path, format) {
+                Ok(read) if read == disk => {}
                 // Without a checksum there is nothing to find it by.
-                Ok(false) if name == "xz, no check" || name == "zstd --long" => {}
-                Ok(false) => panic!("{name}: byte {at} changed, and other data was read"),
+                Ok(_) if name == "xz, no check" || name == "zstd --long" => {}
+                Ok(_) => panic!("{name}: byte {at} changed, and other data was read"),
                 Err(damage) => {
                     let text = damage.to_string();
                     assert!(damage.file_at <= bytes.len() as u64, "{name}: {text}");
@@ -245,17 +255,20 @@ fn a_changed_byte_is_found_and_named_with_its_place() {
         }
         for _ in 0..6 {
             let cut = random.usize(..bytes.len());
-            // Zeroes behind the last member belong to no member.
-            if name == "gzip, padding" && bytes[cut..].iter().all(|byte| *byte == 0) {
-                continue;
-            }
             std::fs::write(&folder.path, &bytes[..cut]).expect("written");
-            let read = read_all(&folder.path, format, disk);
-            assert!(!matches!(read, Ok(true)), "{name}: cut at {cut}");
-            // Frames that are whole are a file of their own.
-            let frames = ["zstd, frames", "zstd, a skipped frame", "gzip, two members"];
-            let whole = matches!(read, Ok(false)) && cut > 0;
-            assert!(!whole || frames.contains(&name), "{name}: cut at {cut}");
+            let Ok(read) = read_all(&folder.path, format) else {
+                continue;
+            };
+            // Zeroes behind the last member or stream belong to neither.
+            let in_padding = bytes[cut..].iter().all(|byte| *byte == 0)
+                && ["gzip, padding", "xz, two streams"].contains(&name);
+            // A seek table is the last frame of its file.
+            let only_table = name == "zstd, a seek table" && cut == seekable(disk, false).len();
+            let whole_members = read.len() < disk.len() && OF_SEVERAL.contains(&name);
+            assert!(
+                disk.starts_with(&read) && (in_padding || only_table || whole_members || cut == 0),
+                "{name}: cut at {cut}"
+            );
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct InitReply {
     pub max_readahead_bytes: u32,
     /// See [`super::init_flag`].
     pub flags: u64,
-    /// How many requests that no process waits for may be under way.
+    /// The most background requests (asynchronous I/O, read-ahead) in flight.
     pub max_background: u16,
     /// From how many on the kernel calls the server congested.
     pub congestion_threshold: u16,
