@@ -22,7 +22,8 @@ const CLIENTS: usize = 4;
 /// How many deaths of the upstream, if `UGEOM_CRASHES` does not say.
 const CRASHES: u64 = 12;
 
-fn write(stream: &mut UnixStream, block: u64, byte: u8) {
+/// Writes a block of 4 KiB.
+pub fn write(stream: &mut UnixStream, block: u64, byte: u8) {
     let at = block * BLOCK as u64;
     let error = ask(stream, command::WRITE, 0, at, &[byte; BLOCK]);
     assert_eq!(error.expect("a reply"), 0, "written, perhaps later");
@@ -239,7 +240,7 @@ fn writers_over_nbd_and_fuse_both_get_the_error_of_a_loss() {
 
 /// Waits until a server listens and its files are there; false, after saying why, when it cannot
 /// mount here.
-fn listens_and_mounts(test: &str, socket: &Path, mount: &Path, child: &mut Child) -> bool {
+pub fn listens_and_mounts(test: &str, socket: &Path, mount: &Path, child: &mut Child) -> bool {
     let has_files = || std::fs::read_dir(mount).is_ok_and(|mut all| all.next().is_some());
     while UnixStream::connect(socket).is_err() || !has_files() {
         if let Some(status) = child.try_wait().expect("waiting") {

@@ -21,6 +21,7 @@ mod fio_files;
 mod fio_options;
 mod fio_ratio;
 mod fio_traces;
+mod flush_failures;
 mod freenas;
 mod geli;
 mod geli_freebsd;
