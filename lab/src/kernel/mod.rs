@@ -17,11 +17,11 @@ use reading::{Reader, Slice};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use ugeom_harness::HarnessError;
 use ugeom_harness::host::Host;
+use ugeom_harness::{Control, HarnessError, Phase, Progress};
 use ugeom_machine::awake::Awake;
 use ugeom_machine::clock;
-use ugeom_measure::{Blocks, Interval};
+use ugeom_measure::{Blocks, Center, Interval};
 use ugeom_trace::tree::KernelTree;
 
 pub use page::page;
@@ -35,10 +35,11 @@ const SIZES_BYTES: [u64; 2] = [512, 4096];
 const DEPTHS: [usize; 2] = [1, 32];
 /// The wall time of a slice, ns.
 const SLICE_NS: u64 = 10_000_000;
-/// Reads that find the length of slices, and warm up.
-const TRIAL_READS: usize = 64;
-/// Reads of a slice, at most and at least.
-const READS: (usize, usize) = (20_000, 32);
+/// Reads that find the length of slices, and warm up; the first few tell whether the others are too
+/// slow for the budget.
+const TRIAL_READS: (usize, usize) = (4, 64);
+/// Reads of a slice, at most and at least; at least as many as are in flight.
+const READS: (usize, usize) = (20_000, 4);
 const ROUNDS_MIN: usize = 10;
 const ROUNDS_MAX: usize = 200;
 const CONFIDENCE: f64 = 0.95;
@@ -48,13 +49,15 @@ const CONFIDENCE: f64 = 0.95;
 pub struct Options {
     /// A device, or a file on one.
     pub target: String,
+    /// What the user named, where `target` is its chain made again in memory.
+    pub in_memory_of: Option<String>,
     /// How long it may take, ns.
     pub budget_ns: u64,
     /// The seed of the order of blocks and slices.
     pub seed: u64,
 }
 
-/// What a read takes, ns, each with its 95 % interval over the rounds.
+/// What a read takes, ns: the median of the rounds with its 95 % interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// Wall time.
@@ -108,6 +111,9 @@ pub struct KernelLayers {
     pub host: Host,
     /// What was measured.
     pub target: String,
+    /// What the user named, where `target` is its chain made again in memory.
+    #[serde(default)]
+    pub in_memory_of: Option<String>,
     /// The seed.
     pub seed: u64,
     /// The cases.
@@ -120,8 +126,8 @@ pub struct KernelLayers {
 ///
 /// # Errors
 /// When the target is no chain of at least one layer that can be read, or a read fails.
-pub fn run(options: &Options, cancelled: &AtomicBool) -> Result<KernelLayers, HarnessError> {
-    let host = Host::now();
+pub fn run(options: &Options, control: &mut Control<'_>) -> Result<KernelLayers, HarnessError> {
+    let (host, start_ns) = (Host::now(), clock::now_ns());
     let target = &options.target;
     let os = || HarnessError::os(target, "finding its layers");
     let tree = KernelTree::now().map_err(os())?;
@@ -143,24 +149,37 @@ pub fn run(options: &Options, cancelled: &AtomicBool) -> Result<KernelLayers, Ha
     }
     let (mut cases, mut left_out) = (Vec::new(), std::mem::take(&mut chain.left_out));
     let plan = plan(&chain, &mut left_out);
-    let each_ns = options.budget_ns / plan.len().max(1) as u64;
-    for (bytes, depth, awake) in plan {
-        if cancelled.load(Ordering::Relaxed) {
-            left_out.push(format!(
-                "reads of {bytes} bytes at queue depth {depth}: interrupted"
-            ));
+    let total = plan.len() as u64;
+    for (done, (bytes, depth, awake)) in (0..total).zip(plan) {
+        let name = format!("reads of {bytes} bytes at queue depth {depth}");
+        if control.is_cancelled() {
+            left_out.push(format!("{name}: interrupted"));
             continue;
         }
+        (control.progress)(&Progress {
+            phase: Phase::Measuring,
+            cell: &name,
+            done,
+            total,
+        });
         let keep = match awake {
             true => Some(Awake::all().map_err(HarnessError::os(target, "keeping CPUs awake"))?),
             false => None,
         };
-        let os = HarnessError::os(target, "reading");
-        let case = measure(&chain, (bytes, depth), each_ns, options.seed, cancelled);
+        // A case that took longer leaves the others less.
+        let left_ns = options.budget_ns.saturating_sub(clock::now_ns() - start_ns);
+        let budget_ns = left_ns / (total - done);
+        let case = measure(
+            &chain,
+            (bytes, depth),
+            budget_ns,
+            options.seed,
+            control.cancelled,
+        );
         drop(keep);
         cases.push(Case {
             awake,
-            ..case.map_err(os)?
+            ..case.map_err(HarnessError::os(target, "reading"))?
         });
     }
     Ok(KernelLayers {
@@ -169,6 +188,7 @@ pub fn run(options: &Options, cancelled: &AtomicBool) -> Result<KernelLayers, Ha
         experiment: EXPERIMENT.to_owned(),
         host,
         target: target.clone(),
+        in_memory_of: options.in_memory_of.clone(),
         seed: options.seed,
         cases,
         left_out,
@@ -210,12 +230,19 @@ fn measure(
     let blocks = (chain.region_bytes / bytes).max(1);
     let readers = chain.rows.iter().map(|row| Reader::new(row, bytes, depth));
     let mut readers = readers.collect::<std::io::Result<Vec<Reader>>>()?;
-    let trial: Vec<u64> = (0..TRIAL_READS).map(|_| random.u64(..blocks)).collect();
+    let slice_ns = SLICE_NS.min(budget_ns / (2 * ROUNDS_MIN * readers.len()).max(1) as u64);
     let mut counts = Vec::new();
     for reader in &mut readers {
-        let slice = reader.slice(&trial)?;
-        let count = (SLICE_NS as f64 / slice.wall_ns.max(1.0)) as usize;
-        counts.push(count.clamp(READS.1, READS.0));
+        let mut trial = |count| {
+            let blocks: Vec<u64> = (0..count).map(|_| random.u64(..blocks)).collect();
+            reader.slice(&blocks).map(|slice| slice.wall_ns)
+        };
+        let mut each_ns = trial(TRIAL_READS.0.max(depth))?;
+        if each_ns * (TRIAL_READS.1 as f64) < slice_ns as f64 {
+            each_ns = trial(TRIAL_READS.1)?;
+        }
+        let count = (slice_ns as f64 / each_ns.max(1.0)) as usize;
+        counts.push(count.clamp(READS.1.max(depth), READS.0));
     }
     let names = || chain.rows.iter().map(|row| row.name.clone());
     let mut tables = [(); 3].map(|()| Blocks::new(names()));
@@ -256,8 +283,14 @@ fn measure(
 }
 
 fn rows(chain: &Chain, tables: &[Blocks; 3]) -> Vec<RowFigures> {
+    // The middle of the rounds: one that was disturbed moves a mean, and a time is never below 0.
     let costs = |weights: &[(usize, f64)]| {
-        let of = |table: &Blocks| Some(table.contrast(weights, CONFIDENCE).ok()?.interval);
+        let of = |table: &Blocks| {
+            let rounds = table.rounds().iter();
+            let sum = |round: &Vec<f64>| weights.iter().map(|(at, by)| round[*at] * by).sum();
+            let values: Vec<f64> = rounds.map(sum).collect();
+            Center::of(&values).ok()?.at(CONFIDENCE).ok()
+        };
         let [wall_ns, caller_ns, machine_ns] = [of(&tables[0]), of(&tables[1]), of(&tables[2])];
         Costs {
             wall_ns,

@@ -69,6 +69,7 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         experiment: EXPERIMENT.to_owned(),
         host: Host::now(),
         target: "upper".to_owned(),
+        in_memory_of: Some("/dev/loop7".to_owned()),
         seed: 7,
         cases: vec![Case {
             awake: true,
@@ -77,14 +78,51 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         left_out: vec!["vda: opening it: EPERM".to_owned()],
     };
     let json = serde_json::to_string(&result).unwrap();
-    let text = crate::registry::read(json).unwrap().page().to_text(100);
-    for word in ["upper adds", "lower adds", "left out", "later"] {
+    let saved = crate::registry::read(json).unwrap();
+    let text = saved.page().to_text(100);
+    for word in [
+        "upper adds",
+        "lower adds",
+        "left out",
+        "later",
+        "--kernel /dev/loop7 --bottom memory",
+    ] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    let screen = saved.page().to_screen(80, ugeom_report::Style::Plain);
+    assert!(
+        screen.lines().count() < 24 && screen.contains("upper adds"),
+        "{screen}"
+    );
+    let html = ugeom_report::to_html(&[saved]);
+    assert!(html.contains("<svg"), "no picture of the answer");
 }
 
 #[test]
-fn a_difference_within_its_noise_comes_with_the_rounds_that_would_tell() {
+fn a_time_is_never_below_zero_and_a_median_forgets_a_disturbed_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    let mut tables = [(); 3].map(|()| Blocks::new(["upper", "lower", "later"]));
+    for round in 0..ROUNDS_MIN {
+        // A round whose reads waited for another program.
+        let wall = if round == 3 {
+            1e9
+        } else {
+            1000.0 + round as f64
+        };
+        for table in &mut tables {
+            table.push_round(vec![wall + 100.0, wall, wall]).unwrap();
+        }
+    }
+    let rows = rows(&chain, &tables);
+    let read = rows[0].read.wall_ns.unwrap();
+    assert!(read.low > 1000.0 && read.estimate < 1200.0, "{read:?}");
+    let added = rows[0].added.as_ref().unwrap().wall_ns.unwrap();
+    assert!((added.low, added.high) == (100.0, 100.0), "{added:?}");
+}
+
+#[test]
+fn a_difference_within_its_noise_comes_with_the_rounds_that_it_needs() {
     let wall = |estimate, half| Interval {
         estimate,
         low: estimate - half,
@@ -94,7 +132,7 @@ fn a_difference_within_its_noise_comes_with_the_rounds_that_would_tell() {
     let needed = |wall: &Interval| super::page::needed(wall, 20);
     assert_eq!(
         needed(&wall(100.0, 300.0)),
-        "; about 180 rounds of these would tell"
+        "; about 180 rounds would be needed"
     );
     for estimate in [0.0, 0.01] {
         let text = needed(&wall(estimate, 300.0));

@@ -157,7 +157,7 @@ fn summary(document: &Document) -> Table {
     }
     let none = String::new;
     figure("one more slicer, counts", "slope.slicers.counts", none());
-    figure("one more fused slicer", "slope.passed.counts", none());
+    figure("one more fused slicer", "slope.fused.counts", none());
     figure("queued dispatch", "wall.queued", none());
     for way in &subject.through {
         figure(&format!("through {way}"), &format!("through.{way}"), none());
@@ -314,7 +314,7 @@ fn slopes(document: &Document) -> Option<String> {
     );
     let hooks = amount("slope.hooks.off")?;
     let limit = amount("floor.calls")?;
-    let passed = amount("slope.passed.counts").map_or_else(String::new, |passed| {
+    let passed = amount("slope.fused.counts").map_or_else(String::new, |passed| {
         format!(" Fused, as slicers are by default, one more costs {passed} with counts.")
     });
     Some(format!(

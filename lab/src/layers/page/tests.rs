@@ -56,6 +56,17 @@ fn one_screen_holds_the_answer_and_labels_what_the_rows_are() {
 }
 
 #[test]
+fn a_fused_slicer_has_its_row_and_its_sentence() {
+    let text = flat(&page(&computed()).to_text(100));
+    for words in [
+        "one more fused slicer 0.8",
+        "Fused, as slicers are by default, one more",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
 fn an_effect_of_size_is_stated_above_its_margin_only() {
     let text = flat(&page(&computed()).to_text(100));
     assert!(text.contains("4 KiB: no more than "), "{text}");

@@ -60,7 +60,7 @@ pub struct One {
 
     /// Write the report as one HTML file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
 }
 
 /// A run longer than this announces itself, ns.
@@ -127,17 +127,34 @@ impl Flags {
 
     /// The text of a page as it was asked for.
     pub fn text<S>(&self, document: &Document<S>, page: &Page) -> String {
-        match (self.goals, self.all) {
-            (true, _) => {
+        match self.goals {
+            true => {
                 Page::of_goals(&document.experiment, &document.figures).to_text(output::width())
             }
-            (_, true) => page.to_text(output::width()),
-            _ => page.to_screen(output::width(), output::style()),
+            false => self.page(page),
+        }
+    }
+
+    /// The whole page, or its first screen.
+    pub fn page(&self, page: &Page) -> String {
+        match self.all {
+            true => page.to_text(output::width()),
+            false => page.to_screen(output::width(), output::style()),
         }
     }
 }
 
 impl One {
+    /// Refuses results over files of others.
+    ///
+    /// # Errors
+    /// As [`files::check`].
+    pub fn check(&self) -> Result<()> {
+        let Flags { json, force, .. } = &self.flags;
+        files::check(json.as_deref(), Written::Json, *force)?;
+        files::check(self.report.as_deref(), Written::Report, *force)
+    }
+
     /// Measures, saves what was measured, and prints the answer.
     ///
     /// # Errors
@@ -158,8 +175,7 @@ impl One {
         text: impl FnOnce(&Document<E::Subject>, &Page) -> Result<String, HarnessError>,
     ) -> Result<()> {
         let flags = &self.flags;
-        files::check(flags.json.as_deref(), Written::Json, flags.force)?;
-        files::check(self.report.as_deref(), Written::Report, flags.force)?;
+        self.check()?;
         let document = flags.measure::<E>(options, true)?;
         let page = E::page(&document);
         if let Some(path) = &self.report {

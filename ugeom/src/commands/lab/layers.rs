@@ -1,17 +1,21 @@
 //! `ugeom lab layers`: its flags, the processes that it measures in, and where its results go.
 
 use super::flags::One;
+use super::measuring::{interrupted, with_progress};
 use super::memory::{self, InMemory};
-use crate::commands::files::{self, Written};
+use crate::commands::files;
 use crate::commands::show;
+use crate::failure::Interrupted;
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::Path;
 use std::time::SystemTime;
-use ugeom_lab::kernel;
+use ugeom_harness::processes::BUDGET_NS;
 use ugeom_lab::layers::{self, Options};
+use ugeom_lab::{kernel, registry};
 use ugeom_machine::interrupt;
+use ugeom_report::write_html;
 
 const LAYERS_ABOUT: &str = "\
 Repeats the GEOM benchmarks of 2002 on this machine: 512-byte reads of sector 0 of a memory disk, \
@@ -22,7 +26,8 @@ With a TARGET the same is measured for its providers. It is only read.
 
 With --kernel each device of a chain of the kernel is read past the page cache (512 bytes and \
 4 KiB, queue depth 1 and 32), once with the processors as they are and once kept awake; the cost \
-of a layer is the difference to the one below within rounds.";
+of a layer is the difference to the one below within rounds. It is measured in one process, so \
+that --processes, --full, --faithful and --goals are refused.";
 
 const LAYERS_EXAMPLES: &str = "\
 Examples:
@@ -48,7 +53,7 @@ pub struct Layers {
     /// Measure the kernel's own layers below a device or a file instead: each is read past the page
     /// cache, in the same rounds
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["target", "faithful", "full", "processes", "report", "goals"])]
+          conflicts_with_all = ["target", "faithful", "full", "processes", "goals"])]
     kernel: Option<String>,
 
     /// What the chain of --kernel stands on: its own device, or memory (its loop devices are made
@@ -84,46 +89,50 @@ impl Layers {
 
     fn run_kernel(&self, target: &str) -> Result<()> {
         if self.bottom == Bottom::Device {
-            return self.run_chain(target);
+            return self.run_chain(target, None);
         }
         let (tree, at) = show::kernel::read(Some(target))?;
         let depth = at.map_or(Ok(0), |at| memory::depth_of(&tree, at))?;
         // Ctrl-C must not leave devices behind.
         interrupt::catch().context("listening for Ctrl-C")?;
         let chain = InMemory::new(depth)?;
-        self.run_chain(chain.top())
+        self.run_chain(chain.top(), Some(target.to_owned()))
     }
 
-    fn run_chain(&self, target: &str) -> Result<()> {
+    fn run_chain(&self, target: &str, in_memory_of: Option<String>) -> Result<()> {
         let flags = &self.one.flags;
-        let json = flags.json.as_deref();
-        files::check(json, Written::Json, flags.force)?;
-        if cfg!(debug_assertions) {
-            output::warn("this is a debug build: its figures mean nothing (cargo run --release)");
-        }
+        self.one.check()?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let common = flags.common();
         let options = kernel::Options {
             target: target.to_owned(),
-            budget_ns: common.budget_ns.unwrap_or(KERNEL_BUDGET_NS),
+            in_memory_of,
+            budget_ns: common.limit_ns().unwrap_or(BUDGET_NS),
             seed: common
                 .seed
                 .unwrap_or(since_1970.map_or(0, |since| since.as_secs())),
         };
-        let stop = interrupt::catch().context("listening for Ctrl-C")?;
-        let result = kernel::run(&options, stop)?;
-        match json {
-            Some(path) if path == Path::new(files::STDOUT) => return output::print_json(&result),
-            Some(path) => {
-                let json = serde_json::to_string_pretty(&result)?;
-                std::fs::write(path, json)
-                    .with_context(|| format!("writing {}", path.display()))?;
-            }
+        let result = with_progress(|control| {
+            flags.announce(1);
+            kernel::run(&options, control)
+        })?;
+        if result.cases.is_empty() {
+            return Err(Interrupted("stopped before anything was measured".to_owned()).into());
+        }
+        let saved = registry::read(serde_json::to_string_pretty(&result)?)?;
+        if let Some(path) = &self.one.report {
+            write_html(std::slice::from_ref(&saved), path)?;
+            output::remark(&format!("the report is in {}", path.display()));
+        }
+        match flags.json.as_deref() {
+            Some(path) if path == Path::new(files::STDOUT) => output::print(saved.json())?,
+            Some(path) => std::fs::write(path, saved.json())
+                .with_context(|| format!("writing {}", path.display()))?,
             None => {}
         }
-        output::print(&kernel::page(&result).to_text(output::width()))
+        if flags.json.as_deref() != Some(Path::new(files::STDOUT)) {
+            output::print(&flags.page(saved.page()))?;
+        }
+        interrupted()
     }
 }
-
-/// How long the kernel's layers are measured when nothing is said, ns.
-const KERNEL_BUDGET_NS: u64 = 30_000_000_000;

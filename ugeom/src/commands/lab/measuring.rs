@@ -21,6 +21,18 @@ use ugeom_machine::interrupt;
 pub fn measured<S>(
     measure: impl FnOnce(&mut Control<'_>) -> Result<Document<S>, HarnessError>,
 ) -> Result<Document<S>> {
+    let document = with_progress(measure)?;
+    let something = |one: &Measured| !one.rounds.is_empty() || one.unfinished.is_some();
+    if !document.processes.iter().any(something) {
+        return Err(stopped().into());
+    }
+    Ok(document)
+}
+
+/// Measures anything while showing the progress and listening for Ctrl-C.
+pub fn with_progress<T>(
+    measure: impl FnOnce(&mut Control<'_>) -> Result<T, HarnessError>,
+) -> Result<T> {
     let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
     if cfg!(debug_assertions) {
         output::warn("this is a debug build: its figures mean nothing (cargo run --release)");
@@ -31,19 +43,17 @@ pub fn measured<S>(
         progress: &mut progress,
         cancelled,
     };
-    let document = measure(&mut control);
+    let result = measure(&mut control);
     bar.clear();
-    let stopped = || Interrupted("stopped before anything was measured".to_owned());
-    let document = match document {
+    match result {
         // What a process says that was ended is no news.
-        Err(_) if cancelled.load(Ordering::Relaxed) => return Err(stopped().into()),
-        document => document?,
-    };
-    let something = |one: &Measured| !one.rounds.is_empty() || one.unfinished.is_some();
-    if !document.processes.iter().any(something) {
-        return Err(stopped().into());
+        Err(_) if cancelled.load(Ordering::Relaxed) => Err(stopped().into()),
+        result => Ok(result?),
     }
-    Ok(document)
+}
+
+fn stopped() -> Interrupted {
+    Interrupted("stopped before anything was measured".to_owned())
 }
 
 /// Tells that the user stopped a measurement, after its results were printed.
@@ -52,12 +62,25 @@ pub fn measured<S>(
 /// [`Interrupted`] when that is so.
 pub fn ended_by_user<S>(document: &Document<S>) -> Result<()> {
     let stopped = |one: &Measured| one.ended == Ended::Cancelled;
-    let asked = interrupt::catch().is_ok_and(|asked| asked.load(Ordering::Relaxed));
-    if asked || document.processes.iter().any(stopped) {
-        let words = "stopped by Ctrl-C: the results are those until then";
-        return Err(Interrupted(words.to_owned()).into());
+    match document.processes.iter().any(stopped) {
+        true => Err(stopped_early()),
+        false => interrupted(),
     }
-    Ok(())
+}
+
+/// The same of a result that does not say itself that it was stopped.
+///
+/// # Errors
+/// [`Interrupted`] when Ctrl-C was pressed.
+pub fn interrupted() -> Result<()> {
+    match interrupt::catch().is_ok_and(|asked| asked.load(Ordering::Relaxed)) {
+        true => Err(stopped_early()),
+        false => Ok(()),
+    }
+}
+
+fn stopped_early() -> anyhow::Error {
+    Interrupted("stopped by Ctrl-C: the results are those until then".to_owned()).into()
 }
 
 /// What became of a result.
