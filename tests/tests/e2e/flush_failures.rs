@@ -100,7 +100,7 @@ impl Clients {
             let expected = if has_written[client] { 1..=1 } else { 0..=1 };
             assert!(expected.contains(&told), "seed {seed}: {client}: {told}");
         }
-        while self.requests % PERIOD != 0 {
+        while !self.requests.is_multiple_of(PERIOD) {
             self.write(0, 0);
         }
         assert!(self.flush(0), "seed {seed}: all is written again");
