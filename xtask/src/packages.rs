@@ -171,6 +171,8 @@ fn apt(installer: &[&str], words: &[&str]) -> Command {
             "apt-get",
             "--yes",
             "--no-install-recommends",
+            // zfs-fuse takes the place of OpenZFS, where that is installed.
+            "--no-remove",
         ])
         .args([
             "-o",

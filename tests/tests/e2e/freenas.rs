@@ -3,11 +3,11 @@
 
 use crate::disks;
 use crate::files::Mounted;
-use crate::run::{other, ugeom, ugeom_with};
+use crate::run::{command, other, run, ugeom, ugeom_with};
 use crate::serve::noise;
 use std::fs;
 use std::path::PathBuf;
-use ugeom_testkit::program;
+use ugeom_testkit::{program, skip};
 
 /// A disk with swap in partition 1 and encrypted data in partition 2: a keyfile in slot 0, a
 /// recovery key in slot 1.
@@ -59,8 +59,12 @@ impl Disk {
 
     /// Step 5: the decrypted partition as a file; `None`, after saying why, without FUSE.
     fn served(&self, test: &str) -> Option<(Mounted, PathBuf)> {
+        self.served_with(test, &[])
+    }
+
+    fn served_with(&self, test: &str, arguments: &[&str]) -> Option<(Mounted, PathBuf)> {
         let own = tempfile::tempdir_in(self.folder.path()).expect("a folder");
-        let served = Mounted::start(test, own, &self.target("geli.key"), &[])?;
+        let served = Mounted::start(test, own, &self.target("geli.key"), arguments)?;
         let file = PathBuf::from(served.file("disk.imgp2.eli"));
         Some((served, file))
     }
@@ -208,4 +212,74 @@ fn the_label_of_a_pool_is_found_inside() {
     ] {
         assert!(read.lines().any(|one| one == line), "{line}: {read}");
     }
+}
+
+/// Runs commands of ZFS (`$1`, `$2`: arguments) beside a daemon of zfs-fuse that nothing else
+/// reaches: its socket, its list of pools and its mounts are in name spaces that end with it.
+const ZFS: &str = r#"
+set -e
+PATH=$PATH:/usr/sbin:/sbin
+mount --make-rprivate /
+mount -t tmpfs none /run
+mkdir /run/zfs /run/lock
+mount -t tmpfs none /etc/zfs
+zfs-fuse --no-daemon --no-kstat-mount --pidfile /run/zfs/pid &
+until [ -S /run/zfs/zfs_socket ]; do
+    kill -0 $! || { echo "zfs-fuse ended" >&2; exit 1; }
+    sleep 0.05
+done
+eval "$0"
+"#;
+
+/// Step 6: zfs-fuse makes a pool inside the encrypted partition, exports it, and imports it from
+/// the file that a new server gives out.
+#[test]
+fn a_pool_inside_geli_is_imported_and_read() {
+    let test = "a_pool_inside_geli_is_imported";
+    for needed in ["zfs-fuse", "zpool", "unshare"] {
+        if program(test, needed).is_none() {
+            return;
+        }
+    }
+    let name_spaces = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let tried = run(
+        command("unshare", &[&name_spaces[..], &["true"]].concat()),
+        b"",
+    );
+    if tried.code != 0 {
+        return skip(test, tried.stderr.trim());
+    }
+    let zfs = |script: &str, arguments: &[&str]| {
+        let all = [&name_spaces[..], &["sh", "-c", ZFS, script], arguments].concat();
+        let ended = run(command("unshare", &all), b"");
+        assert_eq!(ended.code, 0, "{script}: {}{}", ended.text(), ended.stderr);
+        ended.stdout
+    };
+    // A pool takes at least 64 MiB.
+    let disk = Disk::new(&vec![0; 72 << 20], "freebsd-zfs");
+    let content = noise(5, 300_000);
+    let (file, pool) = (disk.path("file"), disk.path("pool"));
+    fs::write(&file, &content).expect("a file");
+    let Some((mut served, decrypted)) = disk.served_with(test, &["--rw"]) else {
+        return;
+    };
+    let made = r#"zpool create -m "$3" tank "$1" && cp "$2" "$3/file" && zpool export tank"#;
+    zfs(made, &[&disks::text(&decrypted), &file, &pool]);
+    assert_eq!(served.signal("-TERM").code(), Some(0));
+    let locked = ugeom(&["show", &disk.image]).quiet();
+    assert!(!locked.contains("tank"), "{locked}");
+    let shown = ugeom(&["show", &disk.target("geli.key")]).quiet();
+    assert!(shown.contains("ZFS pool tank"), "{shown}");
+
+    let Some((mut served, decrypted)) = disk.served_with(test, &["--rw"]) else {
+        return;
+    };
+    let folder = decrypted.parent().expect("a folder");
+    // What the pool names itself lies below the folder that -R gives.
+    let read = r#"zpool import -d "$1" -R "$2" tank && cat "$2$3/file" && zpool export tank"#;
+    let arguments = [&disks::text(folder), &disk.path("import"), &pool];
+    let arguments = arguments.map(String::as_str);
+    let found = zfs(read, &arguments);
+    assert!(found == content, "{} bytes", found.len());
+    assert_eq!(served.signal("-TERM").code(), Some(0));
 }
