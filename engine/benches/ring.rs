@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode, types};
-use ugeom_engine::{Engine, Kind, Op, UringEngine};
+use ugeom_engine::{Engine, Op, OpKind, UringEngine};
 use ugeom_machine::buffer::Pool;
 use ugeom_measure::ratio::log_ratio_paired;
 
@@ -30,7 +30,7 @@ fn engine() -> Result<Body, Box<dyn Error>> {
         return Err("memory cannot be registered".into());
     }
     let op = Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 0,
         length: BYTES as u64,

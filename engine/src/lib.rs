@@ -46,7 +46,7 @@ pub use guasi::{GuasiEngine, GuasiOptions, Workers};
 pub use inline::InlineEngine;
 pub use libaio::LibaioEngine;
 pub use mmap::MmapEngine;
-pub use op::{Completion, Engine, Errno, FileId, Kind, Op, Ticket};
+pub use op::{Completion, Engine, Errno, FileId, Op, OpKind, Ticket};
 pub use open::{EngineOptions, Opened, open_engine, open_engine_with};
 pub use simulated::{Crash, Faults, SECTOR_BYTES, SimulatedEngine, Simulation};
 pub use sync::{SeekEngine, SyncEngine};

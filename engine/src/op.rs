@@ -13,7 +13,7 @@ pub use rustix::io::Errno;
 
 /// What to do with a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OpKind {
     /// Fills the memory from the file.
     Read,
     /// Writes the memory to the file.
@@ -46,7 +46,7 @@ pub struct FileId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
     /// What to do.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// With which file.
     pub file: FileId,
     /// Where the range starts, in bytes.

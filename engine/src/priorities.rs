@@ -1,7 +1,7 @@
 //! I/O priorities of operations, from when they are submitted until their last step has been handed
 //! to the kernel.
 
-use crate::op::Kind;
+use crate::op::OpKind;
 
 /// The priority of each operation, by its index; empty while there has been none but 0.
 #[derive(Debug, Default)]
@@ -18,17 +18,17 @@ impl Priorities {
 
     /// An operation is submitted.
     #[inline]
-    pub(crate) fn set(&mut self, index: u32, kind: Kind) {
+    pub(crate) fn set(&mut self, index: u32, kind: OpKind) {
         if self.next != 0 || !self.of.is_empty() {
             self.keep(index as usize, kind);
         }
     }
 
-    fn keep(&mut self, index: usize, kind: Kind) {
+    fn keep(&mut self, index: usize, kind: OpKind) {
         if self.of.len() <= index {
             self.of.resize(index + 1, 0);
         }
-        let transfers = matches!(kind, Kind::Read | Kind::Write { .. });
+        let transfers = matches!(kind, OpKind::Read | OpKind::Write { .. });
         self.of[index] = if transfers { self.next } else { 0 };
     }
 
@@ -46,18 +46,18 @@ mod tests {
     #[test]
     fn transfers_keep_the_priority_that_they_were_submitted_with() {
         let mut priorities = Priorities::default();
-        priorities.set(3, Kind::Read);
+        priorities.set(3, OpKind::Read);
         assert_eq!((priorities.of(3), priorities.of.len()), (0, 0));
         priorities.next(1 << 13 | 2);
-        priorities.set(3, Kind::Read);
-        priorities.set(1, Kind::Write { durable: true });
-        priorities.set(0, Kind::Flush);
+        priorities.set(3, OpKind::Read);
+        priorities.set(1, OpKind::Write { durable: true });
+        priorities.set(0, OpKind::Flush);
         priorities.next(0);
         assert_eq!(
             [0, 1, 3, 9].map(|index| priorities.of(index)),
             [0, 1 << 13 | 2, 1 << 13 | 2, 0]
         );
-        priorities.set(3, Kind::Write { durable: false });
+        priorities.set(3, OpKind::Write { durable: false });
         assert_eq!(priorities.of(3), 0);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use ugeom_machine::buffer::{Buffer, IoMemory, Segment};
 
 use crate::files::Registered;
-use crate::op::{Errno, Kind, Op};
+use crate::op::{Errno, Op, OpKind};
 
 /// Most segments in one call: IOV_MAX of Linux (readv(2)).
 pub(crate) const SEGMENTS_MAX: usize = 1024;
@@ -59,14 +59,14 @@ pub(crate) struct Progress {
 
 /// Decides what needs no call at all.
 pub(crate) fn settled(op: &Op, memory: &impl IoMemory) -> Option<Result<u64, Errno>> {
-    if op.kind == Kind::Flush {
+    if op.kind == OpKind::Flush {
         return None;
     }
     let too_far = op
         .offset
         .checked_add(op.length)
         .is_none_or(|end| i64::try_from(end).is_err());
-    let transfer = matches!(op.kind, Kind::Read | Kind::Write { .. });
+    let transfer = matches!(op.kind, OpKind::Read | OpKind::Write { .. });
     if too_far || (transfer && op.length > memory.total_bytes()) {
         return Some(Err(Errno::INVAL));
     }
@@ -98,16 +98,16 @@ impl Progress {
     pub fn step(&mut self, op: &Op, memory: &impl IoMemory, file: &Registered) -> Step {
         let (offset, length) = (op.offset + self.done, op.length - self.done);
         let call = match op.kind {
-            Kind::Read => Call::Read,
-            Kind::Write { durable } => Call::Write { durable },
-            Kind::Flush => Call::DataSync,
-            Kind::Discard if file.block_device => Call::DiscardBlocks,
-            Kind::Discard => Call::PunchHole,
-            Kind::Zero if self.zero_by_writing || !file.zero_range => {
+            OpKind::Read => Call::Read,
+            OpKind::Write { durable } => Call::Write { durable },
+            OpKind::Flush => Call::DataSync,
+            OpKind::Discard if file.block_device => Call::DiscardBlocks,
+            OpKind::Discard => Call::PunchHole,
+            OpKind::Zero if self.zero_by_writing || !file.zero_range => {
                 self.zero_by_writing = true;
                 Call::Write { durable: false }
             }
-            Kind::Zero => Call::ZeroRange,
+            OpKind::Zero => Call::ZeroRange,
         };
         let length = match call {
             Call::Read | Call::Write { .. } if self.zero_by_writing => self.gather_zeroes(length),

@@ -191,7 +191,7 @@ impl<M> Table<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::op::{FileId, Kind};
+    use crate::op::{FileId, OpKind};
 
     fn op() -> Op {
         let file = FileId {
@@ -199,7 +199,7 @@ mod tests {
             serial: 0,
         };
         Op {
-            kind: Kind::Read,
+            kind: OpKind::Read,
             file,
             offset: 0,
             length: 0,

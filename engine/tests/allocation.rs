@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::sync::Arc;
 
 use ugeom_engine::{
-    Choice, Engine, EngineOptions, GuasiOptions, Kind, Op, Workers, open_engine_with,
+    Choice, Engine, EngineOptions, GuasiOptions, Op, OpKind, Workers, open_engine_with,
 };
 use ugeom_machine::buffer::{Buffer, Scatter};
 
@@ -54,10 +54,10 @@ enum Work {
 fn round(engine: &mut dyn Engine<Scatter>, op: Op, memories: &mut Vec<Scatter>, work: Work) {
     for (number, memory) in memories.drain(..).enumerate() {
         let kind = match number % 4 {
-            _ if work == Work::Reads => Kind::Read,
-            0 => Kind::Write { durable: false },
-            1 if number == 1 => Kind::Flush,
-            _ => Kind::Read,
+            _ if work == Work::Reads => OpKind::Read,
+            0 => OpKind::Write { durable: false },
+            1 if number == 1 => OpKind::Flush,
+            _ => OpKind::Read,
         };
         let ticket = engine.submit(
             Op {
@@ -111,7 +111,7 @@ fn a_warm_engine_does_not_allocate() {
         let memory = |_| Scatter::new(vec![Buffer::new(512), Buffer::new(512)]);
         let mut memories: Vec<Scatter> = (0..IN_FLIGHT).map(memory).collect();
         let op = Op {
-            kind: Kind::Read,
+            kind: OpKind::Read,
             file,
             offset: 0,
             length: 1024,

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use ugeom_engine::{Choice, Engine, Errno, FileId, Kind, Op, open_engine};
+use ugeom_engine::{Choice, Engine, Errno, FileId, Op, OpKind, open_engine};
 use ugeom_machine::buffer::Buffer;
 
 const LEN: u64 = 1 << 20;
-const WRITE: Kind = Kind::Write { durable: false };
+const WRITE: OpKind = OpKind::Write { durable: false };
 
 /// A loop device, given back at the end.
 struct Loop {
@@ -51,14 +51,14 @@ struct Rig {
 }
 
 impl Rig {
-    fn run(&mut self, kind: Kind, offset: u64, data: Buffer) -> (Result<u64, Errno>, Buffer) {
+    fn run(&mut self, kind: OpKind, offset: u64, data: Buffer) -> (Result<u64, Errno>, Buffer) {
         let length = data.len() as u64;
         self.run_length(kind, (offset, length), data)
     }
 
     fn run_length(
         &mut self,
-        kind: Kind,
+        kind: OpKind,
         (offset, length): (u64, u64),
         data: Buffer,
     ) -> (Result<u64, Errno>, Buffer) {
@@ -80,12 +80,16 @@ impl Rig {
         end.unwrap()
     }
 
-    fn range(&mut self, kind: Kind, offset: u64, length: u64) -> Result<u64, Errno> {
+    fn range(&mut self, kind: OpKind, offset: u64, length: u64) -> Result<u64, Errno> {
         self.run_length(kind, (offset, length), Buffer::new(0)).0
     }
 
     fn assert_bytes(&mut self, offset: u64, length: usize, byte: u8) {
-        let (result, bytes) = self.run(Kind::Read, offset, Buffer::from_slice(&vec![0xEE; length]));
+        let (result, bytes) = self.run(
+            OpKind::Read,
+            offset,
+            Buffer::from_slice(&vec![0xEE; length]),
+        );
         assert_eq!(result, Ok(length as u64));
         let wrong = bytes.iter().position(|&other| other != byte);
         assert_eq!(wrong, None, "in {length} bytes at {offset}");
@@ -95,10 +99,10 @@ impl Rig {
 fn check(rig: &mut Rig) {
     let all = Buffer::from_slice(&vec![7; LEN as usize]);
     assert_eq!(rig.run(WRITE, 0, all).0, Ok(LEN));
-    assert_eq!(rig.range(Kind::Flush, 0, 0), Ok(0));
+    assert_eq!(rig.range(OpKind::Flush, 0, 0), Ok(0));
     rig.assert_bytes(0, LEN as usize, 7);
 
-    let durable = Kind::Write { durable: true };
+    let durable = OpKind::Write { durable: true };
     assert_eq!(
         rig.run(durable, 4096, Buffer::from_slice(&[9; 4096])).0,
         Ok(4096)
@@ -106,25 +110,25 @@ fn check(rig: &mut Rig) {
     rig.assert_bytes(4096, 4096, 9);
 
     // The end of the device, met half-way and from beyond.
-    let (result, bytes) = rig.run(Kind::Read, LEN - 8192, Buffer::new(65_536));
+    let (result, bytes) = rig.run(OpKind::Read, LEN - 8192, Buffer::new(65_536));
     assert_eq!(result, Ok(8192));
     assert!(bytes[..8192].iter().all(|&byte| byte == 7));
-    assert_eq!(rig.run(Kind::Read, LEN, Buffer::new(4096)).0, Ok(0));
+    assert_eq!(rig.run(OpKind::Read, LEN, Buffer::new(4096)).0, Ok(0));
     assert_eq!(rig.run(WRITE, LEN, Buffer::new(4096)).0, Err(Errno::NOSPC));
 
     // A hole in the image below reads as zero; a real disk promises less.
-    assert_eq!(rig.range(Kind::Discard, 65_536, 131_072), Ok(131_072));
+    assert_eq!(rig.range(OpKind::Discard, 65_536, 131_072), Ok(131_072));
     rig.assert_bytes(65_536 - 4096, 4096, 7);
     rig.assert_bytes(65_536, 131_072, 0);
     rig.assert_bytes(65_536 + 131_072, 4096, 7);
-    assert_eq!(rig.range(Kind::Zero, 524_288, 200_704), Ok(200_704));
+    assert_eq!(rig.range(OpKind::Zero, 524_288, 200_704), Ok(200_704));
     rig.assert_bytes(524_288 - 4096, 4096, 7);
     rig.assert_bytes(524_288, 200_704, 0);
     rig.assert_bytes(524_288 + 200_704, 4096, 7);
 
-    assert_eq!(rig.range(Kind::Discard, 100, 512), Err(Errno::INVAL));
-    assert_eq!(rig.range(Kind::Zero, 512, 100), Err(Errno::INVAL));
-    assert_eq!(rig.range(Kind::Zero, LEN - 4096, 8192), Err(Errno::INVAL));
+    assert_eq!(rig.range(OpKind::Discard, 100, 512), Err(Errno::INVAL));
+    assert_eq!(rig.range(OpKind::Zero, 512, 100), Err(Errno::INVAL));
+    assert_eq!(rig.range(OpKind::Zero, LEN - 4096, 8192), Err(Errno::INVAL));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
-use ugeom_engine::{Engine, GuasiEngine, GuasiOptions, Kind, Op, UringEngine};
+use ugeom_engine::{Engine, GuasiEngine, GuasiOptions, Op, OpKind, UringEngine};
 use ugeom_machine::buffer::Buffer;
 
 const LEN: usize = 64 << 10;
@@ -17,7 +17,7 @@ fn forget(mut engine: Box<dyn Engine<Buffer>>) {
     let file = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
     let file = engine.register(file).unwrap();
     let op = Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 0,
         length: LEN as u64,

@@ -208,10 +208,10 @@ fn the_made_up_table_of_a_floppy_is_known_for_what_it_is() {
         return;
     };
     let kind = |disk: &XmlDisk, lba| mbr::Mbr::decode(&disk.sector(lba)).unwrap().kind();
-    assert_eq!(kind(&floppy, 0), mbr::Kind::Dedicated);
+    assert_eq!(kind(&floppy, 0), mbr::MbrKind::Dedicated);
     let flat = disk(test, "flat.da1.xml").unwrap();
-    assert_eq!(kind(&flat, 0), mbr::Kind::Partitioned);
-    assert_eq!(kind(&flat, 63), mbr::Kind::Dedicated);
+    assert_eq!(kind(&flat, 0), mbr::MbrKind::Partitioned);
+    assert_eq!(kind(&flat, 63), mbr::MbrKind::Dedicated);
 }
 
 #[test]

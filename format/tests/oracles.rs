@@ -267,7 +267,7 @@ proptest! {
         }
         // The protective MBR is the same, byte for byte.
         let expected = mbr::Mbr::decode(&image[..512]).unwrap();
-        prop_assert_eq!(expected.kind(), mbr::Kind::Protective);
+        prop_assert_eq!(expected.kind(), mbr::MbrKind::Protective);
         prop_assert_eq!(expected.entries[0].sectors, mbr::Mbr::protective(1000).entries[0].sectors);
         // Written again from here, nothing changes.
         let mut again = vec![0; image.len()];

@@ -41,7 +41,7 @@ pub fn foreign(data: &[u8]) {
         name: "a".to_owned(),
         files: vec![source],
     };
-    let options = compare::Options::default();
+    let options = compare::CompareOptions::default();
     if let Ok(compared) = compare::between(&side, std::slice::from_ref(&side), &options) {
         in_every_form(&ugeom_report::compare::page(&compared));
     }
@@ -63,7 +63,7 @@ pub fn compare(data: &[u8]) {
     let Ok(loaded) = Loaded::read("a.json", &String::from_utf8_lossy(data)) else {
         return;
     };
-    let options = compare::Options::default();
+    let options = compare::CompareOptions::default();
     for results in [vec![loaded.clone()], vec![loaded.clone(), loaded]] {
         if let Ok(compared) = compare::compare(&results, &options) {
             in_every_form(&ugeom_report::compare::page(&compared));

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::{Control, Machine, Progress};
 use ugeom_lab::experiment::Common;
-use ugeom_lab::layers::{self, Options};
+use ugeom_lab::layers::{self, LayersOptions};
 use ugeom_report::Page;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,12 +20,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
         None => None,
     };
-    let options = Options {
+    let options = LayersOptions {
         common: Common {
             budget_ns,
             ..Common::default()
         },
-        ..Options::default()
+        ..LayersOptions::default()
     };
     let cancelled = AtomicBool::new(false);
     let mut progress = |_: &Progress<'_>| {};

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::{Control, Machine, Progress};
-use ugeom_lab::load::{Options, goals_page, run_goals};
+use ugeom_lab::load::{LoadOptions, goals_page, run_goals};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let as_bench = std::env::args().any(|argument| argument == "--bench");
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
         None => None,
     };
-    let options = Options {
+    let options = LoadOptions {
         budget_ns,
         seed: None,
         fio: as_bench.then(fio).flatten(),

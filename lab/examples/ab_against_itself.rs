@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Control, Machine};
-use ugeom_lab::ab::{Candidate, Jobs, Options, Side, Subject, answer, run, worker};
+use ugeom_lab::ab::{AbOptions, Candidate, Jobs, Side, Subject, answer, run, worker};
 use ugeom_measure::Claim;
 use ugeom_measure::distributions::incomplete_beta;
 
@@ -83,7 +83,7 @@ fn count(experiments: u64, target: &str, seed: u64) -> Result<u64, HarnessError>
         subject.confidence = 1.0 - PROMISED;
         // Small enough that nothing hides behind "equivalent": every significant one counts.
         subject.same_within = 1e-6;
-        let options = Options {
+        let options = AbOptions {
             subject,
             rounds: Some(3),
             processes: Some(12),

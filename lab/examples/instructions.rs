@@ -8,7 +8,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, RunResult};
 use ugeom_lab::layers;
 use ugeom_load::cells;
-use ugeom_load::{Job, Load, Pattern, Range};
+use ugeom_load::{Load, LoadJob, Pattern, Range};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_stack::{Delta, IoError, ProviderId, Slicers, Stack, StackKnobs, Statistics};
@@ -104,9 +104,9 @@ fn generated(statistics: Statistics) -> Result<Cell<'static>, Box<dyn Error>> {
         block_bytes: READ_BYTES as u32,
         write_percent: 0,
     });
-    let job = Job {
+    let job = LoadJob {
         latency: false,
-        ..Job::new("load", pattern)
+        ..LoadJob::new("load", pattern)
     };
     let mut load = Load::new(&stack, provider, &job)?;
     Ok(Cell::new("load", move |iterations| {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use ugeom_classes::{TargetOptions, open_target};
 use ugeom_harness::Cell;
 use ugeom_load::cells::{Sums, computing};
-use ugeom_load::{Job, Load, Pattern, Range};
+use ugeom_load::{Load, LoadJob, Pattern, Range};
 use ugeom_machine::cpu::Affinity;
 use ugeom_measure::interval::student_of;
 use ugeom_stack::{StackKnobs, Statistics};
@@ -66,9 +66,9 @@ impl Crew {
             block_bytes: 4096,
             write_percent: 0,
         };
-        let job = Job {
+        let job = LoadJob {
             workers: threads as usize,
-            ..Job::new("workers", Pattern::Sequential(range))
+            ..LoadJob::new("workers", Pattern::Sequential(range))
         };
         Ok(Self {
             threads,

@@ -189,9 +189,9 @@ mod tests {
         };
         let request = WorkerRequest {
             experiment: scaling::EXPERIMENT.to_owned(),
-            options: scaling::Options {
+            options: scaling::ScalingOptions {
                 workers: vec![1],
-                ..scaling::Options::default()
+                ..scaling::ScalingOptions::default()
             },
             share: Share {
                 number: 1,

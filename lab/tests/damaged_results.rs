@@ -120,19 +120,19 @@ fn of<S: Serialize + DeserializeOwned>(
 
 #[test]
 fn of_layers() {
-    let options = layers::Options {
+    let options = layers::LayersOptions {
         common: short(),
-        ..layers::Options::default()
+        ..layers::LayersOptions::default()
     };
     of(|meter, control| run_here::<layers::Layers>(&options, meter, control));
 }
 
 #[test]
 fn of_scaling() {
-    let options = scaling::Options {
+    let options = scaling::ScalingOptions {
         workers: vec![1],
         common: short(),
-        ..scaling::Options::default()
+        ..scaling::ScalingOptions::default()
     };
     of(|meter, control| run_here::<scaling::Scaling>(&options, meter, control));
 }
@@ -144,14 +144,14 @@ fn short() -> Common {
     }
 }
 
-fn sweep_of_little() -> sweep::Options {
-    sweep::Options {
+fn sweep_of_little() -> sweep::SweepOptions {
+    sweep::SweepOptions {
         target: Some("disk:1m,preset=ata2004".to_owned()),
         min_bytes: 4096,
         bytes: 64 << 10,
         max_bytes: 64 << 10,
         common: short(),
-        ..sweep::Options::default()
+        ..sweep::SweepOptions::default()
     }
 }
 
@@ -163,7 +163,7 @@ fn of_a_sweep() {
 #[test]
 fn of_a_and_b() {
     let sides = ["zero", "md:1m"].map(|text| ab::Side::Target(text.to_owned()));
-    let options = ab::Options {
+    let options = ab::AbOptions {
         subject: ab::Subject::of(sides.map(ab::Candidate::of).to_vec()),
         rounds: Some(6),
         processes: Some(1),
@@ -180,10 +180,10 @@ fn of_a_and_b() {
 fn of_the_cache() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), vec![7; 4 << 20]).unwrap();
-    let options = cached::Options {
+    let options = cached::CachedOptions {
         file: Some(file.path().to_owned()),
         common: short(),
-        ..cached::Options::default()
+        ..cached::CachedOptions::default()
     };
     of(|meter, control| run_here::<cached::Cached>(&options, meter, control));
 }
@@ -192,12 +192,12 @@ fn of_the_cache() {
 fn of_engines() {
     let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::fs::write(file.path(), vec![7; 4 << 20]).unwrap();
-    let options = engines::Options {
+    let options = engines::EnginesOptions {
         target: Some(file.path().to_owned()),
         depths: vec![8],
         size_bytes: Some(2 << 20),
         common: short(),
-        ..engines::Options::default()
+        ..engines::EnginesOptions::default()
     };
     of(|meter, control| run_here::<engines::Engines>(&options, meter, control));
 }

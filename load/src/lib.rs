@@ -40,7 +40,7 @@ use worker::{Span, Worker};
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct LoadJob {
     /// What to call it in an error.
     pub name: String,
     /// Which requests.
@@ -57,7 +57,7 @@ pub struct Job {
     pub seed: u64,
 }
 
-impl Job {
+impl LoadJob {
     /// One worker, one request at a time, untimed.
     #[must_use]
     pub fn new(name: &str, pattern: Pattern) -> Self {
@@ -106,7 +106,7 @@ impl Load {
     ///
     /// # Errors
     /// It cannot be opened, or a request of the pattern does not fit it.
-    pub fn new(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Self, HarnessError> {
+    pub fn new(stack: &Stack, provider: ProviderId, job: &LoadJob) -> Result<Self, HarnessError> {
         let opened = opened(stack, provider, job)?;
         let workers = job.workers.max(1);
         let worker = |index| Worker::new(stack, &opened, job, index, workers);
@@ -121,7 +121,7 @@ impl Load {
     ///
     /// # Errors
     /// As [`Load::new`].
-    pub fn apart(stacks: &[(Stack, ProviderId)], job: &Job) -> Result<Self, HarnessError> {
+    pub fn apart(stacks: &[(Stack, ProviderId)], job: &LoadJob) -> Result<Self, HarnessError> {
         let worker = |(index, (stack, provider)): (usize, &(Stack, ProviderId))| {
             let opened = opened(stack, *provider, job)?;
             Worker::new(stack, &opened, job, index, stacks.len())
@@ -205,7 +205,7 @@ impl Load {
 }
 
 /// The provider, open for what the pattern does and fit for it.
-fn opened(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Arc<Opened>, HarnessError> {
+fn opened(stack: &Stack, provider: ProviderId, job: &LoadJob) -> Result<Arc<Opened>, HarnessError> {
     let delta = match job.pattern.writes() {
         true => Delta::READ_WRITE,
         false => Delta::READ,
@@ -219,7 +219,11 @@ fn opened(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Arc<Opened>,
 ///
 /// # Errors
 /// As [`Load::new`].
-pub fn cell(stack: &Stack, provider: ProviderId, job: &Job) -> Result<Cell<'static>, HarnessError> {
+pub fn cell(
+    stack: &Stack,
+    provider: ProviderId,
+    job: &LoadJob,
+) -> Result<Cell<'static>, HarnessError> {
     Ok(cell_of(Load::new(stack, provider, job)?))
 }
 

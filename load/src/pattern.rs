@@ -20,7 +20,7 @@ impl From<ugeom_format::raidtest::Request> for Request {
         Self {
             offset_bytes: request.offset_bytes,
             length_bytes: request.length_bytes,
-            write: request.kind == ugeom_format::raidtest::Kind::Write,
+            write: request.kind == ugeom_format::raidtest::RaidtestKind::Write,
         }
     }
 }

@@ -53,10 +53,10 @@ fn every_request_is_sent_counted_and_timed_at_every_depth() {
             list(&[(0, 512, false), (512, 1024, false)]),
         ] {
             let md = target("md:1m");
-            let job = Job {
+            let job = LoadJob {
                 depth,
                 latency,
-                ..Job::new("job", pattern.clone())
+                ..LoadJob::new("job", pattern.clone())
             };
             let outcome = Load::new(&md.stack, md.top, &job)
                 .unwrap()
@@ -75,9 +75,9 @@ fn every_request_is_sent_counted_and_timed_at_every_depth() {
 fn the_share_of_writes_is_as_asked() {
     for (write_percent, depth) in [(0, 1), (30, 1), (30, 4), (100, 1), (100, 4)] {
         let md = target("md:1m");
-        let job = Job {
+        let job = LoadJob {
             depth,
-            ..Job::new("mix", Pattern::Random(range(100, write_percent)))
+            ..LoadJob::new("mix", Pattern::Random(range(100, write_percent)))
         };
         Load::new(&md.stack, md.top, &job)
             .unwrap()
@@ -100,11 +100,11 @@ fn workers_share_a_list_and_do_all_of_it() {
     let requests: Vec<(u64, u32, bool)> = (0..101).map(|at| (at * 512, 512, at % 2 == 1)).collect();
     for (workers, depth) in [(1, 1), (3, 1), (4, 5), (150, 1)] {
         let md = target("md:1m");
-        let job = Job {
+        let job = LoadJob {
             workers,
             depth,
             latency: true,
-            ..Job::new("list", list(&requests))
+            ..LoadJob::new("list", list(&requests))
         };
         let outcome = Load::new(&md.stack, md.top, &job)
             .unwrap()
@@ -125,7 +125,7 @@ fn what_is_written_stands_where_the_list_says() {
     channel.write(&opened, 0, &[7; 1024]).unwrap();
     drop(opened);
     let pattern = list(&[(512, 512, false), (4096, 512, true)]);
-    let job = Job::new("copy", pattern);
+    let job = LoadJob::new("copy", pattern);
     Load::new(&md.stack, md.top, &job).unwrap().run(2).unwrap();
     let opened = md.stack.open(md.top, Delta::READ).unwrap();
     let mut sectors = [1; 1536];
@@ -139,7 +139,7 @@ fn what_is_written_stands_where_the_list_says() {
 fn a_load_that_does_not_fit_is_refused_before_anything_is_sent() {
     let md = target("md:64k");
     let refused = |pattern: Pattern| {
-        let refused = Load::new(&md.stack, md.top, &Job::new("job", pattern));
+        let refused = Load::new(&md.stack, md.top, &LoadJob::new("job", pattern));
         refused.err().unwrap().to_string()
     };
     let error = refused(Pattern::Random(range(121, 0)));
@@ -158,10 +158,10 @@ fn a_load_that_does_not_fit_is_refused_before_anything_is_sent() {
 fn the_first_request_that_fails_ends_the_load_with_its_reason() {
     for (depth, workers) in [(1, 1), (4, 1), (1, 3)] {
         let broken = target("md:1m | nop:rfail=1,error=ENOSPC");
-        let job = Job {
+        let job = LoadJob {
             depth,
             workers,
-            ..Job::new("broken", Pattern::Sequential(range(10, 0)))
+            ..LoadJob::new("broken", Pattern::Sequential(range(10, 0)))
         };
         let error = Load::new(&broken.stack, broken.top, &job).unwrap().run(100);
         let error = error.unwrap_err().to_string();
@@ -182,10 +182,10 @@ fn a_load_waits_for_layers_that_take_their_time() {
             ..TargetOptions::default()
         };
         let slow = open_target("md:1m | nop:delay=1ms", &options).unwrap();
-        let job = Job {
+        let job = LoadJob {
             depth: 16,
             latency: true,
-            ..Job::new("slow", Pattern::Random(range(10, 0)))
+            ..LoadJob::new("slow", Pattern::Random(range(10, 0)))
         };
         let outcome = Load::new(&slow.stack, slow.top, &job)
             .unwrap()
@@ -200,10 +200,10 @@ fn a_load_waits_for_layers_that_take_their_time() {
 #[test]
 fn a_cell_shares_its_iterations_between_the_workers() {
     let md = target("md:1m");
-    let job = Job {
+    let job = LoadJob {
         workers: 2,
         latency: true,
-        ..Job::new("two", Pattern::Random(range(10, 0)))
+        ..LoadJob::new("two", Pattern::Random(range(10, 0)))
     };
     let mut cell = cell(&md.stack, md.top, &job).unwrap();
     assert_eq!((cell.name.as_str(), cell.step), ("two", 2));

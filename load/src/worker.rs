@@ -1,6 +1,6 @@
 //! One worker: a thread's channel, its part of the pattern, and the two loops.
 
-use super::Job;
+use super::LoadJob;
 use super::pattern::{Request, Requests, Source};
 use super::watch::{Unwatched, Watch, Watched};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Worker {
     pub(super) fn new(
         stack: &Stack,
         opened: &Arc<Opened>,
-        job: &Job,
+        job: &LoadJob,
         index: usize,
         workers: usize,
     ) -> Result<Self, HarnessError> {

@@ -26,7 +26,7 @@ const POLL: Duration = Duration::from_micros(50);
 const TURNS: usize = 64;
 
 /// Work that is being divided.
-struct Job {
+struct CrewJob {
     /// Lives until the caller of [`divide`] has withdrawn the job and all who joined have left.
     work: &'static (dyn Fn(usize) + Sync),
     pieces: usize,
@@ -37,7 +37,7 @@ struct Job {
     panicked: AtomicBool,
 }
 
-impl Job {
+impl CrewJob {
     fn take_pieces(&self) {
         loop {
             let piece = self.next.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Job {
 
 /// A job in the hands of helpers.
 #[derive(Clone, Copy)]
-struct Shared(&'static Job);
+struct Shared(&'static CrewJob);
 
 #[derive(Default)]
 struct Crew {
@@ -136,7 +136,7 @@ impl Crew {
 }
 
 /// Takes a job back, also when the caller's own piece panics.
-struct Withdrawn<'a>(&'a Crew, &'static Job);
+struct Withdrawn<'a>(&'a Crew, &'static CrewJob);
 
 impl Drop for Withdrawn<'_> {
     fn drop(&mut self) {
@@ -176,7 +176,7 @@ pub fn divide(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     let work: &'static (dyn Fn(usize) + Sync) = unsafe {
         std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work)
     };
-    let job = Job {
+    let job = CrewJob {
         work,
         pieces,
         next: AtomicUsize::new(0),
@@ -185,7 +185,7 @@ pub fn divide(pieces: usize, work: &(dyn Fn(usize) + Sync)) {
     };
     // SAFETY: as above: no helper uses the job after `Withdrawn` has been dropped, and the job is
     // dropped after that.
-    let shared: &'static Job = unsafe { &*std::ptr::from_ref(&job) };
+    let shared: &'static CrewJob = unsafe { &*std::ptr::from_ref(&job) };
     {
         let withdrawn = Withdrawn(crew, shared);
         {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use ugeom_engine::{Completion, Engine, Errno, FileId, Kind, Op};
+use ugeom_engine::{Completion, Engine, Errno, FileId, Op, OpKind};
 use ugeom_machine::buffer::{Buffer, Scatter};
 
 /// The memory that the suite submits: buffers, and a token that counts.
@@ -238,7 +238,7 @@ impl Rig {
         let room = vec![0xEE; length];
         self.run(
             Op {
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 file,
                 offset,
                 length: length as u64,
@@ -263,7 +263,7 @@ impl Rig {
 
     fn without_memory(
         &mut self,
-        kind: Kind,
+        kind: OpKind,
         file: FileId,
         range: (u64, u64),
     ) -> Result<u64, Errno> {
@@ -281,8 +281,8 @@ impl Rig {
     }
 }
 
-const WRITE: Kind = Kind::Write { durable: false };
-const DURABLE: Kind = Kind::Write { durable: true };
+const WRITE: OpKind = OpKind::Write { durable: false };
+const DURABLE: OpKind = OpKind::Write { durable: true };
 
 /// All bytes of the memory, in order.
 fn content(memory: &Memory) -> Vec<u8> {

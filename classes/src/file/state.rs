@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use ugeom_engine::{
-    Choice, Completion, Engine, EngineOptions, FileId, Kind, Op, Ticket, open_engine_with,
+    Choice, Completion, Engine, EngineOptions, FileId, Op, OpKind, Ticket, open_engine_with,
 };
 use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, Losses, ThreadState};
 
@@ -109,18 +109,18 @@ impl ThreadEngine {
 
     pub(super) fn submit(&mut self, bio: Bio) {
         let kind = match bio.command() {
-            Command::Write => Kind::Write {
+            Command::Write => OpKind::Write {
                 durable: bio.flags().contains(Flags::FUA),
             },
-            Command::Delete => Kind::Discard,
-            Command::Zero => Kind::Zero,
-            Command::Flush => Kind::Flush,
-            Command::Read | Command::GetAttr | Command::Extents => Kind::Read,
+            Command::Delete => OpKind::Discard,
+            Command::Zero => OpKind::Zero,
+            Command::Flush => OpKind::Flush,
+            Command::Read | Command::GetAttr | Command::Extents => OpKind::Read,
         };
         self.submit_as(kind, bio);
     }
 
-    fn submit_as(&mut self, kind: Kind, bio: Bio) {
+    fn submit_as(&mut self, kind: OpKind, bio: Bio) {
         let id = bio.id();
         let op = Op {
             kind,
@@ -203,7 +203,7 @@ impl ThreadState for ThreadEngine {
         });
         while let Some(bio) = self.again.pop() {
             self.flushing.push(bio.id());
-            self.submit_as(Kind::Flush, bio);
+            self.submit_as(OpKind::Flush, bio);
         }
         self.engine.flush_submissions();
     }

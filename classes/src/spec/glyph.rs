@@ -6,14 +6,14 @@ use super::error::{Origin, Span, SpecError};
 /// One character of the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Glyph {
-    pub kind: Kind,
+    pub kind: GlyphKind,
     pub start_bytes: usize,
     pub end_bytes: usize,
 }
 
 /// What a character counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GlyphKind {
     /// As written; it may separate.
     Plain(char),
     /// From inside quotes or behind a backslash; it only stands for itself.
@@ -33,16 +33,16 @@ pub(super) fn glyphs(origin: &Origin, text: &str) -> Result<Vec<Glyph>, SpecErro
         let kind = match (c, open_quote) {
             ('"', Some(_)) => {
                 open_quote = None;
-                Kind::Quote
+                GlyphKind::Quote
             }
             ('"', None) => {
                 open_quote = Some(start_bytes);
-                Kind::Quote
+                GlyphKind::Quote
             }
             ('\\', _) => match chars.next() {
                 Some((at, escaped)) => {
                     end_bytes = at + escaped.len_utf8();
-                    Kind::Literal(escaped)
+                    GlyphKind::Literal(escaped)
                 }
                 None => {
                     let span = Span::new(start_bytes, end_bytes);
@@ -51,8 +51,8 @@ pub(super) fn glyphs(origin: &Origin, text: &str) -> Result<Vec<Glyph>, SpecErro
                         .with_help("a backslash is written `\\\\`"));
                 }
             },
-            (c, Some(_)) => Kind::Literal(c),
-            (c, None) => Kind::Plain(c),
+            (c, Some(_)) => GlyphKind::Literal(c),
+            (c, None) => GlyphKind::Plain(c),
         };
         out.push(Glyph {
             kind,
@@ -101,21 +101,24 @@ impl<'a> Piece<'a> {
         self.glyphs
             .iter()
             .filter_map(|g| match g.kind {
-                Kind::Plain(c) | Kind::Literal(c) => Some(c),
-                Kind::Quote => None,
+                GlyphKind::Plain(c) | GlyphKind::Literal(c) => Some(c),
+                GlyphKind::Quote => None,
             })
             .collect()
     }
 
     /// The characters, if none was quoted.
     pub fn plain_text(self) -> Option<String> {
-        let is_plain = self.glyphs.iter().all(|g| matches!(g.kind, Kind::Plain(_)));
+        let is_plain = self
+            .glyphs
+            .iter()
+            .all(|g| matches!(g.kind, GlyphKind::Plain(_)));
         is_plain.then(|| self.text())
     }
 
     /// Without plain white space at both ends.
     pub fn trim(self) -> Piece<'a> {
-        let is_space = |g: &Glyph| matches!(g.kind, Kind::Plain(c) if c.is_whitespace());
+        let is_space = |g: &Glyph| matches!(g.kind, GlyphKind::Plain(c) if c.is_whitespace());
         let before = self.glyphs.iter().take_while(|g| is_space(g)).count();
         let rest = self.tail(before);
         let after = rest.glyphs.iter().rev().take_while(|g| is_space(g)).count();
@@ -126,7 +129,7 @@ impl<'a> Piece<'a> {
     pub fn find(self, wanted: impl Fn(char) -> bool) -> Option<usize> {
         self.glyphs
             .iter()
-            .position(|g| matches!(g.kind, Kind::Plain(c) if wanted(c)))
+            .position(|g| matches!(g.kind, GlyphKind::Plain(c) if wanted(c)))
     }
 
     /// The place of the plain character found at `index`.
@@ -150,7 +153,7 @@ impl<'a> Piece<'a> {
         let at = self
             .glyphs
             .iter()
-            .rposition(|g| g.kind == Kind::Plain(separator))?;
+            .rposition(|g| g.kind == GlyphKind::Plain(separator))?;
         Some((self.head(at), self.tail(at + 1)))
     }
 

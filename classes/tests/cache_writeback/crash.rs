@@ -9,7 +9,7 @@ use ugeom_classes::cache::index::Index;
 use ugeom_classes::cache::index::hash::Hash;
 use ugeom_classes::cache::index::splay::Splay;
 use ugeom_classes::cache::{BackOptions, Cache};
-use ugeom_engine::{Completion, Engine, Faults, FileId, Kind, Op, SimulatedEngine, Simulation};
+use ugeom_engine::{Completion, Engine, Faults, FileId, Op, OpKind, SimulatedEngine, Simulation};
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{
     Carrier, Channel, Command, Completions, Cx, Delta, Errno, Flags, Geom, LocalKey, Next, Opened,
@@ -48,13 +48,13 @@ impl ThreadState for Thread {
 impl Geom for Disk {
     fn start(&self, request: Request<'_>, cx: &mut Cx) -> Next {
         let kind = match request.command() {
-            Command::Read => Kind::Read,
-            Command::Write => Kind::Write {
+            Command::Read => OpKind::Read,
+            Command::Write => OpKind::Write {
                 durable: request.flags().contains(Flags::FUA),
             },
-            Command::Delete => Kind::Discard,
-            Command::Zero => Kind::Zero,
-            Command::Flush => Kind::Flush,
+            Command::Delete => OpKind::Discard,
+            Command::Zero => OpKind::Zero,
+            Command::Flush => OpKind::Flush,
             Command::GetAttr | Command::Extents => return request.done(Err(Errno::OPNOTSUPP)),
         };
         let Ok(thread) = cx.local::<Thread>(self) else {

@@ -27,7 +27,7 @@ pub fn pc98() -> Sectors {
     boot[4..8].copy_from_slice(b"IPL1");
     let mut table = pc98::Table::create(&boot);
     let entry = &mut table.entries[0];
-    entry.set_kind(pc98::Kind::FREEBSD);
+    entry.set_kind(pc98::Pc98Type::FREEBSD);
     entry.first.cylinder = 1;
     entry.last = pc98::Chs {
         sector: 16,
@@ -44,7 +44,7 @@ pub fn bsd64(size_bytes: u64) -> Sectors {
     label.partitions[0] = bsd64::Partition {
         offset_bytes: label.first_bytes,
         size_bytes: 512 << 10,
-        kind: bsd64::Kind::parse("dragonfly-hammer2").expect("a type"),
+        kind: bsd64::Bsd64Type::parse("dragonfly-hammer2").expect("a type"),
         guid: Guid([4; 16]),
     };
     vec![(0, label.encode())]

@@ -4,7 +4,7 @@
 use ugeom_machine::buffer::Buffer;
 
 use super::*;
-use crate::op::Kind;
+use crate::op::OpKind;
 
 fn engine(test: &str, depth: u32) -> Option<LibaioEngine<Buffer>> {
     match LibaioEngine::open(depth) {
@@ -56,7 +56,7 @@ fn the_ring_and_the_call_reap_the_same() {
         for round in 0..64 {
             for offset in 0..64 {
                 let op = Op {
-                    kind: Kind::Read,
+                    kind: OpKind::Read,
                     file,
                     offset: offset * 512,
                     length: 512,
@@ -81,7 +81,7 @@ fn a_descriptor_asked_for_while_requests_are_in_flight_tells_of_them() {
     let (_folder, file) = file(&[5; 512]);
     let file = engine.register(file).unwrap();
     let read = Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 0,
         length: 512,

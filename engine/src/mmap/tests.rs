@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use ugeom_machine::buffer::{Buffer, IoMemory};
 
 use super::*;
-use crate::op::{Engine, FileId, Kind, Op};
+use crate::op::{Engine, FileId, Op, OpKind};
 
 fn open(content: &[u8]) -> (tempfile::TempDir, Arc<File>) {
     let folder = tempfile::tempdir().unwrap();
@@ -18,7 +18,7 @@ fn open(content: &[u8]) -> (tempfile::TempDir, Arc<File>) {
 
 fn run(
     engine: &mut MmapEngine<Buffer>,
-    kind: Kind,
+    kind: OpKind,
     file: FileId,
     offset: u64,
     memory: Buffer,
@@ -41,7 +41,8 @@ fn a_file_that_becomes_shorter_and_longer_is_followed() {
     let (_folder, file) = open(&[7; 20_000]);
     let mut engine = MmapEngine::new();
     let id = engine.register(Arc::clone(&file)).unwrap();
-    let read = |engine: &mut _, offset, len| run(engine, Kind::Read, id, offset, Buffer::new(len));
+    let read =
+        |engine: &mut _, offset, len| run(engine, OpKind::Read, id, offset, Buffer::new(len));
     assert_eq!(read(&mut engine, 0, 20_000).0, Ok(20_000));
     file.set_len(9_000).unwrap();
     let (count, bytes) = read(&mut engine, 8_000, 4_000);
@@ -109,10 +110,10 @@ fn writes_go_into_the_mapping_and_past_the_end() {
     let (folder, file) = open(&[1; 5_000]);
     let mut engine = MmapEngine::new();
     let id = engine.register(file).unwrap();
-    let write = Kind::Write { durable: true };
+    let write = OpKind::Write { durable: true };
     let data = Buffer::from_slice(&[9; 3_000]);
     assert_eq!(run(&mut engine, write, id, 4_000, data).0, Ok(3_000));
-    let flushed = run(&mut engine, Kind::Flush, id, 0, Buffer::new(0));
+    let flushed = run(&mut engine, OpKind::Flush, id, 0, Buffer::new(0));
     assert_eq!(flushed.0, Ok(0));
     let content = std::fs::read(folder.path().join("f")).unwrap();
     assert_eq!(content.len(), 7_000);

@@ -40,7 +40,7 @@ fn null() -> (Files, FileId) {
     (files, id)
 }
 
-fn op(kind: Kind, file: FileId, length: u64) -> Op {
+fn op(kind: OpKind, file: FileId, length: u64) -> Op {
     Op {
         kind,
         file,
@@ -49,7 +49,7 @@ fn op(kind: Kind, file: FileId, length: u64) -> Op {
     }
 }
 
-const WRITE: Kind = Kind::Write { durable: false };
+const WRITE: OpKind = OpKind::Write { durable: false };
 
 #[test]
 fn short_transfers_cover_every_byte_once_and_in_order() {
@@ -132,7 +132,7 @@ fn interruptions_are_retried_but_not_for_ever() {
     let (mut files, id) = null();
     let memory = fake(&[8]);
     for error in [Errno::INTR, Errno::AGAIN] {
-        let op = op(Kind::Read, id, 8);
+        let op = op(OpKind::Read, id, 8);
         let mut progress = Progress::default();
         let mut calls = 0;
         let end = loop {
@@ -156,7 +156,7 @@ fn a_short_read_is_the_last_one_only_at_the_end() {
     let id = files.register(Arc::new(path.reopen().unwrap())).unwrap();
     let memory = fake(&[4096]);
     // The operation starts at 1000.
-    let op = op(Kind::Read, id, 4096);
+    let op = op(OpKind::Read, id, 4096);
     let mut progress = Progress::default();
     let file = files.held(id);
     progress.step(&op, &memory, file);
@@ -183,7 +183,7 @@ fn a_write_that_gets_nowhere_fails() {
 fn zeroing_falls_back_to_writing_and_remembers_it() {
     let (mut files, id) = null();
     let memory = fake(&[]);
-    let op = op(Kind::Zero, id, 3 << 20);
+    let op = op(OpKind::Zero, id, 3 << 20);
     let mut progress = Progress::default();
     let file = files.held(id);
     assert_eq!(progress.step(&op, &memory, file).call, Call::ZeroRange);
@@ -228,11 +228,11 @@ fn impossible_ranges_are_settled_without_a_call() {
             &memory,
         )
     };
-    assert_eq!(at(Kind::Read, 0, 8), None);
-    assert_eq!(at(Kind::Read, 0, 9), Some(Err(Errno::INVAL)));
-    assert_eq!(at(Kind::Read, u64::MAX, 1), Some(Err(Errno::INVAL)));
+    assert_eq!(at(OpKind::Read, 0, 8), None);
+    assert_eq!(at(OpKind::Read, 0, 9), Some(Err(Errno::INVAL)));
+    assert_eq!(at(OpKind::Read, u64::MAX, 1), Some(Err(Errno::INVAL)));
     assert_eq!(at(WRITE, i64::MAX as u64, 1), Some(Err(Errno::INVAL)));
-    assert_eq!(at(Kind::Discard, i64::MAX as u64 - 9, 9), None);
-    assert_eq!(at(Kind::Zero, 5, 0), Some(Ok(0)));
-    assert_eq!(at(Kind::Flush, u64::MAX, u64::MAX), None);
+    assert_eq!(at(OpKind::Discard, i64::MAX as u64 - 9, 9), None);
+    assert_eq!(at(OpKind::Zero, 5, 0), Some(Ok(0)));
+    assert_eq!(at(OpKind::Flush, u64::MAX, u64::MAX), None);
 }

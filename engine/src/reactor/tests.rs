@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use ugeom_machine::buffer::Buffer;
 
 use super::*;
-use crate::{Choice, Kind, Op, open_engine};
+use crate::{Choice, Op, OpKind, open_engine};
 
 /// Runs a test on each reactor that there is.
 fn on_both(test: &str, run: impl Fn(&mut Reactor)) {
@@ -190,7 +190,7 @@ fn an_engine_is_waited_for_beside_the_sources() {
         let (mut engine, _) = open_engine::<Buffer>(Choice::Auto, 4).unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let file = engine.register(Arc::new(File::from(reader))).unwrap();
-        let kind = Kind::Read;
+        let kind = OpKind::Read;
         let op = Op {
             kind,
             file,

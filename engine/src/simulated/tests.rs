@@ -8,7 +8,7 @@ use std::ops::Range;
 use ugeom_machine::buffer::Buffer;
 
 use super::*;
-use crate::op::Kind;
+use crate::op::OpKind;
 
 const BLOCK: usize = 4096;
 const BLOCKS: usize = 64;
@@ -20,7 +20,7 @@ fn file(folder: &std::path::Path) -> Arc<File> {
     Arc::new(file.unwrap())
 }
 
-fn op(kind: Kind, file: FileId, block: usize) -> Op {
+fn op(kind: OpKind, file: FileId, block: usize) -> Op {
     Op {
         kind,
         file,
@@ -49,7 +49,7 @@ fn order(seed: u64) -> (Vec<usize>, u64) {
     let mut engine = simulation.engine(16);
     let file = engine.register(file(folder.path())).unwrap();
     for block in 0..BLOCKS {
-        engine.submit(op(Kind::Read, file, block), (Buffer::new(BLOCK), block));
+        engine.submit(op(OpKind::Read, file, block), (Buffer::new(BLOCK), block));
     }
     let ended = finish(&mut engine);
     assert!(ended.iter().any(|(_, result)| *result == Err(Errno::IO)));
@@ -81,13 +81,13 @@ fn crash(seed: u64) -> (Crash, usize) {
     let write = |engine: &mut SimulatedEngine<_>, generation: u8, blocks: Range<usize>| {
         for block in blocks {
             let data = Buffer::from_slice(&[generation; BLOCK]);
-            let kind = Kind::Write { durable: false };
+            let kind = OpKind::Write { durable: false };
             engine.submit(op(kind, id, block), (data, block));
         }
     };
     write(&mut engine, 1, 0..BLOCKS);
     assert!(finish(&mut engine).iter().all(|(_, result)| result.is_ok()));
-    engine.submit(op(Kind::Flush, id, 0), (Buffer::new(0), 0));
+    engine.submit(op(OpKind::Flush, id, 0), (Buffer::new(0), 0));
     assert_eq!(finish(&mut engine), [(0, Ok(0))]);
     // Completed and not flushed; then in flight.
     write(&mut engine, 2, 0..BLOCKS / 2);
@@ -119,7 +119,7 @@ fn crash(seed: u64) -> (Crash, usize) {
         torn += usize::from(bytes.iter().any(|&byte| byte != bytes[0]));
     }
     // The disk works again.
-    engine.submit(op(Kind::Read, id, 0), (Buffer::new(BLOCK), 0));
+    engine.submit(op(OpKind::Read, id, 0), (Buffer::new(BLOCK), 0));
     assert_eq!(finish(&mut engine), [(0, Ok(BLOCK as u64))]);
     (crash, torn)
 }
@@ -145,7 +145,7 @@ fn durable_writes_survive_without_a_flush() {
         let id = engine.register(file(folder.path())).unwrap();
         for block in 0..BLOCKS {
             let data = Buffer::from_slice(&[9; BLOCK]);
-            let kind = Kind::Write { durable: true };
+            let kind = OpKind::Write { durable: true };
             engine.submit(op(kind, id, block), (data, block));
         }
         finish(&mut engine);

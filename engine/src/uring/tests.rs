@@ -6,7 +6,7 @@ use std::io::Write;
 use ugeom_machine::buffer::Buffer;
 
 use super::*;
-use crate::op::Kind;
+use crate::op::OpKind;
 
 /// An engine, or a line that says why the test does not run.
 fn engine(test: &str, depth: u32) -> Option<UringEngine<Buffer>> {
@@ -21,7 +21,7 @@ fn engine(test: &str, depth: u32) -> Option<UringEngine<Buffer>> {
 
 fn read(file: FileId) -> Op {
     Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 0,
         length: 8,

@@ -75,10 +75,10 @@ impl Door for EngineDoor {
     #[inline]
     fn submit(&mut self, slot: u32, request: &Request) {
         let kind = match request.kind {
-            Kind::Read => ugeom_engine::Kind::Read,
-            Kind::Write => ugeom_engine::Kind::Write { durable: false },
-            Kind::Trim => ugeom_engine::Kind::Discard,
-            Kind::Sync => ugeom_engine::Kind::Flush,
+            Kind::Read => ugeom_engine::OpKind::Read,
+            Kind::Write => ugeom_engine::OpKind::Write { durable: false },
+            Kind::Trim => ugeom_engine::OpKind::Discard,
+            Kind::Sync => ugeom_engine::OpKind::Flush,
         };
         let op = Op {
             kind,

@@ -16,7 +16,7 @@
 
 mod types;
 
-pub use types::{FS_OTHER, Kind};
+pub use types::{Bsd64Type, FS_OTHER};
 
 use crate::bytes;
 use crate::gpt::Guid;
@@ -86,7 +86,7 @@ pub struct Partition {
     /// Length in bytes; 0 when unused.
     pub size_bytes: u64,
     /// What it holds: number and UUID.
-    pub kind: Kind,
+    pub kind: Bsd64Type,
     /// The partition's own UUID.
     pub guid: Guid,
 }
@@ -96,7 +96,7 @@ impl Partition {
         Partition {
             offset_bytes: bytes::u64_le(data, at),
             size_bytes: bytes::u64_le(data, at + 8),
-            kind: Kind {
+            kind: Bsd64Type {
                 number: bytes::byte(data, at + 16),
                 guid: Guid(bytes::take(data, at + 32)),
             },

@@ -8,13 +8,13 @@ fn label() -> Label {
     label.partitions[0] = Partition {
         offset_bytes: label.first_bytes,
         size_bytes: 1 << 20,
-        kind: Kind::parse("dragonfly-hammer2").unwrap(),
+        kind: Bsd64Type::parse("dragonfly-hammer2").unwrap(),
         guid: Guid([9; 16]),
     };
     label.partitions[15] = Partition {
         offset_bytes: 4 << 20,
         size_bytes: 512,
-        kind: Kind::parse("freebsd-zfs").unwrap(),
+        kind: Bsd64Type::parse("freebsd-zfs").unwrap(),
         guid: Guid([8; 16]),
     };
     label
@@ -73,21 +73,26 @@ fn what_is_wrong_is_named() {
 
 #[test]
 fn names_numbers_and_uuids_are_understood_as_gpart_does() {
-    for name in Kind::names() {
+    for name in Bsd64Type::names() {
         assert_eq!(
-            Kind::parse(name).map(|kind| kind.to_string()).as_deref(),
+            Bsd64Type::parse(name)
+                .map(|kind| kind.to_string())
+                .as_deref(),
             Some(name)
         );
     }
     let legacy = "!bd215ab2-1d16-11dc-8696-01301bb8a9f5";
-    assert_eq!(Kind::parse(legacy).unwrap().to_string(), "dragonfly-legacy");
+    assert_eq!(
+        Bsd64Type::parse(legacy).unwrap().to_string(),
+        "dragonfly-legacy"
+    );
     let swap = "!9d58fdbd-1ca5-11dc-8817-01301bb8a9f5";
     assert_eq!(
-        Kind::parse(swap).unwrap().number,
+        Bsd64Type::parse(swap).unwrap().number,
         1,
         "a number is preferred"
     );
-    assert_eq!(Kind::parse("!99").unwrap().to_string(), "!99");
+    assert_eq!(Bsd64Type::parse("!99").unwrap().to_string(), "!99");
     for refused in [
         "!0",
         "!256",
@@ -95,7 +100,7 @@ fn names_numbers_and_uuids_are_understood_as_gpart_does() {
         "!00000000-0000-0000-0000-000000000000",
         "",
     ] {
-        assert_eq!(Kind::parse(refused), None, "{refused:?}");
+        assert_eq!(Bsd64Type::parse(refused), None, "{refused:?}");
     }
 }
 
@@ -113,7 +118,7 @@ proptest! {
             .map(|(offset, size, number, guid)| Partition {
                 offset_bytes: u64::from(offset) * 512,
                 size_bytes: u64::from(size) * 512,
-                kind: Kind { number, guid: Guid(guid) },
+                kind: Bsd64Type { number, guid: Guid(guid) },
                 guid: Guid(guid),
             })
             .collect();

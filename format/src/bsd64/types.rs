@@ -9,14 +9,14 @@ pub const FS_OTHER: u8 = 10;
 
 /// What a partition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kind {
+pub struct Bsd64Type {
     /// The number.
     pub number: u8,
     /// The UUID, all zeros for none.
     pub guid: Guid,
 }
 
-impl Kind {
+impl Bsd64Type {
     /// gpart's name, if it has one.
     pub fn alias(&self) -> Option<&'static str> {
         if self.number != FS_OTHER {
@@ -28,8 +28,8 @@ impl Kind {
     }
 
     /// Understands gpart's names, `!7` and `!` with a UUID.
-    pub fn parse(text: &str) -> Option<Kind> {
-        let numbered = |number| Kind {
+    pub fn parse(text: &str) -> Option<Bsd64Type> {
+        let numbered = |number| Bsd64Type {
             number,
             guid: Guid::UNUSED,
         };
@@ -45,7 +45,7 @@ impl Kind {
             let known = types::alias(guid).and_then(by_name);
             return (!guid.is_unused()).then(|| match known {
                 Some(number) => numbered(number),
-                None => Kind {
+                None => Bsd64Type {
                     number: FS_OTHER,
                     guid,
                 },
@@ -58,7 +58,7 @@ impl Kind {
         let guid = UUIDS
             .contains(&lower.as_str())
             .then(|| types::parse(&lower))??;
-        Some(Kind {
+        Some(Bsd64Type {
             number: FS_OTHER,
             guid,
         })
@@ -79,7 +79,7 @@ fn by_name(name: &str) -> Option<u8> {
 }
 
 /// gpart's form: the name, or `!` and the UUID or number.
-impl fmt::Display for Kind {
+impl fmt::Display for Bsd64Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.alias() {
             Some(alias) => f.pad(alias),

@@ -9,7 +9,7 @@ use super::view::View;
 use super::{Content, ContentUse, text};
 use crate::bytes;
 use crate::gpt::Gpt;
-use crate::mbr::{Kind, Mbr, SIZE_BYTES, TABLE_OFFSET_BYTES};
+use crate::mbr::{Mbr, MbrKind, SIZE_BYTES, TABLE_OFFSET_BYTES};
 use crate::media::Media;
 use crate::pc98;
 
@@ -31,15 +31,15 @@ pub fn probe_mbr(view: &mut View<'_>) -> Option<Content> {
     let place = |content: Content| content.at(TABLE_OFFSET_BYTES as u64, length);
     match Mbr::decode(&sector) {
         Ok(mbr) => match mbr.kind() {
-            Kind::Empty => None,
-            Kind::Protective => (!has_gpt(view)).then(|| {
+            MbrKind::Empty => None,
+            MbrKind::Protective => (!has_gpt(view)).then(|| {
                 place(table(
                     "PMBR",
                     "a protective MBR without a GPT",
                     "protective MBR",
                 ))
             }),
-            Kind::Partitioned | Kind::Hybrid | Kind::Dedicated => {
+            MbrKind::Partitioned | MbrKind::Hybrid | MbrKind::Dedicated => {
                 Some(place(table("dos", "an MBR", "MBR")))
             }
         },
@@ -114,7 +114,7 @@ pub fn probe_gpt(view: &mut View<'_>) -> Option<Content> {
         content = content.at(offset, 8);
     }
     let sector0 = view.bytes(0, SIZE_BYTES);
-    if Mbr::decode(&sector0).is_ok_and(|mbr| mbr.kind() == Kind::Protective) {
+    if Mbr::decode(&sector0).is_ok_and(|mbr| mbr.kind() == MbrKind::Protective) {
         let length = (SIZE_BYTES - TABLE_OFFSET_BYTES) as u64;
         content = content.at(TABLE_OFFSET_BYTES as u64, length);
     }

@@ -2,7 +2,7 @@
 //! change of the partitions.
 
 use super::Table;
-use crate::mbr::{Entry, Geometry, Kind, Mbr, PartType};
+use crate::mbr::{Entry, Geometry, Mbr, MbrKind, PartType};
 use crate::media::Media;
 
 /// What is wrong with sector 0 of a disk with a GPT.
@@ -62,13 +62,13 @@ pub fn check(sector0: &[u8], media: Media, table: &Table, fits: bool) -> Option<
         }
     };
     match mbr.kind() {
-        Kind::Empty => {
+        MbrKind::Empty => {
             let reason = "the MBR has no entries".to_owned();
             Some(MbrDamage::Missing { reason })
         }
-        Kind::Partitioned | Kind::Dedicated => Some(MbrDamage::Ordinary),
-        Kind::Hybrid => stray(&mbr, table),
-        Kind::Protective => {
+        MbrKind::Partitioned | MbrKind::Dedicated => Some(MbrDamage::Ordinary),
+        MbrKind::Hybrid => stray(&mbr, table),
+        MbrKind::Protective => {
             let entry = mbr.entries.iter().find(|entry| entry.is_used())?;
             let last = media.last_lba();
             let covered = entry.end() - 1;

@@ -15,7 +15,7 @@ pub struct Found {
     pub place: Place,
     /// On a GPT: the number and the entry of the partition that holds the volumes, and what the MBR
     /// before it is.
-    pub data: Option<(usize, Entry, mbr::Kind)>,
+    pub data: Option<(usize, Entry, mbr::MbrKind)>,
 }
 
 impl Found {
@@ -29,7 +29,7 @@ impl Found {
             let is_there = header.starts_with(b"PRIVHEAD");
             return is_there.then_some(Self { place, data: None });
         }
-        if !matches!(mbr.kind(), mbr::Kind::Protective | mbr::Kind::Hybrid) {
+        if !matches!(mbr.kind(), mbr::MbrKind::Protective | mbr::MbrKind::Hybrid) {
             return None;
         }
         let gpt = Gpt::read(media, read);

@@ -173,7 +173,7 @@ pub(crate) fn encode_signature(sector: &mut [u8]) {
 
 /// What a table is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MbrKind {
     /// No entry is used.
     Empty,
     /// An ordinary table.
@@ -266,17 +266,17 @@ impl Mbr {
     }
 
     /// What this table is for.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MbrKind {
         let used = || self.entries.iter().filter(|entry| entry.is_used());
         let protective = used()
             .filter(|entry| entry.kind == PartType::PROTECTIVE)
             .count();
         match used().count() {
-            0 => Kind::Empty,
-            _ if self.is_made_up() => Kind::Dedicated,
-            all if all == protective => Kind::Protective,
-            _ if protective > 0 => Kind::Hybrid,
-            _ => Kind::Partitioned,
+            0 => MbrKind::Empty,
+            _ if self.is_made_up() => MbrKind::Dedicated,
+            all if all == protective => MbrKind::Protective,
+            _ if protective > 0 => MbrKind::Hybrid,
+            _ => MbrKind::Partitioned,
         }
     }
 

@@ -31,7 +31,7 @@ fn a_known_entry_is_read_field_by_field() {
     assert_eq!((number, entry.start, entry.sectors), (1, 63, 39_070_017));
     assert!(entry.is_active());
     assert_eq!(entry.kind.to_string(), "freebsd");
-    assert_eq!(mbr.kind(), Kind::Partitioned);
+    assert_eq!(mbr.kind(), MbrKind::Partitioned);
     assert_eq!(mbr.encode(), sector_with(&[(0, FREEBSD)]));
 }
 
@@ -41,7 +41,7 @@ fn the_made_up_table_of_boot1_lists_nothing() {
         let mut entry = MADE_UP;
         entry[5] = head;
         let mbr = Mbr::decode(&sector_with(&[(3, entry)])).unwrap();
-        assert_eq!(mbr.kind(), Kind::Dedicated);
+        assert_eq!(mbr.kind(), MbrKind::Dedicated);
         assert_eq!(mbr.slices().count(), 0);
     }
 }
@@ -51,10 +51,10 @@ fn a_protective_entry_is_not_listed_but_its_neighbours_are() {
     let alone = Mbr::decode(&sector_with(&[(0, PROTECTIVE)])).unwrap();
     assert_eq!(
         (alone.kind(), alone.slices().count()),
-        (Kind::Protective, 0)
+        (MbrKind::Protective, 0)
     );
     let hybrid = Mbr::decode(&sector_with(&[(0, PROTECTIVE), (2, FREEBSD)])).unwrap();
-    assert_eq!(hybrid.kind(), Kind::Hybrid);
+    assert_eq!(hybrid.kind(), MbrKind::Hybrid);
     assert_eq!(
         hybrid
             .slices()
@@ -98,7 +98,7 @@ fn a_wrong_active_flag_names_the_entry_and_the_byte() {
 #[test]
 fn a_fat_boot_sector_with_an_empty_table_is_refused() {
     let mut sector = sector_with(&[]);
-    assert_eq!(Mbr::decode(&sector).unwrap().kind(), Kind::Empty);
+    assert_eq!(Mbr::decode(&sector).unwrap().kind(), MbrKind::Empty);
     bytes::put(&mut sector, 11, &[0x00, 0x02, 8]);
     assert_eq!(
         Mbr::decode(&sector),
@@ -108,7 +108,7 @@ fn a_fat_boot_sector_with_an_empty_table_is_refused() {
     );
     // With partitions in the table the parameter block no longer matters.
     bytes::put(&mut sector, 446, &FREEBSD);
-    assert_eq!(Mbr::decode(&sector).unwrap().kind(), Kind::Partitioned);
+    assert_eq!(Mbr::decode(&sector).unwrap().kind(), MbrKind::Partitioned);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_protective_record_covers_the_disk_or_as_much_as_fits() {
     let large = Mbr::protective(1 << 40);
     assert_eq!(large.entries[0].sectors, u32::MAX);
     assert_eq!(large.encode()[446..462], PROTECTIVE);
-    assert_eq!(large.kind(), Kind::Protective);
+    assert_eq!(large.kind(), MbrKind::Protective);
     assert_eq!(Mbr::protective(0).entries[0].sectors, 0);
 }
 

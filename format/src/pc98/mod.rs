@@ -75,16 +75,16 @@ pub enum Error {
 
 /// A partition's type: `mid` and `sid`, without the flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kind(pub u16);
+pub struct Pc98Type(pub u16);
 
-impl Kind {
+impl Pc98Type {
     /// FreeBSD's slice.
-    pub const FREEBSD: Kind = Kind(0x4414);
+    pub const FREEBSD: Pc98Type = Pc98Type(0x4414);
 
     /// Understands `freebsd`, `!17428` and `!0x4414`, without flags, as gpart does.
-    pub fn parse(text: &str) -> Option<Kind> {
+    pub fn parse(text: &str) -> Option<Pc98Type> {
         if text.eq_ignore_ascii_case("freebsd") {
-            return Some(Kind::FREEBSD);
+            return Some(Pc98Type::FREEBSD);
         }
         let number = text.strip_prefix('!')?;
         let value = match number.strip_prefix("0x").or(number.strip_prefix("0X")) {
@@ -92,16 +92,16 @@ impl Kind {
             None => number.parse(),
         };
         let value = value.ok()?;
-        (value != 0 && value & 0x8080 == 0).then_some(Kind(value))
+        (value != 0 && value & 0x8080 == 0).then_some(Pc98Type(value))
     }
 }
 
 /// gpart's form: `freebsd`, or `!` and the decimal number.
-impl fmt::Display for Kind {
+impl fmt::Display for Pc98Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Kind::FREEBSD => f.pad("freebsd"),
-            Kind(number) => f.pad(&format!("!{number}")),
+            Pc98Type::FREEBSD => f.pad("freebsd"),
+            Pc98Type(number) => f.pad(&format!("!{number}")),
         }
     }
 }
@@ -174,12 +174,12 @@ impl Entry {
     }
 
     /// The type.
-    pub fn kind(&self) -> Kind {
-        Kind(u16::from(self.mid & 0x7f) | u16::from(self.sid & 0x7f) << 8)
+    pub fn kind(&self) -> Pc98Type {
+        Pc98Type(u16::from(self.mid & 0x7f) | u16::from(self.sid & 0x7f) << 8)
     }
 
     /// Sets the type and keeps the flags.
-    pub fn set_kind(&mut self, kind: Kind) {
+    pub fn set_kind(&mut self, kind: Pc98Type) {
         self.mid = self.mid & 0x80 | kind.0 as u8 & 0x7f;
         self.sid = self.sid & 0x80 | (kind.0 >> 8) as u8 & 0x7f;
     }

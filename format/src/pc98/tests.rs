@@ -16,7 +16,7 @@ fn entry(first: u16, last: u16) -> Entry {
         },
         ..Entry::default()
     };
-    entry.set_kind(Kind::FREEBSD);
+    entry.set_kind(Pc98Type::FREEBSD);
     entry.name[..7].copy_from_slice(b"FreeBSD");
     entry
 }
@@ -89,13 +89,13 @@ fn a_partition_that_ends_before_it_begins_is_refused() {
 fn flags_are_no_part_of_the_type() {
     let mut entry = entry(1, 2);
     (entry.mid, entry.sid) = (entry.mid | 0x80, entry.sid | 0x80);
-    assert_eq!(entry.kind(), Kind::FREEBSD);
+    assert_eq!(entry.kind(), Pc98Type::FREEBSD);
     assert!(entry.is_active() && entry.is_bootable());
-    entry.set_kind(Kind(0x2020));
+    entry.set_kind(Pc98Type(0x2020));
     assert_eq!((entry.mid, entry.sid), (0xa0, 0xa0));
-    assert_eq!(Kind::parse("!0x4414"), Some(Kind::FREEBSD));
+    assert_eq!(Pc98Type::parse("!0x4414"), Some(Pc98Type::FREEBSD));
     for refused in ["!0", "!0x80", "!0x8000", "linux-data", "!65536"] {
-        assert_eq!(Kind::parse(refused), None, "{refused}");
+        assert_eq!(Pc98Type::parse(refused), None, "{refused}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
 use crate::bsd64::{
-    self, Kind, LEAST_BYTES, Label, MAX_PARTITIONS, Partition, RAW_PARTITION, SIZE_BYTES,
+    self, Bsd64Type, LEAST_BYTES, Label, MAX_PARTITIONS, Partition, RAW_PARTITION, SIZE_BYTES,
 };
 use crate::gpt::Guid;
 use crate::media::{Media, SectorRead, SectorWrite};
@@ -105,8 +105,8 @@ fn backup(media: Media, read: &mut SectorRead<'_>) -> Option<Label> {
     (label.backup_bytes == expected.backup_bytes).then_some(label)
 }
 
-fn parse_kind(kind: &str) -> Result<Kind, Error> {
-    Kind::parse(kind).ok_or_else(|| Error::UnknownType {
+fn parse_kind(kind: &str) -> Result<Bsd64Type, Error> {
+    Bsd64Type::parse(kind).ok_or_else(|| Error::UnknownType {
         scheme: Scheme::Bsd64,
         kind: kind.to_owned(),
         form: "number from 1 to 255, or GUID",

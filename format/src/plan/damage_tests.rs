@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::gpt::Side;
-use crate::mbr::{Entry as Slice, Geometry, Kind, Mbr, PartType};
+use crate::mbr::{Entry as Slice, Geometry, Mbr, MbrKind, PartType};
 
 const MEDIA: Media = Media {
     sector_size_bytes: 512,
@@ -101,14 +101,14 @@ fn a_hybrid_mbr_follows_the_partitions_that_it_repeats() {
     table.delete(1).unwrap();
     write(&table, &mut disk);
     let mbr = Mbr::decode(&disk).unwrap();
-    assert_eq!(mbr.kind(), Kind::Hybrid);
+    assert_eq!(mbr.kind(), MbrKind::Hybrid);
     assert_eq!(mbr.entries[1], Slice::default());
     assert_eq!((mbr.entries[2].start, mbr.entries[2].flag), (4096, 0x80));
     // Without a copy of a partition it is a protective one.
     let mut table = load(&disk);
     table.delete(2).unwrap();
     write(&table, &mut disk);
-    assert_eq!(Mbr::decode(&disk).unwrap().kind(), Kind::Protective);
+    assert_eq!(Mbr::decode(&disk).unwrap().kind(), MbrKind::Protective);
     assert_eq!(load(&disk).damage(), [""; 0]);
 }
 

@@ -6,7 +6,7 @@ use crate::gpt::{
     DEFAULT_ENTRIES, Entry, Finding, Gpt, Guid, MAX_ENTRIES, MbrDamage, Side, Table, protective,
     types,
 };
-use crate::mbr::{Kind, Mbr, PartType};
+use crate::mbr::{Mbr, MbrKind, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
 
 /// A GPT with the MBR in front of it.
@@ -124,11 +124,11 @@ impl GptTable {
     fn protective(&self) -> Option<SectorWrite> {
         let old = Mbr::decode(&self.sector0).ok();
         let kind = old.as_ref().map(Mbr::kind);
-        if kind == Some(Kind::Partitioned) && !self.mends_sector0 {
+        if kind == Some(MbrKind::Partitioned) && !self.mends_sector0 {
             return None;
         }
         let before = self.read.as_ref().and_then(Gpt::listed);
-        if let (Some(Kind::Hybrid), Some(old), Some((_, before))) = (kind, &old, before)
+        if let (Some(MbrKind::Hybrid), Some(old), Some((_, before))) = (kind, &old, before)
             && let Some(mbr) = protective::follow(old, before, &self.table)
         {
             return Some(self.sector0_with(&mbr));
@@ -275,7 +275,7 @@ impl Edit for GptTable {
         if ![ACTIVE, LENOVOFIX].contains(&name.as_str()) {
             return Err(self.no_attribute(attribute));
         }
-        let own = |mbr: Mbr| matches!(mbr.kind(), Kind::Partitioned | Kind::Hybrid);
+        let own = |mbr: Mbr| matches!(mbr.kind(), MbrKind::Partitioned | MbrKind::Hybrid);
         let write = match Mbr::decode(&self.sector0).is_ok_and(own) {
             true => None,
             false => self.protective(),
@@ -322,7 +322,8 @@ impl Edit for GptTable {
         let header = &self.table.header;
         let backup = header.my_lba.max(header.alternate_lba);
         let mut sectors = vec![self.media.last_lba(), backup, 1];
-        let foreign = Mbr::decode(&self.sector0).is_ok_and(|mbr| mbr.kind() == Kind::Partitioned);
+        let foreign =
+            Mbr::decode(&self.sector0).is_ok_and(|mbr| mbr.kind() == MbrKind::Partitioned);
         if !foreign {
             sectors.push(0);
         }

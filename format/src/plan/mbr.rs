@@ -1,7 +1,7 @@
 //! Editing an MBR. Sector 0 is kept whole: only table and signature change.
 
 use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
-use crate::mbr::{self, Entry, Geometry, Kind, Mbr, PartType};
+use crate::mbr::{self, Entry, Geometry, Mbr, MbrKind, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
 
 /// Sectors in front of the first partition: the first track, where boot code
@@ -72,7 +72,7 @@ impl MbrTable {
     }
 
     /// What the table is for.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> MbrKind {
         self.mbr.kind()
     }
 
@@ -161,7 +161,7 @@ impl Edit for MbrTable {
         };
         let (start, sectors) = (number(span.start)?, number(span.sectors)?);
         let entry = Entry::new(kind, start, sectors, Geometry::LBA_ASSIST);
-        if self.mbr.kind() == Kind::Dedicated {
+        if self.mbr.kind() == MbrKind::Dedicated {
             self.mbr.entries = Default::default();
         }
         match self.mbr.entries.get_mut(index.wrapping_sub(1) as usize) {

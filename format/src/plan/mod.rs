@@ -283,9 +283,9 @@ impl Table {
         let others = found.iter().any(other);
         found.retain(|table| match table {
             Table::Mbr(table) => match table.kind() {
-                crate::mbr::Kind::Partitioned => !shell,
-                crate::mbr::Kind::Hybrid | crate::mbr::Kind::Protective => !gpt,
-                crate::mbr::Kind::Empty | crate::mbr::Kind::Dedicated => !gpt && !others,
+                crate::mbr::MbrKind::Partitioned => !shell,
+                crate::mbr::MbrKind::Hybrid | crate::mbr::MbrKind::Protective => !gpt,
+                crate::mbr::MbrKind::Empty | crate::mbr::MbrKind::Dedicated => !gpt && !others,
             },
             _ => true,
         });

@@ -3,7 +3,7 @@
 
 use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
 use crate::media::{Media, SectorRead, SectorWrite};
-use crate::pc98::{self, Chs, ENTRIES, Entry, Geometry, Kind, SECTOR_BYTES, Table};
+use crate::pc98::{self, Chs, ENTRIES, Entry, Geometry, Pc98Type, SECTOR_BYTES, Table};
 
 /// The name of NEC's loader, by which an empty table is known.
 const LOADER: &[u8] = b"IPL1";
@@ -89,8 +89,8 @@ fn check_sectors(media: Media) -> Result<(), Error> {
     }
 }
 
-fn parse_kind(kind: &str) -> Result<Kind, Error> {
-    Kind::parse(kind).ok_or_else(|| Error::UnknownType {
+fn parse_kind(kind: &str) -> Result<Pc98Type, Error> {
+    Pc98Type::parse(kind).ok_or_else(|| Error::UnknownType {
         scheme: Scheme::Pc98,
         kind: kind.to_owned(),
         form: "number from 1 to 32639 without the flags 0x8080",

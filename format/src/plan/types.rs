@@ -34,8 +34,8 @@ impl Scheme {
             Scheme::Bsd => bsd::FsType::names()
                 .map(|(name, kind)| entry(name, kind.0.to_string()))
                 .collect(),
-            Scheme::Bsd64 => bsd64::Kind::names()
-                .filter_map(|name| Some((name, bsd64::Kind::parse(name)?)))
+            Scheme::Bsd64 => bsd64::Bsd64Type::names()
+                .filter_map(|name| Some((name, bsd64::Bsd64Type::parse(name)?)))
                 .map(|(name, kind)| match kind.guid.is_unused() {
                     true => entry(name, kind.number.to_string()),
                     false => entry(name, kind.guid.to_string()),
@@ -47,7 +47,7 @@ impl Scheme {
                 .collect(),
             Scheme::Ldm => Vec::new(),
             Scheme::Mbr => pc(true),
-            Scheme::Pc98 => vec![entry("freebsd", pc98::Kind::FREEBSD.0.to_string())],
+            Scheme::Pc98 => vec![entry("freebsd", pc98::Pc98Type::FREEBSD.0.to_string())],
             Scheme::Vtoc8 => vtoc8::Tag::names()
                 .map(|(name, tag)| entry(name, tag.0.to_string()))
                 .collect(),

@@ -25,7 +25,7 @@ pub const REQUESTS_MAX: u64 = 1 << 26;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RaidtestKind {
     /// Type 0.
     Read,
     /// Type 1.
@@ -40,7 +40,7 @@ pub struct Request {
     /// How much, bytes.
     pub length_bytes: u32,
     /// Which way.
-    pub kind: Kind,
+    pub kind: RaidtestKind,
 }
 
 /// What is wrong with a file, or with what it asks of a device.
@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// A type that is neither read nor write.
     #[error("request {index} (byte {at}) has type {kind}: 0 is a read, 1 a write")]
-    Kind {
+    RaidtestKind {
         /// The number of the request, from 0.
         index: u64,
         /// Where it begins in the file.
@@ -154,9 +154,9 @@ fn decode_one(index: u64, record: &[u8]) -> Result<Request, Error> {
         return Err(Error::Truncated { index, at, found });
     }
     let kind = match byte(record, 12) {
-        0 => Kind::Read,
-        1 => Kind::Write,
-        kind => return Err(Error::Kind { index, at, kind }),
+        0 => RaidtestKind::Read,
+        1 => RaidtestKind::Write,
+        kind => return Err(Error::RaidtestKind { index, at, kind }),
     };
     Ok(Request {
         offset_bytes: u64_le(record, 0),
@@ -172,7 +172,11 @@ impl Request {
         let mut record = [0; RECORD_BYTES];
         put(&mut record, 0, &self.offset_bytes.to_le_bytes());
         put_u32_le(&mut record, 8, self.length_bytes);
-        put(&mut record, 12, &[u8::from(self.kind == Kind::Write)]);
+        put(
+            &mut record,
+            12,
+            &[u8::from(self.kind == RaidtestKind::Write)],
+        );
         record
     }
 }
@@ -226,7 +230,7 @@ pub struct Shape {
     /// Its sector size, bytes.
     pub sector_bytes: u32,
     /// The kind of all requests; none for a coin flip each.
-    pub kind: Option<Kind>,
+    pub kind: Option<RaidtestKind>,
 }
 
 impl Shape {
@@ -263,8 +267,8 @@ impl Shape {
             let length = 1 + below(longest);
             let place = below(sectors - length + 1);
             let coin = |below: &mut dyn FnMut(u64) -> u64| match below(2) {
-                0 => Kind::Read,
-                _ => Kind::Write,
+                0 => RaidtestKind::Read,
+                _ => RaidtestKind::Write,
             };
             Request {
                 offset_bytes: place * sector,
@@ -290,8 +294,8 @@ impl Totals {
     /// Adds one request.
     pub fn add(&mut self, request: &Request) {
         match request.kind {
-            Kind::Read => self.reads += 1,
-            Kind::Write => self.writes += 1,
+            RaidtestKind::Read => self.reads += 1,
+            RaidtestKind::Write => self.writes += 1,
         }
         self.bytes += u64::from(request.length_bytes);
     }

@@ -7,7 +7,7 @@ fn read(offset_bytes: u64, length_bytes: u32) -> Request {
     Request {
         offset_bytes,
         length_bytes,
-        kind: Kind::Read,
+        kind: RaidtestKind::Read,
     }
 }
 
@@ -22,7 +22,7 @@ const FILE: &[u8] = &[
 fn a_file_is_read_as_raidtest_writes_it() {
     let requests = decode(FILE).unwrap();
     let first = Request {
-        kind: Kind::Write,
+        kind: RaidtestKind::Write,
         ..read(1 << 20, 64 << 10)
     };
     assert_eq!(requests, [first, read(0, 512)]);
@@ -136,7 +136,7 @@ proptest! {
             .map(|(offset_bytes, length_bytes, write)| Request {
                 offset_bytes,
                 length_bytes,
-                kind: if write { Kind::Write } else { Kind::Read },
+                kind: if write { RaidtestKind::Write } else { RaidtestKind::Read },
             })
             .collect();
         let bytes: Vec<u8> = requests.iter().flat_map(Request::encode).collect();
@@ -162,9 +162,9 @@ proptest! {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             state % n
         };
-        let shape = Shape { media_bytes, sector_bytes, kind: Some(Kind::Read) };
+        let shape = Shape { media_bytes, sector_bytes, kind: Some(RaidtestKind::Read) };
         let made: Vec<Request> = shape.requests(below).unwrap().take(draws).collect();
         prop_assert_eq!(check(&made, media_bytes, sector_bytes), Ok(()));
-        prop_assert!(made.iter().all(|request| request.kind == Kind::Read));
+        prop_assert!(made.iter().all(|request| request.kind == RaidtestKind::Read));
     }
 }

@@ -45,11 +45,11 @@ pub enum Error {
 
 /// What a partition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kind(pub u32);
+pub struct SgiType(pub u32);
 
-impl Kind {
+impl SgiType {
     /// The whole disk.
-    pub const VOLUME: Kind = Kind(6);
+    pub const VOLUME: SgiType = SgiType(6);
 
     /// The name that fdisk prints, if it has one.
     pub fn description(self) -> Option<&'static str> {
@@ -87,7 +87,7 @@ pub struct Partition {
     /// First block.
     pub start: u32,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: SgiType,
 }
 
 /// A decoded header.
@@ -127,7 +127,7 @@ impl Header {
             Partition {
                 blocks: bytes::u32_be(sector, at),
                 start: bytes::u32_be(sector, at + 4),
-                kind: Kind(bytes::u32_be(sector, at + 8)),
+                kind: SgiType(bytes::u32_be(sector, at + 8)),
             }
         };
         Ok(Header {

@@ -33,9 +33,9 @@ fn used_partitions_are_listed_by_their_place() {
         .collect();
     assert_eq!(listed, [(1, 4096, 5000), (9, 0, 4096), (11, 0, 9096)]);
     assert_eq!(header.boot_file, "/unix");
-    assert_eq!(header.partitions[10].kind, Kind::VOLUME);
-    assert_eq!(Kind(10).description(), Some("SGI xfs"));
-    assert_eq!(Kind(99).description(), None);
+    assert_eq!(header.partitions[10].kind, SgiType::VOLUME);
+    assert_eq!(SgiType(10).description(), Some("SGI xfs"));
+    assert_eq!(SgiType(99).description(), None);
 }
 
 #[test]

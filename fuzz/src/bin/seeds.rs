@@ -173,12 +173,12 @@ fn lookup() -> Vec<u8> {
 
 /// A result that was measured in a second.
 fn layers() -> io::Result<String> {
-    let options = layers::Options {
+    let options = layers::LayersOptions {
         common: Common {
             budget_ns: Some(1),
             ..Common::default()
         },
-        ..layers::Options::default()
+        ..layers::LayersOptions::default()
     };
     let mut control = Control {
         progress: &mut |_| {},

@@ -19,7 +19,7 @@ use ugeom_measure::{Center, Change, Claim, Interval};
 
 /// What to compare, and how to judge.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct CompareOptions {
     /// The confidence for all comparisons of a metric together.
     pub confidence: f64,
     /// The share within which two results count as equivalent.
@@ -34,7 +34,7 @@ pub struct Options {
     pub changed: bool,
 }
 
-impl Default for Options {
+impl Default for CompareOptions {
     /// 95 %, equivalent within 1 %, everything that there is.
     fn default() -> Self {
         Self {
@@ -253,7 +253,7 @@ struct Pending {
 
 impl Pending {
     /// Its row, with the interval for a family of so many.
-    fn row(&self, options: &Options, family: usize) -> Option<Row> {
+    fn row(&self, options: &CompareOptions, family: usize) -> Option<Row> {
         let confidence = 1.0 - (1.0 - options.confidence) / family.max(1) as f64;
         let (base, changed) = (Middle::of(&self.base)?, Middle::of(&self.changed)?);
         let found = match &self.ratios {
@@ -319,7 +319,7 @@ fn independent(base: &[f64], changed: &[f64], confidence: f64) -> Found {
 }
 
 /// The cases of one document, which ran in the same rounds.
-pub(super) fn within(one: &Loaded, options: &Options) -> Result<Compared, HarnessError> {
+pub(super) fn within(one: &Loaded, options: &CompareOptions) -> Result<Compared, HarnessError> {
     let cells = one.cells();
     let base = match &options.base {
         Some(name) => position(one, name)?,
@@ -364,7 +364,11 @@ pub(super) fn within(one: &Loaded, options: &Options) -> Result<Compared, Harnes
 }
 
 /// Each case of the base with the same case of each other side.
-pub fn between(base: &Side, others: &[Side], options: &Options) -> Result<Compared, HarnessError> {
+pub fn between(
+    base: &Side,
+    others: &[Side],
+    options: &CompareOptions,
+) -> Result<Compared, HarnessError> {
     if options.base.is_some() {
         let problem = "a base case is for a single result; of several, the first is the base";
         return Err(HarnessError::Compare(problem.to_owned()));
@@ -429,7 +433,7 @@ fn position(one: &Loaded, name: &str) -> Result<usize, HarnessError> {
 }
 
 impl Compared {
-    fn new(base: String, options: &Options) -> Self {
+    fn new(base: String, options: &CompareOptions) -> Self {
         Self {
             base,
             others: Vec::new(),
@@ -462,7 +466,7 @@ impl Compared {
         }
     }
 
-    fn judge(&mut self, metric: &str, pending: Vec<Pending>, options: &Options) {
+    fn judge(&mut self, metric: &str, pending: Vec<Pending>, options: &CompareOptions) {
         let is_wanted = options.metrics.is_empty() || options.metrics.iter().any(|it| it == metric);
         let complete = |one: &&Pending| !one.base.is_empty() && !one.changed.is_empty();
         let pending: Vec<&Pending> = pending.iter().filter(complete).collect();
@@ -495,7 +499,7 @@ impl Compared {
     }
 
     /// Refuses a comparison of nothing.
-    fn with_something(self, options: &Options) -> Result<Self, HarnessError> {
+    fn with_something(self, options: &CompareOptions) -> Result<Self, HarnessError> {
         if self.metrics.iter().any(|judged| judged.compared > 0) {
             return Ok(self);
         }

@@ -5,7 +5,7 @@ mod confounded;
 mod judge;
 
 pub use crate::metric::Metric;
-pub use judge::{Compared, File, Judged, Middle, Options, Row, Side, Source, between, show};
+pub use judge::{CompareOptions, Compared, File, Judged, Middle, Row, Side, Source, between, show};
 
 use crate::HarnessError;
 use crate::document::{self, Document};
@@ -52,7 +52,7 @@ impl Loaded {
 ///
 /// # Errors
 /// [`HarnessError::Compare`] when there is nothing to compare.
-pub fn compare(results: &[Loaded], options: &Options) -> Result<Compared, HarnessError> {
+pub fn compare(results: &[Loaded], options: &CompareOptions) -> Result<Compared, HarnessError> {
     let side = |one: &Loaded| Side {
         name: one.name.clone(),
         files: vec![Source::from(one)],

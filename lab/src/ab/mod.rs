@@ -67,7 +67,7 @@ pub type Document = document::Document<Subject>;
 
 /// What to compare, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Options {
+pub struct AbOptions {
     /// What is what.
     pub subject: Subject,
     /// So many rounds (of each process, where there are processes), whatever time they take.

@@ -3,7 +3,7 @@
 
 use super::level::level;
 use super::shell::{Around, Runner};
-use super::{Candidate, Document, EXPERIMENT, Jobs, Options, SHELL, Side, Subject, job, judge};
+use super::{AbOptions, Candidate, Document, EXPERIMENT, Jobs, SHELL, Side, Subject, job, judge};
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +30,7 @@ const RUNS_SHARE: f64 = 0.6;
 #[derive(Serialize, Deserialize)]
 struct WorkerRequest {
     experiment: String,
-    options: Options,
+    options: AbOptions,
     share: Share,
 }
 
@@ -41,7 +41,7 @@ struct WorkerRequest {
 /// A target that cannot be opened or is too small, a job or a command that fails, before there is
 /// a measured run.
 pub fn run(
-    options: &Options,
+    options: &AbOptions,
     jobs: &Jobs<'_>,
     launch: &dyn Fn() -> Command,
     meter: &dyn Meter,
@@ -67,7 +67,7 @@ pub fn run(
 
 /// Commands: each round runs every one once, and is an observation.
 fn commands(
-    options: &Options,
+    options: &AbOptions,
     around: &Around<'_>,
     meter: &dyn Meter,
     control: &mut Control<'_>,
@@ -179,7 +179,7 @@ impl Candidate {
 
 /// Targets and job files: in fresh processes.
 fn fresh(
-    options: &Options,
+    options: &AbOptions,
     jobs: &Jobs<'_>,
     around: &Around<'_>,
     launch: &dyn Fn() -> Command,
@@ -257,7 +257,7 @@ fn first_look(
 
 /// Runs one process to its end, showing its number meanwhile.
 fn child(
-    options: &Options,
+    options: &AbOptions,
     share: &Share,
     command: Command,
     control: &mut Control<'_>,
@@ -306,7 +306,7 @@ fn request(text: &str) -> Result<Option<WorkerRequest>, HarnessError> {
 /// As [`run`].
 pub fn worker<'a>(
     text: &str,
-    jobs: &dyn Fn(&Options) -> Result<Jobs<'a>, HarnessError>,
+    jobs: &dyn Fn(&AbOptions) -> Result<Jobs<'a>, HarnessError>,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Option<String>, HarnessError> {
@@ -320,7 +320,7 @@ pub fn worker<'a>(
 
 /// Measures in this process.
 fn one(
-    options: &Options,
+    options: &AbOptions,
     share: &Share,
     jobs: &Jobs<'_>,
     meter: &dyn Meter,
@@ -393,7 +393,7 @@ fn length(cell: &Cell<'_>) -> RunLength {
 }
 
 /// The time of a run with which the rounds of a process fit its share of the budget, ns.
-fn run_ns(options: &Options, share: &Share, cells: usize) -> u64 {
+fn run_ns(options: &AbOptions, share: &Share, cells: usize) -> u64 {
     let Some(budget_ns) = share.budget_ns else {
         return options.run_ns;
     };

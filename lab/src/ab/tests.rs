@@ -17,10 +17,10 @@ fn command(text: &str) -> Side {
     Side::Command(text.to_owned())
 }
 
-fn options(sides: impl IntoIterator<Item = Side>) -> Options {
+fn options(sides: impl IntoIterator<Item = Side>) -> AbOptions {
     let mut subject = Subject::of(sides.into_iter().map(Candidate::of).collect());
     subject.load.size_bytes = 512;
-    Options {
+    AbOptions {
         subject,
         rounds: Some(6),
         processes: Some(1),
@@ -31,7 +31,7 @@ fn options(sides: impl IntoIterator<Item = Side>) -> Options {
     }
 }
 
-fn measured(options: &Options) -> Result<Document, HarnessError> {
+fn measured(options: &AbOptions) -> Result<Document, HarnessError> {
     let cancelled = AtomicBool::new(false);
     let mut control = Control {
         progress: &mut |_| (),

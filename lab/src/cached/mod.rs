@@ -41,7 +41,7 @@ pub use subject::{Counted, Document, EXPERIMENT, Extent, Subject};
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct CachedOptions {
     /// The file to read; none for a temporary one.
     pub file: Option<PathBuf>,
     /// The temporary file that all processes read.
@@ -84,20 +84,20 @@ const PROCESSES_SHORT: u32 = 8;
 impl Experiment for Cached {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 5;
-    type Options = Options;
+    type Options = CachedOptions;
     type Subject = Subject;
     type Ground = Place;
 
-    fn common(options: &mut Options) -> &mut Common {
+    fn common(options: &mut CachedOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn reach(options: &mut Options, ways: &[Way]) {
+    fn reach(options: &mut CachedOptions, ways: &[Way]) {
         options.ways = ways.to_vec();
     }
 
     fn ground(
-        options: &mut Options,
+        options: &mut CachedOptions,
         seed: u64,
         cancelled: &AtomicBool,
     ) -> Result<Place, HarnessError> {
@@ -114,7 +114,7 @@ impl Experiment for Cached {
         Ok(place)
     }
 
-    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+    fn protocol(options: &CachedOptions, protocol: Protocol) -> Protocol {
         let short = extent(options) == Extent::Short && options.common.processes.is_none();
         let processes = match short {
             true => protocol.processes / 2,
@@ -127,7 +127,7 @@ impl Experiment for Cached {
     }
 
     fn measure(
-        options: &Options,
+        options: &CachedOptions,
         share: &Share,
         meter: &dyn Meter,
         control: &mut Control<'_>,
@@ -157,7 +157,7 @@ impl Experiment for Cached {
     }
 }
 
-fn extent(options: &Options) -> Extent {
+fn extent(options: &CachedOptions) -> Extent {
     match options.common.limit_ns() {
         Some(_) => Extent::Short,
         None => Extent::Whole,
@@ -166,7 +166,7 @@ fn extent(options: &Options) -> Extent {
 
 /// Measures in this process.
 fn measure(
-    options: &Options,
+    options: &CachedOptions,
     share: &Share,
     meter: &dyn Meter,
     control: &mut Control<'_>,
@@ -220,7 +220,7 @@ const FILLING_SHARE: f64 = 0.4;
 /// trial with little of it, and in proportion. It is halved, so that a small change of the machine
 /// does not change what is measured.
 fn affordable_bytes(
-    options: &Options,
+    options: &CachedOptions,
     path: &Path,
     wanted_bytes: u64,
     seed: u64,
@@ -234,7 +234,7 @@ fn affordable_bytes(
     };
     let processes = options.common.processes.unwrap_or(PROCESSES_SHORT).max(1);
     let share_ns = limit_ns as f64 / f64::from(processes) * FILLING_SHARE;
-    let trial = Options {
+    let trial = CachedOptions {
         size_bytes: Some(TRIAL_BYTES),
         ..options.clone()
     };
@@ -264,7 +264,7 @@ fn halved(bytes: u64, fits: impl Fn(u64) -> bool) -> u64 {
 }
 
 /// What will be measured, as far as the memory allows.
-fn planned(options: &Options, host: &Host) -> Subject {
+fn planned(options: &CachedOptions, host: &Host) -> Subject {
     let extent = extent(options);
     let usual_bytes = match extent {
         Extent::Whole => SIZE_BYTES,

@@ -108,10 +108,10 @@ fn counted() -> Vec<Counted> {
 
 /// Twelve rounds, each faster or slower as a whole, each sample off by a little.
 fn document(memory: bool) -> Document {
-    let options = Options {
+    let options = CachedOptions {
         common: short(),
         size_bytes: Some(SIZE_BYTES),
-        ..Options::default()
+        ..CachedOptions::default()
     };
     let host = Host {
         memory_available_bytes: 64 << 30,
@@ -260,12 +260,12 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
     let folder = tempfile::tempdir().unwrap();
     let never = AtomicBool::new(false);
     let scratch = Scratch::new(Some(folder.path()), 5 << 20, 3, &never).unwrap();
-    let options = Options {
+    let options = CachedOptions {
         file: Some(scratch.path().to_owned()),
         size_bytes: Some(64 << 20),
         common: short(),
         ways: crate::served::tests::WAYS.to_vec(),
-        ..Options::default()
+        ..CachedOptions::default()
     };
     let mut progress = |_: &Progress<'_>| {};
     let mut control = Control {
@@ -336,10 +336,10 @@ fn is_documented(document: &Document, json: &str) {
 fn what_cannot_be_measured_is_refused_with_the_reason() {
     let never = AtomicBool::new(false);
     let refused = |path: &Path| {
-        let options = Options {
+        let options = CachedOptions {
             file: Some(path.to_owned()),
             common: short(),
-            ..Options::default()
+            ..CachedOptions::default()
         };
         let mut progress = |_: &Progress<'_>| {};
         let mut control = Control {

@@ -1,9 +1,9 @@
 //! The cells of the job: each way at each depth, with each scheduler if that was asked for.
 
-use super::Options;
+use super::EnginesOptions;
 use super::account::Account;
 use super::cost;
-use super::job::{BLOCK_BYTES, Job, Part};
+use super::job::{BLOCK_BYTES, EngineJob, Part};
 use super::plan::{self, Depth, Plan};
 use super::schedulers::Schedulers;
 use super::subject::{JobDetail, Subject};
@@ -83,7 +83,7 @@ impl Matrix {
     ///
     /// # Errors
     /// When that fails, or it is too small.
-    pub fn open(path: &Path, options: &Options) -> Result<Self, HarnessError> {
+    pub fn open(path: &Path, options: &EnginesOptions) -> Result<Self, HarnessError> {
         let direct = Arc::new(open(path, OFlags::DIRECT)?);
         let cached = Arc::new(open(path, OFlags::empty())?);
         let length = rustix::fs::seek(&*cached, rustix::fs::SeekFrom::End(0))
@@ -124,7 +124,7 @@ impl Matrix {
     ///
     /// # Errors
     /// When a run fails.
-    pub fn try_ways(&mut self, options: &Options) -> Result<Vec<Depth>, HarnessError> {
+    pub fn try_ways(&mut self, options: &EnginesOptions) -> Result<Vec<Depth>, HarnessError> {
         let mut tried: Vec<Depth> = Vec::new();
         for &depth in &options.depths {
             let mut request_ns = Vec::new();
@@ -206,7 +206,7 @@ impl Matrix {
                     return Ok(false);
                 }
             };
-            let mut job = Job::new(engine, &file, depth, part, 1)
+            let mut job = EngineJob::new(engine, &file, depth, part, 1)
                 .map_err(HarnessError::os(&name, "giving the file to the engine"))?;
             Box::new(move |count, account| {
                 let run = job.run(count, account);

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 use ugeom_engine::{Choice, Completion, Engine, EngineOptions, Errno, FileId, GuasiOptions};
-use ugeom_engine::{Kind, Op, Workers, open_engine_with};
+use ugeom_engine::{Op, OpKind, Workers, open_engine_with};
 use ugeom_guasi::{Backend, Context, GuasiError, Outcome, SPIN, Settings};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline::repeated;
@@ -341,7 +341,7 @@ impl Reads {
             {
                 left -= 1;
                 let op = Op {
-                    kind: Kind::Read,
+                    kind: OpKind::Read,
                     file: self.file,
                     offset: self.random.u64(..BLOCKS) * BLOCK_BYTES,
                     length: BLOCK_BYTES,

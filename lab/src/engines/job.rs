@@ -5,7 +5,7 @@ use super::account::Account;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use ugeom_engine::{Completion, Engine, Errno, FileId, Kind, Op};
+use ugeom_engine::{Completion, Engine, Errno, FileId, Op, OpKind};
 use ugeom_harness::{RunResult, Work};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
@@ -62,7 +62,7 @@ struct Request {
 }
 
 /// The job.
-pub(super) struct Job {
+pub(super) struct EngineJob {
     engine: Box<dyn Engine<Memory>>,
     file: FileId,
     part: Part,
@@ -111,7 +111,7 @@ impl Course {
     }
 }
 
-impl Job {
+impl EngineJob {
     /// A job on a part of `file`, with `depth` requests at a time.
     pub fn new(
         mut engine: Box<dyn Engine<Memory>>,
@@ -173,9 +173,9 @@ impl Job {
         };
         let op = Op {
             kind: if write {
-                Kind::Write { durable: false }
+                OpKind::Write { durable: false }
             } else {
-                Kind::Read
+                OpKind::Read
             },
             file: self.file,
             offset: self.part.offset(&mut self.random),

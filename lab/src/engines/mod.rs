@@ -49,7 +49,7 @@ pub const DEPTHS: [u32; 3] = [100, 1000, 10_000];
 
 /// What the user asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct EnginesOptions {
     /// The file or device to write over; none for a temporary file.
     pub target: Option<PathBuf>,
     /// The temporary file that all processes write.
@@ -66,7 +66,7 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
+impl Default for EnginesOptions {
     fn default() -> Self {
         Self {
             target: None,
@@ -80,7 +80,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl EnginesOptions {
     fn size(&self) -> u64 {
         self.size_bytes.unwrap_or(SIZE_BYTES)
     }
@@ -101,17 +101,17 @@ pub struct Engines;
 impl Experiment for Engines {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 1;
-    type Options = Options;
+    type Options = EnginesOptions;
     type Subject = Subject;
     type Ground = Place;
 
-    fn common(options: &mut Options) -> &mut Common {
+    fn common(options: &mut EnginesOptions) -> &mut Common {
         &mut options.common
     }
 
     /// Makes the file, and finds out how long runs may be.
     fn ground(
-        options: &mut Options,
+        options: &mut EnginesOptions,
         seed: u64,
         cancelled: &AtomicBool,
     ) -> Result<Place, HarnessError> {
@@ -135,7 +135,7 @@ impl Experiment for Engines {
         Ok(place)
     }
 
-    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+    fn protocol(options: &EnginesOptions, protocol: Protocol) -> Protocol {
         Protocol {
             processes: processes(options),
             ..protocol
@@ -143,7 +143,7 @@ impl Experiment for Engines {
     }
 
     fn measure(
-        options: &Options,
+        options: &EnginesOptions,
         share: &Share,
         meter: &dyn Meter,
         control: &mut Control<'_>,
@@ -169,7 +169,7 @@ impl Experiment for Engines {
     }
 }
 
-fn processes(options: &Options) -> u32 {
+fn processes(options: &EnginesOptions) -> u32 {
     let limit_ns = options.common.limit_ns();
     let usual = ugeom_harness::processes::processes_for(limit_ns).min(PROCESSES);
     options.common.processes.unwrap_or(usual)
@@ -177,7 +177,7 @@ fn processes(options: &Options) -> u32 {
 
 /// Measures in this process.
 fn measure(
-    options: &Options,
+    options: &EnginesOptions,
     share: &Share,
     meter: &dyn Meter,
     control: &mut Control<'_>,

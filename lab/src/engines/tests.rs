@@ -14,7 +14,7 @@ static GO_ON: AtomicBool = AtomicBool::new(false);
 fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let scratch = Scratch::new(Some(folder.path()), 4 << 20, 7, &GO_ON).unwrap();
-    let options = Options {
+    let options = EnginesOptions {
         target: Some(scratch.path().to_owned()),
         depths: vec![8, 32],
         size_bytes: Some(2 << 20),
@@ -23,7 +23,7 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
             budget_ns: Some(1),
             ..Common::default()
         },
-        ..Options::default()
+        ..EnginesOptions::default()
     };
     let before = std::fs::read(scratch.path()).unwrap();
     let mut progress = |_: &ugeom_harness::Progress<'_>| {};
@@ -157,9 +157,9 @@ fn a_target_that_is_too_small_or_missing_is_refused_by_name() {
         (small, "has 4096 bytes"),
         (folder.path().join("none"), "No such"),
     ] {
-        let options = Options {
+        let options = EnginesOptions {
             target: Some(path),
-            ..Options::default()
+            ..EnginesOptions::default()
         };
         let mut progress = |_: &ugeom_harness::Progress<'_>| {};
         let mut control = Control {

@@ -46,7 +46,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// What to measure.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct KernelLayersOptions {
     /// A device, or a file on one.
     pub target: String,
     /// What the user named, where `target` is its chain made again in memory.
@@ -126,7 +126,10 @@ pub struct KernelLayers {
 ///
 /// # Errors
 /// When the target is no chain of at least one layer that can be read, or a read fails.
-pub fn run(options: &Options, control: &mut Control<'_>) -> Result<KernelLayers, HarnessError> {
+pub fn run(
+    options: &KernelLayersOptions,
+    control: &mut Control<'_>,
+) -> Result<KernelLayers, HarnessError> {
     let (host, start_ns) = (Host::now(), clock::now_ns());
     let target = &options.target;
     let os = || HarnessError::os(target, "finding its layers");

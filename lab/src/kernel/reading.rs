@@ -4,7 +4,7 @@ use super::chain::Row;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use ugeom_engine::{Choice, Engine, FileId, Kind, Op, open_engine};
+use ugeom_engine::{Choice, Engine, FileId, Op, OpKind, open_engine};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::{clock, cpu};
 
@@ -115,7 +115,7 @@ impl Queue {
                 };
                 let at = offset + block * bytes;
                 let op = Op {
-                    kind: Kind::Read,
+                    kind: OpKind::Read,
                     file: self.file,
                     offset: at,
                     length: bytes,

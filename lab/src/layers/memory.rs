@@ -4,7 +4,7 @@ use super::image::Image;
 use super::names;
 use super::stacks::{self, CHAIN, Labelled, MD_BYTES, Mode, Pile};
 use super::subject::{Disk, Link, Subject, layers};
-use super::{Matrix, Options, through};
+use super::{LayersOptions, Matrix, through};
 use std::path::Path;
 use std::sync::Arc;
 use ugeom_classes::target::QUEUED_SPIN_NS;
@@ -35,7 +35,7 @@ pub(super) const QUEUED: Mode = Mode {
 };
 
 /// All cells and what they are about.
-pub(super) fn matrix(options: &Options) -> Result<Matrix, HarnessError> {
+pub(super) fn matrix(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let subject = subject(options);
     let mut matrix = Matrix {
         cells: Vec::new(),
@@ -62,7 +62,7 @@ pub(super) fn matrix(options: &Options) -> Result<Matrix, HarnessError> {
 }
 
 /// Only the cells of the figures that were to be reached, and the disk twice for the noise.
-pub(super) fn goals(options: &Options) -> Result<Matrix, HarnessError> {
+pub(super) fn goals(options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let mut matrix = Matrix {
         cells: Vec::new(),
         subject: subject(options),
@@ -75,14 +75,14 @@ pub(super) fn goals(options: &Options) -> Result<Matrix, HarnessError> {
             .cells
             .push(cells::reading(&name, &stack, chain[0], READ_BYTES as u64)?);
     }
-    piles(&mut matrix, &Options::default())?;
+    piles(&mut matrix, &LayersOptions::default())?;
     limits(&mut matrix)?;
     show(&mut matrix);
     floors(&mut matrix);
     Ok(matrix)
 }
 
-fn subject(options: &Options) -> Subject {
+fn subject(options: &LayersOptions) -> Subject {
     let classes = ["MD", "MBR", "BSD"];
     let link = |(index, provider): (usize, &&str)| Link {
         provider: (*provider).to_owned(),
@@ -110,7 +110,7 @@ fn subject(options: &Options) -> Subject {
 
 /// The rows of 2002: `/dev/zero`, the chain with GEOM, and the same bytes without; the control and
 /// the disk stand there twice.
-fn published(matrix: &mut Matrix, options: &Options) -> Result<(), HarnessError> {
+fn published(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
     let read_bytes = matrix.subject.read_bytes;
     let Labelled { stack, chain } = stacks::labelled(Mode::direct(Statistics::Counts))?;
     let mut cells = Vec::new();
@@ -172,7 +172,7 @@ fn initialised() -> Result<Region, HarnessError> {
     Ok(region)
 }
 
-fn queued(matrix: &mut Matrix, options: &Options) -> Result<(), HarnessError> {
+fn queued(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
     let read_bytes = matrix.subject.read_bytes;
     let Labelled { stack, chain } = stacks::labelled(QUEUED)?;
     for (index, provider) in chain.into_iter().enumerate() {
@@ -242,7 +242,7 @@ const PILES: [(&str, &str, Statistics, bool); 10] = [
     ("hooks", "counts", Statistics::Counts, false),
 ];
 
-fn piles(matrix: &mut Matrix, options: &Options) -> Result<(), HarnessError> {
+fn piles(matrix: &mut Matrix, options: &LayersOptions) -> Result<(), HarnessError> {
     let depths = matrix.subject.depths.clone();
     let deepest = depths.iter().copied().max().unwrap_or(0) as usize;
     for (kind, level, statistics, small) in PILES {

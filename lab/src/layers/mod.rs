@@ -38,7 +38,7 @@ pub use subject::{Disk, Document, EXPERIMENT, Link, Subject};
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct LayersOptions {
     /// The target to measure; none for the memory disk of the experiment's own.
     pub target: Option<String>,
     /// Only the rows of 2002, ten runs of exactly 100 and 100,000 loops, whatever time that takes.
@@ -60,24 +60,24 @@ const RUNS: u64 = 10;
 impl Experiment for Layers {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 5;
-    type Options = Options;
+    type Options = LayersOptions;
     type Subject = Subject;
     type Ground = ();
 
-    fn common(options: &mut Options) -> &mut Common {
+    fn common(options: &mut LayersOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn reach(options: &mut Options, ways: &[Way]) {
+    fn reach(options: &mut LayersOptions, ways: &[Way]) {
         options.ways = ways.to_vec();
     }
 
-    fn ground(options: &mut Options, _: u64, _: &AtomicBool) -> Result<(), HarnessError> {
+    fn ground(options: &mut LayersOptions, _: u64, _: &AtomicBool) -> Result<(), HarnessError> {
         options.target.as_deref().map_or(Ok(()), targets::check)
     }
 
     /// Nothing is shortened for the rows of 2002.
-    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+    fn protocol(options: &LayersOptions, protocol: Protocol) -> Protocol {
         match options.faithful {
             true => Protocol {
                 rounds: RUNS,
@@ -89,7 +89,7 @@ impl Experiment for Layers {
     }
 
     fn measure(
-        options: &Options,
+        options: &LayersOptions,
         share: &Share,
         meter: &dyn Meter,
         control: &mut Control<'_>,
@@ -160,7 +160,7 @@ struct Matrix {
 /// # Errors
 /// [`HarnessError`] when a stack cannot be built or a read fails.
 pub fn run_goals(
-    options: &Options,
+    options: &LayersOptions,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
@@ -171,7 +171,7 @@ pub fn run_goals(
 }
 
 fn measure(
-    options: &Options,
+    options: &LayersOptions,
     share: &Share,
     matrix: impl FnOnce() -> Result<Matrix, HarnessError>,
     meter: &dyn Meter,
@@ -213,7 +213,7 @@ fn through(matrix: &mut Matrix, ways: &[Way], stack: &Stack, provider: &str) {
 }
 
 /// What the system tells of the file or device at the bottom of a target.
-fn target_facts(options: &Options) -> Option<TargetFacts> {
+fn target_facts(options: &LayersOptions) -> Option<TargetFacts> {
     let file = targets::bottom_file(options.target.as_ref()?)?;
     TargetFacts::of(&file)
 }

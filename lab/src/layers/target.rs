@@ -5,7 +5,7 @@ use super::memory::{self, QUEUED, TIME};
 use super::names;
 use super::stacks::{self, Mode};
 use super::subject::{Disk, Link, Subject, layers};
-use super::{Matrix, Options, through};
+use super::{LayersOptions, Matrix, through};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ugeom_classes::spec::{self, FILE_CLASS, Opt, Span, Spanned};
@@ -22,7 +22,7 @@ use ugeom_stack::{Channel, Delta, GeomView, ProviderId, ProviderView, Stack, Sta
 const SIZES_BYTES: [u64; 3] = [4 << 10, 64 << 10, 128 << 10];
 
 /// All cells and what they are about.
-pub(super) fn matrix(text: &str, options: &Options) -> Result<Matrix, HarnessError> {
+pub(super) fn matrix(text: &str, options: &LayersOptions) -> Result<Matrix, HarnessError> {
     let target = stacks::open(text, Mode::direct(Statistics::Counts))?;
     let chain = Chain::of(&target)?;
     let subject = chain.subject(text, options);
@@ -90,7 +90,7 @@ impl Chain {
         })
     }
 
-    fn subject(&self, text: &str, options: &Options) -> Subject {
+    fn subject(&self, text: &str, options: &LayersOptions) -> Subject {
         let classes: Vec<&str> = self.links.iter().map(|(_, class)| *class).collect();
         let link = |(index, (view, class)): (usize, &(ProviderView, &'static str))| Link {
             provider: view.name.clone(),
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn sizes_stop_where_the_media_ends() {
-        let small = chain("md:64k | nop").subject("md:64k | nop", &Options::default());
+        let small = chain("md:64k | nop").subject("md:64k | nop", &LayersOptions::default());
         assert_eq!(small.sizes_bytes, [4 << 10, 64 << 10]);
         assert_eq!(small.chain[1].layers, "dev, nop, disk");
         assert!(!small.chain[0].plain, "memory has no file below");
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_target_that_is_none_is_refused_with_its_column() {
-        let error = matrix("md:64x", &Options::default())
+        let error = matrix("md:64x", &LayersOptions::default())
             .err()
             .unwrap()
             .to_string();

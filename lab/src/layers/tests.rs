@@ -6,7 +6,7 @@ use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::{Ended, Machine, Progress};
 
-fn tiny(options: &Options) -> Document {
+fn tiny(options: &LayersOptions) -> Document {
     let cancelled = AtomicBool::new(false);
     let mut progress = |_: &Progress<'_>| {};
     let mut control = Control {
@@ -20,7 +20,7 @@ fn tiny(options: &Options) -> Document {
 
 #[test]
 fn the_whole_experiment_runs_and_leaves_nothing_out() {
-    let document = tiny(&Options::default());
+    let document = tiny(&LayersOptions::default());
     let measured = &document.processes[0];
     let expected = (10, Ended::RoundsMax);
     assert_eq!((measured.rounds.len(), measured.ended), expected);
@@ -59,9 +59,9 @@ fn the_whole_experiment_runs_and_leaves_nothing_out() {
 
 #[test]
 fn faithful_runs_have_the_loops_of_2002() {
-    let document = tiny(&Options {
+    let document = tiny(&LayersOptions {
         faithful: true,
-        ..Options::default()
+        ..LayersOptions::default()
     });
     let measured = &document.processes[0];
     let fixed = |name: &&String| name.starts_with("direct/") || name.starts_with("call/");
@@ -87,9 +87,9 @@ fn a_target_is_measured_along_its_deepest_chain() {
     let path = folder.path().join("disk.img");
     std::fs::write(&path, stacks::image().unwrap()).unwrap();
     let target = Some(format!("{} | nop", path.display()));
-    let document = tiny(&Options {
+    let document = tiny(&LayersOptions {
         target,
-        ..Options::default()
+        ..LayersOptions::default()
     });
     let names: Vec<&str> = document
         .subject
@@ -152,10 +152,10 @@ fn the_image_of_the_experiment_is_the_one_of_2002() {
 
 #[test]
 fn the_deepest_provider_is_read_through_servers_where_they_serve() {
-    let document = tiny(&Options {
+    let document = tiny(&LayersOptions {
         target: Some("md:1m | nop".to_owned()),
         ways: crate::served::tests::WAYS.to_vec(),
-        ..Options::default()
+        ..LayersOptions::default()
     });
     assert_eq!(document.subject.through, ["COPY"]);
     let left_out = document.subject.left_out.join("; ");
@@ -179,9 +179,9 @@ fn the_deepest_provider_is_read_through_servers_where_they_serve() {
 fn no_conclusion_about_a_disk_is_drawn_without_a_device() {
     let file = tempfile::NamedTempFile::new_in(".").unwrap();
     file.as_file().set_len(64 << 20).unwrap();
-    let document = tiny(&Options {
+    let document = tiny(&LayersOptions {
         target: Some(file.path().display().to_string()),
-        ..Options::default()
+        ..LayersOptions::default()
     });
     let page = page(&document);
     let words = "No device served these reads: ";

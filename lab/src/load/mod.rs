@@ -13,7 +13,7 @@ use ugeom_harness::figure::{Figure, Goal, Unit};
 use ugeom_harness::host::Host;
 use ugeom_harness::observed::Observed;
 use ugeom_harness::{self as harness, Cell, Control, Meter, RunResult, Settings};
-use ugeom_load::{Job, Pattern, Range, cell};
+use ugeom_load::{LoadJob, Pattern, Range, cell};
 use ugeom_machine::clock;
 use ugeom_measure::Histogram;
 use ugeom_report::Page;
@@ -40,7 +40,7 @@ const FIO_REDUCED: &str = "fio/gtod_reduce";
 
 /// How to measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct LoadOptions {
     /// The time that it may take, ns: as many rounds as fit; none for ten rounds.
     pub budget_ns: Option<u64>,
     /// The seed of the order of cells; none for one of the clock.
@@ -54,7 +54,7 @@ pub struct Options {
 /// # Errors
 /// [`HarnessError`] when the stack cannot be built, a request fails, or fio does.
 pub fn run_goals(
-    options: &Options,
+    options: &LoadOptions,
     meter: &dyn Meter,
     control: &mut Control<'_>,
 ) -> Result<Document<()>, HarnessError> {
@@ -129,9 +129,9 @@ fn sending(name: &str, latency: bool) -> Result<Cell<'static>, HarnessError> {
         block_bytes: BLOCK_BYTES,
         write_percent: 0,
     };
-    let job = Job {
+    let job = LoadJob {
         latency,
-        ..Job::new(name, Pattern::Sequential(range))
+        ..LoadJob::new(name, Pattern::Sequential(range))
     };
     cell(&target.stack, target.top, &job)
 }
@@ -224,9 +224,9 @@ mod tests {
             progress: &mut progress,
             cancelled: &cancelled,
         };
-        let options = Options {
+        let options = LoadOptions {
             budget_ns: Some(1),
-            ..Options::default()
+            ..LoadOptions::default()
         };
         let document = run_goals(&options, &harness::Machine, &mut control).unwrap();
         let text = goals_page(&document).to_text(1000);

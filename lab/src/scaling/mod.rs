@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::open_target;
-use ugeom_format::raidtest::{Kind, Shape};
+use ugeom_format::raidtest::{RaidtestKind, Shape};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::Host;
 use ugeom_harness::processes::Share;
 use ugeom_harness::{self as harness, Cell, Control, Meter};
 use ugeom_load::cells::{self, Cores, Sums};
-use ugeom_load::{self as load, Job, Load, Pattern, Request};
+use ugeom_load::{self as load, Load, LoadJob, Pattern, Request};
 use ugeom_stack::{ProviderId, Stack};
 
 pub use findings::{Judgement, Step, compute, judge};
@@ -37,7 +37,7 @@ pub use subject::{Document, EXPERIMENT, Subject};
 
 /// What the user asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct ScalingOptions {
     /// The columns: how many workers; none for 1, as many as there are cores, 4, 8 and 16.
     pub workers: Vec<u64>,
     /// The seed of the list of requests, the same in all processes.
@@ -68,21 +68,21 @@ pub struct Scaling;
 impl Experiment for Scaling {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 5;
-    type Options = Options;
+    type Options = ScalingOptions;
     type Subject = Subject;
     type Ground = ();
 
-    fn common(options: &mut Options) -> &mut Common {
+    fn common(options: &mut ScalingOptions) -> &mut Common {
         &mut options.common
     }
 
-    fn ground(options: &mut Options, seed: u64, _: &AtomicBool) -> Result<(), HarnessError> {
+    fn ground(options: &mut ScalingOptions, seed: u64, _: &AtomicBool) -> Result<(), HarnessError> {
         options.requests_seed = seed;
         Ok(())
     }
 
     fn measure(
-        options: &Options,
+        options: &ScalingOptions,
         share: &Share,
         meter: &dyn Meter,
         control: &mut Control<'_>,
@@ -118,7 +118,7 @@ fn columns(asked: &[u64], cores: u64) -> Vec<u64> {
 }
 
 /// Requests as raidtest makes them up.
-fn requests(seed: u64, kind: Option<Kind>) -> Result<Pattern, HarnessError> {
+fn requests(seed: u64, kind: Option<RaidtestKind>) -> Result<Pattern, HarnessError> {
     let mut random = fastrand::Rng::with_seed(seed);
     let shape = Shape {
         media_bytes: MEDIA_BYTES,
@@ -135,13 +135,13 @@ fn requests(seed: u64, kind: Option<Kind>) -> Result<Pattern, HarnessError> {
 }
 
 fn matrix(
-    options: &Options,
+    options: &ScalingOptions,
     cores: u64,
     seed: u64,
 ) -> Result<(Vec<Cell<'static>>, Subject), HarnessError> {
     let workers = columns(&options.workers, cores);
     // The published runs were `raidtest test -r`.
-    let reads = requests(seed, Some(Kind::Read))?;
+    let reads = requests(seed, Some(RaidtestKind::Read))?;
     let (ladder, spinning) = (knobs::ladder(), knobs::spinning());
     let away = knobs::taken_away();
     let mut cells = Vec::new();
@@ -209,9 +209,9 @@ fn beside(
     let mixed = requests(seed, None)?;
     cells.push(cell(&cell_name(subject::MIXED, 1), last, 1, &mixed)?);
     let name = cell_name(subject::TIMED, 1);
-    let timed = Job {
+    let timed = LoadJob {
         latency: true,
-        ..Job::new(&name, reads.clone())
+        ..LoadJob::new(&name, reads.clone())
     };
     cells.push(cell_of(last, &timed)?);
     Ok(cells)
@@ -226,18 +226,18 @@ fn cell(
     cell_of(setting, &job(name, setting, workers, pattern))
 }
 
-fn job(name: &str, setting: Setting, workers: u64, pattern: &Pattern) -> Job {
+fn job(name: &str, setting: Setting, workers: u64, pattern: &Pattern) -> LoadJob {
     let queued = !matches!(setting.dispatch, ugeom_stack::Dispatch::Direct);
-    Job {
+    LoadJob {
         workers: workers as usize,
         // Threads of the stack's own need a place, too.
         cores: if queued { Cores::Any } else { Cores::OneEach },
-        ..Job::new(name, pattern.clone())
+        ..LoadJob::new(name, pattern.clone())
     }
 }
 
 /// A cell on a stack of its own, so that no two cells share a lock.
-fn cell_of(setting: Setting, job: &Job) -> Result<Cell<'static>, HarnessError> {
+fn cell_of(setting: Setting, job: &LoadJob) -> Result<Cell<'static>, HarnessError> {
     let (stack, provider) = stack_of(setting)?;
     load::cell(&stack, provider, job)
 }

@@ -6,7 +6,7 @@
 //! but their mean (the table) and their pooled deviation (the lines) were, and three values with
 //! that mean and that deviation give ministat all that it uses.
 
-use ugeom_measure::ministat::{DataSet, Difference, Options, Report, Version};
+use ugeom_measure::ministat::{DataSet, Difference, MinistatOptions, Report, Version};
 
 /// The columns of the table: how many processes.
 pub const PROCESSES: [u64; 4] = [1, 4, 8, 16];
@@ -115,10 +115,10 @@ pub fn ministat(base: &[f64], changed: &[f64]) -> Option<Difference> {
         name: name.to_owned(),
         values: values.to_vec(),
     };
-    let options = Options {
+    let options = MinistatOptions {
         version: Version::Classic,
         no_plot: true,
-        ..Options::default()
+        ..MinistatOptions::default()
     };
     let sets = [set("before", base), set("after", changed)];
     let report = Report::new(&sets, options).ok()?;

@@ -10,7 +10,7 @@ use ugeom_harness::{CpuTimes, Machine, Measured, Progress, Round, Sample};
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
 fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {
-    let (cells, subject) = matrix(&Options::default(), 2, 7).unwrap();
+    let (cells, subject) = matrix(&ScalingOptions::default(), 2, 7).unwrap();
     let names: Vec<String> = cells.iter().map(|cell| cell.name.clone()).collect();
     let mut random = fastrand::Rng::with_seed(1);
     let rounds = (0..12_u64).map(|round| {
@@ -58,9 +58,9 @@ fn doubling(row: &str, workers: u64) -> f64 {
 
 #[test]
 fn every_row_is_measured_in_every_column_and_each_knob_is_taken_away() {
-    let options = Options {
+    let options = ScalingOptions {
         workers: vec![8, 3],
-        ..Options::default()
+        ..ScalingOptions::default()
     };
     let (cells, subject) = matrix(&options, 2, 7).unwrap();
     assert_eq!(subject.workers, [1, 2, 3, 8]);
@@ -219,14 +219,14 @@ fn a_document_is_read_as_it_was_saved() {
 
 #[test]
 fn the_least_that_can_be_measured_is_reported() {
-    let options = Options {
+    let options = ScalingOptions {
         workers: vec![1],
         common: Common {
             seed: Some(3),
             budget_ns: Some(1),
             ..Common::default()
         },
-        ..Options::default()
+        ..ScalingOptions::default()
     };
     let cancelled = AtomicBool::new(false);
     let mut progress = |_: &Progress<'_>| {};

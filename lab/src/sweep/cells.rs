@@ -1,6 +1,6 @@
 //! The cells of a sweep: for each target the ways to it, for each way the blocks.
 
-use super::Options;
+use super::SweepOptions;
 use super::blocks::{self, Moving, Named};
 use super::subject::{CellFacts, Part, Role, SetLimits, Subject, Way};
 use super::walk::Walk;
@@ -28,7 +28,7 @@ const AGAIN_BYTES: u64 = 4096;
 
 /// Cells, and what they are.
 pub(super) struct Matrix<'a> {
-    options: &'a Options,
+    options: &'a SweepOptions,
     seed: u64,
     cancelled: &'a AtomicBool,
     cells: Vec<Cell<'a>>,
@@ -189,7 +189,7 @@ impl Ready {
 }
 
 impl<'a> Matrix<'a> {
-    pub fn new(options: &'a Options, seed: u64, cancelled: &'a AtomicBool) -> Self {
+    pub fn new(options: &'a SweepOptions, seed: u64, cancelled: &'a AtomicBool) -> Self {
         let subject = Subject {
             bytes: options.bytes,
             write: options.write,

@@ -34,7 +34,7 @@ pub use subject::{CellFacts, Document, EXPERIMENT, Part, Role, SetLimits, Subjec
 
 /// What the user asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
+pub struct SweepOptions {
     /// The target to measure; none for a temporary file and a simulated disk.
     pub target: Option<String>,
     /// The temporary file that all processes read.
@@ -59,7 +59,7 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
+impl Default for SweepOptions {
     /// 64 MiB of each block of 512 bytes to 512 KiB, read in order, both ways, as in 2004.
     fn default() -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl SweepOptions {
     /// The blocks: doubling from the smallest to the largest.
     pub(crate) fn blocks_bytes(&self) -> Vec<u64> {
         let next = |block: &u64| block.checked_mul(2);
@@ -105,16 +105,16 @@ pub struct Sweep;
 impl Experiment for Sweep {
     const NAME: &'static str = EXPERIMENT;
     const ROUNDS: u64 = 1;
-    type Options = Options;
+    type Options = SweepOptions;
     type Subject = Subject;
     type Ground = Option<Scratch>;
 
-    fn common(options: &mut Options) -> &mut Common {
+    fn common(options: &mut SweepOptions) -> &mut Common {
         &mut options.common
     }
 
     fn ground(
-        options: &mut Options,
+        options: &mut SweepOptions,
         seed: u64,
         cancelled: &AtomicBool,
     ) -> Result<Option<Scratch>, HarnessError> {
@@ -129,7 +129,7 @@ impl Experiment for Sweep {
 
     /// A run moves all bytes where there is time. Short runs would read what a drive has read
     /// ahead since the last one, so that there are few processes and one round of each.
-    fn protocol(options: &Options, protocol: Protocol) -> Protocol {
+    fn protocol(options: &SweepOptions, protocol: Protocol) -> Protocol {
         let usual = protocol.processes.min(PROCESSES);
         Protocol {
             run_ns: RUN_NS,
@@ -139,7 +139,7 @@ impl Experiment for Sweep {
     }
 
     fn measure(
-        options: &Options,
+        options: &SweepOptions,
         share: &Share,
         meter: &dyn Meter,
         control: &mut Control<'_>,

@@ -56,7 +56,7 @@ fn control<T>(work: impl FnOnce(&mut Control<'_>) -> T) -> T {
 }
 
 /// Sweeps a drive in simulated time.
-fn swept(parameters: Parameters, options: &Options) -> Document {
+fn swept(parameters: Parameters, options: &SweepOptions) -> Document {
     let clock = Simulated::default();
     let drive = Rc::new(RefCell::new(Drive::new(parameters)));
     let mut matrix = Matrix::new(options, 1, &GO_ON);
@@ -122,7 +122,7 @@ fn the_limits_that_a_simulated_disk_was_given_are_found() {
         (1_000_000, 200_000_000),
         (9_000, 90_000_000),
     ] {
-        let document = swept(parameters(overhead_ns, rate), &Options::default());
+        let document = swept(parameters(overhead_ns, rate), &SweepOptions::default());
         let figure = |id: &str| document.figure(id).unwrap().interval.estimate;
         let transactions = figure("disk.stack.transactions") * overhead_ns as f64 / 1e9;
         let bandwidth = figure("disk.stack.bandwidth") / rate as f64;
@@ -141,7 +141,7 @@ fn the_limits_that_a_simulated_disk_was_given_are_found() {
 /// holds the truth in at least 93 of 100 measurements.
 #[test]
 fn the_known_limits_of_a_disk_are_in_their_intervals() {
-    let exact = swept(parameters(68_601, 57_123_364), &Options::default());
+    let exact = swept(parameters(68_601, 57_123_364), &SweepOptions::default());
     let truth = |id: &str| exact.figure(id).unwrap().interval.estimate;
     let ids = ["disk.stack.bandwidth", "disk.stack.transactions"];
     let truths = ids.map(truth);
@@ -175,7 +175,7 @@ fn the_known_limits_of_a_disk_are_in_their_intervals() {
 
 #[test]
 fn the_report_names_both_limits_and_the_kind_of_the_first() {
-    let document = swept(parameters(68_601, 57_123_364), &Options::default());
+    let document = swept(parameters(68_601, 57_123_364), &SweepOptions::default());
     let text = page(&document).to_text(100);
     for words in [
         "small blocks: at most 14,5",
@@ -201,7 +201,7 @@ fn the_report_names_both_limits_and_the_kind_of_the_first() {
 
 #[test]
 fn no_limit_is_drawn_where_none_is_claimed() {
-    let good = swept(parameters(68_601, 57_123_364), &Options::default());
+    let good = swept(parameters(68_601, 57_123_364), &SweepOptions::default());
     let mut poor = good.clone();
     // Every second size takes three times as long: no model of two limits describes that.
     for round in &mut poor.processes[0].rounds {
@@ -231,9 +231,9 @@ fn a_budget_cuts_bytes_after_repetitions_and_says_so() {
         full,
         ..Common::default()
     };
-    let options = Options {
+    let options = SweepOptions {
         common: common(false),
-        ..Options::default()
+        ..SweepOptions::default()
     };
     let short = swept(parameters(68_601, 57_123_364), &options);
     assert_eq!(short.rounds(), 10);
@@ -245,7 +245,7 @@ fn a_budget_cuts_bytes_after_repetitions_and_says_so() {
     );
     let full = swept(
         parameters(68_601, 57_123_364),
-        &Options {
+        &SweepOptions {
             common: common(true),
             ..options
         },
@@ -255,15 +255,15 @@ fn a_budget_cuts_bytes_after_repetitions_and_says_so() {
     assert!(moved(&short) < 8 << 20);
 }
 
-fn target(text: &str) -> Options {
-    Options {
+fn target(text: &str) -> SweepOptions {
+    SweepOptions {
         target: Some(text.to_owned()),
         bytes: 256 << 10,
         common: Common {
             budget_ns: Some(200_000_000),
             ..Common::default()
         },
-        ..Options::default()
+        ..SweepOptions::default()
     }
 }
 
@@ -340,7 +340,7 @@ fn a_file_is_read_both_ways_and_random_blocks_too() {
     let text = scratch.path().display().to_string();
     assert!(is_path(&text).is_some() && is_path("md:1m").is_none());
     assert!(is_path(&format!("{text} | nop")).is_none());
-    let random = Options {
+    let random = SweepOptions {
         random: true,
         ..target(&text)
     };
@@ -365,7 +365,7 @@ fn one_sweep_does_not_keep_itself_out() {
     let scratch = Scratch::new(None, 1 << 20, 3, &GO_ON).unwrap();
     let path = scratch.path().display().to_string();
     for text in [path.clone(), format!("{path} | nop")] {
-        let options = Options {
+        let options = SweepOptions {
             write: true,
             ..target(&text)
         };
@@ -406,7 +406,7 @@ fn what_holds_no_blocks_is_refused_with_the_reason() {
 
 #[test]
 fn writing_moves_what_it_says() {
-    let options = Options {
+    let options = SweepOptions {
         write: true,
         ..target("md:256k")
     };

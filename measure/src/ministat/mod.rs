@@ -32,7 +32,7 @@ mod student;
 pub use data::{DataSet, Format, Parser};
 pub use error::Error;
 pub use plot::{Plot, PlotError, WIDTH, WIDTH_MIN};
-pub use report::{Options, Report};
+pub use report::{MinistatOptions, Report};
 pub use statistics::{Difference, Statistics};
 pub use student::Confidence;
 

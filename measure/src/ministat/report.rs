@@ -7,7 +7,7 @@ use super::{Confidence, DataSet, SETS_MAX, SYMBOLS, Version};
 
 /// What to compute and to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct MinistatOptions {
     /// Which program.
     pub version: Version,
     /// The confidence of the comparisons.
@@ -24,7 +24,7 @@ pub struct Options {
     pub width: usize,
 }
 
-impl Default for Options {
+impl Default for MinistatOptions {
     fn default() -> Self {
         Self {
             version: Version::default(),
@@ -48,7 +48,7 @@ pub struct Report {
     statistics: Vec<Statistics>,
     differences: Vec<Difference>,
     plot: Option<Plot>,
-    options: Options,
+    options: MinistatOptions,
 }
 
 impl Report {
@@ -56,7 +56,7 @@ impl Report {
     ///
     /// # Errors
     /// As [`PlotError`] says, when a plot is asked for.
-    pub fn new(sets: &[DataSet], options: Options) -> Result<Self, PlotError> {
+    pub fn new(sets: &[DataSet], options: MinistatOptions) -> Result<Self, PlotError> {
         let sets = &sets[..sets.len().min(SETS_MAX)];
         let computed: Vec<(Statistics, Vec<f64>)> = sets
             .iter()
@@ -166,12 +166,12 @@ mod tests {
             .collect()
     }
 
-    fn text(texts: &[&str], options: Options) -> String {
+    fn text(texts: &[&str], options: MinistatOptions) -> String {
         let report = Report::new(&sets(texts), options).unwrap();
         report.lines().map(|line| line + "\n").collect()
     }
 
-    const CLASSIC: Options = Options {
+    const CLASSIC: MinistatOptions = MinistatOptions {
         version: Version::Classic,
         confidence: Confidence::P95,
         statistics_only: false,
@@ -197,14 +197,14 @@ x   7            50           750           200           300     238.04761
 +   5           150           930           500           540     299.08193
 No difference proven at 95.0% confidence
 ";
-        let options = Options {
+        let options = MinistatOptions {
             separate_bars: true,
             width: 60,
             ..CLASSIC
         };
         let lines = text(&[IGUANA, CHAMELEON], options);
         assert_eq!(lines, expected);
-        let options = Options {
+        let options = MinistatOptions {
             confidence: Confidence::P80,
             ..options
         };
@@ -222,7 +222,7 @@ Difference at 80.0% confidence
     fn the_current_version_gives_the_reference_a_spread() {
         // By hand, in fractions: variances 340000/6 and 357800/4, means 300 and 540, t = 1.372:
         // sqrt((357800 + 340000 (540/300)^2) 12 / (5 7 10)) t / 3 = 102.300
-        let options = Options {
+        let options = MinistatOptions {
             confidence: Confidence::P80,
             version: Version::Current,
             no_plot: true,
@@ -242,7 +242,7 @@ Difference at 80.0% confidence
         let even = "1\n2\n30\n40\n";
         let large = "1000000000.1\n1000000000.2\n1000000000.3\n";
         let of = |version| {
-            let options = Options { version, ..CLASSIC };
+            let options = MinistatOptions { version, ..CLASSIC };
             let report = Report::new(&sets(&[even, large]), options).unwrap();
             (report.statistics()[0].median, report.statistics()[1].sd)
         };
@@ -257,7 +257,7 @@ Difference at 80.0% confidence
     #[test]
     fn options_leave_parts_out() {
         let lines = |options| text(&[IGUANA, CHAMELEON], options);
-        let quiet = lines(Options {
+        let quiet = lines(MinistatOptions {
             quiet: true,
             statistics_only: true,
             ..CLASSIC
@@ -267,7 +267,7 @@ x   7            50           750           200           300     238.04761
 +   5           150           930           500           540     299.08193
 ";
         assert_eq!(quiet, expected);
-        let without_plot = lines(Options {
+        let without_plot = lines(MinistatOptions {
             no_plot: true,
             ..CLASSIC
         });
@@ -297,7 +297,7 @@ x   7            50           750           200           300     238.04761
             Report::new(&sets(&[wide]), CLASSIC),
             Err(PlotError::Infinite)
         );
-        let options = Options {
+        let options = MinistatOptions {
             no_plot: true,
             ..CLASSIC
         };

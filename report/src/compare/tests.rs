@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::Value;
 use ugeom_harness::HarnessError;
-use ugeom_harness::compare::{Loaded, Options, Side, Source, between, compare};
+use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare};
 use ugeom_harness::document::Document;
 use ugeom_harness::host::Host;
 use ugeom_harness::{Measured, Round, Sample, Settings, Work};
@@ -61,7 +61,7 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
         }
     });
     let results = [before, after];
-    let compared = compare(&results, &Options::default()).unwrap();
+    let compared = compare(&results, &CompareOptions::default()).unwrap();
     assert!(!compared.interleaved && compared.confounded[0].contains("confounded with time"));
     let ids: Vec<&str> = compared
         .metrics
@@ -97,9 +97,9 @@ fn two_results_are_compared_case_by_case_and_metric_by_metric() {
     }
     let json = serde_json::to_string(&compared).unwrap();
     assert_eq!(serde_json::from_str::<Compared>(&json).unwrap(), compared);
-    let options = Options {
+    let options = CompareOptions {
         changed: true,
-        ..Options::default()
+        ..CompareOptions::default()
     };
     let changed = compare(&results, &options).unwrap();
     let time = changed.metric("time").unwrap();
@@ -114,13 +114,13 @@ fn cases_of_one_result_are_compared_within_their_rounds() {
         base + cell as u64 * (base / 50) + wobble(cell, round) % 5
     };
     let one = result("one.json", &["A", "B"], 20, drift);
-    let compared = compare(std::slice::from_ref(&one), &Options::default()).unwrap();
+    let compared = compare(std::slice::from_ref(&one), &CompareOptions::default()).unwrap();
     assert!(compared.interleaved && compared.confounded.is_empty());
     let row = &compared.metric("time").unwrap().rows[0];
     assert_eq!(row.claim, Claim::Slower, "{}", row.words);
-    let other_base = Options {
+    let other_base = CompareOptions {
         base: Some("B".to_owned()),
-        ..Options::default()
+        ..CompareOptions::default()
     };
     let compared = compare(&[one], &other_base).unwrap();
     assert!(
@@ -145,7 +145,7 @@ fn files_of_a_side_count_together() {
             .collect(),
     };
     let sides = (side("old", 1000), side("new", 500));
-    let compared = between(&sides.0, &[sides.1], &Options::default()).unwrap();
+    let compared = between(&sides.0, &[sides.1], &CompareOptions::default()).unwrap();
     let row = &compared.metrics[0].rows[0];
     // Two values of one process are one observation.
     assert_eq!(
@@ -156,7 +156,7 @@ fn files_of_a_side_count_together() {
         name: name.to_owned(),
         files: vec![Source::read(name, "x", &text(5)).unwrap()],
     };
-    let compared = between(&alone("a"), &[alone("b")], &Options::default()).unwrap();
+    let compared = between(&alone("a"), &[alone("b")], &CompareOptions::default()).unwrap();
     let row = &compared.metrics[0].rows[0];
     assert!(row.change.is_none() && row.words.starts_with("no verdict: n=2 and 2"));
     assert!(compared.confounded[0].contains("one process"));
@@ -169,11 +169,11 @@ fn files_of_a_side_count_together() {
 
 #[test]
 fn what_cannot_be_compared_is_refused_by_name() {
-    let refused = |results: &[Loaded], options: &Options| match compare(results, options) {
+    let refused = |results: &[Loaded], options: &CompareOptions| match compare(results, options) {
         Err(HarnessError::Compare(problem)) => problem,
         other => panic!("{other:?}"),
     };
-    let options = Options::default();
+    let options = CompareOptions::default();
     let one = result("one.json", &["A", "B"], 12, wobbled);
     let other = result("other.json", &["C"], 12, wobbled);
     assert_eq!(
@@ -181,7 +181,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
         "one.json and other.json have no case in common"
     );
     assert!(refused(&[other], &options).contains("one case only"));
-    let unknown = Options {
+    let unknown = CompareOptions {
         cells: vec!["Z".to_owned()],
         ..options.clone()
     };
@@ -189,7 +189,7 @@ fn what_cannot_be_compared_is_refused_by_name() {
         refused(std::slice::from_ref(&one), &unknown),
         "one.json: it has no case `Z`, but A, B"
     );
-    let no_latency = Options {
+    let no_latency = CompareOptions {
         metrics: vec!["latency99".to_owned()],
         ..options.clone()
     };

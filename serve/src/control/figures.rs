@@ -1,6 +1,6 @@
 //! From a look at the stack to what is said about it.
 
-use super::message::{Consumer, Counted, Figures, Kind, Layer, Spread, Times, Timing};
+use super::message::{Consumer, Counted, Figures, Layer, OperationTotals, Spread, Times, Timing};
 use ugeom_measure::histogram::Histogram;
 use ugeom_stack::{Command, ConsumerFigures, GeomView, Look, ProviderView, TimeTotals, Totals};
 
@@ -66,7 +66,7 @@ fn layer(look: &Look, geom: &GeomView, view: &ProviderView) -> Layer {
 }
 
 fn counted(totals: &Totals) -> Counted {
-    let kind = |command: Command| Kind {
+    let kind = |command: Command| OperationTotals {
         operations: totals.operations[command as usize],
         bytes: totals.bytes[command as usize],
     };

@@ -134,25 +134,25 @@ pub struct Counted {
     /// Requests that failed; they are among the kinds, too.
     pub errors: u64,
     /// READ.
-    pub read: Kind,
+    pub read: OperationTotals,
     /// WRITE.
-    pub write: Kind,
+    pub write: OperationTotals,
     /// DELETE.
-    pub delete: Kind,
+    pub delete: OperationTotals,
     /// ZERO.
-    pub zero: Kind,
+    pub zero: OperationTotals,
     /// FLUSH.
-    pub flush: Kind,
+    pub flush: OperationTotals,
     /// EXTENTS: questions where holes are, which servers ask before long READs.
     #[serde(default)]
-    pub extents: Kind,
+    pub extents: OperationTotals,
     /// All else.
-    pub other: Kind,
+    pub other: OperationTotals,
 }
 
 /// Requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kind {
+pub struct OperationTotals {
     /// How many.
     pub operations: u64,
     /// The bytes that they moved.

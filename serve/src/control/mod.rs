@@ -40,8 +40,8 @@ mod watch;
 pub use client::{Client, Found, running};
 pub use error::ControlError;
 pub use message::{
-    ANSWER_BYTES_MAX, Answer, Consumer, Counted, Figures, Kind, Layer, PROTOCOL, Question,
-    ServerFacts, Spread, Times, Timing,
+    ANSWER_BYTES_MAX, Answer, Consumer, Counted, Figures, Layer, OperationTotals, PROTOCOL,
+    Question, ServerFacts, Spread, Times, Timing,
 };
 pub use openmetrics::text as openmetrics;
 pub use place::default_path;

@@ -2,7 +2,7 @@
 //!
 //! Source: OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 
-use super::message::{Figures, Kind, Layer, ServerFacts, Spread};
+use super::message::{Figures, Layer, OperationTotals, ServerFacts, Spread};
 use std::collections::HashSet;
 use std::fmt::{Display, Write};
 
@@ -96,7 +96,7 @@ impl Page {
         }
     }
 
-    fn of_kinds(&mut self, name: &str, layers: &[&Layer], value: impl Fn(Kind) -> u64) {
+    fn of_kinds(&mut self, name: &str, layers: &[&Layer], value: impl Fn(OperationTotals) -> u64) {
         for layer in layers {
             let counted = &layer.counted;
             for (command, kind) in [

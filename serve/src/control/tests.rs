@@ -118,12 +118,12 @@ fn the_figures_are_those_of_the_stack() {
     );
     assert_eq!((&nop.below, md.media_bytes), (&vec![md.id], 1 << 20));
     for (layer, (operations, bytes)) in [md, nop].into_iter().zip(before) {
-        let read = Kind {
+        let read = OperationTotals {
             operations: operations + 3,
             bytes: bytes + 3 * 4096,
         };
         assert_eq!(layer.counted.read, read);
-        assert_eq!(layer.counted.write, Kind::default());
+        assert_eq!(layer.counted.write, OperationTotals::default());
         // The server was not watched while they were read.
         assert_eq!(layer.times, Times::default());
     }
@@ -392,7 +392,7 @@ fn layer() -> impl Strategy<Value = Layer> {
             name,
             counted: Counted {
                 errors,
-                write: Kind { operations, bytes },
+                write: OperationTotals { operations, bytes },
                 ..Counted::default()
             },
             times: Times {

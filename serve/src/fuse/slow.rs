@@ -55,25 +55,25 @@ pub(super) enum HelperRequest {
 }
 
 /// Something to do, and where the answer goes.
-struct Job<T> {
+struct SlowJob<T> {
     what: T,
     ticket: Ticket,
     to: Arc<dyn Answer>,
 }
 
-type HelperJob = Job<(Arc<Handle>, HelperRequest)>;
+type HelperJob = SlowJob<(Arc<Handle>, HelperRequest)>;
 
 /// How work gets to the slow path.
 #[derive(Clone)]
 pub(super) struct SlowPath {
-    opener_requests: Sender<Job<OpenerRequest>>,
+    opener_requests: Sender<SlowJob<OpenerRequest>>,
     helper_requests: Sender<HelperJob>,
 }
 
 impl SlowPath {
     pub fn ask(&self, what: OpenerRequest, ticket: Ticket, to: &Arc<dyn Answer>) {
         let to = Arc::clone(to);
-        if let Err(lost) = self.opener_requests.send(Job { what, ticket, to }) {
+        if let Err(lost) = self.opener_requests.send(SlowJob { what, ticket, to }) {
             // The thread is gone, by a panic: a defect, which has been reported as such.
             lost.0.to.answer(lost.0.ticket, None, Err(Errno::IO));
         }
@@ -87,8 +87,8 @@ impl SlowPath {
         to: &Arc<dyn Answer>,
     ) {
         let (what, to) = ((Arc::clone(handle), request), Arc::clone(to));
-        if let Err(lost) = self.helper_requests.send(Job { what, ticket, to }) {
-            let Job { what, ticket, to } = lost.0;
+        if let Err(lost) = self.helper_requests.send(SlowJob { what, ticket, to }) {
+            let SlowJob { what, ticket, to } = lost.0;
             to.answer(ticket, memory_of(what.1), Err(Errno::IO));
         }
     }
@@ -151,8 +151,8 @@ struct Opener {
 }
 
 impl Opener {
-    fn run(mut self, opener_requests: &Receiver<Job<OpenerRequest>>) {
-        while let Ok(Job { what, ticket, to }) = opener_requests.recv() {
+    fn run(mut self, opener_requests: &Receiver<SlowJob<OpenerRequest>>) {
+        while let Ok(SlowJob { what, ticket, to }) = opener_requests.recv() {
             let files = &self.shared.files;
             let answer = match what {
                 OpenerRequest::Open { node, flags } => self.open(node, flags),
@@ -255,7 +255,7 @@ impl Helper {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .recv();
-            let Ok(Job { what, ticket, to }) = next else {
+            let Ok(SlowJob { what, ticket, to }) = next else {
                 return;
             };
             let (handle, mut request) = what;

@@ -36,7 +36,7 @@ pub(super) fn segments_are_filled_and_written_in_order(make: Make<'_>, folder: &
         assert_eq!(fs::read(&path).unwrap(), b"\0abcdef");
     }
     let op = Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 0,
         length: 7,
@@ -60,7 +60,7 @@ pub(super) fn more_segments_than_one_call_takes_are_served(make: Make<'_>, folde
     assert_eq!(rig.run(op(WRITE), &pieces).0, Ok(3000 * 7));
     assert_eq!(fs::read(&path).unwrap()[10..], data);
     let room: Vec<&[u8]> = pieces.iter().map(|_| &b"......."[..]).collect();
-    let (count, bytes) = rig.run(op(Kind::Read), &room);
+    let (count, bytes) = rig.run(op(OpKind::Read), &room);
     assert_eq!(count, Ok(3000 * 7));
     assert!(bytes == data);
 }
@@ -70,7 +70,7 @@ pub(super) fn memory_longer_than_the_operation_is_left_alone(make: Make<'_>, fol
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"0123456789");
     let op = Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 2,
         length: 5,
@@ -122,7 +122,7 @@ pub(super) fn memory_of_a_pool_is_used_like_any_other(make: Make<'_>, folder: &P
         let mut buffers = std::mem::replace(&mut memory.0, Scatter::new(vec![])).into_buffers();
         buffers[0].fill(0xEE);
         let op = Op {
-            kind: Kind::Read,
+            kind: OpKind::Read,
             file,
             offset: expected.len() as u64 - 100,
             length: 200,
@@ -154,7 +154,7 @@ pub(super) fn a_read_past_the_end_is_short(make: Make<'_>, folder: &Path) {
         assert!(bytes[expected..].iter().all(|&byte| byte == 0xEE));
     }
     let op = Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 9_996,
         length: 9,
@@ -205,7 +205,7 @@ pub(super) fn an_operation_of_no_length_does_nothing(make: Make<'_>, folder: &Pa
     let path = folder.join("f");
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"abc");
-    for kind in [Kind::Read, WRITE, DURABLE, Kind::Discard, Kind::Zero] {
+    for kind in [OpKind::Read, WRITE, DURABLE, OpKind::Discard, OpKind::Zero] {
         assert_eq!(rig.without_memory(kind, file, (1, 0)), Ok(0));
         assert_eq!(rig.without_memory(kind, file, (9, 0)), Ok(0));
     }
@@ -233,9 +233,9 @@ pub(super) fn writes_are_there_after_a_flush(make: Make<'_>, folder: &Path) {
             .iter()
             .all(|completion| completion.result == Ok(1000))
     );
-    assert_eq!(rig.without_memory(Kind::Flush, file, (0, 0)), Ok(0));
+    assert_eq!(rig.without_memory(OpKind::Flush, file, (0, 0)), Ok(0));
     assert_eq!(
-        rig.without_memory(Kind::Flush, file, (u64::MAX, u64::MAX)),
+        rig.without_memory(OpKind::Flush, file, (u64::MAX, u64::MAX)),
         Ok(0)
     );
     let bytes = fs::read(&path).unwrap();
@@ -246,7 +246,7 @@ pub(super) fn a_discarded_range_reads_as_zero(make: Make<'_>, folder: &Path) {
     let path = folder.join("f");
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, &[7; 100_000]);
-    let result = rig.without_memory(Kind::Discard, file, (10_000, 50_000));
+    let result = rig.without_memory(OpKind::Discard, file, (10_000, 50_000));
     if result == Err(Errno::OPNOTSUPP) {
         return crate::skip(
             "a_discarded_range_reads_as_zero",
@@ -257,7 +257,7 @@ pub(super) fn a_discarded_range_reads_as_zero(make: Make<'_>, folder: &Path) {
     assert_zeroed(&fs::read(&path).unwrap(), 10_000..60_000);
     // A hole at the end does not make the file longer.
     assert_eq!(
-        rig.without_memory(Kind::Discard, file, (90_000, 50_000)),
+        rig.without_memory(OpKind::Discard, file, (90_000, 50_000)),
         Ok(50_000)
     );
     assert_eq!(fs::metadata(&path).unwrap().len(), 100_000);
@@ -284,7 +284,7 @@ fn zero(make: Make<'_>, path: &Path) {
     for _ in 0..2 {
         fs::write(path, vec![7; 3_000_000]).unwrap();
         assert_eq!(
-            rig.without_memory(Kind::Zero, file, (10_001, 2_500_000)),
+            rig.without_memory(OpKind::Zero, file, (10_001, 2_500_000)),
             Ok(2_500_000)
         );
         assert_zeroed(&fs::read(path).unwrap(), 10_001..2_510_001);
@@ -314,9 +314,12 @@ pub(super) fn many_operations_agree_with_a_plain_array(make: Make<'_>, folder: &
                 let cut = random.usize(..=length);
                 let data = pattern(length, round * 1000 + block as u64);
                 let (kind, memory) = match random.u8(..4) {
-                    0 => (Kind::Read, rig.memory(block, &[&data[..cut], &data[cut..]])),
-                    1 => (Kind::Zero, rig.memory(block, &[])),
-                    2 => (Kind::Flush, rig.memory(block, &[])),
+                    0 => (
+                        OpKind::Read,
+                        rig.memory(block, &[&data[..cut], &data[cut..]]),
+                    ),
+                    1 => (OpKind::Zero, rig.memory(block, &[])),
+                    2 => (OpKind::Flush, rig.memory(block, &[])),
                     _ => (WRITE, rig.memory(block, &[&data[..cut], &data[cut..]])),
                 };
                 let op = Op {
@@ -327,7 +330,7 @@ pub(super) fn many_operations_agree_with_a_plain_array(make: Make<'_>, folder: &
                 };
                 rig.engine.submit(op, memory);
                 match kind {
-                    Kind::Zero => model[range].fill(0),
+                    OpKind::Zero => model[range].fill(0),
                     WRITE => model[range].copy_from_slice(&data),
                     _ => {}
                 }

@@ -13,11 +13,11 @@ pub(super) fn the_wrong_direction_is_refused(make: Make<'_>, folder: &Path) {
     assert_eq!(rig.read(writer, 0, 3), (Err(Errno::BADF), vec![0xEE; 3]));
     assert_eq!(rig.write(reader, 0, b"x"), Err(Errno::BADF));
     assert_eq!(
-        rig.without_memory(Kind::Zero, reader, (0, 2)),
+        rig.without_memory(OpKind::Zero, reader, (0, 2)),
         Err(Errno::BADF)
     );
     assert_eq!(
-        rig.without_memory(Kind::Discard, reader, (0, 2)),
+        rig.without_memory(OpKind::Discard, reader, (0, 2)),
         Err(Errno::BADF)
     );
     assert_eq!(std::fs::read(&path).unwrap(), b"abc");
@@ -48,7 +48,7 @@ pub(super) fn impossible_ranges_are_refused(make: Make<'_>, folder: &Path) {
     let path = folder.join("f");
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"abc");
-    for kind in [Kind::Read, WRITE, Kind::Discard, Kind::Zero] {
+    for kind in [OpKind::Read, WRITE, OpKind::Discard, OpKind::Zero] {
         for (offset, length) in [(u64::MAX, 1), (i64::MAX as u64, 1), (1, u64::MAX)] {
             let op = Op {
                 kind,
@@ -59,7 +59,7 @@ pub(super) fn impossible_ranges_are_refused(make: Make<'_>, folder: &Path) {
             assert_eq!(rig.run(op, &[b"x"]).0, Err(Errno::INVAL), "{op:?}");
         }
     }
-    for kind in [Kind::Read, WRITE, DURABLE] {
+    for kind in [OpKind::Read, WRITE, DURABLE] {
         let op = Op {
             kind,
             file,
@@ -99,7 +99,7 @@ pub(super) fn what_would_block_for_ever_comes_back(make: Make<'_>, folder: &Path
     let file = rig.register(File::from(reader));
     let good = rig.file(&folder.join("f"), b"abc");
     let op = Op {
-        kind: Kind::Read,
+        kind: OpKind::Read,
         file,
         offset: 0,
         length: 8,
@@ -130,7 +130,7 @@ pub(super) fn an_error_does_not_disturb_its_neighbours(make: Make<'_>, folder: &
         let memory = rig.memory(number, &[b"........"]);
         rig.engine.submit(
             Op {
-                kind: Kind::Read,
+                kind: OpKind::Read,
                 file,
                 offset: 0,
                 length: 8,

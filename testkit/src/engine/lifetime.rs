@@ -14,7 +14,7 @@ fn submit_reads(rig: &mut Rig, file: FileId, count: usize) -> Vec<ugeom_engine::
             let offset = number as u64 * 512;
             rig.engine.submit(
                 Op {
-                    kind: Kind::Read,
+                    kind: OpKind::Read,
                     file,
                     offset,
                     length: 512,
@@ -145,7 +145,7 @@ pub(super) fn a_file_taken_away_in_flight_stays_open_until_the_end(make: Make<'_
     let memory = rig.memory(20, &[&[0; 512]]);
     rig.engine.submit(
         Op {
-            kind: Kind::Read,
+            kind: OpKind::Read,
             file: id,
             offset: 0,
             length: 512,

@@ -2,7 +2,7 @@
 //! connections that ask for nothing.
 
 use crate::cells::job;
-use crate::servers::{Kind, Server};
+use crate::servers::{Server, ServerKind};
 use crate::shared::{Failure, program, ugeom};
 use std::path::Path;
 use ugeom_format::Media;
@@ -39,7 +39,7 @@ const LAYERS_GOAL_PERCENT: f64 = 2.0;
 /// All memory of a server with idle connections, whose device holds nothing.
 pub(crate) fn memory(folder: &Path) -> Result<Option<Figure>, Failure> {
     let socket = folder.join("idle");
-    let server = Server::run(Kind::Ours, &ugeom(&socket, &["md:1g"]), &socket)?;
+    let server = Server::run(ServerKind::Ours, &ugeom(&socket, &["md:1g"]), &socket)?;
     let mut idle = Vec::new();
     for _ in 0..IDLE {
         let target = server.target()?;
@@ -104,7 +104,7 @@ fn count(folder: &Path, target: &str, export: &str, requests: u64) -> Result<f64
         .to_vec();
     let options = [target, "--rw", "--threads", "1", "--spin", "0us"];
     line.extend(ugeom(&socket, &options));
-    let server = Server::run(Kind::Ours, &line, &socket)?;
+    let server = Server::run(ServerKind::Ours, &line, &socket)?;
     // Holes are filled by an instruction that callgrind counts once a byte.
     server.fill(COUNTED_BYTES)?;
     tables(&server)?;

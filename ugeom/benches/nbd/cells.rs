@@ -1,6 +1,6 @@
 //! What is measured: a client at a server.
 
-use crate::servers::{EXPORT_BYTES, Kind, Server};
+use crate::servers::{EXPORT_BYTES, Server, ServerKind};
 use crate::shared::{Failure, program};
 use serde::Deserialize;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::Instant;
 use ugeom_harness::HarnessError;
 use ugeom_harness::figure::Unit;
 use ugeom_harness::{Cell, Length, RunResult, Work};
-use ugeom_load::{self as load, Job, Load, Pattern, Range};
+use ugeom_load::{self as load, Load, LoadJob, Pattern, Range};
 
 /// Bytes of a request.
 const BLOCK_BYTES: u32 = 4096;
@@ -80,50 +80,50 @@ impl Client {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub client: Client,
-    pub kind: Kind,
+    pub kind: ServerKind,
     pub goal: Option<f64>,
 }
 
-const fn plan(client: Client, kind: Kind, goal: Option<f64>) -> Plan {
+const fn plan(client: Client, kind: ServerKind, goal: Option<f64>) -> Plan {
     Plan { client, kind, goal }
 }
 
 /// Everything that is measured.
 pub(crate) const ALL: &[Plan] = &[
-    plan(Client::Run(32), Kind::Ours, None),
-    plan(Client::Run(32), Kind::Nbdkit, Some(4.0)),
-    plan(Client::Run(32), Kind::Qemu, Some(4.0)),
-    plan(Client::Run(32), Kind::Canned, Some(0.6)),
-    plan(Client::Run(128), Kind::Ours, None),
-    plan(Client::Run(128), Kind::Nbdkit, Some(4.0)),
-    plan(Client::Run(128), Kind::Qemu, Some(4.0)),
-    plan(Client::Run(128), Kind::Canned, Some(0.6)),
-    plan(Client::Near(128), Kind::Ours, None),
-    plan(Client::Near(128), Kind::Canned, None),
-    plan(Client::Run(1), Kind::Ours, None),
-    plan(Client::Run(1), Kind::Nbdkit, Some(2.0)),
-    plan(Client::Run(1), Kind::Canned, Some(0.6)),
-    plan(Client::Fio, Kind::Ours, None),
-    plan(Client::Fio, Kind::Nbdkit, Some(1.3)),
-    plan(Client::Fio, Kind::Canned, Some(0.6)),
-    plan(Client::Copy, Kind::Ours, None),
-    plan(Client::Copy, Kind::Nbdkit, Some(1.3)),
-    plan(Client::Copy, Kind::Canned, Some(0.6)),
-    plan(Client::Cpu, Kind::Ours, None),
-    plan(Client::Cpu, Kind::Nbdkit, Some(2.0)),
+    plan(Client::Run(32), ServerKind::Ours, None),
+    plan(Client::Run(32), ServerKind::Nbdkit, Some(4.0)),
+    plan(Client::Run(32), ServerKind::Qemu, Some(4.0)),
+    plan(Client::Run(32), ServerKind::Canned, Some(0.6)),
+    plan(Client::Run(128), ServerKind::Ours, None),
+    plan(Client::Run(128), ServerKind::Nbdkit, Some(4.0)),
+    plan(Client::Run(128), ServerKind::Qemu, Some(4.0)),
+    plan(Client::Run(128), ServerKind::Canned, Some(0.6)),
+    plan(Client::Near(128), ServerKind::Ours, None),
+    plan(Client::Near(128), ServerKind::Canned, None),
+    plan(Client::Run(1), ServerKind::Ours, None),
+    plan(Client::Run(1), ServerKind::Nbdkit, Some(2.0)),
+    plan(Client::Run(1), ServerKind::Canned, Some(0.6)),
+    plan(Client::Fio, ServerKind::Ours, None),
+    plan(Client::Fio, ServerKind::Nbdkit, Some(1.3)),
+    plan(Client::Fio, ServerKind::Canned, Some(0.6)),
+    plan(Client::Copy, ServerKind::Ours, None),
+    plan(Client::Copy, ServerKind::Nbdkit, Some(1.3)),
+    plan(Client::Copy, ServerKind::Canned, Some(0.6)),
+    plan(Client::Cpu, ServerKind::Ours, None),
+    plan(Client::Cpu, ServerKind::Nbdkit, Some(2.0)),
 ];
 
 /// A job of the load generator: random reads of the first half of an export of so many bytes.
-pub(crate) fn job(name: &str, depth: usize, bytes: u64) -> Job {
+pub(crate) fn job(name: &str, depth: usize, bytes: u64) -> LoadJob {
     let range = Range {
         start_bytes: 0,
         blocks: bytes / u64::from(BLOCK_BYTES) / 2,
         block_bytes: BLOCK_BYTES,
         write_percent: 0,
     };
-    Job {
+    LoadJob {
         depth,
-        ..Job::new(name, Pattern::Random(range))
+        ..LoadJob::new(name, Pattern::Random(range))
     }
 }
 

@@ -14,7 +14,7 @@ mod servers;
 mod shared;
 
 use cells::{ALL, Client, Plan};
-use servers::{Kind, Server};
+use servers::{Server, ServerKind};
 use shared::Failure;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -83,9 +83,9 @@ fn start(
     as_bench: bool,
     left_out: &mut Vec<String>,
 ) -> Result<Vec<Server>, Failure> {
-    let mut kinds = vec![Kind::Ours, Kind::Canned];
+    let mut kinds = vec![ServerKind::Ours, ServerKind::Canned];
     if as_bench {
-        kinds.extend([Kind::Nbdkit, Kind::Qemu]);
+        kinds.extend([ServerKind::Nbdkit, ServerKind::Qemu]);
     }
     let mut servers = Vec::new();
     for kind in kinds {
@@ -149,11 +149,11 @@ fn figures(plans: &[Plan], blocks: &Blocks) -> Vec<Figure> {
         }
     }
     for plan in plans {
-        if plan.kind == Kind::Ours {
+        if plan.kind == ServerKind::Ours {
             continue;
         }
         let ours = Plan {
-            kind: Kind::Ours,
+            kind: ServerKind::Ours,
             ..*plan
         };
         let place = |plan: &Plan| blocks.position(&plan.name());

@@ -10,14 +10,14 @@ pub(crate) const EXPORT_BYTES: u64 = 1 << 30;
 
 /// Whose server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ServerKind {
     Ours,
     Canned,
     Nbdkit,
     Qemu,
 }
 
-impl Kind {
+impl ServerKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::Ours => "ugeom",
@@ -30,7 +30,7 @@ impl Kind {
 
 /// A server that runs; it ends with this value.
 pub(crate) struct Server {
-    pub kind: Kind,
+    pub kind: ServerKind,
     process: Process,
 }
 
@@ -44,17 +44,17 @@ impl Deref for Server {
 
 impl Server {
     /// Starts one, with random data where it keeps any; none when it is not installed.
-    pub fn start(kind: Kind, folder: &Path) -> Result<Option<Self>, Failure> {
+    pub fn start(kind: ServerKind, folder: &Path) -> Result<Option<Self>, Failure> {
         let socket = folder.join(kind.word().replace(' ', "-"));
         let path = socket.display().to_string();
         let line: Vec<String> = match kind {
-            Kind::Ours => ugeom(&socket, &["md:1g", "--rw"]),
-            Kind::Canned => {
+            ServerKind::Ours => ugeom(&socket, &["md:1g", "--rw"]),
+            ServerKind::Canned => {
                 let own = std::env::current_exe()?.display().to_string();
                 words(&[&own, canned::WORD, &path])
             }
-            Kind::Nbdkit => words(&["nbdkit", "-f", "-U", &path, "memory", "1G"]),
-            Kind::Qemu => {
+            ServerKind::Nbdkit => words(&["nbdkit", "-f", "-U", &path, "memory", "1G"]),
+            ServerKind::Qemu => {
                 let server = format!("addr.type=unix,addr.path={path}");
                 words(&[
                     "qemu-storage-daemon",
@@ -71,14 +71,14 @@ impl Server {
             return Ok(None);
         }
         let server = Self::run(kind, &line, &socket)?;
-        if matches!(kind, Kind::Ours | Kind::Nbdkit) {
+        if matches!(kind, ServerKind::Ours | ServerKind::Nbdkit) {
             server.fill(EXPORT_BYTES)?;
         }
         Ok(Some(server))
     }
 
     /// Starts a command and waits until it listens.
-    pub fn run(kind: Kind, line: &[String], socket: &Path) -> Result<Self, Failure> {
+    pub fn run(kind: ServerKind, line: &[String], socket: &Path) -> Result<Self, Failure> {
         let process = Process::start(line, socket)?;
         Ok(Self { kind, process })
     }

@@ -17,7 +17,7 @@ use ugeom_classes::spec::Settings as Setting;
 use ugeom_harness::processes::PROCESSES_MAX;
 use ugeom_harness::{Machine, Settings};
 use ugeom_lab::ab::{
-    self, BUDGET_NS, Candidate, Document, Load, Options, Printed, Scan, Shell, Side, Subject,
+    self, AbOptions, BUDGET_NS, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject,
 };
 use ugeom_report::{Saved, write_html};
 
@@ -288,7 +288,7 @@ impl Ab {
         failure::gate(ab::answer(&document).outcome)
     }
 
-    fn options(&self) -> Result<Options> {
+    fn options(&self) -> Result<AbOptions> {
         let candidates = self.candidates()?;
         let has = |is: fn(&Side) -> bool| candidates.iter().any(|one| is(&one.side));
         let all = |is: fn(&Side) -> bool| candidates.iter().all(|one| is(&one.side));
@@ -328,7 +328,7 @@ impl Ab {
             (_, true) => Shell::None,
             (shell, _) => shell.clone().unwrap_or_default(),
         };
-        Ok(Options {
+        Ok(AbOptions {
             subject: Subject {
                 load: Load {
                     size_bytes: self.size,

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_harness::compare::{Loaded, Options, Side, Source, between, compare, doubts};
+use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare, doubts};
 use ugeom_lab::ab::other_sides;
 use ugeom_report::compare::page;
 use ugeom_report::{Saved, write_html};
@@ -91,11 +91,11 @@ pub struct RulesArgs {
 
 impl RulesArgs {
     /// The options that say so, for everything there is.
-    pub fn options(&self) -> Options {
-        Options {
+    pub fn options(&self) -> CompareOptions {
+        CompareOptions {
             confidence: self.confidence,
             same_within: self.same_within,
-            ..Options::default()
+            ..CompareOptions::default()
         }
     }
 }
@@ -118,7 +118,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
 
 impl Compare {
     pub fn run(&self) -> Result<()> {
-        let options = Options {
+        let options = CompareOptions {
             base: self.base.clone(),
             cells: self.cases.clone(),
             metrics: self.metrics.clone(),
@@ -139,7 +139,7 @@ impl Compare {
         output::print(&page.to_text(output::width()))
     }
 
-    fn compared(&self, options: &Options) -> Result<ugeom_harness::compare::Compared> {
+    fn compared(&self, options: &CompareOptions) -> Result<ugeom_harness::compare::Compared> {
         let sides = self.sides()?;
         let Some((base, others)) = sides.split_first() else {
             bail!("there is no result");

@@ -4,13 +4,13 @@ use super::run::{job_file, may_write};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use ugeom_fio::Meaning;
-use ugeom_lab::ab::{Jobs, Options, Side};
+use ugeom_lab::ab::{AbOptions, Jobs, Side};
 
 /// The job files among the candidates; `note` takes what is to be said about their jobs.
 ///
 /// # Errors
 /// A file that is no job file.
-pub(super) fn jobs(options: &Options, note: &'static dyn Fn(&str)) -> Result<Jobs<'static>> {
+pub(super) fn jobs(options: &AbOptions, note: &'static dyn Fn(&str)) -> Result<Jobs<'static>> {
     let mut files = BTreeMap::new();
     for candidate in &options.subject.candidates {
         if let Side::Job(path) = &candidate.side

@@ -11,8 +11,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use ugeom_measure::ministat::{
-    Confidence, DataSet, Difference, Format, LINE_BYTES_MAX, Options, Parser, Report, SETS_MAX,
-    SYMBOLS, Statistics, Version, WIDTH, WIDTH_MIN,
+    Confidence, DataSet, Difference, Format, LINE_BYTES_MAX, MinistatOptions, Parser, Report,
+    SETS_MAX, SYMBOLS, Statistics, Version, WIDTH, WIDTH_MIN,
 };
 
 const LONG_ABOUT: &str = "\
@@ -128,7 +128,7 @@ fn delimiters(text: &str) -> Result<String, String> {
 impl Ministat {
     pub fn run(&self) -> Result<()> {
         let sets = self.read()?;
-        let options = Options {
+        let options = MinistatOptions {
             version: self.version(),
             confidence: self.confidence,
             statistics_only: self.statistics_only,

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use ugeom_engine::{Choice, Completion, Engine, EngineOptions, FileId, Kind, Op, open_engine_with};
+use ugeom_engine::{
+    Choice, Completion, Engine, EngineOptions, FileId, Op, OpKind, open_engine_with,
+};
 use ugeom_stack::{Bio, Carrier, Command, Completions, Errno, ThreadState};
 
 /// The I/O engine of one thread.
@@ -31,8 +33,8 @@ impl ThreadEngine {
             return bio.fail(Errno::IO, "the image has no such file");
         };
         let kind = match bio.command() {
-            Command::Write => Kind::Write { durable: false },
-            _ => Kind::Read,
+            Command::Write => OpKind::Write { durable: false },
+            _ => OpKind::Read,
         };
         let length = bio.length();
         let op = Op {

@@ -5,7 +5,7 @@ use crate::part::rules::Below;
 use crate::part::{ebr, mbr, names};
 use ugeom_format::content::Content;
 use ugeom_format::gpt::{Gpt, Guid, other_sector_size};
-use ugeom_format::mbr::{Kind, Mbr, SIZE_BYTES};
+use ugeom_format::mbr::{Mbr, MbrKind, SIZE_BYTES};
 use ugeom_format::pc98::Geometry;
 use ugeom_format::plan::{self, Part, Scheme, Table};
 use ugeom_format::{Media, SectorWrite, bsd, bsd64};
@@ -149,7 +149,7 @@ impl<'a> Disk<'a> {
             (Table::Gpt(gpt), Some(part)) => {
                 let size = u64::from(self.media.sector_size_bytes);
                 let sector0 = self.read(0, size).unwrap_or_default();
-                let mbr = Mbr::decode(&sector0).map_or(Kind::Empty, |mbr| mbr.kind());
+                let mbr = Mbr::decode(&sector0).map_or(MbrKind::Empty, |mbr| mbr.kind());
                 let entry = gpt.table().entries.get(index as usize - 1);
                 let kind = entry.map_or(Guid::UNUSED, |entry| entry.kind);
                 format!("{}{}", crate::part::gpt::letter(kind, mbr), part.index)
@@ -278,7 +278,7 @@ impl<'a> Disk<'a> {
 }
 
 fn is_protective(table: &Table) -> bool {
-    matches!(table, Table::Mbr(table) if table.kind() == Kind::Protective)
+    matches!(table, Table::Mbr(table) if table.kind() == MbrKind::Protective)
 }
 
 /// Sector 0 is part of it, so that no boot code can be kept from there. The tables of a PC leave

@@ -12,7 +12,7 @@ pub(super) mod taste;
 use crate::entry::{Build, ClassEntry, NO_OPTIONS, Role};
 use std::sync::Arc;
 use ugeom_format::gpt::{Guid, types};
-use ugeom_format::mbr::Kind;
+use ugeom_format::mbr::MbrKind;
 use ugeom_stack::{Class, Plan, TasteError, Taster};
 
 /// GEOM's name of the class, and gpart's of the scheme.
@@ -32,8 +32,8 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
 
 /// What stands before a partition's number: a partition of type `freebsd` is a slice, all others
 /// are partitions. Where the MBR in sector 0 has slices of its own, `s1` is taken by them.
-pub(super) fn letter(kind: Guid, mbr: Kind) -> char {
-    let taken = matches!(mbr, Kind::Hybrid | Kind::Partitioned);
+pub(super) fn letter(kind: Guid, mbr: MbrKind) -> char {
+    let taken = matches!(mbr, MbrKind::Hybrid | MbrKind::Partitioned);
     match kind == types::FREEBSD && !taken {
         true => 's',
         false => 'p',

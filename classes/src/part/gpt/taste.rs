@@ -10,7 +10,7 @@ use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
 use ugeom_format::Media;
 use ugeom_format::gpt::{Damage, Entry, Error, Finding, Gpt, Side, other_sector_size, types};
-use ugeom_format::mbr::{Kind, Mbr};
+use ugeom_format::mbr::{Mbr, MbrKind};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 /// Fewest sectors that can hold a GPT: MBR, two headers, two tables, one sector of a partition.
@@ -31,11 +31,11 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         .sector(0)
         .ok()
         .and_then(|sector| Mbr::decode(&sector).ok());
-    let mbr = mbr.map_or(Kind::Empty, |mbr| mbr.kind());
+    let mbr = mbr.map_or(MbrKind::Empty, |mbr| mbr.kind());
     let gpt = Gpt::read(media, &mut look::reader(taster));
     // What is left of an older table does not stand beside an ordinary MBR.
     let trusted = match mbr {
-        Kind::Protective | Kind::Empty => gpt.listed(),
+        MbrKind::Protective | MbrKind::Empty => gpt.listed(),
         _ => gpt.best(),
     };
     let Some((side, table)) = trusted else {
@@ -46,7 +46,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
             false => other_sector_size(media, &mut look::reader(taster)),
         };
         let present = gpt.is_present() && !nested;
-        if mbr != Kind::Protective && !present && other.is_none() && !taster.insists() {
+        if mbr != MbrKind::Protective && !present && other.is_none() && !taster.insists() {
             return Ok(None);
         }
         let hint = other.map_or_else(String::new, |size| sectors_of(size, media));
@@ -105,9 +105,9 @@ fn state(gpt: &Gpt, side: Side) -> &'static str {
 }
 
 /// Why neither copy can be used.
-fn neither(gpt: &Gpt, mbr: Kind) -> String {
+fn neither(gpt: &Gpt, mbr: MbrKind) -> String {
     let protected = match mbr {
-        Kind::Protective => "the MBR in sector 0 is a protective one, but ",
+        MbrKind::Protective => "the MBR in sector 0 is a protective one, but ",
         _ => "",
     };
     let last = gpt.media.last_lba();
@@ -131,7 +131,7 @@ pub(in crate::part) fn sectors_of(size: u32, media: Media) -> String {
     )
 }
 
-fn part(below: &str, mbr: Kind, number: usize, entry: &Entry, findings: &[Finding]) -> Part {
+fn part(below: &str, mbr: MbrKind, number: usize, entry: &Entry, findings: &[Finding]) -> Part {
     let letter = letter(entry.kind, mbr);
     let mut config = vec![("rawuuid".to_owned(), entry.guid.to_string())];
     let attributes = entry.attribute_names();

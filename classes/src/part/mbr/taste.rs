@@ -8,7 +8,7 @@
 use super::{EXTENDED_ORDINAL, NAME};
 use crate::part::slicer::{self, Part, Table};
 use crate::part::{ldm, look};
-use ugeom_format::mbr::{self, ENTRIES, Entry, Kind, Mbr};
+use ugeom_format::mbr::{self, ENTRIES, Entry, Mbr, MbrKind};
 use ugeom_format::pc98;
 use ugeom_stack::{AttributeValue, Errno, Plan, TasteError, Taster};
 
@@ -38,16 +38,16 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         return look::nothing(NAME, taster, problem);
     }
     match mbr.kind() {
-        Kind::Protective => {
+        MbrKind::Protective => {
             let problem = "the MBR is a protective one: the disk belongs to its GPT";
             return look::nothing(NAME, taster, problem);
         }
-        Kind::Dedicated => {
+        MbrKind::Dedicated => {
             let problem = "the MBR is the made-up one of FreeBSD's boot1: the disk belongs to its \
                            disklabel";
             return look::nothing(NAME, taster, problem);
         }
-        Kind::Empty | Kind::Partitioned | Kind::Hybrid => {}
+        MbrKind::Empty | MbrKind::Partitioned | MbrKind::Hybrid => {}
     }
     if let Some(problem) = foreign(taster, &sector, &mbr) {
         return look::nothing(NAME, taster, problem);

@@ -6,7 +6,7 @@
 use super::NAME;
 use crate::part::look;
 use crate::part::slicer::{self, Part, Table};
-use ugeom_format::sgi::{ENTRIES, Error, Header, Kind, Partition};
+use ugeom_format::sgi::{ENTRIES, Error, Header, Partition, SgiType};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
@@ -49,7 +49,7 @@ fn part(below: &str, number: usize, slice: &Partition) -> Part {
         sectors: u64::from(slice.blocks),
         kind: kind.unwrap_or_else(|| format!("!{}", slice.kind.0)),
         raw_kind: slice.kind.0.to_string(),
-        covers_others: slice.kind == Kind::VOLUME,
+        covers_others: slice.kind == SgiType::VOLUME,
         ..Part::default()
     }
 }

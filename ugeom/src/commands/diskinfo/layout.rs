@@ -1,6 +1,6 @@
 //! The lines of FreeBSD's diskinfo for what it measures.
 
-use super::timing::{Kind, Step};
+use super::timing::{Step, StepKind};
 use std::fmt::Write;
 
 /// Writes the steps one by one as FreeBSD prints them, with a heading before each kind.
@@ -17,7 +17,7 @@ impl Layout {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", figures(step));
         if let Some(blocks) = self.before.take()
-            && (blocks.kind, step.kind) == (Kind::Overhead, Kind::Overhead)
+            && (blocks.kind, step.kind) == (StepKind::Overhead, StepKind::Overhead)
         {
             let overhead = per_sector_ms(step) - per_sector_ms(&blocks);
             let _ = writeln!(
@@ -33,22 +33,22 @@ impl Layout {
     pub fn end(&self) -> &'static str {
         match &self.before {
             None => "",
-            Some(step) if step.kind == Kind::Write => "",
+            Some(step) if step.kind == StepKind::Write => "",
             Some(_) => "\n",
         }
     }
 
-    fn heading(&self, kind: Kind) -> String {
+    fn heading(&self, kind: StepKind) -> String {
         let before = self.before.as_ref().map(|step| step.kind);
         if before == Some(kind) {
             return String::new();
         }
         let heading = match kind {
-            Kind::Overhead => "I/O command overhead:",
-            Kind::Seek => "Seek times:",
-            Kind::Transfer => "Transfer rates:",
-            Kind::Read => "Asynchronous random reads:",
-            Kind::Write => "Synchronous random writes:",
+            StepKind::Overhead => "I/O command overhead:",
+            StepKind::Seek => "Seek times:",
+            StepKind::Transfer => "Transfer rates:",
+            StepKind::Read => "Asynchronous random reads:",
+            StepKind::Write => "Synchronous random writes:",
         };
         let gap = if before.is_some() { "\n" } else { "" };
         format!("{gap}{heading}\n")
@@ -64,25 +64,25 @@ fn figures(step: &Step) -> String {
     let (count, seconds) = (step.requests, step.seconds());
     let name = format!("{}:", step.name);
     match step.kind {
-        Kind::Overhead => format!(
+        StepKind::Overhead => format!(
             "\t{:<27}{seconds:10.6} sec\t= {:8.3} msec/sector",
             format!("time to {}", step.name),
             per_sector_ms(step)
         ),
-        Kind::Seek => format!(
+        StepKind::Seek => format!(
             "\t{name}\t{count:5} iter in {seconds:10.6} sec = {:8.3} msec",
             step.seconds_each() * 1e3
         ),
-        Kind::Transfer => format!(
+        StepKind::Transfer => format!(
             "\t{name:<13}{:8} kbytes in {seconds:10.6} sec = {:8.0} kbytes/sec",
             step.bytes() / 1024,
             step.bytes_per_second() / 1024.0
         ),
-        Kind::Read => format!(
+        StepKind::Read => format!(
             "\t{name:<13}{count:8} ops in  {seconds:10.6} sec = {:8.0} IOPS",
             step.per_second()
         ),
-        Kind::Write => format!(
+        StepKind::Write => format!(
             "\t{name:>12} {:8.1} usec/IO = {:8.1} Mbytes/s",
             step.seconds_each() * 1e6,
             step.bytes_per_second() / f64::from(1 << 20)
@@ -94,7 +94,7 @@ fn figures(step: &Step) -> String {
 mod tests {
     use super::*;
 
-    fn step(kind: Kind, name: &str, (requests, bytes_each): (u64, u64), taken_ns: u64) -> Step {
+    fn step(kind: StepKind, name: &str, (requests, bytes_each): (u64, u64), taken_ns: u64) -> Step {
         Step {
             kind,
             name: name.to_owned(),
@@ -108,20 +108,30 @@ mod tests {
     fn the_lines_are_those_of_freebsd() {
         let mega = 1 << 20;
         let steps = [
-            step(Kind::Overhead, "read 10MB block", (10, mega), 40_960_000),
             step(
-                Kind::Overhead,
+                StepKind::Overhead,
+                "read 10MB block",
+                (10, mega),
+                40_960_000,
+            ),
+            step(
+                StepKind::Overhead,
                 "read 20480 sectors",
                 (20_480, 512),
                 2_088_960_000,
             ),
-            step(Kind::Seek, "Full stroke", (250, 512), 5_250_000_000),
-            step(Kind::Seek, "Quarter stroke", (500, 512), 5_250_000_000),
-            step(Kind::Transfer, "outside", (100, mega), 1_600_000_000),
-            step(Kind::Read, "sectorsize", (412, 512), 4_000_000_000),
-            step(Kind::Read, "1024 kbytes", (412, mega), 4_000_000_000),
-            step(Kind::Write, "0.5 kbytes", (250, 512), 250_000_000),
-            step(Kind::Write, "8192 kbytes", (250, 8 * mega), 25_000_000_000),
+            step(StepKind::Seek, "Full stroke", (250, 512), 5_250_000_000),
+            step(StepKind::Seek, "Quarter stroke", (500, 512), 5_250_000_000),
+            step(StepKind::Transfer, "outside", (100, mega), 1_600_000_000),
+            step(StepKind::Read, "sectorsize", (412, 512), 4_000_000_000),
+            step(StepKind::Read, "1024 kbytes", (412, mega), 4_000_000_000),
+            step(StepKind::Write, "0.5 kbytes", (250, 512), 250_000_000),
+            step(
+                StepKind::Write,
+                "8192 kbytes",
+                (250, 8 * mega),
+                25_000_000_000,
+            ),
         ];
         let mut layout = Layout::default();
         let text: String = steps.iter().map(|step| layout.line(step)).collect();

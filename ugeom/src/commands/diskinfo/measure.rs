@@ -1,7 +1,7 @@
 //! `ugeom diskinfo -c -t -i -wS`: measures the top provider of each target.
 
 use super::layout::Layout;
-use super::timing::{self as diskinfo, Around, Ended, Kind, Settings, Step};
+use super::timing::{self as diskinfo, Around, Ended, Settings, Step, StepKind};
 use super::{Attributes, Diskinfo, Info};
 use crate::commands::lab::duration_ns;
 use crate::failure::{self, Reported, Usage};
@@ -232,11 +232,11 @@ fn one(
 
 impl<'a> Document<'a> {
     fn new(info: &'a Info, steps: &[Step], ended: Ended) -> Self {
-        let of = |kind: Kind| -> Vec<Figures> {
+        let of = |kind: StepKind| -> Vec<Figures> {
             let steps = steps.iter().filter(|step| step.kind == kind);
             steps.map(Figures::from).collect()
         };
-        let overhead = of(Kind::Overhead);
+        let overhead = of(StepKind::Overhead);
         let command_overhead_ns = match overhead.as_slice() {
             [blocks, sectors] => {
                 Some((sectors.taken_ns as f64 - blocks.taken_ns as f64) / sectors.requests as f64)
@@ -249,10 +249,10 @@ impl<'a> Document<'a> {
             no_device: None,
             command_overhead_ns,
             overhead,
-            seeks: of(Kind::Seek),
-            transfers: of(Kind::Transfer),
-            random_reads: of(Kind::Read),
-            random_writes: of(Kind::Write),
+            seeks: of(StepKind::Seek),
+            transfers: of(StepKind::Transfer),
+            random_reads: of(StepKind::Read),
+            random_writes: of(StepKind::Write),
         }
     }
 }

@@ -10,7 +10,7 @@ use ugeom_machine::cpu::SystemTimes;
 
 /// What one kind of request did in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Kind {
+pub struct DirectionRates {
     /// Requests a second.
     pub per_second: f64,
     /// KiB a second.
@@ -25,7 +25,7 @@ pub struct Kind {
     pub request_kib: f64,
 }
 
-impl Kind {
+impl DirectionRates {
     fn of(before: &Requests, after: &Requests, seconds: f64) -> Self {
         let less = |of: fn(&Requests) -> u64| of(after).saturating_sub(of(before)) as f64;
         let (completed, merged) = (less(|one| one.completed), less(|one| one.merged));
@@ -63,11 +63,11 @@ pub struct Device {
     /// Its name.
     pub name: String,
     /// Reads.
-    pub reads: Kind,
+    pub reads: DirectionRates,
     /// Writes.
-    pub writes: Kind,
+    pub writes: DirectionRates,
     /// Discards.
-    pub discards: Kind,
+    pub discards: DirectionRates,
     /// Flushes a second.
     pub flushes_per_second: f64,
     /// The time of a flush on average, ms.
@@ -90,9 +90,9 @@ impl Device {
         let discards = |stat: &Stat| stat.discards.unwrap_or_default();
         Self {
             name: name.to_owned(),
-            reads: Kind::of(&before.reads, &after.reads, seconds),
-            writes: Kind::of(&before.writes, &after.writes, seconds),
-            discards: Kind::of(&discards(before), &discards(after), seconds),
+            reads: DirectionRates::of(&before.reads, &after.reads, seconds),
+            writes: DirectionRates::of(&before.writes, &after.writes, seconds),
+            discards: DirectionRates::of(&discards(before), &discards(after), seconds),
             flushes_per_second: flushed / seconds,
             flush_await_ms: ratio(flush_ms, flushed),
             queue_length: less(|stat| stat.queue_ms) / 1000.0 / seconds,
@@ -263,7 +263,10 @@ mod tests {
             "{idle}"
         );
         // A device that was replaced counts from 0 again: nothing, and no wrap-around.
-        assert_eq!(between(after, NOTHING, 1.0).reads, Kind::default());
+        assert_eq!(
+            between(after, NOTHING, 1.0).reads,
+            DirectionRates::default()
+        );
     }
 
     #[test]

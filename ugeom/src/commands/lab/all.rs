@@ -76,33 +76,33 @@ impl All<'_> {
         let common = || self.flags.common();
         let experiments: [(&str, &dyn Fn() -> Result<Done>); 5] = [
             ("layers", &|| {
-                self.one::<layers::Layers>(&layers::Options {
+                self.one::<layers::Layers>(&layers::LayersOptions {
                     common: common(),
-                    ..layers::Options::default()
+                    ..layers::LayersOptions::default()
                 })
             }),
             ("sweep", &|| {
-                self.one::<sweep::Sweep>(&sweep::Options {
+                self.one::<sweep::Sweep>(&sweep::SweepOptions {
                     common: common(),
-                    ..sweep::Options::default()
+                    ..sweep::SweepOptions::default()
                 })
             }),
             ("scaling", &|| {
-                self.one::<scaling::Scaling>(&scaling::Options {
+                self.one::<scaling::Scaling>(&scaling::ScalingOptions {
                     common: common(),
-                    ..scaling::Options::default()
+                    ..scaling::ScalingOptions::default()
                 })
             }),
             ("cached", &|| {
-                self.one::<cached::Cached>(&cached::Options {
+                self.one::<cached::Cached>(&cached::CachedOptions {
                     common: common(),
-                    ..cached::Options::default()
+                    ..cached::CachedOptions::default()
                 })
             }),
             ("engines", &|| {
-                self.one::<engines::Engines>(&engines::Options {
+                self.one::<engines::Engines>(&engines::EnginesOptions {
                     common: common(),
-                    ..engines::Options::default()
+                    ..engines::EnginesOptions::default()
                 })
             }),
         ];

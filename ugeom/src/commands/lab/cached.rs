@@ -5,7 +5,7 @@ use crate::opening::size;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_lab::cached::{self, Options, SIZE_BYTES_MIN};
+use ugeom_lab::cached::{self, CachedOptions, SIZE_BYTES_MIN};
 
 const ABOUT: &str = "\
 Repeats the measurement of cached reads of 2006 on this machine: reading what is in memory \
@@ -50,11 +50,11 @@ fn enough(text: &str) -> Result<u64, String> {
 
 impl Cached {
     pub fn run(&self) -> Result<()> {
-        let options = Options {
+        let options = CachedOptions {
             file: self.file.clone(),
             size_bytes: self.size,
             common: self.one.flags.common(),
-            ..Options::default()
+            ..CachedOptions::default()
         };
         self.one.run::<cached::Cached>(&options)
     }

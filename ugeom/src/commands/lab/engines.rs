@@ -5,7 +5,7 @@ use crate::opening;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_lab::engines::{self, Options};
+use ugeom_lab::engines::{self, EnginesOptions};
 
 const ENGINES_ABOUT: &str = "\
 Repeats the comparison of 2007, in which a library of threads (GUASI) kept up with the kernel's \
@@ -80,13 +80,13 @@ impl Engines {
         let mut depths = self.depth.clone();
         depths.sort_unstable();
         depths.dedup();
-        let options = Options {
+        let options = EnginesOptions {
             target: self.target.clone(),
             depths,
             size_bytes: self.size,
             schedulers: self.schedulers,
             common: self.one.flags.common(),
-            ..Options::default()
+            ..EnginesOptions::default()
         };
         self.one.run::<engines::Engines>(&options)
     }

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::Path;
 use std::time::SystemTime;
 use ugeom_harness::processes::BUDGET_NS;
-use ugeom_lab::layers::{self, Options};
+use ugeom_lab::layers::{self, LayersOptions};
 use ugeom_lab::{kernel, registry};
 use ugeom_machine::interrupt;
 use ugeom_report::write_html;
@@ -78,7 +78,7 @@ impl Layers {
         if let Some(target) = &self.kernel {
             return self.run_kernel(target);
         }
-        let options = Options {
+        let options = LayersOptions {
             target: self.target.clone(),
             faithful: self.faithful,
             ways: Vec::new(),
@@ -104,7 +104,7 @@ impl Layers {
         self.one.check()?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let common = flags.common();
-        let options = kernel::Options {
+        let options = kernel::KernelLayersOptions {
             target: target.to_owned(),
             in_memory_of,
             budget_ns: common.limit_ns().unwrap_or(BUDGET_NS),

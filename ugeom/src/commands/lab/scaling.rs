@@ -3,7 +3,7 @@
 use super::flags::One;
 use anyhow::Result;
 use clap::Args;
-use ugeom_lab::scaling::{self, Options, WORKERS_MAX};
+use ugeom_lab::scaling::{self, ScalingOptions, WORKERS_MAX};
 
 const ABOUT: &str = "\
 Repeats the measurement of GEOM's limits with gzero on this machine: raidtest's requests to a \
@@ -34,10 +34,10 @@ pub struct Scaling {
 
 impl Scaling {
     pub fn run(&self) -> Result<()> {
-        let options = Options {
+        let options = ScalingOptions {
             workers: self.workers.clone(),
             common: self.one.flags.common(),
-            ..Options::default()
+            ..ScalingOptions::default()
         };
         self.one.run::<scaling::Scaling>(&options)
     }

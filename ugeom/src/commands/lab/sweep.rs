@@ -8,7 +8,7 @@ use crate::safety;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_lab::sweep::{self, Options};
+use ugeom_lab::sweep::{self, SweepOptions};
 
 const LONG_ABOUT: &str = "\
 Moves the same bytes in blocks of 512 bytes to 512 KiB, doubling, past the system's cache and \
@@ -113,7 +113,7 @@ impl Sweep {
         Err(Reported.into())
     }
 
-    fn options(&self) -> Result<Options> {
+    fn options(&self) -> Result<SweepOptions> {
         let wrong = |what: String| Err(Usage(what).into());
         let sizes = [
             ("--min", self.min),
@@ -137,7 +137,7 @@ impl Sweep {
                 self.max
             ));
         }
-        Ok(Options {
+        Ok(SweepOptions {
             target: self.target.clone(),
             min_bytes: self.min,
             max_bytes: self.max,
@@ -147,7 +147,7 @@ impl Sweep {
             direct: !self.buffered,
             buffered: !self.direct,
             common: self.one.flags.common(),
-            ..Options::default()
+            ..SweepOptions::default()
         })
     }
 

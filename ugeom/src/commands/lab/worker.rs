@@ -29,7 +29,7 @@ impl Worker {
             progress: &mut progress,
             cancelled,
         };
-        let jobs = |options: &ugeom_lab::ab::Options| {
+        let jobs = |options: &ugeom_lab::ab::AbOptions| {
             let jobs = crate::commands::jobs::jobs(options, &|_| ());
             jobs.map_err(|error| HarnessError::Compare(failure::text(&error)))
         };

@@ -7,7 +7,7 @@ mod test;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use ugeom_format::raidtest::{Kind, Totals};
+use ugeom_format::raidtest::{RaidtestKind, Totals};
 
 const LONG_ABOUT: &str = "\
 raidtest(8): genfile makes a file of random requests, test sends them to a device from several \
@@ -53,10 +53,10 @@ struct OnlyArgs {
 }
 
 impl OnlyArgs {
-    fn kind(&self) -> Option<Kind> {
+    fn kind(&self) -> Option<RaidtestKind> {
         match (self.read, self.write) {
-            (true, _) => Some(Kind::Read),
-            (_, true) => Some(Kind::Write),
+            (true, _) => Some(RaidtestKind::Read),
+            (_, true) => Some(RaidtestKind::Write),
             _ => None,
         }
     }

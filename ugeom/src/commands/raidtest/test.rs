@@ -16,9 +16,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use ugeom_classes::{Target, TargetOptions, TargetText};
-use ugeom_format::raidtest::{self, Kind, RECORD_BYTES, REQUESTS_MAX, Request, Totals};
+use ugeom_format::raidtest::{self, RECORD_BYTES, REQUESTS_MAX, RaidtestKind, Request, Totals};
 use ugeom_load::cells::Cores;
-use ugeom_load::{Job, Load, Pattern};
+use ugeom_load::{Load, LoadJob, Pattern};
 use ugeom_machine::clock;
 use ugeom_stack::StackKnobs;
 
@@ -158,12 +158,12 @@ impl Test {
         opening::open(&self.device, &options)
     }
 
-    fn job(&self, requests: impl Iterator<Item = Request>, workers: usize) -> Job {
+    fn job(&self, requests: impl Iterator<Item = Request>, workers: usize) -> LoadJob {
         let list: Arc<[_]> = requests.map(Into::into).collect();
-        Job {
+        LoadJob {
             workers,
             cores: Cores::OneEach,
-            ..Job::new("raidtest", Pattern::List(list))
+            ..LoadJob::new("raidtest", Pattern::List(list))
         }
     }
 
@@ -208,8 +208,8 @@ impl Test {
         command.args(["raidtest", "test", "--share", &index.to_string()]);
         command.args(["-n", &self.processes.to_string(), "-d", &self.device]);
         match self.only.kind() {
-            Some(Kind::Read) => command.arg("-r"),
-            Some(Kind::Write) => command.arg("-w"),
+            Some(RaidtestKind::Read) => command.arg("-r"),
+            Some(RaidtestKind::Write) => command.arg("-w"),
             None => &mut command,
         };
         if self.destroy {

@@ -6,7 +6,7 @@
 //! was, also when it changed meanwhile.
 
 use serde::Serialize;
-use ugeom_serve::control::{Consumer, Counted, Figures, Kind, Layer, Spread, Times};
+use ugeom_serve::control::{Consumer, Counted, Figures, Layer, OperationTotals, Spread, Times};
 
 /// What one kind of request did in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -192,7 +192,7 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
         (before.other, after.other),
     ];
     let rest = rests.map(|(before, after)| more(before, after));
-    let rest = Kind {
+    let rest = OperationTotals {
         operations: rest.iter().map(|kind| kind.operations).sum(),
         bytes: rest.iter().map(|kind| kind.bytes).sum(),
     };
@@ -246,8 +246,8 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
     }
 }
 
-fn more(before: Kind, after: Kind) -> Kind {
-    Kind {
+fn more(before: OperationTotals, after: OperationTotals) -> OperationTotals {
+    OperationTotals {
         operations: after.operations.saturating_sub(before.operations),
         bytes: after.bytes.saturating_sub(before.bytes),
     }
@@ -261,7 +261,7 @@ fn longer(before: &Spread, after: &Spread) -> (u64, u64) {
     )
 }
 
-fn rate(kind: Kind, (samples, sum_ns): (u64, u64), seconds: f64) -> Rate {
+fn rate(kind: OperationTotals, (samples, sum_ns): (u64, u64), seconds: f64) -> Rate {
     let kib = kind.bytes as f64 / 1024.0;
     Rate {
         per_s: per(kind.operations as f64, seconds),

@@ -12,7 +12,7 @@ pub mod strokes;
 mod tests;
 
 pub use error::DiskinfoError;
-pub use step::{Kind, Step};
+pub use step::{Step, StepKind};
 
 use drive::{Drive, Flushing};
 use std::ops::ControlFlow;
@@ -175,24 +175,24 @@ impl Session<'_, '_> {
         // A media of less than ten blocks is read again from its start.
         let blocks = self.media_bytes / MEGA_BYTES;
         let places = (0..OVERHEAD_BLOCKS).map(|block| block % blocks * MEGA_BYTES);
-        step!(self.read_all(Kind::Overhead, "read 10MB block", MEGA_BYTES, places));
+        step!(self.read_all(StepKind::Overhead, "read 10MB block", MEGA_BYTES, places));
         let places = (0..OVERHEAD_SECTORS).map(|_| 0);
         let bytes = self.sector_bytes;
-        self.read_all(Kind::Overhead, "read 20480 sectors", bytes, places)
+        self.read_all(StepKind::Overhead, "read 20480 sectors", bytes, places)
     }
 
     fn seeks(&mut self) -> Result<ControlFlow<()>, DiskinfoError> {
         let bytes = self.sector_bytes;
         for stroke in strokes::strokes(self.media_bytes / bytes) {
             let places = stroke.sectors.into_iter().map(|sector| sector * bytes);
-            step!(self.read_all(Kind::Seek, stroke.name, bytes, places));
+            step!(self.read_all(StepKind::Seek, stroke.name, bytes, places));
         }
         let blocks = (self.media_bytes / MEGA_BYTES).min(TRANSFER_BLOCKS_MAX);
         let last = self.media_bytes - blocks * MEGA_BYTES;
         let middle = last / 2 / bytes * bytes;
         for (name, start) in [("outside", 0), ("middle", middle), ("inside", last)] {
             let places = (0..blocks).map(|block| start + block * MEGA_BYTES);
-            step!(self.read_all(Kind::Transfer, name, MEGA_BYTES, places));
+            step!(self.read_all(StepKind::Transfer, name, MEGA_BYTES, places));
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -200,7 +200,7 @@ impl Session<'_, '_> {
     /// Reads one place after the other, after one reading of the first that is not timed.
     fn read_all(
         &mut self,
-        kind: Kind,
+        kind: StepKind,
         name: &str,
         bytes: u64,
         places: impl Iterator<Item = u64>,
@@ -255,7 +255,7 @@ impl Session<'_, '_> {
         if self.cancelled() {
             return Ok(ControlFlow::Break(()));
         }
-        Ok(self.tell(Kind::Read, name, (requests, bytes), start_ns))
+        Ok(self.tell(StepKind::Read, name, (requests, bytes), start_ns))
     }
 
     fn writes(&mut self) -> Result<ControlFlow<()>, DiskinfoError> {
@@ -289,7 +289,7 @@ impl Session<'_, '_> {
             }
             requests += WRITES;
             if (self.around.now_ns)().saturating_sub(start_ns) >= each_ns {
-                return Ok(self.tell(Kind::Write, &name, (requests, bytes), start_ns));
+                return Ok(self.tell(StepKind::Write, &name, (requests, bytes), start_ns));
             }
         }
     }
@@ -300,7 +300,7 @@ impl Session<'_, '_> {
 
     fn tell(
         &mut self,
-        kind: Kind,
+        kind: StepKind,
         name: &str,
         (requests, bytes_each): (u64, u64),
         start_ns: u64,

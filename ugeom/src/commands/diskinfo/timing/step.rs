@@ -2,7 +2,7 @@
 
 /// What kind of measurement a step belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StepKind {
     /// The overhead of a command: blocks, and one sector again and again.
     Overhead,
     /// Sectors far from each other, or side by side.
@@ -19,7 +19,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What it belongs to.
-    pub kind: Kind,
+    pub kind: StepKind,
     /// Which one of its kind, as diskinfo names it: `Full stroke`, `4 kbytes`.
     pub name: String,
     /// How many requests.

@@ -3,8 +3,8 @@
 use super::*;
 use ugeom_serve::control::Timing;
 
-fn kind(operations: u64, bytes: u64) -> Kind {
-    Kind { operations, bytes }
+fn kind(operations: u64, bytes: u64) -> OperationTotals {
+    OperationTotals { operations, bytes }
 }
 
 fn spread(samples: u64, sum_ns: u64) -> Spread {

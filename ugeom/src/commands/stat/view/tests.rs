@@ -1,7 +1,7 @@
 //! The view without a terminal: figures and keys in, pages out.
 
 use super::*;
-use ugeom_serve::control::{Counted, Kind, Layer, Spread, Times, Timing};
+use ugeom_serve::control::{Counted, Layer, OperationTotals, Spread, Times, Timing};
 
 fn layer(id: u64, name: &str, below: &[u64], reads: u64, own_ns: u64) -> Layer {
     Layer {
@@ -10,7 +10,7 @@ fn layer(id: u64, name: &str, below: &[u64], reads: u64, own_ns: u64) -> Layer {
         below: below.to_vec(),
         rank: below.len() as u32 + 1,
         counted: Counted {
-            read: Kind {
+            read: OperationTotals {
                 operations: reads,
                 bytes: reads * 4096,
             },
