@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ugeom_measure::ministat::{DataSet, Format, Options, Report, VALUES_MIN, Version};
+use ugeom_measure::ministat::{DataSet, Format, MinistatOptions, Report, VALUES_MIN, Version};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&[column, delimiter, choice], text)) = data.split_first_chunk() else {
@@ -28,11 +28,11 @@ fuzz_target!(|data: &[u8]| {
             sets.push(set);
         }
     }
-    let options = Options {
+    let options = MinistatOptions {
         version,
         separate_bars,
         width: usize::from(choice / 4) + 2,
-        ..Options::default()
+        ..MinistatOptions::default()
     };
     if let Ok(report) = Report::new(&sets, options) {
         let width = options.width + 2;

@@ -132,24 +132,7 @@ pub fn run(
 ) -> Result<KernelLayers, HarnessError> {
     let (host, start_ns) = (Host::now(), clock::now_ns());
     let target = &options.target;
-    let os = || HarnessError::os(target, "finding its layers");
-    let tree = KernelTree::now().map_err(os())?;
-    let at = match tree.named(target) {
-        Some(at) => Some(at),
-        None => tree.at(Path::new(target)).map_err(os())?,
-    };
-    let none = || HarnessError::Load {
-        job: target.clone(),
-        problem: "no layer of it can be read".to_owned(),
-    };
-    let mut chain = Chain::of(&tree, at.ok_or_else(none)?);
-    if chain.rows.is_empty() {
-        let problem = chain.left_out.join("; ");
-        return Err(HarnessError::Load {
-            job: target.clone(),
-            problem,
-        });
-    }
+    let mut chain = readable(target)?;
     let (mut cases, mut left_out) = (Vec::new(), std::mem::take(&mut chain.left_out));
     let plan = plan(&chain, &mut left_out);
     let total = plan.len() as u64;
@@ -196,6 +179,26 @@ pub fn run(
         cases,
         left_out,
     })
+}
+
+/// The layers of a target that can be read, at least one.
+fn readable(target: &str) -> Result<Chain, HarnessError> {
+    let os = || HarnessError::os(target, "finding its layers");
+    let tree = KernelTree::now().map_err(os())?;
+    let at = match tree.named(target) {
+        Some(at) => Some(at),
+        None => tree.at(Path::new(target)).map_err(os())?,
+    };
+    let unreadable = |problem: String| HarnessError::Load {
+        job: target.to_owned(),
+        problem,
+    };
+    let at = at.ok_or_else(|| unreadable("no layer of it can be read".to_owned()))?;
+    let chain = Chain::of(&tree, at);
+    match chain.rows.is_empty() {
+        true => Err(unreadable(chain.left_out.join("; "))),
+        false => Ok(chain),
+    }
 }
 
 /// Sizes, depths and conditions that all layers of the chain accept.
