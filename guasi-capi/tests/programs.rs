@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -39,4 +40,29 @@ fn the_headers_are_clean_in_cpp() {
     let library = Library::new();
     let program = library.build(&compiler, &["-std=c++11"], "headers.cpp");
     assert_eq!(run(&library, &program, "workers"), "");
+}
+
+#[test]
+fn a_program_in_the_way_of_fio_transfers_every_block() {
+    let Some(gcc) = ugeom_testkit::program("engine_of_guasi", "gcc") else {
+        return;
+    };
+    let library = Library::new();
+    let program = library.build(&gcc, &["-std=c99"], "engine.c");
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(&[7; 64 << 10]).unwrap();
+    let output = Command::new(&program)
+        .arg(file.path())
+        .args(["40", "500", "2", "w", "sync", "workers", "ring", "auto"])
+        .env("LD_LIBRARY_PATH", library.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains(": context (errno") {
+        return ugeom_testkit::skip("engine_of_guasi", "no io_uring here");
+    }
+    assert!(output.status.success(), "{}: {said}", output.status);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let failures = text.lines().map(|line| line.rsplit(' ').next());
+    assert_eq!(failures.collect::<Vec<_>>(), [Some("0"); 8], "{text}");
 }

@@ -123,6 +123,19 @@ pub enum IoCall {
     },
 }
 
+impl IoCall {
+    /// The file of a read or write at an offset.
+    pub(crate) fn file_at_offset(&self) -> Option<RawFd> {
+        match *self {
+            IoCall::ReadAt { fd, .. }
+            | IoCall::WriteAt { fd, .. }
+            | IoCall::ReadVectorsAt { fd, .. }
+            | IoCall::WriteVectorsAt { fd, .. } => Some(fd),
+            _ => None,
+        }
+    }
+}
+
 // SAFETY: the pointers are only used under the promise of `Io::new`, which covers all threads.
 unsafe impl Send for IoCall {}
 
@@ -289,7 +302,8 @@ pub fn ready(fd: RawFd, events: i16, timeout_ms: i64) -> Result<(), Outcome> {
     }
 }
 
-fn outcome(result: isize) -> Outcome {
+/// How a call of the C library ended.
+pub(crate) fn outcome(result: isize) -> Outcome {
     match result {
         -1 => Outcome::failed(errno()),
         result => Outcome::done(result),

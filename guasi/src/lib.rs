@@ -30,7 +30,8 @@
 //! `context` is the interface, `settings` makes one, `work` and `calls` are what can be run; `slab`
 //! holds the requests, `state` is the life of one, `queue` what waits, `done` what has ended,
 //! `roster` who sleeps and who is called; `shared` puts them together and is the worker;
-//! `interrupt` ends calls early; `ring` runs system calls without workers; `event` is the
+//! `interrupt` ends calls early; `ring` runs system calls without workers, `inline` cached reads
+//! at once; `event` is the
 //! descriptor for epoll; `thread` is how a worker begins and ends, `stack` what it stands on, and
 //! `fork` what becomes of a context in a child. docs/guasi.md says what is promised and what it
 //! costs.
@@ -44,6 +45,8 @@ mod done;
 mod event;
 #[cfg(not(all(loom, test)))]
 mod fork;
+#[cfg(not(all(loom, test)))]
+mod inline;
 #[cfg(not(all(loom, test)))]
 mod interrupt;
 #[cfg(not(all(loom, test)))]

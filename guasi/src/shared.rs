@@ -12,6 +12,7 @@ use crate::context::GuasiError;
 use crate::done::Done;
 use crate::event::Event;
 use crate::fork;
+use crate::inline::Inline;
 use crate::interrupt;
 use crate::queue::{Entry, Queues};
 use crate::ring::Ring;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) roster: Roster,
     pub(crate) event: Event,
     pub(crate) ring: Option<Ring>,
+    /// Runs cached reads, beside a ring.
+    pub(crate) inline: Option<Inline>,
     /// Who runs system calls, and why.
     pub(crate) why: String,
     /// Priorities from here on were never used, and need not be looked at.
@@ -128,7 +131,9 @@ impl Shared {
             clock::ns_to_ticks(spin_ns);
         }
         let (ring, why) = open_ring(settings, slots)?;
+        let is_inline = settings.backend == Backend::Auto && ring.is_some();
         Ok(Shared {
+            inline: is_inline.then(Inline::default),
             ring,
             why,
             slab: Slab::new(slots).ok_or_else(no_memory)?,

@@ -7,6 +7,7 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicIsize, AtomicPtr, AtomicUsize};
 
 use crate::calls::IoCall;
@@ -21,6 +22,7 @@ pub(crate) const BATCH: usize = 64;
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     pub(crate) state: State,
+    /// Before the end the file, for [`Slot::file`].
     pub(crate) result: AtomicIsize,
     pub(crate) error: AtomicI32,
     pub(crate) priority: AtomicU32,
@@ -46,6 +48,12 @@ impl Slot {
     pub(crate) unsafe fn call(&self) -> &IoCall {
         // SAFETY: by contract nothing writes to the payload, and it holds a call.
         unsafe { &*(&raw const (*self.payload.get()).words).cast::<IoCall>() }
+    }
+
+    /// The file at an offset of which a request is to read or write; negative for other requests.
+    /// Of a request that was withdrawn meanwhile it is anything.
+    pub(crate) fn file(&self) -> RawFd {
+        self.result.load(Ordering::Relaxed) as RawFd
     }
 }
 

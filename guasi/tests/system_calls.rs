@@ -4,6 +4,8 @@
 //! of getppid(2), which no other code makes. ThreadSanitizer makes calls of its own.
 #![cfg(not(tsan))]
 
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -142,5 +144,50 @@ fn a_batch_in_the_ring_is_one_call_and_its_fetch_none() {
     let Some(watched) = watched else { return };
     assert_eq!(watched.count(0, "io_uring_enter("), 1, "{:?}", watched.0[0]);
     assert_eq!(watched.0[0].len(), 1, "{:?}", watched.0[0]);
+    assert!(watched.0[1].is_empty(), "{:?}", watched.0[1]);
+}
+
+#[test]
+fn cached_reads_of_auto_stay_out_of_the_ring() {
+    let test = "cached_reads_of_auto_stay_out_of_the_ring";
+    let context = Settings::new().backend(Backend::Auto).open().unwrap();
+    if !context.has_ring() {
+        return ugeom_testkit::skip(test, "no io_uring here");
+    }
+    let file = tempfile::tempfile().unwrap();
+    file.write_all_at(&[7; 64], 0).unwrap();
+    let fd = file.as_raw_fd();
+    let mut memory = [0u8; 64];
+    let vector = libc::iovec {
+        iov_base: memory.as_mut_ptr().cast(),
+        iov_len: 64,
+    };
+    // SAFETY: one vector of 64 bytes, ours.
+    if unsafe { libc::preadv2(fd, &raw const vector, 1, 0, libc::RWF_NOWAIT) } != 64 {
+        return ugeom_testkit::skip(test, "this file system has no RWF_NOWAIT");
+    }
+    let watched = watch(test, || {
+        let memory = memory.as_mut_ptr();
+        mark();
+        for tag in 0..COUNT {
+            let (len, offset) = (64, 0);
+            let call = IoCall::ReadAt {
+                fd,
+                memory,
+                len,
+                offset,
+            };
+            // SAFETY: the memory outlives the requests, all of which write the same bytes to it.
+            context.submit(0, tag, unsafe { Io::new(call) }).unwrap();
+        }
+        mark();
+        assert_eq!(context.collect(COUNT, COUNT, None, |_| ()), COUNT);
+        mark();
+    });
+    let Some(watched) = watched else { return };
+    assert_eq!(watched.count(0, "preadv2("), COUNT);
+    assert_eq!(watched.count(0, "io_uring_enter("), 0);
+    // Beside the read one look whether it goes past the cache.
+    assert_eq!(watched.0[0].len(), 2 * COUNT, "{:?}", watched.0[0].first());
     assert!(watched.0[1].is_empty(), "{:?}", watched.0[1]);
 }

@@ -39,7 +39,8 @@ pub(crate) struct Judge<'a> {
 /// What a call wants of its file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
-    AtOffset,
+    ReadAt,
+    WriteAt,
     AtPosition,
 }
 
@@ -60,10 +61,8 @@ impl<'a> Judge<'a> {
     /// each file in a row.
     fn is_file_for_ring(&mut self, call: &IoCall) -> bool {
         let (fd, used) = match *call {
-            IoCall::ReadAt { fd, .. }
-            | IoCall::WriteAt { fd, .. }
-            | IoCall::ReadVectorsAt { fd, .. }
-            | IoCall::WriteVectorsAt { fd, .. } => (fd, Use::AtOffset),
+            IoCall::ReadAt { fd, .. } | IoCall::ReadVectorsAt { fd, .. } => (fd, Use::ReadAt),
+            IoCall::WriteAt { fd, .. } | IoCall::WriteVectorsAt { fd, .. } => (fd, Use::WriteAt),
             IoCall::Read { fd, .. } | IoCall::Write { fd, .. } => (fd, Use::AtPosition),
             _ => return true,
         };
@@ -72,10 +71,12 @@ impl<'a> Judge<'a> {
         {
             return verdict;
         }
-        // SAFETY: both calls only ask; a descriptor that is not open is answered with EBADF.
+        let nothing = std::ptr::null();
+        // SAFETY: the calls transfer nothing; a descriptor that is not open is answered with EBADF.
         let verdict = unsafe {
             match used {
-                Use::AtOffset => libc::lseek64(fd, 0, libc::SEEK_CUR) >= 0,
+                Use::ReadAt => libc::preadv64(fd, nothing, 0, 0) == 0,
+                Use::WriteAt => libc::pwritev64(fd, nothing, 0, 0) == 0,
                 Use::AtPosition => libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0,
             }
         };

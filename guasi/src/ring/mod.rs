@@ -25,10 +25,12 @@
 //! by the kernel, one that finds a non-blocking socket not ready may fail at once: such requests go
 //! to the workers after all, and are run there.
 
+mod devices;
 mod entry;
 mod setup;
 
 use std::io;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +43,7 @@ use crate::slab::Slot;
 use crate::state::RING;
 use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, Padded, lock};
 use crate::work::Outcome;
+use devices::{DeviceNumber, Devices};
 pub(crate) use entry::Judge;
 
 /// Marks the completions of entries that are no requests. No slot has this number.
@@ -63,6 +66,8 @@ pub(crate) struct Ring {
     depth: u32,
     /// Requests in the queues and in the kernel.
     outstanding: Padded<AtomicU32>,
+    /// Requests that were submitted since the last fetch.
+    since_fetch: AtomicU32,
     kernel: Padded<Mutex<Kernel>>,
 }
 
@@ -76,6 +81,7 @@ struct Kernel {
     awaited: u32,
     /// The kernel did not take all entries.
     is_stuck: bool,
+    devices: Devices,
 }
 
 impl Ring {
@@ -92,6 +98,7 @@ impl Ring {
             queues,
             depth,
             outstanding: Padded(AtomicU32::new(0)),
+            since_fetch: AtomicU32::new(0),
             kernel: Padded(Mutex::default()),
         })
     }
@@ -107,6 +114,7 @@ impl Ring {
         // First, so that no thread that reaps them counts below zero. SeqCst: see `is_idle`.
         let before = self.outstanding.fetch_add(count, Ordering::SeqCst);
         if self.queues.push(priority, entries) {
+            self.since_fetch.fetch_add(count, Ordering::Relaxed);
             Some(before == 0)
         } else {
             self.outstanding.fetch_sub(count, Ordering::SeqCst);
@@ -121,9 +129,37 @@ impl Ring {
         self.outstanding.load(Ordering::SeqCst) == 0
     }
 
-    /// The next request that waits and may run.
-    fn pop(&self, priorities: usize) -> Option<Entry> {
-        self.queues.used(priorities).find_map(Queue::pop)
+    /// Whether requests wait for the kernel to have fewer than `depth`.
+    pub(crate) fn has_queue(&self, priorities: usize) -> bool {
+        !self.queues.used(priorities).all(Queue::is_empty)
+    }
+
+    /// The next request that waits and whose device has room, and that device; those before it are
+    /// put aside. `file` tells which file a request in the queues uses.
+    fn pop(
+        &self,
+        devices: &mut Devices,
+        priorities: usize,
+        file: impl Fn(Entry) -> RawFd,
+    ) -> Option<(DeviceNumber, Entry)> {
+        for (priority, queue) in self.queues.used(priorities).enumerate() {
+            if let Some(found) = devices.next(priority) {
+                return Some(found);
+            }
+            while let Some(entry) = queue.pop() {
+                let device = devices.of_file(file(entry));
+                if devices.has_room(device) {
+                    return Some((device, entry));
+                }
+                devices.wait(device, priority, entry);
+            }
+        }
+        None
+    }
+
+    /// Whether a request waits that the kernel may have.
+    fn has_more(&self, kernel: &Kernel, priorities: usize) -> bool {
+        kernel.devices.waiting() > 0 || self.has_queue(priorities)
     }
 
     /// The submission ring, for who holds the lock.
@@ -265,20 +301,36 @@ impl Shared {
             && !ring.is_idle()
             && !self.is_orphan()
         {
-            self.drive_ring(ring);
+            self.drive_ring(ring, false);
         }
     }
 
-    fn drive_ring(self: &Arc<Shared>, ring: &Ring) {
+    /// The same for a thread that fetches.
+    #[inline]
+    pub(crate) fn drive_and_fetch(self: &Arc<Shared>) {
+        if let Some(ring) = &self.ring
+            && !ring.is_idle()
+            && !self.is_orphan()
+        {
+            self.drive_ring(ring, true);
+        }
+    }
+
+    fn drive_ring(self: &Arc<Shared>, ring: &Ring, fetches: bool) {
         let priorities = self.priorities();
         // Without memory until there is one, which is rare.
         let mut returned = Vec::new();
         let mut kernel = lock(&ring.kernel);
+        if fetches {
+            ring.since_fetch.store(0, Ordering::Relaxed);
+        }
+        let since_fetch = ring.since_fetch.load(Ordering::Relaxed);
+        kernel.devices.set_since_fetch(since_fetch);
         let mut woke = self.reap(ring, &mut kernel, &mut returned);
         while self.refill(ring, &mut kernel, priorities) {
             ring.enter(&mut kernel);
             let is_full = kernel.in_flight == ring.depth;
-            if !is_full && ring.queues.used(priorities).all(Queue::is_empty) {
+            if !is_full && !ring.has_more(&kernel, priorities) {
                 break;
             }
             // Calls that ended at once have made room.
@@ -299,7 +351,8 @@ impl Shared {
         let mut submission = ring.submission(kernel);
         let mut any = false;
         while kernel.in_flight < ring.depth && !submission.is_full() {
-            let Some(entry) = ring.pop(priorities) else {
+            let file = |entry: Entry| self.slab.slot(entry.slot).file();
+            let Some((device, entry)) = ring.pop(&mut kernel.devices, priorities, file) else {
                 break;
             };
             let slot = self.slab.slot(entry.slot);
@@ -308,6 +361,7 @@ impl Shared {
                 ring.outstanding.fetch_sub(1, Ordering::SeqCst);
                 continue;
             }
+            kernel.devices.begin(device, entry.slot);
             // SAFETY: the request is active here, and was queued for its call.
             let entry = entry::entry(unsafe { slot.call() }).user_data(name(entry));
             // SAFETY: memory, paths and addresses are valid until the request has ended (the
@@ -339,6 +393,7 @@ impl Shared {
                 generation: (name >> 32) as u32,
             };
             count += 1;
+            kernel.devices.end(entry.slot);
             let slot = self.slab.slot(entry.slot);
             match self.outcome(slot, completion.result()) {
                 Some(outcome) => woke |= self.end_in_ring(slot, entry, outcome),
@@ -381,6 +436,18 @@ impl Shared {
         self.finished(slot, entry.slot)
     }
 
+    /// Ends a new request that was run while it was submitted.
+    pub(crate) fn end_inline(&self, entry: Entry, outcome: Outcome) {
+        let slot = self.slab.slot(entry.slot);
+        // Not when the context was closed meanwhile: it has ended the request.
+        if slot.state.begin(entry.generation, RING)
+            && self.end_in_ring(slot, entry, outcome)
+            && let Some(ring) = &self.ring
+        {
+            ring.nudge();
+        }
+    }
+
     /// Gives a request that the kernel did not run to the workers. Returns whether a sleeper was
     /// called.
     #[cold]
@@ -402,7 +469,7 @@ impl Shared {
     pub(crate) fn drain_ring(self: &Arc<Shared>) {
         let Some(ring) = &self.ring else { return };
         loop {
-            self.drive_ring(ring);
+            self.drive_ring(ring, false);
             if lock(&ring.kernel).in_flight == 0 {
                 return;
             }

@@ -1,6 +1,7 @@
 //! What a context promises about system calls, by workers and by the ring: each test runs with
 //! workers and with the ring (where the kernel allows one), and compares both with the manual.
 
+mod cached;
 mod requests;
 mod sockets;
 mod together;
@@ -42,7 +43,8 @@ fn wide(backend: Backend) -> Context {
     settings(backend).open().unwrap()
 }
 
-/// Runs a test with each backend that can be had here, and with a ring for one thread.
+/// Runs a test with each backend that can be had here, and with a ring for one thread. `Auto` also
+/// runs cached reads in the thread that submits them.
 fn each(test: &str, check: impl Fn(Backend)) {
     check(Backend::Workers);
     match settings(Backend::Ring).open() {
@@ -51,6 +53,8 @@ fn each(test: &str, check: impl Fn(Backend)) {
             // Tests with several threads have to pass as well: they may only become slower.
             ONE_THREAD.set(true);
             check(Backend::Ring);
+            ONE_THREAD.set(false);
+            check(Backend::Auto);
         }
         Err(error @ GuasiError::NoRing { .. }) => ugeom_testkit::skip(test, &error.to_string()),
         Err(error) => panic!("{error}"),
@@ -73,6 +77,10 @@ fn closing_a_descriptor_in_flight_harms_nobody() {
 }
 
 backends! {
+    cached::reads_are_whole_whatever_part_of_them_is_cached
+    cached::an_eventfd_answers_as_pread_does
+    cached::a_cached_read_overtakes_nothing_that_waits
+    cached::cached_reads_come_back_by_priority_in_every_thread
     requests::calls_answer_as_the_manual_says
     requests::calls_without_data_answer_as_the_manual_says
     requests::a_long_batch_comes_back_whole_and_right

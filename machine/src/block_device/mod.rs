@@ -100,6 +100,14 @@ pub fn below(path: &Path) -> io::Result<Vec<BlockDevice>> {
     System::default().below(path)
 }
 
+/// How many requests the queue of a device takes at a time: of the device with that number (as
+/// `st_rdev` of a block device and `st_dev` of a file on it), or of the disk that it is a partition
+/// of. `None` where the kernel does not tell, and for devices that are put together from others.
+#[must_use]
+pub fn queue_requests(device: u64) -> Option<u64> {
+    System::default().queue_requests(device)
+}
+
 /// The device with that name in `/sys/block` or `/dev`; none when there is no such device.
 #[must_use]
 pub fn named(name: &str) -> Option<BlockDevice> {
@@ -146,6 +154,19 @@ impl System {
             found.push(device);
         }
         Ok(found)
+    }
+
+    /// As [`queue_requests`].
+    #[must_use]
+    pub fn queue_requests(&self, device: u64) -> Option<u64> {
+        let folder = self.sys.join("dev/block").join(number(device));
+        let disk = match folder.join("partition").exists() {
+            true => fs::canonicalize(&folder).ok()?.parent()?.to_owned(),
+            false => folder,
+        };
+        // Only a device with a driver of its own has queues of hardware.
+        let has_driver = disk.join("mq").exists();
+        has_driver.then(|| word(&disk.join("queue/nr_requests"))?.parse().ok())?
     }
 
     /// As [`named`].

@@ -126,6 +126,29 @@ fn counters_and_queue_are_read_where_the_kernel_has_them() {
 }
 
 #[test]
+fn the_queue_of_a_device_and_of_its_partition_is_found_by_number() {
+    let fake = Fake::new();
+    fake.put("sys/block/sda/mq/0/nr_tags", "64\n");
+    fake.put("sys/block/sda/queue/nr_requests", "62\n");
+    fake.put("sys/block/sda/sda1/partition", "1\n");
+    fake.put("sys/block/dm-0/queue/nr_requests", "128\n");
+    let sys = fake.folder.path().join("sys");
+    fs::create_dir_all(sys.join("dev/block")).unwrap();
+    for (number, disk) in [("8:0", "sda"), ("8:1", "sda/sda1"), ("253:0", "dm-0")] {
+        let link = sys.join("dev/block").join(number);
+        std::os::unix::fs::symlink(sys.join("block").join(disk), link).unwrap();
+    }
+    let requests = |major, minor| {
+        let number = rustix::fs::makedev(major, minor);
+        fake.system.queue_requests(number)
+    };
+    assert_eq!(requests(8, 0), Some(62));
+    assert_eq!(requests(8, 1), Some(62), "a partition");
+    assert_eq!(requests(253, 0), None, "put together from others");
+    assert_eq!(requests(0, 27), None, "a file in memory");
+}
+
+#[test]
 fn a_path_that_is_not_there_is_an_error_and_memory_has_no_device() {
     assert!(below(Path::new("/no/such/file")).is_err());
     assert_eq!(below(Path::new("/proc/self/stat")).unwrap(), []);

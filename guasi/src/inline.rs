@@ -1,0 +1,139 @@
+//! Reads that the page cache answers, in the thread that submits them.
+//!
+//! A ring runs such a read in the submitter's thread as well, but after an entry, a completion and
+//! a look at the file: in all about as long as the read itself. preadv2(2) with RWF_NOWAIT reads
+//! what is cached and never waits for a device. A read that it does not answer in full goes the
+//! usual way, as if it had not been tried; after one that it does not answer, some are not tried.
+//!
+//! Only with [`Backend::Auto`](crate::Backend::Auto), and only while no request waits in the
+//! ring's queues, which it would overtake.
+
+use crate::calls::{IoCall, outcome};
+use crate::sync::{AtomicU32, Ordering};
+use crate::work::Outcome;
+
+/// The most reads that are not tried after one without an answer.
+const SKIPPED_MAX: u32 = 64;
+
+/// Which reads are tried. Its numbers are hints: threads may overwrite each other's.
+#[derive(Default)]
+pub(crate) struct Inline {
+    /// Reads that are not tried from here on.
+    skips: AtomicU32,
+    /// How many those were at the last miss.
+    stretch: AtomicU32,
+}
+
+impl Inline {
+    /// Whether the call is a read that is to be tried.
+    #[inline]
+    pub(crate) fn wants(&self, call: &IoCall) -> bool {
+        // A negative offset is the file's own position for preadv2(2), and EINVAL for pread(2).
+        matches!(
+            *call,
+            IoCall::ReadAt {
+                len: 1..,
+                offset: 0..,
+                ..
+            }
+        ) && self.is_due()
+    }
+
+    #[inline]
+    fn is_due(&self) -> bool {
+        let skips = self.skips.load(Ordering::Relaxed);
+        if skips > 0 {
+            self.skips.store(skips - 1, Ordering::Relaxed);
+        }
+        skips == 0
+    }
+
+    #[inline]
+    fn note(&self, is_hit: bool) {
+        let stretch = self.stretch.load(Ordering::Relaxed);
+        let next = match is_hit {
+            true => 0,
+            false => (2 * stretch).clamp(1, SKIPPED_MAX),
+        };
+        if next != stretch || !is_hit {
+            self.stretch.store(next, Ordering::Relaxed);
+            self.skips.store(next, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs a read that is wanted and that the page cache answers in full; `None` for others, which
+    /// have had no effect but on the memory that they are to write to.
+    ///
+    /// # Safety
+    /// The promise of `Io::new`.
+    #[inline]
+    pub(crate) unsafe fn run(&self, call: &IoCall) -> Option<Outcome> {
+        let IoCall::ReadAt {
+            fd,
+            memory,
+            len,
+            offset,
+        } = *call
+        else {
+            return None;
+        };
+        // SAFETY: the memory is valid by contract; a descriptor that is not open is an error.
+        let result = unsafe { read_cached(fd, memory, len, offset) };
+        let is_hit = result.is_some_and(|result| result == len as isize || is_consumed(fd, result));
+        self.note(is_hit);
+        result.filter(|_| is_hit).map(outcome)
+    }
+}
+
+/// Reads what is cached; `None` for a file that is read past the cache: there RWF_NOWAIT waits for
+/// the device.
+///
+/// # Safety
+/// The memory is valid and of that length.
+unsafe fn read_cached(fd: i32, memory: *mut u8, len: usize, offset: i64) -> Option<isize> {
+    let vector = libc::iovec {
+        iov_base: memory.cast(),
+        iov_len: len,
+    };
+    // SAFETY: by contract; fcntl(2) only asks.
+    unsafe {
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        let is_buffered = flags >= 0 && flags & libc::O_DIRECT == 0;
+        is_buffered.then(|| libc::preadv2(fd, &raw const vector, 1, offset, libc::RWF_NOWAIT))
+    }
+}
+
+/// Whether a read that was answered in part cannot be made once more: in files and on disks what
+/// was read is still there, elsewhere (an eventfd) it may be gone.
+#[cold]
+fn is_consumed(fd: i32, result: isize) -> bool {
+    let mut about = std::mem::MaybeUninit::<libc::stat64>::uninit();
+    // SAFETY: the kernel fills the structure, ours, where it answers 0.
+    let kind = unsafe {
+        match libc::fstat64(fd, about.as_mut_ptr()) {
+            0 => about.assume_init().st_mode & libc::S_IFMT,
+            _ => libc::S_IFREG,
+        }
+    };
+    result > 0 && !matches!(kind, libc::S_IFREG | libc::S_IFBLK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_are_followed_by_longer_and_longer_stretches_without_a_try() {
+        let inline = Inline::default();
+        let mut stretches = Vec::new();
+        for _ in 0..9 {
+            assert!(inline.is_due());
+            inline.note(false);
+            let skipped = (0..).take_while(|_| inline.skips.load(Ordering::Relaxed) > 0);
+            stretches.push(skipped.filter(|_| !inline.is_due()).count());
+        }
+        assert_eq!(stretches, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
+        inline.note(true);
+        assert!(inline.is_due() && inline.is_due());
+    }
+}
