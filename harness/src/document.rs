@@ -202,7 +202,7 @@ pub fn results(text: &str) -> Result<Vec<&str>, HarnessError> {
         match (rest.strip_prefix(','), rest.strip_prefix(']')) {
             (Some(more), _) => rest = more,
             (_, Some(end)) if end.trim().is_empty() => return Ok(results),
-            (_, Some(end)) => return Err(wrong(end, "expected nothing behind the array")),
+            (_, Some(end)) => return Err(wrong(end, "unexpected data after the array")),
             _ => return Err(wrong(rest, "expected `,` or `]` in the array of results")),
         }
     }
@@ -227,7 +227,7 @@ mod tests {
             ("[\n1]", "line 2: expected a result of the array"),
             ("[{}\n{}]", "line 2: expected `,` or `]`"),
             ("[{}", "line 1: expected `,` or `]`"),
-            ("[{}] x", "line 1: expected nothing behind the array"),
+            ("[{}] x", "line 1: unexpected data after the array"),
             ("[{\"a\"}]", "expected `:`"),
         ] {
             let error = results(text).unwrap_err().to_string();

@@ -76,7 +76,7 @@ impl Reached {
     pub fn word(self) -> &'static str {
         match self {
             Self::Yes => "reached",
-            Self::No => "MISSED",
+            Self::No => "not met",
             Self::Open => "undecided",
         }
     }

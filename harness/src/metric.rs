@@ -51,10 +51,10 @@ impl Metric {
         match self {
             Self::Time => "time of one iteration",
             Self::Cpu => "CPU time of one iteration",
-            Self::BytesPerSecond => "bytes a second",
-            Self::TransactionsPerSecond => "requests a second",
+            Self::BytesPerSecond => "throughput, bytes/s",
+            Self::TransactionsPerSecond => "IOPS",
             Self::LatencyMedian => "median latency",
-            Self::Latency99 => "latency that 1 % exceed",
+            Self::Latency99 => "99th percentile of latency",
         }
     }
 

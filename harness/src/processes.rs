@@ -242,7 +242,7 @@ fn same_cells<S>(first: &Document<S>, other: &Document<S>) -> Result<(), Harness
     if cells(first) == cells(other) {
         return Ok(());
     }
-    let problem = "two processes measured different cells".to_owned();
+    let problem = "two processes measured different cases".to_owned();
     Err(HarnessError::Document(problem))
 }
 

@@ -118,7 +118,7 @@ pub fn forget_pages(path: &Path) -> Result<(), HarnessError> {
 fn require_room(folder: &Path, bytes: u64) -> Result<(), HarnessError> {
     let name = folder.display().to_string();
     let about = rustix::fs::statvfs(folder)
-        .map_err(|errno| HarnessError::os(&name, "asking for free space")(errno.into()))?;
+        .map_err(|errno| HarnessError::os(&name, "reading the free space")(errno.into()))?;
     let free_bytes = about.f_bavail.saturating_mul(about.f_frsize);
     if free_bytes > bytes {
         return Ok(());
@@ -126,7 +126,7 @@ fn require_room(folder: &Path, bytes: u64) -> Result<(), HarnessError> {
     let (wanted, free) = (size_human(bytes), size_human(free_bytes));
     let problem = format!("a temporary file of {wanted} does not fit: {free} are free");
     let source = io::Error::new(io::ErrorKind::StorageFull, problem);
-    Err(HarnessError::os(name, "asking for free space")(source))
+    Err(HarnessError::os(name, "reading the free space")(source))
 }
 
 fn fill(mut file: &File, bytes: u64, seed: u64, cancelled: &AtomicBool) -> io::Result<()> {

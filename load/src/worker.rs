@@ -244,7 +244,7 @@ impl Lane {
     fn lost(&self, missing: u64) -> HarnessError {
         HarnessError::Thread {
             cell: self.name.clone(),
-            problem: format!("{missing} requests did not come back within a minute"),
+            problem: format!("{missing} requests did not complete within a minute"),
         }
     }
 }

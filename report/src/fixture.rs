@@ -102,7 +102,7 @@ fn sweep_table() -> Table {
 }
 
 fn ladder(shape: RowShape) -> Rows {
-    let axis = Axis::linear("requests a second", "1/s");
+    let axis = Axis::linear("IOPS", "1/s");
     let series = ["1 worker", "2 workers = cores", "4 workers, oversubscribed"];
     let mut rows = match shape {
         RowShape::Points => Rows::points("The ladder of knobs", axis, series),

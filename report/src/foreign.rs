@@ -23,9 +23,7 @@ pub fn page(name: &str, format: Format, series: &[Series]) -> Page {
     page.fact("result", format!("{name} ({})", format.what()));
     let mut doubts = Vec::new();
     if format.is_of_one_process() {
-        doubts.push(
-            "all values are of one process: the intervals leave out what differs between processes",
-        );
+        doubts.push("all values are of one process: intervals exclude variation between processes");
     }
     if series.iter().any(|one| one.values.len() < VALUES_MIN) {
         doubts.push("fewer than 6 values have no 95 % interval: repeat the measurement");

@@ -36,8 +36,8 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
     if let Some(wakeups) = &document.host.wakeups {
         let mut text = format!("round trip {wakeups}");
         if wakeups.placement_matters() && document.host.cores_allowed > 1 {
-            text += "; where one request waits for another thread or a device, its time depends \
-                     on the cores that the system chooses (`taskset -c 0` binds both to one)";
+            text += "; the time of a request that waits for another thread depends on the cores \
+                     that the scheduler chooses (`taskset -c 0` pins both to one)";
         }
         add("wake-ups", text);
     }
@@ -61,7 +61,7 @@ pub fn entries<S>(document: &Document<S>, left_out: &[String]) -> Vec<Entry> {
 fn noise<S>(document: &Document<S>) -> String {
     let mut text = match &document.noise {
         Some(noise) => format!("A/A: {noise}"),
-        None => "A/A: too few rounds to say".to_owned(),
+        None => "A/A: too few rounds".to_owned(),
     };
     let floor = |id: &str| document.figure(id).map(|figure| figure.estimate());
     let rounds = document.processes.iter().flat_map(|one| &one.rounds);
@@ -70,7 +70,7 @@ fn noise<S>(document: &Document<S>) -> String {
     let of_rounds = |part: fn(NullFloor) -> f64| mean.map(|mean| value(part(mean), Unit::Ns));
     // Some experiments measure the floor among their cells, which is more exact.
     if let Some(cost) = floor("floor.loop").or_else(|| of_rounds(|mean| mean.loop_ns)) {
-        text.push_str(&format!("; an empty loop takes {cost} a turn"));
+        text.push_str(&format!("; an empty loop takes {cost} per iteration"));
     }
     if let Some(cost) = floor("floor.clock").or_else(|| of_rounds(|mean| mean.clock_ns)) {
         text.push_str(&format!(", reading the clock {cost}"));
@@ -166,29 +166,30 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
     // Others than the experiments of `ugeom lab` stop by precision, in one process.
     if document.processes.len() < OBSERVATIONS_MIN && document.settings.precision == 0.0 {
         doubts.push(format!(
-            "intervals do not cover what differs between processes (memory layout): \
-             --processes {OBSERVATIONS_MIN} or more covers it"
+            "intervals exclude variation between processes (memory layout): use --processes \
+             {OBSERVATIONS_MIN} or more"
         ));
     }
     doubts.extend(document.host.doubts());
     if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
         doubts.push(format!(
-            "the hypervisor took the cores for {percent:.1} % of the measuring time"
+            "steal time was {percent:.1} % of the measuring time: the host is busy, and times are \
+             too long"
         ));
     }
     if let Some(share) = thread_share(document).filter(|share| *share < UNDISTURBED_SHARE) {
         doubts.push(format!(
-            "the measuring thread had a core for {:.0} % of the time only: wall times are too long",
+            "the measuring thread ran for {:.0} % of the time only: wall times are too long",
             share * 100.0
         ));
     }
     if document.noise.is_some_and(|noise| noise.order_matters()) {
-        let words = "A/A: two cases that do the same differ; no effect below that is certain";
+        let words = "A/A: two identical cases differ; smaller effects are uncertain";
         doubts.push(words.to_owned());
     }
     if is_warming_up(document) {
-        let words = "rounds of a process resemble their neighbours: warm-up may be unfinished \
-                     (--budget 60s has longer runs)";
+        let words = "the first round of a process is slower than its last ones: warm-up may be \
+                     unfinished (--budget 60s has longer runs)";
         doubts.push(words.to_owned());
     }
     doubts
@@ -309,7 +310,7 @@ mod tests {
         let entries = entries(&one, &[]);
         let noise = said(&entries, "noise").unwrap();
         assert!(
-            noise.ends_with("an empty loop takes 2 ns a turn, reading the clock 20 ns"),
+            noise.ends_with("an empty loop takes 2 ns per iteration, reading the clock 20 ns"),
             "{noise}"
         );
     }
@@ -333,11 +334,11 @@ mod tests {
     fn stolen_time_makes_figures_doubtful() {
         let doubtful = doubts(&document(12, Ended::Precise)).join("; ");
         assert!(
-            doubtful.contains("took the cores for 12.0 % of the measuring time"),
+            doubtful.contains("steal time was 12.0 % of the measuring time"),
             "{doubtful}"
         );
         let quiet = doubts(&document(0, Ended::Precise)).join("; ");
-        assert!(!quiet.contains("took the cores for"), "{quiet}");
+        assert!(!quiet.contains("steal time"), "{quiet}");
     }
 
     #[test]

@@ -46,8 +46,8 @@ pub fn to_html(results: &[Saved]) -> String {
                 }
                 footer {
                     "Made by " (concat!("ugeom ", env!("CARGO_PKG_VERSION")))
-                    ". Values in parentheses are 95 % intervals unless something else is said. \
-                     This file is complete: it loads nothing and runs no scripts."
+                    ". Values in parentheses are 95 % intervals unless stated otherwise. This file \
+                     is self-contained: it loads nothing and runs no scripts."
                 }
             }
         }

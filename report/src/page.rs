@@ -138,7 +138,7 @@ impl Page {
             self.heading("Rounds over time");
             self.paragraph(
                 "Each point is a round: the median of its cases, each divided by the median of \
-                 that case over all rounds; the line holds the middle half of the cases.",
+                 that case over all rounds; the line spans the middle half of the cases.",
             );
             self.push(plot);
         }
@@ -220,7 +220,7 @@ impl Page {
             }
         }
         if !table.rows.is_empty() {
-            self.heading("Figures to reach");
+            self.heading("Targets");
             self.push(table);
         }
     }

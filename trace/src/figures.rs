@@ -175,7 +175,9 @@ impl Traced {
         let mut doubts = Vec::new();
         if self.requests == 0 {
             let seen = self.quality.events;
-            doubts.push(format!("no request ended during the trace ({seen} events)"));
+            doubts.push(format!(
+                "no request completed during the trace ({seen} events)"
+            ));
         }
         if self.lost > 0 {
             let share = 100.0 * self.lost as f64 / (self.lost + self.quality.events) as f64;
@@ -190,12 +192,12 @@ impl Traced {
         }
         let open = self.quality.unmatched_starts;
         if open > 0 {
-            doubts.push(format!("the end of {open} requests was not seen"));
+            doubts.push(format!("the completion of {open} requests was not seen"));
         }
         let disagree = self.checks.iter().filter(|check| !check.agrees());
         doubts.extend(disagree.map(|check| {
             format!(
-                "{}: {} reads and {} writes were seen, diskstats counted {} to {} and {} to {}",
+                "{}: {} reads and {} writes were traced, diskstats counted {} to {} and {} to {}",
                 check.device,
                 check.reads_seen,
                 check.writes_seen,

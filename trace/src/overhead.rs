@@ -184,7 +184,7 @@ impl Overhead {
     pub fn page(&self) -> Page {
         let device = &self.device;
         let mut page = Page::new("overhead", &format!("ugeom trace {device} --overhead"));
-        page.question = format!("What does a trace cost reads of {device}?");
+        page.question = format!("How much time does a trace add to a read of {device}?");
         let Interval {
             estimate,
             low,
@@ -194,12 +194,12 @@ impl Overhead {
         let added = format!("A trace adds {estimate:.0} ns ({low:.0} to {high:.0}) to a read");
         page.answer = match self.event_ns() {
             Some(event) => format!(
-                "{added}: {:.0} ns ({:.0} to {:.0}) for each of its events.",
+                "{added}: {:.0} ns ({:.0} to {:.0}) per event.",
                 event.estimate, event.low, event.high
             ),
             None => format!(
-                "{added}. That is its effect on this device, whose requests wait for other \
-                 threads, and not the cost of events; zram shows that."
+                "{added}. Requests of this device wait for other threads, so this is not the cost \
+                 of events. Measure that on zram."
             ),
         };
         page.fact("source", self.source.clone());

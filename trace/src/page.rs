@@ -66,7 +66,7 @@ pub fn page(traced: &Traced) -> Page {
         }
         page.push(table);
     }
-    page.heading("Events beside diskstats");
+    page.heading("Events compared with diskstats");
     page.push(checks(traced));
     page
 }
@@ -83,7 +83,7 @@ fn answer(traced: &Traced) -> String {
             layer.share_percent,
             layer.name
         ),
-        _ => "No request ended during the trace.".to_owned(),
+        _ => "No request completed during the trace.".to_owned(),
     }
 }
 
@@ -136,7 +136,7 @@ fn sum(traced: &Traced) -> String {
     let each = 1e3 * traced.requests.max(1) as f64;
     format!(
         "Exclusive times add up to {:.2} us of the {:.2} us of a request (remainder {:.2} us); \
-         {:.1} % of the time is of requests whose layer above was a choice between several.",
+         {:.1} % of the time belongs to requests with several possible parents.",
         traced.parts_ns as f64 / each,
         traced.whole_ns as f64 / each,
         remainder / each,

@@ -29,7 +29,7 @@ pub enum RecordError {
     #[error(transparent)]
     Read(#[from] io::Error),
     /// It is no recording.
-    #[error("no recording of ugeom trace: it begins with {0:02x?}")]
+    #[error("not a recording of ugeom trace: it begins with {0:02x?}")]
     Magic([u8; 8]),
     /// A block is damaged.
     #[error("the block at byte {offset} is damaged: {reason}")]
@@ -174,7 +174,7 @@ impl<R: Read> Reader<R> {
         while !rest.is_empty() {
             let place = block.len() - rest.len();
             let Some(event) = event(&mut rest, &last) else {
-                let reason = format!("byte {place} of its data is no event");
+                let reason = format!("byte {place} of its data is not an event");
                 return Err(RecordError::Block { offset, reason });
             };
             events.push(event);
@@ -384,7 +384,10 @@ mod tests {
         let error = read(&bytes).unwrap_err().to_string();
         assert!(error.contains("is damaged: CRC"), "{error}");
         let error = read(b"UGEOMTR2........").unwrap_err().to_string();
-        assert!(error.starts_with("no recording of ugeom trace"), "{error}");
+        assert!(
+            error.starts_with("not a recording of ugeom trace"),
+            "{error}"
+        );
     }
 
     #[test]

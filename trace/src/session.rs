@@ -258,7 +258,7 @@ impl Session {
                     };
                     misses(counted, seen).then(|| {
                         let name = self.scope.name(*dev);
-                        format!("{name}: the ends of {seen} of {counted} requests were seen")
+                        format!("{name}: {seen} of {counted} completions were seen")
                     })
                 });
                 if self.source.lost() == 0 {

@@ -17,14 +17,14 @@ pub(super) fn confounded(results: &[Loaded]) -> Vec<String> {
             seconds => format!("{} apart", duration_human(seconds as f64 * 1e9)),
         };
         reasons.push(format!(
-            "{} and {} were measured {apart}: confounded with time, whatever else changed \
-             meanwhile is in the differences (ugeom ab interleaves both sides)",
+            "{} and {} were measured {apart}: differences include whatever else changed in between \
+             (ugeom ab interleaves both sides)",
             base.name, other.name
         ));
         if (&old.cpu_model, old.cores) != (&new.cpu_model, new.cores) {
             reasons.push(format!(
-                "{} was measured on another machine ({} cores of {}, not {} of {}): the verdicts \
-                 are about machines, too",
+                "{} was measured on another machine ({} cores of {}, not {} of {}): differences \
+                 include that of the machines",
                 other.name, new.cores, new.cpu_model, old.cores, old.cpu_model
             ));
         } else if old.kernel != new.kernel {

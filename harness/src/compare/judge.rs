@@ -459,8 +459,8 @@ impl Compared {
             && file.format.is_of_one_process()
         {
             self.confounded.push(format!(
-                "all values of {} are of one process: what differs between processes is not in \
-                 the intervals (several files are)",
+                "all values of {} are of one process: intervals exclude variation between \
+                 processes (give several files)",
                 file.name
             ));
         }

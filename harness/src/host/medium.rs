@@ -18,7 +18,7 @@ impl TargetFacts {
     /// Why reads of it reach no device, so that nothing follows about a disk; none when they may.
     pub fn no_device(&self) -> Option<String> {
         if self.kind == "character device" {
-            return Some(format!("{} is a character device and no disk", self.path));
+            return Some(format!("{} is a character device, not a disk", self.path));
         }
         let system = self.file_system.as_deref().unwrap_or_default();
         if IN_MEMORY.contains(&system) {
@@ -29,7 +29,7 @@ impl TargetFacts {
             .iter()
             .any(|driver| is_of(device, driver))
         {
-            return Some(format!("{device} is no disk but memory or nothing"));
+            return Some(format!("{device} has no disk behind it"));
         }
         if self.begins_with_hole || self.hole_percent().is_some_and(|it| it > HOLES_PERCENT_MAX) {
             let percent = self.hole_percent().unwrap_or(0.0);
@@ -47,21 +47,20 @@ impl TargetFacts {
         let mut found = Vec::new();
         let system = self.file_system.as_deref().unwrap_or_default();
         if self.encrypted {
-            found.push("encrypted: times hold the cipher's work".to_owned());
+            found.push("encrypted: times include the cipher".to_owned());
         }
         if self.compressed {
-            let words = "compressed: fewer bytes reach the device than are asked for";
+            let words = "compressed: the device moves fewer bytes than were requested";
             found.push(words.to_owned());
         }
         if COPY_ON_WRITE.contains(&system) {
             found.push(format!(
-                "{system} is copy-on-write: the place on the device is not that in the file"
+                "{system} is copy-on-write: adjacent blocks of the file may lie apart on the \
+                 device"
             ));
         }
         if system == "overlay" || system.starts_with("fuse") {
-            found.push(format!(
-                "{system} passes requests on to another file system"
-            ));
+            found.push(format!("{system} forwards requests to another file system"));
         }
         found
     }
@@ -154,6 +153,15 @@ mod tests {
         let between = btrfs.between().join("; ");
         assert!(
             between.contains("cipher") && between.contains("copy-on-write"),
+            "{between}"
+        );
+        let compressed = facts(|it| {
+            it.file_system = Some("overlay".to_owned());
+            it.compressed = true;
+        });
+        let between = compressed.between().join("; ");
+        assert!(
+            between.contains("moves fewer bytes") && between.contains("overlay forwards"),
             "{between}"
         );
     }

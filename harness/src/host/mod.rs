@@ -134,7 +134,7 @@ impl Host {
         }
         if self.steal_percent >= STEAL_PERCENT_MAX {
             doubts.push(format!(
-                "the hypervisor has taken the cores away for {:.1} % of the time since the start",
+                "steal time was {:.1} % since boot: the host was busy, and times may be too long",
                 self.steal_percent
             ));
         }
@@ -145,25 +145,28 @@ impl Host {
             && whole < self.cores_allowed
         {
             doubts.push(format!(
-                "{} processors are the threads of {whole} cores: two threads of one core share \
-                 what it has",
+                "{} processors are hyperthreads of {whole} cores: two on one core share its units",
                 self.cores_allowed
             ));
         }
         if self.on_battery {
-            doubts.push("the machine runs on its battery: connect its power supply".to_owned());
+            doubts.push(
+                "the machine runs on battery, which may lower its clock: connect the power \
+                         supply"
+                    .to_owned(),
+            );
         }
         if let Some(limit) = self.cpu_limit {
             doubts.push(format!(
-                "a control group limits this process to {limit:.1} cores of time (cpu.max): it \
-                 is stopped when that is used up"
+                "a cgroup limits this process to {limit:.1} cores (cpu.max): it is throttled above \
+                 that, raise the limit"
             ));
         }
         if let Some(governor) = &self.governor
             && governor != "performance"
         {
             doubts.push(format!(
-                "the cores' frequency may change (governor {governor}): set it to performance"
+                "the CPU frequency may change (governor {governor}): set it to performance"
             ));
         }
         doubts
@@ -293,7 +296,7 @@ mod tests {
         };
         let doubts = host.doubts().join("; ");
         assert!(
-            doubts.contains("2 processors are the threads of 1 cores"),
+            doubts.contains("2 processors are hyperthreads of 1 cores"),
             "{doubts}"
         );
     }
@@ -306,9 +309,23 @@ mod tests {
             cores_allowed: 1,
             steal_percent: 2.5,
             governor,
+            on_battery: true,
+            cpu_limit: Some(1.5),
             ..quiet()
         };
         let doubts = busy.doubts().join("; ");
+        for words in [
+            "runs on battery",
+            "a cgroup limits this process to 1.5 cores (cpu.max)",
+            "CPU frequency may change (governor powersave): set it to performance",
+        ] {
+            assert!(doubts.contains(words), "{words}: {doubts}");
+        }
+        let performance = Host {
+            governor: Some("performance".to_owned()),
+            ..quiet()
+        };
+        assert_eq!(performance.doubts(), [""; 0]);
         assert!(
             doubts.contains("other work is running (load 1.7 on 2 cores): stop it"),
             "{doubts}"
@@ -318,7 +335,7 @@ mod tests {
             "{doubts}"
         );
         assert!(
-            doubts.contains("taken the cores away for 2.5 % of the time"),
+            doubts.contains("steal time was 2.5 % since boot"),
             "{doubts}"
         );
         assert!(busy.to_string().contains("(1 allowed to this process)"));

@@ -1,4 +1,4 @@
-//! What it costs to wake another thread and to be woken by it, on one core and across two.
+//! What it costs to wake another thread and to be woken by it, on the same core and across cores.
 //!
 //! A program that sends one request at a time to another thread (a server, a worker, a device's
 //! interrupt) pays this for each of them. In a virtual machine that gives its core back when it has
@@ -81,16 +81,16 @@ impl Wakeups {
     }
 }
 
-/// `1.40 us on one core, 58 us across two (0.3 us while spinning)`.
+/// `1.40 us on the same core, 58 us across cores (0.3 us while spinning)`.
 impl fmt::Display for Wakeups {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = |trips: &Trips| duration_human(trips.median_ns as f64);
         match &self.same_core {
-            Some(same) => write!(out, "{} on one core", words(same))?,
+            Some(same) => write!(out, "{} on the same core", words(same))?,
             None => return write!(out, "not measured"),
         }
         if let Some(across) = &self.across_cores {
-            write!(out, ", {} across two", words(across))?;
+            write!(out, ", {} across cores", words(across))?;
         }
         if let Some(spinning) = &self.spinning {
             write!(out, " ({} while spinning)", words(spinning))?;
@@ -223,14 +223,14 @@ mod tests {
         assert!(virtual_machine.placement_matters());
         assert_eq!(
             virtual_machine.to_string(),
-            "1.40 us on one core, 58 us across two (300 ns while spinning)"
+            "1.40 us on the same core, 58 us across cores (300 ns while spinning)"
         );
         let one_core = Wakeups {
             same_core: trips(1400),
             ..Wakeups::default()
         };
         assert!(!one_core.placement_matters());
-        assert_eq!(one_core.to_string(), "1.40 us on one core");
+        assert_eq!(one_core.to_string(), "1.40 us on the same core");
         assert_eq!(Wakeups::default().to_string(), "not measured");
     }
 }

@@ -56,7 +56,7 @@ fn alone(document: &Document, rows: &[Judgement]) -> String {
     };
     let Some(center) = rows.first().and_then(|row| row.typical.as_ref()) else {
         let few = too_few(observations);
-        return format!("Nothing can be said: {few}; an interval takes at least 6.");
+        return format!("No answer: {few}; an interval needs at least 6.");
     };
     let interval = center.at(document.subject.confidence);
     let ends = interval.map_or_else(
@@ -163,8 +163,8 @@ fn gated(document: &Document, sentence: String, outcome: Outcome) -> String {
     let why = match worst {
         Some((name, gate)) => match gate.bounds {
             Some(bounds) => format!(
-                "time of {name} against {base} between {} and {}, each bound misses in at most \
-                 {:.1} of 100 runs; limit +{} %",
+                "time of {name} relative to {base}: {} to {}, each bound wrong in at most {:.1} % \
+                 of runs; limit +{} %",
                 percent(bounds.low),
                 percent(bounds.high),
                 bounds.alpha * 100.0,
@@ -184,8 +184,8 @@ pub(super) fn warnings(document: &Document) -> Vec<String> {
     if let Some(shell) = contest.shell.filter(|shell| !shell.subtracted) {
         let time = duration_human(shell.interval.estimate);
         warnings.push(format!(
-            "the {SHELL} takes {time} of each time, and a candidate takes less than as much again: \
-             nothing was subtracted (use --shell none)"
+            "starting the {SHELL} takes {time}, more than half of a candidate's time: nothing was \
+             subtracted (use --shell none)"
         ));
     }
     warnings

@@ -112,9 +112,9 @@ mod tests {
         );
         assert!(told("/no/such/program", None).contains("exit status: 127"));
         assert!(told("kill -9 $$", None).contains("signal: 9"));
-        assert!(told("echo fast", Some(Printed::S)).contains("and prints `fast`"));
-        assert!(told("true", Some(Printed::S)).contains("and prints nothing"));
-        assert!(told("echo -1", Some(Printed::S)).contains("no time between"));
+        assert!(told("echo fast", Some(Printed::S)).contains("expected a number, got `fast`"));
+        assert!(told("true", Some(Printed::S)).contains("expected a number, got nothing"));
+        assert!(told("echo -1", Some(Printed::S)).contains("a time lies between"));
         assert!(told("echo 99999", Some(Printed::S)).contains("and an hour"));
     }
 }

@@ -104,7 +104,7 @@ fn result(path: &str, outcome: &Outcome, cancelled: bool) -> Result<RunResult, J
     }
     let (bytes, requests) = outcome.totals();
     if requests == 0 && !cancelled {
-        return Err(JobError::target(path, "its jobs made no request"));
+        return Err(JobError::target(path, "its jobs submitted no request"));
     }
     let mut latency = Histogram::new();
     for side in outcome.jobs.iter().flat_map(|job| &job.tally.sides) {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((run.work.bytes, run.work.transactions), (10_240, 20));
         assert_eq!(run.work.latency.unwrap().count(), 20);
         let nothing = result("a.fio", &Outcome::default(), false).unwrap_err();
-        assert_eq!(nothing.to_string(), "a.fio: its jobs made no request");
+        assert_eq!(nothing.to_string(), "a.fio: its jobs submitted no request");
         assert!(result("a.fio", &Outcome::default(), true).is_ok());
     }
 }

@@ -214,7 +214,7 @@ pub(super) fn compute(document: &mut Document) {
         }
     }
     if let Some(shell) = contest.shell {
-        let what = "starting the shell for nothing";
+        let what = "starting the shell with an empty command";
         figures.push(Figure::plain("shell", what, Unit::Ns, shell.interval));
     }
     document.figures = figures;

@@ -55,7 +55,7 @@ impl Printed {
             } else {
                 format!("`{}`", shortened(output))
             };
-            return Err(format!("it should print a number, and prints {shown}"));
+            return Err(format!("expected a number, got {shown}"));
         };
         let ns = self.ns(number);
         if (NS_MIN..=NS_MAX).contains(&ns) {
@@ -63,9 +63,9 @@ impl Printed {
         }
         Err(match self {
             Self::PerSecond => {
-                format!("it prints {number}, which is no rate between 1 an hour and 10^12 a second")
+                format!("it printed {number}: a rate lies between 1 per hour and 10^12 per second")
             }
-            _ => format!("it prints {number}, which is no time between a picosecond and an hour"),
+            _ => format!("it printed {number}: a time lies between a picosecond and an hour"),
         })
     }
 }
@@ -116,12 +116,12 @@ mod tests {
     #[test]
     fn a_number_that_no_sample_can_hold_is_refused() {
         for (unit, text, words) in [
-            (Printed::PerSecond, "1e300", "no rate between"),
-            (Printed::PerSecond, "0", "no rate between"),
-            (Printed::PerSecond, "0.0001", "no rate between"),
-            (Printed::Ns, "0.0009", "no time between"),
-            (Printed::S, "3601", "no time between"),
-            (Printed::S, "-1", "no time between"),
+            (Printed::PerSecond, "1e300", "a rate lies between"),
+            (Printed::PerSecond, "0", "a rate lies between"),
+            (Printed::PerSecond, "0.0001", "a rate lies between"),
+            (Printed::Ns, "0.0009", "a time lies between"),
+            (Printed::S, "3601", "a time lies between"),
+            (Printed::S, "-1", "a time lies between"),
         ] {
             let problem = unit.read(text).unwrap_err();
             assert!(problem.contains(words), "{unit:?} {text}: {problem}");

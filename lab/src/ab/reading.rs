@@ -39,8 +39,8 @@ impl fmt::Display for Load {
         let order = if self.random { "random" } else { "sequential" };
         write!(out, "{order} reads of {}", size_human(self.size_bytes))?;
         match self.depth {
-            1 => write!(out, ", one at a time"),
-            depth => write!(out, ", {depth} at once"),
+            1 => write!(out, ", queue depth 1"),
+            depth => write!(out, ", queue depth {depth}"),
         }
     }
 }
@@ -122,7 +122,7 @@ impl Reader {
             |problem: String| HarnessError::Compare(format!("{}: {problem}", target.name));
         if load.size_bytes == 0 || !load.size_bytes.is_multiple_of(sector_bytes) {
             return Err(refused(format!(
-                "reads of {} bytes are not made of its sectors of {sector_bytes}",
+                "reads of {} bytes are no multiple of its sectors of {sector_bytes} bytes",
                 load.size_bytes
             )));
         }
@@ -185,7 +185,7 @@ impl Reader {
             if hands.channel.wait(Some(PATIENCE)) == 0 {
                 return Err(HarnessError::Thread {
                     cell: self.cell.clone(),
-                    problem: "a read did not come back within a minute".to_owned(),
+                    problem: "a read did not complete within a minute".to_owned(),
                 });
             }
             done += self.collect(hands)?;

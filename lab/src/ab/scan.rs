@@ -37,7 +37,7 @@ impl Scan {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         };
         if !is_word(name) {
-            return Err(format!("`{name}` is no name of a parameter"));
+            return Err(format!("`{name}` is not a parameter name"));
         }
         let values: Vec<String> = match range(values)? {
             Some(numbers) => numbers,
@@ -68,12 +68,12 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     };
     let (to, step) = rest.split_once(':').unwrap_or((rest, "1"));
     let number = |text: &str| {
-        let wrong = || format!("`{text}` is no whole number of a range FROM..TO:STEP");
+        let wrong = || format!("`{text}` is not a whole number of a range FROM..TO:STEP");
         text.parse::<i64>().map_err(|_| wrong())
     };
     let (from, to, step) = (number(from)?, number(to)?, number(step)?);
     if step < 1 || to < from {
-        return Err(format!("`{text}` is no range: FROM..TO:STEP counts up"));
+        return Err(format!("`{text}` is not a range: FROM..TO:STEP counts up"));
     }
     let count = (i128::from(to) - i128::from(from)) / i128::from(step) + 1;
     if count > CANDIDATES_MAX as i128 {

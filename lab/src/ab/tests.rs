@@ -301,11 +301,11 @@ fn the_gate_has_three_outcomes() {
     assert_eq!(outcome(1000, 4).outcome, Some(Outcome::Undecided));
     let words = outcome(1000, 12).sentence;
     assert!(
-        words.starts_with("FAIL: time of B against A between +"),
+        words.starts_with("FAIL: time of B relative to A: +"),
         "{words}"
     );
     assert!(
-        words.contains("misses in at most 1.9 of 100 runs; limit +5 %"),
+        words.contains("each bound wrong in at most 1.9 % of runs; limit +5 %"),
         "{words}"
     );
 }

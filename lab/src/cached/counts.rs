@@ -11,20 +11,18 @@ pub fn section(page: &mut Page, document: &Document) {
     let rows = rows(document);
     let (hits, recycled): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.is_of_hits());
     if !hits.is_empty() {
-        let title = "Everything is in memory: blocks, over all reads of all sizes and orders";
+        let title = "Hits: blocks, over all sizes and orders";
         page.push(table(title, &hits));
     }
     if !recycled.is_empty() {
-        let title = "Buffers are recycled: blocks, over all reads of all sizes";
+        let title = "Recycled buffers: blocks, over all sizes";
         page.push(table(title, &recycled));
     }
     let dirty_bytes = rows.iter().map(|row| row.dirty_bytes).max();
     page.paragraph(format!(
-        "Ahead are the blocks that were read before they were asked for; of these some were \
-         used, some were dropped unused (wasted), and the rest was in the cache at \
-         the end. What is left of one order when its run ends is used or dropped while another \
-         order runs, and counted there. Nothing is written while this is measured: the most that \
-         was dirty at the end of a run are {} bytes.",
+        "Blocks that were read ahead were used, dropped unused (wasted), or still in the cache at \
+         the end. Those left by one order are counted in the order that follows. Nothing is \
+         written: at most {} bytes were dirty at the end of a run.",
         dirty_bytes.unwrap_or(0)
     ));
 }
@@ -84,11 +82,10 @@ pub fn reading_ahead(document: &Document) -> String {
     let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
     let factor = |size: &str| words(document, &format!("ahead.hash.16k.{size}"));
     format!(
-        "Over this memory disk of {}, reading ahead of a sequential reader makes {} of the speed \
-         without for reads of 4 KiB and {} for reads of 16 KiB. Of {} blocks that were read ahead \
-         in all orders {:.1} % were used and {:.1} % wasted; at random {:.1} were read ahead for \
-         100 that were missed. Memory answers at once, so that there is hardly a wait that \
-         reading ahead could take away; it is for devices that answer late.",
+        "Read-ahead over this memory disk of {}: sequential reads reach {} of their speed without \
+         it at 4 KiB, and {} at 16 KiB. Of {} blocks read ahead in all orders, {:.1} % were used \
+         and {:.1} % wasted; random reads: {:.1} blocks read ahead per 100 misses. Memory has no \
+         latency that read-ahead could hide; slower devices have.",
         size_human(document.subject.recycled_media_bytes),
         factor("4k"),
         factor("16k"),

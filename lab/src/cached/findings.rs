@@ -356,7 +356,7 @@ fn floors(table: &Table) -> Vec<Figure> {
     let floors = [
         (
             "floor.loop",
-            "one turn of the loop over an order of places",
+            "one iteration of the loop over offsets",
             names::LOOP,
         ),
         ("floor.clock", "reading the clock", names::CLOCK),

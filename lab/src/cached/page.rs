@@ -40,15 +40,15 @@ pub fn page(document: &Document) -> Page {
     hits(&mut page, document);
     page.heading("The regime of 2006: buffers are recycled all the time");
     page.paragraph(format!(
-        "A memory disk of {} under a cache of {}: a block that is read is rarely there still, so \
-         that nearly every read finds a buffer, gives it away and fills it anew.",
+        "A memory disk of {} under a cache of {}: few blocks are still cached when they are read \
+         again, so nearly every read recycles a buffer and fills it.",
         size_human(subject.recycled_media_bytes),
         size_human(subject.recycled_cache_bytes)
     ));
     recycled(&mut page, document);
-    page.heading("What the caches counted");
+    page.heading("Counters of the caches");
     counts::section(&mut page, document);
-    page.heading("The lookup alone");
+    page.heading("Lookups only");
     lookups(&mut page, document);
     page.heading("What it means");
     page.list(meaning(document));
@@ -180,7 +180,7 @@ fn blame(document: &Document, read: u64) -> String {
         );
     }
     let culprit = if memory.interval.low > lookup.interval.high {
-        "because of the memory, not of the lookup"
+        "because of memory, not of the lookup"
     } else if lookup.interval.low > memory.interval.high {
         "because of the lookup"
     } else {
@@ -212,13 +212,13 @@ fn resident(document: &Document) -> String {
     let count = |sum: (u64, u64), cache: &Counted| (sum.0 + cache.misses, sum.1 + cache.asked());
     let (misses, asked) = caches.fold((0, 0), count);
     let own = match subject.own_read_bytes {
-        Some(bytes) => format!(", this process caused {bytes} bytes of all reads from devices"),
+        Some(bytes) => format!(" (this process read {bytes} bytes from devices)"),
         None => String::new(),
     };
     format!(
-        "{} are read. Of the file {before:.1} % were in memory before and {after:.1} % after; its \
-         device did {reads} reads for all programs during {runs} runs{own}, and the caches missed \
-         {misses} blocks of {asked}.",
+        "{} are read. {before:.1} % of the file was in the page cache before and {after:.1} % \
+         after; its device completed {reads} reads of all programs during {runs} runs{own}; the \
+         caches missed {misses} of {asked} blocks.",
         size_human(subject.size_bytes),
     )
 }
@@ -267,10 +267,7 @@ fn columns(document: &Document) -> Vec<Column> {
 
 fn part(page: &mut Page, document: &Document, part: &str, ways: &[String]) {
     let table = Table::of(document);
-    let mut printed = Printed::new(
-        "The time of one read, by the way and the order",
-        columns(document),
-    );
+    let mut printed = Printed::new("Time of one read, by path and order", columns(document));
     for &read in &document.subject.reads_bytes {
         for way in ways {
             if let Some(cells) = row(document, &table, part, way, read) {
@@ -289,7 +286,7 @@ fn hits(page: &mut Page, document: &Document) {
     part(page, document, "hits", &ways);
     if !served.is_empty() {
         page.paragraph(format!(
-            "Through {} the cache of {} is read, served by this process, one read at a time.",
+            "Through {}: the cache of {}, served by this process, queue depth 1.",
             served.join(" and "),
             main_way("hash")
         ));
@@ -297,11 +294,7 @@ fn hits(page: &mut Page, document: &Document) {
     let table = Table::of(document);
     let orders = [Order::Sequential, Order::Shuffled];
     let axis = Axis::linear("time of a read of 4 KiB", "ns");
-    let mut bars = Rows::bars(
-        "Reading 4 KiB that are in memory",
-        axis,
-        orders.map(Order::word),
-    );
+    let mut bars = Rows::bars("Reading 4 KiB from memory", axis, orders.map(Order::word));
     for way in &ways {
         let time = |order| table.seen(&names::hits(way, 4096, order));
         bars.row(way, orders.map(time));
@@ -351,9 +344,9 @@ fn meaning(document: &Document) -> Vec<String> {
         let size = names::kib(read);
         out.push(blame(document, read));
         out.push(format!(
-            "Of a random pread of {size} {} is the copy and {} the system call with the kernel's \
-             page cache; of a hit of the cache class {} the copy, {} the lookup, {} the path of \
-             the request; with a splay tree the lookup is {}.",
+            "A random pread of {size}: {} copy, {} system call and page cache. A hit of the cache \
+             class: {} copy, {} lookup, {} path of the request; with a splay tree, the lookup is \
+             {}.",
             share(document, &format!("share.kernel.copy.{size}")),
             share(document, &format!("share.kernel.{size}")),
             share(document, &format!("share.copyout.hash.16k.{size}")),
@@ -380,15 +373,15 @@ fn matching_sizes(document: &Document) -> String {
     };
     let words = |ratio: &Interval| amount(ratio, Unit::Times);
     let verdict = if small.low > 1.0 && small.low > matching.high {
-        "so the finding of 2006 holds here: random reads hurt most where they are smaller than \
-         the block, since each fills a whole block to use a part of it"
+        "the result of 2006 is reproduced: random reads smaller than a block lose most, because \
+         each fills a whole block and uses a part of it"
     } else {
-        "so the finding of 2006 (random reads hurt where they are smaller than the block, and not \
-         where they match) is not reproduced"
+        "the result of 2006 (random reads are slower where they are smaller than a block, and not \
+         where they match it) is not reproduced"
     };
     format!(
-        "With recycled buffers of 16 KiB random takes {} of the time of sequential for reads of \
-         4 KiB and {} for reads of 16 KiB, {verdict}.",
+        "With recycled buffers of 16 KiB, random reads take {} of the time of sequential ones at 4 \
+         KiB and {} at 16 KiB: {verdict}.",
         words(&small),
         words(&matching)
     )
@@ -400,9 +393,8 @@ fn profile_section(page: &mut Page, profiles: &[Profile]) {
     }
     page.heading("The profile");
     page.paragraph(
-        "gprof's columns. No step is timed: the same reads are run with steps left out, and a step \
-         is the difference; so the clock is read twice a run only, and its row, the mcount of \
-         2006, is next to nothing.",
+        "gprof's columns. A step is the difference between runs with and without it. The clock is \
+         read twice a run only, so its row, the mcount of 2006, is close to 0.",
     );
     for profile in profiles {
         page.preformatted(format!("{}\n{}", profile.title, profile.text()));
@@ -423,8 +415,8 @@ fn then_and_now(page: &mut Page, document: &Document) {
     }
     page.push(printed);
     page.paragraph(
-        "These stand as printed. The two figures of ~5.2 contradict the text around them, by which \
-         its splay trees are slower at random; perhaps they were exchanged.",
+        "As printed. The two figures of ~5.2 contradict the text around them, where splay trees \
+         are slower at random; they may have been exchanged.",
     );
     let share = |rows: &[published::Row], name: &str| {
         let share = published::share_of_copy(rows, name);

@@ -171,7 +171,7 @@ pub fn miss<I: Index>(
 fn not_there(cell: &str, lost: u64) -> HarnessError {
     HarnessError::Thread {
         cell: cell.to_owned(),
-        problem: format!("{lost} blocks were not as the measurement needs them"),
+        problem: format!("{lost} blocks were not in the state that the case needs"),
     }
 }
 
@@ -280,7 +280,7 @@ mod tests {
         let error = (cell.run)(128).unwrap_err().to_string();
         assert_eq!(
             error,
-            "cell past: 64 blocks were not as the measurement needs them"
+            "cell past: 64 blocks were not in the state that the case needs"
         );
     }
 

@@ -187,7 +187,7 @@ impl Matrix {
         let work: Work = if way == Way::Threads {
             let threads = way.threads(depth);
             if threads < depth {
-                let text = format!("{depth} requests at a time need more than {threads} threads");
+                let text = format!("queue depth {depth} needs more than {threads} threads");
                 self.subject.left_out.push(text);
                 return Ok(false);
             }
@@ -201,7 +201,7 @@ impl Matrix {
                 Ok(Some(engine)) => engine,
                 Ok(None) => return Ok(false),
                 Err(error) => {
-                    let text = format!("{} with {depth} requests at a time: {error}", way.name());
+                    let text = format!("{} at queue depth {depth}: {error}", way.name());
                     self.subject.left_out.push(text);
                     return Ok(false);
                 }
@@ -370,7 +370,7 @@ fn open(path: &Path, more: OFlags) -> Result<File, HarnessError> {
     flags.set(OFlags::EXCL, device && more.contains(OFlags::DIRECT));
     let opened = rustix::fs::open(path, flags, Mode::empty());
     let operation = if more.contains(OFlags::DIRECT) {
-        "opening it past the system's cache (O_DIRECT)"
+        "opening it with O_DIRECT"
     } else {
         "opening it"
     };

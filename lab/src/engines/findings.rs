@@ -140,7 +140,7 @@ fn against_inline(times: &Observed, one: &cost::Measured) -> Option<Figure> {
     let ratio = times.ratio(&cost::name(call, INLINE, *depth), &one.cell())?;
     let id = format!("any.{call}.{way}.{depth}");
     let what = format!(
-        "{} through {way}, depth {depth}: speed-up over inline",
+        "{} through {way}, queue depth {depth}: speed-up over inline",
         described(call)
     );
     Figure::typical(&id, &what, Unit::Times, &ratio)

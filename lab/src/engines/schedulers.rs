@@ -37,7 +37,7 @@ impl Schedulers {
         let device = device.ok_or_else(|| {
             refused(
                 &name,
-                "it is on no block device that the kernel tells of, so that there is no scheduler"
+                "it is not on a block device known to the kernel, so it has no scheduler"
                     .to_owned(),
             )
         })?;
@@ -114,7 +114,7 @@ mod tests {
         assert!(
             error
                 .as_deref()
-                .is_some_and(|text| text.contains("it is on no block device")),
+                .is_some_and(|text| text.contains("it is not on a block device")),
             "{error:?}"
         );
         assert!(Schedulers::below(Path::new("/no/such/path")).is_err());

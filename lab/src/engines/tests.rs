@@ -62,7 +62,7 @@ fn a_small_job_measures_every_engine_and_writes_inside_the_file_only() {
     let text = page(&document).to_text(100);
     for heading in [
         "THE JOB",
-        "PAIR BY PAIR",
+        "ENGINES AGAINST LIBAIO",
         "WHAT AN ENGINE COSTS BY ITSELF",
         "ANY CALL",
         "CHECKS",

@@ -169,7 +169,7 @@ fn queued(table: &Observed, subject: &Subject) -> Family {
 fn same(table: &Observed, subject: &Subject) -> Family {
     let bottom = subject.bottom();
     let control = ("control", "the control: /dev/zero");
-    let aa = ("aa", "A/A: two stacks of the same");
+    let aa = ("aa", "A/A: two identical stacks");
     vec![
         one(table, control, names::ZERO, names::ZERO_AGAIN),
         one(

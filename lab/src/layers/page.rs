@@ -210,7 +210,7 @@ fn warnings(document: &Document) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(aa) = document.figure("aa").filter(|aa| aa.proven == Some(true)) {
         out.push(format!(
-            "A/A: two stacks of the same differ by {}; no effect below that is certain",
+            "A/A: two identical stacks differ by {}; smaller effects are uncertain",
             aa.amount()
         ));
     }
@@ -342,7 +342,7 @@ fn queued(document: &Document) -> Option<String> {
     let wall = document.figure("wall.queued")?.amount();
     let threads = document.figure("queued.scaling").map(|ratio| {
         let times = ratio.amount();
-        format!(" Two threads make {times} as many reads as one.")
+        format!(" Two threads complete {times} as many reads as one.")
     });
     Some(format!(
         "Queued dispatch (threads g_down and g_up carry each request, as in 2002): {wall} a read. \
@@ -379,18 +379,18 @@ fn limits(document: &Document) -> Vec<String> {
     let mut lines = Vec::new();
     if subject.target.is_none() {
         lines.push(format!(
-            "How long a disk takes: {} is {}. With a target it is measured.",
+            "The latency of a disk: {} is {}. With a target it is measured.",
             value(subject.disk.read_ns, Unit::Ns),
             subject.disk.source
         ));
-        let words = "What a kernel's GEOM costs: these layers run inside one program; only the \
+        let words = "The cost of GEOM in a kernel: these layers run inside one program; only the \
                      control and the served reads enter the kernel.";
         lines.push(words.to_owned());
     }
-    let words = "What a program with other work sees: the same bytes are read again and again, \
-                 from the processor's nearest cache.";
+    let words = "The cost beside other work: the same bytes are read repeatedly, from the L1 \
+                 cache.";
     lines.push(words.to_owned());
-    let words = "Another hour, build or machine: intervals are about fresh starts of this program \
+    let words = "Other times, builds or machines: intervals cover fresh processes of this program, \
                  here and now.";
     lines.push(words.to_owned());
     lines

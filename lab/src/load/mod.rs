@@ -212,7 +212,7 @@ mod tests {
         near("times.untimed", 7.5);
         let word = |id: &str| figure(id).reached().unwrap().word();
         assert_eq!(word("times.timed"), "reached");
-        assert_eq!(word("times.untimed"), "MISSED");
+        assert_eq!(word("times.untimed"), "not met");
         assert_eq!(word("record"), "reached");
     }
 

@@ -15,12 +15,11 @@ use ugeom_report::{Axis, Cell, Column, Curve, Curves, Page, Rows, Table};
 const NO_SUCH_LOCK: [(&str, &str); 2] = [
     (
         "lock pool of 1024",
-        "no such lock here: threads sleep in their own mailboxes, there is no pool of sleep \
-         mutexes that they could share",
+        "no such lock: each thread sleeps in its own mailbox",
     ),
     (
         "page-lock hash",
-        "no such lock here: memory is lent by its owner and never looked up by page",
+        "no such lock: memory is lent by its owner and not looked up by page",
     ),
 ];
 
@@ -31,7 +30,7 @@ pub fn report(document: &Document) -> Page {
     let rates = rates(document);
     let judgement = judge(document);
     page.question =
-        "IOPS without a device: how do they grow with workers, which knob buys what?".to_owned();
+        "how do IOPS without a device scale with workers, and what does each knob gain?".to_owned();
     page.answer = answer(document, &rates, &judgement);
     page.brief = brief(document);
     page.summary = Some(summary(document, &rates, &judgement));
@@ -164,17 +163,17 @@ fn shares(document: &Document) -> Option<String> {
     let not_whole = match (not_whole, document.host.cores_whole) {
         (false, _) => String::new(),
         (true, Some(whole)) if whole < document.subject.cores => format!(
-            " The {} processors are the threads of {whole} cores: linear is out of reach.",
+            " The {} processors are hyperthreads of {whole} cores: linear scaling is out of reach.",
             document.subject.cores
         ),
-        (true, _) => " The system takes its processors for whole cores, but they are not always \
-                      that: code that fills a core gets less of it while the other processors \
-                      work, as threads of one core do. Linear is out of reach then."
+        (true, _) => " The kernel reports whole cores, but code that fills a core runs slower \
+                      while the other processors work, as on hyperthreads. Linear scaling is out \
+                      of reach then."
             .to_owned(),
     };
     Some(format!(
-        "Of linear the workers reach {workers}; on this machine threads that compute one step \
-         after the other reach {machine}{filled_words}.{not_whole}{apart}{by_cpu}"
+        "The workers reach {workers} of linear; on this machine, threads with dependent steps of \
+         computation reach {machine}{filled_words}.{not_whole}{apart}{by_cpu}"
     ))
 }
 
@@ -191,7 +190,7 @@ fn column(workers: u64, cores: u64) -> String {
 
 fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
     let subject = &document.subject;
-    page.heading("The ladder: thousands of requests a second, each row adds to the one before");
+    page.heading("The ladder: thousand IOPS, each row adds a knob to the one before");
     let columns = subject.workers.iter();
     let columns = columns.map(|workers| Column::number(&column(*workers, subject.cores), "k/s"));
     let mut table = Table::new("", [Column::text("row")].into_iter().chain(columns));
@@ -212,8 +211,8 @@ fn ladder(page: &mut Page, document: &Document, rates: &Observed) {
     page.push(table);
     page.list(NO_SUCH_LOCK.map(|(name, why)| format!("{name}: {why}.")));
     page.paragraph(format!(
-        "Columns are workers; \"over\" marks more workers than the {} cores, which they share. \
-         The rows that spin stand beside the ladder and take no part in it.",
+        "Columns are workers; \"over\" marks more workers than the {} cores, which they share. The \
+         rows that spin are not steps of the ladder.",
         subject.cores
     ));
     page.push(ladder_plot(document, rates));
@@ -244,7 +243,7 @@ fn growth(document: &Document, rates: &Observed) -> Curves {
         Axis::linear("workers", "threads"),
         Axis::log10("rate", "requests/s"),
     );
-    let mut curves = Curves::new("How each row grows with workers", axes.0, axes.1);
+    let mut curves = Curves::new("How each row scales with workers", axes.0, axes.1);
     for knob in &subject.ladder {
         let mut curve = Curve::measured(&knob.id);
         for workers in &subject.workers {
@@ -341,16 +340,16 @@ fn worth(step: &Step) -> &'static str {
         .ratio
         .lies_within(1.0 - NOTHING_SHARE, 1.0 + NOTHING_SHARE);
     match (step.proven, step.ratio.estimate < 1.0) {
-        (true, true) => "a loss, significant: the knob buys this",
-        (true, false) => "a gain, significant: the knob costs here",
-        (false, _) if is_small => "within 5 %: the knob buys nothing here",
-        (false, _) => "not significant, too uncertain to say more",
+        (true, true) => "slower, significant: the gain of the knob",
+        (true, false) => "faster, significant: the cost of the knob",
+        (false, _) if is_small => "within 5 %: the knob has no effect",
+        (false, _) => "not significant",
     }
 }
 
 fn taken_away(page: &mut Page, document: &Document, judgement: &Judgement) {
-    page.heading("All knobs on, and one taken away");
-    let columns = ["taken away", "workers", "rate, ours", "what that says"].map(Column::text);
+    page.heading("All knobs but one");
+    let columns = ["without", "workers", "IOPS, ours", "meaning"].map(Column::text);
     let mut table = Table::new("", columns);
     for knob in &document.subject.taken_away {
         let steps = judgement.steps.iter();
@@ -376,7 +375,7 @@ fn taken_away(page: &mut Page, document: &Document, judgement: &Judgement) {
             ));
         }
     }
-    page.paragraph("To have a row for yourself, with any command that opens a target:");
+    page.paragraph("The options of each row, for any command that opens a target:");
     let rows = document
         .subject
         .ladder
@@ -388,7 +387,7 @@ fn taken_away(page: &mut Page, document: &Document, judgement: &Judgement) {
             .split_whitespace()
             .map(|word| format!(" --set {word}"));
         match words.collect::<String>() {
-            none if none.is_empty() => format!("{}: as it is, with statistics=counts", knob.id),
+            none if none.is_empty() => format!("{}: the defaults, with statistics=counts", knob.id),
             set => format!("{}:{set}", knob.id),
         }
     }));
@@ -396,7 +395,7 @@ fn taken_away(page: &mut Page, document: &Document, judgement: &Judgement) {
 
 /// The published table, through the same code.
 fn published(page: &mut Page) {
-    page.heading("Then: GEOM's limits as published, requests a second");
+    page.heading("GEOM's limits as published, IOPS");
     let columns = PROCESSES.map(|count| Column::number(&count.to_string(), "/s"));
     let columns = [Column::text("row")].into_iter().chain(columns);
     let words = ["printed", "this code"].map(Column::text);
@@ -425,10 +424,9 @@ fn published(page: &mut Page) {
         )
     });
     page.paragraph(format!(
-        "Lines are those of the column of {} processes, each row against the one before. The last \
-         row against the first: printed {}, by this code {overall}. Three runs a row; that machine \
-         had four cores. Hold shapes beside each other, not rates: a step of theirs against a step \
-         of ours.",
+        "Verdicts are for {} processes, each row against the one before. The last row against the \
+         first: printed {}, recomputed {overall}. Three runs a row, four cores. Compare steps, not \
+         rates.",
         PROCESSES[JUDGED],
         line_text(&OVERALL)
     ));
@@ -444,16 +442,16 @@ fn line_text(line: &Line) -> String {
 fn limits(page: &mut Page, document: &Document) {
     page.heading("What cannot be concluded");
     page.list([
-        "No disk is this fast: the figures say what the machinery would allow, and which of its \
-         parts would be in the way first."
+        "The IOPS of a disk: these are the upper bound of the request path, and show which part of \
+         it is the first limit."
             .to_owned(),
         format!(
-            "With {} cores, more workers show how a lock behaves when its holder loses the core, \
-             and not how the machinery would scale on more cores.",
+            "Scaling beyond {} cores: more workers than cores show how a lock behaves when its \
+             holder loses the core.",
             document.subject.cores
         ),
-        "ministat's verdict takes runs for independent and knows nothing of the other comparisons; \
-         it stands here because the published one did. Ours decides."
+        "ministat's verdicts: they assume independent runs and do not correct for the number of \
+         comparisons; they are shown because the published ones are ministat's."
             .to_owned(),
     ]);
 }

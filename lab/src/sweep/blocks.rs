@@ -316,7 +316,7 @@ impl Queue<'_> {
         if self.channel.wait(Some(LOST_AFTER)) == 0 {
             return Err(HarnessError::Thread {
                 cell: self.cell.clone(),
-                problem: "a request did not come back within a minute".to_owned(),
+                problem: "a request did not complete within a minute".to_owned(),
             });
         }
         let mut came = 0;

@@ -130,7 +130,7 @@ fn open_file(path: &Path, way: Way, write: bool) -> Result<Named, HarnessError> 
     flags |= if write { OFlags::RDWR } else { OFlags::RDONLY };
     flags.set(OFlags::DIRECT, way == Way::Direct);
     let operation = match way {
-        Way::Direct => "opening past the system's cache",
+        Way::Direct => "opening it with O_DIRECT",
         _ => "opening",
     };
     let file = rustix::fs::open(path, flags, Mode::empty());
@@ -452,7 +452,7 @@ impl<'a> Matrix<'a> {
                 let target = match found.stack(way, self.options.write) {
                     Ok(target) => target,
                     Err(error) => {
-                        self.leave_out(format!("several blocks at a time: {error}"));
+                        self.leave_out(format!("several blocks in flight: {error}"));
                         return Ok(());
                     }
                 };

@@ -174,7 +174,7 @@ pub(super) fn read_ahead(found: &WayFindings) -> Option<String> {
     let (block, sums) = found.steps.iter().find(merged)?;
     let done = sums.device?.transfers();
     Some(format!(
-        "Read-ahead: of {} transfers of {} asked for, the device did {}.",
+        "Read-ahead: {} transfers of {} were requested, the device did {}.",
         grouped(sums.transactions),
         value(*block as f64, Unit::Bytes),
         grouped(done)
@@ -191,7 +191,7 @@ pub(super) fn limits(found: &WayFindings) -> String {
         return format!("No verdict about limits: {reason}.");
     };
     let residuals = format!(
-        "the model misses the measured times by {} (root mean square), {} at most",
+        "the model misses measured times by {} (root mean square), {} at most",
         value(fitted.rms * 100.0, Unit::Percent),
         value(fitted.worst() * 100.0, Unit::Percent),
     );
@@ -205,7 +205,7 @@ pub(super) fn limits(found: &WayFindings) -> String {
             transaction_rate(&found.limits, fitted)
         ));
     } else {
-        said.push("small blocks: no limit of transactions was reached".to_owned());
+        said.push("small blocks: no limit of IOPS was reached".to_owned());
     }
     if seen.bandwidth {
         said.push(format!(
@@ -213,7 +213,7 @@ pub(super) fn limits(found: &WayFindings) -> String {
             bandwidth(&found.limits, fitted)
         ));
     } else {
-        said.push("large blocks: the bandwidth was not reached".to_owned());
+        said.push("large blocks: no limit of bandwidth was reached".to_owned());
     }
     if seen.transactions && seen.bandwidth {
         let knee = match &found.limits {
@@ -269,8 +269,8 @@ fn set(part: &Part, found: &WayFindings) -> Option<String> {
     let rate = 1e9 / set.transaction_ns.max(1) as f64;
     let off = |found: f64, set: f64| value((found / set - 1.0) * 100.0, Unit::Percent);
     Some(format!(
-        "This disk is simulated with {} transactions/s and {}: the transactions that were found \
-         are off by {}, the bandwidth by {}.",
+        "This disk simulates {} IOPS and {}: the limit of IOPS that was found is off by {}, the \
+         bandwidth by {}.",
         whole(rate),
         value(set.bytes_per_second as f64, Unit::BytesPerSecond),
         off(limits.transaction_rate() * 1e9, rate),
@@ -297,12 +297,13 @@ pub(super) fn depth(found: &WayFindings) -> Option<String> {
         _ => "Whether latency limits small blocks is undecided",
     };
     let mut said = format!(
-        "{verdict}: with more blocks of {block} in flight the rate is {} of that with one.",
+        "{verdict}: with more blocks of {block} in flight, throughput is {} of that at queue depth \
+         1.",
         ratios.join(", ")
     );
     if rose && uses_a_core(&found.steps.first()?.1) {
-        said += " But this program used a whole core with one under way, too: it may be the cost \
-                 of each block that falls then, and not the time that it waits.";
+        said += " But this program used a whole core at queue depth 1, too: the gain may be a \
+                 lower CPU cost of each block.";
     }
     Some(said)
 }
@@ -340,8 +341,8 @@ fn processor(found: &WayFindings) -> Option<String> {
     match blocks(&foreign) {
         Some(blocks) => {
             said += &format!(
-                " But with {blocks} a core worked all the time: for the kernel's part of it or for \
-             other programs. In the first case the processor is the limit."
+                " But with {blocks} a core was fully used, by the kernel or by other programs. If \
+                 by the kernel, the processor is the limit."
             )
         }
         None if blocks(&own).is_none() => said += " No core is the limit.",
@@ -363,7 +364,10 @@ fn transfers(part: &Part, found: &WayFindings) -> Option<String> {
     }
     let words = groups.iter().map(|(reached, steps)| group(*reached, steps));
     let words: Vec<String> = words.collect();
-    Some(format!("What {device} did: {}.", words.join("; ")))
+    Some(format!(
+        "{device}, by the kernel's counters: {}.",
+        words.join("; ")
+    ))
 }
 
 fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
@@ -381,7 +385,7 @@ fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
     let transfers = sum(|sums| sums.device.unwrap_or_default().transfers());
     let bytes = sum(|sums| sums.device.unwrap_or_default().bytes());
     let asked_bytes = sum(|sums| sums.bytes);
-    let counts = format!("{} asked for, {} done", grouped(asked), grouped(transfers),);
+    let counts = format!("{} requested, {} done", grouped(asked), grouped(transfers),);
     let each = size(bytes / transfers.max(1));
     let meaning = match reached {
         Reached::OneByOne => "one by one".to_owned(),
@@ -392,10 +396,10 @@ fn group(reached: Reached, steps: &[&(u64, Sums)]) -> String {
                 value(share, Unit::Percent)
             )
         }
-        Reached::Merged => format!("joined to {each} each: read ahead, written behind or merged"),
-        Reached::Split => format!("split to {each} each"),
+        Reached::Merged => format!("{each} each: read ahead, written behind or merged"),
+        Reached::Split => format!("split into {each} each"),
         Reached::Shared => format!(
-            "but {} were moved for {}: another process used it, too",
+            "but {} were moved for {} requested: another process used it, too",
             size(bytes),
             size(asked_bytes)
         ),
@@ -412,20 +416,20 @@ fn supervisor(subject: &Subject, found: &WayFindings) -> Option<String> {
     }
     let (small, large) = (first.1.system_ns_per_mib(), last.1.system_ns_per_mib());
     if small <= 0.0 || large <= 0.0 {
-        return Some("The supervisor's time was too short to be counted.".to_owned());
+        return Some("The system time was too short to be counted.".to_owned());
     }
     let says_raw = small / large >= MARKED;
     let is_raw = found.way == Way::Direct;
     let verdict = match says_raw == is_raw {
-        true => "which is right",
+        true => "which is correct",
         false => {
-            "which is wrong here: each call costs supervisor time, cached or not, so look at \
-                  what the device did"
+            "which is wrong here: each call costs system time, cached or not. The device's \
+             counters decide"
         }
     };
     Some(format!(
-        "The rule of 2004 (the supervisor's time falls markedly with the block size only when the \
-         device is raw): from {} to {} a MiB, {}, so it says {}, {verdict}.",
+        "The rule of 2004 (system time falls markedly with the block size only on raw devices): {} \
+         to {} per MiB, {}, so the target is {}, {verdict}.",
         value(small, Unit::Ns),
         value(large, Unit::Ns),
         value(small / large, Unit::Times),

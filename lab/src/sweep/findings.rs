@@ -319,12 +319,7 @@ pub fn compute(document: &mut Document) {
                 }));
             };
             let (rate, bytes) = ((&limits.transactions, 1e9), (&limits.bandwidth, 1e9));
-            add(
-                "transactions",
-                "the most transactions",
-                Unit::PerSecond,
-                rate,
-            );
+            add("transactions", "the limit of IOPS", Unit::PerSecond, rate);
             add("bandwidth", "the bandwidth", Unit::BytesPerSecond, bytes);
             add(
                 "knee",
@@ -334,7 +329,7 @@ pub fn compute(document: &mut Document) {
             );
         }
         for (depth, ratio) in &found.depths {
-            let what = format!("the rate at queue depth {depth} over that at depth 1 of {part}");
+            let what = format!("throughput at queue depth {depth} relative to depth 1, {part}");
             let id = format!("{name}.depth{depth}");
             figures.push(Figure::plain(&id, &what, Unit::Times, *ratio));
         }

@@ -308,7 +308,11 @@ fn device(part: &Part, found: &WayFindings) -> Table {
 /// What the answer is about: the rates of all ways.
 fn picture(document: &Document, findings: &Findings) -> Curves {
     let rate = Axis::log10("rate", "MB/s");
-    let mut all = Curves::new("Rate against block size", Axis::bytes("block size"), rate);
+    let mut all = Curves::new(
+        "Throughput against block size",
+        Axis::bytes("block size"),
+        rate,
+    );
     for found in &findings.ways {
         let Some(part) = document.subject.parts.get(found.part) else {
             continue;
@@ -327,11 +331,11 @@ fn rates(part: &Part, found: &WayFindings, bytes: bool) -> Curves {
     let way = found.way.word();
     let (title, unit) = match bytes {
         true => (
-            format!("{}, {way}: rate against block size", part.name),
+            format!("{}, {way}: throughput against block size", part.name),
             "MB/s",
         ),
         false => (
-            format!("{}, {way}: transactions against block size", part.name),
+            format!("{}, {way}: IOPS against block size", part.name),
             "1/s",
         ),
     };
@@ -402,9 +406,9 @@ fn then(page: &mut Page) {
     let limits = fitted.limits;
     let [first, .., last] = published::ROWS;
     page.paragraph(format!(
-        "The ATA disk of 2004: at most {} transactions/s and {}, both limits at {}, p = {:.1}; the \
-         model misses by {}. Its supervisor's time fell by a factor of {:.0} from blocks of 512 \
-         bytes to 512 KiB. These are other machines: compare shapes, not figures.",
+        "The ATA disk of 2004: at most {} transactions/s and {}, crossover at {}, p = {:.1}; the \
+         model misses by {}. Its system time fell by a factor of {:.0} from blocks of 512 bytes to \
+         512 KiB. The machines differ: compare shapes, not figures.",
         grouped((limits.transaction_rate() * 1e9).round() as u64),
         value(limits.bandwidth() * 1e9, Unit::BytesPerSecond),
         value(limits.knee(), Unit::Bytes),

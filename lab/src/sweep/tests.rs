@@ -181,7 +181,7 @@ fn the_report_names_both_limits_and_the_kind_of_the_first() {
         "small blocks: at most 14,5",
         "large blocks: at most 57.",
         "Small blocks are limited by IOPS",
-        "This disk is simulated with 14,577 transactions/s and 57.1 MB/s",
+        "This disk simulates 14,577 IOPS and 57.1 MB/s",
         "The ATA disk of 2004: at most 14,5",
     ] {
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -59,7 +59,7 @@ fn commands_are_told_from_targets_and_that_is_said() {
     let ended = ugeom(&[&["ab", "sleep 0.001", "sleep 0.05"], &quick[..]].concat());
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(
-        words(&ended).starts_with("ugeom: A is taken for a command: sleep 0.001 (--command)"),
+        words(&ended).starts_with("ugeom: A is classified as a command: sleep 0.001 (--command)"),
         "{}",
         ended.stderr
     );
@@ -99,8 +99,8 @@ fn job_files_are_compared_by_the_request() {
     let said = words(&ended);
     assert_eq!(ended.code, 0, "{said}");
     for part in [
-        format!("ugeom: A is taken for a job file: {a} (--job)"),
-        format!("ugeom: B is taken for a job file: {b} (--job)"),
+        format!("ugeom: A is classified as a job file: {a} (--job)"),
+        format!("ugeom: B is classified as a job file: {b} (--job)"),
     ] {
         assert!(said.contains(&part), "{part}: {said}");
     }

@@ -22,7 +22,7 @@ fn saved_results_are_compared_and_said_to_be_of_different_times() {
     let after = saved(folder.path(), "after.json", "2");
     let text = ugeom(&["compare", &before, &after]).quiet();
     for part in [
-        "confounded with time",
+        "whatever else changed in between",
         "TIME OF ONE ITERATION",
         "Mann-Whitney",
         "direct/md0s1c",

@@ -296,7 +296,7 @@ impl Ab {
         let is_target = |side: &Side| matches!(side, Side::Target(_));
         let usage = |problem: &str| Err(Usage(problem.to_owned()).into());
         if self.printed.is_some() && !all(is_command) {
-            return usage("--printed is for commands: nothing else prints");
+            return usage("--printed applies to commands only");
         }
         if has(|side| matches!(side, Side::Job(_))) && has(is_command) {
             return usage(
@@ -307,10 +307,7 @@ impl Ab {
         let is_set = self.set.texts().next().is_some();
         let last = candidates.last().is_some_and(|one| is_target(&one.side));
         if (is_set && !all(is_target)) || (!self.set_b.is_empty() && !last) {
-            return usage(
-                "--set and --set-b say how the stack of a target works; commands and job files \
-                 say that themselves",
-            );
+            return usage("--set and --set-b apply to targets only, not to commands and job files");
         }
         if self.fail_if_slower.is_some() && candidates.len() < 2 {
             return usage("--fail-if-slower compares with a base: name two candidates");
@@ -403,8 +400,8 @@ impl Ab {
         let Some(side) = Side::guess(text) else {
             let text = output::printable(text);
             let problem = format!(
-                "{name} is `{text}`: no file or device class, and no program; --target, --job \
-                 or --command says what is meant"
+                "{name} is `{text}`: not a file, a device class or a program; override with \
+                 --target, --job or --command"
             );
             return Err(Usage(problem).into());
         };
@@ -414,7 +411,7 @@ impl Ab {
             Side::Command(_) => ("a command", "--command"),
         };
         let ((what, flag), text) = (taken_for, output::printable(text));
-        output::remark(&format!("{name} is taken for {what}: {text} ({flag})"));
+        output::remark(&format!("{name} is classified as {what}: {text} ({flag})"));
         Ok(side)
     }
 }

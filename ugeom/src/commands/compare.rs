@@ -154,7 +154,7 @@ impl Compare {
             return match &file.document {
                 Some(document) => Ok(compare(std::slice::from_ref(document), options)?),
                 None => bail!(
-                    "{}: a single result of {} has nothing that it can be compared with",
+                    "{}: a single result of {} has nothing to compare with",
                     file.name,
                     file.format.what()
                 ),

@@ -9,9 +9,8 @@ use ugeom_report::{Cell, Column, Page, Table};
 pub(super) fn engine(page: &mut Page, document: &Document) {
     page.heading("What an engine costs by itself");
     page.paragraph(
-        "One call, with so many at a time; GUASI with two threads, which look out for work for a \
-         while before they sleep, or (-parked) sleep at once. `inline` is the call without an \
-         engine.",
+        "One call at each queue depth. GUASI has two threads that poll before they sleep, or \
+         (-parked) sleep immediately. `inline` is the call without an engine.",
     );
     for call in [CALLS[0].name, CACHED] {
         table(page, document, call);
@@ -21,9 +20,9 @@ pub(super) fn engine(page: &mut Page, document: &Document) {
 pub(super) fn any_call(page: &mut Page, document: &Document) {
     page.heading("Any call");
     page.paragraph(
-        "That it makes any call asynchronous is what GUASI has and the kernel's interfaces have \
-         not. What that costs is the difference to the same calls made one after the other; what \
-         it brings is that the caller goes on, and that calls run on other cores.",
+        "GUASI makes any call asynchronous, which the kernel's interfaces do not. Its cost is the \
+         difference to the same calls made inline; in return the caller continues and calls run on \
+         other cores.",
     );
     for call in &CALLS[1..] {
         table(page, document, call.name);
@@ -32,12 +31,12 @@ pub(super) fn any_call(page: &mut Page, document: &Document) {
 
 fn table(page: &mut Page, document: &Document, call: &'static str) {
     let columns = [
-        Column::text("way"),
-        Column::number("depth", ""),
+        Column::text("engine"),
+        Column::number("queue depth", ""),
         Column::number("time", "ns"),
         Column::number("CPU", "ns"),
-        Column::number("switches", ""),
-        Column::number("rate to inline", "x"),
+        Column::number("context switches", ""),
+        Column::number("speed-up over inline", "x"),
     ];
     let mut words = described(call).chars();
     let first = words.next().map_or('A', |first| first.to_ascii_uppercase());

@@ -124,7 +124,8 @@ fn conclusion(document: &Document) -> Option<(&'static str, Vec<String>)> {
         _ => "refuted by more than 10 %",
     };
     let parts = pairs.iter();
-    let parts = parts.map(|figure| format!("{} at depth {}", figure.amount(), depth_of(figure)));
+    let parts =
+        parts.map(|figure| format!("{} at queue depth {}", figure.amount(), depth_of(figure)));
     Some((verdict, parts.collect()))
 }
 
@@ -196,7 +197,7 @@ fn winner(document: &Document, depth: u32) -> String {
     best.map_or(String::new(), |best| {
         let name = best.id.split('.').nth(1).unwrap_or_default();
         format!(
-            " Fastest against libaio at depth {depth}: {name}, {}.",
+            " Fastest against libaio at queue depth {depth}: {name}, {}.",
             best.amount()
         )
     })
@@ -253,8 +254,8 @@ fn limits(page: &mut Page, document: &Document) {
         .unwrap_or(0) as f64;
     let short = (run_ns < super::plan::RUN_NS as f64 / 2.0).then(|| {
         format!(
-            "The shortest run took {}: the beginning and the end weigh in it, more so with many \
-             requests at a time.",
+            "The shortest run took {}: ramp-up and drain are a part of it, more so at higher queue \
+             depths.",
             duration_human(run_ns)
         )
     });

@@ -25,31 +25,27 @@ fn row_name(detail: &JobDetail) -> String {
 pub(super) fn jobs(page: &mut Page, document: &Document) {
     page.heading("The job");
     page.paragraph(
-        "`submit` is the mean time until a request was handed over (fio's slat), `complete` the \
-         time from there to its end (clat): an engine may hide waiting in either, so judge the \
-         sum. CPU is that of the whole process, and beside it of the whole machine; a switch is a \
-         context switch.",
+        "`submit` is the mean submission latency (fio's slat), `complete` the mean completion \
+         latency (clat). Engines wait in either, so compare the sum. CPU time and context switches \
+         are per request.",
     );
-    let names = || [Column::text("engine"), Column::number("depth", "")];
+    let names = || [Column::text("engine"), Column::number("queue depth", "")];
     let columns = [
-        Column::number("reads", "/s"),
+        Column::number("read IOPS", ""),
         Column::number("", "KiB/s"),
-        Column::number("writes", "/s"),
+        Column::number("write IOPS", ""),
         Column::number("", "KiB/s"),
-        Column::number("CPU", "us"),
-        Column::number("machine", "us"),
-        Column::number("switches", ""),
+        Column::number("CPU per request", "us"),
+        Column::number("system-wide CPU", "us"),
+        Column::number("context switches", ""),
     ];
     let mut rates = Table::new(
-        "How many, and what each costs",
+        "IOPS, and the cost of a request",
         names().into_iter().chain(columns),
     );
     let columns = ["submit", "complete", "sum", "p50", "p99", "p99.9", "most"];
     let columns = columns.map(|name| Column::number(name, ""));
-    let mut times = Table::new(
-        "How long each takes, us",
-        names().into_iter().chain(columns),
-    );
+    let mut times = Table::new("Latency, us", names().into_iter().chain(columns));
     for detail in &document.subject.jobs {
         let samples = samples(document, &detail.cell);
         let [reads, writes] = a_second(&samples, detail);
@@ -109,9 +105,9 @@ pub(super) fn latencies(page: &mut Page, document: &Document) {
 
 pub(super) fn checks(page: &mut Page, document: &Document) {
     let columns = [
-        Column::text("cell"),
-        Column::number("steady", "/s"),
-        Column::number("in flight, seen", ""),
+        Column::text("case"),
+        Column::number("steady IOPS", ""),
+        Column::number("in flight, counted", ""),
         Column::number("by Little's law", ""),
         Column::number("at the device", ""),
     ];
@@ -133,9 +129,9 @@ pub(super) fn checks(page: &mut Page, document: &Document) {
     }
     page.heading("Checks");
     page.paragraph(
-        "Steady is the rate while the queue was kept full, without the beginning and the end of a \
-         run. The mean number in flight, as it was seen, must be the rate times the mean time of a \
-         request (Little's law). What is in flight and not at the device waits in front of it.",
+        "`steady IOPS` is the rate while the queue was full, without ramp-up and drain. The mean \
+         number in flight must be IOPS times mean latency (Little's law). Requests in flight that \
+         are not at the device wait in front of it.",
     );
     page.push(table);
 }
@@ -143,14 +139,14 @@ pub(super) fn checks(page: &mut Page, document: &Document) {
 pub(super) fn published(page: &mut Page) {
     let columns = [
         Column::text("engine"),
-        Column::number("depth", ""),
-        Column::number("reads", "/s"),
-        Column::number("writes", "/s"),
+        Column::number("queue depth", ""),
+        Column::number("read IOPS", ""),
+        Column::number("write IOPS", ""),
         Column::number("submit", "ms"),
         Column::number("complete", "ms"),
         Column::number("sum", "ms"),
         Column::number("CPU", "%"),
-        Column::number("switches", ""),
+        Column::number("context switches", ""),
     ];
     let title = "2007: Pentium 4 at 3.4 GHz, SATA drive, Linux 2.6.20; means of reads and writes";
     let mut table = Table::new(title, columns);

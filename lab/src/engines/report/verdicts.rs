@@ -24,9 +24,9 @@ fn verdict(figure: &Figure, base: &str) -> String {
 }
 
 pub(super) fn pairs(page: &mut Page, document: &Document) {
-    page.heading("Pair by pair");
+    page.heading("Engines against libaio");
     let columns = ["pair", "ratio", "verdict"].map(Column::text);
-    let mut table = Table::new("Requests a second, each engine to libaio", columns);
+    let mut table = Table::new("IOPS of each engine relative to libaio", columns);
     let pairs = document.figures.iter();
     for figure in pairs.filter(|figure| figure.id.starts_with("iops.")) {
         table.row([
@@ -37,7 +37,7 @@ pub(super) fn pairs(page: &mut Page, document: &Document) {
     }
     page.push(table);
     let others = Way::ALL.into_iter().filter(|way| *way != Way::Libaio);
-    let title = "Requests a second as a multiple of libaio's, with 95 % intervals";
+    let title = "IOPS as a multiple of libaio's, with 95 % intervals";
     page.push(ratios_plot(document, title, others));
 }
 
@@ -51,7 +51,7 @@ pub(super) fn picture(document: &Document) -> Rows {
 fn ratios_plot(document: &Document, title: &str, ways: impl IntoIterator<Item = Way>) -> Rows {
     let ways: Vec<Way> = ways.into_iter().collect();
     let others = || ways.iter().copied();
-    let axis = Axis::linear("requests a second to libaio's", "x");
+    let axis = Axis::linear("IOPS relative to libaio", "x");
     let mut rows = Rows::points(title, axis, others().map(Way::name));
     for &depth in &document.subject.depths {
         let of = |way: Way| {
@@ -74,12 +74,12 @@ pub(super) fn schedulers(page: &mut Page, document: &Document) {
     };
     page.heading("Schedulers");
     page.paragraph(format!(
-        "The device had the scheduler {before}, and has it again; the job was repeated with {}. In \
-         2007 others made no difference.",
+        "The device's scheduler was {before}, and is again; the job was repeated with {}. In 2007 \
+         schedulers made no difference.",
         others.join(", ")
     ));
     let columns = ["scheduler", "engine, depth", "ratio", "verdict"].map(Column::text);
-    let title = format!("Requests a second, to those with {before}");
+    let title = format!("IOPS relative to those with {before}");
     let mut table = Table::new(&title, columns);
     for scheduler in others {
         let prefix = format!("scheduler.{scheduler}.");

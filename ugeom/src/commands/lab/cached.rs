@@ -8,11 +8,10 @@ use std::path::PathBuf;
 use ugeom_lab::cached::{self, CachedOptions, SIZE_BYTES_MIN};
 
 const ABOUT: &str = "\
-Repeats the measurement of cached reads of 2006 on this machine: reading what is in memory \
-already, at random and in sequence, 4 and 16 KiB at a time, from the kernel's page cache, from a \
-mapping, and through the cache class with a hash and with a splay tree, by itself and behind NBD \
-and FUSE; the same while buffers are recycled all the time; and lookups alone. Then a profile of \
-the cache's steps, and what it means.
+Repeats the measurement of cached reads of 2006 on this machine: random and sequential reads of 4 \
+and 16 KiB from the kernel's page cache, from a mapping, and through the cache class with a hash \
+and with a splay tree, by itself and behind NBD and FUSE; the same with buffers that are recycled \
+by every read; lookups only; and a profile of the cache's steps.
 
 Without a FILE a temporary one is made in the current folder, written in full, and removed \
 afterwards. A FILE is only read.";

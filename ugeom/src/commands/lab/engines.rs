@@ -9,17 +9,17 @@ use ugeom_lab::engines::{self, EnginesOptions};
 
 const ENGINES_ABOUT: &str = "\
 Repeats the comparison of 2007, in which a library of threads (GUASI) kept up with the kernel's \
-asynchronous I/O: random reads and writes of 4 KiB past the system's cache, 100, 1000 and 10,000 \
-at a time, by libaio, by io_uring, by GUASI, and by one thread a request, limited by size. Prints \
-rates, times (submitting, completing and their sum), CPU time and context switches a request, the \
-verdict pair by pair, and the published table; then what an engine costs by itself, and what it \
-costs to make any call asynchronous.
+asynchronous I/O: direct random reads and writes of 4 KiB at queue depths of 100, 1000 and 10,000, \
+by libaio, by io_uring, by GUASI, and by one thread per request, limited by size. Prints IOPS, \
+submission and completion latency, CPU time and context switches per request, each engine compared \
+with libaio, and the published table; then the cost of each engine, and of making any call \
+asynchronous.
 
 Without a TARGET a temporary file is written in full into the current folder, and removed \
-afterwards. A TARGET is written over, which has to be allowed with --destroy.
+afterwards. A TARGET is overwritten, which needs --destroy.
 
---schedulers repeats the job with every I/O scheduler that the device can have, and puts back the \
-one that it had, also after Ctrl-C. It needs root.";
+--schedulers repeats the job with every I/O scheduler of the device, and restores its own, also \
+after Ctrl-C. It needs root.";
 
 const ENGINES_EXAMPLES: &str = "\
 Examples:
@@ -29,19 +29,19 @@ Examples:
   ugeom lab engines --schedulers --depth 100   with every scheduler of the device
   ugeom lab engines --destroy /dev/sdX         a disk with nothing on it";
 
-/// Can blocking threads stand beside the kernel's asynchronous I/O?
+/// Do blocking threads keep up with the kernel's asynchronous I/O?
 #[derive(Args)]
 #[command(long_about = ENGINES_ABOUT, after_help = ENGINES_EXAMPLES)]
 pub struct Engines {
-    /// The file or device to write over [default: a temporary file]
+    /// The file or device to overwrite [default: a temporary file]
     #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath)]
     target: Option<PathBuf>,
 
-    /// Write over TARGET, whatever it holds
+    /// Overwrite TARGET, whatever it holds
     #[arg(long, requires = "target")]
     destroy: bool,
 
-    /// How many requests at a time
+    /// Queue depths
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = engines::DEPTHS,
           value_parser = clap::value_parser!(u32).range(1..=32_768))]
     depth: Vec<u32>,

@@ -9,9 +9,9 @@ const ABOUT: &str = "\
 Repeats the measurement of GEOM's limits with gzero on this machine: raidtest's requests to a \
 device that touches no data, with 1 worker, as many as there are cores, 4, 8 and 16; and a ladder \
 of knobs, each added to the one before: statistics off, direct dispatch, no lock around devices, \
-a pool of requests for each core. Then each knob is taken away again. Every step gets the verdict \
-of ministat, as the published ones did, and beside it one that holds for all steps of its kind \
-together.";
+a pool of requests for each core. Then each knob alone is switched off again. Every step gets the \
+verdict of ministat, as the published ones did, and beside it one that holds for all steps of its \
+kind together.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
   ugeom lab scaling --full                   as precisely as it can be
   ugeom lab scaling --workers 1,2,32 --json scaling.json";
 
-/// How does it scale with workers, and which knob buys what?
+/// How do IOPS scale with workers, and what does each knob gain?
 #[derive(Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub struct Scaling {

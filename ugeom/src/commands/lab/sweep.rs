@@ -11,15 +11,15 @@ use ugeom_classes::{TargetOptions, open_target};
 use ugeom_lab::sweep::{self, SweepOptions};
 
 const LONG_ABOUT: &str = "\
-Moves the same bytes in blocks of 512 bytes to 512 KiB, doubling, past the system's cache and \
-through it in turns, and says what the limit is: the number of transactions, the bandwidth or the \
-processor, and from which block size on. Beside each step stands what the device itself did, as \
-iostat prints it: whether a cache answered, or blocks were merged or split.
+Reads the same bytes in blocks of 512 bytes to 512 KiB, doubling, direct (O_DIRECT) and buffered \
+in turns, and prints the limit: IOPS, bandwidth or the processor, and from which block size on. \
+Beside each block size it prints the device's own counters, as iostat does, which show whether a \
+cache answered, or blocks were merged or split.
 
 A TARGET is a file, a block device or any stack. It is only read, unless --write is given. \
 Without one a temporary file in the current folder is measured, and a simulated disk of 2004.
 
-To fit the budget, repetitions are left out first, then bytes; the report says what was.";
+To fit the budget, repetitions are left out first, then bytes; the report says which.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +29,7 @@ Examples:
   ugeom lab sweep 'disk:64m,rate=200m/s'   a disk whose limits are known
   ugeom lab sweep --format dd disk.img     the lines of dd and csh";
 
-/// What limits a device: transactions, bandwidth, or the processor?
+/// What limits a device: IOPS, bandwidth, or the processor?
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Sweep {
@@ -50,7 +50,7 @@ pub struct Sweep {
     #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = opening::size)]
     bytes: u64,
 
-    /// Write instead of reading; what was there is lost
+    /// Write instead of reading; data on the target is lost
     #[arg(long)]
     write: bool,
 
@@ -58,15 +58,15 @@ pub struct Sweep {
     #[arg(long, requires = "write")]
     destroy: bool,
 
-    /// Take blocks at random instead of one after the other
+    /// Access blocks in random order instead of sequentially
     #[arg(long)]
     random: bool,
 
-    /// Past the system's cache only
+    /// Direct (O_DIRECT) only
     #[arg(long, group = "way")]
     direct: bool,
 
-    /// Through the system's cache only
+    /// Buffered (page cache) only
     #[arg(long, group = "way")]
     buffered: bool,
 
@@ -122,7 +122,7 @@ impl Sweep {
         ];
         for (flag, size) in sizes {
             if size == 0 {
-                return wrong(format!("{flag} is 0, but blocks of nothing move nothing"));
+                return wrong(format!("{flag} must be above 0"));
             }
         }
         if self.min > self.max {

@@ -59,7 +59,7 @@ pub enum DiskinfoError {
         got_bytes: u64,
     },
     /// Requests did not come home.
-    #[error("measuring {step}: {lost} requests did not come back within a minute")]
+    #[error("measuring {step}: {lost} requests did not complete within a minute")]
     Lost {
         /// The step that they were part of.
         step: String,
