@@ -192,7 +192,7 @@ fn ctrl_c_ends_it_early_and_keeps_whole_rounds() {
 fn what_cannot_be_compared_is_named() {
     let neither = ugeom(&["ab", "zero", "no-such-thing"]).failed(2);
     assert!(
-        neither.contains("B is `no-such-thing`: no file or device class"),
+        neither.contains("B is `no-such-thing`: not a file, a device class or a program"),
         "{neither}"
     );
     for wrong in [

@@ -264,7 +264,7 @@ fn schedulers_that_there_are_none_of_are_refused_with_the_reason() {
     let path = disks::text(&path);
     let refused = ugeom(&["lab", "engines", "--schedulers", "--destroy", &path]).failed(1);
     assert!(
-        refused.contains("on no block device that the kernel tells of"),
+        refused.contains("not on a block device known to the kernel"),
         "{refused}"
     );
 }
@@ -432,7 +432,7 @@ fn a_sweep_does_not_write_over_what_carries_something() {
 #[test]
 fn a_sweep_names_what_it_cannot_do() {
     for (arguments, code, words) in [
-        (&["--min", "0"][..], 2, "--min is 0"),
+        (&["--min", "0"][..], 2, "--min must be above 0"),
         (
             &["--min", "8k", "--max", "4k"],
             2,

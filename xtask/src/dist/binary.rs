@@ -37,6 +37,8 @@ pub fn build(architecture: Architecture, out: &Path) -> Result<Built> {
     cargo.args(["--target", &target]);
     // A table of relative relocations takes an eighth of the bytes of one that names each.
     cargo.args(["--", "-C", "link-arg=--pack-dyn-relocs=relr"]);
+    // Generic code makes functions with the same instructions; one of each is kept.
+    cargo.args(["-C", "link-arg=--icf=all"]);
     cargo.env(format!("CC_{variable}"), &tools.compiler);
     cargo.env(
         format!("CARGO_TARGET_{}_LINKER", variable.to_uppercase()),
