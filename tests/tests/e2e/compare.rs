@@ -101,6 +101,11 @@ fn results_of_other_programs_are_compared_and_kept_as_a_history() {
         let result = file("result.txt", base);
         ugeom(&["history", "add", &history, &result, "--commit", &commit]).quiet();
     }
+    // The first screen names this command for more.
+    for action in ["show", "check"] {
+        let ended = ugeom(&["history", action, &history, "--all"]);
+        assert!(ended.text().contains("THE ANSWER"), "{ended:?}");
+    }
     let shown = ugeom(&["history", "show", &history, "--csv"]).quiet();
     assert_eq!(shown.lines().count(), 17, "{shown}");
     let check = ugeom(&["history", "check", &history]);

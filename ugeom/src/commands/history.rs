@@ -17,6 +17,7 @@ use ugeom_lab::ab::EXPERIMENT;
 use ugeom_measure::Interval;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::shift::{self, Confirmed};
+use ugeom_report::text::counted;
 use ugeom_report::{Cell, Column, Page, Table};
 
 const LONG_ABOUT: &str = "\
@@ -88,6 +89,10 @@ struct Which {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    /// Print the whole page, not only one screen
+    #[arg(long, conflicts_with = "json")]
+    all: bool,
 }
 
 #[derive(Args)]
@@ -96,7 +101,7 @@ struct Show {
     which: Which,
 
     /// Print all values as one table
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "all"])]
     csv: bool,
 }
 
@@ -148,6 +153,14 @@ impl Add {
 }
 
 impl Which {
+    /// The whole page, or its first screen.
+    fn text(&self, page: &Page) -> String {
+        match self.all {
+            true => page.to_text(output::width()),
+            false => page.to_screen(output::width(), output::style()),
+        }
+    }
+
     fn history(&self) -> Result<History> {
         let history = history::read(&self.folder)?;
         if history.torn {
@@ -205,7 +218,7 @@ impl Show {
             return output::print_json(&checked);
         }
         let page = page("show", &self.which.folder, &history, &checked);
-        output::print(&page.to_screen(output::width(), output::style()))
+        output::print(&self.which.text(&page))
     }
 }
 
@@ -236,7 +249,7 @@ impl Check {
         let mut page = page("check", &self.which.folder, &history, &checked);
         page.question = "did the last commits become slower?".to_owned();
         page.answer = self.answer(outcome, &history, &checked, confirmed.as_ref());
-        output::print(&page.to_screen(output::width(), output::style()))?;
+        output::print(&self.which.text(&page))?;
         failure::gate(Some(outcome))
     }
 
@@ -341,8 +354,8 @@ fn page(action: &str, folder: &Path, history: &History, checked: &[Checked]) -> 
     page.question = "where did results change?".to_owned();
     let changes: usize = checked.iter().map(|one| one.changes.len()).sum();
     page.answer = format!(
-        "{changes} changes in {} series of {} commits (a history without a change shows one in 5 \
-         of 100 cases).",
+        "{} in {} series of {} commits (a history without a change shows one in 5 of 100 cases).",
+        counted(changes as u64, "change"),
         checked.len(),
         history.entries.len()
     );
