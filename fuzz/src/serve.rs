@@ -147,6 +147,7 @@ fn metrics() -> &'static PathBuf {
             version: "1".to_owned(),
             pid: 1,
             target: "md:1m".to_owned(),
+            connection: None,
         };
         let log: Log = Arc::new(|_| {});
         let address = Address::Unix(path.clone());

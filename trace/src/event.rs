@@ -53,11 +53,14 @@ pub enum Kind {
     FuseEnd = 18,
     /// A thread that has asked for I/O runs again (`sched_switch`). `tid` is the thread.
     Run = 19,
+    /// A FUSE server that tells of itself has begun its reply; `extra` is when it had taken the
+    /// request. No tracepoint fires it. Numbers as for `FuseSend`.
+    Served = 20,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Queue,
         Self::Remap,
         Self::Split,
@@ -77,6 +80,7 @@ impl Kind {
         Self::FuseSend,
         Self::FuseEnd,
         Self::Run,
+        Self::Served,
     ];
 
     /// The kind with that number.
@@ -89,6 +93,7 @@ impl Kind {
     #[must_use]
     pub(crate) fn tracepoint(self) -> (&'static str, &'static str) {
         match self {
+            Self::Served => ("", ""),
             Self::Queue => ("block", "block_bio_queue"),
             Self::Remap => ("block", "block_bio_remap"),
             Self::Split => ("block", "block_split"),

@@ -2,7 +2,7 @@
 //! comparison with the kernel's own counters.
 
 use crate::event::{Dev, Event, Kind, Op};
-use crate::link::{FUSE, Linker, Quality, Topology, Tree};
+use crate::link::{FUSE, Linker, Quality, SERVER, Topology, Tree};
 use crate::source::{self, Choice, Source, Wish};
 use crate::tree::{Class, KernelTree, Node};
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,7 @@ impl Scope {
         let known = self.names.get(&dev).cloned();
         known.unwrap_or_else(|| match dev & FUSE {
             0 => format!("{}:{}", dev >> 20, dev & 0xf_ffff),
+            _ if dev & SERVER != 0 => format!("server of fuse {}", dev & !FUSE & !SERVER),
             _ => format!("fuse {}", dev & !FUSE),
         })
     }
@@ -149,8 +150,19 @@ pub struct Session {
     look: Option<(u64, Counters)>,
     missed: Option<String>,
     scope: Scope,
+    servers: Vec<Server>,
     /// When it began, CLOCK_MONOTONIC, ns.
     pub start_ns: u64,
+}
+
+/// Asks a FUSE server for its requests since the last question: the kernel's number of each, and
+/// when it was taken and its reply was begun, CLOCK_MONOTONIC, ns.
+pub type Passages = Box<dyn FnMut() -> std::io::Result<Vec<(u64, u64, u64)>> + Send>;
+
+/// A FUSE server that tells of its requests.
+struct Server {
+    connection: u32,
+    passages: Passages,
 }
 
 type Counters = BTreeMap<Dev, (u64, u64)>;
@@ -192,8 +204,52 @@ impl Session {
             look: None,
             missed: None,
             scope,
+            servers: Vec::new(),
             start_ns,
         })
+    }
+
+    /// The FUSE connections of the chains.
+    #[must_use]
+    pub fn connections(&self) -> Vec<u32> {
+        let fuse = self.scope.names.keys();
+        let fuse = fuse.filter(|dev| **dev & FUSE != 0 && **dev & SERVER == 0);
+        fuse.map(|dev| dev & !FUSE).collect()
+    }
+
+    /// Asks the server of a connection, too, from now on.
+    pub fn ask(&mut self, connection: u32, name: String, passages: Passages) {
+        let dev = connection | FUSE | SERVER;
+        self.scope.names.insert(dev, name);
+        self.servers.push(Server {
+            connection,
+            passages,
+        });
+    }
+
+    /// What the servers have told since the last look, as events; one that fails is asked no more.
+    fn ask_servers(&mut self) {
+        let pending = &mut self.pending;
+        self.servers.retain_mut(|server| {
+            let Ok(told) = (server.passages)() else {
+                return false;
+            };
+            pending.extend(told.into_iter().map(|(unique, taken, replied)| Event {
+                time_ns: replied,
+                kind: Kind::Served,
+                cpu: 0,
+                op: Op::Other,
+                tid: 0,
+                pid: 0,
+                dev: server.connection,
+                sector: 0,
+                sectors: 0,
+                id: unique,
+                other: 0,
+                extra: taken,
+            }));
+            true
+        });
     }
 
     /// The source's name.
@@ -228,6 +284,7 @@ impl Session {
     pub fn poll(&mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Vec<Tree>> {
         let now_ns = clock::now_ns();
         self.source.read(&mut self.pending)?;
+        self.ask_servers();
         self.feed(self.complete_ns, keep);
         self.compare(self.complete_ns);
         self.complete_ns = now_ns.saturating_sub(LATE_NS);
@@ -308,6 +365,7 @@ impl Session {
         // A program that runs still fills its slot.
         std::thread::sleep(std::time::Duration::from_millis(2));
         self.source.read(&mut self.pending)?;
+        self.ask_servers();
         self.feed(u64::MAX, keep);
         let (trees, quality) = self.linker.finish();
         let [first, second] = &self.before;
@@ -349,6 +407,7 @@ fn wish_of(scope: &Scope) -> Wish {
     let wanted = |kind: &Kind| match kind {
         Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => !functions.is_empty(),
         Kind::FuseSend | Kind::FuseEnd => has_fuse,
+        Kind::Served => false,
         _ => true,
     };
     let block_tops = scope.tops.iter().filter(|dev| **dev & FUSE == 0);

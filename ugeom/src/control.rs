@@ -6,8 +6,10 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::sync::Arc;
-use ugeom_serve::control::{Control, ControlSettings, default_path};
+use ugeom_serve::control::{Client, Control, ControlSettings, default_path, running};
+use ugeom_serve::fuse;
 use ugeom_stack::Stack;
+use ugeom_trace::session::Session;
 
 /// Where the control socket lies.
 #[derive(Args)]
@@ -25,11 +27,17 @@ impl ControlArgs {
     ///
     /// # Errors
     /// There can be no socket where it was asked for.
-    pub fn start(&self, stack: &Stack, target: &str) -> Result<Option<Control>> {
+    pub fn start(
+        &self,
+        stack: &Stack,
+        target: &str,
+        files: &Option<fuse::Server>,
+    ) -> Result<Option<Control>> {
         let settings = |path| ControlSettings {
             path,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             target: target.to_owned(),
+            passages: files.as_ref().map(fuse::Server::passages),
             log: Arc::new(|line| output::remark(&output::printable(line))),
         };
         match &self.control {
@@ -51,5 +59,39 @@ impl ControlArgs {
                 ))
             }
         }
+    }
+}
+
+/// Lets the servers of this user tell a trace when they had the requests of its FUSE mounts. One
+/// that cannot is traced from outside only, as those of others are.
+pub fn ask_servers(session: &mut Session) {
+    let connections = session.connections();
+    if connections.is_empty() {
+        return;
+    }
+    for found in running() {
+        let Some((facts, connection)) = found.facts.ok().and_then(|facts| {
+            let connection = facts.connection?;
+            Some((facts, connection))
+        }) else {
+            continue;
+        };
+        if !connections.contains(&connection) {
+            continue;
+        }
+        let client = Client::connect(&found.path).and_then(|mut client| {
+            // The first question lets it begin.
+            client.passages()?;
+            Ok(client)
+        });
+        let Ok(mut client) = client else {
+            continue;
+        };
+        let name = format!("ugeom {} ({})", facts.target, facts.pid);
+        let passages = move || {
+            let told = client.passages().map_err(std::io::Error::other);
+            told.map(|(each, _)| each)
+        };
+        session.ask(connection, output::printable(&name), Box::new(passages));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::message::{ANSWER_BYTES_MAX, Answer, Figures, PROTOCOL, Question, ServerFacts};
 use super::{ControlError, place};
+use crate::fuse::Passage;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ impl Client {
                 version: String::new(),
                 pid: 0,
                 target: String::new(),
+                connection: None,
             },
         };
         match client.ask(&Question::Server {})? {
@@ -88,6 +90,18 @@ impl Client {
     pub fn figures(&mut self, consumers: bool) -> Result<Figures, ControlError> {
         match self.ask(&Question::Figures { consumers })? {
             Answer::Figures(figures) => Ok(*figures),
+            _ => Err(self.off_the_point()),
+        }
+    }
+
+    /// When requests of the server's FUSE mount were in it, since the last such question; and how
+    /// many there was no room for so far.
+    ///
+    /// # Errors
+    /// As [`Client::figures`].
+    pub fn passages(&mut self) -> Result<(Vec<Passage>, u64), ControlError> {
+        match self.ask(&Question::Passages {})? {
+            Answer::Passages { each, lost } => Ok((each, lost)),
             _ => Err(self.off_the_point()),
         }
     }

@@ -4,6 +4,7 @@
 //! Numbers may pass 2^53, from where on readers of JSON that know only doubles lose digits.
 
 use super::ControlError;
+use crate::fuse::Passage;
 use serde::{Deserialize, Serialize};
 
 /// The version of what is said; a client that knows another should not guess.
@@ -27,6 +28,8 @@ pub enum Question {
         #[serde(default)]
         consumers: bool,
     },
+    /// When were requests of the FUSE mount in the server, since the last such question?
+    Passages {},
 }
 
 /// What a server says.
@@ -37,6 +40,14 @@ pub enum Answer {
     Server(ServerFacts),
     /// What each layer does.
     Figures(Box<Figures>),
+    /// When requests of the FUSE mount were in the server.
+    Passages {
+        /// The kernel's numbers of requests, each with the moments when it was taken and when its
+        /// reply was begun, `CLOCK_MONOTONIC`, ns.
+        each: Vec<Passage>,
+        /// How many there was no room for, since the start of the server.
+        lost: u64,
+    },
     /// Why there is no answer.
     Error(String),
 }
@@ -52,6 +63,9 @@ pub struct ServerFacts {
     pub pid: u32,
     /// What it serves, as its command line has it.
     pub target: String,
+    /// The number of the kernel's FUSE connection, if it has a mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u32>,
 }
 
 /// All figures of one moment.

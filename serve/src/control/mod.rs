@@ -6,6 +6,7 @@
 //! ```text
 //!   {"ask":"server"}                       {"server":{"protocol":1,"pid":4711,...}}
 //!   {"ask":"figures","consumers":false}    {"figures":{"at_ns":...,"providers":[...],...}}
+//!   {"ask":"passages"}                     {"passages":{"each":[[9,1000,3000]],"lost":0}}
 //!   {"ask":"tea"}                          {"error":"..."}
 //! ```
 //!

@@ -220,6 +220,7 @@ mod tests {
             version: "1".to_owned(),
             pid: 1,
             target: "md:1m".to_owned(),
+            connection: None,
         };
         let text = text(&server, &figures);
         let at = |le: &str| {

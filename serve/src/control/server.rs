@@ -4,6 +4,7 @@ use super::message::{Answer, PROTOCOL, QUESTION_BYTES_MAX, Question, ServerFacts
 use super::place::{Listening, listen};
 use super::watch::Watch;
 use super::{ControlError, place};
+use crate::fuse::Passages;
 use crate::nbd::Log;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
@@ -35,6 +36,8 @@ pub struct ControlSettings {
     pub version: String,
     /// What is served, as the command line has it.
     pub target: String,
+    /// The passages of the FUSE mount, if there is one.
+    pub passages: Option<Arc<Passages>>,
     /// Where lines for the log go.
     pub log: Log,
 }
@@ -72,7 +75,9 @@ impl Control {
                 version: settings.version.clone(),
                 pid: std::process::id(),
                 target: settings.target.clone(),
+                connection: settings.passages.as_ref().and_then(|it| it.connection()),
             },
+            passages: settings.passages.clone(),
             log: Arc::clone(&settings.log),
             listening,
             listener,
@@ -119,6 +124,8 @@ struct Peer {
     deadline: Option<Timer>,
     /// It has asked for figures.
     watching: bool,
+    /// It has asked for passages.
+    tracing: bool,
     /// It is left when the answer is sent.
     leaving: bool,
 }
@@ -127,6 +134,7 @@ struct Peer {
 struct Answering {
     watch: Watch,
     facts: ServerFacts,
+    passages: Option<Arc<Passages>>,
     log: Log,
     reactor: Reactor,
     listening: Listening,
@@ -205,6 +213,7 @@ impl Answering {
                     output: None,
                     deadline: None,
                     watching: false,
+                    tracing: false,
                     leaving: false,
                 };
                 self.peers.insert(source, peer);
@@ -250,7 +259,7 @@ impl Answering {
             }
             if let Some(end) = peer.input.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = peer.input.drain(..=end).collect();
-                let text = self.answer(&line, &mut peer.watching);
+                let text = self.answer(&line, peer);
                 peer.output = Some((text, 0));
                 continue;
             }
@@ -273,12 +282,23 @@ impl Answering {
         }
     }
 
-    fn answer(&mut self, line: &[u8], watching: &mut bool) -> Arc<str> {
+    fn answer(&mut self, line: &[u8], peer: &mut Peer) -> Arc<str> {
         match Question::parse(line) {
             Ok(Question::Server {}) => Answer::Server(self.facts.clone()).line().into(),
             Ok(Question::Figures { consumers }) => {
-                *watching = true;
+                peer.watching = true;
                 self.watch.figures(consumers)
+            }
+            Ok(Question::Passages {}) => {
+                let Some(passages) = &self.passages else {
+                    let none = "there is no FUSE mount".to_owned();
+                    return Answer::Error(none).line().into();
+                };
+                if !std::mem::replace(&mut peer.tracing, true) {
+                    passages.note(true);
+                }
+                let (each, lost) = passages.take();
+                Answer::Passages { each, lost }.line().into()
             }
             Err(error) => Answer::Error(error.to_string()).line().into(),
         }
@@ -294,6 +314,12 @@ impl Answering {
         self.reactor.deregister(source);
         if peer.watching && !self.peers.values().any(|it| it.watching) {
             self.watch.rest();
+        }
+        if let Some(passages) = &self.passages
+            && peer.tracing
+            && !self.peers.values().any(|it| it.tracing)
+        {
+            passages.note(false);
         }
     }
 }

@@ -27,6 +27,7 @@ fn settings(path: &Path) -> ControlSettings {
         path: path.to_owned(),
         version: "1.2.3".to_owned(),
         target: "md:1m | nop".to_owned(),
+        passages: None,
         log: Arc::new(|_| {}),
     }
 }

@@ -13,6 +13,7 @@ use super::Shared;
 use super::handles::{Handle, Mine, Table, look};
 use super::interrupts::{Found, Interrupted};
 use super::link::{Answer, Link, Reply, Ticket};
+use super::passages::Notes;
 use super::slow::{HelperRequest, OpenerRequest, SlowPath};
 use crate::span::Span;
 use rustix::io::Errno;
@@ -41,6 +42,8 @@ struct Operation {
     skip: usize,
     length: usize,
     claim: Option<Claim>,
+    /// When it was taken; 0 while that is not noted.
+    taken_ns: u64,
 }
 
 /// A thread's dispatcher.
@@ -54,6 +57,7 @@ pub(super) struct Dispatcher {
     operations: Vec<Operation>,
     unused: Vec<u32>,
     pub interrupted: Interrupted,
+    notes: Notes,
 }
 
 impl Dispatcher {
@@ -74,6 +78,7 @@ impl Dispatcher {
             operations: Vec::new(),
             unused: Vec::new(),
             interrupted,
+            notes: shared.passages.notes(),
         }
     }
 
@@ -196,6 +201,7 @@ impl Dispatcher {
             skip: span.skip,
             length: span.length,
             claim: None,
+            taken_ns: self.notes.begin(),
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
         let draft = if span.sectors >= L::LENT_BYTES_MIN {
@@ -246,6 +252,7 @@ impl Dispatcher {
             skip: 0,
             length: span.length,
             claim: Some(claim),
+            taken_ns: self.notes.begin(),
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
         let draft = draft.write(range.start, data).length(span.length as u64);
@@ -271,6 +278,7 @@ impl Dispatcher {
             skip: 0,
             length: 0,
             claim: None,
+            taken_ns: self.notes.begin(),
         };
         let number = keep(&mut self.operations, &mut self.unused, operation);
         let draft = draft.flush().cookie(number);
@@ -330,6 +338,7 @@ impl Dispatcher {
         operation.claim = None;
         operation.bio = None;
         let (ticket, skip, length) = (operation.ticket, operation.skip, operation.length);
+        self.notes.end(ticket.unique, operation.taken_ns);
         self.unused.push(number);
         let reply = match finished.result() {
             Ok(bytes) if finished.command() == Command::Read => {

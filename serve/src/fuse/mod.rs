@@ -20,7 +20,8 @@
 //! directory; `handles` what is open; `dispatch` what is done with a request; `slow` threads for
 //! what takes long, `holes` the rarest of it; `interrupts` what becomes of requests of the killed;
 //! `link` what a transport has to do, `classic` the one that works everywhere, `ring` the one that
-//! is fast; `start` begins all threads.
+//! is fast; `passages` when requests
+//! were here, for a trace; `start` begins all threads.
 
 mod classic;
 mod dispatch;
@@ -31,6 +32,7 @@ mod holes;
 mod interrupts;
 mod link;
 mod mount;
+mod passages;
 mod ring;
 mod session;
 mod slow;
@@ -39,6 +41,7 @@ mod start;
 mod tests;
 
 pub use error::FuseError;
+pub use passages::{Passage, Passages};
 pub use start::Used;
 
 use crate::ranges::Ranges;
@@ -115,6 +118,7 @@ struct Shared {
     /// Lines that were said about failed requests.
     complaints: AtomicUsize,
     interrupts: Interrupts,
+    passages: Arc<Passages>,
     stopping: AtomicBool,
     over: AtomicBool,
     ended: Arc<dyn Fn() + Send + Sync>,
@@ -174,12 +178,16 @@ impl Server {
             closing: AtomicUsize::new(0),
             complaints: AtomicUsize::new(0),
             interrupts: Interrupts::default(),
+            passages: Arc::default(),
             stopping: AtomicBool::new(false),
             over: AtomicBool::new(false),
             ended: Arc::clone(&settings.ended),
         });
         let (mount, session) = Mount::new(directory, settings.writable, settings.allow_other)?;
         let session = Arc::new(session);
+        if let Some(number) = mount.connection() {
+            shared.passages.of_connection(number);
+        }
         let hello = Hello::receive(&session)?;
         let queues = ring::queues(settings.transport, hello.offers_ring())?;
         let threads = if queues == 0 {
@@ -219,6 +227,12 @@ impl Server {
     #[must_use]
     pub fn used(&self) -> &Used {
         &self.used
+    }
+
+    /// When requests were in this server.
+    #[must_use]
+    pub fn passages(&self) -> Arc<Passages> {
+        Arc::clone(&self.shared.passages)
     }
 
     /// The directory that is mounted on.

@@ -131,16 +131,22 @@ fn is_dead(error: &io::Error) -> bool {
 
 /// The type of what is mounted on a path, by proc(5).
 fn mounted_on(path: &Path) -> Option<String> {
-    let text = std::fs::read("/proc/self/mountinfo").ok()?;
-    text.split(|&byte| byte == b'\n').find_map(|line| {
+    on_path(path, |line| {
         let mut words = line.split(|&byte| byte == b' ');
-        let place = unescape(words.nth(4)?);
-        if place != path.as_os_str().as_bytes() {
-            return None;
-        }
-        let kind = words.skip_while(|word| *word != b"-").nth(1)?;
+        let kind = words.by_ref().skip_while(|word| *word != b"-").nth(1)?;
         Some(String::from_utf8_lossy(kind).into_owned())
     })
+}
+
+/// What the line of the uppermost mount on a path holds, by proc(5).
+fn on_path<T>(path: &Path, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
+    let text = std::fs::read("/proc/self/mountinfo").ok()?;
+    let lines = text.split(|&byte| byte == b'\n');
+    let here = |line: &&[u8]| {
+        let place = line.split(|&byte| byte == b' ').nth(4).map(unescape);
+        place.as_deref() == Some(path.as_os_str().as_bytes())
+    };
+    lines.filter(here).filter_map(read).next_back()
 }
 
 /// Blanks and the like stand in mountinfo as a backslash and three octal digits.
@@ -208,6 +214,15 @@ impl Mount {
     /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The number of the kernel's connection: the minor number of the mount's device.
+    pub fn connection(&self) -> Option<u32> {
+        on_path(&self.directory, |line| {
+            let number = line.split(|&byte| byte == b' ').nth(2)?;
+            let number = str::from_utf8(number).ok()?;
+            number.split_once(':')?.1.parse().ok()
+        })
     }
 
     /// Takes the mount away, at once if it is unused.

@@ -103,6 +103,14 @@ impl Live {
         }
     }
 
+    /// What the span was in since its start turns out to be another phase.
+    pub(super) fn was(&mut self, serial: u64, phase: Phase) {
+        let first = self.spans.get_mut(&serial);
+        if let Some(first) = first.and_then(|one| one.span.phases.first_mut()) {
+            first.1 = phase;
+        }
+    }
+
     pub(super) fn mark_ambiguous(&mut self, serials: &[u64]) {
         for serial in serials {
             if let Some(one) = self.spans.get_mut(serial) {

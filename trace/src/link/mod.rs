@@ -12,7 +12,7 @@
 //! | split | the open bio of the device that begins where the part begins; parts end together |
 //! | partition, dm, md | the remap event names the device above and the sector there |
 //! | loop | the worker that executes the device's work submits for its oldest request |
-//! | FUSE | number of the request; the thread that sends it |
+//! | FUSE | number of the request; the thread that sends it; its server's own times |
 //! | requeue | the request is issued again; the time between is `Phase::Requeued` |
 //!
 //! Spans whose link was a choice between several carry `ambiguous`. Spans that never end are
@@ -137,6 +137,8 @@ pub struct Span {
 
 /// Marks the number of a FUSE connection among devices.
 pub(crate) const FUSE: Dev = 1 << 31;
+/// Marks, beside [`FUSE`], the server of a connection.
+pub(crate) const SERVER: Dev = 1 << 30;
 
 /// A request with all that it became. The first span is the root.
 #[derive(Clone, Debug, PartialEq)]
@@ -228,6 +230,7 @@ impl Linker {
             Kind::FuseSend => self.fuse_send(event),
             Kind::FuseEnd => self.fuse_end(event),
             Kind::Run => self.run(event),
+            Kind::Served => self.served(event),
         }
         if event.time_ns.saturating_sub(self.last_sweep_ns) > WAKE_MAX_NS {
             self.last_sweep_ns = event.time_ns;
@@ -487,6 +490,25 @@ impl Linker {
             Some(serial) => self.end(serial, event.time_ns),
             None => self.quality.unmatched_ends += 1,
         }
+    }
+
+    /// A server has told when it had a request: the rest are wake-ups and copies.
+    fn served(&mut self, event: &Event) {
+        let Some(sent) = self.fuse.get(&(event.dev, event.id)).copied() else {
+            self.quality.unmatched_ends += 1;
+            return;
+        };
+        self.live.was(sent, Phase::Worker);
+        self.live.phase(sent, event.extra, Phase::Device);
+        let taken = Event {
+            time_ns: event.extra,
+            ..*event
+        };
+        let dev = event.dev | FUSE | SERVER;
+        let serial = self
+            .live
+            .begin(&taken, dev, Some(sent), Phase::Device, false);
+        self.end(serial, event.time_ns);
     }
 
     /// Ends a span, and the partitions above it, which end with it.

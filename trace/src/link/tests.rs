@@ -168,6 +168,40 @@ fn delays_of_a_chain_of_loop_devices_are_found_where_they_were_planted() {
 }
 
 #[test]
+fn a_server_that_tells_of_itself_is_a_layer_below_its_connection() {
+    let mut kernel = Simulated::new();
+    kernel.topology.loops.insert(LOOP, None);
+    let (_, request) = kernel.issue(1000, 100, LOOP, (8, 8));
+    let event = kernel.fire(1012, Kind::WorkQueue, LOOP, (0, 0));
+    event.id = 77;
+    for (time, kind) in [(1050, Kind::WorkStart), (1060, Kind::FuseSend)] {
+        let event = kernel.fire(time, kind, 42, (0, 0));
+        (event.id, event.tid) = (if kind == Kind::FuseSend { 5 } else { 77 }, 200);
+    }
+    // Taken 70 ns after it was sent; the reply arrives 30 ns after it was begun.
+    let event = kernel.fire(3130, Kind::Served, 42, (0, 0));
+    (event.id, event.extra, event.tid) = (5, 1130, 0);
+    kernel.fire(3160, Kind::FuseEnd, 42, (0, 0)).id = 5;
+    kernel.complete(3200, LOOP, request, (8, 8));
+    let (trees, quality) = kernel.link();
+    assert_eq!((trees.len(), quality.unmatched_ends), (1, 0));
+    let sums = sums(&trees[0]);
+    assert_eq!(sums[&(42 | FUSE | SERVER, Phase::Device)], 2000);
+    assert_eq!(sums[&(42 | FUSE, Phase::Worker)], 70);
+    assert_eq!(sums[&(42 | FUSE, Phase::Return)], 30);
+    assert!(!sums.contains_key(&(42 | FUSE, Phase::Device)));
+}
+
+#[test]
+fn a_server_that_tells_of_what_was_not_sent_changes_nothing() {
+    let mut kernel = Simulated::new();
+    let event = kernel.fire(3130, Kind::Served, 42, (0, 0));
+    (event.id, event.extra) = (5, 1130);
+    let (trees, quality) = kernel.link();
+    assert_eq!((trees.len(), quality.unmatched_ends), (0, 1));
+}
+
+#[test]
 fn a_partition_is_a_layer_of_its_own() {
     let mut kernel = Simulated::new();
     let part = 259 << 20;
@@ -483,7 +517,7 @@ proptest! {
     #[test]
     fn any_events_are_linked_or_counted(
         stream in prop::collection::vec(
-            (0_usize..19, 0_u64..4, 0_u64..4, 0_u64..64, 0_u32..16, 0_u32..4, 0_u64..9), 0..200
+            (0_usize..20, 0_u64..4, 0_u64..4, 0_u64..64, 0_u32..16, 0_u32..4, 0_u64..9), 0..200
         ),
         addresses: bool,
         has_done: bool,

@@ -209,7 +209,7 @@ impl Serve {
         let servers = self.start(&open, (addresses, given, rules), &tell)?;
         let (stack, target) = (&open.stack, &self.target.target);
         let metrics = self.metrics.start(stack, target)?;
-        let watched = (self.control.start(stack, target)?, metrics);
+        let watched = (self.control.start(stack, target, &servers.files)?, metrics);
         let told = tell.clone();
         let listening = std::thread::Builder::new().spawn(move || {
             // An end of the pipe would be a signal, too; and the receiver is gone once all is over.

@@ -1,6 +1,7 @@
 //! `ugeom trace`: where the time of requests to the kernel's devices goes.
 
 use super::show::kernel;
+use crate::control::ask_servers;
 use crate::failure::{Reported, Usage};
 use crate::opening::time;
 use crate::output;
@@ -220,7 +221,8 @@ impl Trace {
     }
 
     fn attach(&self, scope: &Scope, choices: &[Choice]) -> Result<Run> {
-        let session = Session::start(scope.clone(), choices).map_err(|why| anyhow!("{why}"))?;
+        let mut session = Session::start(scope.clone(), choices).map_err(|why| anyhow!("{why}"))?;
+        ask_servers(&mut session);
         let recording = Recording::start(self.output.as_deref(), session.scope())?;
         Ok(Run {
             session,

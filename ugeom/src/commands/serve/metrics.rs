@@ -35,6 +35,7 @@ impl MetricsArgs {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             target: target.to_owned(),
+            connection: None,
         };
         let log: Log = Arc::new(|line| output::remark(&output::printable(line)));
         let metrics = Metrics::start(stack, &address, facts, &log)?;

@@ -319,6 +319,7 @@ mod tests {
                 version: String::new(),
                 pid,
                 target: format!("md:{pid}m"),
+                connection: None,
             }),
         };
         let silent = Found {
