@@ -1,6 +1,9 @@
 //! A trace while it runs: the source, events in the order of their times, the linker, and the
 //! comparison with the kernel's own counters.
 
+#[cfg(test)]
+mod tests;
+
 use crate::event::{Dev, Event, Kind, Op};
 use crate::link::{FUSE, Linker, Quality, SERVER, Topology, Tree};
 use crate::source::{self, Choice, Source, Wish};
@@ -148,6 +151,7 @@ pub struct Session {
     before: [Counters; 2],
     /// Counters at a moment whose events have not all arrived.
     look: Option<(u64, Counters)>,
+    counted: Count,
     missed: Option<String>,
     scope: Scope,
     servers: Vec<Server>,
@@ -164,6 +168,9 @@ struct Server {
     connection: u32,
     passages: Passages,
 }
+
+/// Reads the kernel's counters.
+type Count = fn(&Scope) -> Counters;
 
 type Counters = BTreeMap<Dev, (u64, u64)>;
 
@@ -184,10 +191,18 @@ impl Session {
     ///
     /// # Errors
     /// Why none does.
-    pub fn start(mut scope: Scope, choices: &[Choice]) -> Result<Self, String> {
+    pub fn start(scope: Scope, choices: &[Choice]) -> Result<Self, String> {
         let wish = wish_of(&scope);
+        Self::start_with(scope, counters, || source::open(&wish, choices))
+    }
+
+    fn start_with(
+        mut scope: Scope,
+        counters: Count,
+        open: impl FnOnce() -> Result<Box<dyn Source>, String>,
+    ) -> Result<Self, String> {
         let first = counters(&scope);
-        let source = source::open(&wish, choices)?;
+        let source = open()?;
         let start_ns = clock::now_ns();
         let second = counters(&scope);
         let mut topology = scope.topology.clone();
@@ -202,6 +217,7 @@ impl Session {
             ends: HashMap::new(),
             before: [first, second],
             look: None,
+            counted: counters,
             missed: None,
             scope,
             servers: Vec::new(),
@@ -291,11 +307,13 @@ impl Session {
         Ok(self.linker.take())
     }
 
-    /// What the source has not seen, if the kernel's counters say that it misses ends without
-    /// counting them as lost.
+    /// Why another source is to take over, and which there are; none while this one is believed, or
+    /// is the last one.
     #[must_use]
-    pub fn missed(&self) -> Option<&str> {
-        self.missed.as_deref()
+    pub fn successors(&self) -> Option<(&str, Vec<Choice>)> {
+        let why = self.missed.as_deref()?;
+        let others = Choice::after(self.source.name());
+        (!others.is_empty()).then_some((why, others))
     }
 
     /// Compares the ends up to a moment with counters of an earlier one.
@@ -325,7 +343,7 @@ impl Session {
             }
             Some(_) => {}
             None => {
-                let now = counters(&self.scope);
+                let now = (self.counted)(&self.scope);
                 // After the counters: all that they counted is earlier.
                 self.look = Some((clock::now_ns(), now));
             }
@@ -359,9 +377,9 @@ impl Session {
     /// # Errors
     /// What reading fails with.
     pub fn finish(mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Ended> {
-        let third = counters(&self.scope);
+        let third = (self.counted)(&self.scope);
         self.source.gate(false);
-        let fourth = counters(&self.scope);
+        let fourth = (self.counted)(&self.scope);
         // A program that runs still fills its slot.
         std::thread::sleep(std::time::Duration::from_millis(2));
         self.source.read(&mut self.pending)?;

@@ -151,9 +151,7 @@ impl Trace {
         while !stop.load(Ordering::Relaxed) {
             std::thread::sleep(POLL);
             run.poll()?;
-            let others = Choice::after(run.session.source());
-            if let (Some(why), None, false) = (run.session.missed(), self.source, others.is_empty())
-            {
+            if let (Some((why, others)), None) = (run.session.successors(), self.source) {
                 let name = run.session.source();
                 output::warn(&format!(
                     "{name}: {why}; starting again with another source"

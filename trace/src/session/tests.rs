@@ -1,0 +1,128 @@
+//! A source that misses ends, beside counters that do not.
+
+use super::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const DEV: Dev = 254 << 20;
+
+/// A source that sees a share of the reads that the kernel ends at each look.
+struct Missing {
+    name: &'static str,
+    ended: fn() -> &'static AtomicU64,
+    /// It misses so many of each hundred.
+    percent: u64,
+    lost: u64,
+    kinds: Vec<Kind>,
+}
+
+impl Source for Missing {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    fn gate(&mut self, _open: bool) {}
+
+    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
+        // A hundred reads end, all counted.
+        (self.ended)().fetch_add(100, Ordering::Relaxed);
+        let time_ns = clock::now_ns();
+        events.extend((self.percent..100).map(|at| Event {
+            time_ns,
+            kind: Kind::Done,
+            cpu: 0,
+            op: Op::Read,
+            tid: 0,
+            pid: 0,
+            dev: DEV,
+            sector: 8 * at,
+            sectors: 8,
+            id: at + 1,
+            other: 0,
+            extra: 0,
+        }));
+        Ok(())
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+}
+
+/// Looks at a source until the counters were compared several times: whether it is replaced.
+fn watch(source: Missing, counted: Count) -> (Session, bool) {
+    let scope = Scope {
+        tops: vec![DEV],
+        disks: vec![DEV],
+        ..Scope::default()
+    };
+    let session = Session::start_with(scope, counted, || Ok(Box::new(source)));
+    let mut session = session.expect("a session");
+    for _ in 0..10 {
+        session.poll(&mut |_| {}).expect("events");
+        // Longer than events are held back.
+        std::thread::sleep(std::time::Duration::from_nanos(2 * LATE_NS));
+    }
+    let replaced = session.successors().is_some();
+    (session, replaced)
+}
+
+/// A counter of its own for each test, which run at the same time.
+macro_rules! counter {
+    ($counted:ident, $ended:ident) => {
+        fn $ended() -> &'static AtomicU64 {
+            static ENDED: AtomicU64 = AtomicU64::new(0);
+            &ENDED
+        }
+        fn $counted(_: &Scope) -> Counters {
+            Counters::from([(DEV, ($ended().load(Ordering::Relaxed), 0))])
+        }
+    };
+}
+
+fn source(name: &'static str, ended: fn() -> &'static AtomicU64, percent: u64) -> Missing {
+    Missing {
+        name,
+        ended,
+        percent,
+        lost: 0,
+        kinds: vec![Kind::Done],
+    }
+}
+
+#[test]
+fn a_source_that_drops_ends_is_replaced_by_the_next_one() {
+    counter!(counted, ended);
+    let (session, replaced) = watch(source("bpf", ended, 10), counted);
+    assert!(replaced);
+    let (why, others) = session.successors().expect("successors");
+    assert_eq!(others, [Choice::Tracefs]);
+    assert!(why.contains("254:0: the ends of "), "{why}");
+    // What it saw is told at the end, too.
+    let ended = session.finish(&mut |_| {}).expect("an end");
+    assert!(!ended.checks[0].agrees(), "{:?}", ended.checks);
+}
+
+#[test]
+fn the_last_source_is_kept() {
+    counter!(counted, ended);
+    assert!(!watch(source("tracefs", ended, 10), counted).1);
+}
+
+#[test]
+fn a_source_that_sees_all_or_nearly_all_is_believed() {
+    counter!(counted, ended);
+    assert!(!watch(source("bpf", ended, 0), counted).1);
+    assert!(!watch(source("bpf", ended, 1), counted).1);
+}
+
+#[test]
+fn a_source_that_counts_what_it_loses_is_kept() {
+    counter!(counted, ended);
+    let mut honest = source("bpf", ended, 50);
+    honest.lost = 50;
+    assert!(!watch(honest, counted).1);
+}
