@@ -10,6 +10,7 @@
 //! | what does that amount to? | [`tally`], [`figures`] |
 //! | how does a trace run? | [`session`] |
 //! | what does it cost? | [`overhead`] |
+//! | what does it do to a load? | [`load`] |
 //! | how is it kept? | [`record`] |
 //! | what is shown of it? | [`page`](mod@page), [`draw`] |
 
@@ -19,6 +20,7 @@ pub mod draw;
 pub mod event;
 pub mod figures;
 pub mod link;
+pub mod load;
 pub mod overhead;
 pub mod page;
 pub mod record;

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
 use ugeom_trace::figures::{About, Traced};
+use ugeom_trace::load;
 use ugeom_trace::overhead::{self, OverheadError};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::source::Choice;
@@ -233,4 +234,40 @@ fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
     let none = Path::new("/dev/no-such-device");
     let error = overhead::measure(none, size, (&scope, &Choice::ALL), 3, &cancelled).unwrap_err();
     assert!(error.to_string().contains("no-such-device"), "{error}");
+}
+
+#[test]
+fn the_effect_of_a_trace_is_measured_on_runs_of_a_command() {
+    let test = "the_effect_of_a_trace_is_measured_on_runs_of_a_command";
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::on(test, &image(folder.path())) else {
+        return;
+    };
+    let tree = KernelTree::now().unwrap();
+    let at = tree.at(&device.0).unwrap().unwrap();
+    let scope = Scope::of(&tree, &[at]);
+    let of = device.0.display().to_string();
+    let cancelled = AtomicBool::new(false);
+    let run = |script: &str| {
+        let command = ["sh", "-c", script].map(str::to_owned);
+        load::measure(
+            &command,
+            std::slice::from_ref(&of),
+            (&scope, &Choice::ALL),
+            3,
+            &cancelled,
+        )
+    };
+    let reads = format!("dd if={of} of=/dev/null bs=4k count=100 iflag=direct 2>/dev/null");
+    let found = match run(&reads) {
+        Err(OverheadError::Source(why)) => return ugeom_testkit::skip(test, &why),
+        other => other.unwrap(),
+    };
+    // Three traced runs of a hundred reads, each with four events and more.
+    assert!(found.events + found.lost >= 1200, "{found:?}");
+    assert!(found.ratio.contains(found.ratio.estimate) && found.ratio.low > 0.0);
+    let text = found.page().to_text(100);
+    assert!(text.contains("95 % CI"), "{text}");
+    let error = run("exit 3").unwrap_err().to_string();
+    assert!(error.contains("it failed: exit status: 3"), "{error}");
 }

@@ -211,7 +211,7 @@ fn wrong_devices_and_sources_are_refused_by_name() {
     );
     refused(&["trace"], 2, "DEVICE");
     refused(
-        &["trace", "vda", "--overhead", "--", "true"],
+        &["trace", "vda", "--overhead", "--for", "1s"],
         2,
         "--overhead",
     );

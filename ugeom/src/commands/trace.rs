@@ -7,6 +7,7 @@ use crate::opening::time;
 use crate::output;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueHint};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ugeom_machine::interrupt;
+use ugeom_report::Page;
 use ugeom_report::text::WIDTH;
 use ugeom_trace::event::Event;
 use ugeom_trace::figures::{About, Traced};
@@ -22,7 +24,7 @@ use ugeom_trace::record::{Iolog, Reader, Writer};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
-use ugeom_trace::{draw, overhead, page};
+use ugeom_trace::{draw, load, overhead, page};
 
 const LONG_ABOUT: &str = "\
 Follows each request to a block device through the kernel's layers (partitions, loop devices with \
@@ -47,6 +49,7 @@ Examples:
   ugeom trace show t.trace --iolog vda.log    for `ugeom run --read_iolog=vda.log`
   ugeom trace vda --source tracefs            without BPF
   ugeom trace zram0 --overhead                what does an event cost?
+  ugeom trace loop0 --overhead -- fio job.fio what does a trace do to this load?
   ugeom trace vda --flame f.svg --heat h.svg  pictures";
 
 /// How often events are read.
@@ -121,8 +124,9 @@ pub struct Trace {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Measure what a trace costs reads of DEVICE, instead: in turns with and without one
-    #[arg(long, conflicts_with_all = ["length", "output", "command", "flame", "heat"])]
+    /// Measure what a trace costs reads of DEVICE, instead, or what it does to runs of COMMAND: in
+    /// turns with and without one. COMMAND runs 13 times, without stdout
+    #[arg(long, conflicts_with_all = ["length", "output", "flame", "heat"])]
     overhead: bool,
 
     #[command(flatten)]
@@ -190,6 +194,11 @@ impl Trace {
     }
 
     fn measure_overhead(&self, scope: &Scope, choices: &[Choice], stop: &AtomicBool) -> Result<()> {
+        if !self.command.is_empty() {
+            let (of, rounds) = ((scope, choices), load::ROUNDS);
+            let found = load::measure(&self.command, &self.devices, of, rounds, stop)?;
+            return self.form.print(&found, &found.page());
+        }
         let [device] = self.devices.as_slice() else {
             return Err(Usage("--overhead takes one DEVICE".to_owned()).into());
         };
@@ -209,13 +218,7 @@ impl Trace {
             overhead::ROUNDS,
             stop,
         )?;
-        if self.form.json {
-            return output::print_json(&found);
-        }
-        output::print(&match self.form.csv {
-            true => found.page().to_csv(),
-            false => found.page().to_text(WIDTH),
-        })
+        self.form.print(&found, &found.page())
     }
 
     fn attach(&self, scope: &Scope, choices: &[Choice]) -> Result<Run> {
@@ -293,10 +296,13 @@ impl Form {
                 write(path, &picture(traced))?;
             }
         }
+        self.print(traced, &page::page(traced))
+    }
+
+    fn print(&self, found: &impl Serialize, page: &Page) -> Result<()> {
         if self.json {
-            return output::print_json(traced);
+            return output::print_json(found);
         }
-        let page = page::page(traced);
         output::print(&match self.csv {
             true => page.to_csv(),
             false => page.to_text(WIDTH),

@@ -1,0 +1,176 @@
+//! What a trace does to a load: runs of a command with and without one, in turns.
+//!
+//! The cost of events cannot tell: on a device whose requests wait for other threads a trace also
+//! changes on which processor these wake, and may even make requests faster.
+
+use crate::overhead::OverheadError;
+use crate::session::{Scope, Session};
+use crate::source::Choice;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use ugeom_measure::{Blocks, Interval};
+use ugeom_report::{Cell, Column, Page, Table};
+
+/// Pairs of runs, behind one run that does not count.
+pub const ROUNDS: usize = 6;
+/// How often events are read, and the command is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(2);
+const CONFIDENCE: f64 = 0.95;
+
+/// What a trace does to a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// The program and its version.
+    pub program: String,
+    /// The traced devices.
+    pub targets: Vec<String>,
+    /// What was run.
+    pub command: Vec<String>,
+    /// Where the events came from.
+    pub source: String,
+    /// Pairs of runs.
+    pub rounds: usize,
+    /// A run without a trace, s.
+    pub without_s: Interval,
+    /// A run with a trace, s.
+    pub with_s: Interval,
+    /// The second divided by the first, as a geometric mean within rounds.
+    pub ratio: Interval,
+    /// Events of all traced runs.
+    pub events: u64,
+    /// Events that were lost in them.
+    pub lost: u64,
+}
+
+/// Runs a command with and without a trace, the order changing with each round.
+///
+/// # Errors
+/// When the command cannot be run or fails, or no source works.
+pub fn measure(
+    command: &[String],
+    targets: &[String],
+    (scope, choices): (&Scope, &[Choice]),
+    rounds: usize,
+    cancelled: &AtomicBool,
+) -> Result<Effect, OverheadError> {
+    run(command, None)?;
+    let mut table = Blocks::new(["without", "with"]);
+    let (mut events, mut lost, mut source) = (0, 0, "");
+    for round in 0..rounds {
+        let mut values = [0.0; 2];
+        for turn in 0..2 {
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(OverheadError::Interrupted(round));
+            }
+            let traced = (round + turn) % 2 == 1;
+            if !traced {
+                values[0] = run(command, None)?;
+                continue;
+            }
+            let session = Session::start(scope.clone(), choices);
+            let mut session = session.map_err(OverheadError::Source)?;
+            values[1] = run(command, Some(&mut session))?;
+            source = session.source();
+            let ended = session.finish(&mut |_| {})?;
+            events += ended.quality.events;
+            lost += ended.lost;
+        }
+        let pushed = table.push_round(values.to_vec());
+        pushed.map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    let wrong = |error: ugeom_measure::Error| io::Error::other(error.to_string());
+    let mean = |cell| table.contrast(&[(cell, 1.0)], CONFIDENCE);
+    Ok(Effect {
+        program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
+        targets: targets.to_vec(),
+        command: command.to_vec(),
+        source: source.to_owned(),
+        rounds,
+        without_s: mean(0).map_err(wrong)?.interval,
+        with_s: mean(1).map_err(wrong)?.interval,
+        ratio: table
+            .typical_ratio(0, 1, CONFIDENCE)
+            .map_err(wrong)?
+            .interval,
+        events,
+        lost,
+    })
+}
+
+/// Runs the command to its end while events are read: how long it took, s.
+fn run(command: &[String], session: Option<&mut Session>) -> io::Result<f64> {
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| io::Error::other("no command"))?;
+    let started = Instant::now();
+    let child = Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .spawn();
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{program}: {error}"));
+    let mut child = child.map_err(named)?;
+    let ended = wait(&mut child, session);
+    if ended.is_err() {
+        // It may have ended meanwhile.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    ended.map_err(named)?;
+    Ok(started.elapsed().as_secs_f64())
+}
+
+fn wait(child: &mut Child, mut session: Option<&mut Session>) -> io::Result<()> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            let failed = || io::Error::other(format!("it failed: {status}"));
+            return status.success().then_some(()).ok_or_else(failed);
+        }
+        // Both kinds of runs are asked as often.
+        std::thread::sleep(POLL);
+        if let Some(session) = session.as_deref_mut() {
+            session.poll(&mut |_| {})?;
+        }
+    }
+}
+
+impl Effect {
+    /// The page.
+    #[must_use]
+    pub fn page(&self) -> Page {
+        let (targets, command) = (self.targets.join(" "), self.command.join(" "));
+        let mut page = Page::new(
+            "overhead",
+            &format!("ugeom trace {targets} --overhead -- {command}"),
+        );
+        page.question = format!("What does a trace of {targets} do to `{command}`?");
+        let Interval {
+            estimate,
+            low,
+            high,
+            ..
+        } = self.ratio;
+        let range = format!("{estimate:.3} x (95 % CI {low:.3} to {high:.3})");
+        page.answer = match self.ratio.contains(1.0) {
+            true => format!("No significant effect: a run with a trace takes {range} the time."),
+            false => format!("A run with a trace takes {range} the time of one without."),
+        };
+        page.fact("source", self.source.clone());
+        page.fact(
+            "measured",
+            format!(
+                "{} runs each, in turns; {} events, {} lost",
+                self.rounds, self.events, self.lost
+            ),
+        );
+        let columns = [Column::text("run"), Column::number("time", "s")];
+        let mut table = Table::new("", columns);
+        for (what, interval) in [("without", &self.without_s), ("with a trace", &self.with_s)] {
+            table.row([Cell::text(what), Cell::interval(interval, 4)]);
+        }
+        page.push(table);
+        page
+    }
+}
