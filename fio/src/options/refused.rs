@@ -27,6 +27,10 @@ const OPTIONS: &[(&str, &str)] = &[
         "iodepth_mode",
         "use latency_target, or a job for each depth with stonewall",
     ),
+    (
+        "log_alternate_epoch_clock_id",
+        "use log_unix_epoch=1, which counts by CLOCK_REALTIME (0)",
+    ),
     ("max_open_zones", "there are no zoned devices"),
     (
         "merge_blktrace_iters",

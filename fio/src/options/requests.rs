@@ -6,6 +6,7 @@ use crate::settings::Job;
 use crate::value::{amount, by_direction, bytes, number, percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
+use ugeom_measure::units::Size;
 
 /// In the order in which help shows them.
 pub const ENTRIES: &[OptionEntry<Job>] = &[
@@ -76,7 +77,11 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "SIZE|PERCENT%",
         Depends("the whole target"),
         "how much of the target is worked on, all files together",
-        set_field!(size = amount),
+        |job, text| {
+            // 0 is as if it were not set, also for fio.
+            job.size = Some(amount(text)?).filter(|size| *size != Size::Bytes(0));
+            Ok(())
+        },
     ),
     with(
         "io_size",

@@ -47,6 +47,7 @@ pub use locks::{FileLocks, Held};
 pub use logs::Logs;
 use pace::Pace;
 use priorities::Drawn;
+use read_back::loops_apart;
 pub use traced::Traces;
 use written::Written;
 
@@ -163,6 +164,8 @@ pub struct Worker<'a, D> {
     /// The processor is kept busy until then (`thinktime_spin`).
     spin_until: u64,
     thought_at: u64,
+    /// How long what was written has been read back, ns.
+    checked_ns: u64,
     /// When rates were compared with `rate_min` last, and what had been done then.
     min_rates_at: u64,
     min_rates_done: [(u64, u64); 3],
@@ -184,6 +187,34 @@ struct Limits {
     ramp_end: u64,
     runtime_ticks: u64,
     end: u64,
+}
+
+impl Limits {
+    fn new(task: &Task<'_>) -> Self {
+        let mut limits = Self {
+            bytes_left: 0,
+            requests_left: 0,
+            ramp_end: 0,
+            runtime_ticks: clock::ns_to_ticks(task.job.runtime_ns),
+            end: u64::MAX,
+        };
+        limits.set_amount(task);
+        limits
+    }
+
+    /// What is to be done before the job ends, or reads back what it wrote.
+    fn set_amount(&mut self, task: &Task<'_>) {
+        let job = task.job;
+        let parts = loops_apart(job);
+        self.bytes_left = match goal_bytes(task) {
+            u64::MAX => u64::MAX,
+            bytes => bytes / parts,
+        };
+        self.requests_left = match job.number_ios {
+            0 => u64::MAX,
+            number => number.saturating_mul(job.loops) / parts,
+        };
+    }
 }
 
 impl<'a, D: Door> Worker<'a, D> {
@@ -217,17 +248,7 @@ impl<'a, D: Door> Worker<'a, D> {
             logs: Logs::of(job),
             written: writes.then(Written::default),
             trouble: None,
-            limits: Limits {
-                bytes_left: bytes,
-                requests_left: if job.number_ios == 0 {
-                    u64::MAX
-                } else {
-                    job.number_ios.saturating_mul(job.loops)
-                },
-                ramp_end: 0,
-                runtime_ticks: clock::ns_to_ticks(job.runtime_ns),
-                end: u64::MAX,
-            },
+            limits: Limits::new(task),
             next_up: None,
             traces,
             depth: DepthSearch::of(job),
@@ -240,6 +261,7 @@ impl<'a, D: Door> Worker<'a, D> {
                 || job.latency.target_ns > 0,
             spin_until: 0,
             thought_at: 0,
+            checked_ns: 0,
             min_rates_at: 0,
             min_rates_done: [(0, 0); 3],
             not_before: None,
@@ -275,6 +297,7 @@ impl<'a, D: Door> Worker<'a, D> {
             self.suppose_written();
         } else {
             work(&mut self);
+            self.read_back_and_repeat();
         }
         if self.trouble.is_none() {
             self.end_sync();
@@ -324,12 +347,20 @@ impl<'a, D: Door> Worker<'a, D> {
         Usage::of_thread().plus(&self.door.helpers_usage(ended))
     }
 
+    /// Notes how long requests have been made, and how long what was written has been read back.
     fn note_elapsed(&mut self) {
-        let elapsed_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
-        self.tally.elapsed_ns = elapsed_ns;
-        for side in &mut self.tally.sides {
+        let all_ns = clock::ticks_to_ns(clock::ticks().saturating_sub(self.started));
+        let elapsed_ns = all_ns.saturating_sub(self.checked_ns);
+        self.tally.elapsed_ns = elapsed_ns + self.checked_ns;
+        let only_checks = !self.task.job.rw.does[READ] && self.checked_ns > 0;
+        for (number, side) in self.tally.sides.iter_mut().enumerate() {
+            let (made_ns, checked_ns) = match number == READ {
+                true if only_checks => (0, self.checked_ns),
+                true => (elapsed_ns, self.checked_ns),
+                false => (elapsed_ns, 0),
+            };
             if side.requests > 0 {
-                side.runtime_ns = elapsed_ns.max(1);
+                side.runtime_ns = (made_ns + checked_ns).max(1);
             }
         }
     }

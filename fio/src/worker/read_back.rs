@@ -10,9 +10,38 @@ use super::super::door::{Door, Kind, Request};
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
 use super::Worker;
-use crate::settings::READ;
+use super::written::Written;
+use crate::settings::{Job, READ, Verify, WRITE};
+
+/// In how many loops a job reads back what it wrote, as fio: after each of them.
+pub(super) fn loops_apart(job: &Job) -> u64 {
+    let reads_back = job.rw.does[WRITE] && job.verify != Verify::No && job.do_verify;
+    let is_whole = !job.time_based && job.read_iolog.is_none() && job.io_size.is_none();
+    match reads_back && is_whole && !job.verifying.only {
+        true => job.loops,
+        false => 1,
+    }
+}
 
 impl<D: Door> Worker<'_, D> {
+    /// `loops` of a job that reads back: after each loop but the last, which [`Worker::run_by`]
+    /// ends, what it has written is checked, and the next one begins.
+    pub(super) fn read_back_and_repeat(&mut self) {
+        for _ in 1..loops_apart(self.task.job) {
+            let is_over = self.task.stop.load(Relaxed) || clock::ticks() >= self.limits.end;
+            if self.trouble.is_some() || self.written.is_none() || is_over {
+                return;
+            }
+            self.note_elapsed();
+            self.read_back();
+            self.task.live.enter(Phase::Running);
+            self.written = Some(Written::default());
+            self.limits.set_amount(self.task);
+            self.finished = self.trouble.is_some();
+            self.work();
+        }
+    }
+
     /// Reads every block that was written, in the order of their places.
     pub(super) fn read_back(&mut self) {
         let Some(written) = self.written.take() else {
@@ -29,6 +58,7 @@ impl<D: Door> Worker<'_, D> {
         let reads = &mut self.tally.sides[READ];
         reads.runtime_ns += elapsed_ns;
         self.tally.elapsed_ns += elapsed_ns;
+        self.checked_ns += elapsed_ns;
     }
 
     /// `verify_backlog`: reads back what has been written so far, or as much of it as is wanted at

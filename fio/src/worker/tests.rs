@@ -136,6 +136,46 @@ fn a_job_ends_when_its_size_its_number_or_its_loops_are_done() {
 }
 
 #[test]
+fn each_loop_reads_back_what_it_has_written() {
+    for (settings, per_loop) in [
+        (&["rw=write", "verify=null"][..], "wwwwrrrr"),
+        (&["rw=randwrite", "verify=null"], "wwwwrrrr"),
+        (&["rw=write", "verify=null", "number_ios=3"], "wwwrrr"),
+        (&["rw=write", "verify=null", "do_verify=0"], "wwww"),
+    ] {
+        let (done, asked) = of(&[settings, &["bs=256k", "loops=3"]].concat());
+        let kinds: String = asked.iter().map(letter).collect();
+        assert_eq!(kinds, per_loop.repeat(3), "{settings:?}");
+        let reads = &done.tally.sides[READ];
+        assert!(reads.runtime_ns <= done.tally.elapsed_ns);
+        assert_eq!(reads.requests > 0, reads.runtime_ns > 0);
+        assert_eq!(done.trouble, None);
+    }
+}
+
+#[test]
+fn a_size_of_zero_is_no_size() {
+    let mut job = Job::new("test", Origin::Default);
+    for (value, is_set) in [("4k", true), ("0", false), ("50%", true)] {
+        let setting = Setting {
+            name: "size".to_owned(),
+            value: Some(value.to_owned()),
+            origin: Origin::Default,
+        };
+        apply(&mut job, &setting).unwrap();
+        assert_eq!(job.size.is_some(), is_set, "{value}");
+    }
+}
+
+fn letter(request: &Request) -> char {
+    match request.kind {
+        Kind::Write => 'w',
+        Kind::Read => 'r',
+        _ => '-',
+    }
+}
+
+#[test]
 fn a_mix_has_the_share_that_was_asked_for() {
     let (_, asked) = of(&[
         "rw=randrw",
