@@ -123,13 +123,14 @@ fn planted_once(folder: &Path, mounted: &Path, device: &str, source: &str) -> bo
     // The server tells when it had each request; what is left to the connection are wake-ups.
     let connection = layer(&trace, &mounted.display().to_string());
     let phases = connection["phases_ns"].as_array().expect("phases");
-    assert!(phases.iter().all(|phase| phase[0] != "Device"), "{trace:#}");
+    let told = phases.iter().all(|phase| phase[0] != "Device");
     let mut layers = trace["layers"].as_array().expect("layers").iter();
     let server = layers.find(|layer| layer["depth"] == 2);
     let server = server.unwrap_or_else(|| panic!("no server: {trace:#}"));
     let name = server["name"].as_str().expect("a name");
     assert!(name.starts_with("ugeom md:4m | nop:delay=2ms"), "{name}");
-    assert_eq!(server["requests"].as_u64(), Some(READS), "{trace:#}");
+    // On a busy machine some requests have no record in time: then again.
+    let told = told && server["requests"].as_u64() == Some(READS);
     let planted = median(&server["exclusive_percentiles_ns"]);
     assert!(planted >= DELAY_NS, "{planted}: {trace:#}");
     // A read of fio begins before the bio and ends after the thread runs again.
@@ -139,7 +140,7 @@ fn planted_once(folder: &Path, mounted: &Path, device: &str, source: &str) -> bo
     let seen = trace["mean_ns"].as_f64().expect("a mean");
     assert!(seen <= clat * 1.001, "{seen} of {clat}: {trace:#}");
     let top = layer(&trace, device.trim_start_matches("/dev/"));
-    work_ns(top) / (READS as f64) < DELAY_NS / 2.0 && seen > clat * 0.99
+    told && work_ns(top) / (READS as f64) < DELAY_NS / 2.0 && seen > clat * 0.99
 }
 
 fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
@@ -194,7 +195,10 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     assert!(cut.stderr.contains("not written whole"), "{}", cut.stderr);
     std::fs::write(&record, b"no recording").expect("the recording");
     let refused = run(command(UGEOM, &["trace", "show", &record]), b"").failed(1);
-    assert!(refused.contains("no recording of ugeom trace"), "{refused}");
+    assert!(
+        refused.contains("not a recording of ugeom trace"),
+        "{refused}"
+    );
 }
 
 #[test]
