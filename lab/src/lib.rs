@@ -19,6 +19,7 @@
 //! document alone.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod ab;
 pub mod cached;

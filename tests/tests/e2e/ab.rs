@@ -226,7 +226,7 @@ fn what_cannot_be_compared_is_named() {
         (
             "md:1m,sectorsize=4k",
             "512",
-            "are not made of its sectors of 4096",
+            "reads of 512 bytes are no multiple of its sectors of 4096 bytes",
         ),
     ] {
         let ended = ugeom(&["ab", "zero", side, "--size", size]);
