@@ -27,6 +27,7 @@
 //!
 //! `examples/first_sector.rs` writes an MBR and reads a sector of its slice.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod build;
 pub mod cache;

@@ -22,6 +22,8 @@
 //! is what a thread sleeps on that has engines, sockets, timers and mailboxes to wait for;
 //! [`requests`] is how a driver of the kernel asks a program.
 
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
 mod calls;
 mod choice;
 mod files;

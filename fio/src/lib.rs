@@ -10,6 +10,7 @@
 //! The reference is fio 3.33 and its manual page; docs/run.md says what differs, and why.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod block_map;
 mod content;

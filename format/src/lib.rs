@@ -18,6 +18,7 @@
 //!
 //! The layouts are described byte by byte in `docs/formats/`.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod amiga;
 pub mod apm;

@@ -11,6 +11,8 @@
 //! program to do with them (free twice, use after free) is answered with EINVAL. guasi(3) is in
 //! `man/guasi.3`.
 
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
 mod calls;
 mod handles;
 

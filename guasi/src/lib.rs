@@ -36,6 +36,8 @@
 //! `fork` what becomes of a context in a child. docs/guasi.md says what is promised and what it
 //! costs.
 
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
 #[cfg(not(all(loom, test)))]
 mod calls;
 #[cfg(not(all(loom, test)))]

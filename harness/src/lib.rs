@@ -23,6 +23,7 @@
 //! can measure itself with it.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod baseline;
 pub mod compare;

@@ -17,6 +17,7 @@
 //! alone, [`devices`] the counters of what is below.
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod cells;
 pub mod devices;

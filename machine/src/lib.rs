@@ -1,5 +1,7 @@
 //! Memory, clock, CPU and wake-ups: the floor that everything else of ugeom stands on.
 
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
 pub mod adaptive_polling;
 pub mod aes;
 pub mod allocations;

@@ -25,6 +25,7 @@
 //! | how do users write and read sizes and times? | [`units`] |
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod autocorrelation;
 pub mod blocks;

@@ -6,6 +6,7 @@
 //! stack of six are the same to it. It knows no class. Both kinds of server may stand on one stack;
 //! they share the locks of its [`ranges`].
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod buffers;
 pub mod control;

@@ -38,6 +38,8 @@
 //! }
 //! ```
 
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
 mod access;
 pub mod bio;
 pub mod channel;

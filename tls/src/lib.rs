@@ -3,6 +3,7 @@
 //!
 //! The names of files are those of nbdkit-tls(1), which qemu and libnbd use, too.
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 mod client;
 mod records;

@@ -15,6 +15,7 @@
 //! | what is shown of it? | [`page`](mod@page), [`draw`] |
 
 #![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
 pub mod draw;
 pub mod event;

@@ -31,8 +31,8 @@ pub enum PassphraseError {
     },
     /// There is no terminal to ask on.
     #[error(
-        "{what} needs a passphrase, and there is no terminal to ask for it: give passfile=, or \
-             --passphrase-fd ({error})"
+        "{what} needs a passphrase, and there is no terminal to ask for it: give a passfile \
+             (`passfile=` of a layer, -j or -J of geli) or --passphrase-fd ({error})"
     )]
     NoTerminal {
         /// What the passphrase is for.

@@ -1,4 +1,5 @@
-//! Words that do not belong in the source, each with what to write instead.
+//! Words that do not belong in the source, each with what to write instead. Those that clippy
+//! knows are denied in Cargo.toml, clippy.toml and at the top of each library.
 
 use super::{Finding, Source};
 
@@ -7,8 +8,6 @@ enum Scope {
     Everywhere,
     /// Everywhere but in modules that several test programs share, and each uses a part of.
     NotShared,
-    /// Crates that are used by others, outside their tests.
-    Libraries,
     /// Crates that compute and do no input or output, outside their tests.
     Pure,
 }
@@ -20,53 +19,13 @@ struct Ban {
     instead: &'static str,
 }
 
-const LIBRARIES: &[&str] = &[
-    "machine",
-    "format",
-    "measure",
-    "guasi",
-    "engine",
-    "tls",
-    "guasi-capi",
-    "stack",
-    "classes",
-    "serve",
-    "harness",
-    "report",
-    "load",
-    "fio",
-    "lab",
-    "crash",
-    "trace",
-];
 const PURE: &[&str] = &["format", "measure"];
 
-const PRINTS: &str = "only the program decides what is printed, and print! panics on a closed pipe";
-const PRINT_INSTEAD: &str = "return the text, or write to the `impl Write` the caller gave";
 const UNFINISHED: &str = "nothing unfinished is kept";
-const UNFINISHED_INSTEAD: &str = "finish it, or return an error that says what is not supported";
 const IMPURE: &str = "format and measure are pure functions, so that they can be fuzzed and proved";
 const IMPURE_INSTEAD: &str = "take the bytes or figures as arguments";
 
 const BANS: &[Ban] = &[
-    Ban {
-        tokens: &["dbg", "!"],
-        scope: Scope::Everywhere,
-        why: "it is for looking once",
-        instead: "assert in a test what you looked for",
-    },
-    Ban {
-        tokens: &["todo", "!"],
-        scope: Scope::Everywhere,
-        why: UNFINISHED,
-        instead: UNFINISHED_INSTEAD,
-    },
-    Ban {
-        tokens: &["unimplemented", "!"],
-        scope: Scope::Everywhere,
-        why: UNFINISHED,
-        instead: UNFINISHED_INSTEAD,
-    },
     Ban {
         tokens: &["(", "dead_code"],
         scope: Scope::NotShared,
@@ -78,30 +37,6 @@ const BANS: &[Ban] = &[
         scope: Scope::Everywhere,
         why: "every use of it is unsafe",
         instead: "use an atomic, a OnceLock or a thread_local",
-    },
-    Ban {
-        tokens: &["println", "!"],
-        scope: Scope::Libraries,
-        why: PRINTS,
-        instead: PRINT_INSTEAD,
-    },
-    Ban {
-        tokens: &["print", "!"],
-        scope: Scope::Libraries,
-        why: PRINTS,
-        instead: PRINT_INSTEAD,
-    },
-    Ban {
-        tokens: &["eprintln", "!"],
-        scope: Scope::Libraries,
-        why: "only the program decides what is printed",
-        instead: "return an error",
-    },
-    Ban {
-        tokens: &["process", ":", ":", "exit"],
-        scope: Scope::Libraries,
-        why: "a library that ends the process loses what its caller holds",
-        instead: "return an error",
     },
     Ban {
         tokens: &["std", ":", ":", "fs"],
@@ -165,18 +100,16 @@ pub fn check(source: &Source) -> Vec<Finding> {
 }
 
 fn applies(scope: Scope, source: &Source) -> bool {
-    let in_library = |crates: &[&str]| {
-        crates.contains(&source.crate_dir())
-            && source.path.contains("/src/")
-            && !source.is_test_file()
-    };
     match scope {
         Scope::Everywhere => true,
         Scope::NotShared => {
             let file = source.path.split_once("/tests/").map(|(_, file)| file);
             !file.is_some_and(|file| file.contains('/'))
         }
-        Scope::Libraries => in_library(LIBRARIES),
-        Scope::Pure => in_library(PURE),
+        Scope::Pure => {
+            PURE.contains(&source.crate_dir())
+                && source.path.contains("/src/")
+                && !source.is_test_file()
+        }
     }
 }

@@ -1,10 +1,8 @@
-//! Rules on one Rust file: its size, its opening, its functions, its lines, and unsafe code.
+//! Rules on one Rust file: its size, its opening, its lines, and unsafe code.
 
-use super::tokens::{Token, item_end};
 use super::{Finding, Source};
 
 const FILE_LINES_MAX: usize = 700;
-const FUNCTION_LINES_MAX: usize = 70;
 const LINE_COLUMNS_MAX: usize = 100;
 
 /// Where unsafe code may stand: crates that talk to the machine, and the pool of bios.
@@ -24,7 +22,6 @@ pub fn check(source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
     opening(source, &mut findings);
     sizes(source, &mut findings);
-    functions(source, &mut findings);
     unsafe_code(source, &mut findings);
     forbids(source, &mut findings);
     findings
@@ -66,34 +63,6 @@ fn sizes(source: &Source, findings: &mut Vec<Finding>) {
             ));
         }
     }
-}
-
-fn functions(source: &Source, findings: &mut Vec<Finding>) {
-    let tokens = &source.tokens;
-    for (index, pair) in tokens.windows(2).enumerate() {
-        if pair[0].text != "fn" || !is_identifier(&pair[1]) {
-            continue;
-        }
-        let lines = tokens[item_end(tokens, index)].line + 1 - pair[0].line;
-        if lines > FUNCTION_LINES_MAX {
-            findings.push(Finding::new(
-                source.path,
-                pair[0].line,
-                format!(
-                    "fn {} has {lines} lines, {FUNCTION_LINES_MAX} are allowed",
-                    pair[1].text
-                ),
-                "a function must fit on one screen",
-                "give its parts names",
-            ));
-        }
-    }
-}
-
-fn is_identifier(token: &Token) -> bool {
-    token
-        .text
-        .starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
 fn unsafe_code(source: &Source, findings: &mut Vec<Finding>) {

@@ -164,48 +164,18 @@ fn a_file_of_701_lines_is_found() {
 }
 
 #[test]
-fn a_function_of_71_lines_is_found() {
-    let function =
-        |lines: usize| format!("//! x\nfn f() {{\n{}}}\n", "    g();\n".repeat(lines - 2));
-    assert!(found_in(&function(70)).is_empty());
-    assert_eq!(
-        found_in(&function(71)),
-        ["machine/src/lib.rs:2 fn f has 71 lines, 70 are allowed"]
-    );
-}
-
-#[test]
-fn brackets_in_strings_comments_and_characters_do_not_end_a_function() {
-    let body = "    // }\n    let (a, b) = (\"}\", '}');\n    let c = r#\"}\"}\"#;\n".repeat(23);
-    let text = format!("//! x\nfn f<'a>() -> [u8; {{ 1 }}] {{\n{body}}}\n");
-    assert_eq!(
-        found_in(&text),
-        ["machine/src/lib.rs:2 fn f has 71 lines, 70 are allowed"]
-    );
-    let text = format!(
-        "//! x\nfn f() -> A<{{ 1 }}> {{\n{}}}\n",
-        "    g();\n".repeat(69)
-    );
-    assert_eq!(
-        found_in(&text),
-        ["machine/src/lib.rs:2 fn f has 71 lines, 70 are allowed"]
-    );
-    // What has no body, and what only looks like a function.
-    let short = "//! x\ntrait T { fn f(); }\ntype F = fn(u8);\nfn g() {\n}\n";
-    let text = format!("{short}{}", "struct S {}\n".repeat(90));
-    assert!(found_in(&text).is_empty());
-}
-
-#[test]
-fn functions_inside_macros_are_measured() {
-    let text = format!(
-        "//! x\nproptest! {{\n    fn f(x in 0..9) {{\n{}    }}\n}}\n",
-        "        g();\n".repeat(70)
-    );
-    assert_eq!(
-        found_in(&text),
-        ["machine/src/lib.rs:3 fn f has 72 lines, 70 are allowed"]
-    );
+fn brackets_in_strings_comments_and_characters_do_not_end_an_item() {
+    let inner = "    // }\n    let (a, b) = (\"}\", '}');\n    let c = r#\"}\"}\"#;\n";
+    for head in ["fn f<'a>() -> [u8; { 1 }]", "fn f() -> A<{ 1 }>"] {
+        let text = format!(
+            "//! x\n#![forbid(unsafe_code)]\n#[cfg(test)]\n{head} {{\n{inner}    std::fs::a();\n\
+             }}\nfn g() {{ std::fs::a() }}\n"
+        );
+        assert_eq!(
+            found(&[("format/src/lib.rs", &text)]),
+            ["format/src/lib.rs:10 std::fs"]
+        );
+    }
 }
 
 #[test]
@@ -266,9 +236,6 @@ fn a_safe_crate_must_forbid_unsafe_code() {
 #[test]
 fn banned_words_are_found_everywhere() {
     for (code, what) in [
-        ("fn f() { dbg!(1); }", "dbg!"),
-        ("fn f() { todo!() }", "todo!"),
-        ("#[test]\nfn f() { unimplemented!() }", "unimplemented!"),
         ("#[allow(dead_code)]\nfn f() {}", "dead_code"),
         ("static mut N: u8 = 0;", "staticmut"),
         (concat!("// TO", "DO: more"), concat!("TO", "DO")),
@@ -278,7 +245,7 @@ fn banned_words_are_found_everywhere() {
         assert_eq!(found.len(), 1, "{code}: {found:?}");
         assert!(found[0].ends_with(what), "{found:?}");
     }
-    assert!(found_in("//! x\nfn dbg() { let todo = \"dbg!\"; }\n").is_empty());
+    assert!(found_in("//! x\nfn f() { let mark = \"static mut\"; }\n").is_empty());
 }
 
 #[test]
@@ -293,26 +260,13 @@ fn a_module_that_test_programs_share_may_hold_what_one_of_them_does_not_use() {
 }
 
 #[test]
-fn libraries_do_not_print_and_do_not_exit() {
-    for call in [
-        "println!(\"\")",
-        "print!(\"\")",
-        "eprintln!(\"\")",
-        "std::process::exit(1)",
-    ] {
-        let text = format!("//! x\n#![forbid(unsafe_code)]\nfn f() {{ {call} }}\n");
-        assert_eq!(found(&[("lab/src/lib.rs", &text)]).len(), 1, "{call}");
-        assert!(found(&[("ugeom/src/main.rs", &text)]).is_empty(), "{call}");
-        assert!(found(&[("lab/examples/a.rs", &text)]).is_empty(), "{call}");
-        let text = format!("//! x\n#[cfg(test)]\nmod tests {{\n fn f() {{ {call} }}\n}}\n");
-        assert!(found_in(&text).is_empty(), "{call} in tests");
-    }
-}
-
-#[test]
 fn what_follows_the_tests_of_a_file_is_checked_again() {
-    let text = "//! x\n#[cfg(test)]\n#[derive(A)]\nstruct T { a: u8 }\nfn f() { print!(\"\") }\n";
-    assert_eq!(found_in(text), ["machine/src/lib.rs:5 print!"]);
+    let text = "//! x\n#![forbid(unsafe_code)]\n#[cfg(test)]\n#[derive(A)]\nstruct T { a: u8 }\n\
+                fn f() { std::time::a() }\n";
+    assert_eq!(
+        found(&[("format/src/lib.rs", text)]),
+        ["format/src/lib.rs:6 std::time"]
+    );
 }
 
 #[test]
