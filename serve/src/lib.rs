@@ -15,4 +15,3 @@ pub mod metrics;
 pub mod nbd;
 pub mod ranges;
 mod socket_file;
-mod span;

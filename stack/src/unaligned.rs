@@ -14,8 +14,10 @@
 //! for each other. Reads take no claim: a sector is read before or after a change of it.
 
 mod range_lock;
+mod span;
 
 pub use range_lock::{Claim, RangeLock, Share};
+pub use span::{ClaimedSpan, Edge, PIECE_BYTES, Span, whole_sectors};
 
 use crate::bio::Command;
 use crate::channel::Channel;
@@ -24,15 +26,15 @@ use crate::opened::Opened;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How much is moved through the bounce buffer at a time, bytes (or one sector if that is more).
-const BOUNCE_BYTES: u64 = 256 << 10;
-
 /// One user's way to send requests of any alignment to a provider.
 pub struct Unaligned {
     ranges: Arc<RangeLock>,
     provider: String,
     sector_bytes: u64,
+    /// The sectors of a piece.
     bounce: Vec<u8>,
+    /// A sector that changes in part, as it was.
+    edge: Vec<u8>,
 }
 
 impl Unaligned {
@@ -52,6 +54,7 @@ impl Unaligned {
             provider: view.name,
             sector_bytes: u64::from(view.sectorsize_bytes),
             bounce: Vec::new(),
+            edge: Vec::new(),
         })
     }
 
@@ -69,20 +72,19 @@ impl Unaligned {
         if self.is_aligned(offset, into.len()) {
             return channel.read(opened, offset, into);
         }
+        let range = self.range(Command::Read, offset, into.len())?;
         let mut done = 0;
-        while done < into.len() {
-            let piece = self.piece(Command::Read, offset, done, into.len())?;
-            let sectors = self.sectors(&piece);
-            let skip = (piece.start - sectors.start) as usize;
-            let bounce = self.bounce(&sectors);
-            let read = channel.read(opened, sectors.start, bounce)?;
-            let end = read.min(skip + (piece.end - piece.start) as usize);
-            if end < skip {
-                return Err(self.past_the_end(Command::Read, &piece));
+        for span in Span::pieces(range, self.sector_bytes) {
+            let bounce = bounce(&mut self.bounce, span.sectors);
+            let read = channel.read(opened, span.start(), bounce)?;
+            let end = read.min(span.skip + span.length);
+            if end < span.skip {
+                return Err(self.past_the_end(Command::Read, &span));
             }
-            into[done..done + end - skip].copy_from_slice(&self.bounce[skip..end]);
-            done += end - skip;
-            if end < skip + (piece.end - piece.start) as usize {
+            let bytes = &bounce[span.skip..end];
+            into[done..done + bytes.len()].copy_from_slice(bytes);
+            done += bytes.len();
+            if bytes.len() < span.length {
                 break;
             }
         }
@@ -126,10 +128,9 @@ impl Unaligned {
         length: usize,
     ) -> Result<usize, IoError> {
         let end = offset.saturating_add(length as u64);
-        let inner = self.whole_sectors(offset..end);
-        if inner.is_empty() {
+        let Some(inner) = whole_sectors(&(offset..end), self.sector_bytes) else {
             return self.write_in_pieces(channel, opened, offset, length, |_, piece| piece.fill(0));
-        }
+        };
         let head = (inner.start - offset) as usize;
         let tail = (end - inner.end) as usize;
         let before = self.write_in_pieces(channel, opened, offset, head, |_, p| p.fill(0))?;
@@ -157,10 +158,10 @@ impl Unaligned {
         offset: u64,
         length: usize,
     ) -> Result<usize, IoError> {
-        let inner = self.whole_sectors(offset..offset.saturating_add(length as u64));
-        if inner.is_empty() {
+        let range = offset..offset.saturating_add(length as u64);
+        let Some(inner) = whole_sectors(&range, self.sector_bytes) else {
             return Ok(0);
-        }
+        };
         let claim = self.ranges.claim(inner.clone(), Share::Shared);
         claim.wait();
         channel.discard(
@@ -202,13 +203,12 @@ impl Unaligned {
         length: usize,
         fill: impl Fn(usize, &mut [u8]),
     ) -> Result<usize, IoError> {
+        let range = self.range(Command::Write, offset, length)?;
         let mut done = 0;
-        while done < length {
-            let piece = self.piece(Command::Write, offset, done, length)?;
-            let wanted = (piece.end - piece.start) as usize;
-            let written = self.write_piece(channel, opened, &piece, |into| fill(done, into))?;
+        for span in Span::pieces(range, self.sector_bytes) {
+            let written = self.write_piece(channel, opened, span, |into| fill(done, into))?;
             done += written;
-            if written < wanted {
+            if written < span.length {
                 break;
             }
         }
@@ -219,34 +219,32 @@ impl Unaligned {
         &mut self,
         channel: &mut Channel,
         opened: &Opened,
-        piece: &Range<u64>,
+        span: Span,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<usize, IoError> {
-        let sectors = self.sectors(piece);
-        let sector = self.sector_bytes;
-        let claim = self.ranges.claim(sectors.clone(), Share::Exclusive);
-        claim.wait();
-        let skip = (piece.start - sectors.start) as usize;
-        let wanted = (piece.end - piece.start) as usize;
-        let bounce = self.bounce(&sectors);
-        if skip > 0 {
-            let read = channel.read(opened, sectors.start, &mut bounce[..sector as usize])?;
-            if read < skip {
-                return Err(self.past_the_end(Command::Write, piece));
+        let bounce = bounce(&mut self.bounce, span.sectors);
+        fill(&mut bounce[span.skip..span.skip + span.length]);
+        let mut claimed = ClaimedSpan::new(&self.ranges, span);
+        claimed.wait();
+        for (edge, offset) in claimed.edges(self.sector_bytes) {
+            self.edge.clear();
+            self.edge.resize(self.sector_bytes as usize, 0);
+            match channel.read(opened, offset, &mut self.edge) {
+                Ok(read) if edge == Edge::First && read < span.skip => {
+                    return Err(self.past_the_end(Command::Write, &span));
+                }
+                // A request that crosses the end is cut there, and so has no last sector to keep.
+                Err(_)
+                    if edge == Edge::Last
+                        && opened
+                            .view()
+                            .is_some_and(|view| offset >= view.mediasize_bytes) => {}
+                read => _ = read?,
             }
+            claimed.keep(edge, &self.edge, bounce);
         }
-        let last = sectors.end - sector;
-        if piece.end < sectors.end && (skip == 0 || last > sectors.start) {
-            let at = (last - sectors.start) as usize;
-            let read = channel.read(opened, last, &mut bounce[at..]);
-            // A request that crosses the end is cut there, and so has no last sector to keep.
-            if read.is_err() && opened.view().is_none_or(|view| last < view.mediasize_bytes) {
-                read?;
-            }
-        }
-        fill(&mut bounce[skip..skip + wanted]);
-        let written = channel.write(opened, sectors.start, bounce)?;
-        Ok(written.saturating_sub(skip).min(wanted))
+        let written = channel.write(opened, span.start(), bounce)?;
+        Ok(written.saturating_sub(span.skip).min(span.length))
     }
 
     fn is_aligned(&self, offset: u64, length: usize) -> bool {
@@ -254,60 +252,34 @@ impl Unaligned {
             && (length as u64).is_multiple_of(self.sector_bytes)
     }
 
-    /// The next piece of a request of `length` bytes of which `done` are done; it ends where the
-    /// bounce buffer does, at the end of a sector, or where the request does.
-    fn piece(
-        &self,
-        command: Command,
-        offset: u64,
-        done: usize,
-        length: usize,
-    ) -> Result<Range<u64>, IoError> {
-        let sector = self.sector_bytes;
-        let start = offset.checked_add(done as u64);
+    /// The bytes of a request, whose last sector has to have an end, too.
+    fn range(&self, command: Command, offset: u64, length: usize) -> Result<Range<u64>, IoError> {
         let end = offset.checked_add(length as u64);
-        // The last sector has to have an end, too.
-        let (Some(start), Some(end)) = (start, end.filter(|end| *end < u64::MAX - sector)) else {
-            let range = offset..offset.saturating_add(length as u64);
-            return Err(self.past_the_end(command, &range));
-        };
-        let room = (BOUNCE_BYTES / sector).max(1) * sector;
-        let full = (start - start % sector) + room;
-        Ok(start..end.min(full))
-    }
-
-    /// The sectors that a piece touches.
-    fn sectors(&self, piece: &Range<u64>) -> Range<u64> {
-        let start = piece.start - piece.start % self.sector_bytes;
-        start..piece.end.next_multiple_of(self.sector_bytes)
-    }
-
-    /// The sectors that lie inside a range as a whole; empty when there are none.
-    fn whole_sectors(&self, range: Range<u64>) -> Range<u64> {
-        let start = range.start.checked_next_multiple_of(self.sector_bytes);
-        let end = range.end - range.end % self.sector_bytes;
-        match start {
-            Some(start) if start < end => start..end,
-            _ => range.start..range.start,
+        match end.filter(|end| *end < u64::MAX - self.sector_bytes) {
+            Some(end) => Ok(offset..end),
+            None => Err(self.beyond(command, offset, length)),
         }
     }
 
-    fn bounce(&mut self, sectors: &Range<u64>) -> &mut [u8] {
-        let length = (sectors.end - sectors.start) as usize;
-        if self.bounce.len() < length {
-            self.bounce.resize(length, 0);
-        }
-        &mut self.bounce[..length]
+    fn past_the_end(&self, command: Command, span: &Span) -> IoError {
+        self.beyond(command, span.offset, span.length)
     }
 
-    fn past_the_end(&self, command: Command, range: &Range<u64>) -> IoError {
+    fn beyond(&self, command: Command, offset: u64, length: usize) -> IoError {
         IoError {
             errno: Errno::IO,
             command,
             provider: self.provider.clone(),
-            offset_bytes: range.start,
-            length_bytes: range.end - range.start,
+            offset_bytes: offset,
+            length_bytes: length as u64,
             reason: "the offset lies past the end of the media".to_owned(),
         }
     }
+}
+
+fn bounce(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if memory.len() < length {
+        memory.resize(length, 0);
+    }
+    &mut memory[..length]
 }

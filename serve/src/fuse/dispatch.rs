@@ -15,12 +15,12 @@ use super::interrupts::{Found, Interrupted};
 use super::link::{Answer, Link, Reply, Ticket};
 use super::passages::Notes;
 use super::slow::{HelperRequest, OpenerRequest, SlowPath};
-use crate::span::Span;
 use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ugeom_format::wire::fuse::{OpenReply, Request, Transfer, written_reply};
 use ugeom_machine::buffer::Buffer;
+use ugeom_stack::unaligned::Span;
 use ugeom_stack::{BioId, Channel, Claim, Command, Finished, Share};
 
 /// Requests that a thread has in the stack at a time.

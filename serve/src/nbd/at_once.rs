@@ -8,10 +8,10 @@ use super::exports::Chosen;
 use super::operation::{LOOK_BYTES_MIN, MAIN, TaskKind, cookie_of};
 use super::operations::Operations;
 use super::output::Body;
-use crate::span::Span;
 use std::sync::Arc;
 use ugeom_format::wire::nbd::ExtendedRequest;
 use ugeom_stack::Finished;
+use ugeom_stack::unaligned::Span;
 
 /// What became of a READ.
 pub(super) enum AtOnce {

@@ -3,8 +3,8 @@
 use super::Limits;
 use super::operation::STATUS_EXTENTS;
 use crate::buffers::Buffers;
-use crate::span::{PIECE_BYTES, Span};
 use ugeom_format::wire::nbd::{ExtendedRequest, command};
+use ugeom_stack::unaligned::{PIECE_BYTES, Span};
 
 /// What a request costs of the budget beside its data, bytes: about what is kept for it.
 pub(super) const REQUEST_COST_BYTES: usize = 256;

@@ -12,7 +12,6 @@ use super::peers::Presence;
 use super::reply::put_error;
 use super::stream::Stream;
 use crate::buffers::Buffers;
-use crate::span::Span;
 use rustix::io::Errno;
 use std::sync::Arc;
 use ugeom_engine::reactor::{Interest, Source};
@@ -21,6 +20,7 @@ use ugeom_format::wire::nbd::{
     error,
 };
 use ugeom_machine::buffer::Buffer;
+use ugeom_stack::unaligned::Span;
 
 /// Failed requests of a connection that are written to the log.
 const FAILURES_LOGGED: u32 = 10;

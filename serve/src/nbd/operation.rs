@@ -11,15 +11,15 @@
 //! ```
 //!
 //! Writers of whole sectors share their claims, so they wait only for those that change a
-//! part of the same sector (see [`ugeom_stack::RangeLock`]).
+//! part of the same sector (see [`ugeom_stack::unaligned::ClaimedSpan`]).
 
 use super::exports::Chosen;
-use crate::span::Span;
 use std::sync::Arc;
 use ugeom_format::wire::nbd::{ExtendedRequest, ExtendedStatus, command, error, state};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::lease::Lease;
-use ugeom_stack::{Claim, Command, Errno, Extent, ExtentKind};
+use ugeom_stack::unaligned::{ClaimedSpan, Edge, Span};
+use ugeom_stack::{Command, Errno, Extent, ExtentKind};
 
 /// A READ of less is not worth the question where its holes are, bytes.
 pub(super) const LOOK_BYTES_MIN: u64 = 64 << 10;
@@ -67,10 +67,25 @@ pub(super) const LAST_FLUSH: ExtendedRequest = ExtendedRequest {
     length_bytes: 0,
 };
 
-/// Parts of a task that are bios of their own.
+/// Parts of a task that are bios of their own: the task, and the edges of a write.
 pub(super) const MAIN: u8 = 0;
-pub(super) const HEAD: u8 = 1;
-pub(super) const TAIL: u8 = 2;
+pub(super) const FIRST_EDGE: u8 = 1;
+pub(super) const LAST_EDGE: u8 = 2;
+
+pub(super) fn part_of_edge(edge: Edge) -> u8 {
+    match edge {
+        Edge::First => FIRST_EDGE,
+        Edge::Last => LAST_EDGE,
+    }
+}
+
+pub(super) fn edge_of_part(part: u8) -> Option<Edge> {
+    match part {
+        FIRST_EDGE => Some(Edge::First),
+        LAST_EDGE => Some(Edge::Last),
+        _ => None,
+    }
+}
 
 /// A bio: of which operation, task and part.
 pub(super) type TaskPart = (u32, u32, u8);
@@ -82,9 +97,7 @@ pub(super) struct Task {
     pub buffer: Option<Buffer>,
     /// What a layer has lent in place of filling the buffer.
     pub lease: Option<Lease>,
-    pub claim: Option<Claim>,
-    /// Bios under way.
-    pub left: u8,
+    pub claimed: Option<ClaimedSpan>,
     /// Bytes done of what goes piece after piece.
     pub done: u64,
 }
@@ -145,24 +158,6 @@ pub(super) fn cookie_of(number: u32, at: u32, part: u8) -> u64 {
     u64::from(number) << 32 | u64::from(at) << 8 | u64::from(part)
 }
 
-/// Puts what stays of a sector beside the data that changes.
-pub(super) fn copy_edge(task: &mut Task, part: u8, sector: &[u8]) {
-    let span = task.span;
-    let Some(buffer) = &mut task.buffer else {
-        return;
-    };
-    let end = span.skip + span.length;
-    if part == HEAD {
-        buffer[..span.skip].copy_from_slice(&sector[..span.skip]);
-        if end < sector.len() {
-            buffer[end..sector.len()].copy_from_slice(&sector[end..]);
-        }
-    } else {
-        let last = span.sectors - sector.len();
-        buffer[end..span.sectors].copy_from_slice(&sector[end - last..]);
-    }
-}
-
 pub(super) fn carries(command: Command) -> bool {
     matches!(command, Command::Read | Command::Write | Command::Zero)
 }
@@ -211,22 +206,6 @@ pub(super) fn statuses(span: &Span, extents: &[Extent]) -> Vec<ExtendedStatus> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_ends_of_a_range_inside_one_sector_keep_their_neighbours() {
-        let mut task = Task {
-            kind: TaskKind::Write,
-            span: Span::new(&(520..530), 512),
-            buffer: Some(Buffer::from_slice(&[9; 512])),
-            lease: None,
-            claim: None,
-            left: 1,
-            done: 0,
-        };
-        copy_edge(&mut task, HEAD, &[1; 512]);
-        let buffer = task.buffer.expect("a buffer");
-        assert_eq!((buffer[7], buffer[8], buffer[17], buffer[18]), (1, 9, 9, 1));
-    }
 
     #[test]
     fn a_status_is_cut_to_the_range() {

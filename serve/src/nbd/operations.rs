@@ -4,18 +4,18 @@
 
 use super::exports::Chosen;
 use super::operation::{
-    CHECK_EXTENTS, Ended, HEAD, LAST_FLUSH, LOOK_BYTES_MIN, LOOK_EXTENTS, MAIN, Operation,
-    STATUS_EXTENTS, TAIL, Task, TaskKind, TaskPart, carries, cookie_of, copy_edge, number_of,
-    statuses,
+    CHECK_EXTENTS, Ended, FIRST_EDGE, LAST_EDGE, LAST_FLUSH, LOOK_BYTES_MIN, LOOK_EXTENTS, MAIN,
+    Operation, STATUS_EXTENTS, Task, TaskKind, TaskPart, carries, cookie_of, edge_of_part,
+    number_of, part_of_edge, statuses,
 };
 use crate::buffers::Buffers;
-use crate::span::{PIECE_BYTES, Span, whole_sectors};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use ugeom_format::wire::nbd::{ExtendedRequest, command, command_flag};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Claim, Command, Errno, Extent, ExtentKind, Finished, Flags, Share};
+use ugeom_stack::unaligned::{ClaimedSpan, PIECE_BYTES, Span, whole_sectors};
+use ugeom_stack::{Channel, Command, Errno, Extent, ExtentKind, Finished, Flags};
 
 /// A worker's requests in the stack.
 pub(super) struct Operations {
@@ -151,8 +151,7 @@ impl Operations {
             span,
             buffer,
             lease: None,
-            claim: None,
-            left: 0,
+            claimed: None,
             done: 0,
         });
         operation.open += 1;
@@ -194,19 +193,17 @@ impl Operations {
     fn start_task(&mut self, number: u32, at: u32) {
         let operation = &mut self.slots[number as usize];
         let task = &mut operation.tasks[at as usize];
-        let share = match task.kind {
-            TaskKind::Write if !task.span.is_whole() => Share::Exclusive,
-            TaskKind::Write | TaskKind::Zero | TaskKind::Delete => Share::Shared,
+        match task.kind {
+            TaskKind::Write | TaskKind::Zero | TaskKind::Delete => {}
             TaskKind::Hole => return self.end_task(number),
             _ => return self.launch(number, at, MAIN),
-        };
+        }
         let Some(chosen) = &operation.chosen else {
             return;
         };
-        let ranges = &chosen.ranges;
-        let claim = ranges.claim(task.span.sector_range(), share);
-        let granted = claim.is_granted_or_wakes(&self.own_waker);
-        task.claim = Some(claim);
+        let claimed = ClaimedSpan::new(&chosen.ranges, task.span);
+        let granted = claimed.is_granted_or_wakes(&self.own_waker);
+        task.claimed = Some(claimed);
         if granted {
             self.use_claim(number, at);
         } else {
@@ -219,7 +216,7 @@ impl Operations {
     pub fn go_on_with_claims(&mut self) {
         for (number, at) in std::mem::take(&mut self.claiming) {
             let task = &self.slots[number as usize].tasks[at as usize];
-            if task.claim.as_ref().is_none_or(Claim::is_granted) {
+            if task.claimed.as_ref().is_none_or(ClaimedSpan::is_granted) {
                 self.use_claim(number, at);
             } else {
                 self.claiming.push((number, at));
@@ -229,21 +226,16 @@ impl Operations {
 
     /// The sectors are claimed: reads those that change in part, or does the work.
     fn use_claim(&mut self, number: u32, at: u32) {
+        let sector = self.sector_of(number) as u64;
         let task = &mut self.slots[number as usize].tasks[at as usize];
-        let span = task.span;
-        if task.kind != TaskKind::Write || span.is_whole() {
-            return self.launch(number, at, MAIN);
+        let edges = task.claimed.as_mut().map(|it| it.edges(sector));
+        let mut whole = true;
+        for (edge, _) in edges.into_iter().flatten() {
+            whole = false;
+            self.launch(number, at, part_of_edge(edge));
         }
-        let head = span.skip > 0;
-        let sector = self.sector_of(number);
-        // A range inside one sector needs that sector once.
-        let tail = span.skip + span.length < span.sectors && (!head || span.sectors > sector);
-        self.slots[number as usize].tasks[at as usize].left = u8::from(head) + u8::from(tail);
-        if head {
-            self.launch(number, at, HEAD);
-        }
-        if tail {
-            self.launch(number, at, TAIL);
+        if whole {
+            self.launch(number, at, MAIN);
         }
     }
 
@@ -274,10 +266,10 @@ impl Operations {
         let next = start + task.done;
         let step = (sectors - task.done).min((PIECE_BYTES / sector as u64).max(1) * sector as u64);
         let draft = match (task.kind, part) {
-            (TaskKind::Write, HEAD) => draft
+            (TaskKind::Write, FIRST_EDGE) => draft
                 .read(start, self.buffers.take(sector))
                 .length(sector as u64),
-            (TaskKind::Write, TAIL) => {
+            (TaskKind::Write, LAST_EDGE) => {
                 let last = start + sectors - sector as u64;
                 let buffer = self.buffers.take(sector);
                 draft.read(last, buffer).length(sector as u64)
@@ -378,11 +370,15 @@ impl Operations {
         let stays = operation.request.flags & command_flag::NO_HOLE != 0;
         let task = &mut operation.tasks[at as usize];
         match (kind, buffer) {
-            (TaskKind::Write, Some(edge)) if part != MAIN => {
-                copy_edge(task, part, &edge[..sector]);
-                self.buffers.put(edge);
-                task.left -= 1;
-                if task.left == 0 {
+            (TaskKind::Write, Some(read)) if part != MAIN => {
+                let mut last = false;
+                if let (Some(edge), Some(claimed), Some(sectors)) =
+                    (edge_of_part(part), &mut task.claimed, &mut task.buffer)
+                {
+                    last = claimed.keep(edge, &read[..sector], sectors);
+                }
+                self.buffers.put(read);
+                if last {
                     self.after_edges(number, at);
                 }
             }
@@ -457,9 +453,9 @@ impl Operations {
             TaskKind::Check => return self.end_claimed(number, at),
             TaskKind::Delete if lacks => return self.end_claimed(number, at),
             TaskKind::Write if part != MAIN => {
-                task.left -= 1;
+                let last = task.claimed.as_mut().is_none_or(ClaimedSpan::edge_ended);
                 operation.failure.get_or_insert((number_of(errno), why));
-                if operation.tasks[at as usize].left == 0 {
+                if last {
                     self.after_edges(number, at);
                 }
                 return;
@@ -516,7 +512,7 @@ impl Operations {
 
     fn end_claimed(&mut self, number: u32, at: u32) {
         let task = &mut self.slots[number as usize].tasks[at as usize];
-        task.claim = None;
+        task.claimed = None;
         if let Some(buffer) = task.buffer.take() {
             self.buffers.put(buffer);
         }
