@@ -35,6 +35,7 @@ pub mod crash;
 pub mod delayed;
 pub mod disk;
 pub mod eli;
+mod engines;
 pub mod entry;
 pub mod file;
 pub mod image;

@@ -24,6 +24,7 @@ mod state;
 mod tests;
 
 use crate::build::{BuildContext, BuildError, mark_of_padding};
+use crate::engines::Engines;
 use crate::entry::{Build, ClassEntry, Role};
 use crate::image;
 use crate::spec::LayerArguments;
@@ -33,7 +34,7 @@ use options::Settings;
 use state::ThreadEngine;
 use std::fs::File;
 use std::sync::Arc;
-use ugeom_engine::{Choice, EngineOptions};
+use ugeom_engine::Choice;
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
     ThreadState,
@@ -51,17 +52,11 @@ pub(crate) const ENTRY: ClassEntry = ClassEntry {
     taste: None,
 };
 
-/// How many requests one thread's engine hands to the kernel at a time; more wait in the engine.
-const ENGINE_DEPTH: u32 = 256;
-
 /// The geom of an image or block device.
 pub struct FileGeom {
     file: Arc<File>,
     facts: Facts,
-    engine: Choice,
-    options: EngineOptions,
-    /// The engine's name and why it is this one.
-    why: String,
+    engines: Engines,
     key: LocalKey,
     /// Writes that the system could not bring to the media.
     losses: Arc<Losses>,
@@ -73,12 +68,8 @@ impl Geom for FileGeom {
     }
 
     fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
-        let state = ThreadEngine::new(
-            &self.file,
-            (self.engine, self.options),
-            &self.facts,
-            &self.losses,
-        )?;
+        let engine = self.engines.of_thread()?;
+        let state = ThreadEngine::new(&self.file, engine, &self.facts, &self.losses)?;
         Ok(Box::new(state))
     }
 
@@ -98,7 +89,7 @@ impl Geom for FileGeom {
     }
 
     fn config(&self) -> Vec<(String, String)> {
-        vec![("engine".into(), self.why.clone())]
+        vec![("engine".into(), self.engines.why())]
     }
 }
 
@@ -107,14 +98,10 @@ fn build(
     arguments: LayerArguments<'_>,
 ) -> Result<Plan, BuildError> {
     let settings = Settings::read(&arguments)?;
-    let engine_options = EngineOptions {
-        depth: ENGINE_DEPTH,
-        guasi: settings.guasi,
-    };
     let direct = settings.direct.unwrap_or(context.direct());
-    let (path, engine) = (settings.path.clone(), settings.engine);
+    let path = settings.path.clone();
+    let engine = (settings.engine, settings.guasi);
     if let Some(format) = open::image_format(&path, settings.format)? {
-        let why = check_engine(engine, engine_options, false, &path)?;
         let image = image::Settings {
             path: &path,
             name: open::name_of(&path),
@@ -122,7 +109,7 @@ fn build(
             backing: settings.backing,
             shared: settings.shared || context.unlocked(),
             sector_bytes: settings.sector_bytes.unwrap_or(open::SECTORSIZE),
-            engine: (engine, engine_options, why),
+            engine,
         };
         return image::plan(context, image).map_err(|error| match error {
             BuildError::Refused { path, problem } => BuildError::Refused {
@@ -141,48 +128,27 @@ fn build(
         sectorsize: settings.sector_bytes,
     };
     let opened = open::open(&path, wanted)?;
-    let why = check_engine(engine, engine_options, direct, &path)?;
-    let chosen = (engine, engine_options, why);
+    if settings.engine == Choice::Mmap && direct {
+        let problem = "a mapped file always goes through the system's cache: \
+                       engine=mmap and direct=1 cannot both be had";
+        return Err(BuildError::Refused {
+            path,
+            problem: problem.to_owned(),
+        });
+    }
+    let engines = Engines::open(&path, engine)?;
     plan(
         &path,
         opened,
-        chosen,
+        engines,
         (settings.fwsectors, settings.fwheads),
     )
-}
-
-/// An engine that cannot work here is an error now and not with the first request. Returns why it
-/// is this engine.
-fn check_engine(
-    engine: Choice,
-    options: EngineOptions,
-    direct: bool,
-    path: &str,
-) -> Result<String, BuildError> {
-    let refused = |problem| BuildError::Refused {
-        path: path.to_owned(),
-        problem,
-    };
-    if engine == Choice::Mmap && direct {
-        let problem = "a mapped file always goes through the system's cache: \
-                       engine=mmap and direct=1 cannot both be had";
-        return Err(refused(problem.to_owned()));
-    }
-    let options = EngineOptions {
-        depth: 1,
-        ..options
-    };
-    let tried = ugeom_engine::open_engine_with::<ugeom_machine::buffer::Buffer>(engine, options);
-    tried.map(|(_, why)| why).map_err(|error| {
-        let problem = format!("{error} (engine=auto takes what there is)");
-        refused(problem)
-    })
 }
 
 fn plan(
     path: &str,
     opened: Opened,
-    (engine, options, why): (Choice, EngineOptions, String),
+    engines: Engines,
     (fwsectors, fwheads): (u64, u64),
 ) -> Result<Plan, BuildError> {
     let name = opened.name.clone();
@@ -231,9 +197,7 @@ fn plan(
     let geom = FileGeom {
         file: Arc::new(opened.file),
         facts,
-        engine,
-        options,
-        why,
+        engines,
         key: LocalKey::new(),
         losses: Arc::default(),
     };

@@ -1,6 +1,7 @@
 //! A thread's engine, and the bios that it works on.
 
 use super::facts::Facts;
+use crate::engines::DEPTH;
 use rustix::fs::{Mode, OFlags, fcntl_getfl};
 use std::any::Any;
 use std::collections::HashMap;
@@ -8,9 +9,7 @@ use std::fs::File;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
-use ugeom_engine::{
-    Choice, Completion, Engine, EngineOptions, FileId, Op, OpKind, Ticket, open_engine_with,
-};
+use ugeom_engine::{Completion, Engine, FileId, Op, OpKind, Ticket};
 use ugeom_stack::{Bio, BioId, Carrier, Command, Completions, Errno, Flags, Losses, ThreadState};
 
 /// Hashes a [`BioId`] with two multiplications. The ids come from this process and not from a
@@ -79,21 +78,17 @@ fn own_description(file: &Arc<File>) -> Arc<File> {
 impl ThreadEngine {
     pub(super) fn new(
         file: &Arc<File>,
-        (choice, options): (Choice, EngineOptions),
+        mut engine: Box<dyn Engine<Carrier>>,
         facts: &Facts,
         losses: &Arc<Losses>,
     ) -> Result<Self, Errno> {
-        // That it works here was checked when the geom was made; what fails now are limits.
-        let (mut engine, _) = open_engine_with(choice, options).map_err(|_| Errno::MFILE)?;
         let file = match facts.writable {
             true => own_description(file),
             false => Arc::clone(file),
         };
         let file = engine.register(file)?;
-        let tickets = HashMap::with_capacity_and_hasher(
-            options.depth as usize,
-            BuildHasherDefault::default(),
-        );
+        let tickets =
+            HashMap::with_capacity_and_hasher(DEPTH as usize, BuildHasherDefault::default());
         let (flushing, again) = (Vec::new(), Vec::new());
         Ok(Self {
             engine,

@@ -27,7 +27,7 @@ mod qcow2;
 use crate::build::{BuildContext, BuildError};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use ugeom_engine::{Choice, EngineOptions};
+use ugeom_engine::{Choice, GuasiOptions};
 use ugeom_format::content::{self, ContentUse};
 use ugeom_stack::Plan;
 
@@ -122,7 +122,7 @@ pub(crate) struct Settings<'a> {
     /// Without locks that others respect: for reading beside a writer.
     pub shared: bool,
     pub sector_bytes: u32,
-    pub engine: (Choice, EngineOptions, String),
+    pub engine: (Choice, GuasiOptions),
 }
 
 /// What a file is, unless it is a plain copy of a disk, or something else that is read as it is.

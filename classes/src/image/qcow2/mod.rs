@@ -10,6 +10,7 @@ use super::chain::Link;
 use super::pool::Pool;
 use super::{Settings, refused};
 use crate::build::{BuildContext, BuildError, mark_of_padding};
+use crate::engines::Engines;
 use crate::locking::{self, Holder};
 use crate::path::text_of;
 use imago::qcow2::Qcow2;
@@ -20,7 +21,6 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use ugeom_engine::{Choice, EngineOptions};
 use ugeom_stack::{
     AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
     ThreadState,
@@ -37,9 +37,7 @@ struct Qcow2Geom {
     image: Arc<Image>,
     files: Files,
     writable: bool,
-    engine: Choice,
-    options: EngineOptions,
-    why: String,
+    engines: Engines,
     key: LocalKey,
     losses: Arc<Losses>,
     pool: Pool,
@@ -52,8 +50,10 @@ impl Geom for Qcow2Geom {
 
     fn thread_state(&self) -> Result<Box<dyn ThreadState>, Errno> {
         let files = self.files.iter().map(|(_, file)| file);
-        let engine = (self.engine, self.options);
-        Ok(Box::new(ThreadEngine::new(files, engine)?))
+        Ok(Box::new(ThreadEngine::new(
+            files,
+            self.engines.of_thread()?,
+        )?))
     }
 
     fn local_key(&self) -> Option<LocalKey> {
@@ -72,7 +72,7 @@ impl Geom for Qcow2Geom {
     }
 
     fn config(&self) -> Vec<(String, String)> {
-        vec![("engine".into(), self.why.clone())]
+        vec![("engine".into(), self.engines.why())]
     }
 }
 
@@ -121,14 +121,12 @@ pub(super) fn plan(
         operation: "starting a thread",
         error,
     })?;
-    let (engine, options, why) = settings.engine;
+    let engines = Engines::open(path, settings.engine)?;
     let geom = Qcow2Geom {
         image,
         files,
         writable,
-        engine,
-        options,
-        why,
+        engines,
         key: LocalKey::new(),
         losses,
         pool,

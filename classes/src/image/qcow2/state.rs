@@ -4,9 +4,7 @@ use std::any::Any;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use ugeom_engine::{
-    Choice, Completion, Engine, EngineOptions, FileId, Op, OpKind, open_engine_with,
-};
+use ugeom_engine::{Completion, Engine, FileId, Op, OpKind};
 use ugeom_stack::{Bio, Carrier, Command, Completions, Errno, ThreadState};
 
 /// The I/O engine of one thread.
@@ -18,10 +16,8 @@ pub(super) struct ThreadEngine {
 impl ThreadEngine {
     pub fn new<'a>(
         files: impl Iterator<Item = &'a Arc<File>>,
-        (choice, options): (Choice, EngineOptions),
+        mut engine: Box<dyn Engine<Carrier>>,
     ) -> Result<Self, Errno> {
-        // That it works here was checked when the geom was made; what fails now are limits.
-        let (mut engine, _) = open_engine_with(choice, options).map_err(|_| Errno::MFILE)?;
         let files = files.map(|file| engine.register(Arc::clone(file)));
         let files = files.collect::<Result<_, _>>()?;
         Ok(Self { engine, files })
