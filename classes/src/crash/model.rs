@@ -255,8 +255,14 @@ impl Model {
             let changed = into[start..start + sector].to_vec();
             // On the media and in the cache, whichever is read next.
             let at = offset + start as u64;
-            below.write(at, &changed)?;
-            self.volatile.add(at, changed);
+            match below.write(at, &changed) {
+                Ok(()) => self.volatile.add(at, changed),
+                // The disk is open for reading only.
+                Err(refused) if refused.errno == Errno::PERM => {
+                    self.volatile.add_doomed(at, changed);
+                }
+                Err(other) => return Err(other),
+            }
         }
         Ok(())
     }
@@ -380,6 +386,11 @@ impl Model {
     /// The power goes: each write in the cache is lost, torn or kept, by the seed.
     fn cut(&mut self, below: &mut Below) -> Failure {
         self.off = true;
+        let off = failure(Errno::IO, "the power of the disk was cut");
+        if !self.is_dirty() {
+            // It may be open for reading only.
+            return off;
+        }
         let mut number = 0;
         while let Some(write) = self.volatile.pop() {
             number += 1;
@@ -390,8 +401,8 @@ impl Model {
             }
         }
         match below.flush() {
-            Ok(()) => failure(Errno::IO, "the power of the disk was cut"),
-            Err(failure) => failure,
+            Err(failure) if failure.errno != Errno::PERM => failure,
+            _ => off,
         }
     }
 

@@ -312,6 +312,43 @@ fn a_flush_that_failed_once_covers_nothing_afterwards() {
 }
 
 #[test]
+fn what_is_written_after_a_failed_flush_is_read_and_survives() {
+    let mut disk = Disk::new("md:32k | crash:flushfail=op2,cut=op7");
+    disk.write(0, 1, 3).expect("writes");
+    assert_eq!(disk.flush(), Err(Errno::IO));
+    disk.write(1, 2, 1).expect("writes");
+    assert_eq!(disk.flush(), Ok(()));
+    assert_eq!(
+        disk.bytes()[..4],
+        [1, 2, 1, 0],
+        "what was lost is still in the cache"
+    );
+    disk.write(5, 3, 1).expect("writes");
+    assert_eq!(disk.bytes_error(), Errno::IO);
+    disk.reopen();
+    assert_eq!(disk.bytes()[..4], [0, 2, 0, 0]);
+}
+
+#[test]
+fn a_disk_that_is_only_read_loses_power_and_rots_as_others_do() {
+    for (options, expected) in [("cut=op2", Err(Errno::IO)), ("rot=op2", Ok(()))] {
+        let (stack, top) = stack_of(&format!("md:32k | crash:{options}"));
+        let mut channel = stack.channel(4).expect("a channel");
+        let opened = stack.open(top, Delta::READ).expect("opens");
+        let mut read = || {
+            let mut data = [0; SECTOR];
+            let read = channel.read(&opened, 0, &mut data);
+            read.map(|_| data).map_err(|error| error.errno)
+        };
+        assert_eq!(read(), Ok([0; SECTOR]));
+        let second = read();
+        assert_eq!(second.map(drop), expected, "{options}");
+        let third = read();
+        assert_eq!(second, third, "{options}");
+    }
+}
+
+#[test]
 fn a_flush_that_failed_once_is_told_to_every_writer_whoever_flushes_first() {
     for layers in ["", " | nop", " | nop | nop"] {
         for order in [[0, 1, 2], [1, 2, 0], [2, 1, 0]] {

@@ -79,6 +79,14 @@ impl Volatile {
         }
     }
 
+    /// Takes data that is read from now on and never reaches the media.
+    pub fn add_doomed(&mut self, offset_bytes: u64, data: Vec<u8>) {
+        self.add(offset_bytes, data);
+        if let Some(write) = self.writes.back_mut() {
+            write.doomed = true;
+        }
+    }
+
     /// Takes the oldest write out.
     pub fn pop(&mut self) -> Option<VolatileWrite> {
         let write = self.writes.pop_front()?;
@@ -99,18 +107,24 @@ impl Volatile {
         }
     }
 
-    /// Takes out what can reach the media, oldest first, and keeps what cannot.
+    /// Takes out what can reach the media, oldest first. What cannot is kept, but for sectors that
+    /// were written again.
     pub fn take_sound(&mut self) -> Vec<VolatileWrite> {
-        let mut all = Vec::new();
+        let newest = self.newest.clone();
+        let (mut sound, mut kept) = (Vec::new(), Vec::new());
         while let Some(write) = self.pop() {
-            all.push(write);
+            match write.doomed {
+                true => kept.push((self.first - 1, write)),
+                false => sound.push(write),
+            }
         }
-        let (kept, sound) = all
-            .into_iter()
-            .partition(|write: &VolatileWrite| write.doomed);
-        let kept: Vec<VolatileWrite> = kept;
-        for write in kept {
-            self.add(write.offset_bytes, write.data);
+        for (number, write) in kept {
+            let sectors = self.sectors(write.offset_bytes, write.data.len() as u64);
+            for (sector, data) in sectors.zip(write.data.chunks(self.sector_bytes as usize)) {
+                if newest.get(&sector) == Some(&number) {
+                    self.add(sector * self.sector_bytes, data.to_vec());
+                }
+            }
         }
         self.doom();
         sound
