@@ -21,6 +21,8 @@ pub(crate) struct Registered {
     pub regular: bool,
     /// A block device.
     pub block_device: bool,
+    /// FALLOC_FL_PUNCH_HOLE has not been refused yet.
+    pub punch_hole: bool,
     /// FALLOC_FL_ZERO_RANGE has not been refused yet.
     pub zero_range: bool,
     /// The kernel knows the file by its index as well (io_uring's registered files).
@@ -74,6 +76,7 @@ impl Files {
             leaving: false,
             regular: file_type.is_file(),
             block_device: file_type.is_block_device(),
+            punch_hole: true,
             zero_range: true,
             in_kernel_table: false,
         };

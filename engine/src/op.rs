@@ -28,10 +28,13 @@ pub enum OpKind {
     /// Gives the range back: a hole in a file (fallocate(2), FALLOC_FL_PUNCH_HOLE; it then reads
     /// as zero), BLKDISCARD on a block device (what it then reads as is up to the disk).
     Discard,
-    /// Makes the range read as zero, keeping it allocated if possible (FALLOC_FL_ZERO_RANGE, which
-    /// on a block device does what BLKZEROOUT does); by writing zeroes where the file system has
-    /// nothing better.
-    Zero,
+    /// Makes the range, which lies within the file, read as zero: by a hole
+    /// (FALLOC_FL_PUNCH_HOLE), else by FALLOC_FL_ZERO_RANGE (on a block device what BLKZEROOUT
+    /// does), else by writing zeroes.
+    Zero {
+        /// Without the hole: the range stays allocated, or becomes so.
+        allocated: bool,
+    },
 }
 
 /// A file known to an engine. Unique within the process: the id of another engine, or of a file

@@ -103,11 +103,14 @@ impl Progress {
             OpKind::Flush => Call::DataSync,
             OpKind::Discard if file.block_device => Call::DiscardBlocks,
             OpKind::Discard => Call::PunchHole,
-            OpKind::Zero if self.zero_by_writing || !file.zero_range => {
+            OpKind::Zero { allocated: false } if !self.zero_by_writing && file.punch_hole => {
+                Call::PunchHole
+            }
+            OpKind::Zero { .. } if self.zero_by_writing || !file.zero_range => {
                 self.zero_by_writing = true;
                 Call::Write { durable: false }
             }
-            OpKind::Zero => Call::ZeroRange,
+            OpKind::Zero { .. } => Call::ZeroRange,
         };
         let length = match call {
             Call::Read | Call::Write { .. } if self.zero_by_writing => self.gather_zeroes(length),
@@ -135,6 +138,12 @@ impl Progress {
         match (result, step.call) {
             (Err(Errno::INTR | Errno::AGAIN), _) if self.attempts < ATTEMPTS_MAX => {
                 self.attempts += 1;
+                None
+            }
+            (Err(Errno::OPNOTSUPP | Errno::NODEV | Errno::NOSYS), Call::PunchHole)
+                if op.kind != OpKind::Discard =>
+            {
+                file.punch_hole = false;
                 None
             }
             (Err(Errno::OPNOTSUPP | Errno::NODEV | Errno::NOSYS), Call::ZeroRange) => {

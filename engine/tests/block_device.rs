@@ -121,14 +121,23 @@ fn check(rig: &mut Rig) {
     rig.assert_bytes(65_536 - 4096, 4096, 7);
     rig.assert_bytes(65_536, 131_072, 0);
     rig.assert_bytes(65_536 + 131_072, 4096, 7);
-    assert_eq!(rig.range(OpKind::Zero, 524_288, 200_704), Ok(200_704));
+    assert_eq!(
+        rig.range(OpKind::Zero { allocated: true }, 524_288, 200_704),
+        Ok(200_704)
+    );
     rig.assert_bytes(524_288 - 4096, 4096, 7);
     rig.assert_bytes(524_288, 200_704, 0);
     rig.assert_bytes(524_288 + 200_704, 4096, 7);
 
     assert_eq!(rig.range(OpKind::Discard, 100, 512), Err(Errno::INVAL));
-    assert_eq!(rig.range(OpKind::Zero, 512, 100), Err(Errno::INVAL));
-    assert_eq!(rig.range(OpKind::Zero, LEN - 4096, 8192), Err(Errno::INVAL));
+    assert_eq!(
+        rig.range(OpKind::Zero { allocated: true }, 512, 100),
+        Err(Errno::INVAL)
+    );
+    assert_eq!(
+        rig.range(OpKind::Zero { allocated: true }, LEN - 4096, 8192),
+        Err(Errno::INVAL)
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ mod span;
 pub use range_lock::{Claim, RangeLock, Share};
 pub use span::{ClaimedSpan, Edge, PIECE_BYTES, Span, whole_sectors};
 
-use crate::bio::Command;
+use crate::bio::{Command, Flags};
 use crate::channel::Channel;
 use crate::error::{Errno, IoError, StackError};
 use crate::opened::Opened;
@@ -115,8 +115,8 @@ impl Unaligned {
     }
 
     /// Makes `length` bytes at `offset` read as zeroes: whole sectors by ZERO where the provider
-    /// has that, everything else by writing. Returns the bytes done, fewer at the end of the
-    /// media only.
+    /// has that, with these flags, everything else by writing. Returns the bytes done, fewer at
+    /// the end of the media only.
     ///
     /// # Errors
     /// As [`Unaligned::write`].
@@ -124,8 +124,8 @@ impl Unaligned {
         &mut self,
         channel: &mut Channel,
         opened: &Opened,
-        offset: u64,
-        length: usize,
+        (offset, length): (u64, usize),
+        flags: Flags,
     ) -> Result<usize, IoError> {
         let end = offset.saturating_add(length as u64);
         let Some(inner) = whole_sectors(&(offset..end), self.sector_bytes) else {
@@ -137,7 +137,7 @@ impl Unaligned {
         if before < head {
             return Ok(before);
         }
-        let middle = self.zero_sectors(channel, opened, &inner)?;
+        let middle = self.zero_sectors(channel, opened, &inner, flags)?;
         if (middle as u64) < inner.end - inner.start {
             return Ok(head + middle);
         }
@@ -177,11 +177,12 @@ impl Unaligned {
         channel: &mut Channel,
         opened: &Opened,
         sectors: &Range<u64>,
+        flags: Flags,
     ) -> Result<usize, IoError> {
         let length = sectors.end - sectors.start;
         let claim = self.ranges.claim(sectors.clone(), Share::Shared);
         claim.wait();
-        let zeroed = channel.discard(opened, Command::Zero, sectors.start, length);
+        let zeroed = channel.zero(opened, (sectors.start, length), flags);
         drop(claim);
         match zeroed {
             Err(error) if error.errno == Errno::OPNOTSUPP => {

@@ -6,8 +6,8 @@ use common::{Memory, plan, stack};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use ugeom_stack::{
-    Channel, Command, Cx, Delta, Errno, Geom, Next, Opened, RangeLock, Request, Stack, StackKnobs,
-    Unaligned,
+    Channel, Command, Cx, Delta, Errno, Flags, Geom, Next, Opened, RangeLock, Request, Stack,
+    StackKnobs, Unaligned,
 };
 
 const SECTOR: u64 = 512;
@@ -86,7 +86,7 @@ proptest! {
                     done
                 }
                 Kind::Zero => {
-                    let done = unaligned.zero(channel, opened, offset, length);
+                    let done = unaligned.zero(channel, opened, (offset, length), Flags::NONE);
                     model[inside].fill(0);
                     done
                 }
@@ -184,7 +184,9 @@ impl Geom for NoZero {
 fn zeroes_are_written_where_the_provider_has_no_zero() {
     let memory = Arc::new(Memory(Mutex::new(vec![9; 2048])));
     let mut bed = bed(2048, Arc::new(NoZero(Arc::clone(&memory))));
-    let done = bed.unaligned.zero(&mut bed.channel, &bed.opened, 100, 1500);
+    let done = bed
+        .unaligned
+        .zero(&mut bed.channel, &bed.opened, (100, 1500), Flags::NONE);
     assert_eq!(done.unwrap(), 1500);
     let memory = memory.0.lock().unwrap();
     assert!(memory[..100].iter().all(|&byte| byte == 9));

@@ -108,7 +108,9 @@ impl ThreadEngine {
                 durable: bio.flags().contains(Flags::FUA),
             },
             Command::Delete => OpKind::Discard,
-            Command::Zero => OpKind::Zero,
+            Command::Zero => OpKind::Zero {
+                allocated: bio.flags().contains(Flags::NO_HOLE),
+            },
             Command::Flush => OpKind::Flush,
             Command::Read | Command::GetAttr | Command::Extents => OpKind::Read,
         };

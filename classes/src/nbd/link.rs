@@ -582,8 +582,9 @@ fn request(remote: &Remote, covers: u64, index: u32, flight: &mut Flight) -> Req
     };
     flight.part = part;
     flight.got = 0;
+    let no_hole = command == command::WRITE_ZEROES && bio.flags().contains(Flags::NO_HOLE);
     Request {
-        flags: if fua { command_flag::FUA } else { 0 },
+        flags: u16::from(fua) * command_flag::FUA + u16::from(no_hole) * command_flag::NO_HOLE,
         command,
         cookie: u64::from(flight.serial) << 32 | u64::from(index),
         offset_bytes,

@@ -53,7 +53,7 @@ impl Geom for Disk {
                 durable: request.flags().contains(Flags::FUA),
             },
             Command::Delete => OpKind::Discard,
-            Command::Zero => OpKind::Zero,
+            Command::Zero => OpKind::Zero { allocated: false },
             Command::Flush => OpKind::Flush,
             Command::GetAttr | Command::Extents => return request.done(Err(Errno::OPNOTSUPP)),
         };

@@ -180,10 +180,27 @@ fn a_write_that_gets_nowhere_fails() {
 }
 
 #[test]
+fn zeroing_with_a_hole_falls_back_to_zeroing_and_remembers_it() {
+    let (mut files, id) = null();
+    let memory = fake(&[]);
+    let op = op(OpKind::Zero { allocated: false }, id, 3 << 20);
+    let mut progress = Progress::default();
+    let file = files.held(id);
+    assert_eq!(progress.step(&op, &memory, file).call, Call::PunchHole);
+    let refused = Err(Errno::OPNOTSUPP);
+    assert_eq!(progress.absorb(&op, &memory, file, refused), None);
+    assert_eq!(progress.step(&op, &memory, file).call, Call::ZeroRange);
+    let done = progress.absorb(&op, &memory, file, Ok(0));
+    assert_eq!(done, Some(Ok(3 << 20)));
+    progress.reset();
+    assert_eq!(progress.step(&op, &memory, file).call, Call::ZeroRange);
+}
+
+#[test]
 fn zeroing_falls_back_to_writing_and_remembers_it() {
     let (mut files, id) = null();
     let memory = fake(&[]);
-    let op = op(OpKind::Zero, id, 3 << 20);
+    let op = op(OpKind::Zero { allocated: true }, id, 3 << 20);
     let mut progress = Progress::default();
     let file = files.held(id);
     assert_eq!(progress.step(&op, &memory, file).call, Call::ZeroRange);
@@ -233,6 +250,6 @@ fn impossible_ranges_are_settled_without_a_call() {
     assert_eq!(at(OpKind::Read, u64::MAX, 1), Some(Err(Errno::INVAL)));
     assert_eq!(at(WRITE, i64::MAX as u64, 1), Some(Err(Errno::INVAL)));
     assert_eq!(at(OpKind::Discard, i64::MAX as u64 - 9, 9), None);
-    assert_eq!(at(OpKind::Zero, 5, 0), Some(Ok(0)));
+    assert_eq!(at(OpKind::Zero { allocated: true }, 5, 0), Some(Ok(0)));
     assert_eq!(at(OpKind::Flush, u64::MAX, u64::MAX), None);
 }

@@ -4,7 +4,7 @@ use super::handles::Handle;
 use rustix::io::Errno;
 use std::ops::Range;
 use ugeom_format::wire::fuse::{Fallocate, Lseek, lseek_reply};
-use ugeom_stack::{Channel, Extent, ExtentKind, IoError, Unaligned};
+use ugeom_stack::{Channel, Extent, ExtentKind, Flags, IoError, Unaligned};
 
 /// Of fallocate(2): the file does not grow.
 const KEEP_SIZE: u32 = 1;
@@ -42,7 +42,7 @@ pub(super) fn fallocate(
             if mode & KEEP_SIZE == 0 && end > handle.size_bytes {
                 return Err(Errno::NOSPC);
             }
-            zero(channel, unaligned, handle, &inside)
+            zero(channel, unaligned, handle, &inside, Flags::NO_HOLE)
         }
         _ => Err(Errno::OPNOTSUPP),
     }
@@ -66,7 +66,7 @@ fn punch(
         let (data, end) = stretch(channel, handle, at)?;
         let end = end.min(range.end);
         if data {
-            zero(channel, unaligned, handle, &(at..end))?;
+            zero(channel, unaligned, handle, &(at..end), Flags::NONE)?;
         }
         at = end;
     }
@@ -78,9 +78,10 @@ fn zero(
     unaligned: &mut Unaligned,
     handle: &Handle,
     range: &Range<u64>,
+    flags: Flags,
 ) -> Result<(), Errno> {
     let length = (range.end - range.start) as usize;
-    let zeroed = unaligned.zero(channel, &handle.opened, range.start, length);
+    let zeroed = unaligned.zero(channel, &handle.opened, (range.start, length), flags);
     zeroed.map(drop).map_err(|error| error.errno)
 }
 

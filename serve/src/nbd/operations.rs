@@ -290,7 +290,12 @@ impl Operations {
                 buffer[..step as usize].fill(0);
                 draft.write(next, buffer).length(step).flags(flags)
             }
-            (TaskKind::Zero, _) => draft.discard(Command::Zero, start, sectors).flags(flags),
+            (TaskKind::Zero, _) => {
+                let stays = operation.request.flags & command_flag::NO_HOLE != 0;
+                let hole = if stays { Flags::NO_HOLE } else { Flags::NONE };
+                let draft = draft.discard(Command::Zero, start, sectors);
+                draft.flags(flags.with(hole))
+            }
             (TaskKind::Delete, _) => draft.discard(Command::Delete, start, sectors),
             // The client has gone and hears of no loss; the next one does.
             (TaskKind::Flush, _) if operation.silent => draft.flush().flags(Flags::UNHEARD),

@@ -117,6 +117,9 @@ impl Flags {
     /// finds stays unreported for the next client. Of a READ: it is a taste, which may read what
     /// cannot be read, so layers log nothing.
     pub const UNHEARD: Self = Self(4);
+    /// Of a ZERO: the range stays allocated, where the layer below can leave holes and can do
+    /// without.
+    pub const NO_HOLE: Self = Self(8);
     /// The core's own: this bio is one of those whose time is taken.
     pub(crate) const MARKED: Self = Self(0x80);
     /// The core's own: this bio holds a reference in the locked registry.
@@ -145,7 +148,8 @@ impl Flags {
     /// What a clone takes over from its parent (GEOM: `ORDERED` and how the data is mapped; the
     /// mark is needed for the time of fan-outs).
     pub(crate) const fn for_clone(self) -> Self {
-        Self(self.0 & (Self::FUA.0 | Self::ORDERED.0 | Self::MARKED.0 | Self::WATCHED.0))
+        let kept = Self::FUA.0 | Self::ORDERED.0 | Self::NO_HOLE.0;
+        Self(self.0 & (kept | Self::MARKED.0 | Self::WATCHED.0))
     }
 
     /// The same, and whether the memory is watched.

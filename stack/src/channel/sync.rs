@@ -120,6 +120,21 @@ impl Channel {
         self.conclude(finished)
     }
 
+    /// ZERO of a range, as `flags` say ([`Flags::FUA`], [`Flags::NO_HOLE`]). Returns bytes done.
+    ///
+    /// # Errors
+    /// As [`Channel::read`].
+    pub fn zero(
+        &mut self,
+        opened: &Opened,
+        (offset, length): (u64, u64),
+        flags: Flags,
+    ) -> Result<usize, IoError> {
+        let draft = self.draft().discard(Command::Zero, offset, length);
+        let finished = self.run_draft(opened, draft.flags(flags));
+        self.conclude(finished)
+    }
+
     /// Asks for an attribute; `None` when no layer has one of that name.
     ///
     /// # Errors

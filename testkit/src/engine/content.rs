@@ -205,7 +205,13 @@ pub(super) fn an_operation_of_no_length_does_nothing(make: Make<'_>, folder: &Pa
     let path = folder.join("f");
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"abc");
-    for kind in [OpKind::Read, WRITE, DURABLE, OpKind::Discard, OpKind::Zero] {
+    for kind in [
+        OpKind::Read,
+        WRITE,
+        DURABLE,
+        OpKind::Discard,
+        OpKind::Zero { allocated: true },
+    ] {
         assert_eq!(rig.without_memory(kind, file, (1, 0)), Ok(0));
         assert_eq!(rig.without_memory(kind, file, (9, 0)), Ok(0));
     }
@@ -281,10 +287,11 @@ pub(super) fn a_file_system_without_zeroing_is_served(make: Make<'_>, _folder: &
 fn zero(make: Make<'_>, path: &Path) {
     let mut rig = Rig::new(make, 4);
     let file = rig.file(path, &vec![7; 3_000_000]);
-    for _ in 0..2 {
+    for allocated in [true, false, true, false] {
         fs::write(path, vec![7; 3_000_000]).unwrap();
+        let zero = OpKind::Zero { allocated };
         assert_eq!(
-            rig.without_memory(OpKind::Zero, file, (10_001, 2_500_000)),
+            rig.without_memory(zero, file, (10_001, 2_500_000)),
             Ok(2_500_000)
         );
         assert_zeroed(&fs::read(path).unwrap(), 10_001..2_510_001);
@@ -318,7 +325,12 @@ pub(super) fn many_operations_agree_with_a_plain_array(make: Make<'_>, folder: &
                         OpKind::Read,
                         rig.memory(block, &[&data[..cut], &data[cut..]]),
                     ),
-                    1 => (OpKind::Zero, rig.memory(block, &[])),
+                    1 => (
+                        OpKind::Zero {
+                            allocated: random.bool(),
+                        },
+                        rig.memory(block, &[]),
+                    ),
                     2 => (OpKind::Flush, rig.memory(block, &[])),
                     _ => (WRITE, rig.memory(block, &[&data[..cut], &data[cut..]])),
                 };
@@ -330,7 +342,7 @@ pub(super) fn many_operations_agree_with_a_plain_array(make: Make<'_>, folder: &
                 };
                 rig.engine.submit(op, memory);
                 match kind {
-                    OpKind::Zero => model[range].fill(0),
+                    OpKind::Zero { .. } => model[range].fill(0),
                     WRITE => model[range].copy_from_slice(&data),
                     _ => {}
                 }

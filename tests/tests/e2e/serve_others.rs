@@ -2,6 +2,8 @@
 
 use crate::run::{command, other, run};
 use crate::serve::{Served, noise};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 use ugeom_testkit::program;
@@ -35,6 +37,48 @@ fn nbdcopy_copies_from_server_to_server_in_every_way() {
         let to = Served::start(folder, &image.display().to_string(), &["--rw"]);
         other(&copy, &[way, &[&from.uri, &to.uri]].concat());
         assert!(std::fs::read(&image).expect("the image") == data, "{way:?}");
+    }
+}
+
+/// Zeroes leave holes unless the client asks for allocated blocks, as with nbdkit's file plugin.
+#[test]
+fn zeroes_that_a_client_writes_leave_holes_in_the_image() {
+    let test = "zeroes_that_a_client_writes_leave_holes";
+    let (Some(copy), Some(qemu)) = (program(test, "nbdcopy"), program(test, "qemu-img")) else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("from.img");
+    let mut data = vec![0; 8 << 20];
+    data[..1 << 20].copy_from_slice(&noise(5, 1 << 20));
+    std::fs::write(&image, &data).expect("an image");
+    let from = image.display().to_string();
+    let used = |program: &Path, words: &[&str], before: u8| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let image = folder.path().join("to.img");
+        if before == 0 {
+            let file = std::fs::File::create(&image).expect("an image");
+            file.set_len(8 << 20).expect("its size");
+        } else {
+            std::fs::write(&image, vec![before; 8 << 20]).expect("an image");
+        }
+        let to = Served::start(folder, &image.display().to_string(), &["--rw"]);
+        other(program, &[words, &[&from, &to.uri]].concat());
+        assert!(std::fs::read(&image).expect("the image") == data);
+        std::fs::metadata(&image).expect("facts").blocks() * 512
+    };
+    let convert = ["convert", "-n", "-f", "raw", "-O", "raw"];
+    for before in [0, 7] {
+        assert!(
+            used(&copy, &["--flush"], before) < 2 << 20,
+            "nbdcopy, {before}"
+        );
+        assert!(
+            used(&qemu, &convert, before) < 2 << 20,
+            "qemu-img, {before}"
+        );
+        let allocated = used(&copy, &["--flush", "--allocated"], before);
+        assert!(allocated >= 8 << 20, "allocated, {before}");
     }
 }
 
