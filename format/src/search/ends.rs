@@ -11,14 +11,16 @@ pub(super) fn partitions<'a>(
     let mut places: Vec<&Place> = found
         .filter(|place| place.start_bytes.is_multiple_of(sector))
         .collect();
-    // An entry of a table states more than a file system does, and two signs more than one. Of two
-    // alike the one that begins first holds the other, as a file that is an image.
+    // An entry of a table states more than a file system does, what states its end more than what
+    // reaches to the next one, and two signs more than one. Of two alike the one that begins first
+    // holds the other, as a file that is an image.
     places.sort_by_key(|place| {
         let listed = place.holds == Holds::Listed;
         let length = place.length_bytes.unwrap_or(0);
         let sign_count = place.sign_count.min(3);
         (
             !listed,
+            place.length_bytes.is_none(),
             Reverse(sign_count),
             place.start_bytes,
             Reverse(length),

@@ -11,6 +11,13 @@ use crate::gpt::{Header, MAX_KEPT_ENTRIES, Table};
 /// Most bytes of a table in a GPT's backup that are read.
 const TABLE_BYTES: u64 = 1 << 20;
 
+/// Sizes of a LUKS2 header, and where its text begins (LUKS2 On-Disk Format, sections 2.2 and 3).
+const LUKS2_HEADER_BYTES_MIN: u64 = 16 << 10;
+const LUKS2_HEADER_BYTES_MAX: u64 = 4 << 20;
+const LUKS2_TEXT_AT: u64 = 4096;
+/// How much of the text is read, bytes; a header of cryptsetup's standard size has 12 KiB.
+const LUKS2_TEXT_BYTES_READ: u64 = 64 << 10;
+
 /// The medium, for a second look.
 pub(super) struct Reader<'v, 'r> {
     pub size_bytes: u64,
@@ -345,7 +352,7 @@ fn swap(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
     }
 }
 
-fn luks(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
+fn luks(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
     let version = u16_be(sector, 6);
     if sector.get(4..6) != Some(&[0xba, 0xbe]) || !(1..=2).contains(&version) {
         return Vec::new();
@@ -355,13 +362,44 @@ fn luks(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
         true => u64_be(sector, 256),
         false => 0,
     };
-    if copy && !(before.is_power_of_two() && (16 << 10..=4 << 20).contains(&before)) {
+    let header_sizes = LUKS2_HEADER_BYTES_MIN..=LUKS2_HEADER_BYTES_MAX;
+    if copy && !(before.is_power_of_two() && header_sizes.contains(&before)) {
         return Vec::new();
     }
+    let header_bytes = u64_be(sector, 8);
+    let length = match version == 2 && header_sizes.contains(&header_bytes) {
+        true => {
+            let text_bytes = (header_bytes - LUKS2_TEXT_AT).min(LUKS2_TEXT_BYTES_READ);
+            luks2_length(&view.bytes(at + LUKS2_TEXT_AT, text_bytes as usize))
+        }
+        false => None,
+    };
     let mut claims = claim(Holds::Luks, at.checked_sub(before), 1, copy, at);
-    // The header does not state where the data ends.
-    claims.iter_mut().for_each(|claim| claim.length = None);
+    // As a rule the header does not state where the data ends.
+    claims.iter_mut().for_each(|claim| claim.length = length);
     claims
+}
+
+/// The end of the last segment of data, by the JSON text of a LUKS2 header; `None` where one is
+/// "dynamic", which reaches to the end of the partition.
+fn luks2_length(text: &[u8]) -> Option<u64> {
+    let text = text.split(|&byte| byte == 0).next()?;
+    let text: String = std::str::from_utf8(text).ok()?.split_whitespace().collect();
+    let (_, segments) = text.split_once("\"segments\":{")?;
+    let mut end = None;
+    for segment in segments.split('{').skip(1) {
+        let (members, after) = segment.split_once('}')?;
+        let number = |name: &str| {
+            let (_, value) = members.split_once(&format!("\"{name}\":\""))?;
+            value.split('"').next()?.parse::<u64>().ok()
+        };
+        let segment_end = number("offset")?.checked_add(number("size")?)?;
+        end = end.max(Some(segment_end));
+        if !after.starts_with(',') {
+            break;
+        }
+    }
+    end
 }
 
 fn lvm2(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {

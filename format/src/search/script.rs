@@ -15,16 +15,42 @@ pub enum ScriptScheme {
 
 impl ScriptScheme {
     /// The scheme that holds all offered partitions: a GPT where they leave room for its two
-    /// copies, else an MBR.
+    /// copies, else an MBR. An end that is a guess keeps no GPT out.
     pub fn fitting(lost: &[Lost], media_sectors: u64, sector_size_bytes: u32) -> ScriptScheme {
-        let table = 16_384_u64.div_ceil(u64::from(sector_size_bytes.max(512)));
-        let (first, after) = (2 + table, media_sectors.saturating_sub(1 + table));
+        let (first, after) = usable(media_sectors, sector_size_bytes);
         let mut offered = lost.iter().filter(|one| one.over.is_none());
-        match offered.all(|one| one.first >= first && one.first + one.sectors <= after) {
+        let fits = |one: &Lost| {
+            let end = match one.guessed_end {
+                true => one.first + 1,
+                false => one.first + one.sectors,
+            };
+            one.first >= first && end <= after
+        };
+        match offered.all(fits) {
             true => ScriptScheme::Gpt,
             false => ScriptScheme::Mbr,
         }
     }
+
+    /// Ends that are guesses leave room for the second copy of a GPT.
+    pub fn shorten(self, lost: &mut [Lost], media_sectors: u64, sector_size_bytes: u32) {
+        let (_, after) = usable(media_sectors, sector_size_bytes);
+        if self == ScriptScheme::Mbr {
+            return;
+        }
+        for one in lost.iter_mut().filter(|one| one.guessed_end) {
+            let room = after.saturating_sub(one.first);
+            if room > 0 {
+                one.sectors = one.sectors.min(room);
+            }
+        }
+    }
+}
+
+/// The first sector that a GPT of 128 entries leaves to partitions, and the one behind the last.
+fn usable(media_sectors: u64, sector_size_bytes: u32) -> (u64, u64) {
+    let table = 16_384_u64.div_ceil(u64::from(sector_size_bytes.max(512)));
+    (2 + table, media_sectors.saturating_sub(1 + table))
 }
 
 /// The partitions that go into a table of that scheme, in their order.

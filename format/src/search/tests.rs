@@ -115,6 +115,93 @@ fn what_lies_over_a_better_one_refers_to_it() {
     );
 }
 
+/// A header of LUKS2 and its copy, with this text.
+fn put_luks2(disk: &mut [u8], start: usize, text: &str) {
+    for (magic, before) in [(b"LUKS\xba\xbe", 0), (b"SKUL\xba\xbe", 16 << 10)] {
+        let at = start + before;
+        put(disk, at, magic);
+        put(disk, at + 6, &2_u16.to_be_bytes());
+        put(disk, at + 8, &(16_u64 << 10).to_be_bytes());
+        put(disk, at + 256, &(before as u64).to_be_bytes());
+        put(disk, at + 4096, text.as_bytes());
+    }
+}
+
+/// A version 1 swap area of 1 MiB.
+fn put_swap(disk: &mut [u8], start: usize) {
+    put(disk, start + 1024, &1_u32.to_le_bytes());
+    put(disk, start + 1028, &255_u32.to_le_bytes());
+    put(disk, start + 4086, b"SWAPSPACE2");
+}
+
+const DYNAMIC: &str = r#"{"keyslots":{"0":{"area":{"offset":"32768","size":"258048"}}},
+    "segments":{"0":{"type":"crypt","offset":"1048576","size":"dynamic"}},"digests":{}}"#;
+
+#[test]
+fn a_container_ends_where_its_header_says() {
+    let text = r#"{"segments": {"0": {"offset": "1048576", "size": "2097152", "flags": []},
+        "1": {"size": "1048576", "offset": "3145728"}}, "digests": {"0": {"size": "9"}}}"#;
+    for (text, ends) in [
+        (text, Some(8192)),
+        (DYNAMIC, None),
+        ("{\"segments\":{", None),
+    ] {
+        let mut disk = vec![0; 8 << 20];
+        put_luks2(&mut disk, 1 << 20, text);
+        let lost = search_in(&disk).partitions();
+        let [one] = lost.as_slice() else {
+            panic!("{lost:?}")
+        };
+        assert_eq!((one.place.holds, one.first), (Holds::Luks, 2048));
+        assert_eq!((one.guessed_end, one.place.sign_count), (ends.is_none(), 2));
+        assert_eq!(one.sectors, ends.unwrap_or((8 << 11) - 2048));
+    }
+}
+
+#[test]
+fn a_container_of_unknown_length_ends_at_the_next_partition() {
+    let mut disk = vec![0; 8 << 20];
+    put_luks2(&mut disk, 1 << 20, DYNAMIC);
+    put_swap(&mut disk, 4 << 20);
+    put_luks2(&mut disk, 5 << 20, DYNAMIC);
+    let mut lost = search_in(&disk).partitions();
+    let scheme = ScriptScheme::fitting(&lost, 8 << 11, 512);
+    assert_eq!(scheme, ScriptScheme::Gpt);
+    scheme.shorten(&mut lost, 8 << 11, 512);
+    assert_eq!(
+        gpart_script(&lost, scheme),
+        "GPT 128\n1 linux-data 2048 6144\n2 linux-swap 8192 2048\n3 linux-data 10240 6111\n"
+    );
+    // An MBR leaves the last sectors to it.
+    let mut lost = search_in(&disk).partitions();
+    ScriptScheme::Mbr.shorten(&mut lost, 8 << 11, 512);
+    assert_eq!(lost.last().map(|one| one.sectors), Some(6144));
+}
+
+#[test]
+fn a_physical_volume_is_found_with_sectors_of_any_size() {
+    for sector in [512, 4096] {
+        let mut disk = vec![0; 8 << 20];
+        let label = (1 << 20) + 512;
+        put(&mut disk, label, b"LABELONE");
+        put(&mut disk, label + 8, &1_u64.to_le_bytes());
+        put(&mut disk, label + 20, &32_u32.to_le_bytes());
+        put(&mut disk, label + 24, b"LVM2 001");
+        put(&mut disk, label + 64, &(5_u64 << 20).to_le_bytes());
+        let mut search = Search::new(disk.len() as u64, sector);
+        search.look(0, &disk, &mut |_, _| {
+            Err("nothing more is needed".to_owned())
+        });
+        let lost = search.partitions();
+        let unit = u64::from(sector);
+        let found: Vec<_> = lost
+            .iter()
+            .map(|one| (one.place.holds, one.first * unit, one.sectors * unit))
+            .collect();
+        assert_eq!(found, [(Holds::Lvm2, 1 << 20, 5 << 20)]);
+    }
+}
+
 #[test]
 fn a_hostile_medium_costs_bounded_memory() {
     let mut disk = vec![0; 6 << 20];

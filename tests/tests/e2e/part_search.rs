@@ -194,6 +194,58 @@ fn ask_testdisk(disk: &str, folder: &Path, made: &[(u64, u64, &'static str)]) {
     );
 }
 
+/// LUKS2, swap right behind it, and LUKS1 up to the end, on disks with sectors of 512 and 4096
+/// bytes: the containers do not state their ends.
+#[test]
+fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
+    let test = "encrypted_containers_end";
+    let (Some(cryptsetup), Some(mkswap)) = (program(test, "cryptsetup"), program(test, "mkswap"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| disks::text(&folder.path().join(name));
+    std::fs::write(place("key"), b"secret").expect("a key");
+    let disk = File::create(place("disk.img")).expect("a disk");
+    disk.set_len(36 * MIB).expect("its size");
+    for (kind, at, size) in [("luks2", 1, 20), ("swap", 21, 8), ("luks1", 30, 6)] {
+        let part = place(kind);
+        let file = File::create(&part).expect("a partition");
+        file.set_len(size * MIB).expect("its size");
+        let format = "luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --type";
+        let format: Vec<&str> = format.split(' ').collect();
+        match kind {
+            "swap" => other(&mkswap, &[&part]),
+            _ => other(
+                &cryptsetup,
+                &[&format[..], &[kind, &part, &place("key")]].concat(),
+            ),
+        };
+        let bytes = std::fs::read(&part).expect("the partition");
+        disk.write_all_at(&bytes, at * MIB).expect("its bytes");
+    }
+    for sector in [512, 4096] {
+        let target = format!("{}?sectorsize={sector}", place("disk.img"));
+        let found = searched(&target, &[]);
+        let bytes: Vec<_> = offered(&found)
+            .into_iter()
+            .map(|(first, sectors, holds)| (first * sector, sectors * sector, holds))
+            .collect();
+        // A GPT's second copy: a header and 16 KiB of entries.
+        let end = 36 * MIB - sector - (16 << 10);
+        let expected = [
+            (MIB, 20 * MIB, "LUKS".to_owned()),
+            (21 * MIB, 8 * MIB, "Linux swap".to_owned()),
+            (30 * MIB, end - 30 * MIB, "LUKS".to_owned()),
+        ];
+        assert_eq!(bytes, expected, "{found:#}");
+        let guessed: Vec<_> = (0..3)
+            .map(|number| found["partitions"][number]["guessed_end"] == true)
+            .collect();
+        assert_eq!(guessed, [true, false, true], "{found:#}");
+    }
+}
+
 #[test]
 fn ufs_is_found_by_the_copies_of_its_superblock() {
     let Some(makefs) = program("ufs_is_found", "makefs") else {

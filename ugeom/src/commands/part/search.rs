@@ -181,18 +181,19 @@ impl SearchPart {
         let geometry = Geometry::of(&provider);
         let mut stretches = Stretches::new(target.stack.channel(1)?, &opened, geometry);
         let complete = self.go_over(&mut medium, &mut stretches, &mut search)?;
-        let lost = search.partitions();
-        let contents: Vec<Option<String>> = lost
-            .iter()
-            .map(|one| content_of(&mut medium, one))
-            .collect();
-        self.warn(&provider.name, &medium, &search);
+        let mut lost = search.partitions();
         let sectors = provider.mediasize_bytes / medium.sector;
         let scheme = match self.scheme {
             Some(Offered::Gpt) => ScriptScheme::Gpt,
             Some(Offered::Mbr) => ScriptScheme::Mbr,
             None => ScriptScheme::fitting(&lost, sectors, sector),
         };
+        scheme.shorten(&mut lost, sectors, sector);
+        let contents: Vec<Option<String>> = lost
+            .iter()
+            .map(|one| content_of(&mut medium, one))
+            .collect();
+        self.warn(&provider.name, &medium, &search);
         if self.json {
             output::print_json(&Report {
                 provider: &provider.name,
