@@ -24,8 +24,6 @@ const CHUNK_BYTES: usize = 16 << 10;
 const SLOT_BYTES_MIN: usize = 64;
 /// How much of the stack is overwritten, bytes.
 const SCRUB_BYTES: usize = 32 << 10;
-/// The same, for what one call has used.
-const FRAME_BYTES: usize = 16 << 10;
 
 static CHUNKS: Mutex<Vec<Chunk>> = Mutex::new(Vec::new());
 /// Why memory could not be locked; 0 when it always could.
@@ -208,11 +206,11 @@ pub fn scrub_stack() {
     black_box(&area);
 }
 
-/// Overwrites what the functions have left on the stack that the caller has just called: cheap
-/// enough for each request, where [`scrub_stack`] is for the end of a layer.
+/// Overwrites `BYTES` of what the functions have left on the stack that the caller has just called:
+/// cheap enough for each request, where [`scrub_stack`] is for the end of a layer.
 #[inline(never)]
-pub fn scrub_frames() {
-    let mut area = [0_u64; FRAME_BYTES / 8];
+pub fn scrub_frames<const BYTES: usize>() {
+    let mut area = [0_u8; BYTES];
     black_box(&mut area);
 }
 

@@ -21,6 +21,15 @@ use ugeom_machine::sha256::LANES;
 
 /// Sectors that are worked on together.
 const BATCH_SECTORS: usize = 16;
+/// How deep the frames are that hold keys of tags, bytes: those of SHA-256 in the lanes of AVX-512
+/// (10 KiB), of any hash of a crate, and of SHA-256 by two messages (6 KiB). Frames of code that is
+/// not optimised are deeper.
+const FRAMES_BYTES: usize = 16 << 10;
+const FRAMES_BYTES_OF_TWO: usize = if cfg!(debug_assertions) {
+    12 << 10
+} else {
+    8 << 10
+};
 
 impl Crypt {
     /// Encrypts whole sectors and gives them their tags: `to` has the length that the layout says.
@@ -32,8 +41,8 @@ impl Crypt {
             return self.encrypt(offset, from, to);
         };
         let sealed = self.seal_tagged(tagged, from, to);
-        // Keys of tags, also when there was no memory for a data key.
-        secret::scrub_frames();
+        // Also when there was no memory for a data key.
+        tagged.scrub(from.len());
         sealed
     }
 
@@ -41,7 +50,7 @@ impl Crypt {
     #[inline(never)]
     fn seal_tagged(
         &self,
-        (tags, place): (&TagKey, Place),
+        Tagged { tags, place }: Tagged<'_>,
         from: &[u8],
         to: &mut [u8],
     ) -> io::Result<()> {
@@ -82,15 +91,15 @@ impl Crypt {
             return Ok(self.decrypt(offset, to)?);
         };
         let opened = self.open_tagged(tagged, from, to);
-        // Keys of tags, also when one was wrong.
-        secret::scrub_frames();
+        // Also when a tag was wrong.
+        tagged.scrub(to.len());
         opened
     }
 
     #[inline(never)]
     fn open_tagged(
         &self,
-        (tags, place): (&TagKey, Place),
+        Tagged { tags, place }: Tagged<'_>,
         from: &[u8],
         to: &mut [u8],
     ) -> Result<(), CryptError> {
@@ -120,7 +129,7 @@ impl Crypt {
         Ok(())
     }
 
-    fn tagged(&self, offset: u64) -> Option<(&TagKey, Place)> {
+    fn tagged(&self, offset: u64) -> Option<Tagged<'_>> {
         let layout = self.layout();
         let place = Place {
             offset,
@@ -129,7 +138,8 @@ impl Crypt {
             below_bytes: layout.below_bytes as usize,
             sub: layout.sub_sectors?,
         };
-        self.tags.as_ref().map(|tags| (tags, place))
+        let tags = self.tags.as_ref()?;
+        Some(Tagged { tags, place })
     }
 
     /// The sub-sectors of `length` bytes of data, in runs of one sector and one key.
@@ -155,6 +165,25 @@ impl Crypt {
             }
         }
         Ok(())
+    }
+}
+
+/// Sectors with tags, and the key of those.
+#[derive(Clone, Copy)]
+struct Tagged<'a> {
+    tags: &'a TagKey,
+    place: Place,
+}
+
+impl Tagged<'_> {
+    /// Overwrites the keys of the tags of `length` bytes of data on the stack.
+    #[inline(always)]
+    fn scrub(&self, length: usize) {
+        let sub_sectors = length / self.place.sector_bytes * self.place.sub.count as usize;
+        match self.tags.takes_two_at_most(sub_sectors) {
+            true => secret::scrub_frames::<FRAMES_BYTES_OF_TWO>(),
+            false => secret::scrub_frames::<FRAMES_BYTES>(),
+        }
     }
 }
 

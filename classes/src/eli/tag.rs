@@ -100,6 +100,12 @@ impl TagKey {
         }
     }
 
+    /// Whether so many sectors are done two at a time, and not more.
+    pub(super) fn takes_two_at_most(&self, sectors: usize) -> bool {
+        let two = self.backend == Backend::Fastest && self.algorithm == Authentication::Sha256;
+        two && sha256::is_available() && sectors < LANES
+    }
+
     /// HMAC-SHA256 of `N` sectors at a time, and how many are done then.
     fn side_by_side<const N: usize>(
         &self,

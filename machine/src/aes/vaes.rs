@@ -213,16 +213,51 @@ unsafe fn xts_sector<const ROUNDS: usize, const ENCRYPT: bool>(
         }
         at += GROUP_BYTES;
     }
-    while at < length {
-        let words = ((length - at) / 8).min(8);
-        let mask = (0xff_u32 >> (8 - words)) as __mmask8;
-        // SAFETY: the mask keeps to the sector.
-        let loaded = unsafe { _mm512_maskz_loadu_epi64(mask, from.add(at).cast()) };
-        let [data] = rounds::<ROUNDS, ENCRYPT, 1>([loaded], keys, [even], [even]);
-        // SAFETY: as above.
-        unsafe { _mm512_mask_storeu_epi64(to.add(at).cast(), mask, data) };
+    // Authenticated sectors come in pieces of less than a group: 480 bytes as a rule.
+    // SAFETY: as above; less than a group is left.
+    unsafe {
+        let (from, to, left) = (from.wrapping_add(at), to.wrapping_add(at), length - at);
+        match left.div_ceil(64) {
+            0 => (),
+            1 => xts_rest::<ROUNDS, ENCRYPT, 1>(keys, [even, odd], from, to, left),
+            2..=4 => xts_rest::<ROUNDS, ENCRYPT, 4>(keys, [even, odd], from, to, left),
+            _ => xts_rest::<ROUNDS, ENCRYPT, 8>(keys, [even, odd], from, to, left),
+        }
+    }
+}
+
+/// What is left of a sector, at most `N` registers of it.
+///
+/// # Safety
+/// As [`xts_sector`]; `length` is below [`GROUP_BYTES`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,vaes,vpclmulqdq")]
+unsafe fn xts_rest<const ROUNDS: usize, const ENCRYPT: bool, const N: usize>(
+    keys: &RoundKeys,
+    [mut even, mut odd]: [__m512i; 2],
+    from: *const u8,
+    to: *mut u8,
+    length: usize,
+) {
+    let words = (1_u64 << (length / 8)) - 1;
+    let mut tweaks = [even; N];
+    let mut data = [even; N];
+    for n in 0..N {
+        tweaks[n] = even;
         (even, odd) = (odd, eight_further(even));
-        at += 64;
+        // SAFETY: the mask keeps to the sector, and nothing is read behind it.
+        data[n] = unsafe {
+            let mask = (words >> (8 * n)) as __mmask8;
+            _mm512_maskz_loadu_epi64(mask, from.wrapping_add(64 * n).cast())
+        };
+    }
+    let data = rounds::<ROUNDS, ENCRYPT, N>(data, keys, tweaks, tweaks);
+    for (n, data) in data.into_iter().enumerate() {
+        // SAFETY: as above.
+        unsafe {
+            let mask = (words >> (8 * n)) as __mmask8;
+            _mm512_mask_storeu_epi64(to.wrapping_add(64 * n).cast(), mask, data);
+        }
     }
 }
 

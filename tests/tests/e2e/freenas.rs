@@ -222,12 +222,19 @@ PATH=$PATH:/usr/sbin:/sbin
 mount --make-rprivate /
 mount -t tmpfs none /run
 mkdir /run/zfs /run/lock
-mount -t tmpfs none /etc/zfs
+mkdir -p /var/lib/zfs
+for own in /etc/zfs /var/lib/zfs; do mount -t tmpfs none $own; done
 zfs-fuse --no-daemon --no-kstat-mount --pidfile /run/zfs/pid &
 until [ -S /run/zfs/zfs_socket ]; do
     kill -0 $! || { echo "zfs-fuse ended" >&2; exit 1; }
     sleep 0.05
 done
+# The kernel may still be releasing a file that was just closed: "pool is busy".
+export_tank() {
+    until zpool export tank; do
+        sleep 0.2
+    done
+}
 eval "$0"
 "#;
 
@@ -263,7 +270,7 @@ fn a_pool_inside_geli_is_imported_and_read() {
     let Some((mut served, decrypted)) = disk.served_with(test, &["--rw"]) else {
         return;
     };
-    let made = r#"zpool create -m "$3" tank "$1" && cp "$2" "$3/file" && zpool export tank"#;
+    let made = r#"zpool create -m "$3" tank "$1" && cp "$2" "$3/file" && export_tank"#;
     zfs(made, &[&disks::text(&decrypted), &file, &pool]);
     assert_eq!(served.signal("-TERM").code(), Some(0));
     let locked = ugeom(&["show", &disk.image]).quiet();
@@ -276,7 +283,7 @@ fn a_pool_inside_geli_is_imported_and_read() {
     };
     let folder = decrypted.parent().expect("a folder");
     // What the pool names itself lies below the folder that -R gives.
-    let read = r#"zpool import -d "$1" -R "$2" tank && cat "$2$3/file" && zpool export tank"#;
+    let read = r#"zpool import -d "$1" -R "$2" tank && cat "$2$3/file" && export_tank"#;
     let arguments = [&disks::text(folder), &disk.path("import"), &pool];
     let arguments = arguments.map(String::as_str);
     let found = zfs(read, &arguments);

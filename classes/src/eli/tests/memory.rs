@@ -90,14 +90,14 @@ fn keys_are_gone_from_memory_when_the_provider_is() {
     }
 }
 
-/// The keys of the tags that are made last for 16 sectors of 4 KiB, as code may leave them: the
-/// bytes of the very last, its words, and the first words of the last four side by side. Masked.
-fn keys_of_tags(data_key: &[u8]) -> [Vec<u8>; 3] {
+/// The keys of tags of these sub-sectors, as code may leave them: the bytes of the last, its words,
+/// and the first words of all side by side. Masked.
+fn keys_of_tags(data_key: &[u8], sub_sectors: [u64; 4]) -> [Vec<u8>; 3] {
     let mut base = Secret::new(|| [0; 64]).expect("memory");
     super::super::hmac_sha512::h(data_key, &[&[0x11]], &mut base);
     let mut keys = Secret::new(|| [[0_u8; 32]; 4]).expect("memory");
-    for (sector, key) in (12_u64..).zip(keys.iter_mut()) {
-        let offset = (sector * 9 + 8) * 512;
+    for (number, key) in sub_sectors.iter().zip(keys.iter_mut()) {
+        let offset = number * 512;
         let hash = Sha256::new_with_prefix(&base[..]);
         let hash = hash.chain_update(offset.to_le_bytes()).finalize();
         key.copy_from_slice(&hash);
@@ -122,7 +122,14 @@ fn keys_of_tags_are_gone_after_each_request() {
     }
     let mut bytes = Secret::new(|| [0_u8; 128]).expect("memory");
     super::super::random::fill(&mut bytes[..]).expect("random");
-    let forms = keys_of_tags(&bytes[64..]);
+    // One sector is done by two sub-sectors at a time, all of them by 16; these come last.
+    let requests = [
+        (1, keys_of_tags(&bytes[64..], [5, 6, 7, 8])),
+        (
+            16,
+            keys_of_tags(&bytes[64..], [12, 13, 14, 15].map(|at| at * 9 + 8)),
+        ),
+    ];
     let algorithm = Some(Authentication::Sha256);
     let metadata = sample(7, Cipher::AesXts, 256, algorithm, 4096);
     for backend in [Backend::Portable, Backend::Fastest] {
@@ -131,9 +138,12 @@ fn keys_of_tags_are_gone_after_each_request() {
         let crypt = Crypt::new(&metadata, below, &master, ByteOrder::Little, backend);
         let crypt = crypt.expect("keys");
         drop(master);
-        let plain = vec![7; 16 * 4096];
-        let mut sealed = vec![0; 16 * 9 * 512];
-        for broken in [None, Some(40)] {
+        for ((sectors, forms), broken) in requests
+            .iter()
+            .flat_map(|request| [None, Some(40)].map(|broken| (request, broken)))
+        {
+            let plain = vec![7; sectors * 4096];
+            let mut sealed = vec![0; sectors * 9 * 512];
             let (to_us, from_there) = std::sync::mpsc::channel();
             let (to_there, from_us) = std::sync::mpsc::channel::<()>();
             std::thread::scope(|scope| {
@@ -148,7 +158,8 @@ fn keys_of_tags_are_gone_after_each_request() {
                 });
                 assert_eq!(from_there.recv(), Ok(broken.is_some()));
                 for (form, key) in forms.iter().enumerate() {
-                    assert_eq!(look_for(key), 0, "{backend:?} {broken:?} form {form}");
+                    let request = format!("{backend:?}, {sectors} sectors, {broken:?}");
+                    assert_eq!(look_for(key), 0, "{request}, form {form}");
                 }
                 drop(to_there);
             });
