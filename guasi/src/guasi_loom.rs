@@ -128,7 +128,6 @@ impl Floor {
             let idle_limit = Duration::MAX;
             match self.roster.sleep(seat, idle_limit, 0, || self.has_work()) {
                 Woken::Called => searching = true,
-                Woken::Work => {}
                 Woken::Leave => unreachable!("it has no limit"),
             }
         }
@@ -183,6 +182,24 @@ fn loom_two_sleeping_workers_both_get_theirs() {
         if floor.roster.needs_summons() {
             floor.summon();
         }
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+}
+
+/// A searcher that gives up may find work of two submissions that relied on it, and then blocks in
+/// the first.
+#[test]
+fn loom_work_that_is_found_before_a_sleep_calls_the_next_worker() {
+    three_threads(|| {
+        let floor = Floor::new(1);
+        let workers = [0, 1].map(|number| {
+            let floor = Arc::clone(&floor);
+            thread::spawn(move || floor.work(&std::sync::Arc::new(Seat::new(number)), 1))
+        });
+        floor.submit(0);
+        floor.submit(1);
         for worker in workers {
             worker.join().unwrap();
         }

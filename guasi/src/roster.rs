@@ -4,7 +4,7 @@
 //! woken, just started. As long as one searches no other is woken, and the last searcher that
 //! finds work sees to it that the rest of the work gets a worker, too. So wake-ups come one after
 //! the other and only as many as there is work for, a submitter wakes one worker at most, and none
-//! while one spins.
+//! while one spins. A worker that finds work when it is about to sleep is a searcher, too.
 //!
 //! **No work is forgotten.** Submitters publish work, fence, and look for searchers and idle
 //! workers; workers announce that they are idle (or stop searching), fence, and look for work. One
@@ -58,10 +58,8 @@ pub(crate) enum Summoned {
 /// Why `sleep` returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Called; the worker is a searcher now.
+    /// Called, or there is work; the worker is a searcher now.
     Called,
-    /// There is work.
-    Work,
     /// No call came in time, and there are more workers than wanted: it is off the books.
     Leave,
 }
@@ -184,7 +182,10 @@ impl Roster {
         drop(idle);
         fence(Ordering::SeqCst);
         if has_work() && self.strike_off(seat) {
-            return Woken::Work;
+            // Those who submitted while it searched have called no other: as a searcher it calls one
+            // when it finds more than it takes.
+            self.searching.fetch_add(1, Ordering::AcqRel);
+            return Woken::Called;
         }
         let mut limit = Some(idle_limit);
         while seat.parker.count() == seen {

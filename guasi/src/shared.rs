@@ -315,7 +315,6 @@ impl Shared {
                 .sleep(seat, self.idle, self.workers_min, has_work)
             {
                 Woken::Called => searching = true,
-                Woken::Work => {}
                 Woken::Leave => break,
             }
         }
