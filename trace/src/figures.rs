@@ -194,6 +194,13 @@ impl Traced {
         if open > 0 {
             doubts.push(format!("the completion of {open} requests was not seen"));
         }
+        if self.quality.silent_servers > 0 {
+            doubts.push(
+                "a FUSE server ceased to report its times: from then on its time is counted for \
+                 the connection above it"
+                    .to_owned(),
+            );
+        }
         let disagree = self.checks.iter().filter(|check| !check.agrees());
         doubts.extend(disagree.map(|check| {
             format!(

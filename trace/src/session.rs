@@ -160,13 +160,18 @@ pub struct Session {
 }
 
 /// Asks a FUSE server for its requests since the last question: the kernel's number of each, and
-/// when it was taken and its reply was begun, CLOCK_MONOTONIC, ns.
-pub type Passages = Box<dyn FnMut() -> std::io::Result<Vec<(u64, u64, u64)>> + Send>;
+/// when it was taken and its reply was begun, CLOCK_MONOTONIC, ns. And how many there was no room
+/// for so far.
+pub type Passages = Box<dyn FnMut() -> std::io::Result<(Vec<(u64, u64, u64)>, u64)> + Send>;
 
 /// A FUSE server that tells of its requests.
 struct Server {
     connection: u32,
     passages: Passages,
+    /// Requests that it had no room for.
+    lost: u64,
+    /// It has failed to answer, and is asked no more.
+    failed: bool,
 }
 
 /// Reads the kernel's counters.
@@ -240,16 +245,20 @@ impl Session {
         self.servers.push(Server {
             connection,
             passages,
+            lost: 0,
+            failed: false,
         });
     }
 
     /// What the servers have told since the last look, as events; one that fails is asked no more.
     fn ask_servers(&mut self) {
         let pending = &mut self.pending;
-        self.servers.retain_mut(|server| {
-            let Ok(told) = (server.passages)() else {
-                return false;
+        for server in self.servers.iter_mut().filter(|server| !server.failed) {
+            let Ok((told, lost)) = (server.passages)() else {
+                server.failed = true;
+                continue;
             };
+            server.lost = lost;
             pending.extend(told.into_iter().map(|(unique, taken, replied)| Event {
                 time_ns: replied,
                 kind: Kind::Served,
@@ -264,8 +273,7 @@ impl Session {
                 other: 0,
                 extra: taken,
             }));
-            true
-        });
+        }
     }
 
     /// The source's name.
@@ -283,13 +291,22 @@ impl Session {
     /// Events that were lost so far.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        self.source.lost()
+        let servers = self.servers.iter().map(|server| server.lost);
+        self.source.lost() + servers.sum::<u64>()
     }
 
     /// How complete the links are so far.
     #[must_use]
     pub fn quality(&self) -> Quality {
-        self.linker.quality()
+        self.with_servers(self.linker.quality())
+    }
+
+    fn with_servers(&self, quality: Quality) -> Quality {
+        let failed = self.servers.iter().filter(|server| server.failed);
+        Quality {
+            silent_servers: failed.count() as u64,
+            ..quality
+        }
     }
 
     /// Reads what has happened; `keep` gets each event in the order of times. To be called every
@@ -386,6 +403,7 @@ impl Session {
         self.ask_servers();
         self.feed(u64::MAX, keep);
         let (trees, quality) = self.linker.finish();
+        let quality = self.with_servers(quality);
         let [first, second] = &self.before;
         let seen = |dev: Dev, read| self.ends.get(&(dev, read)).copied().unwrap_or(0);
         let checks = self.scope.disks.iter().filter_map(|dev| {
@@ -402,7 +420,7 @@ impl Session {
         Ok(Ended {
             trees,
             quality,
-            lost: self.source.lost(),
+            lost: self.lost(),
             checks: checks.collect(),
         })
     }

@@ -88,10 +88,7 @@ pub fn ask_servers(session: &mut Session) {
             continue;
         };
         let name = format!("ugeom {} ({})", facts.target, facts.pid);
-        let passages = move || {
-            let told = client.passages().map_err(std::io::Error::other);
-            told.map(|(each, _)| each)
-        };
+        let passages = move || client.passages().map_err(std::io::Error::other);
         session.ask(connection, output::printable(&name), Box::new(passages));
     }
 }

@@ -168,6 +168,9 @@ pub struct Quality {
     pub clock_backwards: u64,
     /// Spans beyond the largest number of a root.
     pub left_out: u64,
+    /// FUSE servers that ceased to tell when they had their requests.
+    #[serde(default)]
+    pub silent_servers: u64,
 }
 
 /// Links events. Ended roots are taken with [`Linker::take`].

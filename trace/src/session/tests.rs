@@ -129,3 +129,23 @@ fn a_source_that_counts_what_it_loses_is_kept() {
     honest.lost = 50;
     assert!(!watch(honest, counted).1);
 }
+
+#[test]
+fn what_a_server_lost_and_that_it_fell_silent_is_reported() {
+    counter!(counted, ended);
+    let open = || -> Result<Box<dyn Source>, String> { Ok(Box::new(source("bpf", ended, 0))) };
+    let mut session = Session::start_with(Scope::default(), counted, open).expect("a session");
+    let failed = std::io::Error::other("it has ended");
+    let mut answers = [Ok((vec![(5, 1, 2)], 0)), Ok((Vec::new(), 3)), Err(failed)].into_iter();
+    let passages = move || answers.next().expect("it is asked no more");
+    session.ask(42, "a server".to_owned(), Box::new(passages));
+    for (lost, silent) in [(0, 0), (3, 0), (3, 1), (3, 1)] {
+        session.poll(&mut |_| {}).expect("events");
+        assert_eq!(
+            (session.lost(), session.quality().silent_servers),
+            (lost, silent)
+        );
+    }
+    let ended = session.finish(&mut |_| {}).expect("an end");
+    assert_eq!((ended.lost, ended.quality.silent_servers), (3, 1));
+}
