@@ -182,8 +182,8 @@ impl Roster {
         drop(idle);
         fence(Ordering::SeqCst);
         if has_work() && self.strike_off(seat) {
-            // Those who submitted while it searched have called no other: as a searcher it calls one
-            // when it finds more than it takes.
+            // Those who submitted while it searched have called no other. As a searcher it calls
+            // one when it finds more than it takes.
             self.searching.fetch_add(1, Ordering::AcqRel);
             return Woken::Called;
         }
