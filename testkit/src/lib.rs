@@ -6,4 +6,4 @@ pub mod generated;
 pub mod provider;
 mod skip;
 
-pub use skip::{program, shared, skip};
+pub use skip::{program, python, shared, skip};

@@ -7,8 +7,9 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// One line a program: `PROGRAM PACKAGE`, and `cargo:` before what is a crate.
+/// One line a program: `PROGRAM PACKAGE`. `cargo:` marks a crate, `python3:` a module of Python.
 const PROGRAMS: &str = include_str!("../programs.txt");
 
 /// Reports that the test `name` (or the part of it with that name) did not run, and why: one line
@@ -29,6 +30,22 @@ pub fn program(name: &str, program: &str) -> Option<PathBuf> {
     let found = search(program);
     if found.is_none() {
         skip(name, &missing(program));
+    }
+    found
+}
+
+/// A Python that can import `module`, or `None` after reporting that the test `name` is skipped. A
+/// module that is a Debian package belongs to Debian's Python, which need not be first in `PATH`.
+pub fn python(name: &str, module: &str) -> Option<PathBuf> {
+    let imports = |python: &PathBuf| {
+        let script = format!("import {module}");
+        let asked = Command::new(python).args(["-c", &script]).output();
+        asked.is_ok_and(|output| output.status.success())
+    };
+    let candidates = [search("python3"), Some("/usr/bin/python3".into())];
+    let found = candidates.into_iter().flatten().find(imports);
+    if found.is_none() {
+        skip(name, &missing(&format!("python3:{module}")));
     }
     found
 }
@@ -64,6 +81,10 @@ fn search(program: &str) -> Option<PathBuf> {
 }
 
 fn missing(program: &str) -> String {
+    let shown = match program.strip_prefix("python3:") {
+        Some(module) => format!("Python module {module}"),
+        None => format!("program {program}"),
+    };
     let package = PROGRAMS.lines().find_map(|line| {
         let mut words = line.split_whitespace();
         (words.next() == Some(program))
@@ -71,11 +92,11 @@ fn missing(program: &str) -> String {
             .flatten()
     });
     let Some(package) = package else {
-        return format!("no program {program}");
+        return format!("no {shown}");
     };
     match package.strip_prefix("cargo:") {
-        Some(krate) => format!("no program {program} (cargo install {krate})"),
-        None => format!("no program {program} (Debian package {package})"),
+        Some(krate) => format!("no {shown} (cargo install {krate})"),
+        None => format!("no {shown} (Debian package {package})"),
     }
 }
 
@@ -110,6 +131,10 @@ mod tests {
         let fsx = missing("fsx");
         assert!(fsx.starts_with("no program fsx (cargo install fsx@"));
         assert_eq!(missing("no-such"), "no program no-such");
+        assert_eq!(
+            missing("python3:lmdb"),
+            "no Python module lmdb (Debian package python3-lmdb)"
+        );
     }
 
     #[test]

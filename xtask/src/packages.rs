@@ -9,7 +9,8 @@ use crate::run;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// One line a program: `PROGRAM PACKAGE`, or `PROGRAM cargo:CRATE@VERSION`. The same file tells
+/// One line a program: `PROGRAM PACKAGE`, or `PROGRAM cargo:CRATE@VERSION`; the program
+/// `python3:MODULE` is a module of Debian's Python. The same file tells
 /// `ugeom_testkit::program` what to name.
 const PROGRAMS: &str = include_str!("../../testkit/programs.txt");
 
@@ -65,7 +66,13 @@ fn commands(missing: &BTreeMap<&str, Vec<&str>>) -> Vec<String> {
 
 /// Missing programs by the package that holds them.
 fn missing() -> BTreeMap<&'static str, Vec<&'static str>> {
-    missing_with(|program| run::find_program(program).is_some())
+    missing_with(|program| match program.strip_prefix("python3:") {
+        Some(module) => {
+            let script = format!("import {module}");
+            run::succeeds(run::command("/usr/bin/python3").args(["-c", &script]))
+        }
+        None => run::find_program(program).is_some(),
+    })
 }
 
 fn missing_with(present: impl Fn(&str) -> bool) -> BTreeMap<&'static str, Vec<&'static str>> {

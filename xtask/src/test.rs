@@ -4,7 +4,7 @@
 //! the documentation, and the loom models of the concurrent parts; then it lists what was skipped
 //! and why, and ends with the totals.
 
-use crate::totals::{Skip, Totals, skips};
+use crate::totals::{Skip, Totals, flaky, skips};
 use crate::{Outcome, packages, run};
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -17,13 +17,18 @@ pub fn run() -> Result<Outcome> {
     std::fs::write(&log, "").with_context(|| format!("emptying {}", log.display()))?;
 
     let mut totals = Totals::default();
+    let mut repeated = Vec::new();
     for mut command in commands() {
         let watched = run::watch(command.env("UGEOM_SKIP_LOG", &log))?;
         totals += Totals::of_run(&watched.lines, watched.success);
+        repeated.extend(flaky(&watched.lines).map(str::to_owned));
     }
     let skips = read_skips(&log)?;
     totals.take_skips(&skips);
     print_skips(&skips);
+    for line in repeated {
+        println!("{line}");
+    }
     println!("{totals}");
     Ok(if totals.failed == 0 {
         Outcome::Passed

@@ -91,6 +91,12 @@ fn summary(line: &str) -> Option<Totals> {
     Some(totals)
 }
 
+/// The lines in which cargo-nextest names tests that passed only when they were repeated.
+pub fn flaky(lines: &[String]) -> impl Iterator<Item = &str> {
+    let lines = lines.iter().map(|line| line.trim());
+    lines.filter(|line| line.starts_with("FLAKY "))
+}
+
 fn is_of_nextest(line: &str) -> bool {
     line.starts_with("Summary [")
 }
@@ -165,6 +171,16 @@ mod tests {
             ),
             (1, 0, 0)
         );
+    }
+
+    #[test]
+    fn tests_that_passed_when_repeated_are_listed() {
+        let lines = "   FLAKY 2/3 [ 0.5s] ugeom-tests::e2e a::b\n    PASS [ 0.1s] c\n FLAKYNESS"
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        let found: Vec<&str> = flaky(&lines).collect();
+        assert_eq!(found, ["FLAKY 2/3 [ 0.5s] ugeom-tests::e2e a::b"]);
     }
 
     #[test]

@@ -118,22 +118,10 @@ fn sqlite_without_syncs_is_caught() {
     }
 }
 
-/// Whether Debian's Python has the module for LMDB.
-fn has_lmdb(test: &str) -> bool {
-    let asked = std::process::Command::new("/usr/bin/python3")
-        .args(["-c", "import lmdb"])
-        .output();
-    let there = asked.is_ok_and(|output| output.status.success());
-    if !there {
-        ugeom_testkit::skip(test, "no LMDB for Python (Debian package python3-lmdb)");
-    }
-    there
-}
-
 #[test]
 fn lmdb_survives_and_without_syncs_is_caught() {
     let test = "lmdb_survives_and_without_syncs_is_caught";
-    if !has_lmdb(test) {
+    if ugeom_testkit::python(test, "lmdb").is_none() {
         return;
     }
     if let Some(ended) = example(test, "lmdb", &[], 60, &[("sync", "sync")]) {

@@ -10,15 +10,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr};
 use std::time::{Duration, Instant};
-use ugeom_testkit::{program, skip};
+use ugeom_testkit::{program, python};
 
 /// Reads a page with the parser of Prometheus and prints what the test compares.
 const PARSE: &str = "\
 import sys
-try:
-    from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
-except ImportError:
-    sys.exit(77)
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
 found = {family.name: family for family in parse(sys.stdin.read())}
 def value(family, name, **wanted):
     return sum(s.value for s in found[family].samples
@@ -37,7 +34,8 @@ for name in ('ugeom_requests', 'ugeom_latency_seconds', 'ugeom_exclusive_seconds
 #[test]
 fn the_parser_of_prometheus_reads_what_was_moved() {
     let test = "the_parser_of_prometheus";
-    let (Some(copy), Some(python)) = (program(test, "nbdcopy"), program(test, "python3")) else {
+    let python = python(test, "prometheus_client");
+    let (Some(copy), Some(python)) = (program(test, "nbdcopy"), python) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -61,12 +59,7 @@ fn the_parser_of_prometheus_reads_what_was_moved() {
     let page = run(command(UGEOM, &all), b"");
     assert_eq!(page.code, 0, "{}", page.stderr);
     assert!(page.text().ends_with("# EOF\n"));
-    let mut parse = command(python, &["-c", PARSE]);
-    parse.env("PATH", "/usr/bin:/bin");
-    let parsed = run(parse, &page.stdout);
-    if parsed.code == 77 {
-        return skip(test, "python3-prometheus-client is not installed");
-    }
+    let parsed = run(command(python, &["-c", PARSE]), &page.stdout);
     assert_eq!(parsed.code, 0, "{}", parsed.stderr);
     let expected = format!(
         "{}\n0 0\n{target}\ncounter\nhistogram\ncounter\ncounter\ngauge\n",

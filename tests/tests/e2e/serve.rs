@@ -277,16 +277,7 @@ fn fio_verifies_what_it_has_written() {
 
 /// Runs a script with libnbd's Python module, or says that it is not there.
 fn python(test: &str, script: &str, arguments: &[&str]) -> Option<Ended> {
-    let first = program(test, "python3")?;
-    // Debian's module belongs to Debian's Python, which need not be the first in the path.
-    let candidates = [first, "/usr/bin/python3".into()];
-    let has_module = |python: &PathBuf| {
-        Path::new(python).exists() && run(command(python, &["-c", "import nbd"]), b"").code == 0
-    };
-    let Some(python) = candidates.into_iter().find(has_module) else {
-        ugeom_testkit::skip(test, "no Python module nbd: apt-get install python3-libnbd");
-        return None;
-    };
+    let python = ugeom_testkit::python(test, "nbd")?;
     let arguments = [&["-c", script], arguments].concat();
     Some(run(command(python, &arguments), b""))
 }
