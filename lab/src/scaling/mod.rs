@@ -14,12 +14,12 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Common, Experiment};
 use knobs::Setting;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::open_target;
+use ugeom_experiment::{Common, Experiment};
 use ugeom_format::raidtest::{RaidtestKind, Shape};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::Host;

@@ -159,7 +159,7 @@ pub fn run(diskinfo: &Diskinfo) -> Result<()> {
 
 /// Why reads of a target reach no device; none when they may, or when it stands on no file.
 fn no_device(text: &str) -> Option<String> {
-    let file = ugeom_lab::targets::bottom_file(text)?;
+    let file = ugeom_experiment::targets::bottom_file(text)?;
     TargetFacts::of(&file)?.no_device()
 }
 

@@ -17,6 +17,9 @@
 //! once more (A/A). A process is one observation: targets and job files are measured in fresh
 //! processes of this program, and a command is a fresh process itself.
 
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
 mod answer;
 mod command;
 mod job;
@@ -60,7 +63,7 @@ pub const EXPERIMENT: &str = "ab";
 pub const BUDGET_NS: u64 = 15_000_000_000;
 
 /// The case that measures a shell which does nothing.
-pub(super) const SHELL: &str = "shell";
+const SHELL: &str = "shell";
 
 /// A result.
 pub type Document = document::Document<Subject>;
@@ -178,7 +181,7 @@ impl Subject {
     }
 
     /// The name of the base.
-    pub(super) fn base(&self) -> &str {
+    fn base(&self) -> &str {
         self.candidates.first().map_or("", |first| &first.name)
     }
 

@@ -16,10 +16,10 @@ mod subject;
 mod tests;
 mod walk;
 
-use crate::experiment::{Common, Experiment};
-use crate::targets;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::targets;
+use ugeom_experiment::{Common, Experiment};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
 use ugeom_harness::processes::{Protocol, Share};

@@ -118,7 +118,8 @@ impl Door {
     }
 
     /// The cell, keeping the server for as long as it may be run.
-    pub(crate) fn kept_by(self: &Rc<Self>, cell: Cell<'static>) -> Cell<'static> {
+    #[must_use]
+    pub fn kept_by(self: &Rc<Self>, cell: Cell<'static>) -> Cell<'static> {
         let mut kept = Kept {
             run: cell.run,
             _door: Rc::clone(self),
@@ -143,44 +144,31 @@ impl Kept {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use std::io::Write;
 
-    /// A server of files that holds the bytes of the provider; one that never serves.
-    pub(crate) const WAYS: [Way; 2] = [
-        Way {
-            name: "COPY",
-            serve: copy,
+    /// A file of zeroes instead of a server.
+    const FILE: Way = Way {
+        name: "FILE",
+        serve: |_, _| {
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            file.write_all(&[0; 4096]).expect("written");
+            Ok(Served {
+                reach: Reach::File(file.path().to_owned()),
+                server: Box::new(file),
+            })
         },
-        Way {
-            name: "NONE",
-            serve: |_, _| Err("this program cannot serve it".to_owned()),
-        },
-    ];
-
-    fn copy(stack: &Stack, name: &str) -> Result<Served, String> {
-        let provider = stack.find(name).map_err(|error| error.to_string())?;
-        let opened = stack
-            .open(provider, ugeom_stack::Delta::READ)
-            .expect("open");
-        let tree = stack.tree();
-        let size = tree.provider(name).map_or(0, |it| it.mediasize_bytes);
-        let mut bytes = vec![0; size as usize];
-        let mut channel = stack.channel(1).expect("a channel");
-        let got = channel.read(&opened, 0, &mut bytes).expect("read");
-        let mut file = tempfile::NamedTempFile::new().expect("a file");
-        file.write_all(&bytes[..got]).expect("written");
-        Ok(Served {
-            reach: Reach::File(file.path().to_owned()),
-            server: Box::new(file),
-        })
-    }
+    };
+    const NONE: Way = Way {
+        name: "NONE",
+        serve: |_, _| Err("this program cannot serve it".to_owned()),
+    };
 
     #[test]
     fn a_server_lasts_as_long_as_the_cell_that_reads_through_it() {
         let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
-        let door = Door::open(&WAYS[0], &target.stack, "md0").expect("served");
+        let door = Door::open(&FILE, &target.stack, "md0").expect("served");
         let Through::File(path) = door.through() else {
             panic!("no file");
         };
@@ -192,9 +180,9 @@ pub(crate) mod tests {
         assert!(result.ns_total > 0);
         drop(cell);
         assert!(!path.exists());
-        let error = Door::open(&WAYS[1], &target.stack, "md0").err();
+        let error = Door::open(&NONE, &target.stack, "md0").err();
         assert_eq!(error.as_deref(), Some("this program cannot serve it"));
-        assert!(WAYS[0] == WAYS[0] && WAYS[0] != WAYS[1]);
+        assert!(FILE == FILE && FILE != NONE);
     }
 
     #[test]

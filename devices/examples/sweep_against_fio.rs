@@ -3,7 +3,7 @@
 //! rounds, in random order, of a temporary file and (as root) of a loop device over it; what the
 //! kernel counted beside them; and once `iostat -x`.
 //!
-//! Run it with `cargo run --release -p ugeom-lab --example sweep_against_fio`, and behind `--`
+//! Run it with `cargo run --release -p ugeom-devices --example sweep_against_fio`, and behind `--`
 //! the folder of the temporary file, the seed, the seconds to go on for, the cores, and what is
 //! read, if not the current one, 1, 30, `any`, and `file,loop`; `file 4k` is one size only. Cores
 //! are a list: with `any,0,1` both programs are measured where the system puts them, and bound to
@@ -26,9 +26,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use ugeom_devices::sweep::direct_reads;
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{Cell, Counters, DeviceCounts};
-use ugeom_lab::sweep::direct_reads;
 use ugeom_load::devices::KernelDevice;
 use ugeom_machine::cpu;
 use ugeom_measure::Interval;

@@ -1,7 +1,7 @@
 //! Compares a target with itself again and again, and counts how often it is called faster or
 //! slower: in at most 5 of 100 experiments, if the statistics keep what they promise.
 //!
-//! Run it with `cargo run --release -p ugeom-lab --example ab_against_itself`, and behind `--`
+//! Run it with `cargo run --release -p ugeom-ab --example ab_against_itself`, and behind `--`
 //! the number of experiments, the target and the seed, if not 200, zero and 1.
 //!
 //! Ends with 1 when the count is proven to be more than that: when the exact binomial interval
@@ -11,9 +11,9 @@
 use std::io::Read;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
+use ugeom_ab::{AbOptions, Candidate, Jobs, Side, Subject, answer, run, worker};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Control, Machine};
-use ugeom_lab::ab::{AbOptions, Candidate, Jobs, Side, Subject, answer, run, worker};
 use ugeom_measure::Claim;
 use ugeom_measure::distributions::incomplete_beta;
 

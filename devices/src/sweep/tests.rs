@@ -2,11 +2,11 @@
 
 use super::cells::Matrix;
 use super::*;
-use crate::experiment::{run_here, saved};
 use std::cell::{Cell as Shared, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::disk::{Drive, Parameters, Work as DriveWork};
+use ugeom_experiment::{run_here, saved};
 use ugeom_harness::{Cell, CpuTimes, DeviceCounts, Length, Progress, Reading, RunResult, Work};
 use ugeom_report::to_html;
 

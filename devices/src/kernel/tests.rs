@@ -78,7 +78,8 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         left_out: vec!["vda: opening it: EPERM".to_owned()],
     };
     let json = serde_json::to_string(&result).unwrap();
-    let saved = crate::registry::read(json).unwrap();
+    let page = super::page(&serde_json::from_str(&json).unwrap());
+    let saved = ugeom_report::Saved::new(json, page).unwrap();
     let text = saved.page().to_text(100);
     for word in [
         "upper adds",

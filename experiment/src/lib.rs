@@ -1,5 +1,6 @@
 //! What every experiment is: options, cases, figures and a page; and how one is measured, in fresh
-//! processes of this program. [`crate::registry`] has the list of all.
+//! processes of this program. [`served`] has providers as other programs reach them,
+//! [`targets`] what a target is before it is opened. `ugeom_lab::registry` lists all experiments.
 //!
 //! ```text
 //!   Experiment::ground     what all processes share: a temporary file
@@ -11,9 +12,15 @@
 //! The parent starts this program again, with `lab worker` as its arguments and a
 //! [`WorkerRequest`] on its standard input, and reads a document from its standard output.
 
-use crate::served::Way;
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
+pub mod served;
+pub mod targets;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use served::Way;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::document::Document;

@@ -3,8 +3,8 @@
 use super::cells::again;
 use super::published::{PUBLISHED, REQUESTS};
 use super::*;
-use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::run_here;
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{Machine, Measured, Round, Sample};
 

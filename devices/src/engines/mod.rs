@@ -22,11 +22,11 @@ mod tests;
 mod threads;
 mod ways;
 
-use crate::experiment::{Common, Experiment};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::{Common, Experiment};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
 use ugeom_harness::processes::{Protocol, Share};
