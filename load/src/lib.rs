@@ -19,8 +19,10 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+pub mod block_map;
 pub mod cells;
 pub mod devices;
+pub mod door;
 mod pattern;
 #[cfg(test)]
 mod tests;

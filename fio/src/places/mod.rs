@@ -5,7 +5,8 @@ mod simple;
 #[cfg(test)]
 mod tests;
 
-use super::block_map::BlockMap;
+use ugeom_load::block_map::BlockMap;
+
 use super::settings::{Distribution, Job, Sizes};
 use super::spread::Spread;
 use order::Order;

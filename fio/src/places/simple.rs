@@ -2,8 +2,9 @@
 //! length and a place depends on nothing but the one before. They are those of [`Places::next`],
 //! which restarts at the end.
 
+use ugeom_load::block_map::BlockMap;
+
 use super::{Places, State};
-use crate::block_map::BlockMap;
 use crate::spread::Spread;
 
 /// Offsets from the beginning of the file, without an end.

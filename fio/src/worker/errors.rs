@@ -3,9 +3,9 @@
 use std::io;
 
 use ugeom_engine::Errno;
+use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
-use super::super::door::{Door, Kind, Request};
 use super::super::error::Origin;
 use super::super::settings::{READ, TRIM, WRITE};
 use super::{Trouble, Worker};

@@ -10,11 +10,11 @@
 //! time and signals are looked at every 100 us.
 
 use ugeom_engine::Errno;
+use ugeom_load::door::{Direct, Kind, Request};
 use ugeom_machine::clock;
 use ugeom_measure::Histogram;
 
 use super::super::content::Label;
-use super::super::door::{Direct, Kind, Request};
 use super::super::places::{Simple, Steps};
 use super::super::settings::{Job, READ, TRIM, Verify, WRITE};
 use super::super::tally::Tally;

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Mutex;
 
 use ugeom_engine::Errno;
+use ugeom_load::door::Direct;
 
-use super::super::door::Direct;
 use super::*;
 use crate::error::Origin;
 use crate::options::Setting;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use ugeom_engine::Errno;
 use ugeom_machine::cpu::Usage;
 
-pub use engine::{EngineDoor, choice_of};
+pub use engine::EngineDoor;
 pub use null::NullDoor;
 pub use stack::StackDoor;
 

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ugeom_engine::{
-    Choice, Engine, EngineError, EngineOptions, Errno, FileId, Op, open_engine_with,
-};
+use ugeom_engine::{Choice, Engine, EngineOptions, Errno, FileId, Op, open_engine_with};
 use ugeom_machine::buffer::{Buffer, Pool};
 use ugeom_machine::cpu::Usage;
 
@@ -21,20 +19,6 @@ pub struct EngineDoor {
     engine: Box<dyn Engine<Memory>>,
     files: Vec<FileId>,
     buffers: Vec<Buffer>,
-}
-
-/// The engine that is meant by fio's name of it.
-///
-/// # Errors
-/// The engine's own, when there is none of that name.
-pub fn choice_of(name: &str) -> Result<Choice, EngineError> {
-    match name {
-        "sync" => Ok(Choice::Seek),
-        "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Choice::Sync),
-        // The C library makes POSIX's asynchronous I/O by threads, too.
-        "posixaio" => Ok(Choice::Guasi),
-        other => other.parse(),
-    }
 }
 
 impl EngineDoor {
