@@ -287,7 +287,7 @@ fn through_door(
                 |error| JobError::caused(&job.name, format!("the provider {}", target.name), error);
             let opened = target.stack.open(target.top, delta).map_err(refused)?;
             let channel = target.stack.channel(slots as usize + 1).map_err(refused)?;
-            let door = StackDoor::new(channel, opened, slots, bytes);
+            let door = StackDoor::new(channel, Arc::new(opened), slots, bytes);
             Ok(Worker::new(&task, traces, door).run_directly())
         }
     }

@@ -62,7 +62,7 @@ impl<D: Door> Worker<'_, D> {
             Kind::Read => 0,
             Kind::Write | Kind::Trim | Kind::Sync => 1,
         };
-        let story = self.door.explain();
+        let story = self.door.explain().map(|error| error.to_string());
         if self.goes_on(kind, number) {
             return;
         }

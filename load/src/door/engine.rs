@@ -9,10 +9,10 @@ use ugeom_engine::{Choice, Engine, EngineOptions, Errno, FileId, Op, open_engine
 use ugeom_machine::buffer::{Buffer, Pool};
 use ugeom_machine::cpu::Usage;
 
-use super::{Door, Event, Kind, Request};
+use super::{Door, Event, Explain, Kind, Request};
 
 /// A buffer, and the slot it belongs to.
-type Memory = (Buffer, u32);
+pub type Memory = (Buffer, u32);
 
 /// Requests on files, through an engine.
 pub struct EngineDoor {
@@ -34,21 +34,31 @@ impl EngineDoor {
         files: Vec<Arc<File>>,
     ) -> Result<(Self, String), Box<dyn std::error::Error + Send + Sync>> {
         let (mut engine, why) = open_engine_with::<Memory>(choice, options)?;
-        let files: Result<Vec<FileId>, Errno> = files
-            .into_iter()
-            .map(|file| engine.register(file))
-            .collect();
         let (pool, buffers) = Pool::new(options.depth as usize, bytes);
         // Where the engine makes nothing of it, the buffers are memory like any other.
         engine.register_memory(&pool);
-        let door = Self {
+        Ok((Self::with(engine, buffers, files)?, why))
+    }
+
+    /// A door of an engine that is open, with a slot for each buffer.
+    ///
+    /// # Errors
+    /// What a file cannot be used for.
+    pub fn with(
+        mut engine: Box<dyn Engine<Memory>>,
+        buffers: Vec<Buffer>,
+        files: impl IntoIterator<Item = Arc<File>>,
+    ) -> Result<Self, Errno> {
+        let files = files.into_iter().map(|file| engine.register(file));
+        Ok(Self {
+            files: files.collect::<Result<_, _>>()?,
             engine,
-            files: files?,
             buffers,
-        };
-        Ok((door, why))
+        })
     }
 }
+
+impl Explain for EngineDoor {}
 
 impl Door for EngineDoor {
     #[inline]

@@ -1,8 +1,16 @@
-//! What a worker sends its requests to: an engine with files, a stack, or nothing at all.
+//! What requests go to: an engine with files, a stack, calls of the system or of this program, or
+//! nothing at all.
+//!
+//! ```text
+//!   Direct   does a request within a call              StackCalls, Calls, and every door below but
+//!   Door     takes requests and gives them back,       EngineDoor
+//!            one slot each                             EngineDoor, StackDoor, NullDoor
+//! ```
 //!
 //! A door owns one buffer for each slot. A slot is idle or in flight; only the buffer of an idle
 //! slot can be touched.
 
+mod calls;
 mod engine;
 mod null;
 mod stack;
@@ -12,10 +20,12 @@ use std::time::Duration;
 
 use ugeom_engine::Errno;
 use ugeom_machine::cpu::Usage;
+use ugeom_stack::IoError;
 
-pub use engine::EngineDoor;
+pub use calls::{Calls, file_calls};
+pub use engine::{EngineDoor, Memory};
 pub use null::NullDoor;
-pub use stack::StackDoor;
+pub use stack::{StackCalls, StackDoor};
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +41,7 @@ pub enum Kind {
 }
 
 /// One request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What to do.
     pub kind: Kind,
@@ -43,6 +53,20 @@ pub struct Request {
     pub length: u32,
 }
 
+impl Request {
+    /// A read, or a write, of a door with one file.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(write: bool, offset: u64, length: u32) -> Self {
+        Self {
+            kind: if write { Kind::Write } else { Kind::Read },
+            file: 0,
+            offset,
+            length,
+        }
+    }
+}
+
 /// A request has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
@@ -52,17 +76,26 @@ pub struct Event {
     pub result: Result<u64, Errno>,
 }
 
-/// A door that does a request within a call, for workers that make one at a time.
-pub trait Direct: Door {
+/// What a door knows of a failure besides its number.
+pub trait Explain {
+    /// Which layer failed the last request that failed, where and why; none where it is not layers
+    /// that do requests.
+    fn explain(&mut self) -> Option<IoError> {
+        None
+    }
+}
+
+/// A door that does a request within a call, for loops that make one at a time.
+pub trait Direct: Explain {
     /// Does a request with the first slot; the bytes done.
     ///
     /// # Errors
-    /// That of the request; [`Door::explain`] may know more.
+    /// That of the request; [`Explain::explain`] may know more.
     fn call(&mut self, request: &Request) -> Result<u64, Errno>;
 }
 
 /// Something that takes requests.
-pub trait Door {
+pub trait Door: Explain {
     /// The memory of an idle slot.
     fn buffer(&mut self, slot: u32) -> &mut [u8];
 
@@ -91,10 +124,5 @@ pub trait Door {
     fn helpers_usage(&mut self, ended: bool) -> Usage {
         let _ = ended;
         Usage::default()
-    }
-
-    /// The whole story of the last failed request, if the door knows more than its number.
-    fn explain(&mut self) -> Option<String> {
-        None
     }
 }

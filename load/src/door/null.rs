@@ -6,7 +6,7 @@ use std::time::Duration;
 use ugeom_engine::Errno;
 use ugeom_machine::buffer::Buffer;
 
-use super::{Direct, Door, Event, Request};
+use super::{Direct, Door, Event, Explain, Request};
 
 /// Ends requests without doing anything.
 pub struct NullDoor {
@@ -24,6 +24,8 @@ impl NullDoor {
         }
     }
 }
+
+impl Explain for NullDoor {}
 
 impl Door for NullDoor {
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
