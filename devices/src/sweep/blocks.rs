@@ -1,18 +1,20 @@
 //! The work of cells: moving blocks of a file by system calls, of a provider through its stack,
 //! one at a time or many.
 
-use super::walk::Walk;
 use std::fs::File;
-use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
-use std::time::Duration;
 use ugeom_harness::HarnessError;
-use ugeom_harness::crew;
 use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_load::Failure;
+use ugeom_load::door::{Calls, Direct, Door, Request, StackCalls, StackDoor, file_calls};
+use ugeom_load::drive::{Done, Queue, one_by_one};
+use ugeom_load::places::Either;
+use ugeom_load::recorder::Unwatched;
+use ugeom_load::start::{Span, together};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
-use ugeom_stack::{Channel, Delta, Finished, IoError, Opened, ProviderId, Stack};
+use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
 /// What all cells of a sweep need.
 #[derive(Clone, Copy)]
@@ -45,8 +47,21 @@ impl Moving<'_> {
         buffer
     }
 
-    fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+    /// Moves so many blocks, one after the other; fewer when the user stops it.
+    fn one_by_one(
+        &self,
+        door: &mut impl Direct,
+        places: &mut Either,
+        count: u64,
+    ) -> Result<Done, Failure> {
+        one_by_one(door, self.requests(places, count), &mut Unwatched)
+    }
+
+    fn requests(&self, places: &mut Either, count: u64) -> impl Iterator<Item = Request> {
+        let (write, length, cancelled) = (self.write, self.block_bytes as u32, self.cancelled);
+        let going = move |_: &u64| !cancelled.load(Ordering::Relaxed);
+        let places = places.take(count as usize).take_while(going);
+        places.map(move |offset| Request::of(write, offset, length))
     }
 
     fn delta(&self) -> Delta {
@@ -57,10 +72,14 @@ impl Moving<'_> {
         }
     }
 
-    fn result(&self, ns_total: u64, transactions: u64) -> RunResult {
-        let bytes = transactions * self.block_bytes;
-        RunResult::taking(ns_total.max(1)).doing(Work::of(bytes, transactions))
+    fn open(&self, (stack, provider): (&Stack, ProviderId)) -> Result<Arc<Opened>, HarnessError> {
+        let opened = stack.open(provider, self.delta());
+        Ok(Arc::new(opened.map_err(HarnessError::stack)?))
     }
+}
+
+fn result(ns_total: u64, done: Done) -> RunResult {
+    RunResult::taking(ns_total.max(1)).doing(Work::of(done.bytes, done.requests))
 }
 
 /// A file or block device, and its name for errors.
@@ -73,41 +92,27 @@ pub(super) struct Named {
 }
 
 impl Named {
-    fn move_block(
-        &self,
-        write: bool,
-        offset: u64,
-        buffer: &mut Buffer,
-    ) -> Result<(), HarnessError> {
-        let moved = match write {
-            true => rustix::io::pwrite(&self.file, buffer, offset),
-            false => rustix::io::pread(&self.file, &mut buffer[..], offset),
-        };
-        match moved {
-            Ok(moved) if moved == buffer.len() => Ok(()),
-            Ok(moved) => Err(HarnessError::Short {
-                path: self.path.clone(),
-                offset_bytes: offset,
-                wanted_bytes: buffer.len() as u64,
-                got_bytes: moved as u64,
-            }),
-            Err(errno) => Err(self.refused(write, offset, errno.into())),
-        }
-    }
-
-    fn refused(&self, write: bool, offset: u64, source: io::Error) -> HarnessError {
-        let operation = if write { "writing" } else { "reading" };
-        HarnessError::Os {
-            path: format!("{} at offset {offset}", self.path),
-            operation,
-            source,
-        }
-    }
-
     /// Whether a block of that size can be read past the cache, as the sectors of some devices are
     /// larger.
     pub fn can_read(&self, block_bytes: u64) -> Result<(), HarnessError> {
-        self.move_block(false, 0, &mut Buffer::new(block_bytes as usize))
+        let mut door = Calls::new(Buffer::new(block_bytes as usize), file_calls(&*self.file));
+        let first = [Request::of(false, 0, block_bytes as u32)];
+        let read = one_by_one(&mut door, first, &mut Unwatched);
+        read.map(drop)
+            .map_err(|failure| failure.in_case(&self.path))
+    }
+
+    /// Moves so many blocks by system calls.
+    fn calls(
+        &self,
+        moving: &Moving<'_>,
+        buffer: Buffer,
+        places: &mut Either,
+        count: u64,
+    ) -> Result<Done, HarnessError> {
+        let mut door = Calls::new(buffer, file_calls(&*self.file));
+        let done = moving.one_by_one(&mut door, places, count);
+        done.map_err(|failure| failure.in_case(&self.path))
     }
 
     /// Makes what was written durable, where it is not yet.
@@ -125,61 +130,39 @@ impl Named {
 pub(super) fn by_calls<'a>(
     name: &str,
     named: Named,
-    mut walk: Walk,
+    mut places: Either,
     moving: Moving<'a>,
 ) -> Cell<'a> {
     Cell::new(name, move |iterations| {
-        let mut buffer = moving.buffer();
+        let buffer = moving.buffer();
         let start_ns = clock::now_ns();
-        let mut done = 0;
-        while done < iterations && !moving.is_cancelled() {
-            named.move_block(moving.write, walk.next_offset(), &mut buffer)?;
-            done += 1;
-        }
+        let done = named.calls(&moving, buffer, &mut places, iterations)?;
         named.settle(moving.write)?;
-        Ok(moving.result(clock::now_ns() - start_ns, done))
+        Ok(result(clock::now_ns() - start_ns, done))
     })
 }
 
-/// The same by `threads` threads, each with one block under way.
+/// The same by `threads` threads, each with one block in flight.
 pub(super) fn by_threads<'a>(
     name: &str,
     named: Named,
-    walk: Walk,
+    places: &Either,
     moving: Moving<'a>,
     threads: u64,
 ) -> Cell<'a> {
-    let mut walks: Vec<Walk> = (0..threads).map(|_| walk.clone()).collect();
+    let mut all: Vec<Either> = (0..threads).map(|_| places.clone()).collect();
     let cell = name.to_owned();
     let run = move |iterations: u64| {
-        let barrier = Barrier::new(walks.len());
-        let each = iterations / threads;
-        let one = |walk: &mut Walk| -> Result<(u64, u64), HarnessError> {
-            let mut buffer = moving.buffer();
-            barrier.wait();
-            let start_ns = clock::now_ns();
-            for _ in 0..each {
-                if moving.is_cancelled() {
-                    break;
-                }
-                named.move_block(moving.write, walk.next_offset(), &mut buffer)?;
-            }
-            Ok((start_ns, clock::now_ns()))
+        let one = |_, places: &mut Either| {
+            let buffer = moving.buffer();
+            Span::of(|| named.calls(&moving, buffer, places, iterations / threads))
         };
-        let spans = std::thread::scope(|scope| {
-            crew::start(scope, walks.iter_mut(), one).map(crew::Crew::join)
-        });
-        let spans = spans.map_err(crew::not_started(&cell))?;
-        let (mut first_ns, mut last_ns) = (u64::MAX, 0);
-        for span in spans {
-            let (start_ns, end_ns) = span.ok_or_else(|| HarnessError::Thread {
-                cell: cell.clone(),
-                problem: "a reading thread panicked".to_owned(),
-            })??;
-            first_ns = first_ns.min(start_ns);
-            last_ns = last_ns.max(end_ns);
-        }
-        Ok(moving.result(last_ns.saturating_sub(first_ns), each * threads))
+        let (ns, done) = together(&cell, None, all.iter_mut(), one)?;
+        let done = Done {
+            requests: done.iter().map(|done| done.requests).sum(),
+            bytes: done.iter().map(|done| done.bytes).sum(),
+        };
+        Ok(result(ns, done))
     };
     Cell::new(name, run).in_steps_of(threads)
 }
@@ -190,150 +173,52 @@ pub(super) fn by_threads<'a>(
 /// [`HarnessError::Stack`] when it cannot be opened.
 pub(super) fn by_stack<'a>(
     name: &str,
-    (stack, provider): (&Stack, ProviderId),
-    mut walk: Walk,
+    at: (&Stack, ProviderId),
+    mut places: Either,
     moving: Moving<'a>,
 ) -> Result<Cell<'a>, HarnessError> {
-    let opened = stack
-        .open(provider, moving.delta())
-        .map_err(HarnessError::stack)?;
-    let mut channel = stack.channel(1).map_err(HarnessError::stack)?;
+    let opened = moving.open(at)?;
+    let mut channel = at.0.channel(1).map_err(HarnessError::stack)?;
     let cell = name.to_owned();
     Ok(Cell::new(name, move |iterations| {
         let mut buffer = moving.buffer();
         let start_ns = clock::now_ns();
-        let mut done = 0;
-        while done < iterations && !moving.is_cancelled() {
-            let offset = walk.next_offset();
-            let moved = match moving.write {
-                true => channel.write(&opened, offset, &buffer),
-                false => channel.read(&opened, offset, &mut buffer),
-            };
-            if !moved.as_ref().is_ok_and(|moved| *moved == buffer.len()) {
-                return Err(refused(&cell, &moving, offset, moved.map(|one| one as u64)));
-            }
-            done += 1;
-        }
-        Ok(moving.result(clock::now_ns() - start_ns, done))
+        let mut door = StackCalls::new(&mut channel, &opened, &mut buffer);
+        let done = moving.one_by_one(&mut door, &mut places, iterations);
+        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        Ok(result(clock::now_ns() - start_ns, done))
     }))
 }
 
-#[cold]
-fn refused(
-    cell: &str,
-    moving: &Moving<'_>,
-    offset_bytes: u64,
-    moved: Result<u64, IoError>,
-) -> HarnessError {
-    let cell = cell.to_owned();
-    match moved {
-        Err(source) => HarnessError::request(cell, source),
-        Ok(got_bytes) => HarnessError::Short {
-            path: cell,
-            offset_bytes,
-            wanted_bytes: moving.block_bytes,
-            got_bytes,
-        },
-    }
-}
-
-/// No block takes longer than this, or it is lost.
-const LOST_AFTER: Duration = Duration::from_secs(60);
-
-/// Moves blocks of a provider, `depth` of them under way at a time.
+/// Moves blocks of a provider, `depth` of them in flight.
 ///
 /// # Errors
 /// [`HarnessError::Stack`] when it cannot be opened.
 pub(super) fn in_queue<'a>(
     name: &str,
-    (stack, provider): (&Stack, ProviderId),
-    walk: Walk,
+    at: (&Stack, ProviderId),
+    mut places: Either,
     moving: Moving<'a>,
     depth: u64,
 ) -> Result<Cell<'a>, HarnessError> {
-    let mut queue = Queue {
-        cell: name.to_owned(),
-        opened: stack
-            .open(provider, moving.delta())
-            .map_err(HarnessError::stack)?,
-        channel: stack.channel(depth as usize).map_err(HarnessError::stack)?,
-        idle: Vec::new(),
-        walk,
-        moving,
-    };
-    Ok(Cell::new(name, move |iterations| queue.run(iterations, depth)).in_steps_of(depth))
-}
-
-/// A channel that is kept full.
-struct Queue<'a> {
-    cell: String,
-    opened: Opened,
-    channel: Channel,
-    /// Bios that wait to be sent again.
-    idle: Vec<Finished>,
-    walk: Walk,
-    moving: Moving<'a>,
-}
-
-impl Queue<'_> {
-    fn run(&mut self, iterations: u64, depth: u64) -> Result<RunResult, HarnessError> {
+    let slots = depth as u32;
+    let channel = at.0.channel(depth as usize).map_err(HarnessError::stack)?;
+    let mut door = StackDoor::new(
+        channel,
+        moving.open(at)?,
+        slots,
+        moving.block_bytes as usize,
+    );
+    for slot in 0..slots {
+        door.buffer(slot).copy_from_slice(&moving.buffer());
+    }
+    let mut queue = Queue::new(door, slots);
+    let cell = name.to_owned();
+    let run = move |iterations| {
         let start_ns = clock::now_ns();
-        let (mut sent, mut done) = (0, 0);
-        loop {
-            let enough = iterations.min(if self.moving.is_cancelled() {
-                sent
-            } else {
-                u64::MAX
-            });
-            while sent < enough && sent - done < depth {
-                self.send();
-                sent += 1;
-            }
-            if done == sent {
-                return Ok(self.moving.result(clock::now_ns() - start_ns, done));
-            }
-            done += self.collect()?;
-        }
-    }
-
-    fn send(&mut self) {
-        let offset = self.walk.next_offset();
-        let draft = match self.idle.pop() {
-            Some(finished) => Some(finished.again().at(offset)),
-            None => self.channel.bio().map(|draft| match self.moving.write {
-                true => draft.write(offset, self.moving.buffer()),
-                false => draft.read(offset, self.moving.buffer()),
-            }),
-        };
-        // There is one for each that may be under way.
-        if let Some(draft) = draft {
-            self.channel.submit(&self.opened, draft);
-        }
-    }
-
-    /// Waits for at least one; how many came.
-    fn collect(&mut self) -> Result<u64, HarnessError> {
-        if self.channel.wait(Some(LOST_AFTER)) == 0 {
-            return Err(HarnessError::Thread {
-                cell: self.cell.clone(),
-                problem: "a request did not complete within a minute".to_owned(),
-            });
-        }
-        let mut came = 0;
-        while let Some(finished) = self.channel.finished() {
-            let moved = match self.channel.explain(&finished) {
-                Some(error) => Err(error),
-                None => Ok(finished.result().unwrap_or(0)),
-            };
-            if !moved
-                .as_ref()
-                .is_ok_and(|moved| *moved == self.moving.block_bytes)
-            {
-                return Err(refused(&self.cell, &self.moving, 0, moved));
-            }
-            self.idle.push(finished);
-            came += 1;
-        }
-        Ok(came)
-    }
+        let done = queue.run(moving.requests(&mut places, iterations), &mut Unwatched);
+        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        Ok(result(clock::now_ns() - start_ns, done))
+    };
+    Ok(Cell::new(name, run).in_steps_of(depth))
 }

@@ -3,7 +3,6 @@
 use super::SweepOptions;
 use super::blocks::{self, Moving, Named};
 use super::subject::{CellFacts, Part, Role, SetLimits, Subject, Way};
-use super::walk::Walk;
 use rustix::fs::{Advice, Mode, OFlags};
 use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
@@ -16,6 +15,7 @@ use ugeom_engine::{Choice, open_engine};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, Counters, Length};
 use ugeom_load::devices::{KernelDevice, StackDevice};
+use ugeom_load::places::{Either, Random, Sequence};
 use ugeom_machine::block_device;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::Stack;
@@ -374,14 +374,20 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    fn walk(&self, facts: &CellFacts) -> Walk {
-        let region_bytes = self.subject.parts[facts.part].region_bytes;
-        let seed = self.seed ^ facts.block_bytes;
-        Walk::new(
-            region_bytes,
+    /// Where the blocks are; those that follow each other with a gap of one block between two,
+    /// where they must not be merged.
+    fn places(&self, facts: &CellFacts, gaps: bool) -> Either {
+        let (region_bytes, step) = (
+            self.subject.parts[facts.part].region_bytes,
             facts.block_bytes,
-            self.options.random.then_some(seed),
-        )
+        );
+        let steps = region_bytes / step;
+        if self.options.random {
+            let rng = fastrand::Rng::with_seed(self.seed ^ step);
+            return Either::Random(Random::new(0, step, steps, rng));
+        }
+        let sequence = Sequence::new(0, step, steps);
+        Either::Sequence(if gaps { sequence.with_gaps() } else { sequence })
     }
 
     fn add_step(
@@ -391,11 +397,11 @@ impl<'a> Matrix<'a> {
         ready: &Ready,
     ) -> Result<(), HarnessError> {
         let name = facts.name(&self.subject.parts[facts.part].name);
-        let (walk, moving) = (self.walk(&facts), self.moving(facts.block_bytes));
+        let (places, moving) = (self.places(&facts, false), self.moving(facts.block_bytes));
         let mut cell = match ready {
-            Ready::Calls(named) => blocks::by_calls(&name, named.clone(), walk, moving),
+            Ready::Calls(named) => blocks::by_calls(&name, named.clone(), places, moving),
             Ready::Stack(target) => {
-                blocks::by_stack(&name, (&target.stack, target.top), walk, moving)?
+                blocks::by_stack(&name, (&target.stack, target.top), places, moving)?
             }
         };
         if let (Way::Buffered, Some(path)) = (facts.way, &found.file) {
@@ -439,13 +445,13 @@ impl<'a> Matrix<'a> {
                 block_bytes,
             };
             let name = facts.name(&self.subject.parts[part].name);
-            let (walk, moving) = (self.walk(&facts).with_gaps(), self.moving(block_bytes));
+            let (places, moving) = (self.places(&facts, true), self.moving(block_bytes));
             let (cell, device) = if threads {
                 let Some(path) = &found.file else { continue };
                 let named = open_file(path, way, self.options.write)?;
                 let device = Ready::Calls(named.clone()).device();
                 (
-                    blocks::by_threads(&name, named, walk, moving, depth),
+                    blocks::by_threads(&name, named, &places, moving, depth),
                     device,
                 )
             } else {
@@ -458,7 +464,7 @@ impl<'a> Matrix<'a> {
                 };
                 self.will_write(&target);
                 let cell =
-                    blocks::in_queue(&name, (&target.stack, target.top), walk, moving, depth)?;
+                    blocks::in_queue(&name, (&target.stack, target.top), places, moving, depth)?;
                 let below = found.file.as_deref().filter(|_| found.plain);
                 let device = match below {
                     Some(path) => {
@@ -495,8 +501,9 @@ pub fn direct_reads<'a>(
         seed: 0,
         cancelled,
     };
-    let walk = Walk::new(region_bytes, block_bytes, None);
-    Ok(blocks::by_calls(name, named, walk, moving))
+    let places = Sequence::new(0, block_bytes, region_bytes / block_bytes);
+    let places = Either::Sequence(places);
+    Ok(blocks::by_calls(name, named, places, moving))
 }
 
 /// Whether the engine for files can have several operations under way.

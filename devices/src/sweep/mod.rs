@@ -14,7 +14,6 @@ mod report;
 mod subject;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;

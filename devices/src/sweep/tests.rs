@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_classes::disk::{Drive, Parameters, Work as DriveWork};
 use ugeom_experiment::{run_here, saved};
 use ugeom_harness::{Cell, CpuTimes, DeviceCounts, Length, Progress, Reading, RunResult, Work};
+use ugeom_load::places::Sequence;
 use ugeom_report::to_html;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -84,12 +85,11 @@ fn swept(parameters: Parameters, options: &SweepOptions) -> Document {
             block_bytes,
         };
         let clock = clock.clone();
-        let mut walk = walk::Walk::new(options.bytes, block_bytes, None);
+        let mut places = Sequence::new(0, block_bytes, options.bytes / block_bytes);
         let drive = Rc::clone(&drive);
         let run = move |iterations: u64| {
             let start_ns = clock.0.get();
-            for _ in 0..iterations {
-                let offset_bytes = walk.next_offset();
+            for offset_bytes in places.by_ref().take(iterations as usize) {
                 let work = DriveWork::Read {
                     offset_bytes,
                     length_bytes: block_bytes,
