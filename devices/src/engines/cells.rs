@@ -28,6 +28,9 @@ const TRIAL_REQUESTS_SHORT: u64 = 1000;
 /// The fewest blocks that are worth it: 256 KiB.
 const BLOCKS_MIN: u64 = 64;
 
+/// The operation that makes a file known to an engine, for errors.
+const GIVING: &str = "giving the file to the engine";
+
 /// The names of the cells that measure the bench itself.
 const LOOP: &str = "floor/loop";
 const CLOCK: &str = "floor/clock";
@@ -207,12 +210,10 @@ impl Matrix {
                 }
             };
             let mut job = EngineJob::new(engine, &file, depth, part, 1)
-                .map_err(HarnessError::os(&name, "giving the file to the engine"))?;
+                .map_err(|errno| HarnessError::os(&name, GIVING)(errno.into()))?;
             Box::new(move |count, account| {
                 let run = job.run(count, account);
-                run.map_err(|errno| {
-                    HarnessError::os(&name, "random reads and writes")(errno.into())
-                })
+                run.map_err(|failure| failure.in_case(&name))
             })
         };
         let work = Rc::new(RefCell::new(work));

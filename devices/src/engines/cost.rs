@@ -2,21 +2,23 @@
 //! does nothing, a read of what is in the system's cache, three system calls in a row, a function
 //! that computes; so many at a time, beside making the same calls one after the other.
 
-use super::job::{BLOCK_BYTES, Memory, memory};
+use super::job::{BLOCK_BYTES, memory};
 use super::ways::Way;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
-use ugeom_engine::{Choice, Completion, Engine, EngineOptions, Errno, FileId, GuasiOptions};
-use ugeom_engine::{Op, OpKind, Workers, open_engine_with};
+use ugeom_engine::{Choice, EngineOptions, GuasiOptions, Workers, open_engine_with};
 use ugeom_guasi::{Backend, Context, GuasiError, Outcome, SPIN, Settings};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline::repeated;
 use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_load::door::{Calls, EngineDoor, Request, file_calls};
+use ugeom_load::drive::{Done, Queue, one_by_one};
+use ugeom_load::places::Random;
+use ugeom_load::recorder::Unwatched;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 
@@ -279,98 +281,47 @@ fn cached(measured: &Measured, file: &Arc<File>, seed: u64) -> Result<Made, Harn
         Ok((engine, _)) => engine,
         Err(error) => return Ok(Err(error.to_string())),
     };
-    let mut reads = Reads::new(engine, file, depth, seed)
-        .map_err(HarnessError::os(&name, "giving the file to the engine"))?;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let buffers = memory(depth, &mut random);
+    let door = EngineDoor::with(engine, buffers, [Arc::clone(file)])
+        .map_err(|errno| HarnessError::os(&name, "giving the file to the engine")(errno.into()))?;
+    let mut queue = Queue::new(door, depth).in_whole_batches();
+    let mut requests = reads(random);
     let cell = name.clone();
     let made = Cell::new(name, move |count| {
-        let run = reads.run(count);
-        run.map_err(|errno| HarnessError::os(&cell, "cached reads")(errno.into()))
+        let begin_ns = clock::now_ns();
+        let done = queue.run(requests.by_ref().take(count as usize), &mut Unwatched);
+        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        Ok(result(begin_ns, done))
     });
     Ok(Ok(made.in_steps_of(u64::from(depth))))
 }
 
+/// Reads of the blocks that stay in the cache, at random.
+fn reads(random: fastrand::Rng) -> impl Iterator<Item = Request> {
+    let places = Random::new(0, BLOCK_BYTES, BLOCKS, random);
+    places.map(|offset| Request::of(false, offset, BLOCK_BYTES as u32))
+}
+
+fn result(begin_ns: u64, done: Done) -> RunResult {
+    let wall_ns = clock::now_ns() - begin_ns;
+    RunResult::taking(wall_ns).doing(Work::of(done.bytes, done.requests))
+}
+
 /// The same reads, one pread(2) after the other.
 fn read_inline(name: String, file: &Arc<File>, seed: u64) -> Cell<'static> {
-    let (file, mut random) = (Arc::clone(file), fastrand::Rng::with_seed(seed));
-    let mut buffer = Buffer::new(BLOCK_BYTES as usize);
+    let mut requests = reads(fastrand::Rng::with_seed(seed));
+    let buffer = Buffer::new(BLOCK_BYTES as usize);
+    let mut door = Calls::new(buffer, file_calls(Arc::clone(file)));
     let cell = name.clone();
     Cell::new(name, move |count| {
         let begin_ns = clock::now_ns();
-        for _ in 0..count {
-            let offset = random.u64(..BLOCKS) * BLOCK_BYTES;
-            file.read_exact_at(&mut buffer, offset)
-                .map_err(HarnessError::os(&cell, "cached reads"))?;
-        }
-        let wall_ns = clock::now_ns() - begin_ns;
-        Ok(RunResult::taking(wall_ns).doing(Work::of(count * BLOCK_BYTES, count)))
+        let done = one_by_one(
+            &mut door,
+            requests.by_ref().take(count as usize),
+            &mut Unwatched,
+        );
+        let done = done.map_err(|failure| failure.in_case(&cell))?;
+        Ok(result(begin_ns, done))
     })
-}
-
-/// Reads of one block, with nothing noted of each.
-struct Reads {
-    engine: Box<dyn Engine<Memory>>,
-    file: FileId,
-    random: fastrand::Rng,
-    free: Vec<Memory>,
-}
-
-impl Reads {
-    fn new(
-        mut engine: Box<dyn Engine<Memory>>,
-        file: &Arc<File>,
-        depth: u32,
-        seed: u64,
-    ) -> io::Result<Self> {
-        let file = engine.register(Arc::clone(file))?;
-        let mut random = fastrand::Rng::with_seed(seed);
-        let free = memory(depth, &mut random);
-        Ok(Self {
-            engine,
-            file,
-            random,
-            free,
-        })
-    }
-
-    fn run(&mut self, count: u64) -> Result<RunResult, Errno> {
-        let begin_ns = clock::now_ns();
-        let (mut left, mut ended) = (count, 0);
-        while ended < count {
-            while left > 0
-                && let Some(memory) = self.free.pop()
-            {
-                left -= 1;
-                let op = Op {
-                    kind: OpKind::Read,
-                    file: self.file,
-                    offset: self.random.u64(..BLOCKS) * BLOCK_BYTES,
-                    length: BLOCK_BYTES,
-                };
-                self.engine.submit(op, memory);
-            }
-            self.engine.flush_submissions();
-            let (mut failed, before) = (None, ended);
-            let free = &mut self.free;
-            self.engine
-                .reap(&mut |Completion { memory, result }: Completion<Memory>| {
-                    match result {
-                        Ok(BLOCK_BYTES) => {}
-                        Ok(_) => failed = Some(Errno::IO),
-                        Err(errno) => failed = Some(errno),
-                    }
-                    free.push(memory);
-                    ended += 1;
-                });
-            if let Some(errno) = failed {
-                return Err(errno);
-            }
-            if ended == before {
-                self.engine
-                    .wait(None)
-                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            }
-        }
-        let wall_ns = clock::now_ns() - begin_ns;
-        Ok(RunResult::taking(wall_ns).doing(Work::of(count * BLOCK_BYTES, count)))
-    }
 }

@@ -4,12 +4,14 @@
 use super::account::Account;
 use super::job::{BLOCK_BYTES, Part};
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{RunResult, Work};
+use ugeom_load::Failure;
+use ugeom_load::door::{Calls, Kind, Request, file_calls};
+use ugeom_load::drive::{Done, one_by_one};
+use ugeom_load::recorder::{Recorder, Times};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_measure::AtomicHistogram;
@@ -77,7 +79,7 @@ pub(super) fn by_threads(
     })?;
     let wall_ns = clock::now_ns() - begin_ns;
     for part in parts {
-        part.map_err(HarnessError::os(cell, "random reads and writes"))?;
+        part.map_err(|failure| failure.in_case(cell))?;
     }
     account.ran(wall_ns, None);
     for (write, took) in [false, true].into_iter().zip(&shared.took) {
@@ -88,28 +90,31 @@ pub(super) fn by_threads(
 
 impl Shared<'_> {
     /// What one thread does.
-    fn calls(&self, seed: u64) -> io::Result<()> {
+    fn calls(&self, seed: u64) -> Result<Done, Failure> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut buffer = Buffer::new(BLOCK_BYTES as usize);
         random.fill(&mut buffer);
-        self.gate.wait();
+        let mut door = Calls::new(buffer, file_calls(self.file));
+        let mut requests = self.part.requests(random);
         let take = |left: u64| left.checked_sub(1);
-        while self
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
-            .is_ok()
-        {
-            let offset = self.part.offset(&mut random);
-            let write = random.bool();
-            let start_ns = clock::now_ns();
-            if write {
-                self.file.write_all_at(&buffer, offset)?;
-            } else {
-                self.file.read_exact_at(&mut buffer, offset)?;
-            }
-            self.took[usize::from(write)].record_shared(clock::now_ns() - start_ns);
-        }
-        Ok(())
+        let mut taken = || {
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            self.left.fetch_update(set, fetch, take).ok()?;
+            requests.next()
+        };
+        self.gate.wait();
+        one_by_one(&mut door, std::iter::from_fn(&mut taken), &mut { self })
+    }
+}
+
+impl Recorder for &Shared<'_> {
+    fn now(&mut self) -> u64 {
+        clock::now_ns()
+    }
+
+    fn took(&mut self, request: &Request, times: Times) {
+        let write = usize::from(request.kind == Kind::Write);
+        self.took[write].record_shared(times.ended - times.begun);
     }
 }
 

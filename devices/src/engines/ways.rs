@@ -1,10 +1,10 @@
 //! The ways to have many requests under way that are compared.
 
-use super::job::Memory;
 use ugeom_engine::{
     Choice, Engine, EngineError, EngineOptions, GuasiOptions, Workers, open_engine_with,
 };
 use ugeom_guasi::Backend;
+use ugeom_load::door::Memory;
 
 /// GUASI's workers in 2007: fio started it with at least 32 of them, and as many as requests at a
 /// time, but no more than 2000.

@@ -1,10 +1,13 @@
 //! One slice of reads of one layer, at queue depth 1 or more.
 
 use super::chain::Row;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use ugeom_engine::{Choice, Engine, FileId, Op, OpKind, open_engine};
+use ugeom_engine::{Choice, open_engine};
+use ugeom_load::door::{Calls, EngineDoor, Request, file_calls};
+use ugeom_load::drive::{Queue, one_by_one};
+use ugeom_load::recorder::Unwatched;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::{clock, cpu};
 
@@ -22,18 +25,14 @@ pub struct Slice {
 /// Reads blocks of a layer.
 pub struct Reader {
     name: String,
-    file: Arc<std::fs::File>,
     offset_bytes: u64,
     block_bytes: u64,
-    queue: Option<Queue>,
-    buffer: Buffer,
+    way: Way,
 }
 
-struct Queue {
-    engine: Box<dyn Engine<Buffer>>,
-    file: FileId,
-    spare: Vec<Buffer>,
-    depth: usize,
+enum Way {
+    Calls { file: File, buffer: Buffer },
+    Engine(Queue<EngineDoor>),
 }
 
 impl Reader {
@@ -42,18 +41,26 @@ impl Reader {
     /// # Errors
     /// When the engine cannot be opened.
     pub fn new(row: &Row, block_bytes: u64, depth: usize) -> io::Result<Self> {
-        let file = Arc::new(row.file.try_clone()?);
-        let queue = match depth {
-            1 => None,
-            _ => Some(Queue::new(&file, block_bytes, depth)?),
+        let file = row.file.try_clone()?;
+        let buffer = || Buffer::new(block_bytes as usize);
+        let way = match depth {
+            1 => Way::Calls {
+                file,
+                buffer: buffer(),
+            },
+            _ => {
+                let opened = open_engine(Choice::Auto, depth as u32);
+                let (engine, _) = opened.map_err(io::Error::other)?;
+                let buffers = (0..depth).map(|_| buffer()).collect();
+                let door = EngineDoor::with(engine, buffers, [Arc::new(file)])?;
+                Way::Engine(Queue::new(door, depth as u32).in_whole_batches())
+            }
         };
         Ok(Self {
             name: row.name.clone(),
-            file,
             offset_bytes: row.offset_bytes,
             block_bytes,
-            queue,
-            buffer: Buffer::new(block_bytes as usize),
+            way,
         })
     }
 
@@ -64,19 +71,17 @@ impl Reader {
     pub fn slice(&mut self, blocks: &[u64]) -> io::Result<Slice> {
         let machine = cpu::SystemTimes::now()?.busy_ns();
         let (start_ns, caller) = (clock::now_ns(), cpu::thread_cpu_ns());
-        match &mut self.queue {
-            None => {
-                for block in blocks {
-                    let at = self.offset_bytes + block * self.block_bytes;
-                    self.file
-                        .read_exact_at(&mut self.buffer, at)
-                        .map_err(|error| {
-                            io::Error::new(error.kind(), format!("{} at {at}: {error}", self.name))
-                        })?;
-                }
+        let (first, length) = (self.offset_bytes, self.block_bytes);
+        let request = |block: &u64| Request::of(false, first + block * length, length as u32);
+        let requests = blocks.iter().map(request);
+        let read = match &mut self.way {
+            Way::Calls { file, buffer } => {
+                let mut door = Calls::new(&mut **buffer, file_calls(&*file));
+                one_by_one(&mut door, requests, &mut Unwatched)
             }
-            Some(queue) => queue.read(&self.name, self.offset_bytes, self.block_bytes, blocks)?,
-        }
+            Way::Engine(queue) => queue.run(requests, &mut Unwatched),
+        };
+        read.map_err(|failure| io::Error::other(failure.in_case(&self.name)))?;
         let (end_ns, caller_end) = (clock::now_ns(), cpu::thread_cpu_ns());
         let machine_end = cpu::SystemTimes::now()?.busy_ns();
         let each = |ns: u64| ns as f64 / blocks.len().max(1) as f64;
@@ -85,62 +90,5 @@ impl Reader {
             caller_ns: each(caller_end.saturating_sub(caller)),
             machine_ns: each(machine_end.saturating_sub(machine)),
         })
-    }
-}
-
-impl Queue {
-    fn new(file: &Arc<std::fs::File>, block_bytes: u64, depth: usize) -> io::Result<Self> {
-        let opened = open_engine::<Buffer>(Choice::Auto, depth as u32);
-        let (mut engine, _) = opened.map_err(io::Error::other)?;
-        let file = engine.register(file.clone())?;
-        let spare = (0..depth)
-            .map(|_| Buffer::new(block_bytes as usize))
-            .collect();
-        Ok(Self {
-            engine,
-            file,
-            spare,
-            depth,
-        })
-    }
-
-    fn read(&mut self, name: &str, offset: u64, bytes: u64, blocks: &[u64]) -> io::Result<()> {
-        let mut blocks = blocks.iter();
-        let mut failed = None;
-        loop {
-            while let Some(memory) = self.spare.pop() {
-                let Some(block) = blocks.next() else {
-                    self.spare.push(memory);
-                    break;
-                };
-                let at = offset + block * bytes;
-                let op = Op {
-                    kind: OpKind::Read,
-                    file: self.file,
-                    offset: at,
-                    length: bytes,
-                };
-                self.engine.submit(op, memory);
-            }
-            if self.engine.in_flight() == 0 {
-                break;
-            }
-            self.engine.flush_submissions();
-            let before = self.spare.len();
-            let spare = &mut self.spare;
-            self.engine.reap(&mut |done| {
-                match done.result {
-                    Ok(count) if count == bytes => {}
-                    Ok(count) => failed = Some(format!("{name}: a read ended after {count} bytes")),
-                    Err(error) => failed = Some(format!("{name}: {error}")),
-                }
-                spare.push(done.memory);
-            });
-            if self.spare.len() == before {
-                self.engine.wait(None)?;
-            }
-        }
-        debug_assert_eq!(self.spare.len(), self.depth);
-        failed.map_or(Ok(()), |why| Err(io::Error::other(why)))
     }
 }
