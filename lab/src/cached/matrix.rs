@@ -2,7 +2,7 @@
 
 use super::counting::Ledger;
 use super::names;
-use super::orders::{Order, Places};
+use super::orders::Order;
 use super::reading;
 use super::steps::{self, Content};
 use super::subject::{Extent, MAIN_BLOCK_BYTES, Subject};
@@ -17,6 +17,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Cell, Counters};
 use ugeom_load::devices::{KernelDevice, StackDevice};
+use ugeom_load::places::Drawn;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::mapping::Mapping;
 use ugeom_stack::{Delta, IoError, StackKnobs};
@@ -58,8 +59,8 @@ impl Sources {
         })
     }
 
-    fn places(&self, order: Order, total_bytes: u64, read_bytes: u64) -> Places {
-        Places::new(order, total_bytes, read_bytes, self.seed)
+    fn places(&self, order: Order, total_bytes: u64, read_bytes: u64) -> Drawn {
+        order.places(total_bytes, read_bytes, self.seed)
     }
 
     fn observed(&self, cell: Cell<'static>) -> Cell<'static> {
