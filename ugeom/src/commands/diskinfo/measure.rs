@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::TargetOptions;
 use ugeom_harness::host::TargetFacts;
@@ -195,7 +196,7 @@ fn one(
     } else {
         Delta::READ
     };
-    let opened = target.stack.open(target.top, delta)?;
+    let opened = Arc::new(target.stack.open(target.top, delta)?);
     let info = Info::new(
         &provider,
         Attributes::of(&target.stack, &provider, &opened)?,
