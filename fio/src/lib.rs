@@ -12,9 +12,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-mod block_map;
 mod content;
-mod door;
 pub mod error;
 pub mod language;
 pub mod options;

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ugeom_lab::ab::Printed;
+use ugeom_ab::Printed;
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, text)) = data.split_first() else {

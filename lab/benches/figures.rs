@@ -6,8 +6,8 @@
 use std::error::Error;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::Common;
 use ugeom_harness::{Control, Machine, Progress};
-use ugeom_lab::experiment::Common;
 use ugeom_lab::layers::{self, LayersOptions};
 use ugeom_report::Page;
 

@@ -3,10 +3,12 @@
 //!
 //! An experiment takes part by a line in [`EXPERIMENTS`].
 
-use crate::experiment::{Experiment, WorkerRequest};
-use crate::served::Way;
-use crate::{ab, cached, engines, kernel, layers, scaling, sweep};
+use crate::{cached, layers, scaling};
 use serde::Deserialize;
+use ugeom_ab as ab;
+use ugeom_devices::{engines, kernel, sweep};
+use ugeom_experiment::served::Way;
+use ugeom_experiment::{Experiment, WorkerRequest};
 use ugeom_harness::document::{self, Document};
 use ugeom_harness::{Control, HarnessError, Meter};
 use ugeom_report::{Page, Saved};
@@ -116,8 +118,8 @@ pub fn read(json: String) -> Result<Saved, HarnessError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::saved;
     use crate::layers::fixture;
+    use ugeom_experiment::saved;
     use ugeom_report::{to_html, write_html};
 
     #[test]

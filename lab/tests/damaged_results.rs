@@ -8,10 +8,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::atomic::AtomicBool;
+use ugeom_ab as ab;
+use ugeom_devices::{engines, sweep};
+use ugeom_experiment::{Common, run_here};
 use ugeom_harness::document::Document;
 use ugeom_harness::{Control, HarnessError, Machine, Meter};
-use ugeom_lab::experiment::{Common, run_here};
-use ugeom_lab::{ab, cached, engines, layers, scaling, sweep};
+use ugeom_lab::{cached, layers, scaling};
 
 /// Values that a result from elsewhere may hold in any place.
 fn extreme(random: &mut fastrand::Rng) -> Value {

@@ -2,42 +2,55 @@
 //! a time or many at once, and takes the time of every request if asked.
 //!
 //! ```text
-//!   Job          what is sent: a pattern, a depth, whether requests are timed
+//!   places --> requests --> loop --> door          each a type parameter of the loop, so that it
+//!   (offsets)  (iterator)    |                     has no branch for what it does not do
+//!                            +-----> recorder
+//!
+//!   drive        the two loops: one request at a time, and many in flight
+//!   door         an engine with files, a stack, calls, nothing
+//!   places       one after the other, at random, each once, drawn before
+//!   recorder     nothing, a histogram, or whatever an experiment notes
+//!
+//!   LoadJob      what is sent to a stack: a pattern, a depth, whether requests are timed
 //!   Load         workers that are ready: a thread each, a channel each, a part of the pattern each
 //!   Load::run    so many requests, shared by the workers; returns an Outcome
 //! ```
 //!
-//! What a worker does between two requests is chosen by type parameters before its loop begins
-//! (where requests come from, whether they are timed), so that the loop has no branch for it. With
-//! one request at a time a single reading of the clock ends one request and begins the next: what
-//! is between two requests is counted to the second, and nothing is lost. With many at once the
-//! reading that ends a request begins the one that takes its place.
+//! Whoever makes requests in a cycle (experiments, `ab`, `raidtest`, `diskinfo`) uses these loops;
+//! fio's jobs have loops of their own on the same doors and places, because most of their options
+//! say something about each request.
 //!
-//! [`cells`] has the cells that read one place again and again, [`tst`] the same by system calls
+//! [`cells`] has the cases that read one place again and again, [`tst`] the same by system calls
 //! alone, [`devices`] the counters of what is below.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
+pub mod block_map;
 pub mod cells;
 pub mod devices;
+pub mod door;
+pub mod drive;
+mod failure;
 mod pattern;
+pub mod places;
+pub mod recorder;
+pub mod start;
 #[cfg(test)]
 mod tests;
 pub mod tst;
-mod watch;
 mod worker;
 
-use crate::cells::{Cores, Start};
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
-use ugeom_harness::crew;
 use ugeom_harness::{Cell, RunResult, Seats, Work};
 use ugeom_measure::Histogram;
 use ugeom_stack::{Delta, Opened, ProviderId, Stack};
 
-pub use pattern::{Pattern, Range, Request};
-use worker::{Span, Worker};
+pub use failure::Failure;
+pub use pattern::{Mixed, Pattern, Range};
+use start::{Cores, together};
+use worker::Worker;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -154,45 +167,15 @@ impl Load {
     }
 
     fn run_each(&mut self, counts: &[u64]) -> Result<Outcome, HarnessError> {
-        let start = Start::new(self.workers.len(), self.seats.as_ref());
-        let together = |(index, (worker, count)): (usize, (&mut Worker, u64))| {
-            let before = start.wait(index);
-            let span = worker.run(count);
-            // A thread that cannot be put back stays where it is: no figure is wrong for that.
-            let _ = before.map(|before| before.apply());
-            span
+        let workers = self.workers.iter_mut().zip(counts);
+        let one = |_, (worker, count): (&mut Worker, &u64)| worker.run(*count);
+        let (wall_ns, done) = together(&self.name, self.seats.as_ref(), workers, one)?;
+        let mut outcome = Outcome {
+            wall_ns,
+            requests: done.iter().map(|done| done.requests).sum(),
+            bytes: done.iter().map(|done| done.bytes).sum(),
+            latency: None,
         };
-        let spans = std::thread::scope(|scope| {
-            let workers = self.workers.iter_mut().zip(counts.iter().copied());
-            let mut numbered = workers.enumerate();
-            let own = numbered.next();
-            let others = crew::start(scope, numbered, together)?;
-            let mut spans: Vec<_> = own.into_iter().map(|own| Some(together(own))).collect();
-            spans.extend(others.join());
-            Ok(spans)
-        });
-        self.joined(spans.map_err(crew::not_started(&self.name))?)
-    }
-
-    /// The outcome of all workers together.
-    fn joined(
-        &mut self,
-        spans: Vec<Option<Result<Span, HarnessError>>>,
-    ) -> Result<Outcome, HarnessError> {
-        let (mut first_ns, mut last_ns) = (u64::MAX, 0);
-        let mut outcome = Outcome::default();
-        for span in spans {
-            let panicked = || HarnessError::Thread {
-                cell: self.name.clone(),
-                problem: "a worker panicked".to_owned(),
-            };
-            let span = span.ok_or_else(panicked)??;
-            first_ns = first_ns.min(span.start_ns);
-            last_ns = last_ns.max(span.end_ns);
-            outcome.requests += span.requests;
-            outcome.bytes += span.bytes;
-        }
-        outcome.wall_ns = last_ns.saturating_sub(first_ns);
         for worker in &mut self.workers {
             if let Some(latency) = worker.take_latency() {
                 match &mut outcome.latency {

@@ -1,29 +1,11 @@
 //! Which requests a load is made of.
 
+use super::door::Request;
+use super::places::{Random, Sequence};
 use std::sync::Arc;
+use ugeom_format::raidtest::{self, RaidtestKind};
 use ugeom_harness::HarnessError;
 use ugeom_stack::Opened;
-
-/// One request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Where, bytes.
-    pub offset_bytes: u64,
-    /// How much, bytes.
-    pub length_bytes: u32,
-    /// Whether it writes.
-    pub write: bool,
-}
-
-impl From<ugeom_format::raidtest::Request> for Request {
-    fn from(request: ugeom_format::raidtest::Request) -> Self {
-        Self {
-            offset_bytes: request.offset_bytes,
-            length_bytes: request.length_bytes,
-            write: request.kind == ugeom_format::raidtest::RaidtestKind::Write,
-        }
-    }
-}
 
 /// A stretch of the provider in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +28,7 @@ pub enum Pattern {
     /// Each block as likely as any other.
     Random(Range),
     /// These, in their order. Several workers have consecutive shares of them.
-    List(Arc<[Request]>),
+    List(Arc<[raidtest::Request]>),
 }
 
 impl Pattern {
@@ -55,7 +37,9 @@ impl Pattern {
     pub fn writes(&self) -> bool {
         match self {
             Self::Sequential(range) | Self::Random(range) => range.write_percent > 0,
-            Self::List(list) => list.iter().any(|request| request.write),
+            Self::List(list) => list
+                .iter()
+                .any(|request| request.kind == RaidtestKind::Write),
         }
     }
 
@@ -117,15 +101,16 @@ impl Pattern {
         let random =
             fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index as u64);
         match self {
-            Self::Sequential(range) => Source::Sequential(Sequential {
-                range: *range,
-                next: (u128::from(range.blocks) * index as u128 / workers as u128) as u64,
-                random,
-            }),
-            Self::Random(range) => Source::Random(Random {
-                range: *range,
-                random,
-            }),
+            Self::Sequential(range) => {
+                let first = u128::from(range.blocks) * index as u128 / workers as u128;
+                let places = Sequence::new(range.start_bytes, range.step(), range.blocks);
+                Source::Sequential(range.mixed(places.from_step(first as u64), random))
+            }
+            Self::Random(range) => {
+                let mix = fastrand::Rng::with_seed(!seed ^ index as u64);
+                let places = Random::new(range.start_bytes, range.step(), range.blocks, random);
+                Source::Random(range.mixed(places, mix))
+            }
             Self::List(list) => {
                 let border =
                     |index: usize| (list.len() as u128 * index as u128 / workers as u128) as usize;
@@ -139,67 +124,63 @@ impl Pattern {
     }
 }
 
-/// Gives requests for ever.
-pub(super) trait Requests {
-    fn next(&mut self) -> Request;
+impl Range {
+    fn step(&self) -> u64 {
+        u64::from(self.block_bytes)
+    }
+
+    fn mixed<P>(&self, places: P, random: fastrand::Rng) -> Mixed<P> {
+        Mixed::new(places, self.block_bytes, self.write_percent, random)
+    }
 }
 
-/// The requests of one worker.
+/// The requests of one worker, without an end.
 pub(super) enum Source {
-    Sequential(Sequential),
-    Random(Random),
+    Sequential(Mixed<Sequence>),
+    Random(Mixed<Random>),
     List(List),
 }
 
-impl Range {
+/// Blocks at places, some of which are written.
+pub struct Mixed<P> {
+    places: P,
+    block_bytes: u32,
+    write_percent: u8,
+    random: fastrand::Rng,
+}
+
+impl<P> Mixed<P> {
+    /// Blocks of `block_bytes` at these places, of which `write_percent` of 100 are written, chosen
+    /// at random; 0 and 100 are no choice.
+    #[must_use]
+    pub fn new(places: P, block_bytes: u32, write_percent: u8, random: fastrand::Rng) -> Self {
+        Self {
+            places,
+            block_bytes,
+            write_percent,
+            random,
+        }
+    }
+}
+
+impl<P: Iterator<Item = u64>> Iterator for Mixed<P> {
+    type Item = Request;
+
     #[inline(always)]
-    fn request(&self, block: u64, random: &mut fastrand::Rng) -> Request {
+    fn next(&mut self) -> Option<Request> {
         let write = match self.write_percent {
             0 => false,
             100.. => true,
-            percent => random.u8(0..100) < percent,
+            percent => self.random.u8(0..100) < percent,
         };
-        Request {
-            offset_bytes: self.start_bytes + block * u64::from(self.block_bytes),
-            length_bytes: self.block_bytes,
-            write,
-        }
+        let offset = self.places.next()?;
+        Some(Request::of(write, offset, self.block_bytes))
     }
 }
 
-pub(super) struct Sequential {
-    range: Range,
-    next: u64,
-    random: fastrand::Rng,
-}
-
-impl Requests for Sequential {
-    #[inline(always)]
-    fn next(&mut self) -> Request {
-        if self.next >= self.range.blocks {
-            self.next = 0;
-        }
-        let block = self.next;
-        self.next += 1;
-        self.range.request(block, &mut self.random)
-    }
-}
-
-pub(super) struct Random {
-    range: Range,
-    random: fastrand::Rng,
-}
-
-impl Requests for Random {
-    #[inline(always)]
-    fn next(&mut self) -> Request {
-        let block = self.random.u64(0..self.range.blocks);
-        self.range.request(block, &mut self.random)
-    }
-}
-
+/// A share of a list, over and over.
 pub(super) struct List {
-    list: Arc<[Request]>,
+    list: Arc<[raidtest::Request]>,
     share: std::ops::Range<usize>,
     next: usize,
 }
@@ -210,14 +191,21 @@ impl List {
     }
 }
 
-impl Requests for List {
+impl Iterator for List {
+    type Item = Request;
+
     #[inline(always)]
-    fn next(&mut self) -> Request {
+    fn next(&mut self) -> Option<Request> {
         if self.next >= self.share.end {
             self.next = self.share.start;
         }
         let request = self.list[self.next];
         self.next += 1;
-        request
+        let write = request.kind == RaidtestKind::Write;
+        Some(Request::of(
+            write,
+            request.offset_bytes,
+            request.length_bytes,
+        ))
     }
 }

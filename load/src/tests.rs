@@ -2,6 +2,7 @@
 
 use super::*;
 use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_format::raidtest::{RaidtestKind, Request};
 use ugeom_stack::{Command, StackKnobs, Totals};
 
 fn target(text: &str) -> Target {
@@ -39,7 +40,10 @@ fn list(requests: &[(u64, u32, bool)]) -> Pattern {
     let request = |&(offset_bytes, length_bytes, write): &(u64, u32, bool)| Request {
         offset_bytes,
         length_bytes,
-        write,
+        kind: match write {
+            true => RaidtestKind::Write,
+            false => RaidtestKind::Read,
+        },
     };
     Pattern::List(requests.iter().map(request).collect())
 }

@@ -3,8 +3,11 @@
 //!
 //! Source: the program at the end of Poul-Henning Kamp's "GEOM benchmarks", 6 October 2002.
 
+use crate::door::{Calls, Request};
+use crate::drive::one_by_one;
+use crate::recorder::Unwatched;
 use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
-use rustix::io::{Errno, read};
+use rustix::io::read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use ugeom_harness::HarnessError;
@@ -44,16 +47,18 @@ impl Tst {
     ///
     /// # Errors
     /// [`HarnessError::Os`] when either fails, [`HarnessError::Short`] when a read gives less.
+    #[inline(never)]
     pub fn loops(&mut self, count: u64) -> Result<(), HarnessError> {
-        for _ in 0..count {
-            seek(&self.file, SeekFrom::Start(0)).map_err(|errno| self.failed("seeking", errno))?;
-            let got = read(&self.file, &mut self.buffer)
-                .map_err(|errno| self.failed("reading at offset 0", errno))?;
-            if got != self.buffer.len() {
-                return Err(self.short(got));
-            }
-        }
-        Ok(())
+        let file = &self.file;
+        let read_bytes = self.buffer.len() as u32;
+        let mut door = Calls::new(&mut self.buffer[..], |_: &Request, memory: &mut [u8]| {
+            seek(file, SeekFrom::Start(0))?;
+            read(file, memory).map(|got| got as u64)
+        });
+        let requests = (0..count).map(|_| Request::of(false, 0, read_bytes));
+        let done = one_by_one(&mut door, requests, &mut Unwatched);
+        done.map(drop)
+            .map_err(|failure| failure.in_case(&self.path))
     }
 
     /// So many loops, and how long they took, ns.
@@ -64,21 +69,6 @@ impl Tst {
         let start_ns = clock::now_ns();
         self.loops(count)?;
         Ok(clock::now_ns() - start_ns)
-    }
-
-    #[cold]
-    fn failed(&self, operation: &'static str, errno: Errno) -> HarnessError {
-        HarnessError::os(&self.path, operation)(errno.into())
-    }
-
-    #[cold]
-    fn short(&self, got: usize) -> HarnessError {
-        HarnessError::Short {
-            path: self.path.clone(),
-            offset_bytes: 0,
-            wanted_bytes: self.buffer.len() as u64,
-            got_bytes: got as u64,
-        }
     }
 }
 
@@ -137,7 +127,7 @@ mod tests {
         );
         let error = tst(Path::new("/")).unwrap_err().to_string();
         assert!(
-            error.starts_with("/: reading at offset 0: Is a directory"),
+            error.starts_with("/ at offset 0: reading: Is a directory"),
             "{error}"
         );
     }

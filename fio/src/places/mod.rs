@@ -5,11 +5,12 @@ mod simple;
 #[cfg(test)]
 mod tests;
 
-use super::block_map::BlockMap;
+use ugeom_load::block_map::BlockMap;
+
 use super::settings::{Distribution, Job, Sizes};
 use super::spread::Spread;
 use order::Order;
-pub use simple::{Simple, Steps};
+pub use simple::Simple;
 
 /// The part of a file that a job works on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ugeom_engine::EngineOptions;
+use ugeom_engine::{Choice, EngineError, EngineOptions};
 use ugeom_harness::crew;
+use ugeom_load::door::{EngineDoor, NullDoor, StackDoor};
 use ugeom_machine::cpu::Affinity;
 use ugeom_stack::Delta;
 
 use super::sampling::Sampling;
 use super::{Copy, Watcher, commands};
-use crate::door::{EngineDoor, NullDoor, StackDoor, choice_of};
 use crate::error::JobError;
 use crate::outcome::JobOutcome;
 use crate::replay::Replay;
@@ -287,9 +287,23 @@ fn through_door(
                 |error| JobError::caused(&job.name, format!("the provider {}", target.name), error);
             let opened = target.stack.open(target.top, delta).map_err(refused)?;
             let channel = target.stack.channel(slots as usize + 1).map_err(refused)?;
-            let door = StackDoor::new(channel, opened, slots, bytes);
+            let door = StackDoor::new(channel, Arc::new(opened), slots, bytes);
             Ok(Worker::new(&task, traces, door).run_directly())
         }
+    }
+}
+
+/// The engine that is meant by fio's name of it.
+///
+/// # Errors
+/// The engine's own, when there is none of that name.
+fn choice_of(name: &str) -> Result<Choice, EngineError> {
+    match name {
+        "sync" => Ok(Choice::Seek),
+        "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(Choice::Sync),
+        // The C library makes POSIX's asynchronous I/O by threads, too.
+        "posixaio" => Ok(Choice::Guasi),
+        other => other.parse(),
     }
 }
 

@@ -7,9 +7,9 @@ use std::io;
 use std::time::Duration;
 
 use ugeom_engine::Errno;
+use ugeom_load::door::{Door, Event, Kind};
 use ugeom_machine::clock;
 
-use super::super::door::{Door, Event, Kind};
 use super::super::places::Place;
 use super::super::settings::{READ, TRIM, Verify, WRITE};
 use super::super::tally::Tally;

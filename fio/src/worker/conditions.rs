@@ -1,9 +1,9 @@
 //! What holds requests back beside their rate: pauses, a depth that keeps a latency, the turn among
 //! the jobs of a flow, and requests in flight that overlap.
 
+use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
-use super::super::door::{Door, Kind, Request};
 use super::flow::Share;
 use super::{FLOW_NAP_NS, Worker};
 

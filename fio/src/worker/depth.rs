@@ -4,9 +4,9 @@
 //! kept the latency and the smallest that did not. When it has been found, counting begins anew for
 //! one more window, so that the results are those of this depth.
 
+use ugeom_load::door::Door;
 use ugeom_machine::clock;
 
-use super::super::door::Door;
 use super::super::settings::Job;
 use super::Worker;
 use super::errors::TOO_LATE;

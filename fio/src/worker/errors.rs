@@ -3,9 +3,9 @@
 use std::io;
 
 use ugeom_engine::Errno;
+use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
-use super::super::door::{Door, Kind, Request};
 use super::super::error::Origin;
 use super::super::settings::{READ, TRIM, WRITE};
 use super::{Trouble, Worker};
@@ -62,7 +62,7 @@ impl<D: Door> Worker<'_, D> {
             Kind::Read => 0,
             Kind::Write | Kind::Trim | Kind::Sync => 1,
         };
-        let story = self.door.explain();
+        let story = self.door.explain().map(|error| error.to_string());
         if self.goes_on(kind, number) {
             return;
         }

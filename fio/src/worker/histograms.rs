@@ -4,9 +4,9 @@
 //! Bins are fio's: 128 of 1 ns, then 64 for each doubling, 29 groups of 64 in all; with
 //! `log_hist_coarseness=N` 2^N of them are one. A window that is not full at the end is left out.
 
-use std::fmt::Write as _;
+use ugeom_load::door::Request;
 
-use super::super::door::Request;
+use std::fmt::Write as _;
 
 /// Groups of bins (`FIO_IO_U_PLAT_GROUP_NR`) times bins of a group.
 const BINS: usize = 29 << GROUP_BITS;
@@ -85,7 +85,7 @@ impl Histograms {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::Kind;
+    use ugeom_load::door::Kind;
 
     #[test]
     fn bins_are_those_of_fio() {

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 
+use ugeom_load::door::{Kind, Request};
 use ugeom_machine::clock;
 
-use super::super::door::{Kind, Request};
 use super::super::places::Region;
 
 /// A log that is being written.

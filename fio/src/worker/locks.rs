@@ -4,10 +4,11 @@
 //! Jobs get a file in the order in which they asked. One that has requests in flight gets no more
 //! as long as another waits, so a deep queue keeps no job out.
 
+use ugeom_load::door::{Door, Kind, Request};
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::super::door::{Door, Kind, Request};
 use super::super::places::Region;
 use super::super::settings::{FileLocking, Job};
 use super::Worker;

@@ -2,9 +2,10 @@
 //! `time (ms), value, direction (0 read, 1 write, 2 trim), size, priority`, with `log_offset` the
 //! offset before the priority, which is 0.
 
+use ugeom_load::door::Request;
+
 use std::fmt::Write as _;
 
-use super::super::door::Request;
 use super::histograms::Histograms;
 
 /// A log: one line an entry.
@@ -217,7 +218,7 @@ impl Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::door::Kind;
+    use ugeom_load::door::Kind;
 
     fn request(length: u32) -> Request {
         Request {

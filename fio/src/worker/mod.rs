@@ -31,11 +31,11 @@ mod written;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use ugeom_load::door::{Door, Event, Kind, Request};
 use ugeom_machine::clock;
 use ugeom_machine::cpu::Usage;
 
 use super::content::{Content, Label};
-use super::door::{Door, Event, Kind, Request};
 use super::places::{Place, Places, Region};
 use super::settings::{FileLocking, Job, READ, TRIM, Verify, WRITE};
 use super::tally::{Live, Phase, Tally};

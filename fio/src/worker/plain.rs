@@ -10,12 +10,12 @@
 //! time and signals are looked at every 100 us.
 
 use ugeom_engine::Errno;
+use ugeom_load::door::{Direct, Door, Kind, Request};
 use ugeom_machine::clock;
 use ugeom_measure::Histogram;
 
 use super::super::content::Label;
-use super::super::door::{Direct, Kind, Request};
-use super::super::places::{Simple, Steps};
+use super::super::places::Simple;
 use super::super::settings::{Job, READ, TRIM, Verify, WRITE};
 use super::super::tally::Tally;
 use super::{Done, Worker};
@@ -94,7 +94,7 @@ pub(super) struct Alike {
     length: u32,
 }
 
-impl<D: Direct> Worker<'_, D> {
+impl<D: Door + Direct> Worker<'_, D> {
     /// Does the job like [`Worker::run`], and makes its requests by [`Direct::call`] where it is a
     /// plain one.
     pub fn run_directly(mut self) -> Done {
@@ -138,7 +138,7 @@ impl<D: Direct> Worker<'_, D> {
     }
 
     /// Makes all requests, `TIMED` or not.
-    fn make_all<S: Steps, const TIMED: bool>(&mut self, alike: Alike, mut steps: S) {
+    fn make_all<S: Iterator<Item = u64>, const TIMED: bool>(&mut self, alike: Alike, mut steps: S) {
         let mut times = Times::new();
         let look_ticks = clock::ns_to_ticks(LOOK_NS);
         let mut now = clock::ticks();
@@ -188,7 +188,7 @@ impl<D: Direct> Worker<'_, D> {
 
     /// Makes up to `left` requests, until the clock shows `until`.
     #[inline(never)]
-    fn timed<S: Steps>(
+    fn timed<S: Iterator<Item = u64>>(
         &mut self,
         alike: Alike,
         steps: &mut S,
@@ -199,8 +199,11 @@ impl<D: Direct> Worker<'_, D> {
     ) -> Stretch {
         let mut whole = 0;
         let mut odd = None;
-        while whole < left && now < until {
-            let request = alike.at(steps.next());
+        while whole < left
+            && now < until
+            && let Some(offset) = steps.next()
+        {
+            let request = alike.at(offset);
             if alike.kind == Kind::Write {
                 self.fill_buffer(&request);
                 now = clock::ticks();
@@ -229,11 +232,18 @@ impl<D: Direct> Worker<'_, D> {
 
     /// Makes `count` requests.
     #[inline(never)]
-    fn untimed<S: Steps>(&mut self, alike: Alike, steps: &mut S, count: u64) -> Stretch {
+    fn untimed<S: Iterator<Item = u64>>(
+        &mut self,
+        alike: Alike,
+        steps: &mut S,
+        count: u64,
+    ) -> Stretch {
         let mut whole = 0;
         let mut odd = None;
-        while whole < count {
-            let request = alike.at(steps.next());
+        while whole < count
+            && let Some(offset) = steps.next()
+        {
+            let request = alike.at(offset);
             if alike.kind == Kind::Write {
                 self.fill_buffer(&request);
             }

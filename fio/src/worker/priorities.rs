@@ -1,6 +1,7 @@
 //! Which I/O priority a request has: `cmdprio_percentage` and `cmdprio_bssplit`.
 
-use super::super::door::{Kind, Request};
+use ugeom_load::door::{Kind, Request};
+
 use super::super::settings::Job;
 
 /// Draws the priorities of a job.

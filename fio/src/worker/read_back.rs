@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
 use super::super::content::Label;
 use super::super::content::Mismatch;
-use super::super::door::{Door, Kind, Request};
 use super::super::places::Place;
 use super::super::tally::{Live, Phase};
 use super::Worker;

@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Mutex;
 
 use ugeom_engine::Errno;
+use ugeom_load::door::{Direct, Explain};
 
-use super::super::door::Direct;
 use super::*;
 use crate::error::Origin;
 use crate::options::Setting;
@@ -19,6 +19,8 @@ struct Paper<'a> {
     /// The request of this number fails, with no room left.
     fails: usize,
 }
+
+impl Explain for Paper<'_> {}
 
 impl Door for Paper<'_> {
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
@@ -391,7 +393,8 @@ fn so_many_requests_have_a_priority_as_were_asked_for() {
 
 #[test]
 fn a_rate_is_too_low_when_a_request_says_so() {
-    // A request each 100 ms: 10 and 655,360 bytes a second, compared every 20 ms.
+    // A request each 100 ms: 10 and 655,360 bytes a second, compared every 20 ms. On a busy machine
+    // they may be a tenth of that.
     let settings = [
         "rw=read",
         "bs=64k",
@@ -400,8 +403,8 @@ fn a_rate_is_too_low_when_a_request_says_so() {
         "number_ios=4",
     ];
     let with = |min: &'static str| of(&[&settings[..], &[min]].concat()).0.trouble;
-    assert_eq!(with("rate_iops_min=5"), None);
-    assert_eq!(with("rate_min=400k"), None);
+    assert_eq!(with("rate_iops_min=1"), None);
+    assert_eq!(with("rate_min=64k"), None);
     let trouble = with("rate_iops_min=50").expect("too slow");
     assert!(
         trouble.message.contains("rate_iops_min=50 is not reached"),

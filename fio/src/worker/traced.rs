@@ -1,9 +1,9 @@
 //! Requests that come from a trace, and a log of those that are made.
 
 use ugeom_format::trace::Action;
+use ugeom_load::door::{Door, Kind, Request};
 use ugeom_machine::clock;
 
-use super::super::door::{Door, Kind, Request};
 use super::super::replay::Replay;
 use super::{Iolog, Worker};
 

@@ -11,7 +11,7 @@ use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
 use ugeom_harness::{Control, Machine};
-use ugeom_lab::experiment::{Common, run_here};
+use ugeom_experiment::{Common, run_here};
 use ugeom_lab::layers;
 use ugeom_serve::control::{Answer, Figures, Layer, Spread, Times};
 

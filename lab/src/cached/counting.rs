@@ -103,7 +103,6 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
-    use super::super::orders::Places;
     use super::super::reading;
     use super::*;
     use std::time::{Duration, Instant};
@@ -130,7 +129,7 @@ mod tests {
         let mut cells = Vec::new();
         for read_bytes in [4096, 16384] {
             for order in [Order::Sequential, Order::Shuffled] {
-                let places = Places::new(order, 4 << 20, read_bytes, 3);
+                let places = order.places(4 << 20, read_bytes, 3);
                 let (stack, top) = (&target.stack, target.top);
                 let name = format!("{read_bytes} {order:?}");
                 let cell = reading::by_stack(&name, stack, top, places, read_bytes).unwrap();
@@ -160,7 +159,7 @@ mod tests {
         let opened = opened.unwrap();
         let mut channel = stack.channel(1).unwrap();
         channel.write(&opened, 0, &[1; 16384]).unwrap();
-        let places = Places::new(Order::Sequential, 4 << 20, 16384, 3);
+        let places = Order::Sequential.places(4 << 20, 16384, 3);
         let cell = reading::by_stack("all", stack, target.top, places, 16384).unwrap();
         let ledger = Ledger::default();
         let mut cell = ledger.count("recycled", "back", Order::Sequential, stack, cell);

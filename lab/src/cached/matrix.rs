@@ -2,21 +2,22 @@
 
 use super::counting::Ledger;
 use super::names;
-use super::orders::{Order, Places};
+use super::orders::Order;
 use super::reading;
 use super::steps::{self, Content};
 use super::subject::{Extent, MAIN_BLOCK_BYTES, Subject};
-use crate::served::{Door, Through, Way};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use ugeom_classes::cache::index::{Index, hash::Hash, splay::Splay};
 use ugeom_classes::cache::store::Store;
 use ugeom_classes::{Target, TargetError, TargetOptions, open_target};
+use ugeom_experiment::served::{Door, Through, Way};
 use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Cell, Counters};
 use ugeom_load::devices::{KernelDevice, StackDevice};
+use ugeom_load::places::Drawn;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::mapping::Mapping;
 use ugeom_stack::{Delta, IoError, StackKnobs};
@@ -58,8 +59,8 @@ impl Sources {
         })
     }
 
-    fn places(&self, order: Order, total_bytes: u64, read_bytes: u64) -> Places {
-        Places::new(order, total_bytes, read_bytes, self.seed)
+    fn places(&self, order: Order, total_bytes: u64, read_bytes: u64) -> Drawn {
+        order.places(total_bytes, read_bytes, self.seed)
     }
 
     fn observed(&self, cell: Cell<'static>) -> Cell<'static> {

@@ -20,11 +20,11 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Common, Experiment};
-use crate::served::Way;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::served::Way;
+use ugeom_experiment::{Common, Experiment};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
 use ugeom_harness::processes::{Protocol, Share};

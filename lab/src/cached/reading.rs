@@ -1,68 +1,71 @@
 //! Cells that read places of a file in some order: by system calls, from a mapping, from bare
 //! memory, through a stack.
 
-use super::orders::Places;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::hint::black_box;
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, RunResult, Work};
+use ugeom_load::door::{Calls, Direct, Request, StackCalls, file_calls};
+use ugeom_load::drive::one_by_one;
+use ugeom_load::places::Drawn;
+use ugeom_load::recorder::Unwatched;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 use ugeom_machine::mapping::Mapping;
-use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack};
+use ugeom_stack::{Delta, Errno, ProviderId, Stack};
 
-/// A cell that reads the places one after the other with `read`, which gets an offset and the
-/// memory to fill.
-pub fn reads(
+/// Reads so many places one after the other.
+fn reads(
     name: &str,
-    mut places: Places,
+    door: &mut impl Direct,
+    places: &mut Drawn,
     read_bytes: u64,
-    mut read: impl FnMut(u64, &mut [u8]) -> Result<(), HarnessError> + 'static,
+    count: u64,
+) -> Result<RunResult, HarnessError> {
+    let places = places.take(count as usize);
+    let requests = places.map(|offset| Request::of(false, offset, read_bytes as u32));
+    let start_ns = clock::now_ns();
+    let done = one_by_one(door, requests, &mut Unwatched);
+    let ns_total = clock::now_ns() - start_ns;
+    let done = done.map_err(|failure| failure.in_case(name))?;
+    Ok(RunResult::taking(ns_total).doing(Work::of(done.bytes, done.requests)))
+}
+
+/// A cell that reads through a door of its own.
+fn by_door(
+    name: &str,
+    mut door: impl Direct + 'static,
+    mut places: Drawn,
+    read_bytes: u64,
 ) -> Cell<'static> {
-    let mut buffer = Buffer::new(read_bytes as usize);
+    let cell = name.to_owned();
     Cell::new(name, move |iterations| {
-        let start_ns = clock::now_ns();
-        for _ in 0..iterations {
-            read(places.next_offset(), &mut buffer)?;
-            std::hint::black_box(&mut *buffer);
-        }
-        let ns_total = clock::now_ns() - start_ns;
-        let work = Work::of(iterations * read_bytes, iterations);
-        Ok(RunResult::taking(ns_total).doing(work))
+        reads(&cell, &mut door, &mut places, read_bytes, iterations)
     })
 }
 
 /// pread(2) from the kernel's page cache.
-pub fn by_pread(name: &str, file: &Arc<File>, places: Places, read_bytes: u64) -> Cell<'static> {
-    let (file, cell) = (Arc::clone(file), name.to_owned());
-    reads(name, places, read_bytes, move |offset, into| {
-        file.read_exact_at(into, offset)
-            .map_err(|source| HarnessError::Os {
-                path: cell.clone(),
-                operation: "reading",
-                source,
-            })
-    })
+pub fn by_pread(name: &str, file: &Arc<File>, places: Drawn, read_bytes: u64) -> Cell<'static> {
+    let buffer = Buffer::new(read_bytes as usize);
+    let door = Calls::new(buffer, file_calls(Arc::clone(file)));
+    by_door(name, door, places, read_bytes)
 }
 
 /// A copy from a mapping of the file.
 pub fn by_mapping(
     name: &str,
     mapping: &Arc<Mapping>,
-    places: Places,
+    places: Drawn,
     read_bytes: u64,
 ) -> Cell<'static> {
-    let (mapping, cell) = (Arc::clone(mapping), name.to_owned());
-    reads(name, places, read_bytes, move |offset, into| {
-        mapping
-            .copy_out(offset, into)
-            .map_err(|source| HarnessError::Os {
-                path: cell.clone(),
-                operation: "copying from its mapping",
-                source,
-            })
-    })
+    let (mapping, buffer) = (Arc::clone(mapping), Buffer::new(read_bytes as usize));
+    let copy = move |request: &Request, memory: &mut [u8]| {
+        let copied = mapping.copy_out(request.offset, black_box(memory));
+        copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        Ok(u64::from(request.length))
+    };
+    by_door(name, Calls::new(buffer, copy), places, read_bytes)
 }
 
 /// A read through a stack, by its own channel.
@@ -73,43 +76,31 @@ pub fn by_stack(
     name: &str,
     stack: &Stack,
     provider: ProviderId,
-    places: Places,
+    mut places: Drawn,
     read_bytes: u64,
 ) -> Result<Cell<'static>, HarnessError> {
-    let opened: Arc<Opened> = Arc::new(
-        stack
-            .open(provider, Delta::READ)
-            .map_err(HarnessError::stack)?,
-    );
-    let mut channel: Channel = stack.channel(1).map_err(HarnessError::stack)?;
+    let opened = stack.open(provider, Delta::READ);
+    let opened = opened.map_err(HarnessError::stack)?;
+    let mut channel = stack.channel(1).map_err(HarnessError::stack)?;
+    let mut buffer = Buffer::new(read_bytes as usize);
     let cell = name.to_owned();
-    Ok(reads(
-        name,
-        places,
-        read_bytes,
-        move |offset, into| match channel.read(&opened, offset, into) {
-            Ok(got) if got == into.len() => Ok(()),
-            Ok(got) => Err(HarnessError::Short {
-                path: cell.clone(),
-                offset_bytes: offset,
-                wanted_bytes: into.len() as u64,
-                got_bytes: got as u64,
-            }),
-            Err(source) => Err(HarnessError::request(cell.clone(), source)),
-        },
-    ))
+    Ok(Cell::new(name, move |iterations| {
+        let mut door = StackCalls::new(&mut channel, &opened, &mut buffer);
+        reads(&cell, &mut door, &mut places, read_bytes, iterations)
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::orders::Order;
     use super::*;
+    use std::os::unix::fs::FileExt;
     use std::sync::atomic::AtomicBool;
     use ugeom_classes::{TargetOptions, open_target};
     use ugeom_harness::scratch::Scratch;
 
-    fn places(order: Order) -> Places {
-        Places::new(order, 1 << 20, 4096, 5)
+    fn places(order: Order) -> Drawn {
+        order.places(1 << 20, 4096, 5)
     }
 
     #[test]
@@ -128,10 +119,9 @@ mod tests {
         let target = target.unwrap();
         let opened = Arc::new(target.stack.open(target.top, Delta::READ).unwrap());
         let mut channel = target.stack.channel(1).unwrap();
-        let mut offsets = places(Order::Shuffled);
+        let offsets = places(Order::Shuffled);
         let (mut by_map, mut by_call, mut by_bio) = ([0; 4096], [0; 4096], [0; 4096]);
-        for _ in 0..offsets.count() {
-            let offset = offsets.next_offset();
+        for offset in offsets.take(256) {
             mapping.copy_out(offset, &mut by_map).unwrap();
             file.read_exact_at(&mut by_call, offset).unwrap();
             channel.read(&opened, offset, &mut by_bio).unwrap();
@@ -153,9 +143,12 @@ mod tests {
             (300 * 4096, 300)
         );
         assert!(result.ns_total > 0);
-        let past = Places::new(Order::Sequential, 2 << 20, 1 << 20, 5);
+        let past = Order::Sequential.places(2 << 20, 1 << 20, 5);
         let mut cell = by_pread("past the end", &file, past, 4096);
         let error = (cell.run)(2).unwrap_err().to_string();
-        assert!(error.starts_with("past the end: reading: "), "{error}");
+        assert!(
+            error.starts_with("past the end: a read of 4096 bytes at offset "),
+            "{error}"
+        );
     }
 }

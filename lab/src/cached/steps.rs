@@ -2,7 +2,7 @@
 //! out. And lookups alone, against the least that a lookup can cost.
 
 use super::names;
-use super::orders::{Order, Places};
+use super::orders::Order;
 use std::hash::{Hash as _, Hasher as _};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use ugeom_classes::cache::index::{Found, Index};
 use ugeom_classes::cache::store::{Outcome, Store};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, RunResult};
+use ugeom_load::places::Drawn;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
 
@@ -65,7 +66,7 @@ fn repeated(name: &str, mut work: impl FnMut() + 'static) -> Cell<'static> {
 }
 
 /// The loop over an order, with nothing in it.
-pub fn empty_loop(mut places: Places) -> Cell<'static> {
+pub fn empty_loop(mut places: Drawn) -> Cell<'static> {
     repeated(names::LOOP, move || {
         black_box(places.next_offset());
     })
@@ -76,7 +77,7 @@ pub fn empty_loop(mut places: Places) -> Cell<'static> {
 pub fn hit<I: Index>(
     name: &str,
     store: &Arc<Store<I>>,
-    mut places: Places,
+    mut places: Drawn,
     read_bytes: u64,
     copied: bool,
 ) -> Cell<'static> {
@@ -120,7 +121,7 @@ pub fn hit<I: Index>(
 pub fn copy<I: Index>(
     name: &str,
     store: &Arc<Store<I>>,
-    mut places: Places,
+    mut places: Drawn,
     read_bytes: u64,
 ) -> Cell<'static> {
     let store = Arc::clone(store);
@@ -146,7 +147,7 @@ pub fn miss<I: Index>(
     media_blocks: u64,
 ) -> Result<Cell<'static>, HarnessError> {
     let store = empty::<I>(buffers, block_bytes)?;
-    let mut places = Places::new(Order::Shuffled, media_blocks, 1, 11);
+    let mut places = Order::Shuffled.places(media_blocks, 1, 11);
     let cell = name.to_owned();
     Ok(Cell::new(name, move |iterations| {
         let mut lost = 0_u64;
@@ -178,7 +179,7 @@ fn not_there(cell: &str, lost: u64) -> HarnessError {
 /// Lookups at random among the first `blocks`, each beginning when the one before has its answer.
 pub fn lookup<I: Index>(name: &str, store: &Arc<Store<I>>, blocks: u64) -> Cell<'static> {
     let store = Arc::clone(store);
-    let mut places = Places::new(Order::Shuffled, blocks, 1, 13);
+    let mut places = Order::Shuffled.places(blocks, 1, 13);
     let mut previous = 0;
     // The compiler does not know that this is 0, so it cannot cut the dependence.
     let nothing: u64 = black_box(0);
@@ -241,10 +242,10 @@ mod tests {
     fn every_step_runs_on_both_indexes() {
         fn all<I: Index>() {
             let store = filled::<I>(256, BLOCK, Content::Written).unwrap();
-            let places = || Places::new(Order::Shuffled, 256 * BLOCK, BLOCK, 5);
+            let places = || Order::Shuffled.places(256 * BLOCK, BLOCK, 5);
             runs(hit("hit", &store, places(), BLOCK, true), 1000);
             runs(hit("find", &store, places(), BLOCK, false), 1000);
-            let long = Places::new(Order::Shuffled, 256 * BLOCK, 4 * BLOCK, 5);
+            let long = Order::Shuffled.places(256 * BLOCK, 4 * BLOCK, 5);
             runs(hit("four blocks", &store, long, 4 * BLOCK, true), 100);
             runs(copy("copy", &store, places(), BLOCK), 1000);
             runs(lookup("lookup", &store, 64), 1000);
@@ -254,10 +255,7 @@ mod tests {
         all::<Splay>();
         runs(dependent_load(1 << 16), 1000);
         runs(hash_of_16_bytes(), 1000);
-        runs(
-            empty_loop(Places::new(Order::Random, 1 << 20, 512, 3)),
-            1000,
-        );
+        runs(empty_loop(Order::Random.places(1 << 20, 512, 3)), 1000);
     }
 
     #[test]
@@ -275,7 +273,7 @@ mod tests {
     #[test]
     fn blocks_that_are_not_there_are_no_hits() {
         let store = filled::<Hash>(64, BLOCK, Content::Written).unwrap();
-        let past = Places::new(Order::Sequential, 128 * BLOCK, BLOCK, 5);
+        let past = Order::Sequential.places(128 * BLOCK, BLOCK, 5);
         let mut cell = hit("past", &store, past, BLOCK, true);
         let error = (cell.run)(128).unwrap_err().to_string();
         assert_eq!(

@@ -2,8 +2,8 @@
 
 use super::subject::MAIN_BLOCK_BYTES;
 use super::*;
-use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::run_here;
 use ugeom_harness::Settings;
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{CpuTimes, DeviceCounts, Machine, Measured, Progress};
@@ -271,7 +271,7 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
         file: Some(scratch.path().to_owned()),
         size_bytes: Some(64 << 20),
         common: short(),
-        ways: crate::served::tests::WAYS.to_vec(),
+        ways: crate::served_tests::WAYS.to_vec(),
         ..CachedOptions::default()
     };
     let mut progress = |_: &Progress<'_>| {};

@@ -13,7 +13,7 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Cell, Length};
 use ugeom_load::cells;
-use ugeom_load::cells::Cores;
+use ugeom_load::start::Cores;
 use ugeom_load::tst::{LOOPS, READ_BYTES, WARM_UP_LOOPS};
 use ugeom_machine::region::Region;
 use ugeom_stack::{Dispatch, Statistics};

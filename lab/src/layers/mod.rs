@@ -20,11 +20,11 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Common, Experiment};
-use crate::served::{Door, Way};
-use crate::targets;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::served::{Door, Way};
+use ugeom_experiment::targets;
+use ugeom_experiment::{Common, Experiment};
 use ugeom_harness::HarnessError;
 use ugeom_harness::figure::Figure;
 use ugeom_harness::host::{Host, TargetFacts};

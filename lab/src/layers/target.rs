@@ -13,8 +13,8 @@ use ugeom_classes::{Target, TargetOptions, open_target, registry};
 use ugeom_harness::Cell;
 use ugeom_harness::HarnessError;
 use ugeom_load::cells;
-use ugeom_load::cells::Cores;
 use ugeom_load::devices::KernelDevice;
+use ugeom_load::start::Cores;
 use ugeom_load::tst::READ_BYTES;
 use ugeom_stack::{Channel, Delta, GeomView, ProviderId, ProviderView, Stack, Statistics, Tree};
 

@@ -14,19 +14,20 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Common, Experiment};
 use knobs::Setting;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::open_target;
-use ugeom_format::raidtest::{RaidtestKind, Shape};
+use ugeom_experiment::{Common, Experiment};
+use ugeom_format::raidtest::{RaidtestKind, Request, Shape};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::Host;
 use ugeom_harness::processes::Share;
 use ugeom_harness::{self as harness, Cell, Control, Meter};
-use ugeom_load::cells::{self, Cores, Sums};
-use ugeom_load::{self as load, Load, LoadJob, Pattern, Request};
+use ugeom_load::cells::{self, Sums};
+use ugeom_load::start::Cores;
+use ugeom_load::{self as load, Load, LoadJob, Pattern};
 use ugeom_stack::{ProviderId, Stack};
 
 pub use findings::{Judgement, Step, compute, judge};
@@ -130,7 +131,7 @@ fn requests(seed: u64, kind: Option<RaidtestKind>) -> Result<Pattern, HarnessErr
         job: EXPERIMENT.to_owned(),
         problem: error.to_string(),
     })?;
-    let list: Arc<[Request]> = made.take(REQUESTS as usize).map(Request::from).collect();
+    let list: Arc<[Request]> = made.take(REQUESTS as usize).collect();
     Ok(Pattern::List(list))
 }
 

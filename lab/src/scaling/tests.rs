@@ -3,8 +3,8 @@
 use super::findings::Against;
 use super::knobs::{FINAL, POOLS_AWAY, REGISTRY_AWAY};
 use super::*;
-use crate::experiment::run_here;
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::run_here;
 use ugeom_harness::Settings;
 use ugeom_harness::{CpuTimes, Machine, Measured, Progress, Round, Sample};
 

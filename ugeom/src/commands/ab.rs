@@ -1,4 +1,4 @@
-//! `ugeom ab`: which candidate is faster? How it is measured and judged is in `ugeom_lab::ab`; here
+//! `ugeom ab`: which candidate is faster? How it is measured and judged is in `ugeom_ab`; here
 //! are its flags, and what texts are taken for.
 
 use super::compare::RulesArgs;
@@ -13,12 +13,12 @@ use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::{Path, PathBuf};
+use ugeom_ab::{
+    self, AbOptions, BUDGET_NS, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject,
+};
 use ugeom_classes::spec::Settings as Setting;
 use ugeom_harness::processes::PROCESSES_MAX;
 use ugeom_harness::{Machine, Settings};
-use ugeom_lab::ab::{
-    self, AbOptions, BUDGET_NS, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject,
-};
 use ugeom_report::{Saved, write_html};
 
 const LONG_ABOUT: &str = "\
@@ -272,7 +272,8 @@ impl Ab {
         files::check(results.csv.as_deref(), Written::Csv, results.force)?;
         files::check(results.report.as_deref(), Written::Report, results.force)?;
         let launch = launch()?;
-        let document = measured(|control| ab::run(&options, &jobs, &launch, &Machine, control))?;
+        let document =
+            measured(|control| ugeom_ab::run(&options, &jobs, &launch, &Machine, control))?;
         results.show(&document)?;
         let failures = document.processes.iter();
         let mut failed = false;
@@ -285,7 +286,7 @@ impl Ab {
             return Err(Reported.into());
         }
         ended_by_user(&document)?;
-        failure::gate(ab::answer(&document).outcome)
+        failure::gate(ugeom_ab::answer(&document).outcome)
     }
 
     fn options(&self) -> Result<AbOptions> {
@@ -377,7 +378,7 @@ impl Ab {
         for pair in self.parameter_list.chunks_exact(2) {
             scans.push(Scan::of(&pair[0], &pair[1]).map_err(Usage)?);
         }
-        let mut candidates = ab::scanned(candidates, &scans).map_err(Usage)?;
+        let mut candidates = ugeom_ab::scanned(candidates, &scans).map_err(Usage)?;
         let named = Subject::of(candidates.clone());
         // What a text is may depend on its parameters.
         for (one, named) in candidates.iter_mut().zip(&named.candidates) {
@@ -432,7 +433,7 @@ fn one_of(flag: &str, texts: &[String], at: usize, count: usize) -> Result<Optio
 impl ResultArgs {
     /// Saves the result where the flags say, and prints the answer.
     fn show(&self, document: &Document) -> Result<()> {
-        let page = ab::page(document);
+        let page = ugeom_ab::page(document);
         if let Some(path) = &self.report {
             let saved = Saved::new(document.to_json()?, page.clone())?;
             write_html(&[saved], path)?;

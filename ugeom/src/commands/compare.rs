@@ -7,8 +7,8 @@ use crate::output;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
+use ugeom_ab::other_sides;
 use ugeom_harness::compare::{CompareOptions, Loaded, Side, Source, between, compare, doubts};
-use ugeom_lab::ab::other_sides;
 use ugeom_report::compare::page;
 use ugeom_report::{Saved, write_html};
 

@@ -3,8 +3,8 @@
 use super::run::{job_file, may_write};
 use anyhow::Result;
 use std::collections::BTreeMap;
+use ugeom_ab::{AbOptions, Jobs, Side};
 use ugeom_fio::Meaning;
-use ugeom_lab::ab::{AbOptions, Jobs, Side};
 
 /// The job files among the candidates; `note` takes what is to be said about their jobs.
 ///

@@ -23,14 +23,24 @@ const FLOORS: &[(&str, u32)] = &[
     ("serve", 5),
     ("load", 5),
     ("fio", 5),
+    ("ab", 6),
+    ("experiment", 6),
+    ("devices", 6),
     ("lab", 6),
     ("crash", 6),
     ("ugeom", 7),
 ];
 
-/// A crate that stands on another one of its floor: pages show documents, and fio's language is
-/// a way to ask for load.
-const STEPS: &[(&str, &str)] = &[("report", "harness"), ("fio", "load")];
+/// A crate that stands on another one of its floor: pages show documents, fio's language is a way
+/// to ask for load, experiments are what `experiment` says, and `lab` has the list of all of them.
+const STEPS: &[(&str, &str)] = &[
+    ("report", "harness"),
+    ("fio", "load"),
+    ("devices", "experiment"),
+    ("lab", "experiment"),
+    ("lab", "devices"),
+    ("lab", "ab"),
+];
 
 /// Crates for tests and chores. They may use every floor.
 const BESIDE: &[&str] = &["testkit", "xtask", "tests"];

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::TargetOptions;
 use ugeom_harness::host::TargetFacts;
@@ -159,7 +160,7 @@ pub fn run(diskinfo: &Diskinfo) -> Result<()> {
 
 /// Why reads of a target reach no device; none when they may, or when it stands on no file.
 fn no_device(text: &str) -> Option<String> {
-    let file = ugeom_lab::targets::bottom_file(text)?;
+    let file = ugeom_experiment::targets::bottom_file(text)?;
     TargetFacts::of(&file)?.no_device()
 }
 
@@ -195,7 +196,7 @@ fn one(
     } else {
         Delta::READ
     };
-    let opened = target.stack.open(target.top, delta)?;
+    let opened = Arc::new(target.stack.open(target.top, delta)?);
     let info = Info::new(
         &provider,
         Attributes::of(&target.stack, &provider, &opened)?,

@@ -8,9 +8,10 @@ use crate::failure::{Interrupted, Reported};
 use crate::output;
 use anyhow::{Context, Result};
 use std::path::Path;
+use ugeom_devices::{engines, sweep};
+use ugeom_experiment::{self as experiment, Experiment};
 use ugeom_harness::document::Document;
-use ugeom_lab::experiment::{self, Experiment};
-use ugeom_lab::{cached, engines, layers, scaling, sweep};
+use ugeom_lab::{cached, layers, scaling};
 use ugeom_report::text::{Align, table_within};
 use ugeom_report::{Saved, write_html};
 

@@ -5,7 +5,7 @@ use crate::opening;
 use anyhow::{Result, bail};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
-use ugeom_lab::engines::{self, EnginesOptions};
+use ugeom_devices::engines::{self, EnginesOptions};
 
 const ENGINES_ABOUT: &str = "\
 Repeats the comparison of 2007, in which a library of threads (GUASI) kept up with the kernel's \

@@ -8,10 +8,10 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use std::process::Command;
+use ugeom_experiment::{self as experiment, Common, Experiment};
 use ugeom_harness::document::Document;
 use ugeom_harness::processes::PROCESSES_MAX;
 use ugeom_harness::{HarnessError, Machine};
-use ugeom_lab::experiment::{self, Common, Experiment};
 use ugeom_measure::units::duration_human;
 use ugeom_report::{Page, write_html};
 

@@ -11,9 +11,10 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::Path;
 use std::time::SystemTime;
+use ugeom_devices::kernel;
 use ugeom_harness::processes::BUDGET_NS;
 use ugeom_lab::layers::{self, LayersOptions};
-use ugeom_lab::{kernel, registry};
+use ugeom_lab::registry;
 use ugeom_machine::interrupt;
 use ugeom_report::write_html;
 

@@ -1,6 +1,6 @@
-//! `ugeom lab`: the experiments. What they measure and how they judge it is in `ugeom_lab`; here
-//! are their flags, one file an experiment, and in `flags.rs` those that all have, in
-//! `measuring.rs` the progress and Ctrl-C.
+//! `ugeom lab`: the experiments. What they measure and how they judge it is in `ugeom_lab`
+//! and `ugeom_devices`; here are their flags, one file an experiment, and in `flags.rs` those that
+//! all have, in `measuring.rs` the progress and Ctrl-C.
 
 mod all;
 mod cached;

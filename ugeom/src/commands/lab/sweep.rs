@@ -8,7 +8,7 @@ use crate::safety;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use ugeom_classes::{TargetOptions, open_target};
-use ugeom_lab::sweep::{self, SweepOptions};
+use ugeom_devices::sweep::{self, SweepOptions};
 
 const LONG_ABOUT: &str = "\
 Reads the same bytes in blocks of 512 bytes to 512 KiB, doubling, direct (O_DIRECT) and buffered \

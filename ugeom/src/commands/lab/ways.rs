@@ -4,7 +4,7 @@
 use crate::folder::own_folder;
 use std::sync::Arc;
 use std::time::Duration;
-use ugeom_lab::served::{Reach, Served, Way};
+use ugeom_experiment::served::{Reach, Served, Way};
 use ugeom_machine::cpu;
 use ugeom_serve::ranges::Ranges;
 use ugeom_serve::{fuse, nbd};

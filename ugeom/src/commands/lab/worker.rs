@@ -29,11 +29,11 @@ impl Worker {
             progress: &mut progress,
             cancelled,
         };
-        let jobs = |options: &ugeom_lab::ab::AbOptions| {
+        let jobs = |options: &ugeom_ab::AbOptions| {
             let jobs = crate::commands::jobs::jobs(options, &|_| ());
             jobs.map_err(|error| HarnessError::Compare(failure::text(&error)))
         };
-        let compared = ugeom_lab::ab::worker(&request, &jobs, &Machine, &mut control)?;
+        let compared = ugeom_ab::worker(&request, &jobs, &Machine, &mut control)?;
         if let Some(document) = compared {
             return output::print(&document);
         }

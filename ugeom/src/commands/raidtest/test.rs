@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use ugeom_classes::{Target, TargetOptions, TargetText};
 use ugeom_format::raidtest::{self, RECORD_BYTES, REQUESTS_MAX, RaidtestKind, Request, Totals};
-use ugeom_load::cells::Cores;
+use ugeom_load::start::Cores;
 use ugeom_load::{Load, LoadJob, Pattern};
 use ugeom_machine::clock;
 use ugeom_stack::StackKnobs;
@@ -159,7 +159,7 @@ impl Test {
     }
 
     fn job(&self, requests: impl Iterator<Item = Request>, workers: usize) -> LoadJob {
-        let list: Arc<[_]> = requests.map(Into::into).collect();
+        let list: Arc<[_]> = requests.collect();
         LoadJob {
             workers,
             cores: Cores::OneEach,

@@ -1,17 +1,19 @@
-//! A way into the stack for the measurements: reads one by one and many at once, and writes that
+//! A way into the stack for the measurements: reads one by one and many in flight, and writes that
 //! are durable when they return.
 
 use super::DiskinfoError;
-use std::time::Duration;
+use std::sync::Arc;
+use ugeom_load::Failure;
+use ugeom_load::door::{Direct, Door, Explain, Kind, Request, StackCalls, StackDoor};
+use ugeom_load::drive::{Queue, one_by_one};
+use ugeom_load::recorder::Unwatched;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Draft, Errno, Finished, Opened, Stack};
+use ugeom_stack::{Channel, Errno, Opened, Stack};
 
-/// How many random reads are under way, as FreeBSD's `NAIO`.
-const DEPTH: usize = 128;
+/// How many random reads are in flight, as FreeBSD's `NAIO`.
+const DEPTH: u32 = 128;
 /// A larger write goes out in pieces of this size at once, bytes, as FreeBSD's `MAXIO`.
 const PIECE_BYTES: u64 = 128 << 10;
-/// No request takes longer than this, or something is lost.
-const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Whether writes are followed by a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,43 +24,45 @@ pub(super) enum Flushing {
     Unsupported,
 }
 
-pub(super) struct Drive<'a> {
-    channel: Channel,
-    opened: &'a Opened,
+pub(super) struct Drive {
+    stack: Stack,
+    opened: Arc<Opened>,
     /// For reads one by one.
+    channel: Channel,
     buffer: Buffer,
 }
 
-/// The pieces of a write while they are not under way.
-pub(super) struct Pieces(Vec<Draft>);
+/// Writes of one size, each in pieces that are in flight together.
+pub(super) struct Writes {
+    queue: Queue<StackDoor>,
+    bytes: u64,
+}
 
-impl<'a> Drive<'a> {
-    pub(super) fn new(stack: &Stack, opened: &'a Opened) -> Result<Self, DiskinfoError> {
+impl Drive {
+    pub(super) fn new(stack: &Stack, opened: &Arc<Opened>) -> Result<Self, DiskinfoError> {
         Ok(Self {
-            channel: stack.channel(DEPTH)?,
-            opened,
+            stack: stack.clone(),
+            opened: Arc::clone(opened),
+            channel: stack.channel(1)?,
             buffer: Buffer::new(super::MEGA_BYTES as usize),
         })
     }
 
-    /// Reads so many bytes, at most a megabyte.
+    /// Reads so many bytes, at most a megabyte, at each of these places; how often.
     pub(super) fn read(
         &mut self,
         step: &str,
-        offset_bytes: u64,
+        places: impl Iterator<Item = u64>,
         length_bytes: u64,
-    ) -> Result<(), DiskinfoError> {
-        let into = &mut self.buffer[..length_bytes as usize];
-        let got = self.channel.read(self.opened, offset_bytes, into);
-        let got = got.map_err(|source| DiskinfoError::Io {
-            step: step.to_owned(),
-            source,
-        })?;
-        whole(step, offset_bytes, length_bytes, got as u64)
+    ) -> Result<u64, DiskinfoError> {
+        let mut door = StackCalls::new(&mut self.channel, &self.opened, &mut self.buffer);
+        let requests = places.map(|place| Request::of(false, place, length_bytes as u32));
+        let done = one_by_one(&mut door, requests, &mut Unwatched);
+        Ok(done.map_err(|failure| failed(step, failure))?.requests)
     }
 
-    /// Keeps 128 reads under way until `over`, and waits for the last. Returns how many there
-    /// were.
+    /// Keeps 128 reads in flight until `over`, which is asked when one has ended, and waits for the
+    /// last. Returns how many there were.
     pub(super) fn read_many(
         &mut self,
         step: &str,
@@ -66,121 +70,100 @@ impl<'a> Drive<'a> {
         place: &mut dyn FnMut() -> u64,
         over: &mut dyn FnMut() -> bool,
     ) -> Result<u64, DiskinfoError> {
-        let mut under_way = 0;
-        while under_way < DEPTH
-            && let Some(draft) = self.channel.bio()
-        {
-            let buffer = Buffer::new(bytes as usize);
-            self.channel
-                .submit(self.opened, draft.read(place(), buffer));
-            under_way += 1;
-        }
-        let mut done = 0;
-        let mut ending = false;
-        while under_way > 0 {
-            let finished = self.next(step, under_way)?;
-            done += 1;
-            ending = ending || over();
-            if ending {
-                self.channel.recycle(finished);
-                under_way -= 1;
-            } else {
-                let again = finished.again().at(place());
-                self.channel.submit(self.opened, again);
-            }
-        }
-        Ok(done)
+        let mut queue = self.queue(DEPTH, bytes)?;
+        let going = |index: &u32| *index < DEPTH || !over();
+        // The index of a read counts to the depth only.
+        let indices = (0..DEPTH).chain(std::iter::repeat(DEPTH));
+        let requests = indices.take_while(going);
+        let requests = requests.map(|_| Request::of(false, place(), bytes as u32));
+        let done = queue.run(requests, &mut Unwatched);
+        Ok(done.map_err(|failure| failed(step, failure))?.requests)
     }
 
-    /// The pieces of a write of so many bytes, of random content.
-    pub(super) fn pieces(&mut self, bytes: u64, random: &mut fastrand::Rng) -> Pieces {
-        let mut pieces = Vec::new();
-        let mut at = 0;
-        while at < bytes
-            && let Some(draft) = self.channel.bio()
-        {
-            let length = (bytes - at).min(PIECE_BYTES);
-            let mut buffer = Buffer::new(length as usize);
-            random.fill(&mut buffer);
-            pieces.push(draft.write(0, buffer).cookie(at));
-            at += length;
-        }
-        Pieces(pieces)
+    fn queue(&self, slots: u32, bytes: u64) -> Result<Queue<StackDoor>, DiskinfoError> {
+        let channel = self.stack.channel(slots as usize)?;
+        let opened = Arc::clone(&self.opened);
+        let door = StackDoor::new(channel, opened, slots, bytes as usize);
+        Ok(Queue::new(door, slots))
     }
 
+    /// Writes of so many bytes, of random content.
+    pub(super) fn writes(
+        &self,
+        bytes: u64,
+        random: &mut fastrand::Rng,
+    ) -> Result<Writes, DiskinfoError> {
+        let slots = bytes.div_ceil(PIECE_BYTES) as u32;
+        let mut queue = self.queue(slots, bytes.min(PIECE_BYTES))?;
+        for slot in 0..slots {
+            random.fill(queue.door().buffer(slot));
+        }
+        Ok(Writes { queue, bytes })
+    }
+}
+
+impl Writes {
     /// Writes all pieces at once, waits for them, and makes them durable.
     pub(super) fn write(
         &mut self,
         step: &str,
         offset_bytes: u64,
-        pieces: &mut Pieces,
         flushing: &mut Flushing,
     ) -> Result<(), DiskinfoError> {
-        let mut under_way = 0;
-        for piece in pieces.0.drain(..) {
-            let place = offset_bytes + piece.number();
-            self.channel.submit(self.opened, piece.at(place));
-            under_way += 1;
-        }
-        while under_way > 0 {
-            let finished = self.next(step, under_way)?;
-            under_way -= 1;
-            pieces.0.push(finished.again());
-        }
+        let bytes = self.bytes;
+        let pieces = (0..bytes).step_by(PIECE_BYTES as usize).map(|at| {
+            let length = (bytes - at).min(PIECE_BYTES);
+            Request::of(true, offset_bytes + at, length as u32)
+        });
+        let written = self.queue.run(pieces, &mut Unwatched);
+        written.map_err(|failure| failed(step, failure))?;
         if *flushing == Flushing::Unsupported {
             return Ok(());
         }
-        match self.channel.flush(self.opened) {
-            Ok(()) => Ok(()),
-            Err(error) if error.errno == Errno::OPNOTSUPP => {
+        let flush = Request {
+            kind: Kind::Sync,
+            ..Request::of(true, 0, 0)
+        };
+        let door = self.queue.door();
+        match door.call(&flush) {
+            Ok(_) => Ok(()),
+            Err(Errno::OPNOTSUPP) => {
                 *flushing = Flushing::Unsupported;
                 Ok(())
             }
-            Err(source) => Err(DiskinfoError::Io {
-                step: step.to_owned(),
-                source,
-            }),
-        }
-    }
-
-    /// The next request that comes home, with all its bytes.
-    fn next(&mut self, step: &str, under_way: usize) -> Result<Finished, DiskinfoError> {
-        let finished = loop {
-            if let Some(finished) = self.channel.finished() {
-                break finished;
+            Err(errno) => {
+                let layers = door.explain().map(Box::new);
+                let request = flush;
+                Err(failed(
+                    step,
+                    Failure::Failed {
+                        request,
+                        errno,
+                        layers,
+                    },
+                ))
             }
-            if self.channel.wait(Some(TIMEOUT)) == 0 {
-                return Err(DiskinfoError::Lost {
-                    step: step.to_owned(),
-                    lost: under_way,
-                });
-            }
-        };
-        if let Some(source) = self.channel.explain(&finished) {
-            return Err(DiskinfoError::Io {
-                step: step.to_owned(),
-                source,
-            });
         }
-        let got = finished.result().unwrap_or(0);
-        whole(step, finished.offset(), finished.length(), got)?;
-        Ok(finished)
     }
 }
 
-fn whole(
-    step: &str,
-    offset_bytes: u64,
-    wanted_bytes: u64,
-    got_bytes: u64,
-) -> Result<(), DiskinfoError> {
-    if got_bytes == wanted_bytes {
-        return Ok(());
+fn failed(step: &str, failure: Failure) -> DiskinfoError {
+    let step = step.to_owned();
+    match failure {
+        Failure::Failed {
+            layers: Some(source),
+            ..
+        } => DiskinfoError::Io {
+            step,
+            source: *source,
+        },
+        Failure::Short { request, done } => DiskinfoError::Short {
+            step,
+            offset_bytes: request.offset,
+            wanted_bytes: u64::from(request.length),
+            got_bytes: done,
+        },
+        Failure::Lost(lost) => DiskinfoError::Lost { step, lost },
+        other => DiskinfoError::Other(other.in_case(&step)),
     }
-    Err(DiskinfoError::Short {
-        step: step.to_owned(),
-        offset_bytes,
-        wanted_bytes,
-        got_bytes,
-    })
 }

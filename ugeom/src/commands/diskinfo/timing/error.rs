@@ -1,5 +1,6 @@
 //! Why a provider cannot be measured, in plain words.
 
+use ugeom_harness::HarnessError;
 use ugeom_stack::{IoError, StackError};
 
 /// The reason why a measurement of diskinfo could not be made.
@@ -64,6 +65,9 @@ pub enum DiskinfoError {
         /// The step that they were part of.
         step: String,
         /// How many.
-        lost: usize,
+        lost: u64,
     },
+    /// The stack cannot be waited for.
+    #[error("measuring {0}")]
+    Other(HarnessError),
 }

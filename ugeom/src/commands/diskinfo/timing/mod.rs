@@ -16,6 +16,7 @@ pub use step::{Step, StepKind};
 
 use drive::{Drive, Flushing};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ugeom_stack::{Opened, ProviderView, Stack};
 
@@ -119,7 +120,7 @@ impl Settings {
 pub fn measure(
     settings: &Settings,
     stack: &Stack,
-    (provider, opened): (&ProviderView, &Opened),
+    (provider, opened): (&ProviderView, &Arc<Opened>),
     around: &mut Around<'_>,
 ) -> Result<Ended, DiskinfoError> {
     settings.check(provider)?;
@@ -153,7 +154,7 @@ type Part<'a, 'b> = fn(&mut Session<'a, 'b>) -> Result<ControlFlow<()>, Diskinfo
 
 /// A provider while it is measured.
 struct Session<'a, 'b> {
-    drive: Drive<'a>,
+    drive: Drive,
     sector_bytes: u64,
     media_bytes: u64,
     each_ns: Option<u64>,
@@ -206,17 +207,15 @@ impl Session<'_, '_> {
         places: impl Iterator<Item = u64>,
     ) -> Result<ControlFlow<()>, DiskinfoError> {
         let mut places = places.peekable();
-        if let Some(&first) = places.peek() {
-            self.drive.read(name, first, self.sector_bytes)?;
-        }
+        let first = places.peek().copied();
+        self.drive
+            .read(name, first.into_iter(), self.sector_bytes)?;
         let start_ns = (self.around.now_ns)();
-        let mut requests = 0;
-        for place in places {
-            if self.cancelled() {
-                return Ok(ControlFlow::Break(()));
-            }
-            self.drive.read(name, place, bytes)?;
-            requests += 1;
+        let cancelled = self.around.cancelled;
+        let going = |_: &u64| !cancelled.load(Ordering::Relaxed);
+        let requests = self.drive.read(name, places.take_while(going), bytes)?;
+        if self.cancelled() {
+            return Ok(ControlFlow::Break(()));
         }
         Ok(self.tell(kind, name, (requests, bytes), start_ns))
     }
@@ -276,7 +275,7 @@ impl Session<'_, '_> {
     ) -> Result<ControlFlow<()>, DiskinfoError> {
         let name = format!("{} kbytes", bytes as f64 / 1024.0);
         let each_ns = self.each_ns.unwrap_or(WRITES_NS);
-        let mut pieces = self.drive.pieces(bytes, &mut self.random);
+        let mut writes = self.drive.writes(bytes, &mut self.random)?;
         let start_ns = (self.around.now_ns)();
         let mut requests = 0;
         loop {
@@ -285,7 +284,7 @@ impl Session<'_, '_> {
                     return Ok(ControlFlow::Break(()));
                 }
                 let place = self.random.u64(0..self.media_bytes / bytes) * bytes;
-                self.drive.write(&name, place, &mut pieces, flushing)?;
+                writes.write(&name, place, flushing)?;
             }
             requests += WRITES;
             if (self.around.now_ns)().saturating_sub(start_ns) >= each_ns {

@@ -37,6 +37,7 @@ fn run(text: &str, settings: Settings, stop_after: usize) -> Run {
         .stack
         .open(target.top, Delta::READ_WRITE)
         .expect("opened");
+    let opened = std::sync::Arc::new(opened);
     let before = count(Command::Read);
     let (mut now_ns, mut steps) = (0, Vec::new());
     let cancelled = AtomicBool::new(false);

@@ -1,0 +1,143 @@
+//! The arithmetic on chains of files, where a layer adds nothing.
+
+use super::*;
+
+/// Two layers that are the same file, and a third that begins later.
+fn chain(folder: &Path) -> Chain {
+    let path = folder.join("file");
+    std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+    let row = |name: &str, offset_bytes| chain::Row {
+        name: name.to_owned(),
+        class: "FILE",
+        file: std::fs::File::open(&path).unwrap(),
+        offset_bytes,
+        sector_bytes: 512,
+    };
+    Chain {
+        rows: vec![row("upper", 0), row("lower", 0), row("later", 4096)],
+        region_bytes: (1 << 20) - 4096,
+        left_out: Vec::new(),
+    }
+}
+
+#[test]
+fn a_layer_that_adds_nothing_is_measured_as_nothing_within_its_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    for depth in DEPTHS {
+        let case = measure(&chain, (4096, depth), 0, 7, &AtomicBool::new(false)).unwrap();
+        assert_eq!((case.rounds, case.rows.len()), (ROUNDS_MIN, 3));
+        let upper = &case.rows[0];
+        let added = upper.added.as_ref().unwrap().wall_ns.unwrap();
+        let read = upper.read.wall_ns.unwrap();
+        assert!(
+            added.low < read.estimate && added.half_width() > 0.0,
+            "{case:?}"
+        );
+        assert!(case.rows[2].added.is_none(), "the lowest stands on nothing");
+    }
+}
+
+#[test]
+fn sizes_below_a_sector_are_left_out_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut chain = chain(folder.path());
+    chain.rows[1].sector_bytes = 4096;
+    let mut left_out = Vec::new();
+    let plan = plan(&chain, &mut left_out);
+    assert!(plan.iter().all(|(bytes, _, _)| *bytes == 4096));
+    assert_eq!(left_out, ["reads of 512 bytes: lower has sectors of 4096"]);
+}
+
+#[test]
+fn a_read_past_the_end_names_the_layer_and_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    let mut reader = Reader::new(&chain.rows[2], 4096, 1).unwrap();
+    let error = reader.slice(&[1 << 20]).unwrap_err().to_string();
+    let expected = "later: a read of 4096 bytes at offset 4294971392 ended after 0";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_result_is_saved_and_its_page_names_each_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    let case = measure(&chain, (512, 1), 0, 7, &AtomicBool::new(false)).unwrap();
+    let result = KernelLayers {
+        schema: 1,
+        program: "ugeom".to_owned(),
+        experiment: EXPERIMENT.to_owned(),
+        host: Host::now(),
+        target: "upper".to_owned(),
+        in_memory_of: Some("/dev/loop7".to_owned()),
+        seed: 7,
+        cases: vec![Case {
+            awake: true,
+            ..case
+        }],
+        left_out: vec!["vda: opening it: EPERM".to_owned()],
+    };
+    let json = serde_json::to_string(&result).unwrap();
+    let page = super::page(&serde_json::from_str(&json).unwrap());
+    let saved = ugeom_report::Saved::new(json, page).unwrap();
+    let text = saved.page().to_text(100);
+    for word in [
+        "upper adds",
+        "lower adds",
+        "left out",
+        "later",
+        "--kernel /dev/loop7 --bottom memory",
+    ] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let screen = saved.page().to_screen(80, ugeom_report::Style::Plain);
+    assert!(
+        screen.lines().count() < 24 && screen.contains("upper adds"),
+        "{screen}"
+    );
+    let html = ugeom_report::to_html(&[saved]);
+    assert!(html.contains("<svg"), "no picture of the answer");
+}
+
+#[test]
+fn a_time_is_never_below_zero_and_a_median_forgets_a_disturbed_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = chain(folder.path());
+    let mut tables = [(); 3].map(|()| Blocks::new(["upper", "lower", "later"]));
+    for round in 0..ROUNDS_MIN {
+        // A round whose reads waited for another program.
+        let wall = if round == 3 {
+            1e9
+        } else {
+            1000.0 + round as f64
+        };
+        for table in &mut tables {
+            table.push_round(vec![wall + 100.0, wall, wall]).unwrap();
+        }
+    }
+    let rows = rows(&chain, &tables);
+    let read = rows[0].read.wall_ns.unwrap();
+    assert!(read.low > 1000.0 && read.estimate < 1200.0, "{read:?}");
+    let added = rows[0].added.as_ref().unwrap().wall_ns.unwrap();
+    assert!((added.low, added.high) == (100.0, 100.0), "{added:?}");
+}
+
+#[test]
+fn a_difference_within_its_noise_comes_with_the_rounds_that_it_needs() {
+    let wall = |estimate, half| Interval {
+        estimate,
+        low: estimate - half,
+        high: estimate + half,
+        confidence: 0.95,
+    };
+    let needed = |wall: &Interval| super::page::needed(wall, 20);
+    assert_eq!(
+        needed(&wall(100.0, 300.0)),
+        "; about 180 rounds would be needed"
+    );
+    for estimate in [0.0, 0.01] {
+        let text = needed(&wall(estimate, 300.0));
+        assert!(text.contains("no number of rounds"), "{text}");
+    }
+}

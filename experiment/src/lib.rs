@@ -1,0 +1,241 @@
+//! What every experiment is: options, cases, figures and a page; and how one is measured, in fresh
+//! processes of this program. [`served`] has providers as other programs reach them,
+//! [`targets`] what a target is before it is opened. `ugeom_lab::registry` lists all experiments.
+//!
+//! ```text
+//!   Experiment::ground     what all processes share: a temporary file
+//!   Experiment::measure    one process: its cases in rounds
+//!   Experiment::compute    figures from the samples of all processes
+//!   Experiment::page       question, answer, one table, warnings, everything else
+//! ```
+//!
+//! The parent starts this program again, with `lab worker` as its arguments and a
+//! [`WorkerRequest`] on its standard input, and reads a document from its standard output.
+
+#![forbid(unsafe_code)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
+pub mod served;
+pub mod targets;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use served::Way;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use ugeom_harness::document::Document;
+use ugeom_harness::host::Host;
+use ugeom_harness::processes::{self, BUDGET_NS, Protocol, Share};
+use ugeom_harness::{Control, HarnessError, Meter, Phase, Progress, Settings};
+use ugeom_report::{Page, Saved};
+
+/// What all experiments are asked alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Common {
+    /// Take the time that precision needs.
+    pub full: bool,
+    /// The seed of every random order; none for one of the clock.
+    pub seed: Option<u64>,
+    /// The time that it may take, ns; none for [`BUDGET_NS`]. Without meaning when `full`.
+    pub budget_ns: Option<u64>,
+    /// How many fresh processes; none for as many as the budget allows.
+    pub processes: Option<u32>,
+}
+
+impl Common {
+    /// The time that it may take; none for no limit.
+    pub fn limit_ns(&self) -> Option<u64> {
+        (!self.full).then(|| self.budget_ns.unwrap_or(BUDGET_NS))
+    }
+}
+
+/// An experiment of `ugeom lab`.
+pub trait Experiment {
+    /// Its name in documents and on the command line.
+    const NAME: &'static str;
+
+    /// Rounds of each process.
+    const ROUNDS: u64;
+
+    /// What the user asks for.
+    type Options: Clone + Serialize + DeserializeOwned;
+
+    /// What a document says of what was measured.
+    type Subject: Serialize + DeserializeOwned;
+
+    /// What all processes share for as long as the experiment lasts.
+    type Ground;
+
+    /// The common part of the options.
+    fn common(options: &mut Self::Options) -> &mut Common;
+
+    /// Gives a process the servers that it can read through.
+    fn reach(_options: &mut Self::Options, _ways: &[Way]) {}
+
+    /// Makes what all processes share, and tells them of it in the options.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    fn ground(
+        options: &mut Self::Options,
+        seed: u64,
+        cancelled: &AtomicBool,
+    ) -> Result<Self::Ground, HarnessError>;
+
+    /// Changes how it is spread over processes where the options ask for that.
+    fn protocol(_options: &Self::Options, protocol: Protocol) -> Protocol {
+        protocol
+    }
+
+    /// Measures in this process.
+    ///
+    /// # Errors
+    /// What cannot be opened, built or read.
+    fn measure(
+        options: &Self::Options,
+        share: &Share,
+        meter: &dyn Meter,
+        control: &mut Control<'_>,
+    ) -> Result<Document<Self::Subject>, HarnessError>;
+
+    /// Puts what other processes counted beside their samples into the first one's subject.
+    fn join(_whole: &mut Document<Self::Subject>, _others: &[Document<Self::Subject>]) {}
+
+    /// Computes the figures from the samples.
+    fn compute(document: &mut Document<Self::Subject>);
+
+    /// The report.
+    fn page(document: &Document<Self::Subject>) -> Page;
+}
+
+/// What a process is to do.
+#[derive(Serialize, Deserialize)]
+pub struct WorkerRequest<O> {
+    /// The name of the experiment.
+    pub experiment: String,
+    /// What the user asked for.
+    pub options: O,
+    /// The part of this process.
+    pub share: Share,
+}
+
+/// How the program starts itself.
+pub type Launch<'a> = &'a dyn Fn() -> Command;
+
+/// Measures in as many processes as were asked for, and computes the figures. One process is this
+/// one. When `control` asks to stop, what was measured until then is the result.
+///
+/// # Errors
+/// What [`Experiment::measure`] fails with; [`HarnessError::Thread`] when a process cannot be
+/// started.
+pub fn run<E: Experiment>(
+    options: &E::Options,
+    ways: &[Way],
+    launch: Launch<'_>,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document<E::Subject>, HarnessError> {
+    let started_ns = meter.now_ns();
+    let mut options = options.clone();
+    let common = E::common(&mut options).clone();
+    let seed = common.seed.unwrap_or_else(|| Host::now().started_unix_s);
+    let limit_ns = common.limit_ns();
+    let _ground = E::ground(&mut options, seed, control.cancelled)?;
+    let protocol = Protocol {
+        processes: common
+            .processes
+            .unwrap_or_else(|| processes::processes_for(limit_ns)),
+        rounds: E::ROUNDS,
+        run_ns: Settings::default().run_ns,
+        budget_ns: limit_ns.map(|ns| ns.saturating_sub(meter.now_ns() - started_ns)),
+        seed,
+    };
+    let protocol = E::protocol(&options, protocol);
+    let mut document = if protocol.processes == 1 {
+        if !ways.is_empty() {
+            E::reach(&mut options, ways);
+        }
+        let share = Share::alone(seed, protocol.budget_ns);
+        E::measure(&options, &share, meter, control)?
+    } else {
+        let text = |share: &Share| request::<E>(&options, share);
+        let parts = processes::run(&protocol, meter, control, |share, control| {
+            one::<E>(&text(share)?, launch(), share, control)
+        })?;
+        joined::<E>(parts)?
+    };
+    document.settings.budget_ns = limit_ns;
+    E::compute(&mut document);
+    Ok(document)
+}
+
+fn request<E: Experiment>(options: &E::Options, share: &Share) -> Result<String, HarnessError> {
+    let request = WorkerRequest {
+        experiment: E::NAME.to_owned(),
+        options,
+        share: share.clone(),
+    };
+    serde_json::to_string(&request).map_err(|error| HarnessError::Document(error.to_string()))
+}
+
+/// Runs one process to its end, showing its number meanwhile.
+fn one<E: Experiment>(
+    request: &str,
+    command: Command,
+    share: &Share,
+    control: &mut Control<'_>,
+) -> Result<Document<E::Subject>, HarnessError> {
+    let (number, of) = (share.number, share.of);
+    let mut waiting = || {
+        (control.progress)(&Progress {
+            phase: Phase::Measuring,
+            cell: "fresh processes",
+            done: number.into(),
+            total: of.into(),
+        });
+        control.is_cancelled()
+    };
+    let text = processes::child(command, request, number, &mut waiting)?;
+    Document::from_json(&text, E::NAME)
+}
+
+/// All processes as one document.
+fn joined<E: Experiment>(
+    parts: Vec<Document<E::Subject>>,
+) -> Result<Document<E::Subject>, HarnessError> {
+    let mut parts = parts.into_iter();
+    let nothing = || HarnessError::Thread {
+        cell: E::NAME.to_owned(),
+        problem: "it was stopped before anything was measured".to_owned(),
+    };
+    let mut whole = parts.next().ok_or_else(nothing)?;
+    let mut others: Vec<Document<E::Subject>> = parts.collect();
+    E::join(&mut whole, &others);
+    for other in &mut others {
+        whole.processes.append(&mut other.processes);
+    }
+    Ok(whole)
+}
+
+/// Measures in this process alone, as `--processes 1` does.
+///
+/// # Errors
+/// As [`Experiment::measure`].
+pub fn run_here<E: Experiment>(
+    options: &E::Options,
+    meter: &dyn Meter,
+    control: &mut Control<'_>,
+) -> Result<Document<E::Subject>, HarnessError> {
+    let mut options = options.clone();
+    E::common(&mut options).processes = Some(1);
+    // No process is started, so that the command is never made.
+    run::<E>(&options, &[], &|| Command::new("false"), meter, control)
+}
+
+/// A document that was just measured, beside its page.
+///
+/// # Errors
+/// [`HarnessError::Document`] when a figure is not a number that JSON can hold.
+pub fn saved<E: Experiment>(document: &Document<E::Subject>) -> Result<Saved, HarnessError> {
+    Saved::new(document.to_json()?, E::page(document))
+}

@@ -1,0 +1,214 @@
+//! Providers as other programs reach them: through a server.
+//!
+//! Experiments stand beside the servers and know none of them. The program, which knows both, hands
+//! in how a provider is served; an experiment says what it wants served, and reads it.
+
+use std::any::Any;
+use std::fmt;
+use std::path::PathBuf;
+use std::rc::Rc;
+use ugeom_classes::{Target, TargetOptions, open_target};
+use ugeom_harness::HarnessError;
+use ugeom_harness::{Cell, Run, RunResult};
+use ugeom_load::cells;
+use ugeom_stack::{Stack, StackKnobs};
+
+/// How a provider that is served can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// As the bottom of another stack: a target, as users write it.
+    Target(String),
+    /// As a file.
+    File(PathBuf),
+}
+
+/// A provider that is served until this is dropped.
+pub struct Served {
+    /// Where.
+    pub reach: Reach,
+    /// The server.
+    pub server: Box<dyn Any>,
+}
+
+/// A kind of server.
+#[derive(Clone, Copy)]
+pub struct Way {
+    /// Its name in cells and reports: `NBD`.
+    pub name: &'static str,
+    /// Serves the provider of that name to readers, or says in words why it cannot.
+    pub serve: fn(&Stack, &str) -> Result<Served, String>,
+}
+
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Two ways of one name are the same.
+impl PartialEq for Way {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Way {}
+
+/// A provider that is served, for cells to read. What reads goes before the server does.
+pub struct Door {
+    through: Through,
+    _server: Box<dyn Any>,
+}
+
+/// What cells read.
+pub enum Through {
+    /// The top of a stack of its own.
+    Stack(Target),
+    /// A file.
+    File(PathBuf),
+}
+
+impl Door {
+    /// Serves a provider in some way.
+    ///
+    /// # Errors
+    /// In words: why it cannot be served, or not be reached.
+    pub fn open(way: &Way, stack: &Stack, provider: &str) -> Result<Rc<Self>, String> {
+        let served = (way.serve)(stack, provider)?;
+        let through = match served.reach {
+            Reach::File(path) => Through::File(path),
+            Reach::Target(text) => {
+                let options = TargetOptions {
+                    knobs: StackKnobs {
+                        taste: false,
+                        ..StackKnobs::default()
+                    },
+                    ..TargetOptions::default()
+                };
+                let target = open_target(&text, &options).map_err(|error| error.to_string());
+                Through::Stack(target?)
+            }
+        };
+        Ok(Rc::new(Self {
+            through,
+            _server: served.server,
+        }))
+    }
+
+    /// What cells read.
+    pub fn through(&self) -> &Through {
+        &self.through
+    }
+
+    /// A cell that reads the first bytes again and again, one request after the other: through the
+    /// stack, or by lseek(2) and read(2).
+    ///
+    /// # Errors
+    /// [`HarnessError`] when it cannot be opened or read.
+    pub fn reading(
+        self: &Rc<Self>,
+        name: &str,
+        read_bytes: u64,
+    ) -> Result<Cell<'static>, HarnessError> {
+        let cell = match &self.through {
+            Through::Stack(target) => cells::reading(name, &target.stack, target.top, read_bytes)?,
+            Through::File(path) => cells::calling(name, path, read_bytes)?,
+        };
+        Ok(self.kept_by(cell))
+    }
+
+    /// The cell, keeping the server for as long as it may be run.
+    #[must_use]
+    pub fn kept_by(self: &Rc<Self>, cell: Cell<'static>) -> Cell<'static> {
+        let mut kept = Kept {
+            run: cell.run,
+            _door: Rc::clone(self),
+        };
+        Cell {
+            run: Box::new(move |iterations| kept.run(iterations)),
+            ..cell
+        }
+    }
+}
+
+/// What reads goes before what is read.
+struct Kept {
+    run: Run<'static>,
+    _door: Rc<Door>,
+}
+
+impl Kept {
+    fn run(&mut self, iterations: u64) -> Result<RunResult, HarnessError> {
+        (self.run)(iterations)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    /// A file of zeroes instead of a server.
+    const FILE: Way = Way {
+        name: "FILE",
+        serve: |_, _| {
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            file.write_all(&[0; 4096]).expect("written");
+            Ok(Served {
+                reach: Reach::File(file.path().to_owned()),
+                server: Box::new(file),
+            })
+        },
+    };
+    const NONE: Way = Way {
+        name: "NONE",
+        serve: |_, _| Err("this program cannot serve it".to_owned()),
+    };
+
+    #[test]
+    fn a_server_lasts_as_long_as_the_cell_that_reads_through_it() {
+        let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
+        let door = Door::open(&FILE, &target.stack, "md0").expect("served");
+        let Through::File(path) = door.through() else {
+            panic!("no file");
+        };
+        let path = path.clone();
+        let mut cell = door.reading("x", 512).expect("a cell");
+        drop(door);
+        assert!(path.exists());
+        let result = (cell.run)(10).expect("a run");
+        assert!(result.ns_total > 0);
+        drop(cell);
+        assert!(!path.exists());
+        let error = Door::open(&NONE, &target.stack, "md0").err();
+        assert_eq!(error.as_deref(), Some("this program cannot serve it"));
+        assert!(FILE == FILE && FILE != NONE);
+    }
+
+    #[test]
+    fn what_is_served_as_a_target_is_read_through_a_stack() {
+        fn another(_: &Stack, _: &str) -> Result<Served, String> {
+            Ok(Served {
+                reach: Reach::Target("md:2m".to_owned()),
+                server: Box::new(()),
+            })
+        }
+        let way = Way {
+            name: "OTHER",
+            serve: another,
+        };
+        let target = open_target("md:1m", &TargetOptions::default()).expect("a target");
+        let door = Door::open(&way, &target.stack, "md0").expect("served");
+        let Through::Stack(served) = door.through() else {
+            panic!("no stack");
+        };
+        let top = served.stack.tree().provider(&served.name).cloned();
+        assert_eq!(top.expect("the top").mediasize_bytes, 2 << 20);
+        let stack = served.stack.clone();
+        let top = served.top;
+        let mut cell = door.reading("x", 512).expect("a cell");
+        (cell.run)(10).expect("a run");
+        let totals = stack.statistics(top).expect("statistics");
+        assert_eq!(totals.operations[ugeom_stack::Command::Read as usize], 10);
+    }
+}

@@ -1,0 +1,128 @@
+//! What requests go to: an engine with files, a stack, calls of the system or of this program, or
+//! nothing at all.
+//!
+//! ```text
+//!   Direct   does a request within a call              StackCalls, Calls, and every door below but
+//!   Door     takes requests and gives them back,       EngineDoor
+//!            one slot each                             EngineDoor, StackDoor, NullDoor
+//! ```
+//!
+//! A door owns one buffer for each slot. A slot is idle or in flight; only the buffer of an idle
+//! slot can be touched.
+
+mod calls;
+mod engine;
+mod null;
+mod stack;
+
+use std::io;
+use std::time::Duration;
+
+use ugeom_engine::Errno;
+use ugeom_machine::cpu::Usage;
+use ugeom_stack::IoError;
+
+pub use calls::{Calls, file_calls};
+pub use engine::{EngineDoor, Memory};
+pub use null::NullDoor;
+pub use stack::{StackCalls, StackDoor};
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Fill the slot's buffer.
+    Read,
+    /// Write the slot's buffer.
+    Write,
+    /// Give the range back.
+    Trim,
+    /// Make what was written durable.
+    Sync,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What to do.
+    pub kind: Kind,
+    /// Which of the door's files.
+    pub file: u32,
+    /// Where, bytes from the beginning of the file.
+    pub offset: u64,
+    /// How much, bytes; at most the length of the buffer.
+    pub length: u32,
+}
+
+impl Request {
+    /// A read, or a write, of a door with one file.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(write: bool, offset: u64, length: u32) -> Self {
+        Self {
+            kind: if write { Kind::Write } else { Kind::Read },
+            file: 0,
+            offset,
+            length,
+        }
+    }
+}
+
+/// A request has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// The slot it was made with.
+    pub slot: u32,
+    /// The bytes done, or the error.
+    pub result: Result<u64, Errno>,
+}
+
+/// What a door knows of a failure besides its number.
+pub trait Explain {
+    /// Which layer failed the last request that failed, where and why; none where it is not layers
+    /// that do requests.
+    fn explain(&mut self) -> Option<IoError> {
+        None
+    }
+}
+
+/// A door that does a request within a call, for loops that make one at a time.
+pub trait Direct: Explain {
+    /// Does a request with the first slot; the bytes done.
+    ///
+    /// # Errors
+    /// That of the request; [`Explain::explain`] may know more.
+    fn call(&mut self, request: &Request) -> Result<u64, Errno>;
+}
+
+/// Something that takes requests.
+pub trait Door: Explain {
+    /// The memory of an idle slot.
+    fn buffer(&mut self, slot: u32) -> &mut [u8];
+
+    /// Begins a request with an idle slot; it may be queued until [`Door::flush`].
+    fn submit(&mut self, slot: u32, request: &Request);
+
+    /// The I/O priority of requests that begin from now on, as ioprio_set(2) has it; 0 is that of
+    /// the thread. Doors without priorities ignore it.
+    fn set_priority(&mut self, priority: u16) {
+        let _ = priority;
+    }
+
+    /// Hands over what is queued.
+    fn flush(&mut self);
+
+    /// Adds the requests that have ended to `events`; their slots are idle again.
+    fn reap(&mut self, events: &mut Vec<Event>);
+
+    /// Sleeps until something may have ended, or until the time is over.
+    ///
+    /// # Errors
+    /// When the system cannot be asked any more.
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
+
+    /// What threads of the door's own have used so far; exactly when everything has `ended`.
+    fn helpers_usage(&mut self, ended: bool) -> Usage {
+        let _ = ended;
+        Usage::default()
+    }
+}

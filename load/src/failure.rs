@@ -1,0 +1,85 @@
+//! Why a loop ended before its requests did.
+
+use super::door::{Explain, Kind, Request};
+use std::io;
+use ugeom_engine::Errno;
+use ugeom_harness::HarnessError;
+use ugeom_stack::IoError;
+
+/// The first thing that went wrong.
+#[derive(Debug)]
+pub enum Failure {
+    /// A request failed.
+    Failed {
+        /// Which.
+        request: Request,
+        /// The number of the error.
+        errno: Errno,
+        /// Which layer failed it, where there are layers.
+        layers: Option<Box<IoError>>,
+    },
+    /// A request moved less than it was asked for.
+    Short {
+        /// Which.
+        request: Request,
+        /// What it moved, bytes.
+        done: u64,
+    },
+    /// So many requests did not come back.
+    Lost(u64),
+    /// The door cannot be waited for.
+    Waiting(io::Error),
+}
+
+impl Failure {
+    /// Of a request that was not done as a whole.
+    #[cold]
+    pub(crate) fn of(
+        request: &Request,
+        result: Result<u64, Errno>,
+        door: &mut impl Explain,
+    ) -> Self {
+        let request = *request;
+        match result {
+            Ok(done) => Self::Short { request, done },
+            Err(errno) => Self::Failed {
+                request,
+                errno,
+                layers: door.explain().map(Box::new),
+            },
+        }
+    }
+
+    /// The error of a case that made the requests.
+    #[cold]
+    #[must_use]
+    pub fn in_case(self, name: &str) -> HarnessError {
+        match self {
+            Self::Failed {
+                layers: Some(source),
+                ..
+            } => HarnessError::request(name, *source),
+            Self::Failed { request, errno, .. } => {
+                let operation = match request.kind {
+                    Kind::Read => "reading",
+                    Kind::Write => "writing",
+                    Kind::Trim => "trimming",
+                    Kind::Sync => "syncing",
+                };
+                let path = format!("{name} at offset {}", request.offset);
+                HarnessError::os(path, operation)(errno.into())
+            }
+            Self::Short { request, done } => HarnessError::Short {
+                path: name.to_owned(),
+                offset_bytes: request.offset,
+                wanted_bytes: u64::from(request.length),
+                got_bytes: done,
+            },
+            Self::Lost(requests) => HarnessError::Thread {
+                cell: name.to_owned(),
+                problem: format!("{requests} requests did not complete within a minute"),
+            },
+            Self::Waiting(source) => HarnessError::os(name, "waiting for requests")(source),
+        }
+    }
+}
