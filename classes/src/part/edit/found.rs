@@ -25,6 +25,11 @@ pub fn glance(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, Ed
     Ok(identify(&mut Disk::new(channel, opened)?).0)
 }
 
+/// The same on a disk that is open for a change.
+pub(super) fn readable(disk: &mut Disk<'_>) -> Vec<Content> {
+    identify(disk).0
+}
+
 pub(super) fn all(disk: &mut Disk<'_>) -> Result<Vec<Content>, EditError> {
     match identify(disk) {
         (contents, None) => Ok(contents),
