@@ -8,6 +8,7 @@ mod bad_input;
 mod cached;
 mod compare;
 mod content;
+mod content_reach;
 mod crash;
 mod crash_known;
 mod crash_marks;
