@@ -266,7 +266,8 @@ impl Table {
     ///
     /// The signature is that of all PCs, so more is asked for: a loader of the PC-98 in sector 0,
     /// or no table of a PC there and at least one partition in sector 1, or code in its place and
-    /// nothing but whole entries with names in sector 1; and no entry that is impossible (`g_part_pc98_probe` has fewer checks, because it ran on the PC-98 only).
+    /// nothing but whole entries with names in sector 1; and no entry that is impossible
+    /// (`g_part_pc98_probe` has fewer checks, because it ran on the PC-98 only).
     ///
     /// # Errors
     /// In the order of these checks.

@@ -83,8 +83,8 @@ fn is_replaceable(path: &Path, what: Written) -> Result<bool> {
     Ok(what.is_ours(&String::from_utf8_lossy(&head)))
 }
 
-/// Refuses to overwrite a file that carries what a disk does: a table, a file system, an image. What
-/// `is_replaceable` is true for may be overwritten.
+/// Refuses to overwrite a file that carries what a disk does: a table, a file system, an image.
+/// What `is_replaceable` is true for may be overwritten.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] with what it carries; that it cannot be read.

@@ -41,7 +41,10 @@ pub enum EditError {
         found: Vec<Content>,
     },
     /// A write of the table would change what is no part of it.
-    #[error("{provider} carries {} where {what} would be written; nothing was written", list(.found))]
+    #[error(
+        "{provider} carries {} where {what} would be written; nothing was written",
+        list(.found)
+    )]
     InTheWay {
         /// The provider.
         provider: String,

@@ -3,7 +3,7 @@
 use super::EditError;
 use crate::part::rules::Below;
 use crate::part::{ebr, mbr, names};
-use ugeom_format::content::{Content, ContentUse};
+use ugeom_format::content::Content;
 use ugeom_format::gpt::{Gpt, Guid, other_sector_size};
 use ugeom_format::mbr::{Mbr, MbrKind, SIZE_BYTES};
 use ugeom_format::pc98::Geometry;
@@ -206,43 +206,6 @@ impl<'a> Disk<'a> {
         EditError::Plan {
             provider: self.name.clone(),
             error,
-        }
-    }
-
-    /// Writes what changes a table, unless that changes the magic number of something else: the last
-    /// sector of the disk may be that of a mirror.
-    pub(super) fn edit(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {
-        self.refuse_changed(writes)?;
-        self.write(writes)
-    }
-
-    /// Refuses writes that change the magic number of what is no table.
-    pub(super) fn refuse_changed(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {
-        let mut found = super::found::readable(self);
-        found.retain(|content| content.usage != ContentUse::Table);
-        let unit = u64::from(self.media.sector_size_bytes);
-        let mut in_the_way = Vec::new();
-        for write in writes {
-            let offset = write.lba * unit;
-            let near = offset..offset.saturating_add(write.data.len() as u64);
-            let Some(old) = found
-                .iter()
-                .any(|content| content.stands_in(&near))
-                .then(|| self.read(offset, write.data.len() as u64))
-            else {
-                continue;
-            };
-            let old = old.unwrap_or_default();
-            let changed = |content: &mut Content| content.is_changed_by(offset, &old, &write.data);
-            in_the_way.extend(found.extract_if(.., changed));
-        }
-        match in_the_way.is_empty() {
-            true => Ok(()),
-            false => Err(EditError::InTheWay {
-                provider: self.name.clone(),
-                what: "the table",
-                found: in_the_way,
-            }),
         }
     }
 

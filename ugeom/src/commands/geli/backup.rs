@@ -165,7 +165,8 @@ impl Backup {
 }
 
 const RESTORE_ABOUT: &str = "\
-Writes the metadata from a backup to the last sector of a provider. A backup that was made for another size is \
+Writes the metadata from a backup to the last sector of a provider. A backup that was made for \
+another size is \
 refused, unless -f is given: the provider then gets its present size. What is there is saved \
 first. What stands there and is no metadata, such as the second copy of a GPT, is overwritten with \
 --destroy only.";

@@ -22,7 +22,8 @@ table is left as it is.
 
 When neither copy is good, --from takes one as it stands, although its checksum is wrong: compare \
 the two with --dry-run first. A disk that is a member of a mirror has the mirror's metadata where \
-the backup would be written: recover the table on the mirror, --destroy overwrites the metadata. With --from, an ordinary MBR in sector 0 is replaced, too.
+the backup would be written: recover the table on the mirror, --destroy overwrites the metadata. \
+With --from, an ordinary MBR in sector 0 is replaced, too.
 
 What is overwritten is kept in a file, which is named: a hex dump with the bytes' places on the \
 provider, for `xxd -r FILE disk.img`.";
