@@ -113,7 +113,7 @@ fn entries_of_a_table_belong_to_it() {
         .expect("the disk");
     put_mbr(&file, MIB, &[(0x83, 2048, 2048), (0x05, 4096, 4096)]);
     put_mbr(&file, 3 * MIB, &[(0x83, 2048, 2048)]);
-    let run = |disk: &str| write_to(&format!("{disk} | nop:offset=3m,size=64k"));
+    let run = |disk: &str| write_to(&format!("{disk} | nop:offset=3145216,size=64k"));
     refused(
         &extended,
         run,

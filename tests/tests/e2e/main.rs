@@ -47,6 +47,7 @@ mod pki;
 mod raidtest;
 mod report;
 mod rescue;
+mod rescue_steps;
 mod run;
 mod serve;
 mod serve_killed;
