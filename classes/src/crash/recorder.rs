@@ -3,11 +3,11 @@
 use super::writer::{BUFFER_BYTES, Writer};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ugeom_format::crash_log::{
-    Entry, Header, PROMISE_BYTES_MAX, RECORD_BYTES, Record, without_zeroes,
+    Entry, HEADER_BYTES, Header, PROMISE_BYTES_MAX, RECORD_BYTES, Record, without_zeroes,
 };
 use ugeom_stack::{Command, Flags};
 
@@ -83,6 +83,25 @@ impl Log {
     }
 }
 
+/// Refuses a file of others: a path that is one letter off may be that of a disk.
+fn replaceable(path: &Path) -> io::Result<()> {
+    let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
+    if !is_file {
+        return Ok(());
+    }
+    let mut head = Vec::new();
+    File::open(path)?
+        .take(HEADER_BYTES as u64)
+        .read_to_end(&mut head)?;
+    match head.is_empty() || Header::decode(&head).is_ok() {
+        true => Ok(()),
+        false => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "it is no crash log, and is not overwritten: name another file",
+        )),
+    }
+}
+
 /// Writes a log. Shared by all threads that serve the device.
 pub struct Recorder {
     path: PathBuf,
@@ -95,7 +114,9 @@ impl Recorder {
     /// # Errors
     /// [`LogError`] when it cannot be made.
     pub fn create(path: &Path, header: Header) -> Result<Self, LogError> {
-        let writer = File::create(path).and_then(Writer::start);
+        let writer = replaceable(path)
+            .and_then(|()| File::create(path))
+            .and_then(Writer::start);
         let writer = writer.map_err(|error| LogError {
             path: path.to_owned(),
             error: Arc::new(error),

@@ -172,7 +172,12 @@ pub(crate) fn plan(context: &BuildContext<'_>, settings: Settings<'_>) -> Result
     }
     let chain = chain::open(settings.path, context.writable(), settings.backing)?;
     let is_plain = |link: &chain::Link| link.header.as_ref().is_none_or(|it| it.incompatible == 0);
-    if chain.iter().all(is_plain) {
+    // Version 2 has no mark for images that were not closed.
+    let can_be_marked = chain[0]
+        .header
+        .as_ref()
+        .is_some_and(|header| header.version > 2);
+    if chain.iter().all(is_plain) && (can_be_marked || !context.writable()) {
         return qcow2::plan(context, settings, chain);
     }
     let node = chain::as_json(&chain, !settings.shared)?;

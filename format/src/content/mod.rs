@@ -74,9 +74,11 @@ pub struct Content {
     pub inner_bytes: Option<u64>,
     /// Where its magic numbers stand; never empty. The first place is the one to show.
     pub places: Vec<ContentPlace>,
+    /// What else is known to belong to it: the entries of a table.
+    pub body: Vec<ContentPlace>,
 }
 
-/// Where a magic number stands.
+/// Where a part of a structure stands: its magic number, or its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentPlace {
     /// First byte.
@@ -96,11 +98,20 @@ impl Content {
             uuid: None,
             inner_bytes: None,
             places: Vec::new(),
+            body: Vec::new(),
         }
     }
 
     fn at(mut self, offset_bytes: u64, length_bytes: u64) -> Self {
         self.places.push(ContentPlace {
+            offset_bytes,
+            length_bytes,
+        });
+        self
+    }
+
+    fn with_body(mut self, offset_bytes: u64, length_bytes: u64) -> Self {
+        self.body.push(ContentPlace {
             offset_bytes,
             length_bytes,
         });
@@ -121,12 +132,29 @@ impl Content {
         text
     }
 
-    /// Whether one of its magic numbers stands in a range of bytes.
+    /// Whether a magic number or what else is known of it stands in a range of bytes.
     pub fn stands_in(&self, range: &std::ops::Range<u64>) -> bool {
         let touches = |place: &ContentPlace| {
-            place.offset_bytes < range.end && place.offset_bytes + place.length_bytes > range.start
+            let end = place.offset_bytes.saturating_add(place.length_bytes);
+            place.offset_bytes < range.end && end > range.start
         };
-        self.places.iter().any(touches)
+        self.places.iter().chain(&self.body).any(touches)
+    }
+
+    /// Whether other bytes in place of those at `offset_bytes` change one of its magic numbers.
+    pub fn is_changed_by(&self, offset_bytes: u64, old: &[u8], new: &[u8]) -> bool {
+        self.places.iter().any(|place| {
+            let end = place.offset_bytes.saturating_add(place.length_bytes);
+            let first = place.offset_bytes.max(offset_bytes) - offset_bytes;
+            let last = end.saturating_sub(offset_bytes);
+            let of = |bytes: &[u8]| {
+                let last = last.min(bytes.len() as u64) as usize;
+                bytes
+                    .get(first.min(last as u64) as usize..last)
+                    .map(<[u8]>::to_vec)
+            };
+            of(old) != of(new)
+        })
     }
 }
 

@@ -78,6 +78,15 @@ fn gpt_headers(view: &mut View<'_>) -> Vec<(u32, u64)> {
     found
 }
 
+/// Header and 22 entries of a disklabel, the most that any system has.
+const BSD_LABEL_BYTES: u64 = 148 + 22 * 16;
+/// Header and 16 entries of a disklabel64.
+const BSD64_LABEL_BYTES: u64 = 200 + 16 * 64;
+/// The database of an LDM, at the end of the disk.
+const LDM_DATABASE_BYTES: u64 = 1 << 20;
+/// Entries of an Apple map that are read.
+const APPLE_ENTRIES_MAX: u64 = 1024;
+
 pub fn probe_gpt(view: &mut View<'_>) -> Option<Content> {
     let headers = gpt_headers(view);
     let (sector, _) = *headers.first()?;
@@ -100,8 +109,8 @@ pub fn probe_gpt(view: &mut View<'_>) -> Option<Content> {
             "GPT, damaged"
         },
     );
-    for (_, offset) in headers {
-        content = content.at(offset, 8);
+    for (sector, offset) in headers {
+        content = content.at(offset, 8).with_body(offset, sector.into());
     }
     let alternate = read.primary.as_ref().ok().map(|p| p.header.alternate_lba);
     let alternate = alternate.and_then(|lba| lba.checked_mul(unit));
@@ -111,7 +120,11 @@ pub fn probe_gpt(view: &mut View<'_>) -> Option<Content> {
             .iter()
             .any(|place| place.offset_bytes == offset)
     {
-        content = content.at(offset, 8);
+        content = content.at(offset, 8).with_body(offset, unit);
+    }
+    for copy in [&read.primary, &read.backup].into_iter().flatten() {
+        let first = copy.header.table_lba.saturating_mul(unit);
+        content = content.with_body(first, copy.header.table_size_bytes());
     }
     let sector0 = view.bytes(0, SIZE_BYTES);
     if Mbr::decode(&sector0).is_ok_and(|mbr| mbr.kind() == MbrKind::Protective) {
@@ -150,6 +163,7 @@ pub fn probe_bsd(view: &mut View<'_>) -> Option<Content> {
     };
     for offset in found {
         content = content.at(offset as u64, 4).at(offset as u64 + 132, 4);
+        content = content.with_body(offset as u64, BSD_LABEL_BYTES);
     }
     (!content.places.is_empty()).then_some(content)
 }
@@ -167,7 +181,7 @@ pub fn probe_sun(view: &mut View<'_>) -> Option<Content> {
         0 => "a Sun disk label",
         _ => "a damaged Sun disk label",
     };
-    Some(table("sun", title, "VTOC8").at(508, 2))
+    Some(table("sun", title, "VTOC8").at(508, 2).with_body(0, 512))
 }
 
 /// An Amiga rigid disk block in one of the first sixteen sectors.
@@ -175,7 +189,14 @@ pub fn probe_amiga(view: &mut View<'_>) -> Option<Content> {
     (0..16_u64).map(|sector| sector * 512).find_map(|base| {
         let words = u64::from(view.u32_be(base + 4));
         let block = view.has(base, b"RDSK") && (16..=128).contains(&words);
-        block.then(|| table("amiga", "an Amiga rigid disk block", "RDB").at(base, 4))
+        // Its blocks, and those of the partitions, lie in a range that it states.
+        let unit = u64::from(view.u32_be(base + 16));
+        let (low, high) = (view.u32_be(base + 128), view.u32_be(base + 132));
+        let (low, after) = (u64::from(low) * unit, (u64::from(high) + 1) * unit);
+        block.then(|| {
+            let found = table("amiga", "an Amiga rigid disk block", "RDB").at(base, 4);
+            found.with_body(low, after.saturating_sub(low))
+        })
     })
 }
 
@@ -200,7 +221,8 @@ pub fn probe_atari(view: &mut View<'_>) -> Option<Content> {
     };
     let place = |number: usize| 0x1c6 + 12 * number as u64;
     let first = entries.clone().position(|entry| fits(&entry))?;
-    Some(table("atari", "an Atari partition table", "AHDI").at(place(first), 12))
+    let found = table("atari", "an Atari partition table", "AHDI").at(place(first), 12);
+    Some(found.with_body(0, 512))
 }
 
 /// A PC-98 table.
@@ -245,7 +267,23 @@ pub fn probe_simple(view: &mut View<'_>) -> Option<Content> {
         if *name == "bsd64" {
             content.label = text::label(&view.bytes(512 + 96, 64));
         }
-        return Some(content);
+        let (first, length) = match *name {
+            "bsd64" => (512, BSD64_LABEL_BYTES),
+            "sgi" => (0, 512),
+            "mac" => {
+                let entries = u64::from(view.u32_be(*offset + 4)).min(APPLE_ENTRIES_MAX);
+                (*offset, entries * *offset)
+            }
+            "ldm" => {
+                let size_bytes = view.size_bytes();
+                (
+                    size_bytes.saturating_sub(LDM_DATABASE_BYTES),
+                    LDM_DATABASE_BYTES,
+                )
+            }
+            _ => (*offset, magic.len() as u64),
+        };
+        return Some(content.with_body(first, length));
     }
     None
 }

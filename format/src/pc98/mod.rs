@@ -13,6 +13,7 @@
 //! libparted `labels/pc98.c`; `docs/formats/pc98.md`.
 
 use crate::bytes;
+use crate::mbr::Mbr;
 use std::fmt;
 
 /// Bytes of a sector, and of the table.
@@ -264,8 +265,9 @@ impl Table {
     /// Decodes sectors 0 and 1.
     ///
     /// The signature is that of all PCs, so more is asked for: a loader of the PC-98 in sector 0,
-    /// or no table of a PC there and at least one partition in sector 1; and no entry that is
-    /// impossible (`g_part_pc98_probe` has fewer checks, because it ran on the PC-98 only).
+    /// or no table of a PC there and at least one partition in sector 1, or code in its place and
+    /// nothing but whole entries with names in sector 1; and no entry that is impossible
+    /// (`g_part_pc98_probe` has fewer checks, because it ran on the PC-98 only).
     ///
     /// # Errors
     /// In the order of these checks.
@@ -279,14 +281,16 @@ impl Table {
             return Err(Error::Signature { found });
         }
         let named = names_a_loader(head);
-        if !named && head[MBR_TABLE].iter().any(|byte| *byte != 0) {
+        let second = Table::read(head);
+        let is_code = || Mbr::decode(head).is_err() && second.is_written_by_tools();
+        if !named && head[MBR_TABLE].iter().any(|byte| *byte != 0) && !is_code() {
             return Err(Error::Foreign);
         }
-        let second = &head[SECTOR_BYTES..];
-        if !named && OTHER_TABLES.iter().any(|magic| second.starts_with(magic)) {
+        let after = &head[SECTOR_BYTES..];
+        if !named && OTHER_TABLES.iter().any(|magic| after.starts_with(magic)) {
             return Err(Error::OtherTable);
         }
-        let table = Table::read(head);
+        let table = second;
         // Tools fill the table from its first entry on.
         if !named && !table.entries[0].is_used() {
             return Err(Error::Empty);
@@ -306,6 +310,29 @@ impl Table {
             }
         }
         Ok(table)
+    }
+
+    /// No sector looks so by chance: entries from the first one on, each with a type, a printable
+    /// name and places in one order; the others are empty.
+    fn is_written_by_tools(&self) -> bool {
+        let is_name = |entry: &Entry| {
+            let length = entry.name.iter().position(|byte| *byte == 0);
+            let (name, after) = entry.name.split_at(length.unwrap_or(entry.name.len()));
+            // Names may be in Shift-JIS.
+            let text = name.iter().all(|byte| *byte >= b' ' && *byte != 0x7f);
+            text && !name.is_empty() && after.iter().all(|byte| *byte == 0)
+        };
+        let is_whole = |entry: &Entry| {
+            let ends = (entry.first.cylinder, entry.last.cylinder);
+            entry.is_used() && entry.mid & 0x7f != 0 && ends.0 <= ends.1 && is_name(entry)
+        };
+        let used = self
+            .entries
+            .iter()
+            .take_while(|entry| is_whole(entry))
+            .count();
+        let is_empty = |entry: &Entry| *entry == Entry::default();
+        used > 0 && self.entries[used..].iter().all(is_empty)
     }
 
     /// Both sectors as they are.

@@ -57,6 +57,17 @@ fn the_first_sector_of_a_pc_is_not_taken_for_one_of_a_pc98() {
     assert!(Table::decode(&head).is_ok(), "no table of a PC is there");
     head[446 + 4] = 0x83;
     assert_eq!(Table::decode(&head), Err(Error::Foreign));
+    // Code instead of a table of a PC: sector 1 alone decides, and must have no hole.
+    head[446] = 0x42;
+    assert_eq!(Table::decode(&head), Err(Error::Foreign));
+    let mut whole = head;
+    whole.copy_within(512 + 3 * 32..512 + 4 * 32, 512 + 32);
+    whole[512 + 3 * 32..512 + 4 * 32].fill(0);
+    assert_eq!(
+        Table::decode(&whole).map(|it| it.slices(Geometry::DEFAULT).count()),
+        Ok(2)
+    );
+    head[446] = 0;
     head[446 + 4] = 0;
     head[512 + 14..512 + 16].fill(0);
     head[512 + 3 * 32..].fill(0);

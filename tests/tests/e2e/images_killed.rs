@@ -199,3 +199,47 @@ fn a_file_that_cannot_grow_leaves_a_sound_image() {
         }
     }
 }
+
+/// Every crash state of the medium below an image: `qemu-img check -r` makes the counts of clusters
+/// right, nothing is corrupt then, and what `ugeom write` has flushed is there.
+#[test]
+fn every_crash_of_the_disk_below_an_image_leaves_one_that_qemu_mends() {
+    let test = "every_crash_of_the_disk_below_an_image_leaves_one_that_qemu_mends";
+    if !crate::crash::has_files(test) || program(test, "qemu-img").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let run_it = format!(
+        r#"for i in 1 2 3 4 5; do
+             head -c 9216 /dev/zero | tr '\0' "\\00$i" |
+                 {UGEOM} write --destroy "$dev?format=qcow2" --offset $((i * 200 * 1024)) || exit 1
+             echo ack k$i >&3
+         done"#
+    );
+    let check = r#"
+        mended() { qemu-img check -q -f qcow2 -r all $dev >&2 || test $? = 3; }
+        mended && qemu-img check -q -f qcow2 $dev || exit 1
+        qemu-img convert -f qcow2 -O raw $dev $PWD/raw.$$ || exit 1
+        for i in 1 2 3 4 5; do
+            left=$(tail -c +$((i * 200 * 1024 + 1)) raw.$$ | head -c 9216 | tr -d "\\00$i" | wc -c)
+            test "$left" != 0 || echo found k$i >&3
+        done
+        rm raw.$$"#;
+    let points = crate::crash::states(60);
+    let arguments = [
+        "--size",
+        "4m",
+        "--points",
+        &points,
+        "--setup",
+        "qemu-img create -q -f qcow2 $dev 2m",
+        "--run",
+        &run_it,
+        "--check",
+        check,
+    ];
+    let ended = crate::crash::crash(folder.path(), &arguments);
+    assert_eq!(ended.code, 0, "{}{}", ended.text(), ended.stderr);
+    let text = ended.quiet();
+    assert!(text.starts_with("0 of "), "{text}");
+}

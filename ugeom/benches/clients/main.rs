@@ -6,12 +6,14 @@
 //! - `unread`: how long nbdcopy takes beside 12 and 64 clients that send READs and receive nothing.
 //! - `silent`: how soon a new client is served beside 1,100 silent ones.
 //! - `tls`: throughput of nbdcopy and of the class `nbd` over TLS, beside nbdkit with TLS.
+//! - `images`: reads of a qcow2 image, and copies out of images, beside qemu's programs.
 //!
 //! Every round starts new servers, and measures all of them one after the other. Programs that are
 //! missing are named as `SKIP`. `UGEOM_BENCH_OTHER` names another build of ugeom, which `flood`
 //! measures in the same rounds. Started as a test it does one short round of each part.
 
 mod flood;
+mod images;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod silent;
@@ -36,11 +38,12 @@ pub(crate) struct Plan {
 
 type Part = fn(Plan) -> Result<(), Failure>;
 
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 5] = [
     ("flood", flood::measure),
     ("unread", unread::measure),
     ("silent", silent::measure),
     ("tls", tls::measure),
+    ("images", images::measure),
 ];
 
 fn main() -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `ugeom trace`: where the time of requests to the kernel's devices goes.
 
+use super::files;
 use super::show::kernel;
 use crate::control::ask_servers;
 use crate::failure::{Reported, Usage};
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter};
+use std::io::{self, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -310,8 +311,15 @@ impl Form {
     }
 }
 
+/// A new file in place of one that is no disk.
+fn create(path: &Path) -> io::Result<File> {
+    files::refuse_carrying(path, |_| false)?;
+    File::create(path)
+}
+
 fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("{}: writing the picture", path.display()))
+    let written = create(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("{}: writing the picture", path.display()))
 }
 
 /// The file that events are recorded in, if there is one. The first error is kept until the end: a
@@ -324,7 +332,7 @@ struct Recording {
 
 impl Recording {
     fn start(path: Option<&Path>, scope: &Scope) -> Result<Self> {
-        let open = |path: &Path| Writer::new(BufWriter::new(File::create(path)?), scope);
+        let open = |path: &Path| Writer::new(BufWriter::new(create(path)?), scope);
         let writer = path.map(open).transpose();
         let path = path.unwrap_or(Path::new("")).to_owned();
         let writer = writer.with_context(|| format!("{}: recording", path.display()))?;
@@ -408,7 +416,7 @@ impl Show {
 }
 
 fn iolog(path: &Path, device: &str) -> Result<Iolog<BufWriter<File>>> {
-    let open = || Iolog::new(BufWriter::new(File::create(path)?), device);
+    let open = || Iolog::new(BufWriter::new(create(path)?), device);
     open().with_context(|| format!("{}: writing the iolog", path.display()))
 }
 

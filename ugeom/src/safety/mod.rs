@@ -8,9 +8,9 @@ use mounts::System;
 use std::ops::Range;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
-use ugeom_classes::{Target, TargetText, path_of};
+use ugeom_classes::{Role, Target, TargetText, path_of, registry};
 use ugeom_format::content::{Content, ContentUse};
-use ugeom_stack::{Delta, ProviderId, Tree};
+use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
 /// Refuses a target whose file or block device the system has mounted, or uses as swap.
 ///
@@ -40,29 +40,126 @@ pub fn refuse_content(target: &Target) -> Result<()> {
     refuse_content_below(target)
 }
 
-/// Refuses a target that shows bytes of a structure which a provider below it carries.
+/// Refuses a target that shows bytes of a structure which a provider below it carries, or another
+/// partition of that provider.
 ///
 /// # Errors
 /// As [`refuse_content`].
 pub fn refuse_content_below(target: &Target) -> Result<()> {
     let tree = target.stack.tree();
-    for (provider, name, range) in below(&tree, target.top) {
-        // A layer that was opened with the key is what its metadata is for.
-        let is_decrypted = tree
-            .above(provider)
-            .any(|geom| geom.class == eli::NAME && !geom.providers.is_empty());
-        let contents = look(target, provider)?;
-        // Signatures beside a table are often left over from an earlier use of the disk: only their
-        // own bytes are in the way. Without a table they tell what the whole medium is.
-        let table = contents.iter().any(|c| c.usage == ContentUse::Table);
-        let in_the_way = |content: &Content| match table && content.usage != ContentUse::Image {
-            _ if is_decrypted && content.usage == ContentUse::Encrypted => false,
-            true => content.stands_in(&range),
-            false => true,
+    let way = below(&tree, target.top);
+    let mut path: Vec<ProviderId> = way.iter().map(|(id, _)| *id).collect();
+    path.push(target.top);
+    let reach = Reach {
+        target,
+        tree: &tree,
+        path: &path,
+    };
+    way.into_iter()
+        .try_for_each(|(id, range)| reach.refuse(id, range, false))
+}
+
+/// Refuses bytes of a target in which something stands that `in_the_way` is true for.
+///
+/// # Errors
+/// As [`refuse_content`].
+pub fn refuse_bytes(
+    target: &Target,
+    range: &Range<u64>,
+    in_the_way: impl Fn(&Content) -> bool,
+) -> Result<()> {
+    let mut found = look(target, target.top)?;
+    found.retain(|content| content.stands_in(range) && in_the_way(content));
+    refuse(&target.name, found)
+}
+
+/// What a window reaches.
+struct Reach<'a> {
+    target: &'a Target,
+    tree: &'a Tree,
+    /// The providers between the target and the medium, with both.
+    path: &'a [ProviderId],
+}
+
+impl Reach<'_> {
+    /// Refuses bytes of a provider that belong to what it carries, or to what a partition of it
+    /// does. `as_parent`: it begins where its disk does, and so shows the same table.
+    fn refuse(&self, id: ProviderId, range: Range<u64>, as_parent: bool) -> Result<()> {
+        let Some(provider) = self.tree.providers().find(|provider| provider.id == id) else {
+            return Ok(());
         };
-        refuse(&name, contents.into_iter().filter(in_the_way).collect())?;
+        let tables: Vec<_> = self.tree.above(id).filter(|geom| is_table(geom)).collect();
+        // A layer that was opened with the key is what its metadata is for.
+        let mut above = self.tree.above(id);
+        let is_decrypted = above.any(|geom| geom.class == eli::NAME && !geom.providers.is_empty());
+        let contents = look(self.target, id)?;
+        // Signatures beside a table are often left over from an earlier use of the disk: only their
+        // own bytes are in the way. Without partitions they tell what the whole medium is, and a
+        // table whose partitions are not known may have one anywhere.
+        let in_the_way = |content: &Content| match content.usage {
+            ContentUse::Encrypted if is_decrypted => false,
+            ContentUse::Image => true,
+            ContentUse::Table if as_parent => content.stands_in(&range),
+            _ => tables.is_empty() || content.stands_in(&range),
+        };
+        refuse(
+            &provider.name,
+            contents.into_iter().filter(in_the_way).collect(),
+        )?;
+        tables
+            .into_iter()
+            .try_for_each(|table| self.refuse_partitions(provider, table, &range))
     }
-    Ok(())
+
+    fn refuse_partitions(
+        &self,
+        provider: &ProviderView,
+        table: &GeomView,
+        range: &Range<u64>,
+    ) -> Result<()> {
+        let placed = table.providers.iter().filter_map(place);
+        let placed: Vec<(ProviderId, Range<u64>)> = placed.collect();
+        // The records stand in front of each partition, one of them anywhere.
+        let in_gap = |(_, place): &(_, Range<u64>)| holds(place, range);
+        if table.class == EXTENDED && !placed.iter().any(in_gap) {
+            bail!(
+                "{} carries extended boot records between its partitions; nothing was written, \
+                 --destroy overwrites them",
+                provider.name
+            );
+        }
+        for (id, place) in &placed {
+            let first = place.start.max(range.start);
+            let end = place.end.min(range.end);
+            // The raw partition shows what the disk and its partitions carry.
+            let others = || placed.iter().filter(|(other, _)| other != id);
+            let is_raw = place.start == 0 && others().any(|(_, other)| holds(place, other));
+            if first < end && !is_raw && !self.path.contains(id) {
+                let inside = first - place.start..end - place.start;
+                self.refuse(*id, inside, place.start == 0)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The class of logical partitions.
+const EXTENDED: &str = "EBR";
+
+fn is_table(geom: &GeomView) -> bool {
+    let mut classes = registry().iter();
+    classes.any(|entry| entry.role == Role::Table && entry.class == geom.class)
+}
+
+/// Where a partition lies in the provider below.
+fn place(partition: &ProviderView) -> Option<(ProviderId, Range<u64>)> {
+    let start = partition.position_bytes?;
+    let end = start.saturating_add(partition.mediasize_bytes);
+    Some((partition.id, start..end))
+}
+
+fn holds(outer: &Range<u64>, inner: &Range<u64>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
 }
 
 fn look(target: &Target, provider: ProviderId) -> Result<Vec<Content>> {
@@ -77,7 +174,7 @@ fn look(target: &Target, provider: ProviderId) -> Result<Vec<Content>> {
 
 /// The providers below one, from top to bottom, each with the range of its bytes that can be
 /// reached.
-fn below(tree: &Tree, top: ProviderId) -> Vec<(ProviderId, String, Range<u64>)> {
+fn below(tree: &Tree, top: ProviderId) -> Vec<(ProviderId, Range<u64>)> {
     let of = |id: ProviderId| tree.providers().find(|provider| provider.id == id);
     let mut found = Vec::new();
     let mut here: Vec<(ProviderId, Range<u64>)> = Vec::new();
@@ -95,8 +192,8 @@ fn below(tree: &Tree, top: ProviderId) -> Vec<(ProviderId, String, Range<u64>)> 
                 Some(start) => start + range.start..start + range.end,
                 None => 0..lower.mediasize_bytes,
             };
-            if found.iter().all(|(known, _, _)| *known != lower.id) {
-                found.push((lower.id, lower.name.clone(), reached.clone()));
+            if found.iter().all(|(known, _)| *known != lower.id) {
+                found.push((lower.id, reached.clone()));
                 here.push((lower.id, reached));
             }
         }

@@ -4,6 +4,7 @@
 
 mod start;
 mod state;
+mod unclosed;
 mod work;
 
 use super::chain::Link;
@@ -22,9 +23,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use ugeom_stack::{
-    AccessChange, Cx, Delta, Errno, Geom, LocalKey, Losses, Next, Plan, ProviderPlan, Request,
-    ThreadState,
+    AccessChange, Command, Cx, Delta, Errno, Geom, IoError, LocalKey, Losses, Next, Plan,
+    ProviderPlan, Request, ThreadState,
 };
+use unclosed::Unclosed;
+use work::errno_of;
 
 /// An image that is open, with all images that it is based on.
 type Image = FormatAccess<imago::file::File>;
@@ -34,12 +37,14 @@ type Files = Vec<(usize, Arc<File>)>;
 
 /// The geom of a qcow2 image.
 struct Qcow2Geom {
+    name: String,
     image: Arc<Image>,
     files: Files,
     writable: bool,
     engines: Engines,
     key: LocalKey,
     losses: Arc<Losses>,
+    unclosed: Arc<Option<Unclosed>>,
     pool: Pool,
 }
 
@@ -58,6 +63,26 @@ impl Geom for Qcow2Geom {
 
     fn local_key(&self) -> Option<LocalKey> {
         Some(self.key)
+    }
+
+    /// The image is whole again once nobody writes to it.
+    fn settle(&self) -> Result<(), IoError> {
+        let Some(unclosed) = self.unclosed.as_ref() else {
+            return Ok(());
+        };
+        let closed = self
+            .image
+            .flush()
+            .and_then(|()| self.image.sync())
+            .and_then(|()| unclosed.clear());
+        closed.map_err(|error| IoError {
+            errno: errno_of(&error),
+            command: Command::Flush,
+            provider: self.name.clone(),
+            offset_bytes: 0,
+            length_bytes: 0,
+            reason: "the image could not be closed: its header says so, and qemu repairs it".into(),
+        })
     }
 
     fn losses(&self) -> Arc<Losses> {
@@ -93,13 +118,7 @@ pub(super) fn plan(
         .as_ref()
         .map_or(0, |header| header.size_bytes);
     if !settings.shared && !context.unlocked() {
-        for (number, link) in chain.iter().enumerate() {
-            let holder = match writable && number == 0 {
-                true => Holder::Changer,
-                false => Holder::MapReader,
-            };
-            locking::lock(&text_of(&link.path), &link.file, holder)?;
-        }
+        lock(&chain, writable)?;
     }
     let sector_bytes = u64::from(settings.sector_bytes);
     if writable && !size_bytes.is_multiple_of(sector_bytes) {
@@ -110,12 +129,26 @@ pub(super) fn plan(
         return Err(refused(path, problem));
     }
     let below: Vec<String> = chain[1..].iter().map(|link| text_of(&link.path)).collect();
+    let unclosed = match writable {
+        true => Some(Unclosed::new(
+            chain[0]
+                .file
+                .try_clone()
+                .map_err(|error| refused(path, error.to_string()))?,
+        )),
+        false => None,
+    };
+    let unclosed = Arc::new(unclosed);
     let opened = open(chain, writable);
     let (image, files) = opened.map_err(|error| refused(path, error.to_string()))?;
     let image = Arc::new(image);
     let losses = Arc::<Losses>::default();
-    let (worked, lost) = (Arc::clone(&image), Arc::clone(&losses));
-    let pool = Pool::start(move |bio| work::work(&worked, &lost, bio));
+    let worked = work::Worked {
+        image: Arc::clone(&image),
+        losses: Arc::clone(&losses),
+        unclosed: Arc::clone(&unclosed),
+    };
+    let pool = Pool::start(move |bio| worked.work(bio));
     let pool = pool.map_err(|error| BuildError::System {
         class: "file",
         operation: "starting a thread",
@@ -123,12 +156,14 @@ pub(super) fn plan(
     })?;
     let engines = Engines::open(path, settings.engine)?;
     let geom = Qcow2Geom {
+        name: name.clone(),
         image,
         files,
         writable,
         engines,
         key: LocalKey::new(),
         losses,
+        unclosed,
         pool,
     };
     let provider = provider(
@@ -142,6 +177,18 @@ pub(super) fn plan(
         geom: Arc::new(geom),
         providers: vec![provider],
     })
+}
+
+/// The top image for changes, those below for reading.
+fn lock(chain: &[Link], writable: bool) -> Result<(), BuildError> {
+    for (number, link) in chain.iter().enumerate() {
+        let holder = match writable && number == 0 {
+            true => Holder::Changer,
+            false => Holder::MapReader,
+        };
+        locking::lock(&text_of(&link.path), &link.file, holder)?;
+    }
+    Ok(())
 }
 
 fn provider(

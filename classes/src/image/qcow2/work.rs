@@ -1,25 +1,52 @@
 //! What a worker thread does with a request.
 
 use super::Image;
+use super::unclosed::Unclosed;
 use std::io;
 use std::sync::Arc;
 use ugeom_stack::{Bio, Command, Errno, Flags, Losses};
 
-/// Does a request and completes it.
-pub(super) fn work(image: &Arc<Image>, losses: &Losses, mut bio: Bio) {
-    let done = act(image, losses, &mut bio);
-    match done {
-        Ok(()) => {
-            let length = bio.length();
-            bio.complete(Ok(length));
-        }
-        Err(error) => {
-            let errno = error
-                .raw_os_error()
-                .map_or(Errno::IO, Errno::from_raw_os_error);
-            bio.fail(errno, "the image cannot be read or written there");
+/// What the threads work on.
+pub(super) struct Worked {
+    pub image: Arc<Image>,
+    pub losses: Arc<Losses>,
+    /// `None` where nothing is written.
+    pub unclosed: Arc<Option<Unclosed>>,
+}
+
+impl Worked {
+    /// Does a request and completes it.
+    pub fn work(&self, mut bio: Bio) {
+        match self.act(&mut bio) {
+            Ok(()) => {
+                let length = bio.length();
+                bio.complete(Ok(length));
+            }
+            Err(error) => {
+                bio.fail(
+                    errno_of(&error),
+                    "the image cannot be read or written there",
+                );
+            }
         }
     }
+
+    fn act(&self, bio: &mut Bio) -> io::Result<()> {
+        let is_change = matches!(
+            bio.command(),
+            Command::Write | Command::Zero | Command::Delete
+        );
+        if let (true, Some(unclosed)) = (is_change, self.unclosed.as_ref()) {
+            unclosed.set()?;
+        }
+        act(&self.image, &self.losses, bio)
+    }
+}
+
+/// The system's number, where there is one.
+pub(super) fn errno_of(error: &io::Error) -> Errno {
+    let number = error.raw_os_error();
+    number.map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 fn act(image: &Image, losses: &Losses, bio: &mut Bio) -> io::Result<()> {

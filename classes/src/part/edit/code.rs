@@ -2,6 +2,8 @@
 
 use super::EditError;
 use super::media::Disk;
+use std::ops::Range;
+use ugeom_format::content;
 use ugeom_format::plan::{Part, Scheme, Table};
 use ugeom_stack::{Channel, Opened};
 
@@ -25,7 +27,7 @@ pub fn boot_code(
     let table = disk.table(scheme)?;
     let writes = table.boot_code(code, keep_serial);
     let writes = writes.map_err(|error| disk.plan_error(error))?;
-    disk.write(&writes)
+    disk.edit(&writes)
 }
 
 /// Writes boot code into a partition, or into all of a Sun label that have room without `index`.
@@ -33,13 +35,13 @@ pub fn boot_code(
 ///
 /// # Errors
 /// As [`super::add`]; [`EditError::PartCode`] when the code does not fit, or would overwrite the
-/// table.
+/// table; [`EditError::InTheWay`] without `force` when it would overwrite something else.
 pub fn partition_code(
     channel: &mut Channel,
     opened: &Opened,
     scheme: Option<Scheme>,
     index: Option<u32>,
-    code: &[u8],
+    (code, force): (&[u8], bool),
 ) -> Result<Vec<String>, EditError> {
     let mut disk = Disk::new(channel, opened)?;
     let table = disk.table(scheme)?;
@@ -68,6 +70,11 @@ pub fn partition_code(
         let reason = format!("it has {} sectors, the code needs {needed}", part.sectors);
         return Err(refused(&name, &reason));
     }
+    if !force {
+        for part in parts.iter().filter(|part| fits(part)) {
+            refuse_carried(&mut disk, &table, part, skip as u64..code.len() as u64)?;
+        }
+    }
     let mut written = Vec::new();
     for part in parts.iter().filter(|part| fits(part)) {
         let name = disk.partition(&table, part.index).0;
@@ -77,6 +84,36 @@ pub fn partition_code(
     match written.is_empty() {
         true => Err(refused(&disk.name, "no partition has room for it")),
         false => Ok(written),
+    }
+}
+
+/// Refuses bytes of a partition in which something stands.
+fn refuse_carried(
+    disk: &mut Disk<'_>,
+    table: &Table,
+    part: &Part,
+    range: Range<u64>,
+) -> Result<(), EditError> {
+    let unit = u64::from(disk.media.sector_size_bytes);
+    let (first, size_bytes) = (part.start * unit, part.sectors.saturating_mul(unit));
+    let mut found = content::identify(size_bytes, &mut |offset, length| {
+        let start = offset / unit * unit;
+        let end = (offset + length as u64).next_multiple_of(unit);
+        let read = disk.look(first + start, end - start);
+        let mut bytes = read.map_err(|error| error.to_string())?;
+        bytes.drain(..((offset - start) as usize).min(bytes.len()));
+        bytes.truncate(length);
+        Ok(bytes)
+    })
+    .contents;
+    found.retain(|content| content.stands_in(&range));
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(EditError::InTheWay {
+            provider: disk.partition(table, part.index).0,
+            what: "the code",
+            found,
+        }),
     }
 }
 

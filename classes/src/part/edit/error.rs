@@ -40,6 +40,19 @@ pub enum EditError {
         /// What was found, and where; never empty.
         found: Vec<Content>,
     },
+    /// A write of the table would change what is no part of it.
+    #[error(
+        "{provider} carries {} where {what} would be written; nothing was written",
+        list(.found)
+    )]
+    InTheWay {
+        /// The provider.
+        provider: String,
+        /// What was to be written.
+        what: &'static str,
+        /// What was found, and where; never empty.
+        found: Vec<Content>,
+    },
     /// No table that can be edited.
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
     NoTable {

@@ -6,7 +6,8 @@
 
 use super::EditError;
 use super::media::Disk;
-use ugeom_format::content::{self, Content};
+use ugeom_format::SectorWrite;
+use ugeom_format::content::{self, Content, ContentUse};
 use ugeom_stack::{Channel, IoError, Opened};
 
 /// Looks for everything that is known. At most 4 MiB are read.
@@ -23,6 +24,45 @@ pub fn look(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, Edit
 /// Sectors of a size that no structure is made for.
 pub fn glance(channel: &mut Channel, opened: &Opened) -> Result<Vec<Content>, EditError> {
     Ok(identify(&mut Disk::new(channel, opened)?).0)
+}
+
+impl Disk<'_> {
+    /// Writes what changes a table, unless that changes the magic number of something else: the
+    /// last sector of the disk may be that of a mirror.
+    pub(super) fn edit(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {
+        self.refuse_changed(writes)?;
+        self.write(writes)
+    }
+
+    /// Refuses writes that change the magic number of what is no table.
+    pub(super) fn refuse_changed(&mut self, writes: &[SectorWrite]) -> Result<(), EditError> {
+        let mut found = identify(self).0;
+        found.retain(|content| content.usage != ContentUse::Table);
+        let unit = u64::from(self.media.sector_size_bytes);
+        let mut in_the_way = Vec::new();
+        for write in writes {
+            let offset = write.lba * unit;
+            let near = offset..offset.saturating_add(write.data.len() as u64);
+            let Some(old) = found
+                .iter()
+                .any(|content| content.stands_in(&near))
+                .then(|| self.read(offset, write.data.len() as u64))
+            else {
+                continue;
+            };
+            let old = old.unwrap_or_default();
+            let changed = |content: &mut Content| content.is_changed_by(offset, &old, &write.data);
+            in_the_way.extend(found.extract_if(.., changed));
+        }
+        match in_the_way.is_empty() {
+            true => Ok(()),
+            false => Err(EditError::InTheWay {
+                provider: self.name.clone(),
+                what: "the table",
+                found: in_the_way,
+            }),
+        }
+    }
 }
 
 pub(super) fn all(disk: &mut Disk<'_>) -> Result<Vec<Content>, EditError> {

@@ -22,7 +22,7 @@ mod saved;
 
 pub use code::{boot_code, partition_code};
 pub use error::EditError;
-pub use recover::{Recovery, RecoveryWrite, plan_recovery, write_recovery};
+pub use recover::{Recovery, RecoveryWrite, check_recovery, plan_recovery, write_recovery};
 pub use saved::{Restore, restore};
 
 use super::rules::Below;
@@ -155,7 +155,7 @@ pub fn add(
         ..wanted.clone()
     };
     let index = table.add(&wanted).map_err(|error| disk.plan_error(error))?;
-    disk.write(&table.encode())?;
+    disk.edit(&table.encode())?;
     let (provider, part) = disk.partition(&table, index);
     let (start, sectors) = part.map_or((0, 0), |part| (part.start, part.sectors));
     Ok(Added {
@@ -182,7 +182,7 @@ pub fn delete(
     table
         .delete(index)
         .map_err(|error| disk.plan_error(error))?;
-    disk.write(&table.encode())?;
+    disk.edit(&table.encode())?;
     Ok(provider)
 }
 
@@ -204,7 +204,7 @@ pub fn change(
         let changed = table.change(index, change);
         changed.map_err(|error| disk.plan_error(error))?;
     }
-    disk.write(&table.encode())?;
+    disk.edit(&table.encode())?;
     Ok(disk.partition(&table, index).0)
 }
 
@@ -223,7 +223,7 @@ pub fn set_on_table(
     let mut table = disk.table(scheme)?;
     let changed = table.set_on_table(attribute, on);
     changed.map_err(|error| disk.plan_error(error))?;
-    disk.write(&table.encode())
+    disk.edit(&table.encode())
 }
 
 /// Gives a partition another length, see [`Table::resize`]. Its contents stay as they are.
@@ -242,7 +242,7 @@ pub fn resize(
     let sectors = table
         .resize(index, sectors, align_sectors)
         .map_err(|error| disk.plan_error(error))?;
-    disk.write(&table.encode())?;
+    disk.edit(&table.encode())?;
     let (provider, part) = disk.partition(&table, index);
     Ok(Added {
         index,

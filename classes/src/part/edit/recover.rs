@@ -90,6 +90,19 @@ pub fn plan_recovery(
     Ok(recovery)
 }
 
+/// Refuses a recovery that would change what is no part of the table.
+///
+/// # Errors
+/// [`EditError::InTheWay`] with what that is.
+pub fn check_recovery(
+    channel: &mut Channel,
+    opened: &Opened,
+    recovery: &Recovery,
+) -> Result<(), EditError> {
+    let writes = recovery.writes.iter().map(|write| write.new.clone());
+    Disk::new(channel, opened)?.refuse_changed(&Vec::from_iter(writes))
+}
+
 /// Writes a recovery, each write durable before the next one begins.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Backups of metadata: `geli backup`, `geli restore`, and those before each change.
 
 use super::Ready;
+use crate::commands::files;
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueHint};
@@ -9,6 +10,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use ugeom_classes::eli::admin::{self, EliDisk};
+use ugeom_format::content::{Content, ContentUse};
 
 /// Where backups go unless the user names a file, as for geli(8).
 const FOLDER: &str = "/var/backups";
@@ -104,8 +106,15 @@ fn numbered(sector: &[u8], path: &str) -> Result<String> {
     anyhow::bail!("{path}: there are {NUMBERS_MAX} backups already; name a file with -B")
 }
 
-/// Writes a file that only its owner can read, durably.
+/// Writes a file that only its owner can read, durably. One that carries something is not
+/// overwritten, unless it is a backup.
 fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
+    // A backup begins with the metadata, a disk ends with it.
+    let is_backup = |found: &Content| {
+        let first = found.places.first();
+        found.usage == ContentUse::Encrypted && first.is_some_and(|place| place.offset_bytes == 0)
+    };
+    files::refuse_carrying(Path::new(path), is_backup)?;
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.create_new(new).open(path)?;
@@ -156,9 +165,11 @@ impl Backup {
 }
 
 const RESTORE_ABOUT: &str = "\
-Writes the metadata from a backup to a provider. A backup that was made for another size is \
+Writes the metadata from a backup to the last sector of a provider. A backup that was made for \
+another size is \
 refused, unless -f is given: the provider then gets its present size. What is there is saved \
-first.";
+first. What stands there and is no metadata, such as the second copy of a GPT, is overwritten with \
+--destroy only.";
 
 const RESTORE_EXAMPLES: &str = "\
 Examples:
@@ -181,6 +192,10 @@ pub struct Restore {
     #[arg(short = 'f')]
     force: bool,
 
+    /// Overwrite what else stands in the last sector
+    #[arg(long)]
+    destroy: bool,
+
     #[command(flatten)]
     backup: BackupArgs,
 
@@ -193,7 +208,10 @@ impl Restore {
     pub fn run(&self) -> Result<()> {
         let bytes = std::fs::read(&self.file);
         let bytes = bytes.with_context(|| format!("Cannot open {}", self.file))?;
-        let mut ready = Ready::open(&self.target, true, false)?;
+        let mut ready = Ready::open(&self.target, true, self.destroy)?;
+        if !self.destroy {
+            ready.refuse_last_sector()?;
+        }
         let mut disk = ready.disk()?;
         self.backup.save_before_change(&mut disk, false)?;
         admin::restore(&mut disk, &bytes, &self.file, self.force)?;

@@ -443,6 +443,10 @@ pub struct Resize {
     #[arg(short = 's', value_name = "OLDSIZE", value_parser = opening::size)]
     old_bytes: u64,
 
+    /// Overwrite what else stands in the last sector
+    #[arg(long)]
+    destroy: bool,
+
     #[command(flatten)]
     backup: BackupArgs,
 
@@ -453,7 +457,10 @@ pub struct Resize {
 
 impl Resize {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, true, false)?;
+        let mut ready = Ready::open(&self.target, true, self.destroy)?;
+        if !self.destroy {
+            ready.refuse_last_sector()?;
+        }
         let mut disk = ready.disk()?;
         let (place, _) = admin::metadata_at_old_size(&mut disk, self.old_bytes)?;
         self.backup.save_from(&mut disk, place)?;

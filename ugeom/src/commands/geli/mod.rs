@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use ugeom_classes::eli::admin::EliDisk;
 use ugeom_classes::{Target, TargetOptions};
+use ugeom_format::content::ContentUse;
 use ugeom_stack::{Channel, Delta, Opened};
 
 const LONG_ABOUT: &str = "\
@@ -115,6 +116,17 @@ impl Ready {
             opened: target.stack.open(target.top, delta)?,
             channel: target.stack.channel(1)?,
             target,
+        })
+    }
+
+    /// Refuses a provider with something else where the metadata goes.
+    fn refuse_last_sector(&mut self) -> Result<()> {
+        let view = opening::top(&self.target)?;
+        let sector_bytes = u64::from(view.sectorsize_bytes.max(1));
+        let end = view.mediasize_bytes / sector_bytes * sector_bytes;
+        let last = end.saturating_sub(sector_bytes)..end;
+        safety::refuse_bytes(&self.target, &last, |found| {
+            found.usage != ContentUse::Encrypted
         })
     }
 

@@ -19,7 +19,8 @@ const MOST_IN_PARTITION_BYTES: u64 = 64 << 20;
 const LONG_ABOUT: &str = "\
 Writes boot code: around the table with -b, where the scheme keeps sectors for it (MBR, GPT: 446 \
 bytes of sector 0; BSD, PC98: 8 KiB), or into a partition with -p and -i. A VTOC8 takes 8 KiB with \
--p, in one partition or, without -i, in all of them. The table stays as it is, and of an MBR also \
+-p, in one partition or, without -i, in all of them. A partition that carries something where the \
+code would be written is refused without --destroy. The table stays as it is, and of an MBR also \
 the disk's serial number.";
 
 const EXAMPLES: &str = "\
@@ -51,6 +52,10 @@ pub struct Bootcode {
     #[arg(short = 'N')]
     without_serial: bool,
 
+    /// Overwrite what the partition carries
+    #[arg(long, requires = "partcode")]
+    destroy: bool,
+
     /// Which table, where there are several: mbr, bsd, gpt, ...
     #[arg(long, value_name = "SCHEME", value_parser = scheme)]
     scheme: Option<Scheme>,
@@ -68,7 +73,13 @@ impl Bootcode {
         let mut lines = Vec::new();
         let written = (|| {
             if let Some(code) = &inside {
-                let names = edit::partition_code(channel, opened, self.scheme, self.index, code)?;
+                let names = edit::partition_code(
+                    channel,
+                    opened,
+                    self.scheme,
+                    self.index,
+                    (code, self.destroy),
+                )?;
                 lines.extend(
                     names
                         .iter()

@@ -1,6 +1,6 @@
 //! `ugeom part recover`: a damaged GPT becomes whole, and what it overwrites is kept.
 
-use super::Common;
+use super::{Common, explained};
 use crate::opening;
 use crate::output;
 use crate::safety;
@@ -21,7 +21,9 @@ protective MBR in sector 0. A BSD64 label is taken from the copy behind its part
 table is left as it is.
 
 When neither copy is good, --from takes one as it stands, although its checksum is wrong: compare \
-the two with --dry-run first. With --from, an ordinary MBR in sector 0 is replaced, too.
+the two with --dry-run first. A disk that is a member of a mirror has the mirror's metadata where \
+the backup would be written: recover the table on the mirror, --destroy overwrites the metadata. \
+With --from, an ordinary MBR in sector 0 is replaced, too.
 
 What is overwritten is kept in a file, which is named: a hex dump with the bytes' places on the \
 provider, for `xxd -r FILE disk.img`.";
@@ -47,6 +49,10 @@ pub struct Recover {
     /// Print what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
+
+    /// Overwrite what else stands where the copies belong, such as the metadata of a mirror
+    #[arg(long)]
+    destroy: bool,
 
     /// Keep what is overwritten in this new file [default: NAME.before-recover]
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
@@ -93,6 +99,9 @@ impl Recover {
         let recovered = edit::plan_recovery(&mut channel, &opened, self.from)
             .map_err(anyhow::Error::from)
             .and_then(|recovery| {
+                if !self.destroy {
+                    edit::check_recovery(&mut channel, &opened, &recovery).map_err(explained)?;
+                }
                 let kept = self.keep(&recovery)?;
                 edit::write_recovery(&mut channel, &opened, &recovery)?;
                 Ok((recovery, kept))

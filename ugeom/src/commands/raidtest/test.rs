@@ -150,7 +150,8 @@ impl Test {
             unlocked: self.share.is_some(),
             set: self.set.settings(),
             knobs: StackKnobs {
-                taste: false,
+                // Partitions that carry something are not written to.
+                taste: totals.writes > 0 && !self.destroy,
                 ..StackKnobs::default()
             },
             ..TargetOptions::default()

@@ -2,6 +2,7 @@
 
 mod watch;
 
+use super::files;
 use crate::failure::{JobsInterrupted, Reported, Usage};
 use crate::output;
 use anyhow::{Context, Result};
@@ -178,6 +179,9 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     let to_stdout = report.output.is_none();
     if normal && to_stdout {
         output::print(&head)?;
+    }
+    if let Some(path) = &report.output {
+        files::refuse_carrying(Path::new(path), |_| false).with_context(|| path.clone())?;
     }
     let mut terminal = Terminal::new(report, normal && to_stdout)?;
     let outcome = ugeom_fio::run(jobs, &mut terminal).map_err(failed)?;

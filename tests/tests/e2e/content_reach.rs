@@ -1,0 +1,260 @@
+//! Nothing that is recognised is overwritten on a way round: through windows, overlapping
+//! partitions, repairs of tables, boot code, metadata in the last sector, and files of results.
+
+use crate::disks;
+use crate::run::{Ended, ugeom, ugeom_with};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const MIB: u64 = 1 << 20;
+/// The magic number of ext2 in its superblock.
+const EXT: (u64, &[u8]) = (1080, b"\x53\xef");
+/// Magic, version 4 and name.
+const MIRROR: &[u8] = b"GEOM::MIRROR\0\0\0\0\x04\0\0\0gm0";
+
+/// An MBR with these partitions: type, first sector, sectors.
+fn mbr(path: &Path, size_bytes: u64, partitions: &[(u8, u32, u32)]) {
+    let file = File::create(path).expect("a disk");
+    file.set_len(size_bytes).expect("its size");
+    put_mbr(&file, 0, partitions);
+}
+
+fn put_mbr(file: &File, at: u64, partitions: &[(u8, u32, u32)]) {
+    for (number, (kind, first, sectors)) in (0..).zip(partitions) {
+        let mut entry = vec![0, 0xfe, 0xff, 0xff, *kind, 0xfe, 0xff, 0xff];
+        entry.extend(first.to_le_bytes());
+        entry.extend(sectors.to_le_bytes());
+        let place = at + 446 + 16 * number;
+        file.write_all_at(&entry, place).expect("an entry");
+    }
+    file.write_all_at(b"\x55\xaa", at + 510).expect("the end");
+}
+
+fn put(path: &Path, at: u64, bytes: &[u8]) {
+    let file = File::options().write(true).open(path).expect("the disk");
+    file.write_all_at(bytes, at).expect("some bytes");
+}
+
+/// Runs a command that must be refused with that text and leave the file alone.
+fn refused(path: &Path, run: impl FnOnce(&str) -> Ended, text: &str) {
+    let before = std::fs::read(path).expect("the file");
+    let error = run(&disks::text(path)).failed(1);
+    assert!(error.contains(text), "{error}");
+    assert!(error.contains("nothing was written"), "{error}");
+    assert!(
+        std::fs::read(path).expect("the file") == before,
+        "something was written: {error}"
+    );
+}
+
+fn write_to(target: &str) -> Ended {
+    ugeom_with(&["write", target], b"hello")
+}
+
+fn disk(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("disk.img")
+}
+
+#[test]
+fn a_window_into_a_partition_or_a_partition_over_another_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    mbr(&path, 8 * MIB, &[(0x83, 2048, 6144), (0x83, 4096, 2048)]);
+    put(&path, MIB + EXT.0, EXT.1);
+    let carries = "disk.imgs1 carries an ext2 file system";
+    for window in [
+        "nop:offset=1049088",
+        "nop:offset=2m,size=1m",
+        "nop:offset=512,size=4m",
+    ] {
+        let run = |disk: &str| write_to(&format!("{disk} | {window}"));
+        refused(&path, run, carries);
+    }
+    refused(&path, |disk| write_to(&format!("{disk}@s2")), carries);
+    let table = |disk: &str| ugeom(&["part", "create", "-s", "gpt", &format!("{disk}@s2")]);
+    refused(&path, table, carries);
+    let behind = format!("{} | nop:offset=4m,size=1m", disks::text(&path));
+    write_to(&behind).quiet();
+    let forced = format!("{}@s2", disks::text(&path));
+    ugeom_with(&["write", "--destroy", &forced], b"hello").quiet();
+}
+
+#[test]
+fn entries_of_a_table_belong_to_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    disks_of_zeroes(&path, 8 * MIB);
+    let target = disks::text(&path);
+    ugeom(&["part", "create", "-s", "gpt", &target]).quiet();
+    let add = [
+        "part",
+        "add",
+        "-t",
+        "linux-data",
+        "-b",
+        "2048",
+        "-s",
+        "2048",
+        &target,
+    ];
+    ugeom(&add).quiet();
+    let backup = 8 * MIB - 33 * 512;
+    for window in ["offset=1k,size=16k", &format!("offset={backup},size=1k")] {
+        let run = |disk: &str| write_to(&format!("{disk} | nop:{window}"));
+        refused(&path, run, "disk.img carries a GPT (at byte 512)");
+    }
+    write_to(&format!("{target} | nop:offset=4m,size=1m")).quiet();
+    let extended = folder.path().join("extended.img");
+    mbr(&extended, 8 * MIB, &[(0x0f, 2048, 8192)]);
+    let file = File::options()
+        .write(true)
+        .open(&extended)
+        .expect("the disk");
+    put_mbr(&file, MIB, &[(0x83, 2048, 2048), (0x05, 4096, 4096)]);
+    put_mbr(&file, 3 * MIB, &[(0x83, 2048, 2048)]);
+    let run = |disk: &str| write_to(&format!("{disk} | nop:offset=3145216,size=64k"));
+    refused(
+        &extended,
+        run,
+        "extended.imgs1 carries extended boot records",
+    );
+    write_to(&format!(
+        "{} | nop:offset=4m,size=64k",
+        disks::text(&extended)
+    ))
+    .quiet();
+    write_to(&format!("{}@s5", disks::text(&extended))).quiet();
+}
+
+#[test]
+fn a_partition_beside_a_file_system_may_be_written_below_one_label() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    disks_of_zeroes(&path, 8 * MIB);
+    let target = disks::text(&path);
+    ugeom(&["part", "create", "-s", "bsd", &target]).quiet();
+    for start in ["0", "8192"] {
+        let add = [
+            "part",
+            "add",
+            "-t",
+            "freebsd-ufs",
+            "-b",
+            start,
+            "-s",
+            "4096",
+            &target,
+        ];
+        ugeom(&add).quiet();
+    }
+    // UFS1 in the first partition, which the raw partition shows, too.
+    put(&path, 8192 + 1372, b"\x19\x01\x54\x19");
+    put(&path, 65536 + 1372, b"\x19\x01\x54\x19");
+    write_to(&format!("{target}@b")).quiet();
+    let run = |disk: &str| write_to(&format!("{disk} | nop:offset=1m,size=64k"));
+    refused(&path, run, "disk.imga carries a UFS");
+}
+
+#[test]
+fn a_table_is_not_written_over_metadata_of_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    disks_of_zeroes(&path, 8 * MIB);
+    let target = disks::text(&path);
+    ugeom(&["part", "create", "-s", "gpt", &target]).quiet();
+    File::options()
+        .write(true)
+        .open(&path)
+        .and_then(|file| file.set_len(9 * MIB))
+        .expect("a longer disk");
+    put(&path, 9 * MIB - 512, MIRROR);
+    let mirror = "disk.img carries metadata of GEOM::MIRROR \"gm0\"";
+    let keep = disks::text(&folder.path().join("kept"));
+    let recover = |disk: &str| ugeom(&["part", "recover", "--keep", &keep, disk]);
+    refused(&path, recover, mirror);
+    assert!(!Path::new(&keep).exists(), "nothing is kept of no change");
+    ugeom(&["part", "recover", "--destroy", "--keep", &keep, &target]).quiet();
+}
+
+#[test]
+fn boot_code_is_not_written_over_a_file_system() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    mbr(&path, 8 * MIB, &[(0xa5, 2048, 6144)]);
+    put(&path, MIB + EXT.0, EXT.1);
+    let code = folder.path().join("code");
+    std::fs::write(&code, vec![0x90; 16_384]).expect("code");
+    let code = disks::text(&code);
+    let arguments = ["part", "bootcode", "-p", &code, "-i", "1"];
+    let run = |disk: &str| ugeom(&[&arguments[..], &[disk]].concat());
+    refused(
+        &path,
+        run,
+        "disk.imgs1 carries an ext2 file system (at byte 1080) where the code",
+    );
+    let disk = disks::text(&path);
+    let forced = [&arguments[..], &["--destroy", &disk]].concat();
+    ugeom(&forced).quiet();
+}
+
+#[test]
+fn metadata_of_geli_is_not_written_over_the_copy_of_a_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| disks::text(&folder.path().join(name));
+    let (key, backup) = (place("key"), place("backup"));
+    std::fs::write(&key, b"secret").expect("a key");
+    let encrypted = folder.path().join("encrypted.img");
+    disks_of_zeroes(&encrypted, 8 * MIB);
+    let init = ["geli", "init", "-P", "-K", &key, "-B", &backup];
+    ugeom(&[&init[..], &[&disks::text(&encrypted)]].concat());
+    let path = disk(&folder);
+    disks_of_zeroes(&path, 8 * MIB);
+    ugeom(&["part", "create", "-s", "gpt", &disks::text(&path)]).quiet();
+    let restore = |disk: &str| ugeom(&["geli", "restore", &backup, disk]);
+    refused(&path, restore, "disk.img carries a GPT");
+    ugeom(&["geli", "restore", "--destroy", &backup, &disks::text(&path)]).quiet();
+    // A backup is replaced by another one.
+    ugeom(&["geli", "backup", &disks::text(&encrypted), &backup]).quiet();
+}
+
+#[test]
+fn results_are_not_written_over_a_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| disks::text(&folder.path().join(name));
+    let path = disk(&folder);
+    mbr(&path, 8 * MIB, &[(0x83, 2048, 6144)]);
+    let (key, encrypted, none) = (place("key"), place("encrypted.img"), place("none"));
+    std::fs::write(&key, b"secret").expect("a key");
+    disks_of_zeroes(Path::new(&encrypted), MIB);
+    let init = ["geli", "init", "-P", "-K", &key, "-B", "none", &encrypted];
+    ugeom(&init).quiet();
+    let mbr = "it carries an MBR (at byte 446)";
+    let backup = |disk: &str| ugeom(&["geli", "backup", &encrypted, disk]);
+    refused(&path, backup, mbr);
+    let job = [
+        "run",
+        "--name=a",
+        "--filename=md:1m",
+        "--rw=read",
+        "--size=64k",
+    ];
+    let run = |disk: &str| ugeom(&[&job[..], &[&format!("--output={disk}")]].concat());
+    refused(&path, run, mbr);
+    let before = std::fs::read(&path).expect("the disk");
+    let log = format!("md:1m | crash:log={}", disks::text(&path));
+    let error = write_to(&log).failed(1);
+    assert!(
+        error.contains("it is no crash log, and is not overwritten"),
+        "{error}"
+    );
+    assert!(std::fs::read(&path).expect("the disk") == before);
+    for _ in 0..2 {
+        write_to(&format!("md:1m | crash:log={none}")).quiet();
+    }
+}
+
+fn disks_of_zeroes(path: &Path, size_bytes: u64) {
+    let file = File::create(path).expect("a disk");
+    file.set_len(size_bytes).expect("its size");
+}
