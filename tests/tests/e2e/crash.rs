@@ -101,6 +101,42 @@ fn a_write_that_is_never_synced_is_caught_and_replayed_exactly() {
     assert!(wrong.stderr.contains("the log has"), "{}", wrong.stderr);
 }
 
+/// Each report names a command that builds a state of its own log, so a later run keeps the logs of
+/// earlier ones; the limit of a command is part of the verdict.
+#[test]
+fn a_later_failure_leaves_the_log_of_an_earlier_one() {
+    if !has_files("a_later_failure_leaves_the_log_of_an_earlier_one") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let replay = |text: &str| {
+        let run = format!("printf {text} | dd of=$dev bs=512 conv=sync,notrunc && echo ack k >&3");
+        let check = "! grep -aqE 'one|two' $dev || echo found k >&3";
+        let fixed = [
+            "--size",
+            "1m",
+            "--timeout",
+            "50s",
+            "--json",
+            "--check",
+            check,
+            "--run",
+        ];
+        let ended = crash(folder.path(), &[&fixed[..], &[&run]].concat());
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        let found: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+        let replay = found["replay"].as_str().expect("a command").to_owned();
+        assert!(replay.contains(" --timeout 50s"), "{replay}");
+        replay
+    };
+    let (first, second) = (replay("one"), replay("two"));
+    assert!(first.contains(" --log crash-0.log "), "{first}");
+    assert!(second.contains(" --log crash-0.2.log "), "{second}");
+    assert_eq!(replay("one"), first, "the same log is kept once");
+    let logs = std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(logs, 2);
+}
+
 #[test]
 fn a_write_that_is_synced_survives() {
     if !has_files("a_write_that_is_synced_survives") {

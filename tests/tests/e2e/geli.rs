@@ -201,7 +201,13 @@ fn several_providers_get_keys_of_their_own() {
         line.expect("a salt").to_owned()
     });
     assert_ne!(salts[0], salts[1]);
-    let fifth = ugeom(&["geli", "version", &one.image, "/nonexistent", &other.image]);
+    let fifth = ugeom(&[
+        "geli",
+        "version",
+        &one.image,
+        "/dev/null/none",
+        &other.image,
+    ]);
     assert_eq!(fifth.code, 1);
     assert_eq!(
         fifth.text(),

@@ -1,7 +1,7 @@
 //! Wrong input of `ugeom geli`, and `attach -C`.
 
 use crate::geli::{Files, files, geli, refused};
-use crate::run::ugeom;
+use crate::run::{ugeom, ugeom_with};
 use std::fs;
 
 /// `attach -C` tries a key and changes nothing; without -C it names the target that does the same.
@@ -25,13 +25,13 @@ fn attach_tries_a_key_or_names_a_target() {
         (vec!["-p"], "No key components given."),
         (vec!["-p", "-j", p], "Options -j and -p are mutually exclusive."),
         (vec!["-d", "-r", "-j", p], "Options -d and -r are mutually exclusive."),
-        (vec!["-k", "/nonexistent", "-p"], "Cannot open keyfile /nonexistent"),
+        (vec!["-k", "/dev/null/none", "-p"], "Cannot open keyfile /dev/null/none"),
     ];
     for (options, words) in wrong {
         let error = refused(&[&["attach", "-C"], &options[..], &[image]].concat());
         assert!(error.contains(words), "{error}");
     }
-    let error = refused(&["attach", "-C", "-p", "-k", k, image, "/nonexistent"]);
+    let error = refused(&["attach", "-C", "-p", "-k", k, image, "/dev/null/none"]);
     assert!(error.contains("at least one provider"), "{error}");
     let error = refused(&["attach", "-p", "-k", k, "-n", "0", "-r", image]);
     let named = format!("'{image} | eli:keyfile={k},nopassphrase=1,slot=0,readonly=1'");
@@ -112,10 +112,13 @@ fn keys_are_changed_by_the_key_only() {
     setkey(&["-P"], "No key components given.");
     setkey(&["-n", "2", "-P", "-K", key], "Invalid 'keyno' argument.");
     setkey(
-        &["-P", "-K", "/nonexistent"],
-        "Cannot open keyfile /nonexistent",
+        &["-P", "-K", "/dev/null/none"],
+        "Cannot open keyfile /dev/null/none",
     );
-    setkey(&["-J", "/nonexistent"], "Cannot open passfile /nonexistent");
+    setkey(
+        &["-J", "/dev/null/none"],
+        "Cannot open passfile /dev/null/none",
+    );
     it.refuses(
         &["setkey", "-Bnone", "-p", "-k", pass, "-P", "-K", key],
         1,
@@ -148,18 +151,18 @@ fn wrong_input_of_the_other_verbs_is_refused() {
     resize("100", "Invalid oldsize: Out of range.");
     resize("512k", "Cannot read metadata from");
     it.refuses(
-        &["restore", "-Bnone", "/nonexistent"],
+        &["restore", "-Bnone", "/dev/null/none"],
         1,
-        "Cannot open /nonexistent",
+        "Cannot open /dev/null/none",
     );
     it.refuses(&["restore", "-Bnone", key], 1, "Cannot read metadata from");
-    let error = refused(&["backup", image, "/nonexistent/b"]);
+    let error = refused(&["backup", image, "/dev/null/none/b"]);
     assert!(
-        error.contains("Unable to write to /nonexistent/b"),
+        error.contains("Unable to write to /dev/null/none/b"),
         "{error}"
     );
     for verb in ["dump", "version", "kill", "clear"] {
-        assert!(refused(&[verb, "/nonexistent"]).contains("/nonexistent"));
+        assert!(refused(&[verb, "/dev/null/none"]).contains("/dev/null/none"));
     }
     refused(&["dump", key]);
     #[rustfmt::skip]
@@ -170,4 +173,61 @@ fn wrong_input_of_the_other_verbs_is_refused() {
         let error = ugeom(&["geli", verb]).failed(2);
         assert!(error.contains("Usage:"), "{error}");
     }
+}
+
+/// A partition of 20 MiB with GELI, whose metadata is also in a backup, resized to `size`.
+fn resized(size: &str) -> (Files, String, String) {
+    let files = files(40 << 20);
+    let part = |arguments: &[&str]| ugeom(&[&["part"], arguments].concat()).quiet();
+    part(&["create", "-s", "gpt", &files.image]);
+    part(&["add", "-t", "freebsd-zfs", "-s", "20m", &files.image]);
+    let (target, backup) = (
+        format!("{}@p1", files.image),
+        format!("{}.eli", files.image),
+    );
+    geli(&["init", "-B", &backup, "-P", "-K", &files.keyfile, &target]);
+    part(&["resize", "-i", "1", "-s", size, &files.image]);
+    (files, target, backup)
+}
+
+#[test]
+fn metadata_of_a_partition_that_shrank_is_found_behind_it() {
+    let (files, target, backup) = resized("10m");
+    let recover = |more: &[&str]| {
+        let all = [&["recover", "-p", "-k", &files.keyfile], more, &[&target]].concat();
+        geli(&all)
+    };
+    assert!(refused(&["recover", &target]).contains("no GELI metadata was found"));
+    let line = "byte 20971008 (behind the present end): version 7, AES-XTS 128, for 20971520 bytes, \
+                slots 0x01, the key opens slot 0\n";
+    for more in [&["-s", "20m"][..], &["--scan"]] {
+        assert_eq!(recover(more), line);
+    }
+    let found = recover(&["--from-backup", &backup]);
+    assert!(
+        found.starts_with(line) && found.lines().count() == 2,
+        "{found}"
+    );
+    let written = recover(&["--scan", "--write", "-B", "none"]);
+    assert!(written.contains("Metadata written"), "{written}");
+    geli(&["attach", "-C", "-p", "-k", &files.keyfile, &target]);
+}
+
+/// The size that a backup names is a place to look at, and stdin is read once for all copies.
+#[test]
+fn one_key_is_tried_on_every_copy_that_a_backup_leads_to() {
+    let (files, target, backup) = resized("30m");
+    let arguments = ["geli", "recover", "--from-backup", &backup, "-k", "-"];
+    let key = fs::read(&files.keyfile).expect("a key");
+    let found = ugeom_with(&[&arguments[..], &["-p", &target]].concat(), &key).quiet();
+    assert!(found.starts_with("byte 20971008: "), "{found}");
+    let opened = found
+        .lines()
+        .filter(|line| line.ends_with(", the key opens slot 0"));
+    assert_eq!(opened.count(), 2, "{found}");
+    // A copy that takes no passphrase does not end the search.
+    let passfile = ["-j", &files.passfile, &target];
+    let found = ugeom_with(&[&arguments[..], &passfile].concat(), &key).quiet();
+    let skipped = found.lines().filter(|line| line.ends_with("-p tries it"));
+    assert_eq!(skipped.count(), 2, "{found}");
 }

@@ -3,11 +3,11 @@
 use crate::failure::{Interrupted, Reported, Usage};
 use crate::opening;
 use crate::output;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +19,12 @@ use ugeom_crash::{
     TimelineRecord, campaign, replay,
 };
 use ugeom_machine::interrupt;
+use ugeom_measure::units::duration_exact;
+
+/// How long one command may take, ns, unless the user sets another limit.
+const TIMEOUT_NS: u64 = 60_000_000_000;
+/// How many logs of one seed are kept beside each other.
+const LOGS_MAX: u32 = 100;
 
 const LONG_ABOUT: &str = "\
 Records one run of a program on a disk with a volatile cache, derives the states that a power cut \
@@ -244,12 +250,35 @@ impl Crash {
         }
     }
 
-    /// Keeps the log of a run that failed.
+    /// Keeps the log of a run that failed, beside those that earlier runs have kept: their
+    /// commands build states of their own logs. A log that is there already is kept once.
     fn keep(&self, log: &Path) -> Result<PathBuf> {
-        let kept = PathBuf::from(format!("crash-{}.log", self.seed));
-        let copied = std::fs::copy(log, &kept);
-        copied.with_context(|| format!("keeping the log as {}", kept.display()))?;
-        Ok(kept)
+        for number in 1..=LOGS_MAX {
+            let kept = PathBuf::from(match number {
+                1 => format!("crash-{}.log", self.seed),
+                number => format!("crash-{}.{number}.log", self.seed),
+            });
+            let keeping = || format!("keeping the log as {}", kept.display());
+            match File::create_new(&kept) {
+                Ok(mut new) => {
+                    let copied = File::open(log).and_then(|mut log| io::copy(&mut log, &mut new));
+                    if copied.is_err() {
+                        // Part of a log is no log.
+                        let _ = std::fs::remove_file(&kept);
+                    }
+                    return copied.with_context(keeping).map(|_| kept.clone());
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).with_context(keeping),
+            }
+            if same(log, &kept).with_context(keeping)? {
+                return Ok(kept);
+            }
+        }
+        bail!(
+            "there are {LOGS_MAX} logs of seed {} here already; --log names another one",
+            self.seed
+        )
     }
 
     fn replay_command(&self, log: &Path, smallest: &Smallest) -> String {
@@ -274,6 +303,9 @@ impl Crash {
                 .filter(|(set, _)| *set)
                 .map(|(_, flag)| flag.to_owned()),
         );
+        if self.timeout != TIMEOUT_NS {
+            words.extend(["--timeout".to_owned(), duration_exact(self.timeout)]);
+        }
         for (name, value, usual) in [
             ("--tear", self.tear, 4096),
             ("--cache", self.cache, 64 << 20),
@@ -375,6 +407,21 @@ fn timeline_text(timeline: &[TimelineRecord]) -> String {
         text.push_str(&record_text(record));
     }
     text
+}
+
+/// True when both files have the same bytes.
+fn same(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (File::open(one)?, File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let mut others = BufReader::new(other).bytes();
+    for byte in BufReader::new(one).bytes() {
+        if Some(byte?) != others.next().transpose()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn record_text(record: &TimelineRecord) -> String {

@@ -2,6 +2,7 @@
 
 use super::{AdminError, EliDisk};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use ugeom_format::eli::{MAGIC, Metadata};
 
 /// How much is read at a time while all of a provider is looked through, bytes.
@@ -47,21 +48,23 @@ pub fn candidates_at(
     Ok(found)
 }
 
-/// Looks at every sector from the end to the beginning, so that the likely ones come first.
-/// `proceed` is asked before each step, with the bytes that are still to be read.
+/// Looks at every sector of a range, in bytes, from its end to its beginning, so that the likely
+/// ones come first. `proceed` is asked before each step, with the bytes that are still to be read.
 ///
 /// # Errors
 /// `Read`.
 pub fn scan(
     disk: &mut EliDisk<'_>,
+    range: Range<u64>,
     mut proceed: impl FnMut(u64) -> bool,
 ) -> Result<Vec<Candidate>, AdminError> {
     let sector = u64::from(disk.sector_bytes);
     let step = SCAN_STEP_BYTES.next_multiple_of(sector);
     let mut found = Vec::new();
-    let mut end = disk.media_bytes / sector * sector;
-    while end > 0 && proceed(end) {
-        let start = end.saturating_sub(step);
+    let first = range.start.next_multiple_of(sector);
+    let mut end = range.end.min(disk.media_bytes) / sector * sector;
+    while end > first && proceed(end - first) {
+        let start = end.saturating_sub(step).max(first);
         let bytes = disk.bytes(start, end - start)?;
         for (number, bytes) in bytes.chunks(sector as usize).enumerate().rev() {
             if !bytes.starts_with(&MAGIC) {

@@ -318,8 +318,8 @@ fn hidden_metadata_is_found_at_named_sizes_and_by_scanning() {
         let nothing = admin::candidates_at(disk, [3 * MEDIA_BYTES, 7, u64::MAX])?;
         assert!(nothing.is_empty());
         let named = admin::candidates_at(disk, [5 << 20, MEDIA_BYTES])?;
-        let scanned = admin::scan(disk, |_| true)?;
-        assert!(admin::scan(disk, |_| false)?.is_empty());
+        let scanned = admin::scan(disk, 0..u64::MAX, |_| true)?;
+        assert!(admin::scan(disk, 0..u64::MAX, |_| false)?.is_empty());
         assert_eq!(named, scanned);
         Ok(named)
     });

@@ -7,19 +7,21 @@ use crate::opening;
 use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
+use std::cell::OnceCell;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use ugeom_classes::eli::admin::{self, AdminError, Candidate, EliDisk};
 use ugeom_classes::eli::error::EliKeyError;
-use ugeom_classes::eli::keys::open_slot;
+use ugeom_classes::eli::keys::{KeyComponents, open_slot};
 use ugeom_format::eli::{Cipher, Metadata};
 use ugeom_machine::interrupt;
-use ugeom_stack::Tree;
+use ugeom_stack::{Channel, Delta, Opened, ProviderView, Tree};
 
 const LONG_ABOUT: &str = "\
 Looks for the metadata of a provider that grew or shrank: in the last sector, where partitions of \
-the target end, at old sizes (-s), and with --scan in every sector. Backups (-B) are tried as \
-well. \
-With a key it says which slot the key opens.
+the target begin and end, at old sizes (-s, and those that backups name), and with --scan in every \
+sector. Of a partition that shrank, the space behind it is searched, too. Backups (--from-backup) \
+are tried as well. With a key it prints which slot the key opens.
 
 Nothing is written unless --write is given: the one copy that was found (or that opens with the \
 key) \
@@ -70,17 +72,163 @@ struct Found {
     key: Option<String>,
 }
 
+/// The provider below a partition: metadata of a partition that shrank lies behind its end.
+struct Below {
+    opened: Opened,
+    channel: Channel,
+    /// Where the partition begins, bytes.
+    start: u64,
+    /// What lies between the partition and the next one, bytes.
+    behind: Range<u64>,
+}
+
+impl Below {
+    /// `None` for a provider that is no partition, or ends where the one below it does.
+    fn open(ready: &Ready, tree: &Tree) -> Result<Option<Self>> {
+        let Some(own) = tree.provider(&ready.target.name) else {
+            return Ok(None);
+        };
+        let below = tree
+            .geom(own.geom)
+            .and_then(|geom| geom.consumers.first()?.provider)
+            .and_then(|id| tree.providers().find(|provider| provider.id == id));
+        let (Some(below), Some(start)) = (below, place(own)) else {
+            return Ok(None);
+        };
+        let end = start.saturating_add(own.mediasize_bytes);
+        let beside = tree.providers().filter(|other| other.geom == own.geom);
+        let next = beside.filter_map(place).filter(|begin| *begin >= end).min();
+        let until = next.unwrap_or(below.mediasize_bytes);
+        if below.sectorsize_bytes != own.sectorsize_bytes || below.mediasize_bytes <= end {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            opened: ready.target.stack.open(below.id, Delta::READ)?,
+            channel: ready.target.stack.channel(1)?,
+            start,
+            behind: end..until,
+        }))
+    }
+
+    /// Metadata behind the partition, with offsets that count from its beginning.
+    fn candidates(&mut self, sizes: &[u64], scan: bool) -> Result<Vec<Candidate>> {
+        let mut disk = EliDisk::new(&mut self.channel, &self.opened)?;
+        let ends = sizes
+            .iter()
+            .filter_map(|size| self.start.checked_add(*size));
+        let mut found = match scan {
+            true => scanned(&mut disk, self.behind.clone())?,
+            false => Vec::new(),
+        };
+        let ends = ends.filter(|end| *end > self.behind.start);
+        for candidate in admin::candidates_at(&mut disk, ends)? {
+            if !found.contains(&candidate) {
+                found.push(candidate);
+            }
+        }
+        for candidate in &mut found {
+            candidate.offset -= self.start;
+        }
+        Ok(found)
+    }
+}
+
+/// Looks into every sector of a range, until Ctrl-C.
+fn scanned(disk: &mut EliDisk<'_>, range: Range<u64>) -> Result<Vec<Candidate>> {
+    let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
+    let proceed = |_left: u64| !cancelled.load(Ordering::Relaxed);
+    let found = admin::scan(disk, range, proceed)?;
+    if cancelled.load(Ordering::Relaxed) {
+        bail!("interrupted");
+    }
+    Ok(found)
+}
+
+/// The key that was given, which is read once for all copies.
+struct Judge<'a> {
+    key: &'a OldKeyArgs,
+    made: OnceCell<KeyComponents>,
+    sector_bytes: u32,
+}
+
+impl Judge<'_> {
+    /// What the key opens, if one was given.
+    fn judged(&self, place: String, metadata: Metadata) -> Result<Found> {
+        let mut found = Found {
+            place,
+            metadata,
+            slot: None,
+            key: None,
+        };
+        let sizes = (found.metadata.provider_bytes, self.sector_bytes);
+        if let Err(error) = found.metadata.layout(sizes.0, sizes.1) {
+            found.key = Some(error.to_string());
+            return Ok(found);
+        }
+        if self.key.is_empty() {
+            return Ok(found);
+        }
+        let iterations = found.metadata.iterations;
+        if self.key.check(iterations).is_err() {
+            found.key = Some("its key has no passphrase: -p tries it".to_owned());
+            return Ok(found);
+        }
+        if self.made.get().is_none() {
+            let _ = self.made.set(self.key.components(iterations)?);
+        }
+        let Some(components) = self.made.get() else {
+            return Ok(found);
+        };
+        let opened = limited(&self.key.limit, |limit| {
+            let user = components.user_key(&found.metadata.salt, iterations, limit);
+            Ok(user.and_then(|user| open_slot(&found.metadata, &user, None)))
+        })?;
+        match opened {
+            Ok((slot, _)) => {
+                found.slot = Some(slot);
+                found.key = Some(format!("the key opens slot {slot}"));
+            }
+            Err(EliKeyError::WrongKey) => found.key = Some("the key opens no slot".to_owned()),
+            Err(error) => found.key = Some(error.to_string()),
+        }
+        Ok(found)
+    }
+}
+
 impl Recover {
     pub fn run(&self) -> Result<()> {
         let mut ready = Ready::open(&self.target, self.write, false)?;
-        let sizes = self.sizes(&ready.target.stack.tree(), &ready.target.name);
+        let backups = self.backups()?;
+        let tree = ready.target.stack.tree();
+        let mut sizes = self.sizes(&tree, &ready.target.name);
+        sizes.extend(backups.iter().map(|(_, metadata)| metadata.provider_bytes));
+        let mut below = Below::open(&ready, &tree)?;
         let mut disk = ready.disk()?;
-        let mut found = self.on_disk(&mut disk, sizes)?;
-        for path in &self.from_backup {
-            let bytes = std::fs::read(path).with_context(|| format!("Cannot open {path}"))?;
-            let metadata = Metadata::decode(&bytes);
-            let metadata = metadata.map_err(|error| AdminError::of_format(error, path))?;
-            found.push(self.judged(format!("backup {path}"), metadata, &disk)?);
+        let judge = Judge {
+            key: &self.key,
+            made: OnceCell::new(),
+            sector_bytes: disk.sector_bytes,
+        };
+        let mut found = Vec::new();
+        for one in self.candidates(&mut disk, &sizes)? {
+            let place = match one.is_in_place(disk.sector_bytes) {
+                true => format!("byte {}", one.offset),
+                false => format!("byte {} (a copy, or left over)", one.offset),
+            };
+            found.push(judge.judged(place, one.metadata)?);
+        }
+        if let Some(below) = &mut below {
+            for one in below.candidates(&sizes, self.scan)? {
+                // That of another provider, which lies where it belongs.
+                if !one.is_in_place(disk.sector_bytes) {
+                    continue;
+                }
+                let place = format!("byte {} (behind the present end)", one.offset);
+                found.push(judge.judged(place, one.metadata)?);
+            }
+        }
+        for (path, metadata) in backups {
+            found.push(judge.judged(format!("backup {path}"), metadata)?);
         }
         let text: String = found.iter().map(|one| line(one, &disk)).collect();
         output::print(&text)?;
@@ -96,76 +244,43 @@ impl Recover {
         }
     }
 
-    /// Sizes that the provider may have had: its own, those named, and the ends of partitions of
-    /// the same target, counted from its beginning.
+    /// The metadata of the backups, with their paths.
+    fn backups(&self) -> Result<Vec<(&str, Metadata)>> {
+        let mut backups = Vec::new();
+        for path in &self.from_backup {
+            let bytes = std::fs::read(path).with_context(|| format!("Cannot open {path}"))?;
+            let metadata = Metadata::decode(&bytes);
+            let metadata = metadata.map_err(|error| AdminError::of_format(error, path))?;
+            backups.push((path.as_str(), metadata));
+        }
+        Ok(backups)
+    }
+
+    /// Sizes that the provider may have had: its own, those named, and the beginnings and ends of
+    /// partitions of the same target, counted from its beginning.
     fn sizes(&self, tree: &Tree, name: &str) -> Vec<u64> {
         let mut sizes = self.old_sizes.clone();
         let Some(own) = tree.provider(name) else {
             return sizes;
         };
-        sizes.push(own.mediasize_bytes);
-        let start = place(own);
+        let start = place(own).unwrap_or(0);
         for provider in tree.providers() {
+            let size = provider.mediasize_bytes;
+            sizes.push(size);
+            sizes.extend(size.checked_sub(start));
             if let Some(offset) = place(provider) {
-                let end = offset + provider.mediasize_bytes;
-                sizes.extend(end.checked_sub(start.unwrap_or(0)));
+                sizes.extend(offset.checked_sub(start));
+                sizes.extend(offset.saturating_add(size).checked_sub(start));
             }
-            sizes.push(provider.mediasize_bytes);
         }
         sizes
     }
 
-    fn on_disk(&self, disk: &mut EliDisk<'_>, sizes: Vec<u64>) -> Result<Vec<Found>> {
-        let mut candidates = admin::candidates_at(disk, sizes)?;
-        if self.scan {
-            let cancelled = interrupt::catch().context("listening for Ctrl-C")?;
-            let proceed = |_left: u64| !cancelled.load(Ordering::Relaxed);
-            candidates = admin::scan(disk, proceed)?;
-            if cancelled.load(Ordering::Relaxed) {
-                bail!("interrupted");
-            }
+    fn candidates(&self, disk: &mut EliDisk<'_>, sizes: &[u64]) -> Result<Vec<Candidate>> {
+        match self.scan {
+            true => scanned(disk, 0..disk.media_bytes),
+            false => Ok(admin::candidates_at(disk, sizes.iter().copied())?),
         }
-        let judge = |one: Candidate| {
-            let place = match one.is_in_place(disk.sector_bytes) {
-                true => format!("byte {}", one.offset),
-                false => format!("byte {} (a copy, or left over)", one.offset),
-            };
-            self.judged(place, one.metadata, disk)
-        };
-        candidates.into_iter().map(judge).collect()
-    }
-
-    /// What the key opens, if one was given.
-    fn judged(&self, place: String, metadata: Metadata, disk: &EliDisk<'_>) -> Result<Found> {
-        let mut found = Found {
-            place,
-            metadata,
-            slot: None,
-            key: None,
-        };
-        let sizes = (found.metadata.provider_bytes, disk.sector_bytes);
-        if let Err(error) = found.metadata.layout(sizes.0, sizes.1) {
-            found.key = Some(error.to_string());
-            return Ok(found);
-        }
-        if self.key.is_empty() {
-            return Ok(found);
-        }
-        let components = self.key.components(found.metadata.iterations)?;
-        let opened = limited(&self.key.limit, |limit| {
-            let (salt, iterations) = (&found.metadata.salt, found.metadata.iterations);
-            let user = components.user_key(salt, iterations, limit);
-            Ok(user.and_then(|user| open_slot(&found.metadata, &user, None)))
-        })?;
-        match opened {
-            Ok((slot, _)) => {
-                found.slot = Some(slot);
-                found.key = Some(format!("the key opens slot {slot}"));
-            }
-            Err(EliKeyError::WrongKey) => found.key = Some("the key opens no slot".to_owned()),
-            Err(error) => found.key = Some(error.to_string()),
-        }
-        Ok(found)
     }
 
     fn restore(&self, disk: &mut EliDisk<'_>, found: &[Found]) -> Result<()> {
@@ -200,7 +315,7 @@ impl Recover {
 }
 
 /// Where a partition begins, bytes, if it is one.
-fn place(provider: &ugeom_stack::ProviderView) -> Option<u64> {
+fn place(provider: &ProviderView) -> Option<u64> {
     let found = provider.config.iter().find(|(key, _)| key == "offset");
     found.and_then(|(_, value)| value.parse().ok())
 }
