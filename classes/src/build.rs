@@ -3,7 +3,7 @@
 use crate::spec::SpecError;
 use std::io;
 use std::time::Duration;
-use ugeom_stack::Stack;
+use ugeom_stack::{ProviderPlan, ProviderView, Stack};
 
 /// How files and devices of a target are opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -134,6 +134,16 @@ pub enum BuildError {
         /// Why not, in plain words.
         problem: String,
     },
+}
+
+/// The provider of a layer whose media is that of the provider below it.
+pub(crate) fn provider_over(name: String, below: &ProviderView) -> ProviderPlan {
+    ProviderPlan {
+        stripesize_bytes: below.stripesize_bytes,
+        stripeoffset_bytes: below.stripeoffset_bytes,
+        padding_bytes: below.padding_bytes,
+        ..ProviderPlan::new(name, below.mediasize_bytes, below.sectorsize_bytes)
+    }
 }
 
 /// What a user must know of an image whose last sector is not whole.

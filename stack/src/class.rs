@@ -53,6 +53,18 @@ pub struct Plan {
     pub providers: Vec<ProviderPlan>,
 }
 
+impl Plan {
+    /// A geom with one provider, whose name it shares.
+    #[must_use]
+    pub fn of(provider: ProviderPlan, geom: Arc<dyn Geom>) -> Self {
+        Self {
+            name: provider.name.clone(),
+            geom,
+            providers: vec![provider],
+        }
+    }
+}
+
 /// A provider to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderPlan {
@@ -73,6 +85,19 @@ pub struct ProviderPlan {
     pub mark: Option<String>,
     /// Facts for `show` and confxml, in order: (`type`, `freebsd-ufs`), (`label`, ...), ...
     pub config: Vec<(String, String)>,
+}
+
+impl ProviderPlan {
+    /// A provider without stripes, padding, a fault or facts.
+    #[must_use]
+    pub fn new(name: impl Into<String>, mediasize_bytes: u64, sectorsize_bytes: u32) -> Self {
+        Self {
+            name: name.into(),
+            mediasize_bytes,
+            sectorsize_bytes,
+            ..Self::default()
+        }
+    }
 }
 
 /// The methods of a geom.

@@ -1,6 +1,6 @@
 //! Why a table cannot be made, read or changed.
 
-use super::Scheme;
+use super::{Scheme, Span};
 use crate::{apm, bsd, bsd64, ebr, gpt, mbr, pc98, vtoc8};
 
 /// Why a request was refused. Nothing has changed then.
@@ -271,6 +271,28 @@ pub enum Error {
          without it the others would move"
     )]
     MovesOthers(u32),
+}
+
+impl Error {
+    pub(super) fn label(label: &str, reason: &'static str) -> Self {
+        let label = label.to_owned();
+        Self::Label { label, reason }
+    }
+
+    pub(super) fn unknown_type(scheme: Scheme, kind: &str, form: &'static str) -> Self {
+        let kind = kind.to_owned();
+        Self::UnknownType { scheme, kind, form }
+    }
+
+    /// A span outside the first and last sector that a partition may have.
+    pub(super) fn out_of_range(span: Span, (first, last): (u64, u64)) -> Self {
+        Self::OutOfRange {
+            start: span.start,
+            end: span.start.saturating_add(span.sectors.saturating_sub(1)),
+            first,
+            last,
+        }
+    }
 }
 
 fn listed(known: &str) -> String {

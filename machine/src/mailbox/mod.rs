@@ -17,6 +17,8 @@
 mod fifo;
 mod signal;
 
+#[cfg(test)]
+mod letter;
 #[cfg(all(test, loom))]
 mod mailbox_loom;
 #[cfg(all(test, not(loom)))]

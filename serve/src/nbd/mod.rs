@@ -154,6 +154,25 @@ pub struct Settings {
     pub log: Log,
 }
 
+impl Default for Settings {
+    /// One worker, no address yet, reads only, every client sees all, nothing is logged.
+    fn default() -> Self {
+        Self {
+            addresses: Vec::new(),
+            given: Given::default(),
+            tls: None,
+            allow: Vec::new(),
+            writable: false,
+            only_top: false,
+            threads: 1,
+            spin: Duration::ZERO,
+            limits: Limits::default(),
+            ranges: Ranges::default(),
+            log: Arc::new(|_| {}),
+        }
+    }
+}
+
 /// A server that runs. Dropping it stops it, as [`Server::stop`] does.
 pub struct Server {
     uris: Vec<String>,

@@ -137,11 +137,7 @@ pub(super) fn plan(
         (size_bytes, sector_bytes),
         (writable, &below),
     );
-    Ok(Plan {
-        name,
-        geom: Arc::new(geom),
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, Arc::new(geom)))
 }
 
 fn provider(

@@ -296,6 +296,25 @@ pub(crate) fn hint(bytes: &[u8]) -> &'static str {
     }
 }
 
+/// Compares a magic number of 32 or 64 bits.
+fn magic<T: Into<u64>>(
+    what: &'static str,
+    found: T,
+    expected: T,
+    hint: &'static str,
+) -> Result<(), Error> {
+    let (found, expected) = (found.into(), expected.into());
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Magic {
+        what,
+        found,
+        expected,
+        hint,
+    })
+}
+
 fn expect(what: &'static str, bytes: &[u8], expected: usize) -> Result<(), Error> {
     let found = bytes.len();
     if found == expected {

@@ -20,7 +20,6 @@ use ugeom_format::raidtest::{self, RECORD_BYTES, REQUESTS_MAX, RaidtestKind, Req
 use ugeom_load::cells::Cores;
 use ugeom_load::{Load, LoadJob, Pattern};
 use ugeom_machine::clock;
-use ugeom_stack::StackKnobs;
 
 const LONG_ABOUT: &str = "\
 Sends the requests of a file to a device and says how many there were in a second. Each worker \
@@ -149,11 +148,7 @@ impl Test {
             direct: is_path(&self.device),
             unlocked: self.share.is_some(),
             set: self.set.settings(),
-            knobs: StackKnobs {
-                taste: false,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
+            ..TargetOptions::untasted()
         };
         opening::open(&self.device, &options)
     }

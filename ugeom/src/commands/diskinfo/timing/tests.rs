@@ -8,10 +8,7 @@ use ugeom_stack::{Command, Delta};
 const TICK_NS: u64 = 1_000_000;
 
 fn target(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::default().for_writing();
     open_target(text, &options).expect("a target")
 }
 
