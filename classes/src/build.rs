@@ -100,6 +100,7 @@ impl<'a> BuildContext<'a> {
 /// Why a geom could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum BuildError {
     /// An option is wrong; the error points at it.
     #[error(transparent)]
@@ -109,20 +110,15 @@ pub enum BuildError {
     Os {
         /// What was tried (`opening`).
         operation: &'static str,
-        /// On which file.
         path: String,
-        /// The system's answer.
         #[source]
         error: io::Error,
     },
     /// The operating system refused something that the class itself needs.
     #[error("{class}: {operation}: {error}")]
     System {
-        /// The class.
         class: &'static str,
-        /// What was tried.
         operation: &'static str,
-        /// The system's answer.
         #[source]
         error: io::Error,
     },

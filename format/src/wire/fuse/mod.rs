@@ -125,11 +125,11 @@ pub mod set_flag {
 
 /// A message that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// There are not as many bytes as the message needs.
     #[error("{what} has {found} bytes and needs {needed}")]
     Short {
-        /// Which message.
         what: &'static str,
         /// How many there are.
         found: usize,
@@ -146,10 +146,7 @@ pub enum Error {
     },
     /// A name without an end.
     #[error("a name of operation {opcode} does not end with a NUL")]
-    Name {
-        /// Of which operation.
-        opcode: u32,
-    },
+    Name { opcode: u32 },
 }
 
 fn expect(what: &'static str, bytes: &[u8], needed: usize) -> Result<(), Error> {

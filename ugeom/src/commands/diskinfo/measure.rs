@@ -27,7 +27,7 @@ pub struct MeasureArgs {
     #[arg(short = 't', conflicts_with_all = NOT_MEASURED)]
     seeks: bool,
 
-    /// Measure asynchronous random reads, 128 under way
+    /// Measure asynchronous random reads, queue depth 128
     #[arg(short = 'i', conflicts_with_all = NOT_MEASURED)]
     reads: bool,
 

@@ -26,7 +26,7 @@ size, media size, sectors, stripe size and stripe offset, and where the drive te
 cylinders, heads and sectors, with tabs between. With an address (disk.img@s1) that provider \
 alone.
 
-With -c, -t, -i or -wS it measures instead, as diskinfo(8) does, past the system's cache: the \
+With -c, -t, -i or -wS it measures instead, as diskinfo(8) does, with direct I/O (O_DIRECT): the \
 provider that the target means (its top layer, or the address), and prints -v before it. Ctrl-C \
 ends early; what was measured until then is printed.";
 
@@ -38,7 +38,7 @@ Examples:
   ugeom diskinfo -c -t /dev/sda     command overhead, seek times, transfer rates
   ugeom diskinfo -i 'disk:preset=ata2004'  random reads of a disk of 2004
   ugeom diskinfo -wS scratch.img    synchronous random writes: its content is lost
-  ugeom diskinfo -t --json 'disk.img?direct=0'  for programs, through the system's cache";
+  ugeom diskinfo -t --json 'disk.img?direct=0'  for programs, buffered (page cache)";
 
 /// Print FreeBSD's diskinfo lines for the providers of targets
 #[derive(Args)]

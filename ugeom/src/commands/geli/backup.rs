@@ -134,7 +134,7 @@ pub struct Backup {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: String,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -184,7 +184,7 @@ pub struct Restore {
     #[command(flatten)]
     backup: BackupArgs,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }

@@ -19,7 +19,7 @@ const LONG_ABOUT: &str = "\
 Looks for the metadata of a provider that grew or shrank: in the last sector, where partitions of \
 the target end, at old sizes (-s), and with --scan in every sector. Backups (-B) are tried as \
 well. \
-With a key it says which slot the key opens.
+With a key it prints which slot the key opens.
 
 Nothing is written unless --write is given: the one copy that was found (or that opens with the \
 key) \
