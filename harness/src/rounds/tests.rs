@@ -313,10 +313,6 @@ fn a_stop_keeps_the_whole_rounds() {
         (measured.rounds.len(), measured.ended),
         (4, Ended::Cancelled)
     );
-    assert!(
-        measured.blocks().difference(1, 0, 0.95).is_ok(),
-        "four rounds can be judged"
-    );
 }
 
 #[test]
