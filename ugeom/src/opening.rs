@@ -82,7 +82,7 @@ pub struct TargetsArgs {
 }
 
 impl TargetsArgs {
-    /// Each target by itself.
+    /// Each target alone.
     pub fn each(&self) -> impl Iterator<Item = TargetArgs> {
         self.targets.iter().map(|target| TargetArgs {
             target: target.clone(),

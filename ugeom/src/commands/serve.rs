@@ -417,13 +417,13 @@ fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) 
     });
     let terminate = || rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     let waiting = waiting.inspect_err(|_| {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = terminate();
     });
     let waiting = waiting.context("starting a thread that waits for the command")?;
     let end = ends.recv().unwrap_or(End::Signal);
     if !matches!(end, End::Command(_)) {
-        // It may have ended by itself meanwhile.
+        // It may have ended meanwhile.
         let _ = terminate();
     }
     // The thread does nothing that could panic.

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use ugeom_machine::block_device::System;
 
-/// Devices on devices are followed so far: more than any real pile of LVM, RAID and encryption.
+/// Devices on devices are followed so far: more than any real stack of LVM, RAID and encryption.
 const MOST_DEVICES: usize = 1024;
 
 /// File systems of servers, which may not answer: a path in them can wait forever. `fuse` with what

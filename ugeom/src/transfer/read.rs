@@ -10,7 +10,7 @@ use std::ops::Range;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Finished, Opened};
 
-/// A block under way, in the order of its bytes.
+/// A block in flight, in the order of its bytes.
 struct Block {
     /// The bytes wanted.
     wanted: Range<u64>,

@@ -328,7 +328,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended by itself cannot be ended again, which is all right.
+            // One that has ended already cannot be ended again, which is no error.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -71,7 +71,7 @@ pub struct Run {
     arguments: Vec<String>,
 }
 
-/// The command by itself, for its help where clap does not see that it is asked for.
+/// The command alone, for its help where clap does not recognise the request.
 #[derive(Parser)]
 #[command(name = "ugeom run", bin_name = "ugeom run")]
 struct Alone {

@@ -1,14 +1,14 @@
-//! A way into the stack for the measurements: reads one by one and many at once, and writes that
-//! are durable when they return.
+//! A way into the stack for the measurements: reads one by one and at a queue depth, and writes
+//! that are durable when they return.
 
 use super::DiskinfoError;
 use std::time::Duration;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Draft, Errno, Finished, Opened, Stack};
 
-/// How many random reads are under way, as FreeBSD's `NAIO`.
+/// Queue depth of random reads, as FreeBSD's `NAIO`.
 const DEPTH: usize = 128;
-/// A larger write goes out in pieces of this size at once, bytes, as FreeBSD's `MAXIO`.
+/// A larger write goes out in concurrent pieces of this size, bytes, as FreeBSD's `MAXIO`.
 const PIECE_BYTES: u64 = 128 << 10;
 /// No request takes longer than this, or something is lost.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ pub(super) struct Drive<'a> {
     buffer: Buffer,
 }
 
-/// The pieces of a write while they are not under way.
+/// The pieces of a write while they are not in flight.
 pub(super) struct Pieces(Vec<Draft>);
 
 impl<'a> Drive<'a> {
@@ -57,7 +57,7 @@ impl<'a> Drive<'a> {
         whole(step, offset_bytes, length_bytes, got as u64)
     }
 
-    /// Keeps 128 reads under way until `over`, and waits for the last. Returns how many there
+    /// Keeps 128 reads in flight until `over`, and waits for the last. Returns how many there
     /// were.
     pub(super) fn read_many(
         &mut self,
@@ -108,7 +108,7 @@ impl<'a> Drive<'a> {
         Pieces(pieces)
     }
 
-    /// Writes all pieces at once, waits for them, and makes them durable.
+    /// Writes all pieces concurrently, waits for them, and makes them durable.
     pub(super) fn write(
         &mut self,
         step: &str,
@@ -143,7 +143,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The next request that comes home, with all its bytes.
+    /// The next request that completes, with all its bytes.
     fn next(&mut self, step: &str, under_way: usize) -> Result<Finished, DiskinfoError> {
         let finished = loop {
             if let Some(finished) = self.channel.finished() {
