@@ -38,7 +38,7 @@ pub enum OpKind {
 }
 
 /// A file known to an engine. Unique within the process: the id of another engine, or of a file
-/// that was taken away, is recognised.
+/// that was unregistered, is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
     pub(crate) index: u32,

@@ -183,7 +183,7 @@ pub trait Geom: Send + Sync + 'static {
         let _ = lower;
     }
 
-    /// The last writer of one of its providers is about to leave, or the geom is to be taken away:
+    /// The last writer of one of its providers is about to leave, or the geom is to be destroyed:
     /// brings to the media what was accepted for it, durably, and lets go of the channel that it
     /// used. The consumers are still open as they were. Runs in the thread that closes; it may do
     /// I/O and wait, but not for requests of that thread.

@@ -18,7 +18,7 @@ fn open(text: &str) -> (Stack, Channel, Opened) {
     (target.stack, channel, opened)
 }
 
-/// Reads `count` sectors at once; the cookies in the order in which they came home.
+/// Reads `count` sectors at once; the cookies in the order in which they completed.
 fn order_of(text: &str, count: u64) -> Vec<u64> {
     let (_stack, mut channel, opened) = open(text);
     for number in 0..count {

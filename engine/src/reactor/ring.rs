@@ -5,7 +5,7 @@
 //! and all of them enter the kernel with the call that sleeps. An edge is a poll that stays.
 //!
 //! Each poll has a number that is used once; what a poll reports that is not the source's newest
-//! is ignored. So nothing has to wait for the end of a poll that was taken away.
+//! is ignored. So nothing has to wait for the end of a poll that was removed.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

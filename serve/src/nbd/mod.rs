@@ -143,7 +143,7 @@ pub struct Settings {
     pub only_top: bool,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// How long a worker looks out for more requests before it sleeps, which takes a core and saves
+    /// How long a worker polls for more requests before it sleeps, which takes a core and saves
     /// clients that wait for each answer the time of a wake-up.
     pub spin: Duration,
     /// What is granted at most.

@@ -153,7 +153,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Waits for bios to come home, and sorts them.
+    /// Waits for bios to complete, and sorts them.
     fn collect(&mut self) {
         self.channel.wait(None);
         while let Some(finished) = self.channel.finished() {

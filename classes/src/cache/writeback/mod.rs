@@ -1,4 +1,4 @@
-//! Writing back: a WRITE is done when it is in memory, and gets below later.
+//! Writing back: a WRITE is done when it is in memory, and is written below later.
 //!
 //! ```text
 //!   WRITE ----> put: into the block, dirty                    READ: as ever, of the block
@@ -14,7 +14,7 @@
 //! The rules that keep it right:
 //! - What a block here holds is the latest; of what is not dirty, the media has the latest, too.
 //! - A block that is dirty, or on its way below, stays.
-//! - What is under way below has its blocks for itself ([`super::writers`]): the flusher's writes,
+//! - What is in flight below has its blocks for itself ([`super::writers`]): the flusher's writes,
 //!   writes past it, and deletions never overlap, so none can land after a later one.
 //! - What is below and not covered by a FLUSH there is remembered ([`unflushed`]), and is dirty
 //!   again when the layer below has lost it.
@@ -146,7 +146,7 @@ impl WriteBack {
         now
     }
 
-    /// The cache goes: ends the thread, and says what never got below.
+    /// The cache goes: ends the thread, and says what was never written below.
     pub fn end(&mut self, left_over: Lost) {
         self.blocked.stop();
         let thread = self.thread.get_mut();

@@ -55,7 +55,7 @@ pub enum DiskinfoError {
         /// How much was done, bytes.
         got_bytes: u64,
     },
-    /// Requests did not come home.
+    /// Requests did not complete.
     #[error("measuring {step}: {lost} requests did not complete within a minute")]
     Lost {
         /// The step that they were part of.
