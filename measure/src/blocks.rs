@@ -98,8 +98,8 @@ impl Blocks {
     /// mean of some cells against the mean of others.
     ///
     /// # Errors
-    /// [`Error::TooFew`] with fewer than [`ROUNDS_MIN`] rounds, [`Error::ZeroVariance`] when the sum
-    /// is the same in every round, [`Error::OutOfRange`] when there is no such cell or for the
+    /// [`Error::TooFew`] with fewer than [`ROUNDS_MIN`] rounds, [`Error::ZeroVariance`] when the
+    /// sum is the same in every round, [`Error::OutOfRange`] when there is no such cell or for the
     /// confidence, [`Error::NotFinite`] for a weight that is not finite.
     pub fn contrast(&self, weights: &[(usize, f64)], confidence: f64) -> Result<Effect, Error> {
         self.require_rounds()?;

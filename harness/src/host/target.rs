@@ -262,8 +262,8 @@ mod tests {
         assert_eq!(
             facts.to_string(),
             format!(
-                "regular file on ext4 at {point}, device vdz (scheduler mq-deadline, queue depth 256, \
-                 rotational)"
+                "regular file on ext4 at {point}, device vdz (scheduler mq-deadline, \
+                 queue depth 256, rotational)"
             )
         );
     }

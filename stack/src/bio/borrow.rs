@@ -23,8 +23,8 @@ pub(crate) trait Trip {
 ///
 /// `trip` proves that the bio has completed by giving a finished bio in the same slot back: that is
 /// the right to the slot, of which there is one at a time, so that whatever life was lent the
-/// memory has ended. A slot keeps its address from one life to the next, and no other has it: slots are
-/// not freed while any of their pool is away. Should `trip` panic or give back another bio, the
+/// memory has ended. A slot keeps its address from one life to the next, and no other has it: slots
+/// are not freed while any of their pool is away. Should `trip` panic or give back another bio, the
 /// process ends, because a layer may still write to the memory.
 #[inline(always)]
 pub(crate) fn lend(bio: Bio, offset: u64, memory: Loan<'_>, trip: impl Trip) -> Finished {
