@@ -3,7 +3,7 @@
 use crate::spec::SpecError;
 use std::io;
 use std::time::Duration;
-use ugeom_stack::Stack;
+use ugeom_stack::{ProviderPlan, ProviderView, Stack};
 
 /// How files and devices of a target are opened.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,6 +100,7 @@ impl<'a> BuildContext<'a> {
 /// Why a geom could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum BuildError {
     /// An option is wrong; the error points at it.
     #[error(transparent)]
@@ -109,20 +110,15 @@ pub enum BuildError {
     Os {
         /// What was tried (`opening`).
         operation: &'static str,
-        /// On which file.
         path: String,
-        /// The system's answer.
         #[source]
         error: io::Error,
     },
     /// The operating system refused something that the class itself needs.
     #[error("{class}: {operation}: {error}")]
     System {
-        /// The class.
         class: &'static str,
-        /// What was tried.
         operation: &'static str,
-        /// The system's answer.
         #[source]
         error: io::Error,
     },
@@ -134,6 +130,16 @@ pub enum BuildError {
         /// Why not, in plain words.
         problem: String,
     },
+}
+
+/// The provider of a layer whose media is that of the provider below it.
+pub(crate) fn provider_over(name: String, below: &ProviderView) -> ProviderPlan {
+    ProviderPlan {
+        stripesize_bytes: below.stripesize_bytes,
+        stripeoffset_bytes: below.stripeoffset_bytes,
+        padding_bytes: below.padding_bytes,
+        ..ProviderPlan::new(name, below.mediasize_bytes, below.sectorsize_bytes)
+    }
 }
 
 /// What a user must know of an image whose last sector is not whole.

@@ -51,6 +51,22 @@ pub struct TargetOptions {
 }
 
 impl TargetOptions {
+    /// The defaults, but no class tastes by itself: its reads would be counted, delayed or decided
+    /// about like those that are measured or tested.
+    #[must_use]
+    pub fn untasted() -> Self {
+        let mut options = Self::default();
+        options.knobs.taste = false;
+        options
+    }
+
+    /// The same, with files that may be written to.
+    #[must_use]
+    pub fn for_writing(mut self) -> Self {
+        self.writable = true;
+        self
+    }
+
     fn files(&self) -> FileAccess {
         FileAccess {
             writable: self.writable,

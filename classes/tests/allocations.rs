@@ -1,5 +1,5 @@
 //! Nothing allocates on the data path, whatever the classes and however the stack works, once
-//! as many requests have been under way as ever will be.
+//! as many requests have been in flight as ever will be.
 //!
 //! A test binary of its own with one test, as its allocator counts for the whole process.
 

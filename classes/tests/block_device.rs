@@ -45,10 +45,7 @@ impl Drop for Loop {
 }
 
 fn writable() -> TargetOptions {
-    TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    }
+    TargetOptions::default().for_writing()
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use ugeom_classes::target::{TargetOptions, open_target};
-use ugeom_stack::{Channel, Delta, Opened, StackKnobs};
+use ugeom_stack::{Channel, Delta, Opened};
 
 const BLOCK_BYTES: u64 = 4096;
 const BLOCKS: u64 = 64;
@@ -107,13 +107,7 @@ fn survives(layer: &str, excused: bool) {
         let mut random = fastrand::Rng::with_seed(seed);
         let (bytes, cut) = (BLOCKS * BLOCK_BYTES, random.u32(1..OPERATIONS));
         let target = format!("md:{bytes} | crash:seed={seed},flushfail=20%,cut=op{cut} | {layer}");
-        let options = TargetOptions {
-            knobs: StackKnobs {
-                taste: false,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
+        let options = TargetOptions::untasted();
         let target = open_target(&target, &options).expect("a stack");
         let stack = target.stack;
         let mut channel = stack.channel(8).expect("a channel");

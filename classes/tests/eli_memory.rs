@@ -24,10 +24,7 @@ fn locked_bytes() -> u64 {
 
 /// Opens so many targets and does some I/O on each; what all of it took up.
 fn taken(text: &str) -> u64 {
-    let options = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::default().for_writing();
     let before = allocated_bytes() + locked_bytes();
     let mut data = vec![7; 4096];
     let targets: Vec<Target> = (0..PROVIDERS)

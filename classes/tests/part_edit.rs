@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Sparse, add, tables};
+use common::{Sparse, add, part, tables};
 use std::sync::{Arc, Mutex};
 use ugeom_classes::part::edit::{self, Create, EditError, found};
 use ugeom_format::content::Content;
@@ -43,15 +43,6 @@ fn create(stack: &Stack, name: &str, scheme: Scheme, force: bool) -> Result<Tabl
     edit(stack, name, |channel, opened| {
         edit::create(channel, opened, &wanted)
     })
-}
-
-fn part(kind: &str, start: u64, sectors: u64) -> NewPart {
-    NewPart {
-        start: Some(start),
-        sectors: Some(sectors),
-        kind: kind.to_owned(),
-        ..NewPart::default()
-    }
 }
 
 fn add_part(stack: &Stack, name: &str, part: &NewPart) -> Result<String, EditError> {
@@ -553,11 +544,7 @@ fn diary_disk() -> (Stack, Arc<Diary>) {
         ..ugeom_stack::ProviderPlan::default()
     };
     let geom: Arc<dyn Geom> = Arc::clone(&diary) as Arc<dyn Geom>;
-    let plan = ugeom_stack::Plan {
-        name: "md0".into(),
-        geom,
-        providers: vec![provider],
-    };
+    let plan = ugeom_stack::Plan::of(provider, geom);
     stack.create("MD", plan, &[]).expect("a bottom");
     (stack, diary)
 }

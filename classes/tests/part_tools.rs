@@ -2,6 +2,9 @@
 //! `file`: what sfdisk, sgdisk and parted make is listed here entry by entry, what is made here is
 //! listed by them, and what mkfs leaves in a partition is recognised.
 
+mod common;
+
+use common::part;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,9 +14,9 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use ugeom_classes::part::edit::{self, Create, found};
 use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_format::plan::{NewPart, Scheme};
+use ugeom_format::plan::Scheme;
 use ugeom_format::{ebr, mbr};
-use ugeom_stack::{Delta, ProviderView, Tree};
+use ugeom_stack::{Channel, Delta, Opened, ProviderView, Tree};
 use ugeom_testkit::program;
 
 const SIZE_BYTES: u64 = 64 << 20;
@@ -84,6 +87,13 @@ impl Image {
     }
 
     /// `parted` takes its commands after the file.
+    /// parted, if it is there, finds these partitions.
+    fn parted_lists(&self, test: &str, listed: &[(u64, u64, u64)]) {
+        if let Some(text) = self.parted(test, &["unit", "s", "print"]) {
+            assert_eq!(parted_entries(&text), listed, "{text}");
+        }
+    }
+
     fn parted(&self, test: &str, commands: &[&str]) -> Option<String> {
         let mut command = Command::new(program(test, "parted")?);
         command.arg("-ms").arg(&self.path).args(commands);
@@ -178,13 +188,13 @@ fn numbered(listed: &[(String, u64, u64)], letter: char) -> Vec<(u64, u64, u64)>
     rows
 }
 
-fn part(kind: &str, start: u64, sectors: u64) -> NewPart {
-    NewPart {
-        start: Some(start),
-        sectors: Some(sectors),
-        kind: kind.to_owned(),
-        ..NewPart::default()
-    }
+fn create(channel: &mut Channel, opened: &Opened, scheme: Scheme) {
+    let wanted = Create {
+        scheme,
+        entries: None,
+        force: false,
+    };
+    edit::create(channel, opened, &wanted).expect("a table");
 }
 
 const LOGICAL: &str = "label: dos
@@ -311,12 +321,7 @@ fn an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted() {
     let test = "an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted";
     let image = Image::new();
     image.edit("", |channel, opened| {
-        let gpt = Create {
-            scheme: Scheme::Gpt,
-            entries: None,
-            force: false,
-        };
-        edit::create(channel, opened, &gpt).expect("a GPT");
+        create(channel, opened, Scheme::Gpt);
         for number in 0..128 {
             let mut new = part("linux-data", 2048 + 100 * number, 50 + number / 3);
             new.label = Some(format!("daten \u{fc} {number}"));
@@ -335,9 +340,7 @@ fn an_edited_gpt_satisfies_sgdisk_sfdisk_and_parted() {
         assert_eq!(entries(&table), listed);
         assert_eq!(table["partitions"][0]["name"], "daten \u{fc} 1");
     }
-    if let Some(text) = image.parted(test, &["unit", "s", "print"]) {
-        assert_eq!(parted_entries(&text), listed, "{text}");
-    }
+    image.parted_lists(test, &listed);
 }
 
 #[test]
@@ -345,12 +348,7 @@ fn an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted() {
     let test = "an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted";
     let image = Image::new();
     image.edit("", |channel, opened| {
-        let table = Create {
-            scheme: Scheme::Mbr,
-            entries: None,
-            force: false,
-        };
-        edit::create(channel, opened, &table).expect("an MBR");
+        create(channel, opened, Scheme::Mbr);
         for new in [
             part("freebsd", 63, 5000),
             part("!131", 8192, 4096),
@@ -381,9 +379,7 @@ fn an_edited_mbr_and_its_logical_partitions_are_read_by_sfdisk_and_parted() {
     if let Some(table) = image.json(test, &[]) {
         assert_eq!(entries(&table), listed);
     }
-    if let Some(text) = image.parted(test, &["unit", "s", "print"]) {
-        assert_eq!(parted_entries(&text), listed, "{text}");
-    }
+    image.parted_lists(test, &listed);
 }
 
 #[test]
@@ -391,12 +387,7 @@ fn an_edited_disklabel_is_read_by_sfdisk() {
     let test = "an_edited_disklabel_is_read_by_sfdisk";
     let image = Image::new();
     image.edit("", |channel, opened| {
-        let label = Create {
-            scheme: Scheme::Bsd,
-            entries: Some(8),
-            force: false,
-        };
-        edit::create(channel, opened, &label).expect("a label");
+        create(channel, opened, Scheme::Bsd);
         for new in [
             part("freebsd-ufs", 16, 1000),
             part("freebsd-swap", 2000, 3000),
@@ -467,12 +458,7 @@ fn what_mkfs_made_in_a_partition_is_recognised() {
         command.args(arguments).arg(&inner);
         output(command, "");
         image.edit("", |channel, opened| {
-            let gpt = Create {
-                scheme: Scheme::Gpt,
-                entries: None,
-                force: false,
-            };
-            edit::create(channel, opened, &gpt).expect("a GPT");
+            create(channel, opened, Scheme::Gpt);
             edit::add(channel, opened, None, &part("linux-data", 2048, 32_768)).expect("a part");
         });
         let contents = std::fs::read(&inner).expect("the partition");

@@ -1,7 +1,7 @@
 //! Any sequence of requests leaves a device as it would leave a plain vector of bytes, whatever
 //! layers, dispatch and statistics it goes through.
 //!
-//! Requests that do not overlap are under way together, as many as the sequence has one after the
+//! Requests that do not overlap are in flight together, as many as the sequence has one after the
 //! other; one that overlaps with another waits for all. So each request has one right answer, in
 //! whatever order the layers finish them.
 
@@ -74,7 +74,7 @@ struct Run {
     channel: Channel,
     opened: Opened,
     model: Vec<u8>,
-    /// By cookie: what is under way, and what a read has to find.
+    /// By cookie: what is in flight, and what a read has to find.
     under_way: HashMap<u64, (Range<usize>, Option<Vec<u8>>)>,
 }
 

@@ -201,10 +201,7 @@ fn a_target_is_read_only_unless_writing_is_asked_for() {
     let image = Image::new();
     let opened = image.open("D@s1a", true);
     assert!(opened.stack.open(opened.top, Delta::READ_WRITE).is_err());
-    let options = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::default().for_writing();
     let opened = open_target(&image.text("D@s1a"), &options);
     let opened = opened.unwrap_or_else(|error| panic!("{error}"));
     assert!(opened.stack.open(opened.top, Delta::READ_WRITE).is_ok());

@@ -181,17 +181,8 @@ impl Disk {
 
     /// The plan of a geom that serves it.
     pub(crate) fn plan(&self, name: &str) -> Plan {
-        let provider = ProviderPlan {
-            name: name.to_owned(),
-            mediasize_bytes: self.media.size_bytes,
-            sectorsize_bytes: SECTOR_BYTES,
-            ..ProviderPlan::default()
-        };
-        Plan {
-            name: name.to_owned(),
-            geom: Arc::new(DiskGeom(self.clone())),
-            providers: vec![provider],
-        }
+        let provider = ProviderPlan::new(name, self.media.size_bytes, SECTOR_BYTES);
+        Plan::of(provider, Arc::new(DiskGeom(self.clone())))
     }
 }
 

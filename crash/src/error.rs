@@ -9,26 +9,23 @@ use ugeom_stack::StackError;
 /// Why a recording or a campaign could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum CrashError {
     /// The system refused an operation on a file.
     #[error("{operation} {path}: {error}")]
     Os {
         /// What was tried (`opening`).
         operation: &'static str,
-        /// On which file.
         path: PathBuf,
-        /// The system's answer.
         #[source]
         error: io::Error,
     },
     /// The log is damaged, or none.
     #[error("{path}: record {record}: {error}")]
     Log {
-        /// The log.
         path: PathBuf,
         /// The number of the record, from 0; 0 for the header, too.
         record: u64,
-        /// What is wrong.
         #[source]
         error: CrashLogError,
     },
@@ -37,12 +34,7 @@ pub enum CrashError {
     Recorder(#[from] LogError),
     /// The text of a state cannot be read, or names what is not in the log.
     #[error("state `{text}`: {problem}")]
-    State {
-        /// The text.
-        text: String,
-        /// What is wrong.
-        problem: String,
-    },
+    State { text: String, problem: String },
     /// The stack that serves the device could not be built.
     #[error(transparent)]
     Stack(#[from] StackError),
@@ -54,9 +46,7 @@ pub enum CrashError {
     Command {
         /// Which of the commands.
         what: &'static str,
-        /// Its text.
         command: String,
-        /// How.
         how: String,
     },
     /// The device fails the check although nothing was lost.

@@ -27,6 +27,18 @@ fn verbs() -> u64 {
     states() / 2
 }
 
+/// Records what `work` does with a disk.
+fn record(log: &Path, work: impl FnOnce(&Recording, &mut Channel, &Opened)) {
+    let recording = Recording::start(log, SECTORS * SECTOR as u64).expect("a recording");
+    let (stack, name) = recording.stack().expect("a stack");
+    let provider = stack.tree().provider(&name).expect("a provider").id;
+    let mut channel = stack.channel(1).expect("a channel");
+    let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
+    work(&recording, &mut channel, &opened);
+    drop((opened, channel, stack));
+    recording.finish().expect("a log");
+}
+
 /// Records verbs. `verb` does one, and answers with what is there afterwards; `find` looks at a
 /// state, and must see what was there after the last verb before the cut, or after the next one.
 fn survives<T: PartialEq + Debug + Sync>(
@@ -35,19 +47,15 @@ fn survives<T: PartialEq + Debug + Sync>(
 ) {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
-    let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
-    let (stack, name) = recording.stack().expect("a stack");
-    let provider = stack.tree().provider(&name).expect("a provider").id;
-    let mut channel = stack.channel(1).expect("a channel");
-    let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
-    let mut history = vec![verb(&mut channel, &opened, 0)];
-    recording.begin();
-    for number in 1..=verbs() {
-        history.push(verb(&mut channel, &opened, number));
-        recording.promise(&format!("v{number}"));
-    }
-    drop((opened, channel, stack));
-    recording.finish().expect("a log");
+    let mut history = Vec::new();
+    record(&log, |recording, channel, opened| {
+        history.push(verb(channel, opened, 0));
+        recording.begin();
+        for number in 1..=verbs() {
+            history.push(verb(channel, opened, number));
+            recording.promise(&format!("v{number}"));
+        }
+    });
     check(&log, &history, find);
 }
 
@@ -273,16 +281,11 @@ fn create_leaves_no_table_or_an_empty_one() {
     for scheme in [Scheme::Gpt, Scheme::Mbr, Scheme::Bsd] {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("log");
-        let recording = Recording::start(&log, SECTORS * SECTOR as u64).expect("a recording");
-        let (stack, name) = recording.stack().expect("a stack");
-        let provider = stack.tree().provider(&name).expect("a provider").id;
-        let mut channel = stack.channel(1).expect("a channel");
-        let opened = stack.open(provider, Delta::READ_WRITE).expect("opens");
-        recording.begin();
-        create(&mut channel, &opened, scheme);
-        recording.promise("made");
-        drop((opened, channel, stack));
-        recording.finish().expect("a log");
+        record(&log, |recording, channel, opened| {
+            recording.begin();
+            create(channel, opened, scheme);
+            recording.promise("made");
+        });
         let look = |disk: &Disk| {
             let others = [Scheme::Gpt, Scheme::Mbr, Scheme::Bsd];
             let mut others = others.into_iter().filter(|other| *other != scheme);

@@ -15,7 +15,7 @@ use ugeom_crash::{CampaignSettings, Disk, Outcome, Points, Recording, answer, ca
 use ugeom_format::eli::{Cipher, EliFlags};
 use ugeom_serve::nbd::{Address, Given, Limits, Server, Settings};
 use ugeom_serve::ranges::Ranges;
-use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack, StackKnobs};
+use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack};
 
 const SECTOR: usize = 512;
 const SECTORS: u64 = 64;
@@ -156,14 +156,7 @@ fn nbd_keeps_what_it_flushed_when_the_servers_disk_crashes() {
     };
     let server = Server::start(&stack, &name, &settings).expect("serves");
     recording.begin();
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     let uri = format!("nbd+unix:///?socket={}", socket.display());
     let client = open_target(&uri, &options).expect("connects");
     let mut channel = client.stack.channel(4).expect("a channel");

@@ -75,6 +75,7 @@ impl FromStr for Choice {
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum EngineError {
     /// No engine has this name.
     #[error("no engine is called '{name}': there are {}", names())]
@@ -85,7 +86,6 @@ pub enum EngineError {
     /// The system does not let us use the engine.
     #[error("{engine} cannot be used: {reason}")]
     Refused {
-        /// The engine's name.
         engine: &'static str,
         /// What is missing or forbidden, in plain words.
         reason: String,

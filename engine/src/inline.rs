@@ -2,10 +2,8 @@
 //! by the thread that reaps it. They differ in how a step is made ([`Way`]).
 
 use std::fs::File;
-use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ugeom_machine::buffer::{IoMemory, Segment};
 
@@ -124,14 +122,6 @@ impl<M: IoMemory + 'static, W: Way> Engine<M> for InlineEngine<M, W> {
 
     fn in_flight(&self) -> usize {
         self.queue.table.live()
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn wait(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
-        Ok(())
     }
 
     fn name(&self) -> &'static str {

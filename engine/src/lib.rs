@@ -26,6 +26,7 @@
 
 mod calls;
 mod choice;
+mod completions;
 mod files;
 mod guasi;
 mod inline;

@@ -18,7 +18,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,15 +26,13 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use ugeom_machine::buffer::{Buffer, IoMemory, Segment};
 
 use crate::choice::EngineError;
+use crate::completions::each_completion;
 
 /// The size of a command's own part, bytes.
 pub const COMMAND_BYTES: usize = 80;
 
 /// Room in the submission ring beside the places: polls.
 const POLLS: u32 = 64;
-
-/// Completions taken from the ring at a time.
-const BATCH: usize = 64;
 
 /// Where the number of pieces stands in a submission entry (`len` of `struct io_uring_sqe`).
 const LENGTH_AT: usize = 24;
@@ -288,31 +285,24 @@ impl<const HEAD: usize> RequestRing<HEAD> {
 
     #[inline]
     fn collect(&mut self) {
-        loop {
-            let mut room = [const { MaybeUninit::<cqueue::Entry>::uninit() }; BATCH];
-            let entries = self.ring.completion().fill(&mut room);
-            if entries.is_empty() {
-                return;
-            }
-            for entry in entries {
-                let index = entry.user_data() as u32;
-                match entry.user_data() & !u64::from(u32::MAX) {
-                    PLACE => {
-                        let place = &mut self.places[index as usize];
-                        if entry.result() == 0 {
-                            place.state = State::Ours;
-                            self.arrived.push_back(index);
-                        } else {
-                            place.state = State::Gone;
-                            let error = io::Error::from_raw_os_error(-entry.result());
-                            self.refusal.get_or_insert(error);
-                        }
+        each_completion(&mut self.ring, |entry| {
+            let index = entry.user_data() as u32;
+            match entry.user_data() & !u64::from(u32::MAX) {
+                PLACE => {
+                    let place = &mut self.places[index as usize];
+                    if entry.result() == 0 {
+                        place.state = State::Ours;
+                        self.arrived.push_back(index);
+                    } else {
+                        place.state = State::Gone;
+                        let error = io::Error::from_raw_os_error(-entry.result());
+                        self.refusal.get_or_insert(error);
                     }
-                    WATCHED if !cqueue::more(entry.flags()) => self.unwatched.push(index),
-                    _ => {}
                 }
+                WATCHED if !cqueue::more(entry.flags()) => self.unwatched.push(index),
+                _ => {}
             }
-        }
+        });
     }
 
     /// The next place with a request.

@@ -11,7 +11,7 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, Run, RunResult};
 use ugeom_load::cells;
-use ugeom_stack::{Stack, StackKnobs};
+use ugeom_stack::Stack;
 
 /// How a provider that is served can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,13 +78,7 @@ impl Door {
         let through = match served.reach {
             Reach::File(path) => Through::File(path),
             Reach::Target(text) => {
-                let options = TargetOptions {
-                    knobs: StackKnobs {
-                        taste: false,
-                        ..StackKnobs::default()
-                    },
-                    ..TargetOptions::default()
-                };
+                let options = TargetOptions::untasted();
                 let target = open_target(&text, &options).map_err(|error| error.to_string());
                 Through::Stack(target?)
             }

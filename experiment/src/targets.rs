@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use ugeom_classes::spec::{self, FILE_CLASS};
 use ugeom_classes::{TargetError, TargetOptions, open_target, registry};
 use ugeom_harness::HarnessError;
-use ugeom_stack::StackKnobs;
 
 /// Refuses what is written wrongly, with its column. A target that cannot be opened for another
 /// reason is left to the experiment, which opens it in its own way.
@@ -14,11 +13,7 @@ use ugeom_stack::StackKnobs;
 pub fn check(text: &str) -> Result<(), HarnessError> {
     let options = TargetOptions {
         unlocked: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
+        ..TargetOptions::untasted()
     };
     match open_target(text, &options) {
         Err(error @ TargetError::Spec(_)) => Err(HarnessError::subject(error)),

@@ -37,11 +37,11 @@ impl fmt::Display for Origin {
 /// Why jobs cannot be understood or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum JobError {
     /// The text of a job is wrong.
     #[error("{origin}{message}")]
     Language {
-        /// Where.
         origin: Origin,
         /// What, and what would be right.
         message: String,
@@ -51,7 +51,6 @@ pub enum JobError {
     Target {
         /// The name of the job.
         job: String,
-        /// What is wrong.
         message: String,
         /// What the system said.
         #[source]

@@ -14,7 +14,7 @@ use ugeom_format::wire::nbd::{
     BASE_ALLOCATION, ChunkHeader, Greeting, Info, MetaContext, OptionHeader, OptionReplyHeader,
     Request, SimpleReply, chunk, command, export_flag, option, option_reply,
 };
-use ugeom_stack::{Command, Delta, IoError, StackKnobs};
+use ugeom_stack::{Command, Delta, IoError};
 
 /// The size of the export that an orderly handshake tells of.
 const SIZE_BYTES: u64 = 1 << 20;
@@ -287,14 +287,7 @@ pub fn nbd_client(data: &[u8]) {
             drop(listener);
             std::fs::remove_file(gone).expect("the socket");
         });
-        let options = TargetOptions {
-            writable: true,
-            knobs: StackKnobs {
-                taste: false,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
+        let options = TargetOptions::untasted().for_writing();
         if let Ok(target) = open_target(&text, &options) {
             // It may fail, and with any reason.
             let _ = use_it(&target);

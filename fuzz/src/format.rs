@@ -467,18 +467,24 @@ pub fn ldm(data: &[u8]) {
     }
 }
 
-/// A byte of choices, then a disk. libfuzzer does not guess a CRC, so half of
-/// the inputs have theirs put right.
-pub fn gpt(data: &[u8]) {
-    let Some((choice, disk)) = data.split_first() else {
-        return;
-    };
+/// The disk with the sector size, and with the CRCs put right, that the byte of choices asks for.
+fn chosen(choice: u8, disk: &[u8]) -> (Vec<u8>, Media) {
     let size = if choice & 1 == 0 { 512 } else { 4096 };
     let mut disk = disk.to_vec();
     if choice & 2 != 0 {
         put_crcs_right(&mut disk, size);
     }
     let media = media_of(&disk, size);
+    (disk, media)
+}
+
+/// A byte of choices, then a disk. libfuzzer does not guess a CRC, so half of
+/// the inputs have theirs put right.
+pub fn gpt(data: &[u8]) {
+    let Some((choice, disk)) = data.split_first() else {
+        return;
+    };
+    let (disk, media) = chosen(*choice, disk);
     let mut sectors_read = 0;
     let found = gpt::Gpt::read(media, &mut |lba, count| {
         sectors_read += count;
@@ -589,12 +595,7 @@ pub fn plan(data: &[u8]) {
     let Some(([choice, requests @ ..], disk)) = data.split_first_chunk::<5>() else {
         return;
     };
-    let size = if choice & 1 == 0 { 512 } else { 4096 };
-    let mut disk = disk.to_vec();
-    if choice & 2 != 0 {
-        put_crcs_right(&mut disk, size);
-    }
-    let media = media_of(&disk, size);
+    let (disk, media) = chosen(*choice, disk);
     for scheme in Scheme::ALL {
         let read = &mut |lba, count| sectors(&disk, media, lba, count);
         if let Ok(table) = Table::load(scheme, media, read) {

@@ -30,10 +30,7 @@ fn socket(secure: bool) -> &'static PathBuf {
     let running = RUNNING[usize::from(secure)].get_or_init(|| {
         let name = format!("ugeom-fuzz-{}-{secure}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let options = TargetOptions {
-            writable: true,
-            ..TargetOptions::default()
-        };
+        let options = TargetOptions::default().for_writing();
         let target = open_target("md:1m", &options).expect("a target");
         let tls = secure.then(|| {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(CERTIFICATES);
@@ -44,16 +41,9 @@ fn socket(secure: bool) -> &'static PathBuf {
         });
         let settings = Settings {
             addresses: vec![Address::Unix(path.clone())],
-            given: Given::default(),
             tls,
-            allow: Vec::new(),
             writable: true,
-            only_top: false,
-            threads: 1,
-            spin: Duration::ZERO,
-            limits: Limits::default(),
-            log: Arc::new(|_| {}),
-            ranges: Ranges::default(),
+            ..Settings::default()
         };
         let server = Server::start(&target.stack, &target.name, &settings).expect("a server");
         Running {

@@ -49,18 +49,9 @@ pub fn taste(data: &[u8]) -> u64 {
     let unit = u64::from(sector);
     let sectors = (bytes.len() as u64).div_ceil(unit) + u64::from(*longer);
     let stack = Stack::new(StackKnobs::default(), registry::tasting()).expect("a stack");
-    let provider = ProviderPlan {
-        name: "md0".into(),
-        mediasize_bytes: sectors * unit,
-        sectorsize_bytes: sector,
-        ..ProviderPlan::default()
-    };
+    let provider = ProviderPlan::new("md0", sectors * unit, sector);
     let geom = Arc::new(Image(bytes.to_vec()));
-    let plan = Plan {
-        name: "md0".into(),
-        geom,
-        providers: vec![provider],
-    };
+    let plan = Plan::of(provider, geom);
     let disk = stack.create("MD", plan, &[]).expect("a disk")[0];
     let tree = stack.tree();
     let count = tree.providers().count() as u64;

@@ -26,13 +26,12 @@ use crate::work::Work;
 /// Why a context could not be made, or a request not be taken.
 #[derive(Debug, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum GuasiError {
     /// A setting has no meaning.
     #[error("{what} is {value}; it can be {} to {}", limits.0, limits.1)]
     Setting {
-        /// What was set.
         what: &'static str,
-        /// To what.
         value: u32,
         /// The least and the largest value.
         limits: (u32, u32),

@@ -17,7 +17,7 @@ pub(crate) const WORKERS_MAX: u32 = (1 << 24) - 1;
 /// How long an idle worker above the minimum waits for work before it leaves.
 pub const IDLE: Duration = Duration::from_secs(15);
 
-/// How long who waits looks out before it sleeps: about what a sleep and a wake-up cost in a
+/// How long a thread that waits polls before it sleeps: about what a sleep and a wake-up cost in a
 /// virtual machine, so that waiting never costs more than twice what the better choice would have.
 pub const SPIN: Duration = Duration::from_micros(50);
 
@@ -136,7 +136,7 @@ impl Settings {
         self
     }
 
-    /// For how long a worker without work, and a thread that fetches, looks out before it sleeps
+    /// For how long a worker without work, and a thread that fetches, polls before it sleeps
     /// ([`SPIN`] unless set; zero: not at all). Each time that it goes to sleep has cost at most
     /// this much processor time.
     #[must_use]

@@ -65,7 +65,7 @@ const CALL_WAITS_NS: u64 = 10_000;
 /// core that it sleeps on has other work and need not be woken.
 const SLEEP_PAYS_NS: u64 = 12_000;
 
-/// How often a thread that looks out lets others run on its core, ns. A look at the scheduler costs
+/// How often a thread that polls lets others run on its core, ns. A look at the scheduler costs
 /// about a tenth of that.
 pub(crate) const YIELD_NS: u64 = 2_000;
 

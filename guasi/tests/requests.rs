@@ -1,6 +1,9 @@
 //! What a context promises about requests: that they run once, in order of priority, come back in
 //! order, and are known until they are released.
 
+mod common;
+
+use common::readable;
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -310,16 +313,6 @@ fn system_calls_answer_as_the_manual_says() {
 #[test]
 fn the_event_descriptor_is_readable_while_there_is_something_to_fetch() {
     let context = one_worker();
-    let readable = |context: &Context, wait_ms| {
-        let fd = context.event_fd().unwrap().as_raw_fd();
-        let mut polled = libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd, ours.
-        unsafe { libc::poll(&raw mut polled, 1, wait_ms) == 1 }
-    };
     assert!(!readable(&context, 0));
     for round in 0..100 {
         context.submit(0, round, || Outcome::done(0)).unwrap();

@@ -1,26 +1,17 @@
 //! What a context promises about its workers: when they start, what interrupts them, when they
 //! leave.
 
+mod common;
+
+use common::until;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ugeom_guasi::{Cancel, Context, GuasiError, Io, IoCall, Outcome, Settings, Status};
 use ugeom_machine::cpu::Usage;
-
-/// Waits for what other threads do, however long this machine takes.
-fn until(mut happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "it did not happen"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
 
 /// A read that waits for a byte.
 fn waiting_read(fd: i32, memory: &mut u8) -> Io {

@@ -6,13 +6,13 @@ use std::io;
 /// The reason why an experiment or a part of it could not be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum HarnessError {
     /// The operating system refused something.
     #[error("{path}: {operation}: {source}")]
     Os {
         /// What was worked on.
         path: String,
-        /// What was tried.
         operation: &'static str,
         /// What the system said.
         source: io::Error,
@@ -22,13 +22,10 @@ pub enum HarnessError {
         "{path}: a read of {wanted_bytes} bytes at offset {offset_bytes} ended after {got_bytes}"
     )]
     Short {
-        /// What was read.
         path: String,
-        /// Where, bytes.
         offset_bytes: u64,
         /// How much was asked for.
         wanted_bytes: u64,
-        /// How much came.
         got_bytes: u64,
     },
     /// A stack could not be built or opened.
@@ -48,9 +45,7 @@ pub enum HarnessError {
     /// A statistic could not be computed.
     #[error("computing {what}: {source}")]
     Statistics {
-        /// The figure.
         what: String,
-        /// Why not.
         source: ugeom_measure::Error,
     },
     /// A thread of a measurement could not be started or ended by a panic.
@@ -58,7 +53,6 @@ pub enum HarnessError {
     Thread {
         /// The name of the cell.
         cell: String,
-        /// What happened.
         problem: String,
     },
     /// A process of a measurement failed; these are its own words.
@@ -80,12 +74,7 @@ pub enum HarnessError {
     Compare(String),
     /// A command that is to be measured failed.
     #[error("`{command}`: {problem}")]
-    Command {
-        /// The command.
-        command: String,
-        /// What happened.
-        problem: String,
-    },
+    Command { command: String, problem: String },
 }
 
 impl HarnessError {

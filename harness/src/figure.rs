@@ -37,7 +37,7 @@ pub struct Figure {
     pub interval: Interval,
     /// The probability of an estimate this far from zero if the truth were zero; for differences.
     pub p_value: Option<f64>,
-    /// Whether the difference is proven, all differences of the result taken together (Holm).
+    /// Whether the interval, which holds for all differences of the result together, excludes 0.
     pub proven: Option<bool>,
     /// What was to be reached.
     pub goal: Option<Goal>,

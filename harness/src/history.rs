@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use ugeom_measure::change::Better;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::shift::{Alarm, ChangePoint, Confirmed, alarm, scan};
 use ugeom_measure::summary::median;
-use ugeom_measure::verdict::Better;
 
 /// The file in the folder of a history.
 pub const FILE: &str = "history.log";

@@ -2,8 +2,8 @@
 
 use crate::rounds::{Sample, total};
 use serde::{Deserialize, Serialize};
+use ugeom_measure::change::Better;
 use ugeom_measure::units::{duration_human, grouped};
-use ugeom_measure::verdict::Better;
 
 /// A quantity of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,7 +20,7 @@ use ugeom_load::cells::{Sums, computing};
 use ugeom_load::{Load, LoadJob, Pattern, Range};
 use ugeom_machine::cpu::Affinity;
 use ugeom_measure::interval::student_of;
-use ugeom_stack::{StackKnobs, Statistics};
+use ugeom_stack::Statistics;
 
 /// A thread sends so many requests in a slice: a fraction of a millisecond.
 const REQUESTS_EACH: u64 = 10_000;
@@ -51,14 +51,8 @@ struct Slice {
 
 impl Crew {
     fn new(threads: u64) -> Result<Self> {
-        let options = TargetOptions {
-            knobs: StackKnobs {
-                statistics: Statistics::Off,
-                taste: false,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
+        let mut options = TargetOptions::untasted();
+        options.knobs.statistics = Statistics::Off;
         let target = open_target("zero:clear=0", &options)?;
         let range = Range {
             start_bytes: 0,

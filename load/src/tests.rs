@@ -3,17 +3,10 @@
 use super::*;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::raidtest::{RaidtestKind, Request};
-use ugeom_stack::{Command, StackKnobs, Totals};
+use ugeom_stack::{Command, Totals};
 
 fn target(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     open_target(text, &options).unwrap()
 }
 
@@ -179,11 +172,7 @@ fn a_load_waits_for_layers_that_take_their_time() {
     for dispatch in ["direct", "queued"] {
         let options = TargetOptions {
             set: ugeom_classes::spec::Settings::parse(&format!("dispatch={dispatch}")).unwrap(),
-            knobs: StackKnobs {
-                taste: false,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
+            ..TargetOptions::untasted()
         };
         let slow = open_target("md:1m | nop:delay=1ms", &options).unwrap();
         let job = LoadJob {

@@ -3,7 +3,7 @@
 //! A processor fetches a few tens of lines ahead for a copy that has just begun, and its prefetcher
 //! knows no more before some lines have been read; the first page of a copy from a random place is
 //! waited for line by line. Asking for all lines of a page at once, into the second level, where
-//! more requests can be under way than in the first, lets them arrive together.
+//! more requests can be in flight than in the first, lets them arrive together.
 
 use crate::prefetch::prefetch_far;
 use crate::shared_bytes;
@@ -21,7 +21,7 @@ pub fn ask(from: *const u8, len: usize) {
     let mut at = 0;
     while at + 8 * LINE_BYTES <= len {
         // Without counting between them: only what is few instructions away from the first can be
-        // under way at the same time.
+        // in flight at the same time.
         let here = from.wrapping_add(at);
         prefetch_far(here);
         prefetch_far(here.wrapping_add(LINE_BYTES));

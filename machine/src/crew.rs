@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! caller    publishes the work -> takes pieces -> withdraws the work -> waits for those who joined
-//! helpers   sleep -> join -> take pieces until there are none -> leave -> look out -> sleep
+//! helpers   sleep -> join -> take pieces until there are none -> leave -> poll -> sleep
 //! ```
 //! Pieces are taken one by one, so a helper that wakes late, or not at all, costs nothing: the
 //! caller does what is left. There is one helper for each further core, [`HELPERS_MAX`] at most,
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// The most helpers of a process.
 pub(crate) const HELPERS_MAX: usize = 7;
-/// How long a helper looks out for more work before it sleeps: a client that waits for each of its
+/// How long a helper polls for more work before it sleeps: a client that waits for each of its
 /// large requests comes back sooner.
 const POLL: Duration = Duration::from_micros(50);
 /// Turns between two looks at the clock.

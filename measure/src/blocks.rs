@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, require_count, require_finite, require_pairs};
 use crate::interval::{Effect, student_of};
-use crate::ratio::{Ratio, RatioOfMeans, log_ratio_paired};
-use crate::regression::BlockedLine;
-use crate::summary::Summary;
+use crate::ratio::{Ratio, log_ratio_paired};
 
 /// With fewer rounds than this there is no telling a difference from an accident.
 pub const ROUNDS_MIN: u64 = 3;
@@ -96,34 +94,13 @@ impl Blocks {
         Ok(self.rounds.iter().map(|round| round[cell]).collect())
     }
 
-    /// What one cell looks like by itself.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] when there is no such cell; as [`Summary::of`].
-    pub fn summary(&self, cell: usize) -> Result<Summary, Error> {
-        Summary::of(&self.values(cell)?)
-    }
-
-    /// The interval of `changed - base`, from their differences within rounds.
-    ///
-    /// # Errors
-    /// [`Error::TooFew`] with fewer than [`ROUNDS_MIN`] rounds, [`Error::ZeroVariance`] when the
-    /// difference is the same in every round, [`Error::OutOfRange`] when there is no such cell or
-    /// for the confidence.
-    pub fn difference(
-        &self,
-        base: usize,
-        changed: usize,
-        confidence: f64,
-    ) -> Result<Effect, Error> {
-        self.contrast(&[(changed, 1.0), (base, -1.0)], confidence)
-    }
-
     /// The interval of a weighted sum of cells within rounds: a difference of differences, or the
     /// mean of some cells against the mean of others.
     ///
     /// # Errors
-    /// As [`Blocks::difference`]; [`Error::NotFinite`] for a weight that is not finite.
+    /// [`Error::TooFew`] with fewer than [`ROUNDS_MIN`] rounds, [`Error::ZeroVariance`] when the
+    /// sum is the same in every round, [`Error::OutOfRange`] when there is no such cell or for the
+    /// confidence, [`Error::NotFinite`] for a weight that is not finite.
     pub fn contrast(&self, weights: &[(usize, f64)], confidence: f64) -> Result<Effect, Error> {
         self.require_rounds()?;
         let mut sums = vec![0.0; self.rounds.len()];
@@ -135,20 +112,10 @@ impl Blocks {
         student_of(&sums, confidence)
     }
 
-    /// The interval of the ratio of the means, `changed / base`, by Fieller's theorem for values
-    /// that belong together in rounds.
-    ///
-    /// # Errors
-    /// As [`Blocks::difference`]; [`Error::UnboundedRatio`] when the base cannot be told from zero.
-    pub fn ratio(&self, base: usize, changed: usize, confidence: f64) -> Result<Ratio, Error> {
-        self.require_rounds()?;
-        RatioOfMeans::paired(&self.values(changed)?, &self.values(base)?)?.at(confidence)
-    }
-
     /// The interval of the typical (geometric mean) ratio within a round, `changed / base`.
     ///
     /// # Errors
-    /// As [`Blocks::difference`]; [`Error::OutOfRange`] when a value is not above 0.
+    /// As [`Blocks::contrast`]; [`Error::OutOfRange`] when a value is not above 0.
     pub fn typical_ratio(
         &self,
         base: usize,
@@ -159,25 +126,8 @@ impl Blocks {
         log_ratio_paired(&self.values(changed)?, &self.values(base)?, confidence)
     }
 
-    /// One line a round through some of the cells, each standing at an x of its own: the cost of
-    /// one more layer from cells with 0 to 8 of them.
-    ///
-    /// # Errors
-    /// As [`BlockedLine::fit`]; [`Error::OutOfRange`] when there is no such cell.
-    pub fn line(&self, points: &[(usize, f64)]) -> Result<BlockedLine, Error> {
-        let x: Vec<f64> = points.iter().map(|(_, x)| *x).collect();
-        let columns: Vec<Vec<f64>> = points
-            .iter()
-            .map(|(cell, _)| self.values(*cell))
-            .collect::<Result<_, _>>()?;
-        let rounds: Vec<Vec<f64>> = (0..self.rounds.len())
-            .map(|round| columns.iter().map(|column| column[round]).collect())
-            .collect();
-        BlockedLine::fit(&x, &rounds)
-    }
-
     /// Refuses a table with too few rounds for any comparison.
-    pub(crate) fn require_rounds(&self) -> Result<(), Error> {
+    fn require_rounds(&self) -> Result<(), Error> {
         require_count(
             "a comparison within rounds",
             ROUNDS_MIN,
@@ -210,12 +160,10 @@ mod tests {
     #[test]
     fn a_drift_that_all_cells_share_cancels() {
         let blocks = table(&DRIFTING);
-        let step = blocks.difference(0, 1, 0.95).unwrap();
+        let step = blocks.contrast(&[(1, 1.0), (0, -1.0)], 0.95).unwrap();
         assert!((step.estimate() - 2.02).abs() < 1e-9);
         assert!(step.interval.half_width() < 0.12 && step.p_value < 1e-5);
         assert_eq!(step.degrees_of_freedom, 4.0);
-        let line = blocks.line(&[(0, 0.0), (1, 1.0), (2, 2.0)]).unwrap();
-        assert!((line.slope_effect(0.95).unwrap().estimate() - 2.0).abs() < 0.01);
     }
 
     #[test]
@@ -228,31 +176,22 @@ mod tests {
         for (one, two) in drug_1.iter().zip(drug_2) {
             blocks.push_round(vec![*one, two]).unwrap();
         }
-        let effect = blocks.difference(0, 1, 0.95).unwrap();
+        let effect = blocks.contrast(&[(1, 1.0), (0, -1.0)], 0.95).unwrap();
         assert!((effect.interval.low - 0.700_114_2).abs() < 5e-8);
         assert!((effect.interval.high - 2.459_885_8).abs() < 5e-8);
         assert!((effect.p_value - 0.002_833).abs() < 5e-7);
     }
 
     #[test]
-    fn a_ratio_within_rounds_is_far_tighter_than_the_cells_themselves() {
-        let blocks = table(&DRIFTING);
-        for ratio in [blocks.ratio(0, 1, 0.95), blocks.typical_ratio(0, 1, 0.95)] {
-            let interval = ratio.unwrap().interval;
-            assert!(interval.low > 1.01 && interval.high < 1.03, "{interval}");
-        }
-        assert!(blocks.summary(0).unwrap().sd > 20.0);
-    }
-
-    #[test]
     fn two_rounds_are_refused_in_plain_words() {
-        let refused = table(&DRIFTING[..2]).difference(0, 1, 0.95).unwrap_err();
+        let refused = table(&DRIFTING[..2])
+            .contrast(&[(1, 1.0), (0, -1.0)], 0.95)
+            .unwrap_err();
         assert_eq!(
             refused.to_string(),
             "a comparison within rounds needs at least 3 values, there are 2"
         );
         assert!(table(&DRIFTING[..2]).typical_ratio(0, 1, 0.95).is_err());
-        assert!(table(&DRIFTING[..2]).line(&[(0, 0.0), (1, 1.0)]).is_err());
     }
 
     #[test]
@@ -265,10 +204,7 @@ mod tests {
         let nan = blocks.push_round(vec![1.0, f64::NAN, 1.0]);
         assert!(matches!(nan, Err(Error::NotFinite { index: 1, .. })));
         assert_eq!(blocks.rounds().len(), 5);
-        assert!(matches!(
-            blocks.difference(0, 3, 0.95),
-            Err(Error::OutOfRange { .. })
-        ));
+        assert!(matches!(blocks.values(3), Err(Error::OutOfRange { .. })));
         assert_eq!(blocks.position("md0s1c"), Some(2));
     }
 

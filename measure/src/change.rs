@@ -8,10 +8,19 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::interval::Interval;
-use crate::verdict::Better;
 
 /// From this factor on a change is told as a factor, below it in per cent.
 const FACTOR_MIN: f64 = 2.0;
+
+/// Which values are good ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Better {
+    /// Times and costs.
+    #[default]
+    Lower,
+    /// Rates.
+    Higher,
+}
 
 /// What may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

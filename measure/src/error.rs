@@ -4,6 +4,7 @@
 /// one of these; none panics.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Too few values for the question.
     #[error("{what} needs at least {needed} values, there are {got}")]
@@ -22,7 +23,6 @@ pub enum Error {
         what: &'static str,
         /// The position of the first such value, from 0.
         index: usize,
-        /// The value itself.
         value: f64,
     },
     /// All values are equal, so there is no spread to judge by. The value is handed back, so that a
@@ -47,11 +47,8 @@ pub enum Error {
     /// A parameter (a confidence, a probability, an index) lies outside its range.
     #[error("{what} is {value}, but it must be {rule}")]
     OutOfRange {
-        /// The parameter.
         what: &'static str,
-        /// What was given.
         value: f64,
-        /// What is allowed.
         rule: &'static str,
     },
     /// The denominator of a ratio cannot be told from zero at this confidence, so the ratio has no

@@ -176,15 +176,6 @@ impl Effect {
         )
     }
 
-    /// The smallest estimate that would have been proven to differ from zero with this spread and
-    /// number of values, at the confidence `1 - alpha`: the half width of that interval.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] unless `alpha` lies strictly between 0 and 1.
-    pub fn smallest_provable(&self, alpha: f64) -> Result<f64, Error> {
-        Ok(student_critical(1.0 - alpha, self.degrees_of_freedom)? * self.standard_error)
-    }
-
     /// All values times `factor`, which must not be 0: another unit, or the other direction.
     pub fn scaled(&self, factor: f64) -> Self {
         Self {
@@ -240,8 +231,6 @@ mod tests {
         let tight = effect.at(1.0 - effect.p_value * 1.001).unwrap();
         let wide = effect.at(1.0 - effect.p_value * 0.999).unwrap();
         assert!(tight.interval.low > 0.0 && wide.interval.low < 0.0);
-        let smallest = effect.smallest_provable(0.05).unwrap();
-        assert!((smallest - effect.interval.half_width()).abs() < 1e-12);
     }
 
     #[test]

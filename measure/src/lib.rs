@@ -8,17 +8,16 @@
 //! |---|---|
 //! | what does this sample look like? | [`summary`] |
 //! | how sure is this mean? | [`interval`] |
-//! | do two samples differ? | [`two_samples`], within rounds [`blocks`] |
+//! | do two samples differ? | [`two_samples`] |
+//! | what did each cell give in each round? | [`blocks`] |
 //! | and without trusting in normal distributions? | [`rank`] |
-//! | how many independent values are these? | [`autocorrelation`] |
 //! | by what factor? | [`ratio`] |
-//! | what does one more layer cost? | [`regression`] |
-//! | what limits a device: transactions or bandwidth? | [`limits`] |
+//! | how does a series rise? | [`regression`] |
+//! | what limits a device: IOPS or bandwidth? | [`limits`] |
 //! | what does this statistic without a formula allow? | [`bootstrap`] |
-//! | how are a ratio and its verdict put into words? | [`change`] |
+//! | what may be claimed of a ratio, and in which words? | [`change`] |
 //! | where did a series move to another level? | [`shift`] |
 //! | is it slower than a limit? | [`gate`] |
-//! | what may be claimed, of one or of many? | [`verdict`], [`mod@holm`] |
 //! | what does the bench itself contribute? | [`noise`] |
 //! | what would ministat(1) say? | [`ministat`] |
 //! | how are latencies distributed? | [`histogram`] |
@@ -27,7 +26,6 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
 
-pub mod autocorrelation;
 pub mod blocks;
 pub mod bootstrap;
 pub mod center;
@@ -36,7 +34,6 @@ pub mod distributions;
 pub mod error;
 pub mod gate;
 pub mod histogram;
-pub mod holm;
 pub mod interval;
 pub mod limits;
 pub mod ministat;
@@ -48,7 +45,6 @@ pub mod shift;
 pub mod summary;
 pub mod two_samples;
 pub mod units;
-pub mod verdict;
 
 pub use blocks::Blocks;
 pub use bootstrap::Bootstrap;
@@ -59,6 +55,5 @@ pub use histogram::{AtomicHistogram, Histogram};
 pub use interval::{Effect, Interval};
 pub use limits::BlockedLimits;
 pub use noise::Noise;
-pub use ratio::{Ratio, RatioOfMeans};
+pub use ratio::Ratio;
 pub use summary::{Moments, Summary};
-pub use verdict::{Comparison, Rules, Verdict};

@@ -1,15 +1,12 @@
-//! Least squares lines: "so many nanoseconds a layer", from one sample or round by round.
+//! Least squares lines.
 //!
 //! Sources: Draper and Smith, *Applied Regression Analysis*, chapter 1 (slope, intercept and their
-//! standard errors); checked against the certified values of NIST's dataset Norris. The form by
-//! rounds fits one line to each round and judges the slopes as a sample of their own (the summary
-//! measures of Matthews et al., BMJ 300, 1990): what a whole round shares cannot be mistaken for
-//! precision.
+//! standard errors); checked against the certified values of NIST's dataset Norris.
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, finite, require_count, require_finite, require_pairs};
-use crate::interval::{Effect, student_of};
+use crate::error::{Error, finite, require_count, require_pairs};
+use crate::interval::Effect;
 use crate::summary::mean;
 
 /// A fitted line with the standard errors of its two parameters.
@@ -134,101 +131,9 @@ impl Centred {
     }
 }
 
-/// One line for each round, over the same x.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BlockedLine {
-    /// The slope of each round.
-    pub slopes: Vec<f64>,
-    /// The intercept of each round.
-    pub intercepts: Vec<f64>,
-    /// The standard deviation of the points around their own round's line; none with only two x,
-    /// through which every line goes.
-    pub residual_sd: Option<f64>,
-}
-
-impl BlockedLine {
-    /// Fits a line through each of at least 3 rounds; `rounds` holds the y of each, in the order
-    /// of `x`.
-    ///
-    /// # Errors
-    /// [`Error::TooFew`] with fewer than 3 rounds or 2 points, [`Error::UnequalLengths`] when a
-    /// round has more or fewer points than `x`, [`Error::NotFinite`], [`Error::ZeroVariance`] when
-    /// all x are equal, [`Error::Overflow`].
-    pub fn fit<R: AsRef<[f64]>>(x: &[f64], rounds: &[R]) -> Result<Self, Error> {
-        const WHAT: &str = "a regression line by rounds";
-        require_count(WHAT, 3, rounds.len() as u64)?;
-        require_count("a line", 2, x.len() as u64)?;
-        require_finite(WHAT, x)?;
-        let mut line = Self {
-            slopes: Vec::new(),
-            intercepts: Vec::new(),
-            residual_sd: None,
-        };
-        let mut residual_squares = 0.0;
-        for round in rounds {
-            let y = round.as_ref();
-            require_pairs(WHAT, x.len(), y.len())?;
-            let centred = Centred::of(WHAT, x, y)?;
-            line.slopes.push(centred.slope);
-            line.intercepts.push(finite(WHAT, centred.intercept())?);
-            residual_squares += centred.residual_squares();
-        }
-        let df = rounds.len() * (x.len() - 2);
-        line.residual_sd = (df > 0).then(|| (residual_squares / df as f64).sqrt());
-        Ok(line)
-    }
-
-    /// The mean slope with its interval, from round to round.
-    ///
-    /// # Errors
-    /// [`Error::ZeroVariance`] when all rounds have the same slope, [`Error::OutOfRange`] for the
-    /// confidence.
-    pub fn slope_effect(&self, confidence: f64) -> Result<Effect, Error> {
-        student_of(&self.slopes, confidence)
-    }
-
-    /// The mean intercept with its interval, from round to round.
-    ///
-    /// # Errors
-    /// As [`BlockedLine::slope_effect`].
-    pub fn intercept_effect(&self, confidence: f64) -> Result<Effect, Error> {
-        student_of(&self.intercepts, confidence)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_by_rounds_ignores_what_a_whole_round_shares() {
-        let x = [0.0, 1.0, 2.0, 4.0, 8.0];
-        // 2 ns a layer; every round stands 100 ns above the one before.
-        let rounds: Vec<Vec<f64>> = (0..6)
-            .map(|round| {
-                let wobble = 2.0 + 0.01 * f64::from(round % 3 - 1);
-                x.iter()
-                    .map(|x| 500.0 + 100.0 * f64::from(round) + wobble * x)
-                    .collect()
-            })
-            .collect();
-        let line = BlockedLine::fit(&x, &rounds).unwrap();
-        let slope = line.slope_effect(0.95).unwrap();
-        assert!((slope.estimate() - 2.0).abs() < 1e-9);
-        assert!(slope.interval.half_width() < 0.01);
-        assert!(line.residual_sd.unwrap() < 1e-9);
-        let intercept = line.intercept_effect(0.95).unwrap();
-        assert!((intercept.estimate() - 750.0).abs() < 1e-9);
-        assert!(intercept.interval.half_width() > 100.0);
-    }
-
-    #[test]
-    fn two_points_give_a_slope_but_no_residuals() {
-        let rounds = [[1.0, 2.0], [1.0, 2.5], [1.0, 3.0]];
-        let line = BlockedLine::fit(&[0.0, 1.0], &rounds).unwrap();
-        assert_eq!(line.slopes, [1.0, 1.5, 2.0]);
-        assert_eq!(line.residual_sd, None);
-    }
 
     #[test]
     fn points_without_a_line_are_refused() {
@@ -256,19 +161,6 @@ mod tests {
         ));
         assert_eq!(exact.at(4.0), 8.0);
         assert_eq!(Line::fit(&x, &[5.0; 3]).unwrap().r_squared, None);
-        assert!(matches!(
-            BlockedLine::fit(&x, &[y, y]),
-            Err(Error::TooFew { .. })
-        ));
-        let ragged = BlockedLine::fit(&x, &[&y[..], &y[..2], &y[..]]);
-        assert!(matches!(
-            ragged,
-            Err(Error::UnequalLengths {
-                left: 3,
-                right: 2,
-                ..
-            })
-        ));
         let huge = [-f64::MAX, 0.0, f64::MAX];
         assert!(Line::fit(&huge, &huge).is_err());
     }

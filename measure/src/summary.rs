@@ -166,16 +166,6 @@ impl Moments {
         Ok(self)
     }
 
-    /// The sample variance.
-    pub(crate) fn variance(&self) -> f64 {
-        self.sd * self.sd
-    }
-
-    /// The variance of the mean, `sd^2 / n`.
-    pub(crate) fn variance_of_mean(&self) -> f64 {
-        self.variance() / self.n as f64
-    }
-
     /// The standard error of the mean, `sd / sqrt(n)`.
     pub(crate) fn standard_error(&self) -> f64 {
         self.sd / (self.n as f64).sqrt()

@@ -2,10 +2,11 @@
 //! times as machines have them. Seeds are fixed; bounds are the exact binomial ones for 99.9 %.
 
 use fastrand::Rng;
-use ugeom_measure::autocorrelation::Independence;
+use ugeom_measure::Moments;
 use ugeom_measure::distributions::{incomplete_beta, normal_quantile};
+use ugeom_measure::interval::student_of;
 use ugeom_measure::rank::mann_whitney;
-use ugeom_measure::{Blocks, Comparison, Moments, Rules, Verdict};
+use ugeom_measure::two_samples::welch;
 
 const EXPERIMENTS: u32 = 2000;
 
@@ -28,26 +29,12 @@ fn at_most_five_percent(name: &str, mut claims: impl FnMut(&mut Rng) -> bool) {
     );
 }
 
-fn is_claim(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Proven { .. })
-        || matches!(
-            verdict,
-            Verdict::SameWithin {
-                proven: Some(_),
-                ..
-            }
-        )
-}
-
 /// Two cells of the same thing in rounds; `time` gives one time around 1 from the round's number.
 fn interleaved(rounds: u32, random: &mut Rng, time: impl Fn(u32, &mut Rng) -> f64) -> bool {
-    let mut blocks = Blocks::new(["A", "A again"]);
-    for round in 0..rounds {
-        let values = vec![time(round, random), time(round, random)];
-        blocks.push_round(values).unwrap();
-    }
-    let comparison = Comparison::within_rounds(&blocks, 0, 1).unwrap();
-    is_claim(&Rules::default().judge(&comparison).unwrap())
+    let differences: Vec<f64> = (0..rounds)
+        .map(|round| time(round, random) - time(round, random))
+        .collect();
+    student_of(&differences, 0.95).unwrap().p_value <= 0.05
 }
 
 #[test]
@@ -79,13 +66,12 @@ fn two_results_of_the_same_thing_seldom_differ() {
     let sample = |random: &mut Rng, n: u32, sd: f64| -> Vec<f64> {
         (0..n).map(|_| 1.0 + sd * normal(random)).collect()
     };
-    let welch = |base: &[f64], changed: &[f64]| {
+    let differ = |base: &[f64], changed: &[f64]| {
         let (base, changed) = (Moments::of(base).unwrap(), Moments::of(changed).unwrap());
-        let comparison = Comparison::independent(base, changed).unwrap();
-        is_claim(&Rules::default().judge(&comparison).unwrap())
+        welch(base, changed, 0.95).unwrap().p_value <= 0.05
     };
     at_most_five_percent("Welch, unequal spreads and sizes", |random| {
-        welch(&sample(random, 10, 0.05), &sample(random, 30, 0.01))
+        differ(&sample(random, 10, 0.05), &sample(random, 30, 0.01))
     });
     at_most_five_percent("Mann-Whitney, exact", |random| {
         let (base, changed) = (sample(random, 10, 0.02), sample(random, 12, 0.02));
@@ -95,34 +81,4 @@ fn two_results_of_the_same_thing_seldom_differ() {
         let (base, changed) = (sample(random, 40, 0.02), sample(random, 40, 0.02));
         mann_whitney(&base, &changed, 0.95).unwrap().p_value <= 0.05
     });
-}
-
-#[test]
-fn the_effective_size_takes_back_most_of_what_correlation_pretends() {
-    // An autoregressive process of 0.6 is worth a quarter of its values. Taken for independent,
-    // two such series differ in a third of the experiments.
-    let series = |random: &mut Rng| -> Vec<f64> {
-        let mut value = 0.0;
-        let mut next = |_| {
-            value = 0.6 * value + normal(random);
-            100.0 + value
-        };
-        (0..100).map(&mut next).collect()
-    };
-    let mut random = Rng::with_seed(3);
-    let (mut naive, mut corrected) = (0, 0);
-    for _ in 0..EXPERIMENTS {
-        let (base, changed) = (series(&mut random), series(&mut random));
-        let plain = |values: &[f64]| Moments::of(values).unwrap();
-        let worth = |values: &[f64]| Independence::of(values).unwrap().moments(values).unwrap();
-        let judged = |base, changed| {
-            let comparison = Comparison::independent(base, changed).unwrap();
-            u32::from(comparison.difference.p_value <= 0.05)
-        };
-        naive += judged(plain(&base), plain(&changed));
-        corrected += judged(worth(&base), worth(&changed));
-    }
-    assert!(naive > EXPERIMENTS / 4, "{naive}");
-    // Estimated from the series themselves, it is not perfect.
-    assert!(corrected < EXPERIMENTS / 10, "{corrected}");
 }

@@ -2,7 +2,6 @@
 
 mod nist;
 
-use ugeom_measure::autocorrelation::{Independence, autocorrelation};
 use ugeom_measure::rank::mann_whitney;
 use ugeom_measure::regression::Line;
 use ugeom_measure::two_samples::{Pooled, pooled};
@@ -52,7 +51,6 @@ fn the_geom_benchmarks_of_2002_are_judged_to_the_digit() {
         mbr.interval.contains(0.0) && mbr.p_value > 0.05,
         "the MBR step is not proven"
     );
-    assert_eq!(mbr.smallest_provable(0.05).unwrap().round(), 486.0);
 
     let bsd = judged(geom_md9s1, geom_md9s1c);
     assert_eq!(rounded(&bsd), (1359.0, 452.0));
@@ -221,19 +219,4 @@ fn the_rank_test_of_ozone_in_may_and_august_is_reproduced() {
         !test.exact && (test.p_value - 0.000_120_8).abs() < 5e-8,
         "{test:?}"
     );
-}
-
-#[test]
-fn nists_certified_autocorrelations_are_reproduced() {
-    for (name, values, certified) in [
-        ("Mavro", &nist::MAVRO[..], 0.937_989_183_438_248),
-        ("Lottery", &nist::LOTTERY[..], -0.120_948_622_967_393),
-    ] {
-        let got = autocorrelation(values, 1).unwrap();
-        assert!((got / certified - 1.0).abs() < 1e-9, "{name}: {got}");
-    }
-    let mavro = Independence::of(&nist::MAVRO).unwrap();
-    assert!(mavro.correlated && mavro.n_effective < 6.0, "{mavro:?}");
-    let lottery = Independence::of(&nist::LOTTERY).unwrap();
-    assert!(!lottery.correlated && lottery.n_effective == lottery.n as f64);
 }

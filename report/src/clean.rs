@@ -113,13 +113,7 @@ mod tests {
     #[test]
     fn no_text_of_a_page_can_speak_to_a_terminal() {
         let evil = "a\u{1b}[31m\u{202e}b\nc\0\u{ffff}";
-        let mut page = Page::new(evil, evil);
-        (page.question, page.answer) = (evil.to_owned(), evil.to_owned());
-        page.fact(evil, evil);
-        page.heading(evil);
-        page.paragraph(evil);
-        page.list([evil]);
-        page.preformatted(evil);
+        let mut page = crate::tests::page_of(evil);
         let mut table = Table::new(evil, [Column::number(evil, evil)]);
         table.row([Cell {
             unit: Some(evil.to_owned()),

@@ -72,4 +72,5 @@ pub use plot::{
 };
 pub use saved::Saved;
 pub use screen::{Style, WIDTH_MIN};
+pub use svg::escaped;
 pub use table::{Cell, Column, Table, Value};

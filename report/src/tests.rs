@@ -264,16 +264,22 @@ fn the_html_file_needs_nothing_else_and_runs_nothing() {
     assert_eq!(html.matches("<article ").count(), 2);
 }
 
+/// A page with that text in every place but tables and plots.
+pub(crate) fn page_of(text: &str) -> Page {
+    let mut page = Page::new(text, text);
+    (page.question, page.answer) = (text.to_owned(), text.to_owned());
+    page.fact(text, text);
+    page.heading(text);
+    page.paragraph(text);
+    page.list([text]);
+    page.preformatted(text);
+    page
+}
+
 #[test]
 fn text_of_a_result_never_becomes_markup() {
     let evil = "</code><script>alert(1)</script>\"><img src=x onerror=alert(2)>'&amp;";
-    let mut page = Page::new(evil, evil);
-    (page.question, page.answer) = (evil.to_owned(), evil.to_owned());
-    page.fact(evil, evil);
-    page.heading(evil);
-    page.paragraph(evil);
-    page.list([evil]);
-    page.preformatted(evil);
+    let mut page = page_of(evil);
     let mut table = Table::new(evil, [Column::number(evil, evil)]);
     table.row([Cell::text(evil)]);
     page.push(table);

@@ -63,10 +63,7 @@ impl Drop for Bare {
 
 fn ours(name: &'static str, transport: Transport) -> Result<Mounted, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let options = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::default().for_writing();
     let target = open_target("md:1g", &options).map_err(|error| error.to_string())?;
     let settings = Settings {
         allow_other: false,

@@ -36,17 +36,8 @@ impl Geom for Half {
 }
 
 fn plan(name: &str, mediasize_bytes: u64, geom: Arc<dyn Geom>) -> Plan {
-    let provider = ProviderPlan {
-        name: name.into(),
-        mediasize_bytes,
-        sectorsize_bytes: 512,
-        ..ProviderPlan::default()
-    };
-    Plan {
-        name: name.into(),
-        geom,
-        providers: vec![provider],
-    }
+    let provider = ProviderPlan::new(name, mediasize_bytes, 512);
+    Plan::of(provider, geom)
 }
 
 fn main() -> Result<(), StackError> {

@@ -53,6 +53,18 @@ pub struct Plan {
     pub providers: Vec<ProviderPlan>,
 }
 
+impl Plan {
+    /// A geom with one provider, whose name it shares.
+    #[must_use]
+    pub fn of(provider: ProviderPlan, geom: Arc<dyn Geom>) -> Self {
+        Self {
+            name: provider.name.clone(),
+            geom,
+            providers: vec![provider],
+        }
+    }
+}
+
 /// A provider to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderPlan {
@@ -73,6 +85,19 @@ pub struct ProviderPlan {
     pub mark: Option<String>,
     /// Facts for `show` and confxml, in order: (`type`, `freebsd-ufs`), (`label`, ...), ...
     pub config: Vec<(String, String)>,
+}
+
+impl ProviderPlan {
+    /// A provider without stripes, padding, a fault or facts.
+    #[must_use]
+    pub fn new(name: impl Into<String>, mediasize_bytes: u64, sectorsize_bytes: u32) -> Self {
+        Self {
+            name: name.into(),
+            mediasize_bytes,
+            sectorsize_bytes,
+            ..Self::default()
+        }
+    }
 }
 
 /// The methods of a geom.
@@ -158,7 +183,7 @@ pub trait Geom: Send + Sync + 'static {
         let _ = lower;
     }
 
-    /// The last writer of one of its providers is about to leave, or the geom is to be taken away:
+    /// The last writer of one of its providers is about to leave, or the geom is to be destroyed:
     /// brings to the media what was accepted for it, durably, and lets go of the channel that it
     /// used. The consumers are still open as they were. Runs in the thread that closes; it may do
     /// I/O and wait, but not for requests of that thread.

@@ -1,5 +1,5 @@
 //! The locked registry: how many requests are inside each open device, under one lock that every
-//! request takes when it enters and when it is home.
+//! request takes when it enters and when it has completed.
 //!
 //! FreeBSD's `dev_refthread` and `dev_relthread` (`sys/kern/kern_conf.c`) do the same under
 //! `devmtx`, so that a device does not go away under a request. Here generations see to that
@@ -43,7 +43,7 @@ impl Devices {
         }
     }
 
-    /// The request is home.
+    /// The request has completed.
     fn give_back(&self, bio: &mut Bio) {
         let body = bio.body_mut();
         if !body.flags.contains(Flags::REFERENCED) {

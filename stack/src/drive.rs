@@ -24,7 +24,7 @@ pub(crate) enum Step {
     Resume,
     /// Walk back; `true` when the geom of the last hop has not seen this result yet.
     Up(bool),
-    /// The path is walked: it is home, or has to be joined with its parent.
+    /// The path is walked: it has completed, or has to be joined with its parent.
     Home,
 }
 
@@ -59,7 +59,7 @@ fn edge_of_child(snapshot: &Snapshot, bio: &mut Bio) -> u32 {
     }
 }
 
-/// Moves a new request on this thread until it is home or has another owner.
+/// Moves a new request on this thread until it has completed or has another owner.
 ///
 /// Most requests end in the first geom that is asked, once layers that only move them are passed
 /// ([`crate::shift`]; `RUNS` is true where there are any): that way is this function. Those that
@@ -140,7 +140,7 @@ fn first_decided<L: Level>(
     go_on::<L>(snapshot, cx, bio, step)
 }
 
-/// Moves a bio that waited somewhere, or a clone, until it is home or has another owner.
+/// Moves a bio that waited somewhere, or a clone, until it has completed or has another owner.
 pub(crate) fn drive<L: Level, const RUNS: bool>(
     snapshot: &Snapshot,
     cx: &mut Cx,
@@ -521,7 +521,7 @@ fn try_again_later<L: Level>(snapshot: &Snapshot, cx: &mut Cx, mut bio: Bio, uns
     cx.pace(bio);
 }
 
-/// The path is walked. A clone joins its parent; anything else is home.
+/// The path is walked. A clone joins its parent; anything else has completed.
 #[inline]
 pub(crate) fn deliver(cx: &mut Cx, bio: Bio) -> Option<Bio> {
     if bio.body().parent.is_none() {

@@ -7,10 +7,10 @@ pub use rustix::io::Errno;
 /// Why a request failed, as a caller is told.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{command} of {length_bytes} bytes at {offset_bytes} of {provider}: {reason} ({errno})")]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub struct IoError {
     /// The number, for programs.
     pub errno: Errno,
-    /// What was asked.
     pub command: Command,
     /// The provider that refused or failed it; it may lie below the one that was asked.
     pub provider: String,
@@ -18,7 +18,6 @@ pub struct IoError {
     pub offset_bytes: u64,
     /// How much, in bytes.
     pub length_bytes: u64,
-    /// In plain words.
     pub reason: String,
 }
 
@@ -34,6 +33,7 @@ impl From<IoError> for std::io::Error {
 /// Why a change of the topology, or opening a provider, was refused.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum StackError {
     /// No provider of that name or number.
     #[error("no such provider: {name}{}", hint(.known))]
@@ -70,13 +70,11 @@ pub enum StackError {
     /// The access counts do not allow it.
     #[error("cannot open {provider} {wanted}: {reason} ({errno})")]
     Access {
-        /// The provider.
         provider: String,
         /// The deltas asked for, as GEOM writes them: `r1w0e0`.
         wanted: String,
         /// Which rule forbids it.
         reason: String,
-        /// GEOM's errno.
         errno: Errno,
     },
     /// The object is still in use.
@@ -90,12 +88,7 @@ pub enum StackError {
     Io(#[from] IoError),
     /// The operating system refused something that the stack itself needs.
     #[error("{what}: {error}")]
-    System {
-        /// What was wanted.
-        what: &'static str,
-        /// The system's answer.
-        error: Errno,
-    },
+    System { what: &'static str, error: Errno },
 }
 
 impl StackError {

@@ -23,17 +23,8 @@
 //!
 //! /// Puts the layer on a provider of 1 MiB, and returns the provider of the layer.
 //! fn shifted(stack: &Stack, below: ProviderId) -> Result<ProviderId, StackError> {
-//!     let provider = ProviderPlan {
-//!         name: "shifted".into(),
-//!         mediasize_bytes: (1 << 20) - 4096,
-//!         sectorsize_bytes: 512,
-//!         ..ProviderPlan::default()
-//!     };
-//!     let plan = Plan {
-//!         name: "shifted".into(),
-//!         geom: Arc::new(Shifted),
-//!         providers: vec![provider],
-//!     };
+//!     let provider = ProviderPlan::new("shifted", (1 << 20) - 4096, 512);
+//!     let plan = Plan::of(provider, Arc::new(Shifted));
 //!     Ok(stack.create("SHIFTED", plan, &[below])?[0])
 //! }
 //! ```

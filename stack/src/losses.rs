@@ -190,6 +190,7 @@ pub struct Unsaved {
 
 /// What a stack takes with it when it is given up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum LostAtTheEnd {
     /// A layer could not write what it had accepted.
     #[error(
@@ -198,19 +199,13 @@ pub enum LostAtTheEnd {
         unsaved.first_offset_bytes
     )]
     Unwritten {
-        /// The layer.
         geom: String,
         /// What it could not write.
         unsaved: Unsaved,
     },
     /// Acknowledged writes are lost, and no FLUSH has reported it.
     #[error("{geom}: data is lost: {why}")]
-    Unheard {
-        /// The layer.
-        geom: String,
-        /// In its words.
-        why: &'static str,
-    },
+    Unheard { geom: String, why: &'static str },
 }
 
 /// The number of the last loss that a consumer was told of.

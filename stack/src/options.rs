@@ -23,8 +23,8 @@ pub enum Registry {
     #[default]
     LockFree,
     /// Beside that, each request takes a reference on its device when it enters and gives it back
-    /// when it is home, both under one lock of the whole stack, as FreeBSD's `dev_refthread` does
-    /// under `devmtx`. There to be measured.
+    /// when it has completed, both under one lock of the whole stack, as FreeBSD's `dev_refthread`
+    /// does under `devmtx`. There to be measured.
     Locked,
 }
 

@@ -57,7 +57,7 @@ impl Drop for Queues {
     }
 }
 
-/// Ends the process when a queue thread panics: its bios would never come home, and their callers
+/// Ends the process when a queue thread panics: its bios would never complete, and their callers
 /// would wait for ever.
 struct AbortOnPanic;
 

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use ugeom_machine::direct::Direct;
 
-/// Moves a bio as far as it goes; gives it back when it has come home at once.
+/// Moves a bio as far as it goes; gives it back when it has completed at once.
 pub(crate) type Drive = fn(&Snapshot, &mut Cx, Bio) -> Option<Bio>;
 
 /// The hot part of an attached consumer: one cache line.

@@ -6,11 +6,16 @@ use common::{Memory, Slicer, pile, plan, stack};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use ugeom_stack::{
-    Class, Delta, Errno, Geom, MAX_DEPTH, Plan, ProviderPlan, Stack, StackError, StackKnobs,
-    TasteError, Taster,
+    Class, Cx, Delta, Errno, Geom, MAX_DEPTH, Next, Plan, ProviderId, ProviderPlan, Request, Stack,
+    StackError, StackKnobs, TasteError, Taster,
 };
 
 const SIZE: u64 = 64 * 512;
+
+/// Why an open is refused.
+fn refusal(stack: &Stack, provider: ProviderId, delta: Delta) -> Errno {
+    stack.open(provider, delta).err().expect("refused").errno()
+}
 
 /// Puts a slice `PARENTx` on every provider whose first byte is `X`.
 #[derive(Default)]
@@ -108,10 +113,8 @@ fn an_open_slice_keeps_writers_off_its_parent() {
     let (stack, provider, _) = marked_stack(b'X');
     let slice = stack.find("memx").expect("memx");
     let reader = stack.open(slice, Delta::READ).expect("open");
-    let refused = stack
-        .open(provider, Delta::READ_WRITE)
-        .err()
-        .expect("refused");
+    let refused = stack.open(provider, Delta::READ_WRITE);
+    let refused = refused.err().expect("refused");
     assert_eq!(refused.errno(), Errno::PERM);
     assert!(
         refused.to_string().starts_with("cannot open mem r1w1e0: "),
@@ -140,22 +143,14 @@ fn exclusive_and_writers_refuse_each_other() {
         stack.open(provider, Delta::READ).is_ok(),
         "readers are welcome"
     );
-    let refused = stack
-        .open(provider, Delta::READ_WRITE)
-        .err()
-        .expect("refused");
-    assert_eq!(refused.errno(), Errno::PERM);
+    assert_eq!(refusal(&stack, provider, Delta::READ_WRITE), Errno::PERM);
     drop(exclusive);
     let writer = stack.open(provider, Delta::READ_WRITE).expect("open");
     assert!(
         stack.open(provider, Delta::READ_WRITE).is_ok(),
         "two writers may share"
     );
-    let refused = stack
-        .open(provider, Delta::EXCLUSIVE)
-        .err()
-        .expect("refused");
-    assert_eq!(refused.errno(), Errno::PERM);
+    assert_eq!(refusal(&stack, provider, Delta::EXCLUSIVE), Errno::PERM);
     assert_eq!(
         stack.tree().provider("mem").expect("mem").mode.to_string(),
         "r1w1e0"
@@ -168,11 +163,7 @@ fn a_failed_open_leaves_no_counts_behind() {
     /// Refuses to be opened for writing.
     struct ReadOnly;
     impl Geom for ReadOnly {
-        fn start(
-            &self,
-            request: ugeom_stack::Request<'_>,
-            _: &mut ugeom_stack::Cx,
-        ) -> ugeom_stack::Next {
+        fn start(&self, request: Request<'_>, _: &mut Cx) -> Next {
             request.forward(0)
         }
         fn access(&self, change: &ugeom_stack::AccessChange<'_>) -> Result<Vec<Delta>, Errno> {
@@ -190,8 +181,7 @@ fn a_failed_open_leaves_no_counts_behind() {
         .create("RO", plan("ro", SIZE, Arc::new(ReadOnly)), &[memory])
         .expect("ro")[0];
     let top = pile(&stack, middle, SIZE, 2, false);
-    let refused = stack.open(top, Delta::READ_WRITE).err().expect("refused");
-    assert_eq!(refused.errno(), Errno::ROFS);
+    assert_eq!(refusal(&stack, top, Delta::READ_WRITE), Errno::ROFS);
     for provider in stack.tree().providers() {
         assert_eq!(provider.mode.to_string(), "r0w0e0", "{}", provider.name);
     }
@@ -346,11 +336,7 @@ fn a_provider_that_shrinks_orphans_what_cannot_resize_and_is_tasted_again() {
 fn a_geom_that_resizes_passes_the_new_size_on() {
     struct Follows;
     impl Geom for Follows {
-        fn start(
-            &self,
-            request: ugeom_stack::Request<'_>,
-            _: &mut ugeom_stack::Cx,
-        ) -> ugeom_stack::Next {
+        fn start(&self, request: Request<'_>, _: &mut Cx) -> Next {
             request.forward(0)
         }
         fn resize(&self, mediasize_bytes: u64) -> Option<Vec<(u64, Option<String>)>> {
@@ -380,11 +366,7 @@ fn a_plan_with_a_sector_size_of_zero_is_refused() {
         mediasize_bytes: 1,
         ..Default::default()
     };
-    let plan = Plan {
-        name: "zero".into(),
-        geom: Slicer::new(0),
-        providers: vec![provider],
-    };
+    let plan = Plan::of(provider, Slicer::new(0));
     assert!(matches!(
         stack.create("MEM", plan, &[]),
         Err(StackError::Invalid(_))

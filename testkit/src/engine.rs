@@ -283,6 +283,7 @@ impl Rig {
 
 const WRITE: OpKind = OpKind::Write { durable: false };
 const DURABLE: OpKind = OpKind::Write { durable: true };
+const ZERO: OpKind = OpKind::Zero { allocated: true };
 
 /// All bytes of the memory, in order.
 fn content(memory: &Memory) -> Vec<u8> {

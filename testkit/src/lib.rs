@@ -3,7 +3,9 @@
 
 pub mod engine;
 pub mod generated;
+mod loop_device;
 pub mod provider;
 mod skip;
 
+pub use loop_device::LoopDevice;
 pub use skip::{program, python, shared, skip};

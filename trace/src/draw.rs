@@ -5,6 +5,7 @@
 
 use crate::figures::{LayerFigures, Traced, used_rows};
 use std::fmt::Write;
+use ugeom_report::escaped;
 
 const WIDTH: f64 = 1000.0;
 const ROW: f64 = 20.0;
@@ -158,19 +159,4 @@ fn boxed(svg: &mut String, (x, y, width): (f64, f64, f64), fill: &str, name: &st
         );
     }
     svg.push_str("</g>\n");
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

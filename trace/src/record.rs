@@ -24,6 +24,7 @@ const BLOCK_BYTES_MAX: usize = 1 << 20;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum RecordError {
     /// Reading it failed.
     #[error(transparent)]
@@ -33,12 +34,7 @@ pub enum RecordError {
     Magic([u8; 8]),
     /// A block is damaged.
     #[error("the block at byte {offset} is damaged: {reason}")]
-    Block {
-        /// Where it begins.
-        offset: u64,
-        /// What is wrong.
-        reason: String,
-    },
+    Block { offset: u64, reason: String },
 }
 
 /// Writes a recording.

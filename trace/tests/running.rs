@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
+use ugeom_testkit::LoopDevice;
 use ugeom_trace::figures::{About, Traced};
 use ugeom_trace::load;
 use ugeom_trace::overhead::{self, OverheadError};
@@ -18,33 +18,6 @@ use ugeom_trace::tally::Tally;
 use ugeom_trace::tree::KernelTree;
 
 const BLOCK: usize = 4096;
-
-/// A loop device that is detached at the end.
-struct Loop(PathBuf);
-
-impl Loop {
-    fn on(test: &str, file: &Path) -> Option<Self> {
-        let losetup = ugeom_testkit::program(test, "losetup")?;
-        let made = Command::new(losetup)
-            .args(["--direct-io=on", "--show", "-f"])
-            .arg(file)
-            .output()
-            .ok()?;
-        let name = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-        if !made.status.success() || name.is_empty() {
-            let why = String::from_utf8_lossy(&made.stderr).trim().to_owned();
-            ugeom_testkit::skip(test, &format!("losetup: {why}"));
-            return None;
-        }
-        Some(Self(name.into()))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
-    }
-}
 
 /// Reads blocks of a path past the page cache: the time of each, ns.
 fn read(path: &Path, count: u64) -> io::Result<Vec<u64>> {
@@ -142,11 +115,11 @@ fn image(folder: &Path) -> PathBuf {
 fn each_read_of_a_loop_device_is_found_with_its_layers() {
     let test = "each_read_of_a_loop_device_is_found_with_its_layers";
     let folder = tempfile::tempdir().unwrap();
-    let Some(device) = Loop::on(test, &image(folder.path())) else {
+    let Some(device) = LoopDevice::over(test, &image(folder.path()), &["--direct-io=on"]) else {
         return;
     };
     for source in Choice::ALL {
-        reads_are_found(test, &device.0, source);
+        reads_are_found(test, &device.path, source);
     }
 }
 
@@ -174,13 +147,13 @@ fn reads_are_found(test: &str, device: &Path, source: Choice) {
 fn chains_of_loop_devices_have_a_layer_each() {
     let test = "chains_of_loop_devices_have_a_layer_each";
     let folder = tempfile::tempdir().unwrap();
-    let mut devices: Vec<Loop> = Vec::new();
+    let mut devices: Vec<LoopDevice> = Vec::new();
     let mut below = image(folder.path());
     for depth in 1..=6 {
-        let Some(device) = Loop::on(test, &below) else {
+        let Some(device) = LoopDevice::over(test, &below, &["--direct-io=on"]) else {
             return;
         };
-        below.clone_from(&device.0);
+        below.clone_from(&device.path);
         devices.push(device);
         layers_are_found(test, &below, (depth, Choice::Bpf));
         if depth == 6 {
@@ -207,19 +180,25 @@ fn layers_are_found(test: &str, of: &Path, (depth, source): (usize, Choice)) {
     assert!(traced.ambiguous_percent < 1.0, "{}", brief(&traced));
 }
 
+/// A loop device over an image, and the scope that has only it.
+fn traced_device(test: &str) -> Option<(LoopDevice, Scope, tempfile::TempDir)> {
+    let folder = tempfile::tempdir().unwrap();
+    let device = LoopDevice::over(test, &image(folder.path()), &["--direct-io=on"])?;
+    let tree = KernelTree::now().unwrap();
+    let at = tree.at(&device.path).unwrap().unwrap();
+    let scope = Scope::of(&tree, &[at]);
+    Some((device, scope, folder))
+}
+
 #[test]
 fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
     let test = "the_cost_of_a_trace_is_measured_on_the_device_itself";
-    let folder = tempfile::tempdir().unwrap();
-    let Some(device) = Loop::on(test, &image(folder.path())) else {
+    let Some((device, scope, _folder)) = traced_device(test) else {
         return;
     };
-    let tree = KernelTree::now().unwrap();
-    let at = tree.at(&device.0).unwrap().unwrap();
-    let scope = Scope::of(&tree, &[at]);
     let size = 256 * BLOCK as u64;
     let cancelled = AtomicBool::new(false);
-    let measured = overhead::measure(&device.0, size, (&scope, &Choice::ALL), 3, &cancelled);
+    let measured = overhead::measure(&device.path, size, (&scope, &Choice::ALL), 3, &cancelled);
     let found = match measured {
         Err(OverheadError::Source(why)) => return ugeom_testkit::skip(test, &why),
         other => other.unwrap(),
@@ -239,14 +218,10 @@ fn the_cost_of_a_trace_is_measured_on_the_device_itself() {
 #[test]
 fn the_effect_of_a_trace_is_measured_on_runs_of_a_command() {
     let test = "the_effect_of_a_trace_is_measured_on_runs_of_a_command";
-    let folder = tempfile::tempdir().unwrap();
-    let Some(device) = Loop::on(test, &image(folder.path())) else {
+    let Some((device, scope, _folder)) = traced_device(test) else {
         return;
     };
-    let tree = KernelTree::now().unwrap();
-    let at = tree.at(&device.0).unwrap().unwrap();
-    let scope = Scope::of(&tree, &[at]);
-    let of = device.0.display().to_string();
+    let of = device.text();
     let cancelled = AtomicBool::new(false);
     let run = |script: &str| {
         let command = ["sh", "-c", script].map(str::to_owned);

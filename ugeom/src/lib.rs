@@ -41,7 +41,7 @@ statistics, what every layer costs.
 
 A TARGET is a disk or an image, a device made of layers, or a partition found inside:
 
-  disk.img                          an image or a block device; what is inside is found by itself
+  disk.img                          an image or a block device; ugeom finds what is inside
   disk.img@s1a                      partition s1a of it
   md:64m                            a disk in memory
   'disk.img | nop:delay=1ms | mbr'  layers, from the bottom up

@@ -19,20 +19,54 @@ pub struct TargetArgs {
     #[arg(value_name = "TARGET", value_hint = ValueHint::FilePath, value_parser = word())]
     pub target: String,
 
-    /// Look for nothing inside the target: no class tastes by itself
+    #[command(flatten)]
+    pub opening: OpeningArgs,
+}
+
+/// How targets are opened.
+#[derive(Args, Clone)]
+pub struct OpeningArgs {
+    /// Open only the layers that TARGET names: no class tastes them
     #[arg(long, help_heading = "Advanced")]
-    pub no_taste: bool,
+    no_taste: bool,
 
     #[command(flatten)]
-    pub set: SetArgs,
+    set: SetArgs,
 
     #[command(flatten)]
-    pub keys: KeyArgs,
+    keys: KeyArgs,
+}
+
+impl OpeningArgs {
+    /// The same, as targets are opened with it.
+    #[must_use]
+    pub fn options(&self) -> TargetOptions {
+        TargetOptions {
+            set: self.set.settings(),
+            keys: self.keys.options(),
+            knobs: StackKnobs {
+                taste: !self.no_taste,
+                ..StackKnobs::default()
+            },
+            ..TargetOptions::default()
+        }
+    }
 }
 
 /// A word of the command line that may name a file, and need not be UTF-8 then.
 pub fn word() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(text_of)
+}
+
+/// A target, and where in it a transfer begins.
+#[derive(Args)]
+pub struct TransferArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Where to begin: 0, 4k, 1.5g, 8s (sectors of 512 bytes)
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = size)]
+    pub offset: u64,
 }
 
 /// Several targets, for commands that do the same with each.
@@ -43,25 +77,16 @@ pub struct TargetsArgs {
           value_parser = word())]
     pub targets: Vec<String>,
 
-    /// Look for nothing inside the targets: no class tastes by itself
-    #[arg(long, help_heading = "Advanced")]
-    pub no_taste: bool,
-
     #[command(flatten)]
-    pub set: SetArgs,
-
-    #[command(flatten)]
-    pub keys: KeyArgs,
+    pub opening: OpeningArgs,
 }
 
 impl TargetsArgs {
-    /// Each target by itself.
+    /// Each target alone.
     pub fn each(&self) -> impl Iterator<Item = TargetArgs> {
         self.targets.iter().map(|target| TargetArgs {
             target: target.clone(),
-            no_taste: self.no_taste,
-            set: self.set.clone(),
-            keys: self.keys.clone(),
+            opening: self.opening.clone(),
         })
     }
 }
@@ -148,7 +173,7 @@ impl TargetArgs {
     /// # Errors
     /// What the target cannot be opened for.
     pub fn open(&self) -> Result<Target> {
-        open(&self.target, &self.options())
+        open(&self.target, &self.opening.options())
     }
 
     /// Opens the target; files are opened for writing, too.
@@ -158,7 +183,7 @@ impl TargetArgs {
     pub fn open_writable(&self) -> Result<Target> {
         let options = TargetOptions {
             writable: true,
-            ..self.options()
+            ..self.opening.options()
         };
         open(&self.target, &options)
     }
@@ -177,21 +202,9 @@ impl TargetArgs {
         let options = TargetOptions {
             writable: true,
             relayout: true,
-            ..self.options()
+            ..self.opening.options()
         };
         open(&self.target, &options)
-    }
-
-    fn options(&self) -> TargetOptions {
-        TargetOptions {
-            set: self.set.settings(),
-            keys: self.keys.options(),
-            knobs: StackKnobs {
-                taste: !self.no_taste,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        }
     }
 }
 

@@ -72,23 +72,15 @@ fn loom() -> Command {
     if std::env::var_os("LOOM_MAX_PREEMPTIONS").is_none() {
         loom.env("LOOM_MAX_PREEMPTIONS", "3");
     }
-    loom.args([
-        "test",
-        "-p",
-        "ugeom-machine",
-        "-p",
-        "ugeom-guasi",
-        "-p",
-        "ugeom-stack",
-        "--release",
-        "--no-fail-fast",
-    ])
-    .args(["--lib", "loom"])
-    .env("RUSTFLAGS", "--cfg loom")
-    .env("CARGO_PROFILE_RELEASE_LTO", "off")
-    .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-    .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
-    .env("CARGO_TARGET_DIR", run::target_dir().join("loom"));
+    let packages = ["-pugeom-machine", "-pugeom-guasi", "-pugeom-stack"];
+    loom.args(["test", "--release", "--no-fail-fast"])
+        .args(packages)
+        .args(["--lib", "loom"])
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true")
+        .env("CARGO_TARGET_DIR", run::target_dir().join("loom"));
     loom
 }
 

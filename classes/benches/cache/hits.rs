@@ -44,17 +44,8 @@ impl<I: Index> Warm<I> {
         let buffers = (BYTES / u64::from(block_bytes)) as u32;
         let cache = Cache::new(buffers, block_bytes, media_bytes).expect("memory");
         let cache: Arc<Cache<I>> = Arc::new(cache);
-        let provider = ProviderPlan {
-            name: "cache".into(),
-            mediasize_bytes: media_bytes,
-            sectorsize_bytes: 512,
-            ..ProviderPlan::default()
-        };
-        let plan = Plan {
-            name: "cache".into(),
-            geom: Arc::clone(&cache) as Arc<dyn Geom>,
-            providers: vec![provider],
-        };
+        let provider = ProviderPlan::new("cache", media_bytes, 512);
+        let plan = Plan::of(provider, Arc::clone(&cache) as Arc<dyn Geom>);
         let made = below.stack.create("CACHE", plan, &[below.top]);
         let warm = Self {
             top: made.expect("a cache")[0],

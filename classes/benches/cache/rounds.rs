@@ -3,7 +3,6 @@
 use std::time::Instant;
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_measure::ratio::log_ratio_paired;
-use ugeom_stack::StackKnobs;
 
 /// Rounds by default.
 pub const ROUNDS: usize = 31;
@@ -11,14 +10,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// A stack that can be written, whose media nothing tastes.
 pub fn writable(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ugeom_classes::eli::crypt::{Backend, ByteOrder, Crypt};
 use ugeom_classes::eli::keys::MasterKey;
 use ugeom_classes::{Target, TargetOptions, open_target};
-use ugeom_format::eli::{EliFlags, MASTER_KEYS_BYTES, Metadata, SALT_BYTES};
+use ugeom_format::eli::{Cipher, Metadata};
 use ugeom_stack::{Channel, Delta, Opened};
 
 /// Rounds of each section; all figures are medians, with the lowest and the highest.
@@ -37,10 +37,7 @@ impl Disk {
     /// The same with another cipher.
     fn of_cipher(cipher: &str, options: &str, bytes: u64) -> Self {
         let text = format!("md:{bytes} | eli:onetime=1,{cipher},{options}");
-        let settings = TargetOptions {
-            writable: true,
-            ..TargetOptions::default()
-        };
+        let settings = TargetOptions::default().for_writing();
         let target = open_target(&text, &settings).expect("a target");
         let opened = target
             .stack
@@ -227,19 +224,7 @@ fn cores() {
 
 /// A provider's keys without a stack.
 fn crypt(media_bytes: u64) -> Crypt {
-    let metadata = Metadata {
-        version: 7,
-        flags: EliFlags::ONETIME,
-        cipher_number: 22,
-        key_bits: 256,
-        authentication_number: 0,
-        provider_bytes: media_bytes,
-        sector_bytes: 4096,
-        keys: 0,
-        iterations: -1,
-        salt: [0; SALT_BYTES],
-        master_keys: [0; MASTER_KEYS_BYTES],
-    };
+    let metadata = Metadata::one_time(Cipher::AesXts.number(), 256, media_bytes, 4096);
     let master = MasterKey::random().expect("keys");
     let sizes = (media_bytes, 512);
     Crypt::new(

@@ -40,7 +40,7 @@ counts! {
     Hits hits,
     /// Blocks that a read did not find, and that were read from below.
     Misses misses,
-    /// Blocks that a read went past the cache for, as no buffer was free or a write was under way.
+    /// Blocks that a read went past the cache for, as no buffer was free or a write was in flight.
     Bypasses bypasses,
     /// Blocks that made room for others.
     Evictions evictions,

@@ -38,7 +38,7 @@ mod waits;
 mod writeback;
 pub mod writers;
 
-use crate::build::{BuildContext, BuildError};
+use crate::build::{BuildContext, BuildError, provider_over};
 use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use ahead::ReadAhead;
@@ -53,8 +53,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::Store;
 use ugeom_stack::{
-    AccessChange, BioId, Cx, Delta, Errno, Geom, IoError, Losses, Lower, Next, Plan, ProviderPlan,
-    ProviderView, Request, Unsaved,
+    AccessChange, BioId, Cx, Delta, Errno, Geom, IoError, Losses, Lower, Next, Plan, ProviderView,
+    Request, Unsaved,
 };
 use writeback::WriteBack;
 
@@ -403,18 +403,6 @@ fn build(
         IndexKind::Hash => geom::<Hash>(settings, below, &name)?,
         IndexKind::Splay => geom::<Splay>(settings, below, &name)?,
     };
-    let provider = ProviderPlan {
-        name: name.clone(),
-        mediasize_bytes: below.mediasize_bytes,
-        sectorsize_bytes: below.sectorsize_bytes,
-        stripesize_bytes: below.stripesize_bytes,
-        stripeoffset_bytes: below.stripeoffset_bytes,
-        padding_bytes: below.padding_bytes,
-        ..ProviderPlan::default()
-    };
-    Ok(Plan {
-        name,
-        geom,
-        providers: vec![provider],
-    })
+    let provider = provider_over(name, below);
+    Ok(Plan::of(provider, geom))
 }

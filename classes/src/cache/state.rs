@@ -15,7 +15,7 @@ pub enum Progress {
         /// How often it has waited for this block.
         times: u32,
     },
-    /// A change of the media that is under way below; its number among the writers.
+    /// A change of the media that is in flight below; its number among the writers.
     Writing(usize),
 }
 

@@ -429,7 +429,7 @@ impl<I: Index> Store<I> {
         queues.free.push(slot);
     }
 
-    /// The block is not what is cached any more; a read of it that is under way is not kept.
+    /// The block is not what is cached any more; a read of it that is in flight is not kept.
     pub(crate) fn drop_block(&self, block: u64) {
         let _queues = self.lock(block);
         self.drop_locked(block);
@@ -469,7 +469,7 @@ impl<I: Index> Store<I> {
         self.each_cached(first, last, |block| self.drop_block(block));
     }
 
-    /// Reads of these blocks that are under way are not to be kept: they are being written.
+    /// Reads of these blocks that are in flight are not to be kept: they are being written.
     pub(crate) fn reads_are_stale(&self, first: u64, last: u64) {
         self.each_cached(first, last, |block| {
             if !matches!(self.index.find(block), Found::Absent) {

@@ -6,17 +6,10 @@ use super::index::hash::Hash;
 use super::index::splay::Splay;
 use crate::{Target, TargetOptions, open_target};
 use std::sync::{Arc, Barrier};
-use ugeom_stack::{Channel, Command, Delta, Errno, Geom, Opened, Plan, ProviderPlan, StackKnobs};
+use ugeom_stack::{Channel, Command, Delta, Errno, Geom, Opened, Plan, ProviderPlan};
 
 pub(super) fn open(text: &str) -> (Target, Channel, Opened) {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     let target = open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
     let opened = target.stack.open(target.top, Delta::READ_WRITE);
     let opened = opened.expect("opens");
@@ -236,16 +229,10 @@ fn tells_the_end_from_what_was_there<I: Index>() {
     channel.write(&opened, 0, &[7; 64 << 10]).expect("writes");
     drop((channel, opened));
     let cache = Arc::new(Cache::<I>::new(1, 16 << 10, 64 << 10).expect("memory"));
-    let plan = Plan {
-        name: "cache".into(),
-        geom: Arc::clone(&cache) as Arc<dyn Geom>,
-        providers: vec![ProviderPlan {
-            name: "cache".into(),
-            mediasize_bytes: 64 << 10,
-            sectorsize_bytes: 512,
-            ..ProviderPlan::default()
-        }],
-    };
+    let plan = Plan::of(
+        ProviderPlan::new("cache", 64 << 10, 512),
+        Arc::clone(&cache) as Arc<dyn Geom>,
+    );
     let made = target.stack.create("CACHE", plan, &[target.top]);
     let top = made.expect("a cache")[0];
     let opened = target.stack.open(top, Delta::READ).expect("opens");

@@ -1,4 +1,4 @@
-//! Which blocks are being written below, so that a read of the old contents that is under way at
+//! Which blocks are being written below, so that a read of the old contents that is in flight at
 //! the same time is never kept, and of two writes neither is taken for the later one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub struct Write {
     pub keeping: bool,
 }
 
-/// The writes that are under way, by number.
+/// The writes that are in flight, by number.
 #[derive(Default)]
 pub struct Writers {
     count: AtomicUsize,
@@ -132,7 +132,7 @@ impl Writers {
         }
     }
 
-    /// True when a write that is under way touches the block.
+    /// True when a write that is in flight touches the block.
     pub fn touch(&self, block: u64) -> bool {
         if self.count.load(Ordering::SeqCst) == 0 {
             return false;
@@ -142,7 +142,7 @@ impl Writers {
         writes.any(|write| write.first <= block && block <= write.last)
     }
 
-    /// True when a write that changes the block is under way.
+    /// True when a write that changes the block is in flight.
     pub(crate) fn is_changing(&self, block: u64) -> bool {
         if self.changes.load(Ordering::SeqCst) == 0 {
             return false;

@@ -30,16 +30,14 @@ mod writer;
 
 pub use recorder::{LogError, Promises, Recorder};
 
-use crate::build::{BuildContext, BuildError};
+use crate::build::{BuildContext, BuildError, provider_over};
 use crate::entry::{Build, ClassEntry, Role};
 use crate::spec::LayerArguments;
 use options::Settings;
 use state::Worker;
 use std::sync::Arc;
 use ugeom_format::crash_log::Header;
-use ugeom_stack::{
-    BioId, Cx, Geom, IoError, Lower, Next, Plan, ProviderPlan, ProviderView, Request,
-};
+use ugeom_stack::{BioId, Cx, Geom, IoError, Lower, Next, Plan, ProviderView, Request};
 
 /// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
@@ -139,19 +137,8 @@ pub fn recording(below: &ProviderView, recorder: Arc<Recorder>) -> Plan {
 
 fn plan(below: &ProviderView, geom: Arc<dyn Geom>) -> Plan {
     let name = format!("{}.crash", below.name);
-    let provider = ProviderPlan {
-        name: name.clone(),
-        mediasize_bytes: below.mediasize_bytes,
-        sectorsize_bytes: below.sectorsize_bytes,
-        stripesize_bytes: below.stripesize_bytes,
-        stripeoffset_bytes: below.stripeoffset_bytes,
-        ..ProviderPlan::default()
-    };
-    Plan {
-        name,
-        geom,
-        providers: vec![provider],
-    }
+    let provider = provider_over(name, below);
+    Plan::of(provider, geom)
 }
 
 fn build(

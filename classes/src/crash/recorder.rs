@@ -19,10 +19,9 @@ pub type Promises = Box<dyn FnMut(&mut dyn FnMut(&[u8])) + Send>;
 /// The log cannot be written.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("writing the log {path}: {error}")]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub struct LogError {
-    /// Which file.
     pub path: PathBuf,
-    /// The system's answer.
     #[source]
     pub error: Arc<io::Error>,
 }

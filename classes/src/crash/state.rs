@@ -3,11 +3,11 @@
 use super::model::{Below, Model};
 use super::options::Settings;
 use super::recorder::Recorder;
+use crate::own_thread::OwnThread;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use ugeom_stack::{Bio, BioId, Errno, Lower};
 
@@ -38,7 +38,7 @@ impl Shared {
 /// The thread. Dropping it ends it.
 pub(super) struct Worker {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnThread,
 }
 
 impl Worker {
@@ -50,12 +50,9 @@ impl Worker {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
         let model = Model::new(settings.clone(), recorder);
-        let thread = thread::Builder::new()
-            .name("crash".into())
-            .spawn(move || run(&of_thread, model))?;
         Ok(Self {
             shared,
-            thread: Some(thread),
+            _thread: OwnThread::start("crash", move || run(&of_thread, model))?,
         })
     }
 
@@ -94,12 +91,6 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != thread::current().id()
-        {
-            // It has nothing to say when it ends.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::target::{TargetOptions, open_target};
 use std::fs;
 use std::path::Path;
 use ugeom_format::crash_log::{self, Entry, HEADER_BYTES, Header, RECORD_BYTES, Record};
-use ugeom_stack::{Channel, Command, Delta, Errno, Opened, Stack, StackKnobs};
+use ugeom_stack::{Channel, Command, Delta, Errno, Opened, Stack};
 
 const SECTOR: usize = 512;
 /// Sectors of the disks here.
@@ -13,13 +13,7 @@ const SECTORS: usize = 64;
 
 fn stack_of(text: &str) -> (Stack, ugeom_stack::ProviderId) {
     // Without tasting, whose reads would count as operations.
-    let options = TargetOptions {
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted();
     let target = open_target(text, &options);
     let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
     (target.stack, target.top)

@@ -20,7 +20,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::build::{BuildContext, BuildError};
+use crate::build::{BuildContext, BuildError, provider_over};
 use crate::entry::{Build, ClassEntry, Role};
 use crate::set_field;
 use crate::spec::OptionDefault::Value;
@@ -28,7 +28,7 @@ use crate::spec::{LayerArguments, OptionTable, option, values};
 use state::{Held, Order};
 use std::sync::Arc;
 use ugeom_measure::units;
-use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderPlan, ProviderView, Request};
+use ugeom_stack::{BioId, Cx, Geom, Next, Plan, ProviderView, Request};
 
 /// The registry's line.
 pub(crate) const ENTRY: ClassEntry = ClassEntry {
@@ -134,18 +134,6 @@ fn build(
         error,
     })?;
     let name = format!("{}.delayed", below.name);
-    let provider = ProviderPlan {
-        name: name.clone(),
-        mediasize_bytes: below.mediasize_bytes,
-        sectorsize_bytes: below.sectorsize_bytes,
-        stripesize_bytes: below.stripesize_bytes,
-        stripeoffset_bytes: below.stripeoffset_bytes,
-        padding_bytes: below.padding_bytes,
-        ..ProviderPlan::default()
-    };
-    Ok(Plan {
-        name,
-        geom: Arc::new(Delayed::new(order, held)),
-        providers: vec![provider],
-    })
+    let provider = provider_over(name, below);
+    Ok(Plan::of(provider, Arc::new(Delayed::new(order, held))))
 }

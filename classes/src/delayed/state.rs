@@ -1,9 +1,9 @@
 //! The requests that `delayed` holds, and the thread that lets them go.
 
+use crate::own_thread::OwnThread;
 use std::io;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use ugeom_stack::{Bio, BioId, Errno};
 
@@ -63,7 +63,7 @@ impl Shared {
 /// The requests that are held. Dropping it lets them go and ends the thread.
 pub(super) struct Held {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnThread,
 }
 
 impl Held {
@@ -75,12 +75,9 @@ impl Held {
         let shared = Arc::new(Shared::default());
         shared.lock().waiting = Vec::with_capacity(order.room());
         let of_thread = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name("delayed".into())
-            .spawn(move || run(&of_thread, order))?;
         Ok(Self {
             shared,
-            thread: Some(thread),
+            _thread: OwnThread::start("delayed", move || run(&of_thread, order))?,
         })
     }
 
@@ -110,12 +107,6 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != thread::current().id()
-        {
-            // It has nothing to say when it ends.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -3,17 +3,11 @@
 use crate::target::{TargetOptions, open_target};
 use std::time::Duration;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Errno, Opened, Stack, StackKnobs};
+use ugeom_stack::{Channel, Delta, Errno, Opened, Stack};
 
 fn open(text: &str) -> (Stack, Channel, Opened) {
     // Without tasting, whose reads would wait as long as all others.
-    let options = TargetOptions {
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted();
     let target = open_target(text, &options);
     let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
     let channel = target.stack.channel(64).expect("a channel");
@@ -24,7 +18,7 @@ fn open(text: &str) -> (Stack, Channel, Opened) {
     (target.stack, channel, opened)
 }
 
-/// Reads `count` sectors at once; the cookies in the order in which they came home.
+/// Reads `count` sectors at once; the cookies in the order in which they completed.
 fn order_of(text: &str, count: u64) -> Vec<u64> {
     let (_stack, mut channel, opened) = open(text);
     for number in 0..count {

@@ -123,16 +123,7 @@ fn build(
         error,
     })?;
     let name = context.next_name("disk");
-    let provider = ProviderPlan {
-        name: name.clone(),
-        mediasize_bytes: parameters.size_bytes,
-        sectorsize_bytes: settings.sector_bytes as u32,
-        ..ProviderPlan::default()
-    };
+    let provider = ProviderPlan::new(name, parameters.size_bytes, settings.sector_bytes as u32);
     let geom = Arc::new(Disk::new(parameters, region));
-    Ok(Plan {
-        name,
-        geom,
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, geom))
 }

@@ -4,9 +4,10 @@
 use super::Disk;
 use super::drive::{Drive, Parameters, Work};
 use super::state::{Poll, Queue};
+use crate::extents;
 use std::sync::{MutexGuard, PoisonError};
 use ugeom_machine::clock;
-use ugeom_stack::{AttributeValue, BioId, Command, Errno, Extent, ExtentKind, Next, Request};
+use ugeom_stack::{AttributeValue, BioId, Command, Errno, Next, Request};
 
 /// The most lateness that is made up for, ns. What is later than this was not a sleep that took
 /// too long, but a machine that did something else.
@@ -109,7 +110,7 @@ impl Disk {
     }
 
     /// What the drive knows by itself, and answers at once.
-    fn answer(&self, mut request: Request<'_>) -> Next {
+    fn answer(&self, request: Request<'_>) -> Next {
         if request.command() == Command::GetAttr {
             return match request.attribute() {
                 "GEOM::candelete" => request.answer(AttributeValue::Number(1)),
@@ -121,21 +122,10 @@ impl Disk {
                 _ => request.done(Err(Errno::OPNOTSUPP)),
             };
         }
-        let (mut at, end) = (request.offset(), request.offset() + request.length());
-        let mut wanted = true;
-        while wanted && at < end {
-            let (length_bytes, written) = match &self.region {
-                Some(region) => region.next_extent(at),
-                None => (end - at, false),
-            };
-            let kind = if written {
-                ExtentKind::Data
-            } else {
-                ExtentKind::Hole
-            };
-            wanted = request.add_extent(Extent { length_bytes, kind });
-            at += length_bytes;
-        }
-        request.finish()
+        let end = request.offset() + request.length();
+        extents::answer(request, |at| match &self.region {
+            Some(region) => region.next_extent(at),
+            None => (end - at, false),
+        })
     }
 }

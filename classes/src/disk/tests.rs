@@ -6,7 +6,7 @@ use super::*;
 use crate::target::{TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{AttributeValue, Delta, StackKnobs};
+use ugeom_stack::{AttributeValue, Delta};
 
 const OVERHEAD_NS: u64 = 50_000;
 const MIB: u64 = 1 << 20;
@@ -336,13 +336,7 @@ fn a_cancelled_request_is_forgotten_and_what_was_begun_is_finished() {
 }
 
 fn open(text: &str) -> crate::target::Target {
-    let options = TargetOptions {
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted();
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 

@@ -7,6 +7,7 @@ use ugeom_format::eli::EliError;
 /// Why a key does not open a provider, or cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum EliKeyError {
     /// The metadata cannot be used.
     #[error(transparent)]
@@ -30,7 +31,6 @@ pub enum EliKeyError {
         iterations: u32,
         /// How long they would take here.
         estimate: Duration,
-        /// The limit.
         limit: Duration,
     },
     /// The user has interrupted it.

@@ -167,7 +167,7 @@ fn build(
         below_bytes: below.mediasize_bytes,
     };
     let provider = ProviderPlan {
-        name: name.clone(),
+        name,
         mediasize_bytes: layout.media_bytes,
         sectorsize_bytes: layout.sector_bytes,
         stripesize_bytes: if geom.tagged {
@@ -182,9 +182,5 @@ fn build(
         },
         ..ProviderPlan::default()
     };
-    Ok(Plan {
-        name,
-        geom: Arc::new(geom),
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, Arc::new(geom)))
 }

@@ -8,9 +8,7 @@ use super::options::{OneTime, Settings};
 use super::passphrase::{self, PassphraseError};
 use crate::build::{BuildContext, BuildError};
 use std::fs::File;
-use ugeom_format::eli::{
-    Authentication, EliFlags, MASTER_KEYS_BYTES, Metadata, SALT_BYTES, VERSION_MAX,
-};
+use ugeom_format::eli::{Authentication, EliFlags, Metadata};
 use ugeom_machine::secret;
 use ugeom_stack::{Delta, ProviderView};
 
@@ -91,21 +89,15 @@ fn warn_of_swap() {
 impl OneTime {
     fn metadata(&self, below: &ProviderView) -> Result<Metadata, String> {
         let sector_bytes = self.sector_bytes.unwrap_or(below.sectorsize_bytes.into());
-        let metadata = Metadata {
-            version: VERSION_MAX,
-            flags: EliFlags::ONETIME
-                .with(EliFlags::AUTH, self.authentication.is_some())
-                .with(EliFlags::NODELETE, self.no_delete),
-            cipher_number: self.cipher.number(),
-            key_bits: self.key_bits.unwrap_or(self.cipher.default_key_bits()),
-            authentication_number: self.authentication.map_or(0, Authentication::number),
-            provider_bytes: below.mediasize_bytes,
-            sector_bytes: u32::try_from(sector_bytes).unwrap_or(u32::MAX),
-            keys: 0,
-            iterations: -1,
-            salt: [0; SALT_BYTES],
-            master_keys: [0; MASTER_KEYS_BYTES],
-        };
+        let sector_bytes = u32::try_from(sector_bytes).unwrap_or(u32::MAX);
+        let key_bits = self.key_bits.unwrap_or(self.cipher.default_key_bits());
+        let number = self.cipher.number();
+        let size = below.mediasize_bytes;
+        let mut metadata = Metadata::one_time(number, key_bits, size, sector_bytes);
+        metadata.flags = EliFlags::ONETIME
+            .with(EliFlags::AUTH, self.authentication.is_some())
+            .with(EliFlags::NODELETE, self.no_delete);
+        metadata.authentication_number = self.authentication.map_or(0, Authentication::number);
         let layout = metadata.layout(below.mediasize_bytes, below.sectorsize_bytes);
         layout.map_err(|error| error.to_string())?;
         Ok(metadata)

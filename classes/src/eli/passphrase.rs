@@ -10,13 +10,12 @@ use ugeom_machine::secret::Secret;
 /// Why a passphrase cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum PassphraseError {
     /// A file cannot be read.
     #[error("reading {what}: {error}")]
     Read {
-        /// Which file.
         what: String,
-        /// The system's answer.
         #[source]
         error: io::Error,
     },
@@ -37,7 +36,6 @@ pub enum PassphraseError {
     NoTerminal {
         /// What the passphrase is for.
         what: String,
-        /// The system's answer.
         #[source]
         error: io::Error,
     },

@@ -165,7 +165,7 @@ fn plan(
         fwheads,
     };
     let provider = ProviderPlan {
-        name: name.clone(),
+        name,
         mediasize_bytes,
         sectorsize_bytes: opened.sectorsize,
         stripesize_bytes: opened.stripesize,
@@ -201,9 +201,5 @@ fn plan(
         key: LocalKey::new(),
         losses: Arc::default(),
     };
-    Ok(Plan {
-        name,
-        geom: Arc::new(geom),
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, Arc::new(geom)))
 }

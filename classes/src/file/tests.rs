@@ -30,10 +30,7 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 fn writable() -> TargetOptions {
-    TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    }
+    TargetOptions::default().for_writing()
 }
 
 /// The target text of a path with options.

@@ -55,7 +55,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Hands a request to the threads; it comes home from there.
+    /// Hands a request to the threads; it completes there.
     pub fn submit(&self, bio: Bio) {
         self.shared.lock().waiting.push_back(bio);
         self.shared.more.notify_one();

@@ -119,7 +119,7 @@ fn build(
         error,
     })?;
     let provider = ProviderPlan {
-        name: name.clone(),
+        name,
         mediasize_bytes: size_bytes,
         sectorsize_bytes: sectorsize_bytes as u32,
         config: vec![
@@ -129,9 +129,5 @@ fn build(
         ],
         ..ProviderPlan::default()
     };
-    Ok(Plan {
-        name,
-        geom: Arc::new(Md::new(region)),
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, Arc::new(Md::new(region))))
 }

@@ -1,7 +1,8 @@
 //! The data path of `md`.
 
+use crate::extents;
 use ugeom_machine::region::Region;
-use ugeom_stack::{AttributeValue, Command, Errno, Extent, ExtentKind, Next, Request};
+use ugeom_stack::{AttributeValue, Command, Errno, Next, Request};
 
 /// READs of less are copied, bytes.
 const LENT_BYTES_MIN: u64 = 4096;
@@ -33,29 +34,14 @@ fn lend(region: &Region, mut request: Request<'_>) -> Next {
 
 /// The commands that carry no data. Memory has nothing to flush.
 #[inline(never)]
-pub(super) fn start_other(region: &Region, mut request: Request<'_>) -> Next {
+pub(super) fn start_other(region: &Region, request: Request<'_>) -> Next {
     match request.command() {
         Command::Delete | Command::Zero => {
             // When the system does not take memory back, the range reads as zeroes all the same.
             let _ = region.discard(request.offset(), request.length());
             request.done_in_full()
         }
-        Command::Extents => {
-            let mut at = request.offset();
-            let end = at + request.length();
-            let mut wanted = true;
-            while wanted && at < end {
-                let (length_bytes, written) = region.next_extent(at);
-                let kind = if written {
-                    ExtentKind::Data
-                } else {
-                    ExtentKind::Hole
-                };
-                wanted = request.add_extent(Extent { length_bytes, kind });
-                at += length_bytes;
-            }
-            request.finish()
-        }
+        Command::Extents => extents::answer(request, |at| region.next_extent(at)),
         Command::GetAttr if request.attribute() == "GEOM::candelete" => {
             request.answer(AttributeValue::Number(1))
         }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Nothing here waits. The descriptor to sleep on is that of a reactor with the socket and with a
-//! timer in it, which ticks only while requests are under way.
+//! timer in it, which ticks only while requests are in flight.
 
 mod replies;
 mod sync;
@@ -51,7 +51,7 @@ const OUT_BYTES_MAX: usize = 4 << 20;
 /// The longest part of a request without data, bytes: lengths have 32 bits.
 const PART_BYTES_MAX: u64 = 1 << 30;
 
-/// How long to look out for replies before sleeping, when they have lately come sooner, ns.
+/// How long to poll for replies before sleeping, when they have lately come sooner, ns.
 const POLL_NS: u64 = 50_000;
 
 /// How long to wait before connecting again.

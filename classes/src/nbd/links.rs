@@ -15,11 +15,11 @@
 
 use super::Remote;
 use super::link::{Link, Outcome};
+use crate::own_thread::OwnThread;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use ugeom_machine::mailbox::Mailbox;
 use ugeom_stack::{Bio, Errno};
 
@@ -131,18 +131,17 @@ impl Links {
 /// The thread. Dropping it ends it.
 pub(super) struct Flusher {
     pub links: Arc<Links>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnThread,
 }
 
 impl Flusher {
     pub fn start() -> io::Result<Self> {
         let links = Arc::new(Links::new()?);
         let own = Arc::clone(&links);
-        let thread = std::thread::Builder::new()
-            .name("ugeom-nbd-flush".to_owned())
-            .spawn(move || run(&own))?;
-        let thread = Some(thread);
-        Ok(Self { links, thread })
+        Ok(Self {
+            links,
+            _thread: OwnThread::start("ugeom-nbd-flush", move || run(&own))?,
+        })
     }
 }
 
@@ -150,10 +149,6 @@ impl Drop for Flusher {
     fn drop(&mut self) {
         self.links.stop.store(true, Ordering::SeqCst);
         self.links.mailbox.wake();
-        if let Some(thread) = self.thread.take() {
-            // A panic has been reported already.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -37,7 +37,7 @@ impl Service {
         Ok(Self { shared, thread })
     }
 
-    /// Hands a request to the thread; it comes home from there.
+    /// Hands a request to the thread; it completes there.
     pub fn submit(&self, bio: Bio) {
         self.shared.mailbox.post(bio);
     }
@@ -48,7 +48,7 @@ impl Drop for Service {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.mailbox.wake();
         if let Some(thread) = self.thread.take() {
-            // A panic has been reported already; requests that it held came home with EIO.
+            // A panic has been reported already; requests that it held completed with EIO.
             let _ = thread.join();
         }
     }

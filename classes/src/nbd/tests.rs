@@ -17,7 +17,7 @@ use ugeom_format::wire::nbd::{
     Request, SimpleReply, command, export_flag, option, option_reply,
 };
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened, StackKnobs};
+use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened};
 use ugeom_testkit::program;
 
 /// A server of another program's; it ends with the test.
@@ -64,14 +64,7 @@ fn target_of(folder: &TempDir, export: &str, more: &str) -> String {
 }
 
 fn open(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     open_target(text, &options).expect("a target")
 }
 

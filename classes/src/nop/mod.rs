@@ -150,7 +150,7 @@ fn build(
     let name = format!("{}.nop", below.name);
     let mediasize_bytes = settings.window.size_bytes(below.mediasize_bytes);
     let provider = ProviderPlan {
-        name: name.clone(),
+        name,
         mediasize_bytes,
         padding_bytes: below.padding_within(settings.window.offset_bytes, mediasize_bytes),
         sectorsize_bytes: settings.window.sectorsize_bytes,
@@ -162,11 +162,7 @@ fn build(
         None => Arc::new(Pass::new(settings.window, settings.hook)),
         Some(faults) => Arc::new(Faulty::new(settings.window, settings.hook, faults)),
     };
-    Ok(Plan {
-        name,
-        geom,
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, geom))
 }
 
 /// gnop's counters of a nop provider, from what the stack counted (`g_nop_dumpconf`).

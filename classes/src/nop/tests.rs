@@ -5,17 +5,11 @@ use super::*;
 use crate::target::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Delta, Errno, Opened, StackKnobs};
+use ugeom_stack::{Channel, Delta, Errno, Opened};
 
 fn open(text: &str) -> (Target, Channel, Opened) {
     // Without tasting, whose reads would be decided about, too.
-    let options = TargetOptions {
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted();
     let target = open_target(text, &options);
     let target = target.unwrap_or_else(|error| panic!("{text}: {error}"));
     let channel = target.stack.channel(1000).expect("a channel");

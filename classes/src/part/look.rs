@@ -80,6 +80,20 @@ fn may_stand(taster: &mut Taster<'_>, scheme: &str) -> bool {
     below.refuses(scheme).is_none() && (scheme == super::names::EBR || few(taster))
 }
 
+/// Sector 0, where a table that counts in sectors of 512 bytes may stand.
+pub(super) fn sector0_of_512(
+    class: &'static str,
+    taster: &mut Taster<'_>,
+) -> Result<Option<Vec<u8>>, TasteError> {
+    if ground_of_512(class, taster)?.is_none() {
+        return Ok(None);
+    }
+    match taster.sector(0) {
+        Ok(sector) => Ok(Some(sector)),
+        Err(error) => nothing(class, taster, error).map(|_| None),
+    }
+}
+
 /// The provider is a partition: what looks like a table there may be part of a file system.
 pub(super) fn is_nested(taster: &mut Taster<'_>) -> bool {
     text(taster, "PART::scheme").is_some()

@@ -251,6 +251,16 @@ impl Geom for Slicer {
     }
 }
 
+/// The partitions of a provider, numbered from 1 in the order of the table.
+pub(super) fn numbered<P>(
+    below: &str,
+    partitions: &[P],
+    part: impl Fn(&str, u32, &P) -> Part,
+) -> Vec<Part> {
+    let numbers = (1..).zip(partitions);
+    Vec::from_iter(numbers.map(|(number, partition)| part(below, number, partition)))
+}
+
 /// The geom and providers for a table; `None` when it has no partitions.
 ///
 /// # Errors

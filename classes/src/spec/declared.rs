@@ -33,8 +33,8 @@ use ugeom_measure::units::UnitError;
 /// Why a value is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub struct ValueError {
-    /// What is wrong.
     pub message: String,
     /// What to write instead, where that is known.
     pub help: Option<String>,

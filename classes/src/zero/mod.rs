@@ -108,15 +108,11 @@ fn build(
         ("byte".into(), byte.unwrap_or(0).to_string()),
     ];
     let provider = ProviderPlan {
-        name: name.clone(),
+        name,
         mediasize_bytes: MEDIASIZE_BYTES,
         sectorsize_bytes: SECTORSIZE_BYTES,
         config,
         ..ProviderPlan::default()
     };
-    Ok(Plan {
-        name,
-        geom,
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, geom))
 }

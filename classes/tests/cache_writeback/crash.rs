@@ -83,17 +83,8 @@ impl Geom for Disk {
 }
 
 fn plan(name: &str, media_bytes: u64, geom: Arc<dyn Geom>) -> Plan {
-    let provider = ProviderPlan {
-        name: name.into(),
-        mediasize_bytes: media_bytes,
-        sectorsize_bytes: SECTOR as u32,
-        ..ProviderPlan::default()
-    };
-    Plan {
-        name: name.into(),
-        geom,
-        providers: vec![provider],
-    }
+    let provider = ProviderPlan::new(name, media_bytes, SECTOR as u32);
+    Plan::of(provider, geom)
 }
 
 /// How the cache is made.

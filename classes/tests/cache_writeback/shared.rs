@@ -199,7 +199,7 @@ fn judge(text: &str, sector: usize, logs: &[Log]) -> u64 {
     count
 }
 
-/// A write of an old value that is over, a newer one, and a ZERO that is under way when `read` is.
+/// A write of an old value that is over, a newer one, and a ZERO that is in flight when `read` is.
 fn judged(read: u64) -> u64 {
     let span = |value, begun, ended| Span {
         value,

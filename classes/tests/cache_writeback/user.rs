@@ -3,7 +3,7 @@
 
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Errno, Flags, Opened, StackKnobs};
+use ugeom_stack::{Channel, Command, Errno, Flags, Opened};
 
 pub const SECTOR: usize = 512;
 
@@ -37,14 +37,7 @@ impl Act {
 }
 
 pub fn open(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 

@@ -88,17 +88,8 @@ pub fn tables() -> Stack {
 
 /// Puts a memory at the bottom of a stack and lets all classes taste it.
 pub fn add(stack: &Stack, name: &str, size: u64, sector: u32, memory: Arc<Sparse>) -> ProviderId {
-    let provider = ProviderPlan {
-        name: name.into(),
-        mediasize_bytes: size,
-        sectorsize_bytes: sector,
-        ..ProviderPlan::default()
-    };
-    let plan = Plan {
-        name: name.into(),
-        geom: memory,
-        providers: vec![provider],
-    };
+    let provider = ProviderPlan::new(name, size, sector);
+    let plan = Plan::of(provider, memory);
     stack.create("MD", plan, &[]).expect("a bottom")[0]
 }
 
@@ -315,4 +306,14 @@ fn apple_map() -> Vec<(u64, Vec<u8>)> {
     let map = entry(apm::TYPE_MAP, 1, 63);
     let data = entry("Apple_HFS", 64, 640);
     vec![(0, descriptor.encode().to_vec()), (512, map), (1024, data)]
+}
+
+/// A partition of that type and place.
+pub fn part(kind: &str, start: u64, sectors: u64) -> NewPart {
+    NewPart {
+        start: Some(start),
+        sectors: Some(sectors),
+        kind: kind.to_owned(),
+        ..NewPart::default()
+    }
 }

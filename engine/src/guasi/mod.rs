@@ -89,7 +89,7 @@ pub struct GuasiOptions {
     /// How many workers. Unless set: one, and up to as many as operations may be in flight, at
     /// most 2000.
     pub workers: Option<Workers>,
-    /// For how long who has nothing to do looks out before it sleeps; zero: not at all. Unless set:
+    /// How long a thread without work polls before it sleeps; zero: not at all. Unless set:
     /// [`ugeom_guasi::SPIN`].
     pub spin: Option<Duration>,
     /// Who makes the calls that a ring of the kernel could make: workers unless set.

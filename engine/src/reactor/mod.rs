@@ -11,9 +11,9 @@
 //! The reactor tells who is ready and does no input or output itself: a thread that has just read
 //! all that a socket had can answer it with one more system call, without having announced either.
 //!
-//! **Registered descriptors are kept open** by the reactor until they are taken away, so that their
+//! **Registered descriptors are kept open** by the reactor until they are removed, so that their
 //! numbers cannot come to mean something else. An event that was on its way when its source was
-//! taken away, or changed, never arrives: sources carry serial numbers that are used once.
+//! removed, or changed, never arrives: sources carry serial numbers that are used once.
 //!
 //! **Engines and mailboxes of others** come and go without the reactor's knowledge, so their
 //! descriptors are lent for one wait only (`also`). With any of them, a wait is poll(2) on these
@@ -99,7 +99,7 @@ impl Interest {
     }
 }
 
-/// Names a registered descriptor. Never used again after it was taken away.
+/// Names a registered descriptor. Never used again after it was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source {
     index: u32,
@@ -190,7 +190,7 @@ impl Reactor {
         }
     }
 
-    /// Watches a descriptor, which is kept open until it is taken away again.
+    /// Watches a descriptor, which is kept open until it is removed again.
     ///
     /// # Errors
     /// What the system says: EPERM for regular files with epoll, ENOSPC and ENOMEM when there is
@@ -243,7 +243,7 @@ impl Reactor {
             return;
         };
         let (fd, before) = (Arc::clone(&watched.fd), watched.interest);
-        // What cannot be taken away is ignored when it reports: its serial is void.
+        // What cannot be removed is ignored when it reports: its serial is void.
         let _ = self.arm(source, &fd, before, Interest::NONE);
         self.watched[source.index as usize] = None;
         if let Back::Ring(ring) = &mut self.back {

@@ -5,10 +5,9 @@
 //! and all of them enter the kernel with the call that sleeps. An edge is a poll that stays.
 //!
 //! Each poll has a number that is used once; what a poll reports that is not the source's newest
-//! is ignored. So nothing has to wait for the end of a poll that was taken away.
+//! is ignored. So nothing has to wait for the end of a poll that was removed.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -16,13 +15,11 @@ use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use super::{Event, Interest, Source, Watched, current};
 use crate::choice::EngineError;
+use crate::completions::each_completion;
 use crate::uring;
 
 /// Entries of the submission ring: polls that can wait to be handed to the kernel.
 const ENTRIES: u32 = 256;
-
-/// Completions taken from the ring at a time.
-const BATCH: usize = 64;
 
 /// Marks the completion of a request to take a poll away. No poll has this number.
 const REMOVAL: u64 = u64::MAX;
@@ -138,30 +135,23 @@ impl Ring {
     }
 
     fn collect(&mut self, watched: &[Option<Watched>], events: &mut Vec<Event>) {
-        loop {
-            let mut room = [const { MaybeUninit::<cqueue::Entry>::uninit() }; BATCH];
-            let entries = self.ring.completion().fill(&mut room);
-            if entries.is_empty() {
+        each_completion(&mut self.ring, |entry| {
+            if entry.user_data() == REMOVAL {
                 return;
             }
-            for entry in entries {
-                if entry.user_data() == REMOVAL {
-                    continue;
-                }
-                let (slot, number) = (entry.user_data() as u32, (entry.user_data() >> 32) as u32);
-                let armed = self.armed.get_mut(slot as usize).and_then(Option::as_mut);
-                let Some(armed) = armed.filter(|armed| armed.number == number) else {
-                    continue;
-                };
-                if !cqueue::more(entry.flags()) {
-                    armed.alive = false;
-                    self.again.push(armed.source);
-                }
-                if let Some((interest, _)) = current(watched, armed.source) {
-                    events.push(report(armed.source, interest, entry.result()));
-                }
+            let (slot, number) = (entry.user_data() as u32, (entry.user_data() >> 32) as u32);
+            let armed = self.armed.get_mut(slot as usize).and_then(Option::as_mut);
+            let Some(armed) = armed.filter(|armed| armed.number == number) else {
+                return;
+            };
+            if !cqueue::more(entry.flags()) {
+                armed.alive = false;
+                self.again.push(armed.source);
             }
-        }
+            if let Some((interest, _)) = current(watched, armed.source) {
+                events.push(report(armed.source, interest, entry.result()));
+            }
+        });
     }
 
     fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {

@@ -26,9 +26,8 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use rustix::fs::OFlags;
 use ugeom_machine::buffer::{IoMemory, Segment};
@@ -330,14 +329,6 @@ impl<M: IoMemory + 'static> Engine<M> for SimulatedEngine<M> {
 
     fn in_flight(&self) -> usize {
         self.queue.table.live()
-    }
-
-    fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn wait(&mut self, _timeout: Option<Duration>) -> io::Result<()> {
-        Ok(())
     }
 
     fn name(&self) -> &'static str {

@@ -20,16 +20,16 @@ mod tests;
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{IoUring, cqueue, types};
+use io_uring::{IoUring, types};
 use ugeom_machine::buffer::{IoMemory, Pool, Segment};
 
 use crate::calls;
 use crate::choice::EngineError;
+use crate::completions::each_completion;
 use crate::files::Registered;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::priorities::Priorities;
@@ -38,9 +38,6 @@ use crate::queue::Queue;
 use entry::Target;
 use setup::Tables;
 pub(crate) use setup::poll_ring;
-
-/// Completions taken from the ring at a time.
-const BATCH: usize = 32;
 
 /// How often a batch is offered again while the kernel has no resources for it, before that is
 /// left to the next call.
@@ -121,22 +118,15 @@ impl<M: IoMemory + 'static> UringEngine<M> {
 
     /// Takes what the kernel has completed from its ring.
     fn collect(&mut self) {
-        loop {
-            let mut room = [const { MaybeUninit::<cqueue::Entry>::uninit() }; BATCH];
-            let entries = self.ring.completion().fill(&mut room);
-            if entries.is_empty() {
-                return;
+        each_completion(&mut self.ring, |entry| {
+            if let Some(index) = entry::index(entry.user_data()) {
+                let result = match u64::try_from(entry.result()) {
+                    Ok(count) => Ok(count),
+                    Err(_) => Err(Errno::from_raw_os_error(-entry.result())),
+                };
+                self.queue.absorb(index, result);
             }
-            for entry in entries {
-                if let Some(index) = entry::index(entry.user_data()) {
-                    let result = match u64::try_from(entry.result()) {
-                        Ok(count) => Ok(count),
-                        Err(_) => Err(Errno::from_raw_os_error(-entry.result())),
-                    };
-                    self.queue.absorb(index, result);
-                }
-            }
-        }
+        });
     }
 
     /// Enters the kernel if there is a reason to: entries to submit, or completions that it can

@@ -13,6 +13,7 @@ use sha1::Sha1;
 use twox_hash::XxHash32;
 
 use crate::settings::Verify;
+use ugeom_machine::sha256::INITIAL;
 
 /// The longest digest: that of SHA-512, bytes.
 const DIGEST_BYTES_MAX: usize = 128;
@@ -103,16 +104,7 @@ pub fn checksum(bytes: &[u8]) -> u32 {
 
 /// fio's SHA-256: see the head of this file.
 fn sha256(data: &[u8]) -> [u8; 64] {
-    let mut state = [
-        0x6a09_e667,
-        0xbb67_ae85,
-        0x3c6e_f372,
-        0xa54f_f53a,
-        0x510e_527f,
-        0x9b05_688c,
-        0x1f83_d9ab,
-        0x5be0_cd19,
-    ];
+    let mut state = INITIAL;
     let (blocks, rest) = data.as_chunks::<64>();
     sha2::block_api::compress256(&mut state, blocks);
     let mut last = [0; 128];

@@ -66,15 +66,9 @@ const fn switch(
     help: &'static str,
     set: SetOption<Job>,
 ) -> OptionEntry<Job> {
-    let doc = OptionDoc {
-        name,
-        aliases,
-        value: "BOOL",
-        default,
-        bare: Some("1"),
-        help,
-    };
-    OptionEntry { doc, set }
+    let mut entry = with(name, aliases, "BOOL", default, help, set);
+    entry.doc.bare = Some("1");
+    entry
 }
 
 /// How the help of an option begins that is accepted and changes nothing; the reason follows.

@@ -30,6 +30,7 @@ const END_OF_CHAIN: u32 = u32::MAX;
 
 /// Why there is no rigid disk block, or why the chain breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// No RDSK.
     #[error("none of the first {SEARCHED_SECTORS} sectors begins with \"RDSK\"")]
@@ -37,7 +38,6 @@ pub enum Error {
     /// A sector could not be read.
     #[error("sector {sector} cannot be read: {reason}")]
     Read {
-        /// The sector.
         sector: u64,
         /// The reader's own words.
         reason: String,
@@ -45,37 +45,24 @@ pub enum Error {
     /// A block of another kind.
     #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
     Magic {
-        /// The sector.
         sector: u64,
-        /// What stands there.
         found: [u8; 4],
-        /// What should.
         expected: &'static str,
     },
     /// The words do not add up to 0.
     #[error("sector {sector}: {words} words add up to {found:#010x}, expected 0")]
     Checksum {
-        /// The sector.
         sector: u64,
         /// Number of words, at byte 4.
         words: u32,
-        /// The sum.
         found: u32,
     },
     /// Blocks of a size that no disk has.
     #[error("sector {sector}: {found} bytes a block at byte 16, expected a multiple of 512")]
-    BlockSize {
-        /// The sector.
-        sector: u64,
-        /// What stands there.
-        found: u32,
-    },
+    BlockSize { sector: u64, found: u32 },
     /// The chain comes back to a block that it had.
     #[error("the chain of partition blocks comes back to block {block}")]
-    Loop {
-        /// The block.
-        block: u32,
-    },
+    Loop { block: u32 },
     /// More partitions than are followed.
     #[error("no more than {MAX_PARTITIONS} partition blocks are followed")]
     TooMany,

@@ -31,6 +31,7 @@ const ENTRY_SIGNATURE: [u8; 2] = *b"PM";
 
 /// Why there is no usable partition map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// A block could not be read.
     #[error("block {block} cannot be read: {reason}")]
@@ -45,9 +46,7 @@ pub enum Error {
     Short {
         /// Number of the block.
         block: u64,
-        /// Bytes given.
         found: usize,
-        /// Bytes needed.
         expected: usize,
     },
     /// A block that does not begin with its two letters.
@@ -57,7 +56,6 @@ pub enum Error {
         block: u64,
         /// Its first two bytes.
         found: [u8; 2],
-        /// "ER" or "PM".
         expected: [u8; 2],
     },
     /// A block size that is not the provider's sector size.

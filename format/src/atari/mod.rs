@@ -39,6 +39,7 @@ const KINDS: [&[u8; 3]; 13] = [
 
 /// Why there is no root sector, or why a chain breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// No entry that could be a partition.
     #[error(
@@ -51,31 +52,22 @@ pub enum Error {
     Entry {
         /// Entry, counted from 1.
         number: usize,
-        /// First sector.
         start: u32,
-        /// Length in sectors.
         sectors: u32,
     },
     /// A sector could not be read.
     #[error("sector {sector} cannot be read: {reason}")]
     Read {
-        /// The sector.
         sector: u64,
         /// The reader's own words.
         reason: String,
     },
     /// An extended partition without a partition.
     #[error("sector {sector}: its first entry is no partition")]
-    Extended {
-        /// The sector.
-        sector: u64,
-    },
+    Extended { sector: u64 },
     /// The chain comes back to a sector that it had.
     #[error("the chain of extended partitions comes back to sector {sector}")]
-    Loop {
-        /// The sector.
-        sector: u64,
-    },
+    Loop { sector: u64 },
     /// More partitions than are followed.
     #[error("no more than {MAX_PARTITIONS} partitions are followed")]
     TooMany,

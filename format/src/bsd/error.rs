@@ -4,6 +4,7 @@ use super::{MAGIC, MAX_PARTITIONS};
 
 /// Why there is no usable disklabel at a place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// No magic number at any of the places where labels stand.
     #[error("no disklabel: the magic {MAGIC:#010x} stands at none of the usual places")]
@@ -13,9 +14,7 @@ pub enum Error {
     Short {
         /// Byte of the provider at which the label begins.
         offset: u64,
-        /// Bytes from there.
         found: usize,
-        /// Bytes needed.
         expected: usize,
     },
     /// One of the two magic numbers is wrong.
@@ -26,9 +25,7 @@ pub enum Error {
     Magic {
         /// Byte of the provider at which the label begins.
         offset: u64,
-        /// 0 or 132.
         field: usize,
-        /// What stands there.
         found: u32,
     },
     /// More partitions than fit in what is left of the sector.
@@ -36,7 +33,6 @@ pub enum Error {
     PartitionCount {
         /// Byte of the provider at which the label begins.
         offset: u64,
-        /// `d_npartitions`.
         found: u16,
         /// The largest number possible, at most [`MAX_PARTITIONS`].
         most: usize,
@@ -46,7 +42,6 @@ pub enum Error {
     Checksum {
         /// Byte of the provider at which the label begins.
         offset: u64,
-        /// `d_checksum`.
         found: u16,
         /// What the label's bytes give.
         expected: u16,
@@ -59,17 +54,11 @@ pub enum Error {
     SectorSize {
         /// Byte of the provider at which the label begins.
         offset: u64,
-        /// `d_secsize`.
         found: u32,
         /// The provider's sector size in bytes.
         provider: u32,
     },
     /// A label to be written has too many partitions for its place.
     #[error("a label of {found} partitions does not fit, the most is {most} (of {MAX_PARTITIONS})")]
-    TooMany {
-        /// Number of partitions.
-        found: usize,
-        /// What fits.
-        most: usize,
-    },
+    TooMany { found: usize, most: usize },
 }

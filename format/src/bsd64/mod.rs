@@ -37,29 +37,20 @@ const PARTITION_BYTES: usize = 64;
 
 /// Why there is no disklabel64.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Fewer bytes than a label has.
     #[error("{found} bytes are there, a disklabel64 needs {SIZE_BYTES}")]
-    Short {
-        /// Bytes given.
-        found: usize,
-    },
+    Short { found: usize },
     /// Another magic number.
     #[error("no disklabel64: found {found:#010x} at byte 512, expected {MAGIC:#010x}")]
-    Magic {
-        /// What stands there.
-        found: u32,
-    },
+    Magic { found: u32 },
     /// An impossible number of partitions.
     #[error("the disklabel64 has {found} partitions at byte 524, expected 1 to {MAX_PARTITIONS}")]
-    Count {
-        /// What stands there.
-        found: u32,
-    },
+    Count { found: u32 },
     /// A wrong checksum.
     #[error("the disklabel64 has CRC {found:#010x} at byte 516, its bytes give {expected:#010x}")]
     Crc {
-        /// What stands there.
         found: u32,
         /// What the bytes give.
         expected: u32,
@@ -69,11 +60,9 @@ pub enum Error {
         "{what} of the disklabel64, {bytes}, is no multiple of the {sector_bytes}-byte sectors"
     )]
     Unaligned {
-        /// Which field.
         what: String,
         /// Its value in bytes.
         bytes: u64,
-        /// The provider's sectors.
         sector_bytes: u32,
     },
 }

@@ -33,6 +33,7 @@ const FUNCTION: u8 = 13;
 
 /// Why a BTF cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum BtfError {
     /// It does not begin with the magic number in this machine's order.
     #[error("no BTF: it begins with {0:#06x}")]
@@ -43,11 +44,8 @@ pub enum BtfError {
     /// A type is of no known kind.
     #[error("type {number}: kind {kind} at byte {offset} of the types is not known")]
     Kind {
-        /// Its number.
         number: usize,
-        /// What it says.
         kind: u8,
-        /// Where it is.
         offset: usize,
     },
     /// There are too many types.

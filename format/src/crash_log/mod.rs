@@ -38,6 +38,7 @@ const BEGIN: u8 = 7;
 
 /// What is wrong with a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum CrashLogError {
     /// It does not begin as a log does.
     #[error("this is no crash log: it begins with {found:02x?} and not with {MAGIC:02x?}")]
@@ -48,7 +49,6 @@ pub enum CrashLogError {
     /// It ends inside the header or a record.
     #[error("the log ends inside {what}: {found} of {expected} bytes are there")]
     Truncated {
-        /// Inside what.
         what: &'static str,
         /// The bytes that are there.
         found: usize,
@@ -58,7 +58,6 @@ pub enum CrashLogError {
     /// A checksum does not fit.
     #[error("the CRC of {what} is {found:08x}, and its bytes give {expected:08x}")]
     Checksum {
-        /// Of what.
         what: &'static str,
         /// The checksum in the log.
         found: u32,
@@ -68,9 +67,7 @@ pub enum CrashLogError {
     /// A field has a value that it cannot have.
     #[error("{field} is {value}: {problem}")]
     Field {
-        /// Which.
         field: &'static str,
-        /// Its value.
         value: u64,
         /// Why that cannot be.
         problem: &'static str,

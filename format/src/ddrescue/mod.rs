@@ -49,10 +49,9 @@ impl Status {
 /// Why a text is no map.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub struct Error {
-    /// Counted from 1.
     pub line: usize,
-    /// What is wrong.
     pub problem: &'static str,
 }
 

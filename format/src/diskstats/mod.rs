@@ -43,11 +43,11 @@ pub struct Stat {
     pub reads: Requests,
     /// Writes.
     pub writes: Requests,
-    /// Requests that are under way now: the one field that also falls.
+    /// Requests that are in flight now: the one field that also falls.
     pub in_flight: u64,
-    /// The time in which anything was under way, ms.
+    /// The time in which anything was in flight, ms.
     pub busy_ms: u64,
-    /// The times of all requests added up, those under way included, ms.
+    /// The times of all requests added up, those in flight included, ms.
     pub queue_ms: u64,
     /// Discards; none from kernels before 4.18.
     pub discards: Option<Requests>,

@@ -25,6 +25,7 @@ pub const MAX_LOGICALS: usize = 1024;
 
 /// Why the chain ends before its end. What was found before it stays valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The sector at this place is not a boot record.
     #[error("no extended boot record at sector {lba}: {source}")]
@@ -39,7 +40,6 @@ pub enum Error {
     Loop {
         /// Sector of the record that holds the link.
         lba: u64,
-        /// Where it leads.
         next: u64,
     },
     /// A link out of the extended partition.
@@ -50,7 +50,6 @@ pub enum Error {
     Outside {
         /// Sector of the record that holds the link.
         lba: u64,
-        /// Where it leads.
         next: u64,
         /// First sector of the extended partition.
         first: u64,
@@ -68,7 +67,6 @@ pub enum Error {
     Encode {
         /// First sector of the logical partition.
         start: u64,
-        /// Its length.
         sectors: u64,
         /// What does not fit.
         reason: &'static str,

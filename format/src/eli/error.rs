@@ -4,15 +4,11 @@ use super::{SECTOR_BYTES_MAX, VERSION_MAX};
 
 /// Why metadata of GELI cannot be decoded or used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum EliError {
     /// Fewer bytes than the struct has.
     #[error("{found} bytes cannot hold GELI metadata of {expected} bytes")]
-    Short {
-        /// Bytes given.
-        found: usize,
-        /// Bytes needed.
-        expected: usize,
-    },
+    Short { found: usize, expected: usize },
     /// The sector does not begin with "GEOM::ELI".
     #[error("no GELI metadata: the sector begins with {found:02x?}, not with \"GEOM::ELI\"")]
     Magic {
@@ -21,42 +17,23 @@ pub enum EliError {
     },
     /// A version that does not exist yet.
     #[error("metadata version {version} is too new; versions 0 to {VERSION_MAX} are known")]
-    TooNew {
-        /// The version.
-        version: u32,
-    },
+    TooNew { version: u32 },
     /// The MD5 over the struct is another one.
     #[error("inconsistent metadata: its MD5 is {found:02x?}, its bytes give {expected:02x?}")]
-    Checksum {
-        /// As stored.
-        found: [u8; 16],
-        /// As computed.
-        expected: [u8; 16],
-    },
+    Checksum { found: [u8; 16], expected: [u8; 16] },
     /// An unknown cipher, or one that the version does not have.
     #[error("metadata version {version} has no encryption algorithm {number}")]
-    Cipher {
-        /// Its number.
-        number: u16,
-        /// The version.
-        version: u32,
-    },
+    Cipher { number: u16, version: u32 },
     /// A key length that the cipher does not have.
     #[error("{cipher} has no keys of {bits} bits")]
     KeyBits {
-        /// The cipher.
         cipher: super::Cipher,
         /// The key length, bits.
         bits: u16,
     },
     /// An unknown authentication algorithm, or one that the version does not have.
     #[error("metadata version {version} has no authentication algorithm {number}")]
-    Authentication {
-        /// Its number.
-        number: u16,
-        /// The version.
-        version: u32,
-    },
+    Authentication { number: u16, version: u32 },
     /// A sector size that cannot be.
     #[error(
         "sector size {found} is not possible: it must be a multiple of {below} and of 16, \
@@ -81,19 +58,12 @@ pub enum EliError {
     TooSmall {
         /// Size of the provider below, bytes.
         provider_bytes: u64,
-        /// Sector size, bytes.
         sector_bytes: u32,
     },
     /// A passphrase setting that cannot be.
     #[error("iteration count {found} is not possible: it is -1, 0, or positive")]
-    Iterations {
-        /// The field.
-        found: i32,
-    },
+    Iterations { found: i32 },
     /// Bits for slots that do not exist.
     #[error("key mask {found:#04x} names slots that do not exist")]
-    Keys {
-        /// The mask.
-        found: u8,
-    },
+    Keys { found: u8 },
 }

@@ -121,6 +121,31 @@ pub struct Metadata {
     pub master_keys: [u8; MASTER_KEYS_BYTES],
 }
 
+impl Metadata {
+    /// That of a provider whose key is drawn when it is attached and stored nowhere.
+    #[must_use]
+    pub const fn one_time(
+        cipher_number: u16,
+        key_bits: u16,
+        provider_bytes: u64,
+        sector_bytes: u32,
+    ) -> Self {
+        Self {
+            version: VERSION_MAX,
+            flags: EliFlags::ONETIME,
+            cipher_number,
+            key_bits,
+            authentication_number: 0,
+            provider_bytes,
+            sector_bytes,
+            keys: 0,
+            iterations: -1,
+            salt: [0; SALT_BYTES],
+            master_keys: [0; MASTER_KEYS_BYTES],
+        }
+    }
+}
+
 impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metadata")

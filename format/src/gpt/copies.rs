@@ -46,11 +46,11 @@ pub struct Gpt {
 
 /// Something about a GPT that its owner should know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Finding {
     /// A copy that cannot be used; the other one is.
     #[error("the {side} GPT is damaged: {error}")]
     Damaged {
-        /// Which copy.
         side: Side,
         /// What is wrong with it.
         error: Error,
@@ -85,17 +85,15 @@ pub enum Finding {
     Partition {
         /// Number of the entry, from 1.
         number: usize,
-        /// Its first sector.
         first: u64,
-        /// Its last sector.
         last: u64,
-        /// What is wrong.
         damage: Damage,
     },
 }
 
 /// What may be wrong with one entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Damage {
     /// The last sector lies before the first.
     #[error("ends before it begins")]
@@ -108,12 +106,7 @@ pub enum Damage {
     },
     /// Sectors outside the header's usable range.
     #[error("leaves the usable range, {first} to {last}")]
-    OutsideUsable {
-        /// First usable sector.
-        first: u64,
-        /// Last usable sector.
-        last: u64,
-    },
+    OutsideUsable { first: u64, last: u64 },
     /// Sectors that another partition has too.
     #[error("overlaps partition {other}")]
     Overlaps {

@@ -5,6 +5,7 @@ use super::{MAX_KEPT_ENTRIES, MAX_TABLE_SIZE_BYTES};
 /// What is wrong with a header or its table. `lba` is the sector that holds
 /// the header, `offset` the byte in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The sectors could not be read.
     #[error("sectors {lba} to {last} cannot be read: {reason}")]
@@ -21,9 +22,7 @@ pub enum Error {
     Short {
         /// First sector of the header or table.
         lba: u64,
-        /// Bytes given.
         found: usize,
-        /// Bytes needed.
         expected: usize,
     },
     /// No "EFI PART".
@@ -41,7 +40,6 @@ pub enum Error {
         lba: u64,
         /// The size it claims in bytes.
         found: u32,
-        /// The sector size.
         most: usize,
     },
     /// The header's own checksum is wrong.
@@ -103,9 +101,7 @@ pub enum Error {
     UsableRange {
         /// Sector of the header.
         lba: u64,
-        /// First usable sector.
         first: u64,
-        /// Last usable sector.
         last: u64,
     },
     /// The table lies where the header, the MBR or partitions are.

@@ -7,15 +7,13 @@ use crate::media::{Media, SectorWrite};
 
 /// Why a table cannot be placed on a media.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum LayoutError {
     /// The media cannot hold both copies and one usable sector.
     #[error("a GPT of {entries} entries needs {needed} sectors, the media has {found}")]
     TooSmall {
-        /// Number of entries.
         entries: u32,
-        /// Sectors needed.
         needed: u64,
-        /// Sectors there are.
         found: u64,
     },
     /// Too many entries, or none.
@@ -29,7 +27,6 @@ pub enum LayoutError {
     InTheWay {
         /// Number of the entry, from 1.
         number: usize,
-        /// Its last sector.
         last: u64,
         /// First sector of the backup table.
         backup: u64,

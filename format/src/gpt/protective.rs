@@ -7,16 +7,14 @@ use crate::media::Media;
 
 /// What is wrong with sector 0 of a disk with a GPT.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum MbrDamage {
     /// There is no MBR, or an empty one.
     #[error(
         "sector 0 holds no protective MBR ({reason}): other programs may see no table, \
          and overwrite the disk"
     )]
-    Missing {
-        /// Why not.
-        reason: String,
-    },
+    Missing { reason: String },
     /// An MBR with partitions and without an entry of type 0xEE.
     #[error(
         "sector 0 holds an ordinary MBR, not a protective one: \
@@ -25,14 +23,10 @@ pub enum MbrDamage {
     Ordinary,
     /// The protective entry is not at the beginning.
     #[error("the protective MBR covers the disk from sector {found} on, expected 1")]
-    First {
-        /// Its first sector.
-        found: u32,
-    },
+    First { found: u32 },
     /// The protective entry does not end where the media does.
     #[error("the protective MBR covers the disk up to sector {found}, the last one is {last}")]
     Last {
-        /// Its last sector.
         found: u64,
         /// Last sector of the media.
         last: u64,
@@ -44,9 +38,7 @@ pub enum MbrDamage {
     Stray {
         /// Number of the entry, from 1.
         entry: usize,
-        /// Its first sector.
         first: u64,
-        /// Its last sector.
         last: u64,
     },
 }

@@ -26,35 +26,23 @@ const RESERVED: u8 = 0xe0;
 
 /// Why bytes are no header of a member.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The header goes on behind the bytes.
     #[error("the header of a member goes on behind its {found} bytes")]
-    Short {
-        /// Bytes given.
-        found: usize,
-    },
+    Short { found: usize },
     /// Another magic number.
     #[error("no member: bytes 0 and 1 are {found:02x?}, expected [1f, 8b]")]
-    Magic {
-        /// The bytes found.
-        found: [u8; 2],
-    },
+    Magic { found: [u8; 2] },
     /// A method that is not deflate.
     #[error("method {found} at byte 2, expected 8 (deflate)")]
-    Method {
-        /// The method found.
-        found: u8,
-    },
+    Method { found: u8 },
     /// Flags that have no meaning.
     #[error("flags {found:#04x} at byte 3 have bits that are reserved")]
-    Flags {
-        /// The flags found.
-        found: u8,
-    },
+    Flags { found: u8 },
     /// The header does not have its checksum.
     #[error("the header's CRC-16 is {found:#06x}, its bytes give {expected:#06x}")]
     Checksum {
-        /// The checksum found.
         found: u16,
         /// That of the bytes.
         expected: u16,

@@ -2,6 +2,7 @@
 
 /// What is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Other sectors.
     #[error("an LDM database needs sectors of 512 bytes, these have {found}")]
@@ -20,17 +21,13 @@ pub enum Error {
     /// Another magic number.
     #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
     Magic {
-        /// The sector.
         sector: u64,
-        /// What stands there.
         found: [u8; 8],
-        /// What should.
         expected: &'static str,
     },
     /// A version that is not known.
     #[error("sector {sector}: version {found:#x} of the database is not known")]
     Version {
-        /// The sector.
         sector: u64,
         /// Major and minor number.
         found: u32,
@@ -38,21 +35,14 @@ pub enum Error {
     /// A text that is no GUID.
     #[error("sector {sector}: {found:?} at byte {offset} is no GUID")]
     Guid {
-        /// The sector.
         sector: u64,
         /// The byte in it.
         offset: usize,
-        /// The text.
         found: String,
     },
     /// A place outside the disk or the database.
     #[error("sector {sector}: {what} is impossible on this disk")]
-    Place {
-        /// The sector.
-        sector: u64,
-        /// Which one.
-        what: &'static str,
-    },
+    Place { sector: u64, what: &'static str },
     /// Two copies of the header that disagree.
     #[error("the two headers at the end of the database differ")]
     HeadersDiffer,
@@ -64,18 +54,12 @@ pub enum Error {
     },
     /// Records that do not fit.
     #[error("the database has {count} records of {size} bytes, which do not fit in it")]
-    Records {
-        /// Number of records.
-        count: u32,
-        /// Bytes of each.
-        size: u32,
-    },
+    Records { count: u32, size: u32 },
     /// A record that is not what it should be.
     #[error("record {number} of the database: {what}")]
     Record {
         /// Number of the record, from 0.
         number: usize,
-        /// What is wrong.
         what: &'static str,
     },
     /// The database knows nothing of this disk.

@@ -13,27 +13,8 @@ const MEDIA: Media = Media {
 };
 
 fn volumes() -> Vec<made::NewVolume<'static>> {
-    vec![
-        ("Simple", 7, 1000, vec![(2, vec![(1, 0, 0, 1000)])]),
-        (
-            "Spanned",
-            7,
-            500,
-            vec![(2, vec![(1, 3000, 300, 200), (1, 2000, 0, 300)])],
-        ),
-        (
-            "Mirror",
-            0x83,
-            100,
-            vec![(2, vec![(1, 5000, 0, 100)]), (2, vec![(2, 9, 0, 100)])],
-        ),
-        (
-            "Stripe",
-            7,
-            200,
-            vec![(1, vec![(1, 6000, 0, 100), (2, 0, 0, 100)])],
-        ),
-    ]
+    let pieces = vec![(1, 6000, 0, 100), (2, 0, 0, 100)];
+    made::volumes(("Stripe", 7, 200, vec![(1, pieces)]))
 }
 
 fn bytes_of(writes: &[(u64, Vec<u8>)]) -> Vec<u8> {

@@ -35,13 +35,11 @@ const DISK_ID_OFFSET_BYTES: usize = 440;
 
 /// Why a sector is not an MBR, or a request cannot be put into one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Fewer bytes than a record has.
     #[error("the sector is {found} bytes long, a boot record needs {SIZE_BYTES}")]
-    Short {
-        /// Bytes given.
-        found: usize,
-    },
+    Short { found: usize },
     /// No 55 AA.
     #[error("no boot signature at byte 510: found {found:#06x}, expected 0xaa55")]
     Signature {
@@ -58,7 +56,6 @@ pub enum Error {
         entry: usize,
         /// Byte offset of the flag in the sector.
         offset: usize,
-        /// The flag.
         found: u8,
     },
     /// An empty table in a sector that describes a FAT file system.

@@ -33,13 +33,11 @@ const MBR_TABLE: std::ops::Range<usize> = 446..510;
 
 /// Why two sectors are no table of a PC-98.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Fewer bytes than both sectors have.
     #[error("{found} bytes are there, boot sector and table need 1024")]
-    Short {
-        /// Bytes given.
-        found: usize,
-    },
+    Short { found: usize },
     /// No 55 AA.
     #[error("no boot signature at byte 510: found {found:#06x}, expected 0xaa55")]
     Signature {
@@ -64,9 +62,7 @@ pub enum Error {
         number: usize,
         /// Its place in bytes.
         offset: usize,
-        /// First cylinder.
         first: u16,
-        /// Last cylinder.
         last: u16,
     },
     /// Nothing is there.

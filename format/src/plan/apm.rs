@@ -2,7 +2,9 @@
 //! partition is one write; entries of free space are dropped by the first
 //! change, and the blocks of the map that are not used are written as void.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{
+    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, place_in, read_exactly,
+};
 use crate::apm::{Descriptor, Entry, MAX_ENTRIES, Map, TYPE_FREE, TYPE_MAP, TYPE_VOID};
 use crate::media::{Media, SectorRead, SectorWrite};
 
@@ -29,16 +31,7 @@ pub struct ApmTable {
 impl ApmTable {
     pub(super) fn create(media: Media, create: &Create) -> Result<ApmTable, Error> {
         let scheme = Scheme::Apm;
-        let (least, most) = (LEAST_ENTRIES, MAX_ENTRIES - 1);
-        let count = create.entries.unwrap_or(least);
-        if !(least..=most).contains(&count) {
-            return Err(Error::EntryCount {
-                scheme,
-                found: count,
-                least,
-                most,
-            });
-        }
+        let count = create.entries_within(scheme, LEAST_ENTRIES..=MAX_ENTRIES - 1)?;
         if media.sector_size_bytes != BLOCK_BYTES {
             return Err(Error::SectorSize {
                 scheme,
@@ -47,14 +40,7 @@ impl ApmTable {
             });
         }
         let needed = 2 + 2 * u64::from(count);
-        if media.sectors < needed {
-            let found = media.sectors;
-            return Err(Error::TooSmall {
-                scheme,
-                needed,
-                found,
-            });
-        }
+        large_enough(scheme, media, needed)?;
         let map_blocks = count + 1;
         let descriptor = Descriptor {
             block_size_bytes: BLOCK_BYTES as u16,
@@ -115,8 +101,8 @@ impl ApmTable {
         used.filter(|(_, entry)| entry.kind_name() != TYPE_FREE)
     }
 
-    fn place(&mut self, index: u32) -> Option<&mut Option<Entry>> {
-        self.entries.get_mut(index.wrapping_sub(1) as usize)
+    fn place(&mut self, index: u32) -> Result<&mut Option<Entry>, Error> {
+        place_in(&mut self.entries, index)
     }
 
     /// The bytes of block `number`, from 1 on.
@@ -151,18 +137,17 @@ fn parse_kind(kind: &str) -> Result<[u8; 32], Error> {
         let own = [TYPE_MAP, TYPE_FREE, TYPE_VOID];
         !name.is_empty() && !own.contains(name)
     });
-    name.and_then(text).ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Apm,
-        kind: kind.to_owned(),
-        form: "Apple's type of at most 32 bytes, as in !Apple_HFS",
+    name.and_then(text).ok_or_else(|| {
+        Error::unknown_type(
+            Scheme::Apm,
+            kind,
+            "Apple's type of at most 32 bytes, as in !Apple_HFS",
+        )
     })
 }
 
 fn parse_label(label: &str) -> Result<[u8; 32], Error> {
-    text(label).ok_or_else(|| Error::Label {
-        label: label.to_owned(),
-        reason: "at most 32 bytes fit, and no NUL",
-    })
+    text(label).ok_or_else(|| Error::label(label, "at most 32 bytes fit, and no NUL"))
 }
 
 impl Edit for ApmTable {
@@ -201,16 +186,9 @@ impl Edit for ApmTable {
     }
 
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
-        let (first, last) = self.usable();
-        let (start, end) = (span.start, span.start + span.sectors - 1);
-        let numbers = (u32::try_from(start), u32::try_from(span.sectors));
+        let numbers = (u32::try_from(span.start), u32::try_from(span.sectors));
         let (Ok(on_disk), Ok(blocks)) = numbers else {
-            return Err(Error::OutOfRange {
-                start,
-                end,
-                first,
-                last,
-            });
+            return Err(Error::out_of_range(span, self.usable()));
         };
         let entry = Entry {
             map_blocks: self.own.map_blocks,
@@ -222,11 +200,7 @@ impl Edit for ApmTable {
             status: STATUS,
             ..Entry::default()
         };
-        let most = self.entries();
-        match self.place(index) {
-            Some(place) => *place = Some(entry),
-            None => return Err(Error::Index { found: index, most }),
-        }
+        *self.place(index)? = Some(entry);
         Ok(())
     }
 
@@ -235,9 +209,8 @@ impl Edit for ApmTable {
             Change::Attribute { name, .. } => Some(self.no_attribute(name)),
             _ => None,
         };
-        let Some(Some(entry)) = self.place(index) else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let entry = self.place(index)?.as_mut();
+        let entry = entry.ok_or(Error::NoSuchPartition(index))?;
         match change {
             Change::Kind(kind) => entry.kind = parse_kind(kind)?,
             Change::Label(label) => entry.name = parse_label(label)?,
@@ -255,10 +228,7 @@ impl Edit for ApmTable {
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
-        match self.place(index) {
-            Some(place) => *place = None,
-            None => return Err(Error::NoSuchPartition(index)),
-        }
+        *self.place(index)? = None;
         Ok(())
     }
 

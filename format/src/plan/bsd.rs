@@ -2,7 +2,9 @@
 //! write puts it right. The sector that holds it is kept whole: only the
 //! label's bytes change, and on the Alpha the sector's checksum.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{
+    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, place_in, read_exactly,
+};
 use crate::bsd::RAW_PARTITION;
 use crate::bsd::{self, BOOT_AREA_SIZE_BYTES, ByteOrder, FsType, Label, Location, Partition};
 use crate::mbr::Geometry;
@@ -24,16 +26,7 @@ impl BsdTable {
     /// A label of `entries` partitions of which only `c` is used.
     pub(super) fn create(media: Media, create: &Create) -> Result<BsdTable, Error> {
         let scheme = Scheme::Bsd;
-        let (least, most) = (LEAST_ENTRIES, MOST_ENTRIES);
-        let entries = create.entries.unwrap_or(least);
-        if !(least..=most).contains(&entries) {
-            return Err(Error::EntryCount {
-                scheme,
-                found: entries,
-                least,
-                most,
-            });
-        }
+        let entries = create.entries_within(scheme, LEAST_ENTRIES..=MOST_ENTRIES)?;
         let size = media.sector_size_bytes;
         if !BOOT_AREA_SIZE_BYTES.is_multiple_of(size) {
             let reason = "the boot area of 8192 bytes is not a whole number of them";
@@ -44,13 +37,7 @@ impl BsdTable {
             });
         }
         let needed = u64::from(BOOT_AREA_SIZE_BYTES / size);
-        if media.sectors < needed {
-            return Err(Error::TooSmall {
-                scheme,
-                needed,
-                found: media.sectors,
-            });
-        }
+        large_enough(scheme, media, needed)?;
         let label = new_label(media, entries);
         let sector = vec![0; media.sector_len()];
         Ok(BsdTable {
@@ -153,11 +140,7 @@ const NO_LABELS: &str = "partitions of a disklabel have none";
 
 fn parse_kind(kind: &str) -> Result<FsType, Error> {
     let parsed = FsType::parse(kind).filter(|&kind| kind != FsType::UNUSED);
-    parsed.ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Bsd,
-        kind: kind.to_owned(),
-        form: "number from 1 to 255",
-    })
+    parsed.ok_or_else(|| Error::unknown_type(Scheme::Bsd, kind, "number from 1 to 255"))
 }
 
 impl Edit for BsdTable {
@@ -193,8 +176,7 @@ impl Edit for BsdTable {
                 sectors: slice.size_bytes / unit,
                 kind: slice.kind.to_string(),
                 raw_kind: slice.kind.0.to_string(),
-                label: None,
-                attributes: Vec::new(),
+                ..Part::default()
             })
             .collect()
     }
@@ -204,32 +186,16 @@ impl Edit for BsdTable {
     }
 
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
-        if let Some(label) = &new.label {
-            let (label, reason) = (label.clone(), NO_LABELS);
-            return Err(Error::Label { label, reason });
-        }
+        new.refuse_label(NO_LABELS)?;
         let kind = parse_kind(&new.kind)?;
-        let (first, last) = self.usable();
-        let (start, end) = (span.start, span.start + span.sectors - 1);
         let base = u64::from(self.label.base());
-        let (Ok(on_disk), Ok(sectors)) = (u32::try_from(start + base), u32::try_from(span.sectors))
-        else {
-            return Err(Error::OutOfRange {
-                start,
-                end,
-                first,
-                last,
-            });
+        let (Ok(on_disk), Ok(sectors)) = (
+            u32::try_from(span.start + base),
+            u32::try_from(span.sectors),
+        ) else {
+            return Err(Error::out_of_range(span, self.usable()));
         };
-        let most = self.entries();
-        let Some(place) = self
-            .label
-            .partitions
-            .get_mut(index.wrapping_sub(1) as usize)
-        else {
-            return Err(Error::Index { found: index, most });
-        };
-        *place = Partition {
+        *place_in(&mut self.label.partitions, index)? = Partition {
             sectors,
             start: on_disk,
             kind,
@@ -241,17 +207,11 @@ impl Edit for BsdTable {
     fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
         let changed = match change {
             Change::Kind(kind) => (Some(parse_kind(kind)?), None),
-            Change::Label(label) => {
-                let (label, reason) = (label.clone(), NO_LABELS);
-                return Err(Error::Label { label, reason });
-            }
+            Change::Label(label) => return Err(Error::label(label, NO_LABELS)),
             Change::Sectors(sectors) => (None, Some(u32::try_from(*sectors).unwrap_or(u32::MAX))),
             Change::Attribute { name, .. } => return Err(self.no_attribute(name)),
         };
-        let place = index.wrapping_sub(1) as usize;
-        let Some(partition) = self.label.partitions.get_mut(place) else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let partition = place_in(&mut self.label.partitions, index)?;
         partition.kind = changed.0.unwrap_or(partition.kind);
         partition.sectors = changed.1.unwrap_or(partition.sectors);
         Ok(())
@@ -263,13 +223,7 @@ impl Edit for BsdTable {
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
         let base = self.label.base();
-        let Some(place) = self
-            .label
-            .partitions
-            .get_mut(index.wrapping_sub(1) as usize)
-        else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let place = place_in(&mut self.label.partitions, index)?;
         let removed = std::mem::take(place);
         if self.label.base() != base {
             self.label.partitions[index as usize - 1] = removed;

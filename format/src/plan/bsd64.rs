@@ -1,7 +1,7 @@
 //! Editing a disklabel64. The label has several sectors and one CRC, so a copy
 //! is written first where the label keeps room for it; `recover` uses that.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, place_in, read_exactly};
 use crate::bsd64::{
     self, Bsd64Type, LEAST_BYTES, Label, MAX_PARTITIONS, Partition, RAW_PARTITION, SIZE_BYTES,
 };
@@ -83,10 +83,8 @@ impl Bsd64Table {
         (free && end <= self.media.sectors).then_some(lba)
     }
 
-    fn place(&mut self, index: u32) -> Option<&mut Partition> {
-        self.label
-            .partitions
-            .get_mut(index.wrapping_sub(1) as usize)
+    fn place(&mut self, index: u32) -> Result<&mut Partition, Error> {
+        place_in(&mut self.label.partitions, index)
     }
 }
 
@@ -106,11 +104,8 @@ fn backup(media: Media, read: &mut SectorRead<'_>) -> Option<Label> {
 }
 
 fn parse_kind(kind: &str) -> Result<Bsd64Type, Error> {
-    Bsd64Type::parse(kind).ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Bsd64,
-        kind: kind.to_owned(),
-        form: "number from 1 to 255, or GUID",
-    })
+    Bsd64Type::parse(kind)
+        .ok_or_else(|| Error::unknown_type(Scheme::Bsd64, kind, "number from 1 to 255, or GUID"))
 }
 
 impl Edit for Bsd64Table {
@@ -141,8 +136,7 @@ impl Edit for Bsd64Table {
             sectors: partition.size_bytes / unit,
             kind: partition.kind.to_string(),
             raw_kind: partition.kind.number.to_string(),
-            label: None,
-            attributes: Vec::new(),
+            ..Part::default()
         };
         self.label.slices().map(part).collect()
     }
@@ -164,11 +158,7 @@ impl Edit for Bsd64Table {
             kind: parse_kind(&new.kind)?,
             guid: Guid::from_random(new.random),
         };
-        let most = self.entries();
-        match self.place(index) {
-            Some(place) => *place = partition,
-            None => return Err(Error::Index { found: index, most }),
-        }
+        *self.place(index)? = partition;
         Ok(())
     }
 
@@ -177,25 +167,17 @@ impl Edit for Bsd64Table {
         let (kind, size_bytes) = match change {
             Change::Kind(kind) => (Some(parse_kind(kind)?), None),
             Change::Sectors(sectors) => (None, Some(sectors.saturating_mul(unit))),
-            Change::Label(label) => {
-                let (label, reason) = (label.clone(), NO_LABELS);
-                return Err(Error::Label { label, reason });
-            }
+            Change::Label(label) => return Err(Error::label(label, NO_LABELS)),
             Change::Attribute { name, .. } => return Err(self.no_attribute(name)),
         };
-        let Some(place) = self.place(index) else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let place = self.place(index)?;
         place.kind = kind.unwrap_or(place.kind);
         place.size_bytes = size_bytes.unwrap_or(place.size_bytes);
         Ok(())
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
-        match self.place(index) {
-            Some(place) => *place = Partition::default(),
-            None => return Err(Error::NoSuchPartition(index)),
-        }
+        *self.place(index)? = Partition::default();
         Ok(())
     }
 

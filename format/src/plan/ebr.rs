@@ -5,7 +5,7 @@
 //! Sectors count from the beginning of the extended partition. The numbers are
 //! those of the providers, from 5 on in the order of the chain.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, read_exactly};
 use crate::ebr::{Ebr, EbrWalk, Logical};
 use crate::mbr::{Chs, Entry, Geometry, PartType, SIZE_BYTES};
 use crate::media::{Media, SectorRead, SectorWrite};
@@ -40,14 +40,7 @@ impl EbrTable {
                 most: MOST as u32,
             });
         }
-        if media.sectors < needed {
-            let found = media.sectors;
-            return Err(Error::TooSmall {
-                scheme,
-                needed,
-                found,
-            });
-        }
+        large_enough(scheme, media, needed)?;
         Ok(EbrTable {
             media,
             records: BTreeMap::new(),
@@ -90,9 +83,10 @@ impl EbrTable {
         Ok(table)
     }
 
-    fn place(&mut self, index: u32) -> Option<&mut Logical> {
-        let at = index.checked_sub(FIRST_INDEX)?;
-        self.logicals.get_mut(at as usize)
+    fn place(&mut self, index: u32) -> Result<&mut Logical, Error> {
+        let at = index.checked_sub(FIRST_INDEX).map(|at| at as usize);
+        let logical = at.and_then(|at| self.logicals.get_mut(at));
+        logical.ok_or(Error::NoSuchPartition(index))
     }
 
     /// The records of the chain as they are to be, by their sectors.
@@ -154,10 +148,12 @@ fn at_place(mut entry: Entry, start: u64, sectors: u64) -> Entry {
 
 fn parse_kind(kind: &str) -> Result<PartType, Error> {
     let parsed = PartType::parse(kind).filter(|kind| !kind.is_extended());
-    parsed.ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Ebr,
-        kind: kind.to_owned(),
-        form: "number from 1 to 255, but not of an extended partition",
+    parsed.ok_or_else(|| {
+        Error::unknown_type(
+            Scheme::Ebr,
+            kind,
+            "number from 1 to 255, but not of an extended partition",
+        )
     })
 }
 
@@ -233,14 +229,8 @@ impl Edit for EbrTable {
             true => 0,
             false => span.start - 1,
         };
-        let (first, last) = self.usable();
         let entry = entry_of(kind, ebr_lba, span.start, span.sectors);
-        let entry = entry.ok_or(Error::OutOfRange {
-            start: span.start,
-            end: span.start + span.sectors - 1,
-            first,
-            last,
-        })?;
+        let entry = entry.ok_or_else(|| Error::out_of_range(span, self.usable()))?;
         let logical = Logical {
             ebr_lba,
             start: span.start,
@@ -258,18 +248,14 @@ impl Edit for EbrTable {
             return Err(self.no_attribute(name));
         }
         let on = matches!(change, Change::Attribute { on: true, .. });
-        if self.place(index).is_some() && on {
+        self.place(index)?;
+        if on {
             self.logicals.iter_mut().for_each(|it| it.entry.flag = 0);
         }
-        let Some(logical) = self.place(index) else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let logical = self.place(index)?;
         match change {
             Change::Kind(kind) => logical.entry.kind = parse_kind(kind)?,
-            Change::Label(label) => {
-                let (label, reason) = (label.clone(), NO_LABELS);
-                return Err(Error::Label { label, reason });
-            }
+            Change::Label(label) => return Err(Error::label(label, NO_LABELS)),
             Change::Sectors(sectors) => {
                 let (kind, flag) = (logical.entry.kind, logical.entry.flag);
                 if let Some(entry) = entry_of(kind, logical.ebr_lba, logical.start, *sectors) {
@@ -287,10 +273,8 @@ impl Edit for EbrTable {
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
-        match self.place(index) {
-            Some(_) => self.logicals.remove((index - FIRST_INDEX) as usize),
-            None => return Err(Error::NoSuchPartition(index)),
-        };
+        self.place(index)?;
+        self.logicals.remove((index - FIRST_INDEX) as usize);
         Ok(())
     }
 

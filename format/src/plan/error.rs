@@ -1,10 +1,11 @@
 //! Why a table cannot be made, read or changed.
 
-use super::Scheme;
+use super::{Scheme, Span};
 use crate::{apm, bsd, bsd64, ebr, gpt, mbr, pc98, vtoc8};
 
 /// Why a request was refused. Nothing has changed then.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// A scheme that does not exist or cannot be written.
     #[error("{0:?} is no partitioning scheme; there are {known}", known = schemes())]
@@ -55,23 +56,16 @@ pub enum Error {
     /// The media has no room for the scheme.
     #[error("{scheme} needs {needed} sectors, the media has {found}")]
     TooSmall {
-        /// The scheme.
         scheme: Scheme,
-        /// Sectors needed.
         needed: u64,
-        /// Sectors there are.
         found: u64,
     },
     /// Too few or too many cylinders for a scheme that counts in them.
     #[error("{scheme} needs {least} to {most} cylinders, the media has {found}")]
     Cylinders {
-        /// The scheme.
         scheme: Scheme,
-        /// Fewest cylinders.
         least: u64,
-        /// Most cylinders.
         most: u64,
-        /// What there is.
         found: u64,
     },
     /// Less than a cylinder, where partitions consist of whole ones.
@@ -83,37 +77,29 @@ pub enum Error {
     /// A sector size that the scheme is not made for.
     #[error("{scheme} cannot be used with sectors of {found} bytes: {reason}")]
     SectorSize {
-        /// The scheme.
         scheme: Scheme,
         /// The sector size in question.
         found: u32,
-        /// Why not.
         reason: &'static str,
     },
     /// A table of a kind that is only read.
     #[error("the {scheme} table is only read: {reason}")]
     ReadOnly {
-        /// The scheme.
         scheme: Scheme,
-        /// Why.
         reason: &'static str,
     },
     /// The number of entries asked for is impossible.
     #[error("a {scheme} table has {least} to {most} entries, not {found}")]
     EntryCount {
-        /// The scheme.
         scheme: Scheme,
         /// What was asked for.
         found: u32,
-        /// Fewest entries.
         least: u32,
-        /// Most entries.
         most: u32,
     },
     /// A damaged table is not changed before it is recovered.
     #[error("the {scheme} table is damaged ({damage}): recover it first")]
     Corrupt {
-        /// The scheme.
         scheme: Scheme,
         /// The first thing that is wrong.
         damage: String,
@@ -121,7 +107,6 @@ pub enum Error {
     /// A table whose partitions overlap is not changed.
     #[error("partitions {first} and {second} of the {scheme} table overlap: it is not changed")]
     Overlapping {
-        /// The scheme.
         scheme: Scheme,
         /// The partition that begins first.
         first: u32,
@@ -137,7 +122,6 @@ pub enum Error {
     /// The copy that was named is not there.
     #[error("the {side} copy cannot be taken: {error}")]
     Copy {
-        /// Which one.
         side: gpt::Side,
         /// What is wrong with it.
         error: gpt::Error,
@@ -159,7 +143,6 @@ pub enum Error {
     BootCodeSize {
         /// Its size in bytes.
         found: usize,
-        /// Bytes there are.
         most: usize,
     },
     /// Boot code that no PC-98 would start.
@@ -168,7 +151,6 @@ pub enum Error {
     /// A type that the scheme has no number for.
     #[error("{kind:?} is no partition type of {scheme}; give a name or !{form}")]
     UnknownType {
-        /// The scheme.
         scheme: Scheme,
         /// What was asked for.
         kind: String,
@@ -178,7 +160,6 @@ pub enum Error {
     /// An attribute that the scheme does not have.
     #[error("{scheme} has no attribute {attribute:?}{}", listed(.known))]
     UnknownAttribute {
-        /// The scheme.
         scheme: Scheme,
         /// What was asked for.
         attribute: String,
@@ -196,7 +177,6 @@ pub enum Error {
     Label {
         /// What was asked for.
         label: String,
-        /// Why not.
         reason: &'static str,
     },
     /// A partition outside the usable sectors.
@@ -206,9 +186,7 @@ pub enum Error {
         start: u64,
         /// Last sector asked for.
         end: u64,
-        /// First usable sector.
         first: u64,
-        /// Last usable sector.
         last: u64,
     },
     /// A partition over another one.
@@ -220,17 +198,13 @@ pub enum Error {
         end: u64,
         /// Index of the other partition.
         other: u32,
-        /// Its first sector.
         other_start: u64,
-        /// Its last sector.
         other_end: u64,
     },
     /// No free space that is large enough.
     #[error("no free space of {needed} sectors at multiples of {align}, the largest has {largest}")]
     NoSpace {
-        /// Sectors asked for.
         needed: u64,
-        /// Alignment in sectors.
         align: u64,
         /// Sectors in the largest free space after alignment.
         largest: u64,
@@ -243,7 +217,6 @@ pub enum Error {
     Index {
         /// What was asked for.
         found: u32,
-        /// Number of entries.
         most: u32,
     },
     /// An index other than the one that follows from the place.
@@ -271,6 +244,28 @@ pub enum Error {
          without it the others would move"
     )]
     MovesOthers(u32),
+}
+
+impl Error {
+    pub(super) fn label(label: &str, reason: &'static str) -> Self {
+        let label = label.to_owned();
+        Self::Label { label, reason }
+    }
+
+    pub(super) fn unknown_type(scheme: Scheme, kind: &str, form: &'static str) -> Self {
+        let kind = kind.to_owned();
+        Self::UnknownType { scheme, kind, form }
+    }
+
+    /// A span outside the first and last sector that a partition may have.
+    pub(super) fn out_of_range(span: Span, (first, last): (u64, u64)) -> Self {
+        Self::OutOfRange {
+            start: span.start,
+            end: span.start.saturating_add(span.sectors.saturating_sub(1)),
+            first,
+            last,
+        }
+    }
 }
 
 fn listed(known: &str) -> String {

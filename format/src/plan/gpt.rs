@@ -147,6 +147,11 @@ impl GptTable {
         Some(self.sector0_with(&mbr))
     }
 
+    fn entry(&mut self, index: u32) -> Result<&mut Entry, Error> {
+        let entry = self.table.entries.get_mut(index.wrapping_sub(1) as usize);
+        entry.ok_or(Error::NoSuchPartition(index))
+    }
+
     fn sector0_with(&self, mbr: &Mbr) -> SectorWrite {
         let mut data = self.sector0.clone();
         crate::bytes::put(&mut data, 0, &mbr.encode());
@@ -168,20 +173,16 @@ const ACTIVE: &str = "active";
 const LENOVOFIX: &str = "lenovofix";
 
 fn parse_kind(kind: &str) -> Result<Guid, Error> {
-    types::parse(kind).ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Gpt,
-        kind: kind.to_owned(),
-        form: "GUID",
-    })
+    types::parse(kind).ok_or_else(|| Error::unknown_type(Scheme::Gpt, kind, "GUID"))
 }
 
 fn set_label(entry: &mut Entry, label: &str) -> Result<(), Error> {
     match entry.set_label(label) {
         true => Ok(()),
-        false => Err(Error::Label {
-            label: label.to_owned(),
-            reason: "at most 36 UTF-16 units fit, and no NUL",
-        }),
+        false => Err(Error::label(
+            label,
+            "at most 36 UTF-16 units fit, and no NUL",
+        )),
     }
 }
 
@@ -236,11 +237,7 @@ impl Edit for GptTable {
             ..Default::default()
         };
         set_label(&mut entry, new.label.as_deref().unwrap_or(""))?;
-        let most = self.entries();
-        match self.table.entries.get_mut(index.wrapping_sub(1) as usize) {
-            Some(place) => *place = entry,
-            None => return Err(Error::Index { found: index, most }),
-        }
+        *self.entry(index)? = entry;
         Ok(())
     }
 
@@ -252,9 +249,7 @@ impl Edit for GptTable {
             }
             _ => None,
         };
-        let Some(entry) = self.table.entries.get_mut(index.wrapping_sub(1) as usize) else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let entry = self.entry(index)?;
         match (change, bits) {
             (Change::Kind(kind), _) => entry.kind = parse_kind(kind)?,
             (Change::Label(label), _) => set_label(entry, label)?,
@@ -304,10 +299,7 @@ impl Edit for GptTable {
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
-        match self.table.entries.get_mut(index.wrapping_sub(1) as usize) {
-            Some(entry) => *entry = Entry::default(),
-            None => return Err(Error::NoSuchPartition(index)),
-        }
+        *self.entry(index)? = Entry::default();
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! Editing an MBR. Sector 0 is kept whole: only table and signature change.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{
+    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, place_in, read_exactly,
+};
 use crate::mbr::{self, Entry, Geometry, Mbr, MbrKind, PartType};
 use crate::media::{Media, SectorRead, SectorWrite};
 
@@ -25,21 +27,8 @@ pub struct MbrTable {
 impl MbrTable {
     pub(super) fn create(media: Media, create: &Create) -> Result<MbrTable, Error> {
         let (scheme, needed) = (Scheme::Mbr, 2);
-        if let Some(found) = create.entries.filter(|&entries| entries != 4) {
-            return Err(Error::EntryCount {
-                scheme,
-                found,
-                least: 4,
-                most: 4,
-            });
-        }
-        if media.sectors < needed {
-            return Err(Error::TooSmall {
-                scheme,
-                needed,
-                found: media.sectors,
-            });
-        }
+        create.fixed_entries(scheme, 4)?;
+        large_enough(scheme, media, needed)?;
         let [a, b, c, d, ..] = create.random;
         let mut mbr = Mbr::empty(u32::from_le_bytes([a, b, c, d]));
         let mut sector0 = create.sector0.clone();
@@ -85,11 +74,8 @@ impl MbrTable {
 fn parse_kind(kind: &str) -> Result<PartType, Error> {
     // The entry that covers a GPT is none of a partition.
     let parsed = PartType::parse(kind).filter(|&kind| kind != PartType::PROTECTIVE);
-    parsed.ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Mbr,
-        kind: kind.to_owned(),
-        form: "number from 1 to 255, but not 238",
-    })
+    parsed
+        .ok_or_else(|| Error::unknown_type(Scheme::Mbr, kind, "number from 1 to 255, but not 238"))
 }
 
 impl Edit for MbrTable {
@@ -144,52 +130,28 @@ impl Edit for MbrTable {
     }
 
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
-        if let Some(label) = &new.label {
-            let (label, reason) = (label.clone(), NO_LABELS);
-            return Err(Error::Label { label, reason });
-        }
+        new.refuse_label(NO_LABELS)?;
         let kind = parse_kind(&new.kind)?;
-        let number = |value: u64| {
-            let (first, last) = self.usable();
-            let (start, end) = (span.start, span.start + span.sectors - 1);
-            u32::try_from(value).map_err(|_| Error::OutOfRange {
-                start,
-                end,
-                first,
-                last,
-            })
-        };
+        let number =
+            |value: u64| u32::try_from(value).map_err(|_| Error::out_of_range(span, self.usable()));
         let (start, sectors) = (number(span.start)?, number(span.sectors)?);
         let entry = Entry::new(kind, start, sectors, Geometry::LBA_ASSIST);
         if self.mbr.kind() == MbrKind::Dedicated {
             self.mbr.entries = Default::default();
         }
-        match self.mbr.entries.get_mut(index.wrapping_sub(1) as usize) {
-            Some(place) => *place = entry,
-            None => {
-                return Err(Error::Index {
-                    found: index,
-                    most: self.entries(),
-                });
-            }
-        }
+        *place_in(&mut self.mbr.entries, index)? = entry;
         Ok(())
     }
 
     fn change(&mut self, index: u32, change: &Change) -> Result<(), Error> {
         let entries = &mut self.mbr.entries;
-        let Some(entry) = entries.get(index.wrapping_sub(1) as usize).copied() else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let entry = *place_in(entries, index)?;
         let changed = match change {
             Change::Kind(kind) => Entry {
                 kind: parse_kind(kind)?,
                 ..entry
             },
-            Change::Label(label) => {
-                let (label, reason) = (label.clone(), NO_LABELS);
-                return Err(Error::Label { label, reason });
-            }
+            Change::Label(label) => return Err(Error::label(label, NO_LABELS)),
             Change::Sectors(sectors) => {
                 let sectors = u32::try_from(*sectors).unwrap_or(u32::MAX);
                 let sized = Entry::new(entry.kind, entry.start, sectors, Geometry::LBA_ASSIST);
@@ -223,10 +185,7 @@ impl Edit for MbrTable {
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
-        match self.mbr.entries.get_mut(index.wrapping_sub(1) as usize) {
-            Some(entry) => *entry = Entry::default(),
-            None => return Err(Error::NoSuchPartition(index)),
-        }
+        *place_in(&mut self.mbr.entries, index)? = Entry::default();
         Ok(())
     }
 

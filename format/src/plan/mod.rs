@@ -68,7 +68,7 @@ impl FromStr for Scheme {
 }
 
 /// One partition of any scheme.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part {
     /// Place in the table, from 1.
     pub index: u32,
@@ -167,9 +167,10 @@ pub enum Table {
     Vtoc8(Vtoc8Table),
 }
 
-impl Table {
-    fn edit(&self) -> &dyn Edit {
-        match self {
+/// What any variant holds, behind a reference of either kind.
+macro_rules! table_of {
+    ($table:expr) => {
+        match $table {
             Table::Apm(table) => table,
             Table::Bsd(table) => table,
             Table::Bsd64(table) => table,
@@ -180,20 +181,16 @@ impl Table {
             Table::Pc98(table) => table,
             Table::Vtoc8(table) => table,
         }
+    };
+}
+
+impl Table {
+    fn edit(&self) -> &dyn Edit {
+        table_of!(self)
     }
 
     fn edit_mut(&mut self) -> &mut dyn Edit {
-        match self {
-            Table::Apm(table) => table,
-            Table::Bsd(table) => table,
-            Table::Bsd64(table) => table,
-            Table::Ebr(table) => table,
-            Table::Gpt(table) => table,
-            Table::Ldm(table) => table,
-            Table::Mbr(table) => table,
-            Table::Pc98(table) => table,
-            Table::Vtoc8(table) => table,
-        }
+        table_of!(self)
     }
 
     /// A new, empty table for a media. Whatever was there before is gone when
@@ -547,6 +544,24 @@ impl Table {
                 .find(|&index| !taken(index))
                 .ok_or(Error::TableFull(most)),
         }
+    }
+}
+
+/// The entry of a partition, which are numbered from 1.
+fn place_in<T>(entries: &mut [T], index: u32) -> Result<&mut T, Error> {
+    let entry = entries.get_mut(index.wrapping_sub(1) as usize);
+    entry.ok_or(Error::NoSuchPartition(index))
+}
+
+/// Refuses a media with fewer sectors than a new table needs.
+fn large_enough(scheme: Scheme, media: Media, needed: u64) -> Result<(), Error> {
+    match media.sectors {
+        found if found < needed => Err(Error::TooSmall {
+            scheme,
+            needed,
+            found,
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Editing a table of the PC-98. Partitions are whole cylinders of the disk's
 //! geometry, which stands nowhere in the table.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{
+    Change, Create, Edit, Error, NewPart, Part, Scheme, Span, large_enough, place_in, read_exactly,
+};
 use crate::media::{Media, SectorRead, SectorWrite};
 use crate::pc98::{self, Chs, ENTRIES, Entry, Geometry, Pc98Type, SECTOR_BYTES, Table};
 
@@ -27,14 +29,7 @@ impl Pc98Table {
         check_sectors(media)?;
         let geometry = create.geometry.unwrap_or(Geometry::DEFAULT);
         let needed = 2 * geometry.cylinder_sectors();
-        if media.sectors < needed {
-            let found = media.sectors;
-            return Err(Error::TooSmall {
-                scheme,
-                needed,
-                found,
-            });
-        }
+        large_enough(scheme, media, needed)?;
         let mut boot = [0; SECTOR_BYTES];
         match pc98::names_a_loader(&create.sector0) {
             true => crate::bytes::put(&mut boot, 0, &create.sector0[..SECTOR_BYTES]),
@@ -61,8 +56,8 @@ impl Pc98Table {
         })
     }
 
-    fn place(&mut self, index: u32) -> Option<&mut Entry> {
-        self.table.entries.get_mut(index.wrapping_sub(1) as usize)
+    fn place(&mut self, index: u32) -> Result<&mut Entry, Error> {
+        place_in(&mut self.table.entries, index)
     }
 
     /// A sector as cylinder, head and sector; both counted from 0, as parted
@@ -90,10 +85,12 @@ fn check_sectors(media: Media) -> Result<(), Error> {
 }
 
 fn parse_kind(kind: &str) -> Result<Pc98Type, Error> {
-    Pc98Type::parse(kind).ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Pc98,
-        kind: kind.to_owned(),
-        form: "number from 1 to 32639 without the flags 0x8080",
+    Pc98Type::parse(kind).ok_or_else(|| {
+        Error::unknown_type(
+            Scheme::Pc98,
+            kind,
+            "number from 1 to 32639 without the flags 0x8080",
+        )
     })
 }
 
@@ -154,11 +151,7 @@ impl Edit for Pc98Table {
         };
         entry.boot = entry.first;
         entry.set_kind(parse_kind(&new.kind)?);
-        let most = self.entries();
-        match self.place(index) {
-            Some(place) => *place = entry,
-            None => return Err(Error::Index { found: index, most }),
-        }
+        *self.place(index)? = entry;
         Ok(())
     }
 
@@ -169,10 +162,7 @@ impl Edit for Pc98Table {
         };
         match change {
             Change::Kind(kind) => entry.set_kind(parse_kind(kind)?),
-            Change::Label(label) => {
-                let (label, reason) = (label.clone(), NO_LABELS);
-                return Err(Error::Label { label, reason });
-            }
+            Change::Label(label) => return Err(Error::label(label, NO_LABELS)),
             Change::Sectors(sectors) => {
                 let start = u64::from(entry.first.cylinder) * self.grain();
                 entry.last = self.chs(start + sectors.saturating_sub(1));
@@ -195,10 +185,7 @@ impl Edit for Pc98Table {
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
-        match self.place(index) {
-            Some(place) => *place = Entry::default(),
-            None => return Err(Error::NoSuchPartition(index)),
-        }
+        *self.place(index)? = Entry::default();
         Ok(())
     }
 

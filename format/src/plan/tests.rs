@@ -309,23 +309,24 @@ fn an_empty_mbr_over_a_fat_boot_sector_is_not_taken_for_one() {
     assert_eq!(disk[..440], [0; 440]);
 }
 
+/// A disk of [`MEDIA`] with that label in its second sector.
+fn disk_of(label: &crate::bsd::Label) -> Vec<u8> {
+    let mut disk = vec![0; 20_480 * 512];
+    let place = crate::bsd::Location::SectorOne;
+    crate::bsd::put(&mut disk[512..1024], place, label).unwrap();
+    disk
+}
+
 #[test]
 fn a_label_with_absolute_offsets_stays_absolute() {
     let mut table = new(Scheme::Bsd);
     table.add(&sized("freebsd-ufs", 100)).unwrap();
     if let Table::Bsd(bsd) = &mut table {
-        let mut disk = Vec::new();
         let mut label = bsd.label().clone();
         for partition in label.partitions.iter_mut().filter(|part| part.sectors > 0) {
             partition.start += 63;
         }
-        disk.resize(20_480 * 512, 0);
-        crate::bsd::put(
-            &mut disk[512..1024],
-            crate::bsd::Location::SectorOne,
-            &label,
-        )
-        .unwrap();
+        let mut disk = disk_of(&label);
         let mut table = load(Scheme::Bsd, MEDIA, &disk).unwrap();
         assert_eq!(places(&table), [(1, 0, 100)]);
         table.add(&sized("freebsd-swap", 50)).unwrap();
@@ -349,13 +350,7 @@ fn deleting_the_only_sign_of_relative_offsets_is_refused() {
         label.partitions[index].start = start;
         label.partitions[index].sectors = 10;
     }
-    let mut disk = vec![0; 20_480 * 512];
-    crate::bsd::put(
-        &mut disk[512..1024],
-        crate::bsd::Location::SectorOne,
-        &label,
-    )
-    .unwrap();
+    let disk = disk_of(&label);
     let mut table = load(Scheme::Bsd, MEDIA, &disk).unwrap();
     assert_eq!(table.delete(1), Err(Error::MovesOthers(1)));
     assert_eq!(places(&table), [(1, 16, 10), (2, 100, 10)]);

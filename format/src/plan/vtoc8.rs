@@ -1,7 +1,7 @@
 //! Editing a Sun label. Partitions are whole cylinders of the label's own
 //! geometry; `c` covers the disk and is not edited, as in gpart.
 
-use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, read_exactly};
+use super::{Change, Create, Edit, Error, NewPart, Part, Scheme, Span, place_in, read_exactly};
 use crate::media::{Media, SectorRead, SectorWrite};
 use crate::vtoc8::{ENTRIES, Label, Partition, RAW_PARTITION, SIZE_BYTES, Tag};
 
@@ -57,19 +57,14 @@ impl Vtoc8Table {
         &self.label
     }
 
-    fn place(&mut self, index: u32) -> Option<&mut Partition> {
-        self.label
-            .partitions
-            .get_mut(index.wrapping_sub(1) as usize)
+    fn place(&mut self, index: u32) -> Result<&mut Partition, Error> {
+        place_in(&mut self.label.partitions, index)
     }
 }
 
 fn parse_kind(kind: &str) -> Result<Tag, Error> {
-    Tag::parse(kind).ok_or_else(|| Error::UnknownType {
-        scheme: Scheme::Vtoc8,
-        kind: kind.to_owned(),
-        form: "number from 1 to 65535",
-    })
+    Tag::parse(kind)
+        .ok_or_else(|| Error::unknown_type(Scheme::Vtoc8, kind, "number from 1 to 65535"))
 }
 
 impl Edit for Vtoc8Table {
@@ -101,8 +96,7 @@ impl Edit for Vtoc8Table {
                 sectors: slice.sectors,
                 kind: slice.tag.to_string(),
                 raw_kind: slice.tag.0.to_string(),
-                label: None,
-                attributes: Vec::new(),
+                ..Part::default()
             })
             .collect()
     }
@@ -118,22 +112,11 @@ impl Edit for Vtoc8Table {
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
         new.refuse_label(NO_LABELS)?;
         let tag = parse_kind(&new.kind)?;
-        let (first, last) = self.usable();
-        let (start, end) = (span.start, span.start + span.sectors - 1);
-        let cylinder = u32::try_from(start / self.grain());
+        let cylinder = u32::try_from(span.start / self.grain());
         let (Ok(cylinder), Ok(sectors)) = (cylinder, u32::try_from(span.sectors)) else {
-            return Err(Error::OutOfRange {
-                start,
-                end,
-                first,
-                last,
-            });
+            return Err(Error::out_of_range(span, self.usable()));
         };
-        let most = self.entries();
-        let Some(place) = self.place(index) else {
-            return Err(Error::Index { found: index, most });
-        };
-        *place = Partition {
+        *self.place(index)? = Partition {
             tag,
             flag: 0,
             cylinder,
@@ -146,25 +129,17 @@ impl Edit for Vtoc8Table {
         let (tag, sectors) = match change {
             Change::Kind(kind) => (Some(parse_kind(kind)?), None),
             Change::Sectors(sectors) => (None, Some(u32::try_from(*sectors).unwrap_or(u32::MAX))),
-            Change::Label(label) => {
-                let (label, reason) = (label.clone(), NO_LABELS);
-                return Err(Error::Label { label, reason });
-            }
+            Change::Label(label) => return Err(Error::label(label, NO_LABELS)),
             Change::Attribute { name, .. } => return Err(self.no_attribute(name)),
         };
-        let Some(place) = self.place(index) else {
-            return Err(Error::NoSuchPartition(index));
-        };
+        let place = self.place(index)?;
         place.tag = tag.unwrap_or(place.tag);
         place.sectors = sectors.unwrap_or(place.sectors);
         Ok(())
     }
 
     fn remove(&mut self, index: u32) -> Result<(), Error> {
-        match self.place(index) {
-            Some(place) => *place = Partition::default(),
-            None => return Err(Error::NoSuchPartition(index)),
-        }
+        *self.place(index)? = Partition::default();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::{Error, Scheme};
 use crate::media::Media;
 use crate::pc98::Geometry;
+use std::ops::RangeInclusive;
 
 /// What a new table is made of.
 #[derive(Debug, Clone, Default)]
@@ -23,14 +24,24 @@ pub struct Create {
 impl Create {
     /// Refuses a number of entries that is not the scheme's.
     pub(super) fn fixed_entries(&self, scheme: Scheme, count: u32) -> Result<(), Error> {
-        match self.entries.filter(|&entries| entries != count) {
-            None => Ok(()),
-            Some(found) => Err(Error::EntryCount {
+        self.entries_within(scheme, count..=count).map(|_| ())
+    }
+
+    /// The number of entries, the least one where none is asked for.
+    pub(super) fn entries_within(
+        &self,
+        scheme: Scheme,
+        range: RangeInclusive<u32>,
+    ) -> Result<u32, Error> {
+        let (least, most) = range.into_inner();
+        match self.entries.unwrap_or(least) {
+            found if found < least || found > most => Err(Error::EntryCount {
                 scheme,
                 found,
-                least: count,
-                most: count,
+                least,
+                most,
             }),
+            count => Ok(count),
         }
     }
 
@@ -74,9 +85,9 @@ pub struct NewPart {
 impl NewPart {
     /// Refuses a label for the reason given.
     pub(super) fn refuse_label(&self, reason: &'static str) -> Result<(), Error> {
-        match self.label.clone().filter(|label| !label.is_empty()) {
-            Some(label) => Err(Error::Label { label, reason }),
-            None => Ok(()),
+        match self.label.as_deref() {
+            Some(label) if !label.is_empty() => Err(Error::label(label, reason)),
+            _ => Ok(()),
         }
     }
 }

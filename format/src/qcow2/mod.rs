@@ -39,49 +39,31 @@ pub mod incompatible {
 
 /// Why bytes are no header of a qcow2 image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The bytes end within the header.
     #[error("the header ends at byte {found}, {needed} are needed")]
-    Short {
-        /// Bytes given.
-        found: usize,
-        /// Bytes needed.
-        needed: usize,
-    },
+    Short { found: usize, needed: usize },
     /// Another magic number.
     #[error("no qcow2 image: bytes 0 to 3 are {found:02x?}")]
-    Magic {
-        /// The bytes found.
-        found: [u8; 4],
-    },
+    Magic { found: [u8; 4] },
     /// A version that is not 2 or 3.
     #[error("version {found} at byte 4, expected 2 or 3")]
-    Version {
-        /// The version found.
-        found: u32,
-    },
+    Version { found: u32 },
     /// A cluster size that qemu refuses.
     #[error("cluster bits {found} at byte 20, expected 9 to 21")]
-    ClusterBits {
-        /// The value found.
-        found: u32,
-    },
+    ClusterBits { found: u32 },
     /// A header length that does not fit.
     #[error("header length {found} at byte 100, expected a multiple of 8 from 104 on")]
-    HeaderLength {
-        /// The value found.
-        found: u32,
-    },
+    HeaderLength { found: u32 },
     /// The name of another file is not where it should be, or no text.
     #[error("the name of the {what} at byte {offset}, {length} bytes: {problem}")]
     Name {
         /// `backing file`, `backing format` or `data file`.
         what: &'static str,
-        /// Where it begins.
         offset: u64,
         /// Its length in bytes.
         length: u64,
-        /// What is wrong.
         problem: &'static str,
     },
 }

@@ -45,6 +45,7 @@ pub struct Request {
 
 /// What is wrong with a file, or with what it asks of a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The file ends inside a request.
     #[error(
@@ -66,7 +67,6 @@ pub enum Error {
         index: u64,
         /// Where it begins in the file.
         at: u64,
-        /// The type.
         kind: u8,
     },
     /// There are more requests than are read.
@@ -83,7 +83,6 @@ pub enum Error {
     Length {
         /// The number of the request, from 0.
         index: u64,
-        /// Its length.
         length_bytes: u32,
     },
     /// A request that is not made of whole sectors.
@@ -94,9 +93,7 @@ pub enum Error {
     Sectors {
         /// The number of the request, from 0.
         index: u64,
-        /// Its offset.
         offset_bytes: u64,
-        /// Its length.
         length_bytes: u32,
         /// The sector size of the device.
         sector_bytes: u32,
@@ -109,9 +106,7 @@ pub enum Error {
     PastTheEnd {
         /// The number of the request, from 0.
         index: u64,
-        /// Its offset.
         offset_bytes: u64,
-        /// Its length.
         length_bytes: u32,
         /// The size of the device.
         media_bytes: u64,
@@ -121,12 +116,7 @@ pub enum Error {
     SectorSize(u32),
     /// The device has not a whole sector.
     #[error("a device of {media_bytes} bytes has no sector of {sector_bytes} bytes")]
-    NoSector {
-        /// Its size.
-        media_bytes: u64,
-        /// The sector size.
-        sector_bytes: u32,
-    },
+    NoSector { media_bytes: u64, sector_bytes: u32 },
 }
 
 /// Reads a file.

@@ -22,25 +22,17 @@ const PARTITIONS_OFFSET_BYTES: usize = 312;
 
 /// Why a sector is no volume header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Fewer bytes than a header has.
     #[error("the sector is {found} bytes long, a volume header needs {SIZE_BYTES}")]
-    Short {
-        /// Bytes given.
-        found: usize,
-    },
+    Short { found: usize },
     /// Another magic number.
     #[error("no volume header: found {found:#010x} at byte 0, expected {MAGIC:#010x}")]
-    Magic {
-        /// What stands there.
-        found: u32,
-    },
+    Magic { found: u32 },
     /// The sum over all words is not 0.
     #[error("the volume header's 32-bit words add up to {found:#010x}, expected 0")]
-    Checksum {
-        /// The sum.
-        found: u32,
-    },
+    Checksum { found: u32 },
 }
 
 /// What a partition holds.

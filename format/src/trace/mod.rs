@@ -84,6 +84,7 @@ pub enum Dialect {
 /// Why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The system did not deliver it.
     #[error("line {line}: {source}")]
@@ -98,7 +99,6 @@ pub enum Error {
     WrongBytes {
         /// Where the record begins.
         offset: u64,
-        /// What is wrong.
         reason: &'static str,
     },
     /// A line is no record.
@@ -106,7 +106,6 @@ pub enum Error {
     Wrong {
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong.
         reason: &'static str,
     },
 }

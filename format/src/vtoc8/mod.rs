@@ -34,23 +34,17 @@ const PLACES_OFFSET_BYTES: usize = 444;
 
 /// Why a sector is no Sun label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Fewer bytes than a label has.
     #[error("the sector is {found} bytes long, a Sun label needs {SIZE_BYTES}")]
-    Short {
-        /// Bytes given.
-        found: usize,
-    },
+    Short { found: usize },
     /// No DA BE.
     #[error("no Sun label: found {found:#06x} at byte 508, expected {MAGIC:#06x}")]
-    Magic {
-        /// What stands there.
-        found: u16,
-    },
+    Magic { found: u16 },
     /// The XOR over all words is not 0.
     #[error("the Sun label has checksum {found:#06x} at byte 510, its bytes give {expected:#06x}")]
     Checksum {
-        /// What stands there.
         found: u16,
         /// What the other words give.
         expected: u16,
@@ -59,12 +53,7 @@ pub enum Error {
     #[error(
         "the Sun label has {heads} heads at byte 436 and {sectors} sectors a track at byte 438"
     )]
-    Geometry {
-        /// Heads.
-        heads: u16,
-        /// Sectors a track.
-        sectors: u16,
-    },
+    Geometry { heads: u16, sectors: u16 },
 }
 
 /// One partition, as it stands in the label.

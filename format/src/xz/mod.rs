@@ -28,13 +28,13 @@ const VLI_BYTES: usize = 9;
 
 /// Why bytes are no part of the frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// Another magic number.
     #[error("the {what} has the magic bytes {found:02x?}")]
     Magic {
         /// `stream header` or `stream footer`.
         what: &'static str,
-        /// The bytes found.
         found: Vec<u8>,
     },
     /// A checksum that does not fit.
@@ -42,7 +42,6 @@ pub enum Error {
     Checksum {
         /// `stream header`, `stream footer` or `index`.
         what: &'static str,
-        /// The checksum found.
         found: u32,
         /// That of the bytes.
         expected: u32,
@@ -52,7 +51,6 @@ pub enum Error {
     Flags {
         /// `stream header` or `stream footer`.
         what: &'static str,
-        /// The flags found.
         found: [u8; 2],
     },
     /// An index that its own numbers contradict.
@@ -60,15 +58,11 @@ pub enum Error {
     Index {
         /// The byte of the index.
         at: usize,
-        /// What is wrong.
         problem: &'static str,
     },
     /// More blocks than are read.
     #[error("the index has {found} blocks, at most {BLOCKS_MAX} are read")]
-    Blocks {
-        /// The number found.
-        found: u64,
-    },
+    Blocks { found: u64 },
 }
 
 /// The flags of a stream: which checksum its blocks have.

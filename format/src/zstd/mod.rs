@@ -34,31 +34,22 @@ const SKIPPED_HEADER_BYTES: u64 = 8;
 
 /// Why bytes are no part of a zstd file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The bytes end within a header.
     #[error("a header goes on behind its {found} bytes")]
-    Short {
-        /// Bytes given.
-        found: usize,
-    },
+    Short { found: usize },
     /// Another magic number.
     #[error("no frame: the magic number is {found:#010x}, expected 0xfd2fb528")]
-    Magic {
-        /// The number found.
-        found: u32,
-    },
+    Magic { found: u32 },
     /// A bit that is reserved.
     #[error("the descriptor {found:#04x} of a frame has a bit that is reserved")]
-    Descriptor {
-        /// The descriptor found.
-        found: u8,
-    },
+    Descriptor { found: u8 },
     /// A block that cannot be.
     #[error("a block of kind {kind} and {length} bytes")]
     Block {
         /// Bits 1 and 2 of the header.
         kind: u32,
-        /// Its length.
         length: u32,
     },
     /// A seek table that its own numbers contradict.

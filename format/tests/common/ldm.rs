@@ -20,6 +20,18 @@ pub fn guid(disk: u64) -> String {
     format!("aaaaaaaa-0000-0000-0000-{disk:012x}")
 }
 
+/// A simple volume, a spanned one, one of two copies of which the other is on disk 2, and `last`.
+pub fn volumes(last: NewVolume<'static>) -> Vec<NewVolume<'static>> {
+    let spanned = vec![(1, 3000, 300, 200), (1, 2000, 0, 300)];
+    let copies = vec![(2, vec![(1, 5000, 0, 100)]), (2, vec![(2, 9, 0, 100)])];
+    vec![
+        ("Simple", 7, 1000, vec![(2, vec![(1, 0, 0, 1000)])]),
+        ("Spanned", 7, 500, vec![(2, spanned)]),
+        ("Mirror", 0x83, 100, copies),
+        last,
+    ]
+}
+
 /// The sectors of a disk of so many sectors with these volumes.
 pub fn disk(sectors: u64, volumes: &[NewVolume<'_>]) -> Vec<(u64, Vec<u8>)> {
     let database = sectors - DATABASE_SECTORS;

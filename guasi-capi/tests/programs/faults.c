@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "cases.h"
 
 /* Allocations of the whole process: the library's come here as well. */
 static int allocations;
@@ -24,12 +24,6 @@ void *malloc(size_t size)
 {
 	__atomic_fetch_add(&allocations, 1, __ATOMIC_RELAXED);
 	return __libc_malloc(size);
-}
-
-static guasi_param_t nothing(void *priv, guasi_param_t const *params)
-{
-	(void) params;
-	return (guasi_param_t) priv;
 }
 
 static guasi_param_t doze(void *priv, guasi_param_t const *params)
@@ -127,25 +121,12 @@ static int mappings(void)
 	return lines;
 }
 
-static guasi_param_t end_of(guasi_t context, guasi_req_t req)
+static guasi_param_t result_of(guasi_t context, guasi_req_t req)
 {
-	guasi_req_t got = NULL;
-	struct guasi_reqinfo info;
+	struct guasi_reqinfo info = end_of(context, req);
 
-	CHECK(req != NULL);
-	CHECK(guasi_fetch(context, &got, 1, 1, 30000) == 1 && got == req);
-	CHECK(guasi_req_info(req, &info) == 0);
-	guasi_req_free(req);
 	errno = (int) info.error;
 	return info.result;
-}
-
-static guasi_t made(int min, int max)
-{
-	guasi_t context = guasi_create(min, max, 1);
-
-	CHECK(context != NULL);
-	return context;
 }
 
 /* The sum of now and the time passes a second at every possible now. */
@@ -157,7 +138,7 @@ static void timeout(void)
 
 	for (i = 0; i < 8; i++)
 		CHECK(guasi_fetch(context, &got, 1, 1, 130) == 0);
-	CHECK(end_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0)) == 0);
+	CHECK(result_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0)) == 0);
 	guasi_free(context);
 }
 
@@ -169,7 +150,7 @@ static void idle(void)
 	until_threads(2);
 	for (i = 0; i < 50; i++) {
 		until_asleep();
-		end_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0));
+		result_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0));
 	}
 	CHECK(threads() == 2);
 	guasi_free(context);
@@ -243,7 +224,7 @@ static void no_thread(void)
 	CHECK(guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0) == NULL && errno == EAGAIN);
 	CHECK(guasi_fetch(context, &got, 0, 1, 0) == 0);
 	CHECK(setrlimit(RLIMIT_NPROC, &limit) == 0);
-	CHECK(end_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0)) == 0);
+	CHECK(result_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0)) == 0);
 	CHECK(guasi_fetch(context, &got, 0, 1, 0) == 0);
 	guasi_free(context);
 }
@@ -264,7 +245,7 @@ static void joined(void)
 	for (i = 0; i < 50; i++) {
 		guasi_t context = made(4, 4);
 
-		end_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0));
+		result_of(context, guasi_submit(context, NULL, NULL, 0, nothing, NULL, 0));
 		guasi_free(context);
 		until_threads(1);
 		if (i == 9)
@@ -294,12 +275,12 @@ static void stacks(void)
 	guasi_t context = made(1, 1);
 	guasi_param_t bytes;
 
-	bytes = end_of(context, guasi_submit(context, NULL, NULL, 0, stack_bytes, NULL, 0));
+	bytes = result_of(context, guasi_submit(context, NULL, NULL, 0, stack_bytes, NULL, 0));
 	CHECK(bytes >= 8 << 20 && bytes <= 9 << 20);
 	guasi_free(context);
 	CHECK(setenv("GUASI_STACK", "128k", 1) == 0);
 	context = made(1, 1);
-	bytes = end_of(context, guasi_submit(context, NULL, NULL, 0, stack_bytes, NULL, 0));
+	bytes = result_of(context, guasi_submit(context, NULL, NULL, 0, stack_bytes, NULL, 0));
 	CHECK(bytes > 0 && bytes <= 256 << 10);
 	guasi_free(context);
 	CHECK(setenv("GUASI_STACK", "much", 1) == 0);
@@ -351,23 +332,12 @@ static void next(void)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} faults[] = {
+	static const struct test_case faults[] = {
 		{"timeout", timeout}, {"idle", idle},           {"submitters", submitters},
 		{"no_thread", no_thread}, {"least", least},     {"joined", joined},
 		{"unlimited", unlimited}, {"stacks", stacks},   {"memory", memory},
 		{"next", next},
 	};
-	size_t i;
 
-	for (i = 0; argc == 2 && i < sizeof faults / sizeof *faults; i++) {
-		if (strcmp(argv[1], faults[i].name) == 0) {
-			faults[i].run();
-			puts("right");
-			return 0;
-		}
-	}
-	return 2;
+	return run_case(argc, argv, faults, sizeof faults / sizeof *faults);
 }

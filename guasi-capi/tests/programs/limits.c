@@ -9,33 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "check.h"
-
-static guasi_param_t nothing(void *priv, guasi_param_t const *params)
-{
-	(void) params;
-	return (guasi_param_t) priv;
-}
-
-static guasi_t made(int min, int max)
-{
-	guasi_t context = guasi_create(min, max, 1);
-
-	CHECK(context != NULL);
-	return context;
-}
-
-static struct guasi_reqinfo end_of(guasi_t context, guasi_req_t req)
-{
-	guasi_req_t got = NULL;
-	struct guasi_reqinfo info;
-
-	CHECK(req != NULL);
-	CHECK(guasi_fetch(context, &got, 1, 1, 30000) == 1 && got == req);
-	CHECK(guasi_req_info(req, &info) == 0);
-	guasi_req_free(req);
-	return info;
-}
+#include "cases.h"
 
 /* Touches so many bytes of its own stack. */
 static guasi_param_t variables(void *priv, guasi_param_t const *params)
@@ -230,21 +204,10 @@ static void memory(void)
 
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} limits[] = {
+	static const struct test_case limits[] = {
 		{"stack", stack}, {"guard", guard}, {"leaving", leaving},
 		{"child", child}, {"many", many},   {"memory", memory},
 	};
-	size_t i;
 
-	for (i = 0; argc == 2 && i < sizeof limits / sizeof *limits; i++) {
-		if (strcmp(argv[1], limits[i].name) == 0) {
-			limits[i].run();
-			puts("right");
-			return 0;
-		}
-	}
-	return 2;
+	return run_case(argc, argv, limits, sizeof limits / sizeof *limits);
 }

@@ -96,7 +96,10 @@ fn report(cells: &[Cell], rounds: &[Vec<Sample>], seed: u64) -> Result<String, B
         let ratio = match cell.base.and_then(|base| times.position(base)) {
             None => String::new(),
             // The rate of this cell to that of its base.
-            Some(base) => match times.ratio(index, base, CONFIDENCE).map(|it| it.interval) {
+            Some(base) => match times
+                .typical_ratio(index, base, CONFIDENCE)
+                .map(|it| it.interval)
+            {
                 Ok(ratio) => format!(
                     "{:.2} ({:.2} to {:.2})",
                     ratio.estimate, ratio.low, ratio.high

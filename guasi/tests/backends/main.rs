@@ -2,10 +2,13 @@
 //! workers and with the ring (where the kernel allows one), and compares both with the manual.
 
 mod cached;
+#[path = "../common/mod.rs"]
+mod common;
 mod requests;
 mod sockets;
 mod together;
 
+use common::until;
 use std::cell::Cell;
 use std::io::{PipeReader, PipeWriter, Write};
 use std::net::{TcpListener, TcpStream};
@@ -139,18 +142,6 @@ fn call(context: &Context, call: IoCall) -> (isize, i32) {
 
 fn status(context: &Context, id: RequestId) -> Status {
     context.info(id).unwrap().status
-}
-
-/// Waits for what other threads or the kernel do, however long this machine takes.
-fn until(mut happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !happened() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "it did not happen"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// A context in which one call runs, and waits for a byte of the pipe.

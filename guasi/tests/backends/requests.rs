@@ -334,16 +334,7 @@ pub fn a_fetch_waits_for_as_many_as_it_wants_and_no_longer_than_it_may(backend: 
 
 pub fn the_descriptor_is_readable_while_there_is_something_to_fetch(backend: Backend) {
     let context = wide(backend);
-    let readable = |wait_ms| {
-        let fd = context.event_fd().unwrap().as_raw_fd();
-        let mut polled = libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // SAFETY: one pollfd, ours.
-        unsafe { libc::poll(&raw mut polled, 1, wait_ms) == 1 }
-    };
+    let readable = |wait_ms| crate::common::readable(&context, wait_ms);
     context.submit(0, 0, io(IoCall::Nothing)).unwrap();
     assert!(readable(10_000), "asked for after the end of the first");
     assert_eq!(context.collect(1, 1, None, |_| ()), 1);

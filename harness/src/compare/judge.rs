@@ -244,7 +244,7 @@ struct Pending {
     case: String,
     side: String,
     unit: String,
-    better: ugeom_measure::verdict::Better,
+    better: ugeom_measure::change::Better,
     base: Vec<f64>,
     changed: Vec<f64>,
     /// Ratios within processes, for cases of one document.

@@ -3,7 +3,7 @@
 
 use super::{Series, list, number};
 use serde_json::Value;
-use ugeom_measure::verdict::Better;
+use ugeom_measure::change::Better;
 
 pub(super) fn parse(case: &str, value: &Value) -> Result<Vec<Series>, String> {
     let values = match value.get("times") {

@@ -2,7 +2,7 @@
 
 use super::{Series, list, number, text};
 use serde_json::Value;
-use ugeom_measure::verdict::Better;
+use ugeom_measure::change::Better;
 
 /// Quantity, unit, which values are good, and the way to the number.
 const QUANTITIES: [(&str, &str, Better, &[&str]); 7] = [

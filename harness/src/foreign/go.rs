@@ -2,7 +2,7 @@
 //! `key: value` lines before it. The format is that of Go's proposal 14313.
 
 use super::Series;
-use ugeom_measure::verdict::Better;
+use ugeom_measure::change::Better;
 
 const PREFIX: &str = "Benchmark";
 

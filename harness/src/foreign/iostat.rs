@@ -3,7 +3,7 @@
 
 use super::{Series, list, text};
 use serde_json::Value;
-use ugeom_measure::verdict::Better;
+use ugeom_measure::change::Better;
 
 pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
     let mut series = Vec::new();

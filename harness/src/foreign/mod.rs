@@ -24,7 +24,7 @@ pub use own::series;
 use crate::HarnessError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use ugeom_measure::verdict::Better;
+use ugeom_measure::change::Better;
 
 /// The values of one quantity of one benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -34,7 +34,7 @@ pub struct TargetFacts {
     pub schedulers: Vec<String>,
     /// How many requests the kernel queues for it.
     pub queue_requests: Option<u64>,
-    /// Whether it turns.
+    /// Whether it is rotational.
     pub rotational: Option<bool>,
     /// The smallest block that it can be asked for, bytes.
     pub logical_block_bytes: Option<u64>,
@@ -186,7 +186,7 @@ fn unescaped(text: &str) -> String {
         .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// `regular file on ext4 at /, device vda (scheduler mq-deadline, 256 requests queued)`.
+/// `regular file on ext4 at /, device vda (scheduler mq-deadline, queue depth 256)`.
 impl fmt::Display for TargetFacts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.kind)?;
@@ -202,10 +202,10 @@ impl fmt::Display for TargetFacts {
             more.push(format!("scheduler {scheduler}"));
         }
         if let Some(requests) = self.queue_requests {
-            more.push(format!("{requests} requests queued"));
+            more.push(format!("queue depth {requests}"));
         }
         if self.rotational == Some(true) {
-            more.push("it turns".to_owned());
+            more.push("rotational".to_owned());
         }
         match more.is_empty() {
             true => Ok(()),
@@ -262,8 +262,8 @@ mod tests {
         assert_eq!(
             facts.to_string(),
             format!(
-                "regular file on ext4 at {point}, device vdz (scheduler mq-deadline, 256 requests \
-                 queued, it turns)"
+                "regular file on ext4 at {point}, device vdz (scheduler mq-deadline, \
+                 queue depth 256, rotational)"
             )
         );
     }

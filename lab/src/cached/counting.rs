@@ -107,17 +107,9 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
     use ugeom_classes::{Target, TargetOptions, open_target};
-    use ugeom_stack::StackKnobs;
 
     fn opened(text: &str) -> Target {
-        let options = TargetOptions {
-            writable: true,
-            knobs: StackKnobs {
-                taste: false,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
+        let options = TargetOptions::untasted().for_writing();
         open_target(text, &options).unwrap()
     }
 

@@ -20,7 +20,7 @@ use ugeom_load::devices::{KernelDevice, StackDevice};
 use ugeom_load::places::Drawn;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::mapping::Mapping;
-use ugeom_stack::{Delta, IoError, StackKnobs};
+use ugeom_stack::{Delta, IoError};
 
 /// Bytes that caches are filled with at a time.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -235,11 +235,7 @@ fn quoted(path: &Path) -> String {
 fn opened(text: &str, writable: bool) -> Result<Target, HarnessError> {
     let options = TargetOptions {
         writable,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
+        ..TargetOptions::untasted()
     };
     open_target(text, &options).map_err(|error: TargetError| HarnessError::subject(error))
 }

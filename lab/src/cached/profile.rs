@@ -137,19 +137,29 @@ fn clock(table: &Table, runs: f64) -> Option<Step> {
     })
 }
 
+/// The read itself, with what no inner step took, and the clock.
+fn outermost(
+    table: &Table,
+    (calls, runs): (f64, f64),
+    total_ns: f64,
+    inner_ns: f64,
+) -> Option<[Step; 2]> {
+    let read = Step {
+        name: "read (the path of the request)",
+        calls,
+        self_ns: (total_ns - inner_ns).max(0.0),
+        total_ns,
+    };
+    Some([read, clock(table, runs)?])
+}
+
 fn hits(document: &Document, table: &Table, way: &str, read: u64, order: Order) -> Option<Profile> {
     let cell = names::hits(way, read, order);
     let (calls, runs) = iterations(document, &cell)?;
     let total_ns = table.typical(&cell)?.estimate;
     let mut steps = common(table, way, read, order, calls)?;
     let inner_ns: f64 = steps.iter().map(|step| step.self_ns).sum();
-    steps.push(Step {
-        name: "read (the path of the request)",
-        calls,
-        self_ns: (total_ns - inner_ns).max(0.0),
-        total_ns,
-    });
-    steps.push(clock(table, runs)?);
+    steps.extend(outermost(table, (calls, runs), total_ns, inner_ns)?);
     let title = format!(
         "Hits, {way}, reads of {}, {}",
         names::kib(read),
@@ -190,13 +200,7 @@ fn recycled(
         .iter()
         .map(|step| step.self_ns * step.calls / calls)
         .sum();
-    steps.push(Step {
-        name: "read (the path of the request)",
-        calls,
-        self_ns: (total_ns - inner_ns).max(0.0),
-        total_ns,
-    });
-    steps.push(clock(table, runs)?);
+    steps.extend(outermost(table, (calls, runs), total_ns, inner_ns)?);
     let title = format!(
         "Buffers recycled ({:.0} reads below for 100), {way}, reads of {}, {}",
         misses * 100.0,

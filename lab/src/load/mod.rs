@@ -17,7 +17,7 @@ use ugeom_load::{LoadJob, Pattern, Range, cell};
 use ugeom_machine::clock;
 use ugeom_measure::Histogram;
 use ugeom_report::Page;
-use ugeom_stack::{StackKnobs, Statistics};
+use ugeom_stack::Statistics;
 
 /// The name of this measurement in documents.
 pub const EXPERIMENT: &str = "load";
@@ -113,14 +113,8 @@ fn recording(name: &str) -> Cell<'static> {
 
 /// Reads the device that touches no data, one worker, one request at a time, statistics off.
 fn sending(name: &str, latency: bool) -> Result<Cell<'static>, HarnessError> {
-    let options = TargetOptions {
-        knobs: StackKnobs {
-            statistics: Statistics::Off,
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let mut options = TargetOptions::untasted();
+    options.knobs.statistics = Statistics::Off;
     let target = open_target("zero:clear=0", &options);
     let target = target.map_err(HarnessError::subject)?;
     let range = Range {

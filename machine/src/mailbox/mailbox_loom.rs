@@ -5,56 +5,51 @@ use super::*;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use std::ptr::NonNull;
 
-struct Node {
-    link: Link<Node>,
+struct Value {
     /// Written by the poster and read by the owner: loom reports a missing ordering as a race.
-    value: UnsafeCell<usize>,
+    number: UnsafeCell<usize>,
     /// Shared with the test, which counts the drops through it.
     _alive: std::sync::Arc<()>,
 }
 
-struct Letter(Box<Node>);
+// SAFETY: the cell is reached by the owner of the letter only.
+unsafe impl Send for Value {}
 
-// SAFETY: the cell is reached by the owner of the box only.
-unsafe impl Send for Letter {}
+type Letter = super::letter::Letter<Value>;
 
-// SAFETY: the box is given up and made again; the link is used by nothing else.
-unsafe impl Handle for Letter {
-    type Node = Node;
-
-    fn into_node(self) -> NonNull<Node> {
-        NonNull::from(Box::leak(self.0))
-    }
-
-    unsafe fn from_node(node: NonNull<Node>) -> Letter {
-        // SAFETY: the pointer came from `into_node`.
-        Letter(unsafe { Box::from_raw(node.as_ptr()) })
-    }
-
-    unsafe fn link(node: NonNull<Node>) -> *const Link<Node> {
-        // SAFETY: the node is alive.
-        unsafe { &raw const (*node.as_ptr()).link }
-    }
-}
-
-fn letter(value: usize, alive: &std::sync::Arc<()>) -> Letter {
-    let link = Link::new(ptr::null_mut());
-    let node = Node {
-        link,
-        value: UnsafeCell::new(0),
+fn letter(number: usize, alive: &std::sync::Arc<()>) -> Letter {
+    let value = Value {
+        number: UnsafeCell::new(0),
         _alive: std::sync::Arc::clone(alive),
     };
-    // SAFETY: the node is not shared yet.
-    node.value.with_mut(|cell| unsafe { *cell = value });
-    Letter(Box::new(node))
+    // SAFETY: the cell is not shared yet.
+    value.number.with_mut(|cell| unsafe { *cell = number });
+    Letter::new(value)
+}
+
+/// A mailbox, to which a thread posts the letters 1 and 2, and what counts their drops.
+type Posting = (
+    Arc<Mailbox<Letter>>,
+    thread::JoinHandle<()>,
+    std::sync::Arc<()>,
+);
+
+fn posting_two() -> Posting {
+    let alive = std::sync::Arc::new(());
+    let mailbox = Arc::new(Mailbox::new().unwrap());
+    let (posts, counted) = (Arc::clone(&mailbox), alive.clone());
+    let poster = thread::spawn(move || {
+        posts.post(letter(1, &counted));
+        posts.post(letter(2, &counted));
+    });
+    (mailbox, poster, alive)
 }
 
 fn values(queue: Fifo<Letter>) -> Vec<usize> {
     // SAFETY: the letters were taken, so that they are this thread's.
     queue
-        .map(|letter| letter.0.value.with(|cell| unsafe { *cell }))
+        .map(|letter| letter.0.value.number.with(|cell| unsafe { *cell }))
         .collect()
 }
 
@@ -74,15 +69,7 @@ fn receive(mailbox: &Mailbox<Letter>, count: usize) -> Vec<usize> {
 #[test]
 fn an_owner_that_parks_never_misses_a_post() {
     loom::model(|| {
-        let alive = std::sync::Arc::new(());
-        let mailbox = Arc::new(Mailbox::new().unwrap());
-        let poster = {
-            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
-            thread::spawn(move || {
-                mailbox.post(letter(1, &alive));
-                mailbox.post(letter(2, &alive));
-            })
-        };
+        let (mailbox, poster, alive) = posting_two();
         assert_eq!(receive(&mailbox, 2), [1, 2]);
         poster.join().unwrap();
         drop(mailbox);
@@ -117,15 +104,7 @@ fn two_posters_and_a_parking_owner_lose_nothing() {
 #[test]
 fn a_park_that_times_out_beside_a_post_leaves_the_next_one_sound() {
     loom::model(|| {
-        let alive = std::sync::Arc::new(());
-        let mailbox = Arc::new(Mailbox::new().unwrap());
-        let poster = {
-            let (mailbox, alive) = (Arc::clone(&mailbox), alive.clone());
-            thread::spawn(move || {
-                mailbox.post(letter(1, &alive));
-                mailbox.post(letter(2, &alive));
-            })
-        };
+        let (mailbox, poster, _) = posting_two();
         mailbox.park(&[], Some(Duration::ZERO)).unwrap();
         assert_eq!(receive(&mailbox, 2), [1, 2]);
         poster.join().unwrap();

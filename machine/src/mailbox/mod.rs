@@ -17,6 +17,8 @@
 mod fifo;
 mod signal;
 
+#[cfg(test)]
+mod letter;
 #[cfg(all(test, loom))]
 mod mailbox_loom;
 #[cfg(all(test, not(loom)))]
@@ -68,7 +70,7 @@ impl<H: Handle> Mailbox<H> {
         Mailbox::with_spin(0)
     }
 
-    /// An empty mailbox whose owner looks out for posts for up to `spin_ns` before it sleeps: a
+    /// An empty mailbox whose owner polls for posts for up to `spin_ns` before it sleeps: a
     /// hand-over to a spinning thread takes a fraction of a microsecond, one to a sleeping thread
     /// some microseconds, or tens in a virtual machine. A core is busy meanwhile.
     ///

@@ -1,52 +1,27 @@
 //! Tests of the queue and the mailbox; all but those with descriptors also run under Miri.
 
 use super::*;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-struct Node {
-    link: Link<Node>,
-    value: usize,
+struct Value {
+    number: usize,
     /// Counts the drops.
     drops: Arc<AtomicUsize>,
 }
 
-impl Drop for Node {
+impl Drop for Value {
     fn drop(&mut self) {
         self.drops.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-struct Letter(Box<Node>);
+type Letter = super::letter::Letter<Value>;
 
-// SAFETY: the box is given up and made again; the link is used by nothing else.
-unsafe impl Handle for Letter {
-    type Node = Node;
-
-    fn into_node(self) -> NonNull<Node> {
-        NonNull::from(Box::leak(self.0))
-    }
-
-    unsafe fn from_node(node: NonNull<Node>) -> Letter {
-        // SAFETY: the pointer came from `into_node`.
-        Letter(unsafe { Box::from_raw(node.as_ptr()) })
-    }
-
-    unsafe fn link(node: NonNull<Node>) -> *const Link<Node> {
-        // SAFETY: the node is alive.
-        unsafe { &raw const (*node.as_ptr()).link }
-    }
-}
-
-fn letter(value: usize, drops: &Arc<AtomicUsize>) -> Letter {
-    let link = Link::new(ptr::null_mut());
-    Letter(Box::new(Node {
-        link,
-        value,
-        drops: Arc::clone(drops),
-    }))
+fn letter(number: usize, drops: &Arc<AtomicUsize>) -> Letter {
+    let drops = Arc::clone(drops);
+    Letter::new(Value { number, drops })
 }
 
 fn fifo(values: impl IntoIterator<Item = usize>, drops: &Arc<AtomicUsize>) -> Fifo<Letter> {
@@ -56,7 +31,7 @@ fn fifo(values: impl IntoIterator<Item = usize>, drops: &Arc<AtomicUsize>) -> Fi
 }
 
 fn values(queue: Fifo<Letter>) -> Vec<usize> {
-    queue.map(|letter| letter.0.value).collect()
+    queue.map(|letter| letter.0.value.number).collect()
 }
 
 #[test]
@@ -68,7 +43,7 @@ fn a_queue_hands_back_in_order() {
     queue.append(&mut more);
     assert!(more.is_empty());
     queue.push(letter(5, &drops));
-    assert_eq!(queue.pop().unwrap().0.value, 0);
+    assert_eq!(queue.pop().unwrap().0.value.number, 0);
     let mut empty = Fifo::new();
     empty.append(&mut queue);
     empty.push(letter(6, &drops));
@@ -80,7 +55,7 @@ fn a_queue_hands_back_in_order() {
 fn a_queue_that_ran_empty_is_usable_again() {
     let drops = Arc::default();
     let mut queue = fifo([1], &drops);
-    assert_eq!(queue.pop().unwrap().0.value, 1);
+    assert_eq!(queue.pop().unwrap().0.value.number, 1);
     assert!(queue.is_empty());
     queue.push(letter(2, &drops));
     queue.push(letter(3, &drops));
@@ -188,7 +163,7 @@ fn a_sleeping_owner_receives_everything_from_many_threads() {
         let mut received = 0;
         while received < 3 * EACH {
             for letter in mailbox.take() {
-                let (thread, i) = (letter.0.value / EACH, letter.0.value % EACH);
+                let (thread, i) = (letter.0.value.number / EACH, letter.0.value.number % EACH);
                 assert!(
                     last[thread].is_none_or(|last| last < i),
                     "order within a poster"

@@ -13,7 +13,7 @@ use std::thread;
 /// The discards of a region, one at a time.
 pub(super) struct Discards {
     one_at_a_time: Mutex<()>,
-    /// Odd while a discard is under way.
+    /// Odd while a discard is in flight.
     sequence: AtomicU64,
     /// What the present or last one covers, in bytes.
     start: AtomicU64,
@@ -46,7 +46,7 @@ impl Discards {
         result
     }
 
-    /// Returns when no discard that covers a part of the `len` bytes from `offset` on is under way
+    /// Returns when no discard that covers a part of the `len` bytes from `offset` on is in flight
     /// that had begun before the call. To be called before the first byte is copied.
     #[inline]
     pub(super) fn wait_for(&self, offset: u64, len: u64) {

@@ -5,13 +5,12 @@ use super::{LINE_BYTES_MAX, VALUES_MAX, VALUES_MIN};
 /// What is wrong with a data set. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The column of a line holds no number.
     #[error("{name}: line {line}: `{text}` is not a number")]
     NotANumber {
-        /// The data set.
         name: String,
-        /// The line.
         line: u64,
         /// What stands there, shortened.
         text: String,
@@ -19,9 +18,7 @@ pub enum Error {
     /// It holds an infinity or a NaN, with which the original crashes.
     #[error("{name}: line {line}: `{text}` is not a finite number")]
     NotFinite {
-        /// The data set.
         name: String,
-        /// The line.
         line: u64,
         /// What stands there, shortened.
         text: String,
@@ -29,7 +26,6 @@ pub enum Error {
     /// No line has this column.
     #[error("{name}: there is no column {column}: the longest line has {widest}")]
     NoSuchColumn {
-        /// The data set.
         name: String,
         /// The column that was asked for, from 1.
         column: usize,
@@ -39,23 +35,16 @@ pub enum Error {
     /// Too few values.
     #[error("{name}: a data set needs at least {VALUES_MIN} values, this one has {got}")]
     TooFew {
-        /// The data set.
         name: String,
         /// How many it has.
         got: usize,
     },
     /// A line that no table has.
     #[error("{name}: line {line} is longer than {LINE_BYTES_MAX} bytes; is this a text?")]
-    LineTooLong {
-        /// The data set.
-        name: String,
-        /// The line.
-        line: u64,
-    },
+    LineTooLong { name: String, line: u64 },
     /// More values than are kept in memory.
     #[error("{name}: line {line}: there are more than {VALUES_MAX} values")]
     TooMany {
-        /// The data set.
         name: String,
         /// The line of the first one that is too many.
         line: u64,

@@ -2,27 +2,21 @@
 
 /// Why a value was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum UnitError {
     /// It is not a number, or its unit is unknown.
     #[error("this is not {what}")]
     Form {
-        /// What was expected.
         what: &'static str,
         /// How such a value is written.
         help: &'static str,
     },
     /// It does not fit in 64 bits.
     #[error("this is more than 2^64 - 1 {unit}")]
-    TooLarge {
-        /// The smallest unit.
-        unit: &'static str,
-    },
+    TooLarge { unit: &'static str },
     /// A fraction of the smallest unit is left.
     #[error("this is not a whole number of {unit}")]
-    Fraction {
-        /// The smallest unit.
-        unit: &'static str,
-    },
+    Fraction { unit: &'static str },
 }
 
 impl UnitError {

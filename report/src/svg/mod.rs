@@ -20,6 +20,23 @@ const SAMPLE: f64 = 40.0;
 /// The longest name of a value that is shown where its marker is pointed at.
 const HOVER_CHARACTERS: usize = 200;
 
+/// Text for an element or an attribute; control characters, which XML forbids, are replaced.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A plot as two SVG elements; none when it has no value that its axes have a place for.
 pub(super) fn svg(plot: &Plot) -> Option<String> {
     Some(one(plot, WIDE)? + &one(plot, NARROW)?)

@@ -1,6 +1,7 @@
 //! Drawing by places on a canvas: lines, markers and text. Colours are classes, so that the page's
 //! style chooses them for a light or a dark ground; series are told apart without colours, too.
 
+use super::escaped;
 use crate::plot::Seen;
 use std::fmt::Write;
 
@@ -293,18 +294,4 @@ pub(super) fn wrapped(text: &str, width: f64, lines_max: usize) -> Vec<String> {
 /// A text cut to a width, with dots where it was cut.
 pub(super) fn cut(text: &str, width: f64) -> String {
     wrapped(text, width, 1).pop().unwrap_or_default()
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }

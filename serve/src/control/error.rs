@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// An error of the control socket.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum ControlError {
     /// A line is not one that this side understands.
     #[error("{what} that cannot be understood: {problem}")]
@@ -19,26 +20,18 @@ pub enum ControlError {
     Place {
         /// Where it should be.
         path: PathBuf,
-        /// Why not.
         problem: String,
     },
     /// No server listens there.
     #[error("no server listens to {}", path.display())]
-    NoServer {
-        /// The socket.
-        path: PathBuf,
-    },
+    NoServer { path: PathBuf },
     /// The socket belongs to another user.
     #[error("{} belongs to another user: only root and the user who started a server may query it",
         path.display())]
-    Forbidden {
-        /// The socket.
-        path: PathBuf,
-    },
+    Forbidden { path: PathBuf },
     /// The server has ended, or talks no more.
     #[error("the server at {} has gone{why}", path.display())]
     Gone {
-        /// The socket.
         path: PathBuf,
         /// How that was noticed; empty, or with a colon before it.
         why: String,
@@ -46,7 +39,6 @@ pub enum ControlError {
     /// The server refuses.
     #[error("the server at {} refuses: {reason}", path.display())]
     Refused {
-        /// The socket.
         path: PathBuf,
         /// Why, in its own words.
         reason: String,
@@ -54,7 +46,6 @@ pub enum ControlError {
     /// The system refuses something.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
         what: &'static str,
         /// What the system said.
         source: io::Error,

@@ -2,7 +2,7 @@
 //! threads, each with a descriptor of its own.
 //!
 //! A thread that has nothing in the stack sleeps in read(2), which takes one request and wakes one
-//! thread. While something is under way, it sleeps in a reactor, among others on a second
+//! thread. While something is in flight, it sleeps in a reactor, among others on a second
 //! descriptor whose reads do not wait.
 
 use super::dispatch::{Dispatcher, TRANSFER_BYTES_MAX};

@@ -2,7 +2,7 @@
 //! each.
 //!
 //! ```text
-//!   READ, WRITE, FSYNC        a bio on the thread's own channel; the answer when it is home
+//!   READ, WRITE, FSYNC        a bio on the thread's own channel; the answer when it has completed
 //!   WRITE to parts of sectors,
 //!   FALLOCATE, LSEEK          the slow path's helpers
 //!   OPEN, RELEASE             the slow path's opener
@@ -36,7 +36,7 @@ const COMPLAINTS_MAX: usize = 100;
 /// A request that is in the stack.
 struct Operation {
     ticket: Ticket,
-    /// What it is there, until it is home.
+    /// What it is there, until it has completed.
     bio: Option<BioId>,
     /// The part of the sectors that was asked for, bytes.
     skip: usize,
@@ -426,7 +426,7 @@ fn inside(handle: &Handle, transfer: &Transfer) -> std::ops::Range<u64> {
     start..end.min(handle.size_bytes)
 }
 
-/// Keeps an operation until its bio is home; the number goes with the bio.
+/// Keeps an operation until its bio has completed; the number goes with the bio.
 #[inline]
 fn keep(operations: &mut Vec<Operation>, unused: &mut Vec<u32>, operation: Operation) -> u64 {
     let number = match unused.pop() {

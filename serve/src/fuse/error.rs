@@ -6,11 +6,11 @@ use std::path::PathBuf;
 /// Why files cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum FuseError {
     /// A directory that cannot be mounted on.
     #[error("{}: {problem}", directory.display())]
     Place {
-        /// The directory.
         directory: PathBuf,
         /// What is wrong with it, in plain words.
         problem: String,
@@ -18,7 +18,6 @@ pub enum FuseError {
     /// The mount failed.
     #[error("mounting {}: {problem}", directory.display())]
     Mount {
-        /// The directory.
         directory: PathBuf,
         /// Why, in plain words.
         problem: String,
@@ -32,9 +31,7 @@ pub enum FuseError {
     /// The system refused something that every server needs.
     #[error("{what}: {source}")]
     System {
-        /// What was wanted.
         what: &'static str,
-        /// The system's answer.
         source: io::Error,
     },
 }

@@ -1,5 +1,5 @@
 //! The mount point: looked at before it is used, mounted by the system call or through
-//! `fusermount3`, and taken away again.
+//! `fusermount3`, and unmounted again.
 
 use super::error::FuseError;
 use rustix::io::Errno;
@@ -66,7 +66,7 @@ impl Drop for Guard {
     }
 }
 
-/// How a mount was taken away.
+/// How a mount was unmounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
     /// Unused.

@@ -49,12 +49,14 @@ fn each_transport(
     }
 }
 
+/// The same with the usual settings.
+fn each_as_usual(test: &str, target: &str, check: impl Fn(Running)) {
+    each_transport(test, target, |_| {}, check);
+}
+
 fn start(target: &str, change: impl FnOnce(&mut Settings)) -> Result<Running, FuseError> {
     let folder = tempfile::tempdir().expect("a folder");
-    let writable = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let writable = TargetOptions::default().for_writing();
     let target = open_target(target, &writable).expect("a target");
     let log = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&log);

@@ -1,6 +1,6 @@
 //! A small READ, which most stacks answer at once: from request to reply without an operation.
 //!
-//! It is sent as the operation that it may become. When the bio is home before the call returns,
+//! It is sent as the operation that it may become. When the bio completes before the call returns,
 //! and whole, its data goes into the reply right here; in any other case the operation is made
 //! then, and goes the way of all others (operations.rs).
 
@@ -24,7 +24,7 @@ pub(super) enum AtOnce {
 }
 
 impl Operations {
-    /// Sends a READ that was found to be in order, and fetches its data if it comes home at once.
+    /// Sends a READ that was found to be in order, and fetches its data if it completes at once.
     #[inline]
     pub fn read_at_once(
         &mut self,

@@ -5,11 +5,11 @@ use std::io;
 /// Why a server cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum ServeError {
     /// An address that is none.
     #[error("`{address}` is no address: {problem}; write unix:PATH or tcp:HOST:PORT")]
     Address {
-        /// What was written.
         address: String,
         /// What is wrong with it.
         problem: String,
@@ -17,7 +17,6 @@ pub enum ServeError {
     /// An address that cannot be listened to.
     #[error("listening to {address}: {problem}")]
     Listen {
-        /// The address.
         address: String,
         /// Why not, in plain words.
         problem: String,
@@ -28,7 +27,6 @@ pub enum ServeError {
     /// A rule about clients that cannot be kept.
     #[error("the rule `{rule}`: {problem}")]
     Rule {
-        /// What was written.
         rule: String,
         /// What is wrong with it.
         problem: String,
@@ -42,9 +40,7 @@ pub enum ServeError {
     /// The system refused something that every server needs.
     #[error("{what}: {source}")]
     System {
-        /// What was wanted.
         what: &'static str,
-        /// The system's answer.
         source: io::Error,
     },
 }

@@ -143,7 +143,7 @@ pub struct Settings {
     pub only_top: bool,
     /// Worker threads, at least 1.
     pub threads: usize,
-    /// How long a worker looks out for more requests before it sleeps, which takes a core and saves
+    /// How long a worker polls for more requests before it sleeps, which takes a core and saves
     /// clients that wait for each answer the time of a wake-up.
     pub spin: Duration,
     /// What is granted at most.
@@ -152,6 +152,25 @@ pub struct Settings {
     pub ranges: Ranges,
     /// Where lines for the log go.
     pub log: Log,
+}
+
+impl Default for Settings {
+    /// One worker, no address yet, reads only, every client sees all, nothing is logged.
+    fn default() -> Self {
+        Self {
+            addresses: Vec::new(),
+            given: Given::default(),
+            tls: None,
+            allow: Vec::new(),
+            writable: false,
+            only_top: false,
+            threads: 1,
+            spin: Duration::ZERO,
+            limits: Limits::default(),
+            ranges: Ranges::default(),
+            log: Arc::new(|_| {}),
+        }
+    }
 }
 
 /// A server that runs. Dropping it stops it, as [`Server::stop`] does.

@@ -37,25 +37,16 @@ struct Running {
 /// Serves a target with what `change` makes of the usual settings.
 fn serve(target: &str, change: impl FnOnce(&mut Settings)) -> Running {
     let folder = tempfile::tempdir().expect("a folder");
-    let writable = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let writable = TargetOptions::default().for_writing();
     let target = open_target(target, &writable).expect("a target");
     let log = Arc::new(Mutex::new(Vec::new()));
     let lines = Arc::clone(&log);
     let mut settings = Settings {
         addresses: vec![Address::Unix(folder.path().join("s"))],
-        given: Given::default(),
-        tls: None,
-        allow: Vec::new(),
         writable: true,
-        only_top: false,
         threads: 2,
-        spin: Duration::ZERO,
-        limits: Limits::default(),
-        ranges: Ranges::default(),
         log: Arc::new(move |line| lines.lock().expect("the log").push(line.to_owned())),
+        ..Settings::default()
     };
     change(&mut settings);
     let server = Server::start(&target.stack, &target.name, &settings).expect("a server");

@@ -19,12 +19,12 @@ pub(crate) trait Trip {
     fn make(self, draft: Draft) -> Finished;
 }
 
-/// Lends `memory` to `bio` and lets `trip` take it there and back.
+/// Lends `memory` to `bio` and lets `trip` send it and wait for it.
 ///
-/// `trip` proves that the bio is home by giving a finished bio in the same slot back: that is the
-/// right to the slot, of which there is one at a time, so that whatever life was lent the memory
-/// has ended. A slot keeps its address from one life to the next, and no other has it: slots are
-/// not freed while any of their pool is away. Should `trip` panic or give back another bio, the
+/// `trip` proves that the bio has completed by giving a finished bio in the same slot back: that is
+/// the right to the slot, of which there is one at a time, so that whatever life was lent the
+/// memory has ended. A slot keeps its address from one life to the next, and no other has it: slots
+/// are not freed while any of their pool is away. Should `trip` panic or give back another bio, the
 /// process ends, because a layer may still write to the memory.
 #[inline(always)]
 pub(crate) fn lend(bio: Bio, offset: u64, memory: Loan<'_>, trip: impl Trip) -> Finished {
@@ -36,8 +36,8 @@ pub(crate) fn lend(bio: Bio, offset: u64, memory: Loan<'_>, trip: impl Trip) -> 
     let segment = Segment { base, len };
     let guard = AbortUnlessHome;
     // SAFETY: the memory is borrowed for the duration of this call, and the guard makes sure that
-    // the call does not end before the bio is home. `Loan::Out` is never written to: the command
-    // is WRITE, and `Request::fill` serves READ only.
+    // the call does not end before the bio has completed. `Loan::Out` is never written to: the
+    // command is WRITE, and `Request::fill` serves READ only.
     let draft = unsafe { Draft::new(bio).borrow(command, offset, segment) };
     let finished = trip.make(draft);
     if finished.bio.slot_pointer() == slot {

@@ -1,4 +1,4 @@
-//! The caller's side of a bio: a [`Draft`] to fill in, and a [`Finished`] one that came home.
+//! The caller's side of a bio: a [`Draft`] to fill in, and a [`Finished`] one that has completed.
 
 use super::owned::Bio;
 use super::payload::{AttributeValue, Extent, Payload};
@@ -196,7 +196,7 @@ impl Draft {
     /// Borrows memory of the caller's.
     ///
     /// # Safety
-    /// The memory must stay valid, and for a READ untouched by others, until the bio is home.
+    /// The memory must stay valid, and for a READ untouched by others, until the bio has completed.
     #[inline(always)]
     pub(crate) unsafe fn borrow(mut self, command: Command, offset: u64, memory: Segment) -> Self {
         self.set(command, offset, memory.len as u64);
@@ -205,7 +205,7 @@ impl Draft {
     }
 }
 
-/// A bio that has come home.
+/// A bio that has completed.
 pub struct Finished {
     pub(crate) bio: Bio,
 }

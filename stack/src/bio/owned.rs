@@ -25,7 +25,7 @@ pub struct BioId {
 
 /// A request that a geom keeps for a while (see [`Request::park`]), owned by its holder.
 ///
-/// Complete it from any thread with [`Bio::complete`]; it travels home by itself.
+/// Complete it from any thread with [`Bio::complete`]; it returns on its own.
 pub struct Bio {
     slot: NonNull<Slot>,
 }
@@ -195,7 +195,7 @@ impl Bio {
     pub(crate) fn parent_body(&mut self) -> Option<&mut Body> {
         let parent = self.body().parent?;
         // SAFETY: a parent waits, with no other owner, until all of its children are back, and
-        // all of its children come home to one thread, which is the one that runs this.
+        // all of its children return to one thread, which is the one that runs this.
         Some(unsafe { &mut *parent.as_ref().body.get() })
     }
 
@@ -258,7 +258,7 @@ impl Drop for Bio {
 }
 
 // SAFETY: the segments of a bio lie in memory that its caller owns and has lent to it, or that it
-// owns itself, and that stays valid and untouched by others until the bio has come home.
+// owns itself, and that stays valid and untouched by others until the bio has completed.
 unsafe impl IoMemory for Bio {
     fn segments(&self) -> &[Segment] {
         self.body().segments()

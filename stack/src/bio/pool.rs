@@ -41,7 +41,7 @@ impl Slots {
         }
     }
 
-    /// Makes sure that at least `slots` exist; new ones come home to `home` and are `keeper`'s.
+    /// Makes sure that at least `slots` exist; new ones return to `home` and are `keeper`'s.
     /// The only place that allocates.
     #[cold]
     pub(super) fn grow_to(&mut self, slots: usize, home: &Arc<Home>, keeper: usize) {
@@ -111,7 +111,7 @@ impl Slots {
         })
     }
 
-    /// Free bios that would come home to `from` come home to `to` instead.
+    /// Free bios that would return to `from` return to `to` instead.
     pub(super) fn rehome(&mut self, from: &Arc<Home>, to: &Arc<Home>) {
         let mut next = self.free;
         while let Some(slot) = NonNull::new(next) {
@@ -159,7 +159,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// An empty pool whose bios come home to `home`; with `shared`, a way to that one.
+    /// An empty pool whose bios return to `home`; with `shared`, a way to that one.
     pub(crate) fn new(home: Arc<Home>, shared: Option<&Arc<SharedPool>>) -> Self {
         Self {
             own: Arc::as_ptr(&home).addr(),
@@ -169,7 +169,7 @@ impl Pool {
         }
     }
 
-    /// Where its bios come home to.
+    /// Where its bios return to.
     pub(crate) fn home(&self) -> &Arc<Home> {
         &self.home
     }

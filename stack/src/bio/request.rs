@@ -240,8 +240,8 @@ impl<'a> Request<'a> {
                 continue;
             }
             // SAFETY: the segments of a READ are memory that is valid and that no other code
-            // touches until the bio is home; the length is inside the segment. Clones of a READ
-            // never overlap (see `FanOut::child`).
+            // touches until the bio has completed; the length is inside the segment. Clones of a
+            // READ never overlap (see `FanOut::child`).
             let piece = unsafe { std::slice::from_raw_parts_mut(segment.base, length) };
             with(at, piece);
             at += length as u64;

@@ -54,7 +54,7 @@ impl SharedPool {
             .grow_to(wanted, &self.nowhere, keeper(&self.nowhere));
     }
 
-    /// A thread takes a bio, which will come home to `home`.
+    /// A thread takes a bio, which will return to `home`.
     pub(super) fn take(&self, home: &Arc<Home>) -> Bio {
         let mut guarded = self.lock();
         let mut bio = loop {

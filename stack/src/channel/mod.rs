@@ -1,4 +1,4 @@
-//! [`Channel`]: a thread's way into a stack: submit bios, collect them when they come home.
+//! [`Channel`]: a thread's way into a stack: submit bios, collect them when they complete.
 //!
 //! A channel belongs to one thread at a time and shares nothing with others on the data path but
 //! the generation of the topology, which is read once a request. Finished bios wait in the
@@ -105,7 +105,7 @@ impl Channel {
         Some(Draft::new(self.cx.pool.take()))
     }
 
-    /// How many bios are under way.
+    /// How many bios are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.under_way
@@ -114,7 +114,7 @@ impl Channel {
     /// Sends a bio to an opened provider. Collect it with [`Channel::finished`], perhaps at once.
     ///
     /// # Panics
-    /// When the draft is another channel's: it would come home there, and never here.
+    /// When the draft is another channel's: it would return there, and never here.
     #[inline]
     pub fn submit(&mut self, opened: &Opened, draft: Draft) -> BioId {
         let (id, home) = self.send(opened, draft);
@@ -124,8 +124,8 @@ impl Channel {
         id
     }
 
-    /// The same, for callers that go on at once with a bio that comes home at once: it is given
-    /// back here, and [`Channel::finished`] does not give it again. `None` when it is under way.
+    /// The same, for callers that go on at once with a bio that completes at once: it is given
+    /// back here, and [`Channel::finished`] does not give it again. `None` when it is in flight.
     ///
     /// # Panics
     /// As [`Channel::submit`].
@@ -134,7 +134,7 @@ impl Channel {
         self.send(opened, draft).1.map(Finished::new)
     }
 
-    /// Sends a bio; its id, and the bio when it came home at once.
+    /// Sends a bio; its id, and the bio when it completed at once.
     #[inline(always)]
     fn send(&mut self, opened: &Opened, draft: Draft) -> (BioId, Option<Bio>) {
         assert!(
@@ -155,7 +155,7 @@ impl Channel {
         }
     }
 
-    /// True when the bio comes home to this channel.
+    /// True when the bio returns to this channel.
     #[inline(always)]
     fn owns(&self, bio: &Bio) -> bool {
         Arc::ptr_eq(&bio.body().home, &self.cx.home)
@@ -203,9 +203,9 @@ impl Channel {
         self.held_count += 1;
     }
 
-    /// Starts a prepared bio; gives it back when it came home at once.
+    /// Starts a prepared bio; gives it back when it completed at once.
     ///
-    /// A bio that comes home at once is not counted as in flight.
+    /// A bio that completes at once is not counted as in flight.
     #[inline(always)]
     fn launch(&mut self, bio: Bio) -> Option<Bio> {
         let home = (self.snapshot.enter)(&self.snapshot, &mut self.cx, bio);
@@ -234,7 +234,7 @@ impl Channel {
         home
     }
 
-    /// Takes a bio that has come home, if there is one.
+    /// Takes a bio that has completed, if there is one.
     #[inline]
     pub fn finished(&mut self) -> Option<Finished> {
         let bio = self.finished.pop()?;
@@ -352,8 +352,8 @@ impl Channel {
         self.cx.home.mailbox.wake_fd().try_clone_to_owned()
     }
 
-    /// Cancels a bio if that is still possible: one that waits comes home with ECANCELED; one
-    /// that a layer is working on comes home when that layer is done with it, either way.
+    /// Cancels a bio if that is still possible: one that waits completes with ECANCELED; one
+    /// that a layer is working on completes when that layer is done with it, either way.
     pub fn cancel(&mut self, id: BioId) {
         if !self.cx.pool.mark_cancelled(id) {
             return;
@@ -419,7 +419,7 @@ impl Channel {
             .find(|s| s.generation == generation)
     }
 
-    /// One bio of that generation is home.
+    /// One bio of that generation has completed.
     fn count_home(&mut self, generation: u64) {
         self.under_way -= 1;
         if self.snapshot.generation == generation {
@@ -508,7 +508,7 @@ impl Channel {
         }
     }
 
-    /// Takes the newest snapshot; the old one lives on until its last bio is home.
+    /// Takes the newest snapshot; the old one lives on until its last bio has completed.
     #[cold]
     fn refresh(&mut self) {
         let newest = self.shared.refresh(self.tasting);

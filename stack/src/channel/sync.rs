@@ -1,4 +1,4 @@
-//! Calls that wait until their bio is home.
+//! Calls that wait until their bio has completed.
 
 use super::{Channel, is_ordered};
 use crate::bio::{self, AttributeValue, Command, Draft, Extent, Finished, Flags, Loan, Trip};

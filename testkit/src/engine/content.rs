@@ -205,13 +205,7 @@ pub(super) fn an_operation_of_no_length_does_nothing(make: Make<'_>, folder: &Pa
     let path = folder.join("f");
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"abc");
-    for kind in [
-        OpKind::Read,
-        WRITE,
-        DURABLE,
-        OpKind::Discard,
-        OpKind::Zero { allocated: true },
-    ] {
+    for kind in [OpKind::Read, WRITE, DURABLE, OpKind::Discard, ZERO] {
         assert_eq!(rig.without_memory(kind, file, (1, 0)), Ok(0));
         assert_eq!(rig.without_memory(kind, file, (9, 0)), Ok(0));
     }

@@ -12,10 +12,7 @@ pub(super) fn the_wrong_direction_is_refused(make: Make<'_>, folder: &Path) {
     let writer = rig.register(OpenOptions::new().write(true).open(&path).unwrap());
     assert_eq!(rig.read(writer, 0, 3), (Err(Errno::BADF), vec![0xEE; 3]));
     assert_eq!(rig.write(reader, 0, b"x"), Err(Errno::BADF));
-    assert_eq!(
-        rig.without_memory(OpKind::Zero { allocated: true }, reader, (0, 2)),
-        Err(Errno::BADF)
-    );
+    assert_eq!(rig.without_memory(ZERO, reader, (0, 2)), Err(Errno::BADF));
     assert_eq!(
         rig.without_memory(OpKind::Discard, reader, (0, 2)),
         Err(Errno::BADF)
@@ -48,12 +45,7 @@ pub(super) fn impossible_ranges_are_refused(make: Make<'_>, folder: &Path) {
     let path = folder.join("f");
     let mut rig = Rig::new(make, 4);
     let file = rig.file(&path, b"abc");
-    for kind in [
-        OpKind::Read,
-        WRITE,
-        OpKind::Discard,
-        OpKind::Zero { allocated: true },
-    ] {
+    for kind in [OpKind::Read, WRITE, OpKind::Discard, ZERO] {
         for (offset, length) in [(u64::MAX, 1), (i64::MAX as u64, 1), (1, u64::MAX)] {
             let op = Op {
                 kind,

@@ -34,7 +34,7 @@ fn storm(bench: &mut Bench<'_>, command: Command, count: u64) -> Vec<Finished> {
     collect(bench, count)
 }
 
-/// Waits for `count` requests, each of which must come home once.
+/// Waits for `count` requests, each of which must complete once.
 fn collect(bench: &mut Bench<'_>, count: u64) -> Vec<Finished> {
     let mut all = Vec::new();
     let mut seen = vec![false; count as usize];

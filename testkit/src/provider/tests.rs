@@ -78,20 +78,11 @@ impl Geom for Memory {
 fn outcome(fault: Fault) -> Result<(), String> {
     let open = |options: StackKnobs| {
         let stack = Stack::new(options, Vec::new()).expect("a stack");
-        let provider = ProviderPlan {
-            name: "memory".into(),
-            mediasize_bytes: MEDIA_BYTES,
-            sectorsize_bytes: 512,
-            ..ProviderPlan::default()
-        };
+        let provider = ProviderPlan::new("memory", MEDIA_BYTES, 512);
         let region = Region::new(MEDIA_BYTES).expect("a region");
         region.fill(0, MEDIA_BYTES, 1);
         let geom = Arc::new(Memory { region, fault });
-        let plan = Plan {
-            name: "memory".into(),
-            geom,
-            providers: vec![provider],
-        };
+        let plan = Plan::of(provider, geom);
         let provider = stack.create("MEMORY", plan, &[]).expect("a provider")[0];
         Device {
             stack,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use ugeom_testkit::{program, skip};
+use ugeom_testkit::{LoopDevice, program, skip};
 
 /// How kernel and server talk.
 const TRANSPORTS: [&str; 2] = ["classic", "uring"];
@@ -183,32 +183,6 @@ fn several_programs_use_a_file_at_a_time() {
     }
 }
 
-/// A loop device over a file; gone when dropped, with what is mounted from it.
-struct Loop(String);
-
-impl Loop {
-    fn over(test: &str, file: &str) -> Option<Self> {
-        let losetup = program(test, "losetup")?;
-        let made = run(
-            command(losetup, &["--find", "--show", "--direct-io=on", file]),
-            b"",
-        );
-        if made.code != 0 {
-            skip(test, &format!("no loop device: {}", made.stderr.trim()));
-            return None;
-        }
-        Some(Self(made.text().trim().to_owned()))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        // Whatever failed before: nothing may be left behind. Neither call is missed if it fails.
-        run(command("umount", &[&self.0]), b"");
-        run(command("losetup", &["--detach", &self.0]), b"");
-    }
-}
-
 /// Makes a file system on a loop device over a file of a mount, fills it, and checks it, as is
 /// and after it was mounted again.
 fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
@@ -222,14 +196,15 @@ fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
         let Some(served) = Mounted::start(test, folder, &target, &arguments) else {
             continue;
         };
-        let Some(device) = Loop::over(test, &served.file("md0")) else {
+        let Some(device) = LoopDevice::over(test, served.file("md0").as_ref(), &["--direct-io=on"])
+        else {
             return;
         };
-        other(&maker, &[&make[1..], &[&device.0]].concat());
+        other(&maker, &[&make[1..], &[&device.text()]].concat());
         let place = served.folder.path().join("inside");
         std::fs::create_dir(&place).expect("a folder");
         let place = disks::text(&place);
-        let mounted = run(command("mount", &[&device.0, &place]), b"");
+        let mounted = run(command("mount", &[&device.text(), &place]), b"");
         if mounted.code != 0 {
             return skip(test, &format!("no mount: {}", mounted.stderr.trim()));
         }
@@ -240,8 +215,8 @@ fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
         }
         std::fs::remove_file(path(3)).expect("no file");
         other("umount", &[&place]);
-        other(&checker, &[&check[1..], &[&device.0]].concat());
-        other("mount", &[&device.0, &place]);
+        other(&checker, &[&check[1..], &[&device.text()]].concat());
+        other("mount", &[&device.text(), &place]);
         for number in (0..20).filter(|&number| number != 3) {
             let found = std::fs::read(path(number)).expect("a file");
             assert!(found == noise(number, 100_000 + 1000 * number as usize));
@@ -249,7 +224,7 @@ fn file_system(test: &str, size: &str, make: &[&str], check: &[&str]) {
         // Gives what is free back, through the loop device: holes.
         other("fstrim", &[&place]);
         other("umount", &[&place]);
-        other(&checker, &[&check[1..], &[&device.0]].concat());
+        other(&checker, &[&check[1..], &[&device.text()]].concat());
     }
 }
 

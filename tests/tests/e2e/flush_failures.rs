@@ -1,9 +1,8 @@
 //! A FLUSH that fails below a server, by the class `crash`, and the clients that get its error:
 //! connections of NBD and open files of a mount, on one disk at the same time.
 
-use crate::disks;
-use crate::lost::{listens_and_mounts, write};
-use crate::run::{UGEOM, command as process, end, other};
+use crate::lost::{serve_both, write};
+use crate::run::{end, other};
 use crate::upstream::{connect, flush};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -124,22 +123,13 @@ fn a_failed_flush_reaches_each_writer_over_nbd_and_fuse_once() {
         (" | nop", "md0.crash.nop"),
         (" | cache:64k", "md0.crash.cache"),
     ] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mount = folder.path().join("mnt");
-        std::fs::create_dir(&mount).expect("a mount point");
-        let (place, socket) = (disks::text(&mount), folder.path().join("nbd"));
-        let listen = format!("unix:{}", socket.display());
         let bytes = BLOCKS * BLOCK as u64;
         let target = format!("md:{bytes} | crash:flushfail={}{layers}", failing_numbers());
-        let server = ["serve", &target, "--rw", "--no-taste", "--threads", "2"];
-        let both = ["--fuse", &place, "--nbd", &listen];
-        let mut serve = process(UGEOM, &[&server[..], &both].concat());
-        serve.env("XDG_RUNTIME_DIR", folder.path());
-        let mut child = serve.spawn().expect("a server");
-        if !listens_and_mounts(test, &socket, &mount, &mut child) {
+        let Some((folder, child)) = serve_both(test, &target, &["--threads", "2"]) else {
             return;
-        }
-        let path = mount.join(top);
+        };
+        let socket = folder.path().join("nbd");
+        let path = folder.path().join("mnt").join(top);
         let mut options = std::fs::OpenOptions::new();
         let file = options.read(true).write(true);
         let connection = |_| Client::Connection(connect(&socket).expect("a connection"));

@@ -5,7 +5,7 @@ use crate::run::{PATIENCE, UGEOM, command, run};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use ugeom_testkit::{program, skip};
+use ugeom_testkit::{LoopDevice, program, skip};
 
 /// The delay of each read, ns.
 const DELAY_NS: f64 = 2e6;
@@ -13,31 +13,6 @@ const READS: u64 = 50;
 /// What COMMAND runs, with the device in $0: fio's latencies go to $1.
 const LOAD: &str = "fio --name=x --filename=$0 --rw=randread --direct=1 --bs=4k \
     --number_ios=50 --output-format=json --output=$1 >&2";
-
-/// A loop device; detached when dropped.
-struct Loop(String);
-
-impl Loop {
-    fn over(test: &str, file: &Path) -> Option<Self> {
-        let losetup = program(test, "losetup")?;
-        let file = file.display().to_string();
-        let made = run(
-            command(losetup, &["--direct-io=on", "-f", "--show", &file]),
-            b"",
-        );
-        if made.code != 0 {
-            skip(test, &format!("no loop device: {}", made.stderr.trim()));
-            return None;
-        }
-        Some(Self(made.text().trim().to_owned()))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        run(command("losetup", &["--detach", &self.0]), b"");
-    }
-}
 
 /// Whether this source works here; says why not.
 fn works(test: &str, device: &str, source: &str) -> bool {
@@ -98,15 +73,15 @@ fn a_planted_delay_is_found_in_its_layer_and_in_no_other() {
 }
 
 fn planted(test: &str, folder: &Path, mounted: &Path) {
-    let Some(device) = Loop::over(test, &mounted.join("md0.nop")) else {
+    let Some(device) = LoopDevice::over(test, &mounted.join("md0.nop"), &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.0, source) {
+        if !works(test, &device.text(), source) {
             continue;
         }
         // A busy machine takes the processor from a worker at any place: then again.
-        let clear = (0..5).any(|_| planted_once(folder, mounted, &device.0, source));
+        let clear = (0..5).any(|_| planted_once(folder, mounted, &device.text(), source));
         assert!(
             clear,
             "{source}: the delay was found in the loop device, too, five times"
@@ -167,13 +142,13 @@ fn a_recording_shows_what_the_trace_showed_and_is_replayed() {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
-    let Some(device) = Loop::over(test, &image) else {
+    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
         return;
     };
-    if !works(test, &device.0, "bpf") {
+    if !works(test, &device.text(), "bpf") {
         return;
     }
-    let (trace, _) = traced(folder.path(), &device.0, "bpf");
+    let (trace, _) = traced(folder.path(), &device.text(), "bpf");
     let [record, log] = ["t.trace", "x.log"].map(|name| text(&folder.path().join(name)));
     let show = ["trace", "show", &record, "--json", "--iolog", &log];
     let shown: Value =
@@ -230,10 +205,17 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
-    let Some(device) = Loop::over(test, &image) else {
+    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
         return;
     };
-    let layers = ["lab", "layers", "--kernel", &device.0, "--bottom", "memory"];
+    let layers = [
+        "lab",
+        "layers",
+        "--kernel",
+        &device.text(),
+        "--bottom",
+        "memory",
+    ];
     let mut layers = command(UGEOM, &layers);
     layers.args(["--budget", "100ms", "--json", "-"]);
     let ended = run(layers, b"");

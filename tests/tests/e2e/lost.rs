@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
+use tempfile::TempDir;
 use ugeom_format::wire::nbd::command;
 use ugeom_testkit::{program, skip};
 
@@ -197,20 +198,11 @@ fn writers_over_nbd_and_fuse_both_get_the_error_of_a_loss() {
         let Some(mut upstream) = Upstream::start(test, BYTES) else {
             return;
         };
-        let folder = tempfile::tempdir().expect("a folder");
-        let mount = folder.path().join("mnt");
-        std::fs::create_dir(&mount).expect("a mount point");
-        let (place, socket) = (disks::text(&mount), folder.path().join("nbd"));
-        let listen = format!("unix:{}", socket.display());
         let target = upstream.target();
-        let server = ["serve", &target, "--rw", "--no-taste"];
-        let both = ["--fuse", &place, "--nbd", &listen];
-        let mut serve = process(UGEOM, &[&server[..], &both].concat());
-        serve.env("XDG_RUNTIME_DIR", folder.path());
-        let mut child = serve.spawn().expect("a server");
-        if !listens_and_mounts(test, &socket, &mount, &mut child) {
+        let Some((folder, child)) = serve_both(test, &target, &[]) else {
             return;
-        }
+        };
+        let (socket, mount) = (folder.path().join("nbd"), folder.path().join("mnt"));
         let entry = std::fs::read_dir(&mount).expect("a folder").next();
         let path = entry.expect("a file").expect("its name").path();
         let mut options = std::fs::OpenOptions::new();
@@ -240,6 +232,20 @@ fn writers_over_nbd_and_fuse_both_get_the_error_of_a_loss() {
 
 /// Waits until a server listens and its files are there; false, after saying why, when it cannot
 /// mount here.
+/// Serves a target with NBD (`nbd`) and files (`mnt`) in a folder of its own, without tasting.
+pub fn serve_both(test: &str, target: &str, arguments: &[&str]) -> Option<(TempDir, Child)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mount, socket) = (folder.path().join("mnt"), folder.path().join("nbd"));
+    std::fs::create_dir(&mount).expect("a mount point");
+    let (place, listen) = (disks::text(&mount), format!("unix:{}", socket.display()));
+    let server = ["serve", target, "--rw", "--no-taste", "--fuse", &place];
+    let both = [&server[..], &["--nbd", &listen], arguments].concat();
+    let mut serve = process(UGEOM, &both);
+    serve.env("XDG_RUNTIME_DIR", folder.path());
+    let mut child = serve.spawn().expect("a server");
+    listens_and_mounts(test, &socket, &mount, &mut child).then_some((folder, child))
+}
+
 pub fn listens_and_mounts(test: &str, socket: &Path, mount: &Path, child: &mut Child) -> bool {
     let has_files = || std::fs::read_dir(mount).is_ok_and(|mut all| all.next().is_some());
     while UnixStream::connect(socket).is_err() || !has_files() {

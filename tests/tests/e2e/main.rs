@@ -56,6 +56,7 @@ mod session;
 mod show;
 mod sockets;
 mod stat;
+mod step;
 mod tls;
 mod tls_client;
 mod transcripts;

@@ -5,34 +5,31 @@ use crate::run::{PATIENCE, UGEOM, command, end, other, run, ugeom, ugeom_with};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use ugeom_testkit::LoopDevice;
 
 /// A loop device over an image with a file system; gone when dropped, with what is mounted there.
 struct Loop {
     folder: tempfile::TempDir,
     image: String,
     device: String,
+    _loop_device: LoopDevice,
 }
 
 impl Loop {
     /// `None`, after saying why, where block devices cannot be made.
     fn new(test: &str) -> Option<Self> {
         let mkfs = ugeom_testkit::program(test, "mkfs.ext4")?;
-        let losetup = ugeom_testkit::program(test, "losetup")?;
         ugeom_testkit::program(test, "mount")?;
         let (folder, path) = disks::empty_image(8 << 20);
         let image = disks::text(&path);
         other(mkfs, &["-q", &image]);
-        let made = run(command(losetup, &["--find", "--show", &image]), b"");
-        if made.code != 0 {
-            let reason = format!("no loop device: {}", made.stderr.trim());
-            ugeom_testkit::skip(test, &reason);
-            return None;
-        }
-        let device = made.text().trim().to_owned();
+        let loop_device = LoopDevice::over(test, &path, &[])?;
+        let device = loop_device.text();
         Some(Self {
             folder,
             image,
             device,
+            _loop_device: loop_device,
         })
     }
 
@@ -45,14 +42,6 @@ impl Loop {
             return None;
         }
         Some(place)
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        // Whatever failed before: nothing may be left behind. Neither call is missed if it fails.
-        run(command("umount", &[&self.device]), b"");
-        run(command("losetup", &["--detach", &self.device]), b"");
     }
 }
 

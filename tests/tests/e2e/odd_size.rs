@@ -69,6 +69,23 @@ fn an_odd_export_is_padded_by_the_class_nbd_and_served_as_it_is() {
 }
 
 #[test]
+fn layers_that_keep_the_size_serve_an_odd_image_as_it_is() {
+    let Some(nbdcopy) = program("layers_that_keep_the_size", "nbdcopy") else {
+        return;
+    };
+    let (folder, path, bytes) = image();
+    let copy = disks::text(&folder.path().join("copy"));
+    let run_copy = format!("{} \"$uri\" {copy}", disks::text(&nbdcopy));
+    for layer in ["nop", "cache:1m", "delayed", "crash"] {
+        let target = format!("{} | {layer}", disks::text(&path));
+        let ended = ugeom(&["serve", &target, "--run", &run_copy]);
+        assert_eq!(ended.code, 0, "{layer}: {}", ended.stderr);
+        let copied = std::fs::read(&copy).expect("a copy");
+        assert!(copied == bytes, "{layer}: {} bytes", copied.len());
+    }
+}
+
+#[test]
 fn an_odd_image_is_a_file_of_its_own_size() {
     let (folder, path, bytes) = image();
     let target = disks::text(&path);

@@ -2,17 +2,12 @@
 //! and watched. What the tour prints is what the commands print.
 
 use crate::run::{UGEOM, command, run};
+use crate::step::{Step, transcripts};
 use std::fmt::Write;
 use std::path::Path;
 use ugeom_testkit::{program, skip};
 
 const TOUR: &str = include_str!("../../../docs/tour.md");
-
-/// A command of the tour, and what it prints.
-struct Step {
-    command: String,
-    expected: Vec<String>,
-}
 
 /// The steps of the tour from the paragraph on serving to the one after watching, with their paths
 /// in `folder`.
@@ -21,24 +16,9 @@ fn steps(folder: &str) -> Vec<Step> {
     let (text, _) = text
         .split_once("**Make any call")
         .expect("what comes behind");
-    let text = text.replace("\\\n", "");
     let text = text.replace("/tmp/session", folder);
     let text = text.replace("/tmp/u.sock", &format!("{folder}/u.sock"));
-    let mut steps: Vec<Step> = Vec::new();
-    for block in text.split("```console\n").skip(1) {
-        let (block, _) = block.split_once("```").expect("the end of a block");
-        for line in block.lines() {
-            match (line.strip_prefix("$ "), steps.last_mut()) {
-                (Some(command), _) => steps.push(Step {
-                    command: command.to_owned(),
-                    expected: Vec::new(),
-                }),
-                (None, Some(step)) => step.expected.push(line.to_owned()),
-                (None, None) => panic!("{line}: output without a command"),
-            }
-        }
-    }
-    steps
+    transcripts(&text, &["$ "]).into_iter().flatten().collect()
 }
 
 /// Separates what the steps print.

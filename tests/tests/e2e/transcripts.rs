@@ -2,6 +2,7 @@
 //! and print what the documents show, with figures, dates and units masked.
 
 use crate::run::{UGEOM, command, run};
+use crate::step::{Step, transcripts};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -106,35 +107,6 @@ const ELSEWHERE: [(&str, &str, &str); 17] = [
     ),
 ];
 
-/// A command and what it prints.
-struct Step {
-    command: String,
-    expected: Vec<String>,
-}
-
-/// The transcripts of a document.
-fn transcripts(text: &str) -> Vec<Vec<Step>> {
-    let text = text.replace("\\\n", "");
-    let blocks = text.split("```console\n").skip(1);
-    let steps = blocks.map(|block| {
-        let (block, _) = block.split_once("```").expect("the end of a block");
-        let mut steps: Vec<Step> = Vec::new();
-        for line in block.lines() {
-            let command = line.strip_prefix("$ ").or_else(|| line.strip_prefix("# "));
-            match (command, steps.last_mut()) {
-                (Some(command), _) => steps.push(Step {
-                    command: command.to_owned(),
-                    expected: Vec::new(),
-                }),
-                (None, Some(step)) => step.expected.push(line.to_owned()),
-                (None, None) => panic!("{line}: output without a command"),
-            }
-        }
-        steps
-    });
-    steps.collect()
-}
-
 /// The documents with their names.
 fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -194,7 +166,7 @@ fn masked(line: &str) -> String {
 #[test]
 fn every_transcript_is_repeated_here_or_known() {
     for (name, text) in documents() {
-        for steps in transcripts(&text) {
+        for steps in transcripts(&text, &["$ ", "# "]) {
             let first = &steps[0].command;
             let is = |one: &&(&str, &str, &str)| one.0 == name && first.starts_with(one.1);
             let known = REPEATED.iter().chain(&ELSEWHERE).find(is);
@@ -219,7 +191,7 @@ fn what_documents_show_is_what_commands_print() {
             .iter()
             .find(|one| one.0 == name)
             .expect("the document");
-        let all = transcripts(text);
+        let all = transcripts(text, &["$ ", "# "]);
         let is = |steps: &&Vec<Step>| steps[0].command.starts_with(first);
         let steps = all
             .iter()

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Delta, StackKnobs, Statistics};
+use ugeom_stack::{Delta, Statistics};
 
 /// What a bench may fail with.
 pub(crate) type Failure = Box<dyn Error>;
@@ -81,15 +81,9 @@ impl Process {
 
     /// An export by its name.
     pub fn export(&self, name: &str) -> Result<Target, Failure> {
-        let options = TargetOptions {
-            writable: true,
-            knobs: StackKnobs {
-                taste: false,
-                statistics: Statistics::Off,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
+        let mut options = TargetOptions::untasted();
+        options.writable = true;
+        options.knobs.statistics = Statistics::Off;
         let uri = self.uri().replace("///", &format!("///{name}"));
         Ok(open_target(&uri, &options)?)
     }

@@ -61,13 +61,12 @@ pub struct Ab {
     #[arg(value_name = "CANDIDATE", required = true, value_parser = crate::opening::word())]
     candidates: Vec<String>,
 
-    /// Run so many rounds (in each process), however long that takes [default: what the budget
-    /// allows]
+    /// Number of rounds in each process, without a time limit [default: what the budget allows]
     #[arg(short = 'r', long, visible_alias = "runs", value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     rounds: Option<u64>,
 
-    /// How long it may take; six rounds or processes are run in any case [default: 15s]
+    /// Time limit; at least six rounds or processes are run [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = duration_ns, conflicts_with = "rounds")]
     budget: Option<u64>,
 
@@ -129,7 +128,7 @@ pub struct Ab {
     #[arg(long)]
     random: bool,
 
-    /// How many reads of a target are in flight
+    /// Queue depth of the reads from a target
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
@@ -137,7 +136,7 @@ pub struct Ab {
     #[command(flatten)]
     set: SetArgs,
 
-    /// The same for the last candidate alone: two ways in which one target may work are compared
+    /// The same for the last candidate only, to compare two settings of one target
     #[arg(long, value_name = "KEY=VALUE", value_parser = opening::setting)]
     set_b: Vec<(String, Setting)>,
 
@@ -149,7 +148,7 @@ pub struct Ab {
     #[arg(long, value_name = "PERCENT", value_parser = limit)]
     fail_if_slower: Option<f64>,
 
-    /// The seed of the random order of runs [default: one of the clock, which is printed]
+    /// The seed of the random order of runs [default: from the clock; it is printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
@@ -160,7 +159,7 @@ pub struct Ab {
 /// Commands, and what is run around them.
 #[derive(Args)]
 struct AroundArgs {
-    /// Run each command so often before the measurement
+    /// Warm-up runs of each command before the measurement
     #[arg(short = 'w', long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     warmup: u64,

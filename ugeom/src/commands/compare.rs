@@ -168,7 +168,7 @@ impl Compare {
         Ok(compared)
     }
 
-    /// Each file by itself, or with `--against` two sides.
+    /// Each file alone, or with `--against` two sides.
     fn sides(&self) -> Result<Vec<Side>> {
         let read = |paths: &[PathBuf]| -> Result<Vec<Source>> {
             let mut files = Vec::new();

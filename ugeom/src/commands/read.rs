@@ -1,6 +1,6 @@
 //! `ugeom read`: bytes of a provider, to stdout.
 
-use crate::opening::{self, TargetArgs};
+use crate::opening::{self, TransferArgs};
 use crate::transfer;
 use crate::transfer::rescue;
 use crate::transfer::sink::Sink;
@@ -35,11 +35,7 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Read {
     #[command(flatten)]
-    target: TargetArgs,
-
-    /// Where to begin: 0, 4k, 1.5g, 8s (sectors of 512 bytes)
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = opening::size)]
-    offset: u64,
+    from: TransferArgs,
 
     /// How much to read [default: up to the end of the media]
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
@@ -67,9 +63,9 @@ impl Read {
         if std::io::stdout().is_terminal() && !self.force {
             bail!("stdout is a terminal, and disks are not made to be read there; --force does it");
         }
-        let target = self.target.open()?;
+        let target = self.from.target.open()?;
         let provider = opening::top(&target)?;
-        let range = transfer::range(&provider, self.offset, self.length)?;
+        let range = transfer::range(&provider, self.from.offset, self.length)?;
         let opened = target.stack.open(target.top, Delta::READ)?;
         let channel = target.stack.channel(transfer::read::CHANNEL_DEPTH)?;
         if self.skip_errors {

@@ -111,7 +111,7 @@ fn find(folder: &Path, depth: usize, samples: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// What a criterion sample by itself measured: its folder above `new` or `base`.
+/// What a single criterion sample measured: its folder above `new` or `base`.
 fn case(path: &Path) -> String {
     let above = path.parent().and_then(Path::parent);
     let folder = above.and_then(Path::file_name).and_then(|it| it.to_str());

@@ -30,14 +30,14 @@ use ugeom_serve::ranges::Ranges;
 
 const LONG_ABOUT: &str = "\
 Serves every provider of a target over NBD, the network block device protocol: each is an export \
-by its name, and the one on top, or the one that is addressed, is the default. Programs that \
+by its name; the provider on top, or the addressed one, is the default export. Programs that \
 speak NBD (qemu, nbdcopy, fio, the kernel's nbd-client) then use a partition inside an image, or \
 a stack of layers, like any other disk. With --fuse each provider is a file of a mount, for \
 programs that use files only.
 
 The URI of each address, and the directory of --fuse, is printed on stdout once clients can use \
-it, and the server runs until SIGTERM or Ctrl-C, which lets it answer what it has read, flush what \
-was written, and end. With --run a command is started instead, with the URI in $uri and the \
+it. On SIGTERM or Ctrl-C the server answers the requests that it has read, flushes what was \
+written, and ends. With --run a command is started instead, with the URI in $uri and the \
 directory in $mnt, and the server ends with it. With --stdio one client is served on stdin and \
 stdout. Sockets that systemd or a client such as nbdcopy passes (LISTEN_FDS) are served, too.
 
@@ -85,7 +85,7 @@ pub struct Serve {
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
 
-    /// Threads that serve [default: one a core]
+    /// Threads that serve [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: Option<u16>,
 
@@ -94,7 +94,7 @@ pub struct Serve {
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = duration_ns)]
     spin: u64,
 
-    /// Connections; beyond it the longest idle one is closed
+    /// Maximum number of connections; a further one closes the longest idle one
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
 
@@ -111,16 +111,16 @@ pub struct Serve {
     #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = opening::size)]
     max_bytes: u64,
 
-    /// Limit of a handshake
+    /// Time limit of a handshake
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration_ns)]
     handshake_timeout: u64,
 
-    /// Limit of silence within a message, and of unread replies
+    /// Time limit for the rest of a message, and for a client that does not read its replies
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration_ns)]
     stall_timeout: u64,
 
-    /// Limit of time without a request
-    #[arg(long, value_name = "TIME", default_value = "86400s", value_parser = duration_ns)]
+    /// Time without a request after which a connection is closed
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration_ns)]
     idle_timeout: u64,
 
     #[command(flatten)]
@@ -417,13 +417,13 @@ fn wait(mut child: Child, tell: &mpsc::Sender<End>, ends: &mpsc::Receiver<End>) 
     });
     let terminate = || rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     let waiting = waiting.inspect_err(|_| {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = terminate();
     });
     let waiting = waiting.context("starting a thread that waits for the command")?;
     let end = ends.recv().unwrap_or(End::Signal);
     if !matches!(end, End::Command(_)) {
-        // It may have ended by itself meanwhile.
+        // It may have ended meanwhile.
         let _ = terminate();
     }
     // The thread does nothing that could panic.

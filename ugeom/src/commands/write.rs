@@ -1,7 +1,7 @@
 //! `ugeom write`: bytes from stdin, to a provider.
 
 use crate::failure::Interrupted;
-use crate::opening::{self, TargetArgs};
+use crate::opening::{self, TransferArgs};
 use crate::output;
 use crate::safety;
 use crate::transfer::input::Input;
@@ -37,11 +37,7 @@ Examples:
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Write {
     #[command(flatten)]
-    target: TargetArgs,
-
-    /// Where to begin: 0, 4k, 1.5g, 8s (sectors of 512 bytes)
-    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = opening::size)]
-    offset: u64,
+    to: TransferArgs,
 
     /// How much to write, exactly [default: all of stdin]
     #[arg(long, value_name = "SIZE", value_parser = opening::size)]
@@ -66,15 +62,15 @@ struct Done<'a> {
 impl Write {
     pub fn run(&self) -> Result<()> {
         if !self.destroy {
-            safety::refuse_mounted(&self.target.target)?;
+            safety::refuse_mounted(&self.to.target.target)?;
         }
-        let target = if self.target.is_addressed() {
-            self.target.open_writable()?
+        let target = if self.to.target.is_addressed() {
+            self.to.target.open_writable()?
         } else {
-            self.target.open_for_change()?
+            self.to.target.open_for_change()?
         };
         let provider = opening::top(&target)?;
-        let range = transfer::range(&provider, self.offset, self.length)?;
+        let range = transfer::range(&provider, self.to.offset, self.length)?;
         if !self.destroy {
             safety::refuse_content(&target)?;
         }
@@ -93,7 +89,7 @@ impl Write {
             }
             let text = format!(
                 "interrupted: {so_far} bytes from offset {} were written",
-                self.offset
+                self.to.offset
             );
             Err(Interrupted(text).into())
         });
@@ -101,7 +97,7 @@ impl Write {
         if self.json {
             output::print_json(&Done {
                 provider: &provider.name,
-                offset_bytes: self.offset,
+                offset_bytes: self.to.offset,
                 written_bytes: written,
             })?;
         }

@@ -4,7 +4,7 @@
 mod mounts;
 
 use anyhow::{Result, anyhow, bail};
-use mounts::System;
+use mounts::Uses;
 use std::ops::Range;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
@@ -24,7 +24,7 @@ pub fn refuse_mounted(target: &str) -> Result<()> {
     let Some(path) = target.bottom_path() else {
         return Ok(());
     };
-    match System::default().use_of(&path_of(path)) {
+    match Uses::default().use_of(&path_of(path)) {
         Some(found) => bail!("{path} {found}: free it first; nothing was written"),
         None => Ok(()),
     }

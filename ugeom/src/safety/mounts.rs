@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use ugeom_machine::block_device::System;
 
-/// Devices on devices are followed so far: more than any real pile of LVM, RAID and encryption.
+/// Devices on devices are followed so far: more than any real stack of LVM, RAID and encryption.
 const MOST_DEVICES: usize = 1024;
 
 /// File systems of servers, which may not answer: a path in them can wait forever. `fuse` with what
@@ -60,22 +61,11 @@ impl Mounts {
     }
 }
 
-/// Where the system tells about itself.
-pub struct System {
-    proc: PathBuf,
-    sys: PathBuf,
-}
+/// What the system reports of its mounts, loop devices and swap areas.
+#[derive(Default)]
+pub struct Uses(System);
 
-impl Default for System {
-    fn default() -> Self {
-        Self {
-            proc: "/proc".into(),
-            sys: "/sys".into(),
-        }
-    }
-}
-
-impl System {
+impl Uses {
     /// What a block device or an image is used for (`is mounted at /mnt`), if for anything. What
     /// cannot be looked at is taken for unused: opening it will say why.
     pub fn use_of(&self, path: &Path) -> Option<String> {
@@ -91,7 +81,7 @@ impl System {
     }
 
     fn mounts(&self) -> Mounts {
-        let text = read(&self.proc.join("self/mountinfo")).unwrap_or_default();
+        let text = read(&self.0.proc.join("self/mountinfo")).unwrap_or_default();
         Mounts(text.lines().filter_map(Mount::parse).collect())
     }
 
@@ -102,7 +92,7 @@ impl System {
             let about = mounts.look(name.trim_end_matches('\n'), Some(image))?;
             ((about.dev(), about.ino()) == (image.dev(), image.ino())).then_some(())
         };
-        entries(&self.sys.join("block"))
+        entries(&self.0.sys.join("block"))
             .filter(|device| is_it(&device.join("loop/backing_file")).is_some())
             .filter_map(|device| word(&device.join("dev")))
             .collect()
@@ -130,12 +120,12 @@ impl System {
     /// What sysfs tells about a device. Containers often see no `dev/block`; there the device is
     /// looked for by its number.
     fn folder_of(&self, device: &str) -> Option<PathBuf> {
-        let direct = self.sys.join("dev/block").join(device);
+        let direct = self.0.sys.join("dev/block").join(device);
         if direct.exists() {
             return Some(direct);
         }
         let is_it = |folder: &PathBuf| word(&folder.join("dev")).as_deref() == Some(device);
-        entries(&self.sys.join("class/block")).find(is_it)
+        entries(&self.0.sys.join("class/block")).find(is_it)
     }
 
     fn swap_on(
@@ -144,7 +134,7 @@ impl System {
         image: &fs::Metadata,
         mounts: &Mounts,
     ) -> Option<String> {
-        let swaps = read(&self.proc.join("swaps"))?;
+        let swaps = read(&self.0.proc.join("swaps"))?;
         swaps.lines().skip(1).find_map(|line| {
             let path = unescaped(line.split_whitespace().next()?);
             let about = mounts.look(&path, Some(image))?;
@@ -223,16 +213,16 @@ mod tests {
 
     struct Fake {
         folder: tempfile::TempDir,
-        system: System,
+        system: Uses,
     }
 
     impl Fake {
         fn new() -> io::Result<Self> {
             let folder = tempfile::tempdir()?;
-            let system = System {
+            let system = Uses(System {
                 proc: folder.path().join("proc"),
                 sys: folder.path().join("sys"),
-            };
+            });
             let fake = Self { folder, system };
             fake.put("proc/swaps", "Filename Type Size Used Priority\n")?;
             fake.put("proc/self/mountinfo", "")?;

@@ -10,7 +10,7 @@ use std::ops::Range;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::{Channel, Finished, Opened};
 
-/// A block under way, in the order of its bytes.
+/// A block in flight, in the order of its bytes.
 struct Block {
     /// The bytes wanted.
     wanted: Range<u64>,
@@ -153,7 +153,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Waits for bios to come home, and sorts them.
+    /// Waits for bios to complete, and sorts them.
     fn collect(&mut self) {
         self.channel.wait(None);
         while let Some(finished) = self.channel.finished() {

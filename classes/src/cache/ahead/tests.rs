@@ -5,7 +5,7 @@ use crate::cache::counts::Totals;
 use crate::cache::index::hash::Hash;
 use crate::{Target, TargetOptions, open_target};
 use std::sync::Arc;
-use ugeom_stack::{Channel, Delta, Geom, Opened, Plan, ProviderPlan, StackKnobs};
+use ugeom_stack::{Channel, Delta, Geom, Opened, Plan, ProviderPlan};
 
 const BLOCK: u64 = 4096;
 
@@ -19,14 +19,7 @@ struct Ahead {
 
 impl Ahead {
     fn over(text: &str, buffers: u32) -> Self {
-        let options = TargetOptions {
-            writable: true,
-            knobs: StackKnobs {
-                taste: false,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
+        let options = TargetOptions::untasted().for_writing();
         let below = open_target(text, &options).expect("a device");
         let tree = below.stack.tree();
         let mut providers = tree.geoms.iter().flat_map(|geom| &geom.providers);
@@ -35,16 +28,10 @@ impl Ahead {
         let cache = Cache::<Hash>::new(buffers, BLOCK as u32, mediasize_bytes).expect("memory");
         let cache = Arc::new(cache.reading_ahead(16));
         cache.begin_reading_ahead().expect("a thread");
-        let plan = Plan {
-            name: "cache".into(),
-            geom: Arc::clone(&cache) as Arc<dyn Geom>,
-            providers: vec![ProviderPlan {
-                name: "cache".into(),
-                mediasize_bytes,
-                sectorsize_bytes: 512,
-                ..ProviderPlan::default()
-            }],
-        };
+        let plan = Plan::of(
+            ProviderPlan::new("cache", mediasize_bytes, 512),
+            Arc::clone(&cache) as Arc<dyn Geom>,
+        );
         let made = below.stack.create("CACHE", plan, &[below.top]);
         let top = made.expect("a cache")[0];
         let opened = below.stack.open(top, Delta::READ_WRITE).expect("opens");

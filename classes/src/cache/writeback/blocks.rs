@@ -16,7 +16,7 @@ pub enum Put {
     Absent,
     /// It is being read from below.
     Busy,
-    /// A change of it is under way below.
+    /// A change of it is in flight below.
     Changing,
     /// As many buffers are dirty as may be.
     Full,

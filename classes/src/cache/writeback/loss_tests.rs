@@ -77,16 +77,7 @@ struct Rig {
 }
 
 fn plan(name: &str, geom: Arc<dyn Geom>) -> Plan {
-    Plan {
-        name: name.into(),
-        geom,
-        providers: vec![ProviderPlan {
-            name: name.into(),
-            mediasize_bytes: LENGTH as u64,
-            sectorsize_bytes: 512,
-            ..ProviderPlan::default()
-        }],
-    }
+    Plan::of(ProviderPlan::new(name, LENGTH as u64, 512), geom)
 }
 
 impl Rig {
@@ -157,11 +148,7 @@ impl Rig {
     }
 
     fn fact(&self, key: &str) -> u64 {
-        let tree = self.stack.tree();
-        let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
-        let facts = &geom.expect("a cache").config;
-        let fact = facts.iter().find(|(name, _)| name == key);
-        fact.map_or(0, |(_, value)| value.parse().expect("a number"))
+        super::tests::number_of(&self.stack, key)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Writing back: a WRITE is done when it is in memory, and gets below later.
+//! Writing back: a WRITE is done when it is in memory, and is written below later.
 //!
 //! ```text
 //!   WRITE ----> put: into the block, dirty                    READ: as ever, of the block
@@ -14,7 +14,7 @@
 //! The rules that keep it right:
 //! - What a block here holds is the latest; of what is not dirty, the media has the latest, too.
 //! - A block that is dirty, or on its way below, stays.
-//! - What is under way below has its blocks for itself ([`super::writers`]): the flusher's writes,
+//! - What is in flight below has its blocks for itself ([`super::writers`]): the flusher's writes,
 //!   writes past it, and deletions never overlap, so none can land after a later one.
 //! - What is below and not covered by a FLUSH there is remembered ([`unflushed`]), and is dirty
 //!   again when the layer below has lost it.
@@ -38,13 +38,13 @@ use super::dirty::Dirty;
 use super::index::Index;
 use super::{BackOptions, Cache};
 use crate::cache::lost::Lost;
+use crate::own_thread::OwnThread;
 use blocked::BlockedWrites;
 use flusher::Flusher;
 use report::Report;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle};
 use ugeom_stack::{BioId, IoError, Losses, Lower, Unsaved};
 
 /// What a cache that writes back has beyond the others.
@@ -52,7 +52,7 @@ pub(super) struct WriteBack {
     blocked: Arc<BlockedWrites>,
     report: Arc<Report>,
     lower: Arc<OnceLock<Lower>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<OwnThread>>,
     /// The last loss below that was attended to.
     seen: Mutex<u64>,
 }
@@ -80,8 +80,7 @@ impl WriteBack {
             Arc::clone(&self.lower),
             Arc::downgrade(cache),
         );
-        let thread = thread::Builder::new().name("cache".into());
-        let thread = thread.spawn(move || flusher.run())?;
+        let thread = OwnThread::start("cache", move || flusher.run())?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
     }
@@ -147,20 +146,12 @@ impl WriteBack {
         now
     }
 
-    /// The cache goes: ends the thread, and says what never got below.
+    /// The cache goes: ends the thread, and says what was never written below.
     pub fn end(&mut self, left_over: Lost) {
         self.blocked.stop();
-        let thread = self
-            .thread
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(thread) = thread.take()
-            && thread.thread().id() != thread::current().id()
-        {
-            // It has nothing to say when it ends.
-            let _ = thread.join();
-        }
-        self.report.lost_all(left_over, "the cache is taken away");
+        let thread = self.thread.get_mut();
+        drop(thread.unwrap_or_else(PoisonError::into_inner).take());
+        self.report.lost_all(left_over, "the cache is destroyed");
     }
 
     pub fn facts(&self) -> Vec<(String, String)> {

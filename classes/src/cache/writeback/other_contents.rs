@@ -127,16 +127,7 @@ impl Geom for Device {
 }
 
 fn plan(name: &str, length: usize, geom: Arc<dyn Geom>) -> Plan {
-    Plan {
-        name: name.into(),
-        geom,
-        providers: vec![ProviderPlan {
-            name: name.into(),
-            mediasize_bytes: length as u64,
-            sectorsize_bytes: SECTOR as u32,
-            ..ProviderPlan::default()
-        }],
-    }
+    Plan::of(ProviderPlan::new(name, length as u64, SECTOR as u32), geom)
 }
 
 /// A device below a cache of sixteen blocks that writes back when it is asked to.
@@ -236,11 +227,7 @@ impl Rig {
     }
 
     fn fact(&self, key: &str) -> u64 {
-        let tree = self.stack.tree();
-        let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
-        let facts = &geom.expect("a cache").config;
-        let fact = facts.iter().find(|(name, _)| name == key);
-        fact.map_or(0, |(_, value)| value.parse().expect("a number"))
+        super::tests::number_of(&self.stack, key)
     }
 
     /// Every buffer can be used for other blocks, and is.

@@ -3,17 +3,19 @@
 use crate::{Target, TargetOptions, open_target};
 use std::time::{Duration, Instant};
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened, StackKnobs};
+use ugeom_stack::{Channel, Command, Delta, Errno, ExtentKind, Flags, Opened, Stack};
+
+/// A number that the cache of a stack reports of itself.
+pub(super) fn number_of(stack: &Stack, key: &str) -> u64 {
+    let tree = stack.tree();
+    let geom = tree.geoms.iter().find(|geom| geom.class == "CACHE");
+    let facts = &geom.expect("a cache").config;
+    let fact = facts.iter().find(|(name, _)| name == key);
+    fact.map_or(0, |(_, value)| value.parse().expect("a number"))
+}
 
 fn target(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     open_target(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -37,6 +39,14 @@ fn text_fact(target: &Target, key: &str) -> Option<String> {
 fn fact(target: &Target, key: &str) -> u64 {
     let value = text_fact(target, key).unwrap_or_else(|| panic!("no {key}"));
     value.parse().expect("a number")
+}
+
+/// Reads the media below the cache from its beginning.
+fn read_media(target: &Target, bytes: &mut [u8]) {
+    let opened = target.stack.open(target.bottom, Delta::READ);
+    let mut channel = target.stack.channel(1).expect("a channel");
+    let read = channel.read(&opened.expect("opens"), 0, bytes);
+    read.expect("reads");
 }
 
 /// How many requests of a command the provider at the bottom has seen.
@@ -229,12 +239,7 @@ fn fua_goes_through_and_supersedes_and_ordered_comes_after_everything_before() {
     channel.read(&opened, 0, &mut bytes).expect("reads");
     assert_eq!((bytes[0], bytes[512]), (2, 1));
     drop((opened, channel));
-    let opened = target
-        .stack
-        .open(target.bottom, Delta::READ)
-        .expect("opens");
-    let mut channel = target.stack.channel(1).expect("a channel");
-    channel.read(&opened, 0, &mut bytes).expect("reads");
+    read_media(&target, &mut bytes);
     assert_eq!((bytes[0], bytes[512]), (2, 1), "on the media");
 }
 
@@ -259,12 +264,7 @@ fn deleting_drops_what_is_dirty_and_writes_what_lies_beside_it() {
         );
         opened.close().expect("closes");
         drop(channel);
-        let opened = target
-            .stack
-            .open(target.bottom, Delta::READ)
-            .expect("opens");
-        let mut channel = target.stack.channel(1).expect("a channel");
-        channel.read(&opened, 0, &mut bytes).expect("reads");
+        read_media(&target, &mut bytes);
         assert!(
             bytes
                 .iter()

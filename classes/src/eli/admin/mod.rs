@@ -25,13 +25,12 @@ pub(crate) const OVERWRITES: u32 = 5;
 /// Why metadata was not read or changed. The words are geli's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum AdminError {
     /// The last sector cannot be read or holds no metadata.
     #[error("Cannot read metadata from {provider}: {error}.")]
     Read {
-        /// The provider.
         provider: String,
-        /// What is wrong.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A newer version than any that is known.
@@ -39,39 +38,23 @@ pub enum AdminError {
         "Provider's {provider} metadata version {version} is too new. The highest supported \
          version is {VERSION_MAX}."
     )]
-    TooNew {
-        /// The provider.
-        provider: String,
-        /// The version.
-        version: u32,
-    },
+    TooNew { provider: String, version: u32 },
     /// The MD5 is wrong.
     #[error("Inconsistent provider's {provider} metadata.")]
-    Inconsistent {
-        /// The provider.
-        provider: String,
-    },
+    Inconsistent { provider: String },
     /// The sector cannot be written.
     #[error("Cannot write metadata to {provider}: {error}.")]
     Write {
-        /// The provider.
         provider: String,
-        /// What is wrong.
         #[source]
         error: IoError,
     },
     /// The key does not fit.
     #[error("Wrong key for {provider}.")]
-    WrongKey {
-        /// The provider.
-        provider: String,
-    },
+    WrongKey { provider: String },
     /// No slot is in use.
     #[error("No valid keys on {provider}.")]
-    NoKeys {
-        /// The provider.
-        provider: String,
-    },
+    NoKeys { provider: String },
     /// A key cannot be made.
     #[error(transparent)]
     Key(EliKeyError),

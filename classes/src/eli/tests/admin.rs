@@ -7,7 +7,7 @@ use crate::{TargetOptions, open_target};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
-use ugeom_stack::{Delta, StackKnobs};
+use ugeom_stack::Delta;
 
 const MEDIA_BYTES: u64 = 1 << 20;
 /// No change takes more requests than this.
@@ -27,14 +27,7 @@ fn with_disk<R>(
     layers: &str,
     work: impl FnOnce(&mut EliDisk<'_>) -> Result<R, AdminError>,
 ) -> Result<R, AdminError> {
-    let options = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::untasted().for_writing();
     let text = format!("{}{layers}", path.display());
     let target = open_target(&text, &options).expect("opens");
     let mut channel = target.stack.channel(1)?;

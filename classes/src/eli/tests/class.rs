@@ -68,10 +68,7 @@ impl Fixture {
 }
 
 fn writable() -> TargetOptions {
-    TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    }
+    TargetOptions::default().for_writing()
 }
 
 fn xts() -> Metadata {

@@ -197,10 +197,7 @@ fn inside() {
     fs::write(place("p"), PASSPHRASE).expect("writes");
     let path = folder.path().display();
     let text = format!("{path}/disk.img | eli:keyfile={path}/k,passfile={path}/p");
-    let options = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::default().for_writing();
     let target = open_target(&text, &options).expect("opens");
     let work = |target: &crate::Target| {
         let mut channel = target.stack.channel(1).expect("a channel");

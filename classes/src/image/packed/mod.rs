@@ -110,11 +110,10 @@ pub(super) fn plan(
         operation: "starting a thread",
         error,
     })?;
-    Ok(Plan {
-        name: settings.name.clone(),
-        geom: Arc::new(Packed { pool }),
-        providers: vec![provider(settings, size_bytes)],
-    })
+    Ok(Plan::of(
+        provider(settings, size_bytes),
+        Arc::new(Packed { pool }),
+    ))
 }
 
 fn provider(settings: &Settings<'_>, size_bytes: u64) -> ProviderPlan {

@@ -172,11 +172,7 @@ pub(super) fn plan(
         (size_bytes, sector_bytes),
         (writable, &below),
     );
-    Ok(Plan {
-        name,
-        geom: Arc::new(geom),
-        providers: vec![provider],
-    })
+    Ok(Plan::of(provider, Arc::new(geom)))
 }
 
 /// The top image for changes, those below for reading.

@@ -27,7 +27,6 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
     if let (true, Some(problem)) = (found.partitions.is_empty(), &found.broken) {
         return Err(look::unusable(NAME, taster, problem));
     }
-    let parts = (1..).zip(&found.partitions);
     let table = Table {
         scheme: NAME,
         config: vec![
@@ -35,9 +34,7 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
             ("blocksize".to_owned(), found.block_bytes.to_string()),
         ],
         damage: Vec::from_iter(found.broken.as_ref().map(ToString::to_string)),
-        parts: parts
-            .map(|(number, slice)| part(taster.name(), number, slice))
-            .collect(),
+        parts: slicer::numbered(taster.name(), &found.partitions, part),
     };
     slicer::plan(taster, table)
 }

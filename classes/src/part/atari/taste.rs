@@ -18,14 +18,11 @@ pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError>
         Ok(found) => found,
         Err(error) => return look::nothing(NAME, taster, error),
     };
-    let parts = (1..).zip(&found.partitions);
     let table = Table {
         scheme: NAME,
         config: vec![("sectors".to_owned(), found.disk_sectors.to_string())],
         damage: Vec::from_iter(found.broken.as_ref().map(ToString::to_string)),
-        parts: parts
-            .map(|(number, slice)| part(taster.name(), number, slice))
-            .collect(),
+        parts: slicer::numbered(taster.name(), &found.partitions, part),
     };
     slicer::plan(taster, table)
 }

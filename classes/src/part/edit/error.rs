@@ -7,6 +7,7 @@ use ugeom_stack::IoError;
 /// Why an edit was refused or failed. Unless it says that a write failed, nothing was written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum EditError {
     /// The provider went away.
     #[error("the provider is gone")]
@@ -17,7 +18,6 @@ pub enum EditError {
          partition tables need a power of two from 512 to 65536"
     )]
     SectorSize {
-        /// The provider.
         provider: String,
         /// Its sector size in bytes.
         sectorsize_bytes: u32,
@@ -25,7 +25,6 @@ pub enum EditError {
     /// No class would look for the table there.
     #[error("a {scheme} table on {provider} would never be looked for: {reason}")]
     Nested {
-        /// The provider.
         provider: String,
         /// The scheme that was asked for.
         scheme: Scheme,
@@ -35,7 +34,6 @@ pub enum EditError {
     /// The provider carries something that a new table would destroy.
     #[error("{provider} carries {}; nothing was written, force overwrites it", list(.found))]
     Found {
-        /// The provider.
         provider: String,
         /// What was found, and where; never empty.
         found: Vec<Content>,
@@ -56,7 +54,6 @@ pub enum EditError {
     /// No table that can be edited.
     #[error("there is no partition table on {provider} that can be edited{}", because(.damaged))]
     NoTable {
-        /// The provider.
         provider: String,
         /// Why a table that is there cannot be used.
         damaged: Option<String>,
@@ -64,19 +61,14 @@ pub enum EditError {
     /// More than one table, and none was named.
     #[error("{provider} carries more than one table ({}): name the scheme", names(.schemes))]
     Several {
-        /// The provider.
         provider: String,
-        /// The schemes.
         schemes: Vec<Scheme>,
     },
     /// A table that is not to be destroyed with its partitions.
     #[error("the {scheme} of {provider} is not empty (partitions: {count}); nothing was written")]
     NotEmpty {
-        /// The provider.
         provider: String,
-        /// The scheme.
         scheme: Scheme,
-        /// Number of partitions.
         count: usize,
     },
     /// Boot code that does not fit into a partition.
@@ -84,15 +76,12 @@ pub enum EditError {
     PartCode {
         /// The partition's provider, or the disk where there is none.
         provider: String,
-        /// Why not.
         reason: String,
     },
     /// The table does not allow the change.
     #[error("{provider}: {error}")]
     Plan {
-        /// The provider.
         provider: String,
-        /// The reason.
         #[source]
         error: plan::Error,
     },
@@ -101,18 +90,14 @@ pub enum EditError {
     Io {
         /// What was being done (`reading the table of md0`).
         doing: String,
-        /// The reason.
         #[source]
         error: IoError,
     },
     /// A write ended early.
     #[error("writing the table of {provider}: {done} of {wanted} bytes at {offset_bytes}")]
     Short {
-        /// The provider.
         provider: String,
-        /// Where, in bytes.
         offset_bytes: u64,
-        /// Bytes written.
         done: usize,
         /// Bytes to be written.
         wanted: usize,

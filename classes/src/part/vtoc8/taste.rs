@@ -11,12 +11,8 @@ use ugeom_format::vtoc8::{ENTRIES, Error, Label, RAW_PARTITION, Slice};
 use ugeom_stack::{Plan, TasteError, Taster};
 
 pub(super) fn taste(taster: &mut Taster<'_>) -> Result<Option<Plan>, TasteError> {
-    if look::ground_of_512(NAME, taster)?.is_none() {
+    let Some(sector) = look::sector0_of_512(NAME, taster)? else {
         return Ok(None);
-    }
-    let sector = match taster.sector(0) {
-        Ok(sector) => sector,
-        Err(error) => return look::nothing(NAME, taster, error),
     };
     let label = match Label::decode(&sector) {
         Ok(label) => label,

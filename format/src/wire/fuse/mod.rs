@@ -83,13 +83,13 @@ pub mod opcode {
 
 /// What kernel and server agree on in INIT: 64 bits, sent as two words.
 pub mod init_flag {
-    /// Reads of one file may be under way side by side.
+    /// Reads of one file may be in flight side by side.
     pub const ASYNC_READ: u64 = 1 << 0;
     /// Writes may be longer than a page.
     pub const BIG_WRITES: u64 = 1 << 5;
-    /// Direct reads and writes of one call may be under way side by side.
+    /// Direct reads and writes of one call may be in flight side by side.
     pub const ASYNC_DIO: u64 = 1 << 15;
-    /// Lookups and listings of one directory may be under way side by side.
+    /// Lookups and listings of one directory may be in flight side by side.
     pub const PARALLEL_DIROPS: u64 = 1 << 18;
     /// The reply has a number of pages.
     pub const MAX_PAGES: u64 = 1 << 22;
@@ -107,7 +107,7 @@ pub mod open_flag {
     pub const DIRECT_IO: u32 = 1 << 0;
     /// No FLUSH when a descriptor is closed.
     pub const NOFLUSH: u32 = 1 << 5;
-    /// Writes of one file may be under way side by side.
+    /// Writes of one file may be in flight side by side.
     pub const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
 
@@ -125,11 +125,11 @@ pub mod set_flag {
 
 /// A message that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// There are not as many bytes as the message needs.
     #[error("{what} has {found} bytes and needs {needed}")]
     Short {
-        /// Which message.
         what: &'static str,
         /// How many there are.
         found: usize,
@@ -146,10 +146,7 @@ pub enum Error {
     },
     /// A name without an end.
     #[error("a name of operation {opcode} does not end with a NUL")]
-    Name {
-        /// Of which operation.
-        opcode: u32,
-    },
+    Name { opcode: u32 },
 }
 
 fn expect(what: &'static str, bytes: &[u8], needed: usize) -> Result<(), Error> {

@@ -4,7 +4,7 @@
 //! are chunks with this header, those without data of kind NONE.
 
 use super::transmission::Request;
-use super::{Error, command, command_flag, expect};
+use super::{Error, command, command_flag, expect, magic};
 use crate::bytes::{put, put_u16_be, put_u32_be, u16_be, u32_be, u64_be};
 
 const REQUEST_MAGIC: u32 = 0x21e4_1c71;
@@ -53,7 +53,7 @@ impl ExtendedRequest {
     /// # Errors
     /// The magic number is another: where the next request begins cannot be known any more.
     pub fn decode(bytes: &[u8; EXTENDED_REQUEST_BYTES]) -> Result<Self, Error> {
-        magic("an extended request", bytes, REQUEST_MAGIC)?;
+        magic("an extended request", u32_be(bytes, 0), REQUEST_MAGIC, "")?;
         Ok(Self {
             flags: u16_be(bytes, 4),
             command: u16_be(bytes, 6),
@@ -124,7 +124,12 @@ impl ExtendedChunkHeader {
     /// # Errors
     /// The magic number is another.
     pub fn decode(bytes: &[u8; EXTENDED_CHUNK_HEADER_BYTES]) -> Result<Self, Error> {
-        magic("an extended chunk of a reply", bytes, CHUNK_MAGIC)?;
+        magic(
+            "an extended chunk of a reply",
+            u32_be(bytes, 0),
+            CHUNK_MAGIC,
+            "",
+        )?;
         Ok(Self {
             flags: u16_be(bytes, 4),
             kind: u16_be(bytes, 6),
@@ -171,17 +176,4 @@ pub fn decode_extended_status(bytes: &[u8]) -> Result<(u32, Vec<ExtendedStatus>)
         flags: u64_be(entry, 8),
     });
     Ok((u32_be(bytes, 0), stretches.collect()))
-}
-
-fn magic(what: &'static str, bytes: &[u8], expected: u32) -> Result<(), Error> {
-    let found = u32_be(bytes, 0);
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::Magic {
-        what,
-        found: found.into(),
-        expected: expected.into(),
-        hint: "",
-    })
 }

@@ -1,7 +1,7 @@
 //! The handshake: greeting, headers of options and of their replies, the answer to EXPORT_NAME.
 
-use super::{Error, expect, handshake_flag, hint};
-use crate::bytes::{put, put_u32_be, take, u16_be, u32_be, u64_be};
+use super::{Error, expect, handshake_flag, hint, magic};
+use crate::bytes::{put, put_u32_be, u16_be, u32_be, u64_be};
 
 /// `NBDMAGIC`.
 const INIT_MAGIC: u64 = 0x4e42_444d_4147_4943;
@@ -51,14 +51,14 @@ impl Greeting {
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let what = "a server's greeting";
         expect(what, bytes, GREETING_BYTES)?;
-        magic(what, bytes, INIT_MAGIC, "")?;
+        magic(what, u64_be(bytes, 0), INIT_MAGIC, "")?;
         let found = u64_be(bytes, 8);
         let hint = if found == OLD_MAGIC {
             " (a server with the oldstyle handshake, which has no names)"
         } else {
             ""
         };
-        magic(what, &bytes[8..], OPTION_MAGIC, hint)?;
+        magic(what, u64_be(bytes, 8), OPTION_MAGIC, hint)?;
         let flags = u16_be(bytes, 16);
         Ok(Self { flags })
     }
@@ -97,7 +97,7 @@ impl OptionHeader {
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let what = "an option";
         expect(what, bytes, OPTION_HEADER_BYTES)?;
-        magic(what, bytes, OPTION_MAGIC, hint(bytes))?;
+        magic(what, u64_be(bytes, 0), OPTION_MAGIC, hint(bytes))?;
         Ok(Self {
             option: u32_be(bytes, 8),
             length: u32_be(bytes, 12),
@@ -135,7 +135,7 @@ impl OptionReplyHeader {
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let what = "a reply to an option";
         expect(what, bytes, OPTION_REPLY_HEADER_BYTES)?;
-        magic(what, bytes, REPLY_MAGIC, "")?;
+        magic(what, u64_be(bytes, 0), REPLY_MAGIC, "")?;
         Ok(Self {
             option: u32_be(bytes, 8),
             reply: u32_be(bytes, 12),
@@ -193,17 +193,4 @@ impl ExportReply {
             flags: u16_be(bytes, 8),
         })
     }
-}
-
-fn magic(what: &'static str, bytes: &[u8], expected: u64, hint: &'static str) -> Result<(), Error> {
-    let found = u64::from_be_bytes(take(bytes, 0));
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::Magic {
-        what,
-        found,
-        expected,
-        hint,
-    })
 }

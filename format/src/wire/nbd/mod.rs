@@ -245,15 +245,13 @@ pub mod error {
 
 /// A message that is not what the protocol has at its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
     /// The magic number is another.
     #[error("{what} begins with {found:#x}; {expected:#x} was expected{hint}")]
     Magic {
-        /// Of which message.
         what: &'static str,
-        /// What was there.
         found: u64,
-        /// What belongs there.
         expected: u64,
         /// What it may be instead, in plain words; may be empty.
         hint: &'static str,
@@ -261,7 +259,6 @@ pub enum Error {
     /// There are fewer bytes than the message needs, or more.
     #[error("{what} has {found} bytes; {expected} were expected")]
     Length {
-        /// Of which message.
         what: &'static str,
         /// How many there are.
         found: usize,
@@ -270,16 +267,10 @@ pub enum Error {
     },
     /// A string is longer than the protocol allows.
     #[error("{what} has {found} bytes; at most {STRING_BYTES_MAX} are allowed")]
-    TooLong {
-        /// Which string.
-        what: &'static str,
-        /// Its length, bytes.
-        found: usize,
-    },
+    TooLong { what: &'static str, found: usize },
     /// A string is not UTF-8.
     #[error("{what} is not UTF-8: byte {at} of it")]
     NotText {
-        /// Which string.
         what: &'static str,
         /// The first byte that does not fit.
         at: usize,
@@ -294,6 +285,25 @@ pub(crate) fn hint(bytes: &[u8]) -> &'static str {
         [b'G', b'E', b'T', b' ', ..] | [b'P', b'O', b'S', b'T', ..] => " (this is HTTP)",
         _ => "",
     }
+}
+
+/// Compares a magic number of 32 or 64 bits.
+fn magic<T: Into<u64>>(
+    what: &'static str,
+    found: T,
+    expected: T,
+    hint: &'static str,
+) -> Result<(), Error> {
+    let (found, expected) = (found.into(), expected.into());
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Magic {
+        what,
+        found,
+        expected,
+        hint,
+    })
 }
 
 fn expect(what: &'static str, bytes: &[u8], expected: usize) -> Result<(), Error> {

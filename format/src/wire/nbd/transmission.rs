@@ -1,6 +1,6 @@
 //! The transmission phase: requests, simple replies, and the chunks of structured replies.
 
-use super::{Error, chunk, expect};
+use super::{Error, chunk, expect, magic};
 use crate::bytes::{put, put_u16_be, put_u32_be, u16_be, u32_be, u64_be};
 
 const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -54,7 +54,7 @@ impl Request {
     /// The magic number is another: where the next request begins cannot be known any more.
     #[inline]
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Error> {
-        magic("a request", bytes, REQUEST_MAGIC)?;
+        magic("a request", u32_be(bytes, 0), REQUEST_MAGIC, "")?;
         Ok(Self {
             flags: u16_be(bytes, 4),
             command: u16_be(bytes, 6),
@@ -103,7 +103,7 @@ impl SimpleReply {
     /// The magic number is another.
     #[inline]
     pub fn decode(bytes: &[u8; SIMPLE_REPLY_BYTES]) -> Result<Self, Error> {
-        magic("a reply", bytes, SIMPLE_REPLY_MAGIC)?;
+        magic("a reply", u32_be(bytes, 0), SIMPLE_REPLY_MAGIC, "")?;
         Ok(Self {
             error: u32_be(bytes, 4),
             cookie: u64_be(bytes, 8),
@@ -151,7 +151,7 @@ impl ChunkHeader {
     /// The magic number is another.
     #[inline]
     pub fn decode(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<Self, Error> {
-        magic("a chunk of a reply", bytes, CHUNK_MAGIC)?;
+        magic("a chunk of a reply", u32_be(bytes, 0), CHUNK_MAGIC, "")?;
         Ok(Self {
             flags: u16_be(bytes, 4),
             kind: u16_be(bytes, 6),
@@ -285,17 +285,4 @@ pub fn decode_block_status(bytes: &[u8]) -> Result<(u32, Vec<Status>), Error> {
         flags: u32_be(entry, 4),
     });
     Ok((u32_be(bytes, 0), stretches.collect()))
-}
-
-fn magic(what: &'static str, bytes: &[u8], expected: u32) -> Result<(), Error> {
-    let found = u32_be(bytes, 0);
-    if found == expected {
-        return Ok(());
-    }
-    Err(Error::Magic {
-        what,
-        found: found.into(),
-        expected: expected.into(),
-        hint: "",
-    })
 }

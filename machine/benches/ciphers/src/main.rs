@@ -10,7 +10,7 @@ use std::ptr;
 use std::time::Duration;
 use ugeom_classes::eli::crypt::{Backend, ByteOrder, Crypt};
 use ugeom_classes::eli::keys::MasterKey;
-use ugeom_format::eli::{EliFlags, MASTER_KEYS_BYTES, Metadata, SALT_BYTES};
+use ugeom_format::eli::{Cipher, Metadata};
 use ugeom_machine::aes::{Sectors, XtsKey};
 
 const ROUNDS: usize = 9;
@@ -53,19 +53,7 @@ fn openssl_speed(algorithm: &str, bytes: usize) -> Option<f64> {
 
 /// The keys of a provider, in RustCrypto's code.
 fn portable(sector_bytes: u32) -> Crypt {
-    let metadata = Metadata {
-        version: 7,
-        flags: EliFlags::ONETIME,
-        cipher_number: 22,
-        key_bits: 256,
-        authentication_number: 0,
-        provider_bytes: MEDIA_BYTES,
-        sector_bytes,
-        keys: 0,
-        iterations: -1,
-        salt: [0; SALT_BYTES],
-        master_keys: [0; MASTER_KEYS_BYTES],
-    };
+    let metadata = Metadata::one_time(Cipher::AesXts.number(), 256, MEDIA_BYTES, sector_bytes);
     let master = MasterKey::random().expect("keys");
     let sizes = (MEDIA_BYTES, 512);
     Crypt::new(

@@ -58,13 +58,8 @@ fn round(running: &Running, seed: u64) {
 #[test]
 fn requests_of_any_place_and_length_do_what_they_say() {
     let test = "requests_of_any_place_and_length";
-    each_transport(test, "md:4m", |_| {}, |running| round(&running, 1));
-    each_transport(
-        test,
-        "md:4m,sectorsize=4k",
-        |_| {},
-        |running| round(&running, 2),
-    );
+    each_as_usual(test, "md:4m", |running| round(&running, 1));
+    each_as_usual(test, "md:4m,sectorsize=4k", |running| round(&running, 2));
 }
 
 /// Runs so many clients, each with its number, and waits for all.
@@ -80,102 +75,82 @@ fn side_by_side(clients: u64, client: impl Fn(u64) + Sync) {
 #[test]
 fn requests_that_layers_delay_are_under_way_side_by_side() {
     let test = "requests_that_layers_delay";
-    each_transport(
-        test,
-        "md:4m | nop:delay=20ms",
-        |_| {},
-        |running| {
-            let file = running.open("md0.nop");
-            side_by_side(8, |number| {
-                let at = number * 100_000;
-                for turn in 1..4 {
-                    let data = vec![number as u8 + turn; 70_000];
-                    file.write_all_at(&data, at).expect("a write");
-                    let mut found = vec![0; 70_000];
-                    file.read_exact_at(&mut found, at).expect("data");
-                    assert!(found == data);
-                }
-            });
-        },
-    );
+    each_as_usual(test, "md:4m | nop:delay=20ms", |running| {
+        let file = running.open("md0.nop");
+        side_by_side(8, |number| {
+            let at = number * 100_000;
+            for turn in 1..4 {
+                let data = vec![number as u8 + turn; 70_000];
+                file.write_all_at(&data, at).expect("a write");
+                let mut found = vec![0; 70_000];
+                file.read_exact_at(&mut found, at).expect("data");
+                assert!(found == data);
+            }
+        });
+    });
 }
 
 #[test]
 fn two_writers_of_one_sector_do_not_undo_each_other() {
     let test = "two_writers_of_one_sector";
-    each_transport(
-        test,
-        "md:1m",
-        |_| {},
-        |running| {
-            let file = running.open("md0");
-            side_by_side(4, |number| {
-                for turn in 0..200_u64 {
-                    let at = 1000 + number * 10;
-                    file.write_all_at(&[turn as u8; 10], at).expect("a write");
-                }
-            });
-            let mut found = [0; 60];
-            file.read_exact_at(&mut found, 990).expect("data");
-            let expected = [&[0; 10][..], &[199; 40], &[0; 10]].concat();
-            assert_eq!(found[..], expected);
-        },
-    );
+    each_as_usual(test, "md:1m", |running| {
+        let file = running.open("md0");
+        side_by_side(4, |number| {
+            for turn in 0..200_u64 {
+                let at = 1000 + number * 10;
+                file.write_all_at(&[turn as u8; 10], at).expect("a write");
+            }
+        });
+        let mut found = [0; 60];
+        file.read_exact_at(&mut found, 990).expect("data");
+        let expected = [&[0; 10][..], &[199; 40], &[0; 10]].concat();
+        assert_eq!(found[..], expected);
+    });
 }
 
 #[test]
 fn the_end_is_the_end_of_the_media() {
     let test = "the_end";
-    each_transport(
-        test,
-        "md:1m",
-        |_| {},
-        |running| {
-            let file = running.open("md0");
-            let end = 1 << 20;
-            assert_eq!(file.metadata().expect("its facts").len(), end);
-            assert_eq!(file.read_at(&mut [0; 100], end).expect("nothing"), 0);
-            assert_eq!(file.read_at(&mut [0; 100], end - 7).expect("the rest"), 7);
-            assert_eq!(file.write_at(&[1; 100], end - 7).expect("the rest"), 7);
-            let full = file.write_at(&[1; 100], end).expect_err("no room");
-            assert_eq!(full.kind(), ErrorKind::StorageFull);
-            // As of a device: O_TRUNC does nothing, and its size is what it is.
-            file.set_len(0).expect("what open(2) does with O_TRUNC");
-            assert_eq!(file.metadata().expect("its facts").len(), end);
-            file.set_len(end).expect("the size that it has");
-            assert!(file.set_len(end * 2).is_err() && file.set_len(512).is_err());
-            assert_eq!(file.read_at(&mut [0; 100], end - 7).expect("the rest"), 7);
-            let grown = fallocate(&file, FallocateFlags::empty(), 0, end);
-            assert_eq!(grown, Err(Errno::OPNOTSUPP));
-            let beyond = fallocate(&file, FallocateFlags::ZERO_RANGE, end, 512);
-            assert_eq!(beyond, Err(Errno::NOSPC));
-        },
-    );
+    each_as_usual(test, "md:1m", |running| {
+        let file = running.open("md0");
+        let end = 1 << 20;
+        assert_eq!(file.metadata().expect("its facts").len(), end);
+        assert_eq!(file.read_at(&mut [0; 100], end).expect("nothing"), 0);
+        assert_eq!(file.read_at(&mut [0; 100], end - 7).expect("the rest"), 7);
+        assert_eq!(file.write_at(&[1; 100], end - 7).expect("the rest"), 7);
+        let full = file.write_at(&[1; 100], end).expect_err("no room");
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+        // As of a device: O_TRUNC does nothing, and its size is what it is.
+        file.set_len(0).expect("what open(2) does with O_TRUNC");
+        assert_eq!(file.metadata().expect("its facts").len(), end);
+        file.set_len(end).expect("the size that it has");
+        assert!(file.set_len(end * 2).is_err() && file.set_len(512).is_err());
+        assert_eq!(file.read_at(&mut [0; 100], end - 7).expect("the rest"), 7);
+        let grown = fallocate(&file, FallocateFlags::empty(), 0, end);
+        assert_eq!(grown, Err(Errno::OPNOTSUPP));
+        let beyond = fallocate(&file, FallocateFlags::ZERO_RANGE, end, 512);
+        assert_eq!(beyond, Err(Errno::NOSPC));
+    });
 }
 
 #[test]
 fn holes_and_data_are_found() {
     let test = "holes_and_data";
-    each_transport(
-        test,
-        "md:1m",
-        |_| {},
-        |running| {
-            let file = running.open("md0");
-            file.write_all_at(&[1; 4096], 64 << 10).expect("a write");
-            let find = |from: SeekFrom| seek(&file, from);
-            assert_eq!(find(SeekFrom::Data(0)), Ok(64 << 10));
-            assert_eq!(find(SeekFrom::Data((64 << 10) + 5)), Ok((64 << 10) + 5));
-            let hole = find(SeekFrom::Hole(64 << 10)).expect("a hole");
-            assert!((68 << 10..1 << 20).contains(&hole), "{hole}");
-            assert_eq!(find(SeekFrom::Hole(5)), Ok(5));
-            assert_eq!(find(SeekFrom::Data(hole)), Err(Errno::NXIO));
-            assert_eq!(find(SeekFrom::Hole(1 << 20)), Err(Errno::NXIO));
-            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            fallocate(&file, flags, 0, 2 << 20).expect("a hole");
-            assert_eq!(find(SeekFrom::Data(0)), Err(Errno::NXIO));
-        },
-    );
+    each_as_usual(test, "md:1m", |running| {
+        let file = running.open("md0");
+        file.write_all_at(&[1; 4096], 64 << 10).expect("a write");
+        let find = |from: SeekFrom| seek(&file, from);
+        assert_eq!(find(SeekFrom::Data(0)), Ok(64 << 10));
+        assert_eq!(find(SeekFrom::Data((64 << 10) + 5)), Ok((64 << 10) + 5));
+        let hole = find(SeekFrom::Hole(64 << 10)).expect("a hole");
+        assert!((68 << 10..1 << 20).contains(&hole), "{hole}");
+        assert_eq!(find(SeekFrom::Hole(5)), Ok(5));
+        assert_eq!(find(SeekFrom::Data(hole)), Err(Errno::NXIO));
+        assert_eq!(find(SeekFrom::Hole(1 << 20)), Err(Errno::NXIO));
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, flags, 0, 2 << 20).expect("a hole");
+        assert_eq!(find(SeekFrom::Data(0)), Err(Errno::NXIO));
+    });
 }
 
 #[test]
@@ -186,22 +161,17 @@ fn partitions_are_files_that_hold_their_part() {
     bytes[..512].copy_from_slice(&mbr(64, 1000));
     std::fs::write(&image, &bytes).expect("an image");
     let image = image.to_str().expect("a path").to_owned();
-    each_transport(
-        "partitions_are_files",
-        &image,
-        |_| {},
-        |running| {
-            assert_eq!(running.names(), ["disk.img", "disk.imgs1"]);
-            let found = std::fs::read(running.path("disk.imgs1")).expect("a partition");
-            assert!(found == bytes[64 * 512..][..1000 * 512]);
-            assert!(std::fs::read(running.path("disk.img")).expect("the disk") == bytes);
-            let facts = std::fs::metadata(running.path("disk.imgs1")).expect("its facts");
-            let (permissions, node) = (facts.mode() & 0o7777, facts.ino());
-            assert_eq!((permissions, facts.len()), (0o600, 512_000));
-            assert_ne!(node, 1);
-            assert!(facts.is_file());
-            let room = rustix::fs::statvfs(running.folder.path()).expect("its room");
-            assert_eq!((room.f_blocks * room.f_frsize, room.f_files), (2 << 20, 2));
-        },
-    );
+    each_as_usual("partitions_are_files", &image, |running| {
+        assert_eq!(running.names(), ["disk.img", "disk.imgs1"]);
+        let found = std::fs::read(running.path("disk.imgs1")).expect("a partition");
+        assert!(found == bytes[64 * 512..][..1000 * 512]);
+        assert!(std::fs::read(running.path("disk.img")).expect("the disk") == bytes);
+        let facts = std::fs::metadata(running.path("disk.imgs1")).expect("its facts");
+        let (permissions, node) = (facts.mode() & 0o7777, facts.ino());
+        assert_eq!((permissions, facts.len()), (0o600, 512_000));
+        assert_ne!(node, 1);
+        assert!(facts.is_file());
+        let room = rustix::fs::statvfs(running.folder.path()).expect("its room");
+        assert_eq!((room.f_blocks * room.f_frsize, room.f_files), (2 << 20, 2));
+    });
 }

@@ -20,26 +20,21 @@ fn nobody_writes_to_a_mount_that_is_read_only() {
 
 #[test]
 fn the_directory_holds_what_the_stack_has_and_nothing_else() {
-    each_transport(
-        "the_directory",
-        "md:1m | nop",
-        |_| {},
-        |running| {
-            assert_eq!(running.names(), ["md0", "md0.nop"]);
-            let missing = File::open(running.path("md1")).expect_err("no file");
-            assert_eq!(missing.kind(), ErrorKind::NotFound);
-            for refused in [
-                File::create_new(running.path("new")).map(drop),
-                std::fs::remove_file(running.path("md0")),
-                std::fs::create_dir(running.path("new")),
-                std::fs::rename(running.path("md0"), running.path("new")),
-            ] {
-                let kind = refused.expect_err("a refusal").kind();
-                assert_eq!(kind, ErrorKind::PermissionDenied);
-            }
-            assert_eq!(running.names(), ["md0", "md0.nop"]);
-        },
-    );
+    each_as_usual("the_directory", "md:1m | nop", |running| {
+        assert_eq!(running.names(), ["md0", "md0.nop"]);
+        let missing = File::open(running.path("md1")).expect_err("no file");
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        for refused in [
+            File::create_new(running.path("new")).map(drop),
+            std::fs::remove_file(running.path("md0")),
+            std::fs::create_dir(running.path("new")),
+            std::fs::rename(running.path("md0"), running.path("new")),
+        ] {
+            let kind = refused.expect_err("a refusal").kind();
+            assert_eq!(kind, ErrorKind::PermissionDenied);
+        }
+        assert_eq!(running.names(), ["md0", "md0.nop"]);
+    });
     let top = |settings: &mut Settings| settings.only_top = true;
     each_transport("the_directory", "md:1m | nop", top, |running| {
         assert_eq!(running.names(), ["md0.nop"]);
@@ -48,166 +43,135 @@ fn the_directory_holds_what_the_stack_has_and_nothing_else() {
 
 #[test]
 fn who_may_open_what_follows_geom() {
-    each_transport(
-        "who_may_open_what",
-        "md:1m",
-        |_| {},
-        |running| {
-            let provider = running.stack.tree().provider("md0").expect("md0").id;
-            let alone = Delta {
-                exclusive: 1,
-                ..Delta::READ
-            };
-            let held = running
-                .stack
-                .open(provider, alone)
-                .expect("md0, exclusively");
-            let refused = OpenOptions::new().write(true).open(running.path("md0"));
-            let error = refused.expect_err("a refusal");
-            let number = error.raw_os_error().map(Errno::from_raw_os_error);
-            assert!(matches!(number, Some(Errno::PERM | Errno::BUSY)), "{error}");
-            let log = running.log.lock().expect("the log").join("\n");
-            assert!(log.contains("md0 cannot be opened"), "{log}");
-            drop(held);
-            running.open("md0");
-        },
-    );
+    each_as_usual("who_may_open_what", "md:1m", |running| {
+        let provider = running.stack.tree().provider("md0").expect("md0").id;
+        let alone = Delta {
+            exclusive: 1,
+            ..Delta::READ
+        };
+        let held = running
+            .stack
+            .open(provider, alone)
+            .expect("md0, exclusively");
+        let refused = OpenOptions::new().write(true).open(running.path("md0"));
+        let error = refused.expect_err("a refusal");
+        let number = error.raw_os_error().map(Errno::from_raw_os_error);
+        assert!(matches!(number, Some(Errno::PERM | Errno::BUSY)), "{error}");
+        let log = running.log.lock().expect("the log").join("\n");
+        assert!(log.contains("md0 cannot be opened"), "{log}");
+        drop(held);
+        running.open("md0");
+    });
 }
 
 #[test]
 fn partitions_come_and_go_with_the_table() {
-    each_transport(
-        "partitions_come_and_go",
-        "md:1m",
-        |_| {},
-        |running| {
-            assert_eq!(running.names(), ["md0"]);
-            let disk = running.open("md0");
-            disk.write_all_at(&mbr(64, 1000), 0).expect("a table");
-            drop(disk);
-            assert_eq!(running.names(), ["md0", "md0s1"]);
-            let partition = running.open("md0s1");
-            partition.write_all_at(b"inside", 0).expect("data");
-            // While a partition is open for writing, its disk cannot be.
-            assert!(
-                OpenOptions::new()
-                    .write(true)
-                    .open(running.path("md0"))
-                    .is_err()
-            );
-            drop(partition);
-            let disk = running.open("md0");
-            let mut found = [0; 6];
-            disk.read_exact_at(&mut found, 64 * 512).expect("data");
-            assert_eq!(&found, b"inside");
-            disk.write_all_at(&[0; 512], 0).expect("no table");
-            drop(disk);
-            assert_eq!(running.names(), ["md0"]);
-            let gone = File::open(running.path("md0s1")).expect_err("no file");
-            assert_eq!(gone.kind(), ErrorKind::NotFound);
-        },
-    );
+    each_as_usual("partitions_come_and_go", "md:1m", |running| {
+        assert_eq!(running.names(), ["md0"]);
+        let disk = running.open("md0");
+        disk.write_all_at(&mbr(64, 1000), 0).expect("a table");
+        drop(disk);
+        assert_eq!(running.names(), ["md0", "md0s1"]);
+        let partition = running.open("md0s1");
+        partition.write_all_at(b"inside", 0).expect("data");
+        // While a partition is open for writing, its disk cannot be.
+        assert!(
+            OpenOptions::new()
+                .write(true)
+                .open(running.path("md0"))
+                .is_err()
+        );
+        drop(partition);
+        let disk = running.open("md0");
+        let mut found = [0; 6];
+        disk.read_exact_at(&mut found, 64 * 512).expect("data");
+        assert_eq!(&found, b"inside");
+        disk.write_all_at(&[0; 512], 0).expect("no table");
+        drop(disk);
+        assert_eq!(running.names(), ["md0"]);
+        let gone = File::open(running.path("md0s1")).expect_err("no file");
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
+    });
 }
 
 #[test]
 fn a_server_that_stops_leaves_an_empty_directory() {
-    each_transport(
-        "a_server_that_stops",
-        "md:1m",
-        |_| {},
-        |mut running| {
-            running
-                .open("md0")
-                .write_all_at(&[1; 512], 0)
-                .expect("data");
-            running.stop();
-            assert_eq!(running.names(), [""; 0]);
-            let log = running.log.lock().expect("the log").join("\n");
-            assert_eq!(log, "");
-            assert_eq!(running.ended.load(Ordering::SeqCst), 0);
-        },
-    );
+    each_as_usual("a_server_that_stops", "md:1m", |mut running| {
+        running
+            .open("md0")
+            .write_all_at(&[1; 512], 0)
+            .expect("data");
+        running.stop();
+        assert_eq!(running.names(), [""; 0]);
+        let log = running.log.lock().expect("the log").join("\n");
+        assert_eq!(log, "");
+        assert_eq!(running.ended.load(Ordering::SeqCst), 0);
+    });
 }
 
 #[test]
 fn a_mount_that_is_in_use_is_taken_away_all_the_same() {
-    each_transport(
-        "a_mount_in_use",
-        "md:1m | nop:delay=1ms",
-        |_| {},
-        |mut running| {
-            let file = Arc::new(running.open("md0.nop"));
-            let clients = (0..4_u64).map(|number| {
-                let file = Arc::clone(&file);
-                std::thread::spawn(move || {
-                    let writes = || file.write_all_at(&[7; 4096], number * 4096);
-                    while writes().is_ok() {}
-                })
-            });
-            let clients: Vec<_> = clients.collect();
-            std::thread::sleep(Duration::from_millis(20));
-            running.stop();
-            assert_eq!(running.names(), [""; 0]);
-            // The clients end, since what they have open fails.
-            for client in clients {
-                client.join().expect("a client");
-            }
-            let dead = file.read_at(&mut [0; 1], 0).expect_err("no server");
-            assert_eq!(dead.raw_os_error(), Some(Errno::NOTCONN.raw_os_error()));
-            let log = running.log.lock().expect("the log").join("\n");
-            assert!(log.contains("was still in use"), "{log}");
-        },
-    );
+    each_as_usual("a_mount_in_use", "md:1m | nop:delay=1ms", |mut running| {
+        let file = Arc::new(running.open("md0.nop"));
+        let clients = (0..4_u64).map(|number| {
+            let file = Arc::clone(&file);
+            std::thread::spawn(move || {
+                let writes = || file.write_all_at(&[7; 4096], number * 4096);
+                while writes().is_ok() {}
+            })
+        });
+        let clients: Vec<_> = clients.collect();
+        std::thread::sleep(Duration::from_millis(20));
+        running.stop();
+        assert_eq!(running.names(), [""; 0]);
+        // The clients end, since what they have open fails.
+        for client in clients {
+            client.join().expect("a client");
+        }
+        let dead = file.read_at(&mut [0; 1], 0).expect_err("no server");
+        assert_eq!(dead.raw_os_error(), Some(Errno::NOTCONN.raw_os_error()));
+        let log = running.log.lock().expect("the log").join("\n");
+        assert!(log.contains("was still in use"), "{log}");
+    });
 }
 
 #[test]
 fn a_mount_that_somebody_takes_away_is_missed() {
-    each_transport(
-        "somebody_takes_it_away",
-        "md:1m",
-        |_| {},
-        |mut running| {
-            let path = running.folder.path();
-            let flags = rustix::mount::UnmountFlags::empty();
-            if let Err(error) = rustix::mount::unmount(path, flags) {
-                eprintln!("SKIP somebody_takes_it_away: only root does so here ({error})");
-                return;
-            }
-            let deadline = Instant::now() + Duration::from_secs(30);
-            while running.ended.load(Ordering::SeqCst) == 0 && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            assert_eq!(running.ended.load(Ordering::SeqCst), 1);
-            running.stop();
-        },
-    );
+    each_as_usual("somebody_takes_it_away", "md:1m", |mut running| {
+        let path = running.folder.path();
+        let flags = rustix::mount::UnmountFlags::empty();
+        if let Err(error) = rustix::mount::unmount(path, flags) {
+            eprintln!("SKIP somebody_takes_it_away: only root does so here ({error})");
+            return;
+        }
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while running.ended.load(Ordering::SeqCst) == 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(running.ended.load(Ordering::SeqCst), 1);
+        running.stop();
+    });
 }
 
 #[test]
 fn a_place_that_is_mounted_on_is_not_mounted_on_again() {
-    each_transport(
-        "mounted_on_again",
-        "md:1m",
-        |_| {},
-        |running| {
-            let place = running.folder.path().to_owned();
-            let error = start("md:1m", |settings| settings.directory = place);
-            let error = error.err().expect("a refusal").to_string();
-            assert!(
-                error.contains("(fuse.ugeom) is mounted here already"),
-                "{error}"
-            );
-            assert_eq!(running.names(), ["md0"]);
-        },
-    );
+    each_as_usual("mounted_on_again", "md:1m", |running| {
+        let place = running.folder.path().to_owned();
+        let error = start("md:1m", |settings| settings.directory = place);
+        let error = error.err().expect("a refusal").to_string();
+        assert!(
+            error.contains("(fuse.ugeom) is mounted here already"),
+            "{error}"
+        );
+        assert_eq!(running.names(), ["md0"]);
+    });
 }
 
 #[test]
 fn a_killed_writer_to_a_slow_device_ends_at_once() {
-    each_transport(
+    each_as_usual(
         "a_killed_writer",
         "md:1m | nop:delay=600s,wdelay=1",
-        |_| {},
         |mut running| {
             let path = running.path("md0.nop");
             let mut writer = std::process::Command::new("dd")

@@ -84,16 +84,8 @@ fn a_rule_about_certificates_needs_verified_ones() {
     let folder = tempfile::tempdir().expect("a folder");
     let settings = Settings {
         addresses: vec![Address::Unix(folder.path().join("s"))],
-        given: Given::default(),
-        tls: None,
         allow: vec!["md0=cn:laptop".parse().expect("a rule")],
-        writable: false,
-        only_top: false,
-        threads: 1,
-        spin: Duration::ZERO,
-        limits: Limits::default(),
-        ranges: Ranges::default(),
-        log: Arc::new(|_| {}),
+        ..Settings::default()
     };
     let refused = Server::start(&target.stack, &target.name, &settings);
     let refused = refused.err().expect("refused").to_string();

@@ -2,18 +2,11 @@
 
 use super::*;
 use ugeom_machine::buffer::Buffer;
-use ugeom_stack::{Channel, Command, Opened, StackKnobs};
+use ugeom_stack::{Channel, Command, Opened};
 
 fn client_of(running: &Running) -> (Stack, Opened) {
     let socket = running.folder.path().join("s");
-    let writable = TargetOptions {
-        writable: true,
-        knobs: StackKnobs {
-            taste: false,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
-    };
+    let writable = TargetOptions::untasted().for_writing();
     let text = format!("nbd+unix:///md0?socket={}", socket.display());
     let target = open_target(&text, &writable).expect("a target");
     let opened = target.stack.open(target.top, Delta::READ_WRITE);
@@ -90,16 +83,9 @@ fn requests_wait_for_a_server_that_is_started_again() {
         let lines = Arc::clone(&log);
         let settings = Settings {
             addresses: vec![Address::Unix(path)],
-            given: Given::default(),
-            tls: None,
-            allow: Vec::new(),
             writable: true,
-            only_top: false,
-            threads: 1,
-            spin: Duration::ZERO,
-            limits: Limits::default(),
-            ranges: crate::ranges::Ranges::default(),
             log: Arc::new(move |line| lines.lock().expect("the log").push(line.to_owned())),
+            ..Settings::default()
         };
         Server::start(&disk, "md0", &settings).expect("a server")
     });

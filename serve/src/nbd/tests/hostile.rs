@@ -148,10 +148,8 @@ fn other_protocols_are_called_by_their_names() {
 fn who_may_open_what_follows_geom() {
     let running = serve("md:1m", |_| {});
     let provider = running.stack.find("md0").expect("the disk");
-    let held = running
-        .stack
-        .open(provider, Delta::EXCLUSIVE)
-        .expect("open");
+    let held = running.stack.open(provider, Delta::EXCLUSIVE);
+    let held = held.expect("open");
     let peer = Peer::greeted(running.connect());
     let (reply, text) = peer.go("md0").err().expect("a second writer");
     assert_eq!(reply, option_reply::ERR_POLICY);
@@ -172,10 +170,8 @@ fn a_client_that_only_reads_takes_no_write_count() {
     let running = serve("md:1m", |_| {});
     let provider = running.stack.find("md0").expect("the disk");
     // As an open partition holds its disk: readers may come, writers may not.
-    let held = running
-        .stack
-        .open(provider, Delta::EXCLUSIVE)
-        .expect("open");
+    let held = running.stack.open(provider, Delta::EXCLUSIVE);
+    let held = held.expect("open");
     for name in ["md0:ro", ":ro"] {
         let mut client = running.client(name, true);
         assert_ne!(client.flags & export_flag::READ_ONLY, 0, "{name}");

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_classes::TargetOptions;
 use ugeom_harness::host::TargetFacts;
 use ugeom_machine::{clock, interrupt};
-use ugeom_stack::{Delta, ProviderView, StackKnobs};
+use ugeom_stack::{Delta, ProviderView};
 
 /// What to measure.
 #[derive(Args)]
@@ -28,7 +28,7 @@ pub struct MeasureArgs {
     #[arg(short = 't', conflicts_with_all = NOT_MEASURED)]
     seeks: bool,
 
-    /// Measure asynchronous random reads, 128 under way
+    /// Measure asynchronous random reads, queue depth 128
     #[arg(short = 'i', conflicts_with_all = NOT_MEASURED)]
     reads: bool,
 
@@ -177,12 +177,7 @@ fn one(
     let options = TargetOptions {
         writable: args.writes, // The system's cache would answer instead of the device.
         direct: true,
-        set: diskinfo.set.settings(),
-        knobs: StackKnobs {
-            taste: !diskinfo.no_taste,
-            ..StackKnobs::default()
-        },
-        ..TargetOptions::default()
+        ..diskinfo.opening.options()
     };
     let target = opening::open(text, &options)?;
     let settings = args.settings();

@@ -10,18 +10,15 @@ mod timing;
 
 use crate::contents::{self, Contents};
 use crate::failure::{self, Reported};
-use crate::opening::{self, SetArgs};
+use crate::opening::{self, OpeningArgs};
 use crate::output;
 use anyhow::Result;
 use clap::{Args, ValueHint};
 use measure::MeasureArgs;
 use serde::Serialize;
 use std::fmt::Write;
-use ugeom_classes::TargetOptions;
 use ugeom_measure::units::diskinfo_size;
-use ugeom_stack::{
-    AttributeValue, Channel, Delta, IoError, Opened, ProviderView, Stack, StackKnobs,
-};
+use ugeom_stack::{AttributeValue, Channel, Delta, IoError, Opened, ProviderView, Stack};
 
 const LONG_ABOUT: &str = "\
 Prints FreeBSD's diskinfo line for each provider of the targets, sorted by name: name, sector \
@@ -29,7 +26,7 @@ size, media size, sectors, stripe size and stripe offset, and where the drive te
 cylinders, heads and sectors, with tabs between. With an address (disk.img@s1) that provider \
 alone.
 
-With -c, -t, -i or -wS it measures instead, as diskinfo(8) does, past the system's cache: the \
+With -c, -t, -i or -wS it measures instead, as diskinfo(8) does, with direct I/O (O_DIRECT): the \
 provider that the target means (its top layer, or the address), and prints -v before it. Ctrl-C \
 ends early; what was measured until then is printed.";
 
@@ -41,7 +38,7 @@ Examples:
   ugeom diskinfo -c -t /dev/sda     command overhead, seek times, transfer rates
   ugeom diskinfo -i 'disk:preset=ata2004'  random reads of a disk of 2004
   ugeom diskinfo -wS scratch.img    synchronous random writes: its content is lost
-  ugeom diskinfo -t --json 'disk.img?direct=0'  for programs, through the system's cache";
+  ugeom diskinfo -t --json 'disk.img?direct=0'  for programs, buffered (page cache)";
 
 /// Print FreeBSD's diskinfo lines for the providers of targets
 #[derive(Args)]
@@ -72,12 +69,8 @@ pub struct Diskinfo {
     #[arg(long, group = "form")]
     json: bool,
 
-    /// Look for nothing inside the targets: no class tastes by itself
-    #[arg(long)]
-    no_taste: bool,
-
     #[command(flatten)]
-    set: SetArgs,
+    opening: OpeningArgs,
 
     #[command(flatten)]
     measure: MeasureArgs,
@@ -157,15 +150,7 @@ impl Diskinfo {
     }
 
     fn look_at(&self, text: &str) -> Result<Vec<Info>> {
-        let options = TargetOptions {
-            set: self.set.settings(),
-            knobs: StackKnobs {
-                taste: !self.no_taste,
-                ..StackKnobs::default()
-            },
-            ..TargetOptions::default()
-        };
-        let target = opening::open(text, &options)?;
+        let target = opening::open(text, &self.opening.options())?;
         let mut tree = target.stack.tree();
         let contents = match self.verbose || self.json {
             true => contents::annotate(&target, &mut tree),

@@ -70,7 +70,7 @@ pub struct Attach {
     #[command(flatten)]
     key: OldKeyArgs,
 
-    /// Say which slot the key opens
+    /// Print which slot the key opens
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -168,7 +168,7 @@ pub struct Onetime {
     #[arg(short = 'T')]
     no_delete: bool,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v', id = "verbose")]
     _verbose: bool,
 }

@@ -143,7 +143,7 @@ pub struct Backup {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: String,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -199,7 +199,7 @@ pub struct Restore {
     #[command(flatten)]
     backup: BackupArgs,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }

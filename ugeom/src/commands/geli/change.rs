@@ -94,11 +94,11 @@ pub struct Init {
     #[arg(long)]
     legacy: bool,
 
-    /// Destroy what is there
+    /// Overwrite a table, a file system or metadata that is there
     #[arg(long)]
     destroy: bool,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -237,7 +237,7 @@ pub struct Setkey {
     #[command(flatten)]
     backup: BackupArgs,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -310,7 +310,7 @@ pub struct Delkey {
     #[arg(long)]
     destroy: bool,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -371,11 +371,11 @@ pub struct Kill {
     #[arg(short = 'B', value_name = "BACKUPFILE", value_hint = ValueHint::FilePath)]
     backup: Option<String>,
 
-    /// Confirm it
+    /// Confirm that the metadata is lost
     #[arg(long)]
     destroy: bool,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -450,7 +450,7 @@ pub struct Resize {
     #[command(flatten)]
     backup: BackupArgs,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -534,7 +534,7 @@ pub struct Configure {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     backup_file: Option<String>,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }
@@ -615,11 +615,11 @@ pub struct Clear {
     #[command(flatten)]
     backup: BackupArgs,
 
-    /// Confirm it
+    /// Confirm that the metadata is lost
     #[arg(long)]
     destroy: bool,
 
-    /// Say what was done
+    /// Print what was done
     #[arg(short = 'v')]
     verbose: bool,
 }

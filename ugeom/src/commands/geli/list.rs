@@ -48,7 +48,7 @@ pub struct Dump {
     #[arg(value_name = "TARGET", required = true, value_parser = crate::opening::word())]
     targets: Vec<String>,
 
-    /// For geli's sake: the output is the same
+    /// Accepted as in geli; the output is the same
     #[arg(short = 'v', id = "verbose")]
     _verbose: bool,
 }
@@ -196,7 +196,7 @@ const STATUS_EXAMPLES: &str = "\
 Examples:
   ugeom geli status disk.img";
 
-/// Say which providers of a target are encrypted
+/// Print which providers of a target are encrypted
 #[derive(Args)]
 #[command(after_help = STATUS_EXAMPLES)]
 pub struct Status {

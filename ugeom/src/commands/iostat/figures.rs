@@ -72,9 +72,9 @@ pub struct Device {
     pub flushes_per_second: f64,
     /// The time of a flush on average, ms.
     pub flush_await_ms: f64,
-    /// How many requests were under way on average.
+    /// The mean number of requests in flight.
     pub queue_length: f64,
-    /// The share of the time in which anything was under way, per cent.
+    /// The share of the time with requests in flight, per cent.
     pub busy_percent: f64,
 }
 

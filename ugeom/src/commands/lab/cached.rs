@@ -10,7 +10,7 @@ use ugeom_lab::cached::{self, CachedOptions, SIZE_BYTES_MIN};
 const ABOUT: &str = "\
 Repeats the measurement of cached reads of 2006 on this machine: random and sequential reads of 4 \
 and 16 KiB from the kernel's page cache, from a mapping, and through the cache class with a hash \
-and with a splay tree, by itself and behind NBD and FUSE; the same with buffers that are recycled \
+and with a splay tree, alone, over NBD and over FUSE; the same with buffers that are recycled \
 by every read; lookups only; and a profile of the cache's steps.
 
 Without a FILE a temporary one is made in the current folder, written in full, and removed \

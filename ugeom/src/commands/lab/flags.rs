@@ -18,7 +18,7 @@ use ugeom_report::{Page, write_html};
 /// How long, in how many processes, and where results go.
 #[derive(Args, Clone)]
 pub struct Flags {
-    /// How long an experiment may take [default: 15s]
+    /// Time limit of an experiment [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
     budget: Option<u64>,
 

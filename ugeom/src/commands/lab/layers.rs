@@ -14,9 +14,8 @@ use std::time::SystemTime;
 use ugeom_devices::kernel;
 use ugeom_harness::processes::BUDGET_NS;
 use ugeom_lab::layers::{self, LayersOptions};
-use ugeom_lab::registry;
 use ugeom_machine::interrupt;
-use ugeom_report::write_html;
+use ugeom_report::{Saved, write_html};
 
 const LAYERS_ABOUT: &str = "\
 Repeats the GEOM benchmarks of 2002 on this machine: 512-byte reads of sector 0 of a memory disk, \
@@ -120,7 +119,10 @@ impl Layers {
         if result.cases.is_empty() {
             return Err(Interrupted("stopped before anything was measured".to_owned()).into());
         }
-        let saved = registry::read(serde_json::to_string_pretty(&result)?)?;
+        let saved = Saved::new(
+            serde_json::to_string_pretty(&result)?,
+            kernel::page(&result),
+        )?;
         if let Some(path) = &self.one.report {
             write_html(std::slice::from_ref(&saved), path)?;
             output::remark(&format!("the report is in {}", path.display()));

@@ -46,7 +46,7 @@ pub struct Sweep {
     #[arg(long, value_name = "SIZE", default_value = "512k", value_parser = opening::size)]
     max: u64,
 
-    /// How much is moved in each block size
+    /// Bytes transferred in each block size
     #[arg(long, value_name = "SIZE", default_value = "64m", value_parser = opening::size)]
     bytes: u64,
 

@@ -22,7 +22,7 @@ pub const WAYS: [Way; 2] = [
     },
 ];
 
-/// Threads of a server: one a core, as `ugeom serve` has them.
+/// Threads of a server: one per core, as `ugeom serve` has them.
 fn threads() -> usize {
     cpu::Affinity::current().map_or(1, |cores| cores.cores().len().max(1))
 }

@@ -52,7 +52,7 @@ pub struct Restore {
     #[command(flatten)]
     targets: TargetsArgs,
 
-    /// Destroy what is there
+    /// Overwrite a table, a file system or metadata that is there
     #[arg(short = 'F', long)]
     force: bool,
 
@@ -60,7 +60,7 @@ pub struct Restore {
     #[arg(short = 'l')]
     labels: bool,
 
-    /// Only C: each change is committed at once (gpart's flags)
+    /// Only C: each change is committed immediately (gpart's flags)
     #[arg(short = 'f', value_name = "FLAGS", value_parser = flags, help_heading = "Advanced")]
     _flags: Option<Committed>,
 

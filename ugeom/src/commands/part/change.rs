@@ -41,7 +41,7 @@ pub struct Create {
     #[arg(short = 'n', value_name = "ENTRIES")]
     entries: Option<u32>,
 
-    /// Destroy what is there
+    /// Overwrite a table, a file system or metadata that is there
     #[arg(long, visible_alias = "force")]
     destroy: bool,
 }
@@ -85,7 +85,7 @@ pub struct Add {
     #[arg(short = 's', value_name = "SIZE")]
     size: Option<Amount>,
 
-    /// Place in the table [default: the first free one]
+    /// Index in the table [default: the first free one]
     #[arg(short = 'i', value_name = "INDEX")]
     index: Option<u32>,
 
@@ -109,7 +109,7 @@ pub struct Delete {
     #[command(flatten)]
     common: Common,
 
-    /// Its place in the table, as `part show` prints it
+    /// Its index, as `part show` prints it
     #[arg(short = 'i', value_name = "INDEX")]
     index: u32,
 

@@ -119,7 +119,7 @@ struct Common {
     #[command(flatten)]
     target: TargetArgs,
 
-    /// Only C: each change is committed at once (gpart's flags)
+    /// Only C: each change is committed immediately (gpart's flags)
     #[arg(short = 'f', value_name = "FLAGS", value_parser = flags, help_heading = "Advanced")]
     _flags: Option<Committed>,
 

@@ -21,7 +21,7 @@ pub struct Modify {
     #[command(flatten)]
     common: Common,
 
-    /// Its place in the table, as `part show` prints it
+    /// Its index, as `part show` prints it
     #[arg(short = 'i', value_name = "INDEX")]
     index: u32,
 
@@ -55,7 +55,7 @@ pub struct Resize {
     #[command(flatten)]
     common: Common,
 
-    /// Its place in the table, as `part show` prints it
+    /// Its index, as `part show` prints it
     #[arg(short = 'i', value_name = "INDEX")]
     index: u32,
 
@@ -112,7 +112,7 @@ struct Attribute {
     #[arg(short = 'a', value_name = "ATTRIBUTE")]
     name: String,
 
-    /// The partition's place in the table [default: the table itself]
+    /// The partition's index [default: the table itself]
     #[arg(short = 'i', value_name = "INDEX")]
     index: Option<u32>,
 

@@ -19,7 +19,7 @@ Shows partition tables with their partitions and free space, in gpart's columns:
 sectors, place in the table, type and size. All tables of each target are shown; with an address \
 (disk.img@s1) those on that provider. What a partition carries stands at the end of its line.
 
-A damaged table is marked [CORRUPT], and what is wrong with it is said on stderr. Nothing is \
+A damaged table is marked [CORRUPT], and what is wrong with it is printed on stderr. Nothing is \
 repaired; `ugeom part recover` does that.";
 
 const EXAMPLES: &str = "\

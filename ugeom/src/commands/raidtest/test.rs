@@ -23,10 +23,10 @@ use ugeom_machine::clock;
 use ugeom_stack::StackKnobs;
 
 const LONG_ABOUT: &str = "\
-Sends the requests of a file to a device and says how many there were in a second. Each worker \
-has a consecutive share of them and sends one after the other. On the path of a file or device \
-workers are processes and the system's cache is passed by (as O_DIRECT in the original); on a \
-stack of layers they are threads that share the stack.
+Sends the requests of a file to a device and prints the requests per second. Each worker sends a \
+consecutive share of them, one after the other. On the path of a file or device workers are \
+processes and I/O is direct (O_DIRECT, as in the original); on a stack of layers they are threads \
+that share the stack.
 
 With writes the device must carry nothing, and not be mounted, unless --destroy is given: what is \
 written are zeroes, or what was read last.";
@@ -334,7 +334,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended by itself cannot be ended again, which is all right.
+            // One that has ended already cannot be ended again, which is no error.
             let _ = child.kill();
             let _ = child.wait();
         }

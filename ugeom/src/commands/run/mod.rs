@@ -30,15 +30,15 @@ are:
   --output=FILE            write the result there
   --output-format=FORMAT   normal, json, json+ or terse; several with commas
   --minimal                the same as --output-format=terse
-  --append-terse           terse lines behind the other output
+  --append-terse           append terse lines to the other output
   --terse-version=N        3, 4 or 5
   --eta=WHEN               draw a line of progress: auto, always, never
-  --eta-newline=TIME       let a line of progress stand after each TIME
-  --eta-interval=TIME      draw it so often
-  --status-interval=TIME   print that line each TIME, for logs
+  --eta-newline=TIME       keep a progress line after each TIME
+  --eta-interval=TIME      redraw the line each TIME
+  --status-interval=TIME   print the line each TIME, for logs
   --section=NAME           only these jobs of a job file
   --readonly               refuse jobs that write or trim
-  --parse-only             understand the jobs and run none
+  --parse-only             parse the jobs and run none
   --showcmd                print the jobs as a command line and run none
   --warnings-fatal         a setting without effect is an error
   --max-jobs=N             more jobs are an error
@@ -47,8 +47,8 @@ are:
   --version                print the version of fio whose language this is
   --destroy                write to what carries a partition table or a file system, or is mounted
 
-A job file that is not understood, an unknown option and a missing value are told with file, line \
-and the nearest name; settings without an effect are said.";
+Errors in a job file, unknown options and missing values are reported with file, line and the \
+nearest name; settings without effect are warned of.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,7 +72,7 @@ pub struct Run {
     arguments: Vec<String>,
 }
 
-/// The command by itself, for its help where clap does not see that it is asked for.
+/// The command alone, for its help where clap does not recognise the request.
 #[derive(Parser)]
 #[command(name = "ugeom run", bin_name = "ugeom run")]
 struct Alone {

@@ -21,7 +21,7 @@ pub struct FilesArgs {
     #[arg(long, value_name = "HOW", requires = "fuse", default_value = "auto")]
     fuse_transport: How,
 
-    /// Threads that serve files over the classic channel [default: one a core, at least 2]
+    /// Threads that serve files over the classic channel [default: one per core, at least 2]
     #[arg(long, value_name = "N", requires = "fuse")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     fuse_threads: Option<u16>,

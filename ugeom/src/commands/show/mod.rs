@@ -5,7 +5,7 @@ pub mod kernel;
 mod tree;
 
 use crate::contents;
-use crate::opening::{KeyArgs, SetArgs, TargetArgs};
+use crate::opening::{OpeningArgs, TargetArgs};
 use crate::output::{self, Paint};
 use anyhow::Result;
 use clap::{Args, ValueHint};
@@ -45,15 +45,8 @@ pub struct Show {
           required_unless_present = "kernel", value_parser = crate::opening::word())]
     target: Option<String>,
 
-    /// Look for nothing inside the target: no class tastes by itself
-    #[arg(long)]
-    no_taste: bool,
-
     #[command(flatten)]
-    set: SetArgs,
-
-    #[command(flatten)]
-    keys: KeyArgs,
+    opening: OpeningArgs,
 
     /// Show the layers of the running kernel instead of a target: all, or the chain of a DEVICE, a
     /// file or a mount point
@@ -85,9 +78,7 @@ impl Show {
         }
         let arguments = TargetArgs {
             target: self.target.clone().unwrap_or_default(),
-            no_taste: self.no_taste,
-            set: self.set.clone(),
-            keys: self.keys.clone(),
+            opening: self.opening.clone(),
         };
         let target = arguments.open()?;
         let mut tree = target.stack.tree();

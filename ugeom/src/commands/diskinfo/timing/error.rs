@@ -6,6 +6,7 @@ use ugeom_stack::{IoError, StackError};
 /// The reason why a measurement of diskinfo could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "messages name the fields")]
 pub enum DiskinfoError {
     /// The media is too small for what is to be measured.
     #[error(
@@ -13,9 +14,7 @@ pub enum DiskinfoError {
          least {needed_bytes} (sectors of {sector_bytes} bytes)"
     )]
     TooSmall {
-        /// The provider.
         provider: String,
-        /// Its size, bytes.
         media_bytes: u64,
         /// The size that is needed, bytes.
         needed_bytes: u64,
@@ -28,7 +27,6 @@ pub enum DiskinfoError {
          {sector_bytes} bytes"
     )]
     SectorSize {
-        /// The provider.
         provider: String,
         /// Its sector size, bytes.
         sector_bytes: u64,
@@ -52,14 +50,13 @@ pub enum DiskinfoError {
     Short {
         /// The step that it was part of.
         step: String,
-        /// Where, bytes.
         offset_bytes: u64,
         /// How much was asked for, bytes.
         wanted_bytes: u64,
         /// How much was done, bytes.
         got_bytes: u64,
     },
-    /// Requests did not come home.
+    /// Requests did not complete.
     #[error("measuring {step}: {lost} requests did not complete within a minute")]
     Lost {
         /// The step that they were part of.

@@ -1,5 +1,5 @@
 //! The measurements of FreeBSD's diskinfo(8): the overhead of a command, seek times and transfer
-//! rates, random reads of which many are under way, and synchronous random writes.
+//! rates, random reads at a queue depth, and synchronous random writes.
 //!
 //! Source: `usr.sbin/diskinfo/diskinfo.c` of FreeBSD for what is read, how often and in which
 //! order; `docs/diskinfo.md` for what is different here.
@@ -60,7 +60,7 @@ pub struct Settings {
 pub struct Around<'a> {
     /// The time now, ns.
     pub now_ns: &'a mut dyn FnMut() -> u64,
-    /// Set to end early: the step that is under way is dropped.
+    /// Set to end early: the current step is dropped.
     pub cancelled: &'a AtomicBool,
     /// Takes each step once it is measured, and says whether to go on.
     pub tell: &'a mut dyn FnMut(Step) -> ControlFlow<()>,

@@ -9,7 +9,7 @@ pub enum StepKind {
     Seek,
     /// Blocks of a megabyte, one after the other.
     Transfer,
-    /// Blocks at random places, 128 under way.
+    /// Blocks at random places, queue depth 128.
     Read,
     /// Blocks at random places, each made durable before the next.
     Write,
@@ -37,7 +37,7 @@ impl Step {
         self.taken_ns as f64 / 1e9
     }
 
-    /// The time of one request, s. With many under way it is their share of the whole.
+    /// The time of one request, s. With several in flight it is their share of the whole.
     #[must_use]
     pub fn seconds_each(&self) -> f64 {
         self.seconds() / self.requests as f64

@@ -8,10 +8,7 @@ use ugeom_stack::{Command, Delta};
 const TICK_NS: u64 = 1_000_000;
 
 fn target(text: &str) -> Target {
-    let options = TargetOptions {
-        writable: true,
-        ..TargetOptions::default()
-    };
+    let options = TargetOptions::default().for_writing();
     open_target(text, &options).expect("a target")
 }
 
@@ -109,7 +106,7 @@ fn random_reads_go_on_until_their_time_is_over() {
     assert_eq!(run.ended.expect("measured"), Ended::Complete);
     let sizes: Vec<u64> = run.steps.iter().map(|step| step.bytes_each).collect();
     assert_eq!(sizes, [512, 4096, 32 << 10, 128 << 10, 1 << 20]);
-    // The clock is read at each return: 500 of them, and the 127 that are under way then.
+    // The clock is read at each return: 500 of them, and the 127 that are in flight then.
     assert!(run.steps.iter().all(|step| step.requests == 627));
     assert_eq!(run.reads, 5 * 627);
     assert!((run.steps[0].per_second() - 627.0 / 0.501).abs() < 1e-6);

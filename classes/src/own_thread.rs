@@ -1,0 +1,30 @@
+//! A thread that belongs to a geom and ends with it.
+
+use std::io;
+use std::thread::{self, JoinHandle};
+
+/// A thread that is joined when this is dropped, except where the thread itself drops it: a geom
+/// may go with the last request, on the thread that completes it.
+pub(crate) struct OwnThread(Option<JoinHandle<()>>);
+
+impl OwnThread {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(run)?;
+        Ok(Self(Some(thread)))
+    }
+}
+
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            // A panic of the thread has been reported already.
+            let _ = thread.join();
+        }
+    }
+}
