@@ -8,19 +8,14 @@
 //! exactly as many iterations: then nothing tells A from A.
 
 use ugeom_harness::HarnessError;
+use ugeom_harness::rounds::{TRIAL_SHARE, WARM_UP_SHARE};
 use ugeom_harness::{Cell, Control, Length};
 
 /// Trials of each cell, beside those that find how many iterations a trial needs.
 const TRIALS: usize = 4;
 
-/// A trial takes at least this share of a run.
-const TRIAL_SHARE: u64 = 10;
-
 /// Sides whose costs differ by less than this factor run as many iterations.
 const ALIKE: f64 = 2.0;
-
-/// One iteration in so many more is a warm-up.
-const WARM_UP_SHARE: u64 = 20;
 
 /// No trial has more iterations, so that work that takes no time at all ends.
 const ITERATIONS_MAX: u64 = 1 << 32;

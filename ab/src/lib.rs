@@ -59,9 +59,6 @@ use ugeom_harness::document;
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "ab";
 
-/// The time that it takes where nothing is said, ns.
-pub const BUDGET_NS: u64 = 15_000_000_000;
-
 /// The case that measures a shell which does nothing.
 const SHELL: &str = "shell";
 

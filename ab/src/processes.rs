@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::host::Host;
-use ugeom_harness::processes::{self, PROCESSES_MIN, Protocol, Share};
+use ugeom_harness::processes::{self, PROCESSES_MIN, Protocol, RUN_NS_MIN, Share};
 use ugeom_harness::{
     self as harness, Cell, Control, HarnessError, Length, Measured, Meter, Phase, Progress,
     RunLength, RunResult, Settings,
@@ -19,9 +19,6 @@ const ROUNDS_MAX: u64 = 1000;
 
 /// Rounds of a process.
 const ROUNDS: u64 = 5;
-
-/// No budget makes runs shorter than this, ns.
-const RUN_NS_MIN: u64 = 500_000;
 
 /// The share of a process's time that its runs have; the rest is for finding their length.
 const RUNS_SHARE: f64 = 0.6;

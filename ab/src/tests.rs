@@ -24,7 +24,7 @@ fn options(sides: impl IntoIterator<Item = Side>) -> AbOptions {
         subject,
         rounds: Some(6),
         processes: Some(1),
-        budget_ns: BUDGET_NS,
+        budget_ns: ugeom_harness::processes::BUDGET_NS,
         run_ns: 1_000_000,
         seed: Some(4),
         destroy: false,

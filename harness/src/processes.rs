@@ -8,7 +8,7 @@
 
 use crate::document::Document;
 use crate::rounds::{
-    Control, Ended, Measured, Meter, Phase, Progress, RunLength, Sample, Settings,
+    Control, Ended, Measured, Meter, Phase, Progress, RunLength, Sample, Settings, WARM_UP_SHARE,
 };
 use crate::{HarnessError, Reference};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub const PROCESSES_MIN: u32 = ugeom_measure::center::OBSERVATIONS_MIN as u32;
 
 /// Where there is little time: a family of up to six comparisons can be judged.
-const PROCESSES_SHORT: u32 = 8;
+pub const PROCESSES_SHORT: u32 = 8;
 
 /// Processes where the time is the usual one: the smallest number with an interval of 96 % that
 /// leaves out two values on each side.
@@ -96,15 +96,12 @@ pub struct Share {
     pub reference_ns: Option<u64>,
 }
 
-/// One iteration in so many more is a warm-up.
-const WARM_UP_SHARE: u64 = 20;
-
 /// Rounds of a process for which runs are shortened, where it is to do that many at all: three have
 /// a middle one, and one is lost where the machine becomes busier.
 const ROUNDS_MIN: u64 = 4;
 
 /// The shortest run that a budget may force, ns: the clock is read twice a run.
-const RUN_NS_MIN: u64 = 500_000;
+pub const RUN_NS_MIN: u64 = 500_000;
 
 impl Share {
     /// The only process of a measurement. Its rounds are the observations.

@@ -12,6 +12,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 use ugeom_harness::HarnessError;
+use ugeom_harness::rounds::{CHAINS, fill_core};
 use ugeom_harness::{Cell, Placement, RunResult, Seats};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
@@ -21,7 +22,8 @@ use ugeom_stack::{Channel, Delta, Opened, ProviderId, Stack};
 /// Buffers lie at multiples of a cache line, or of this for devices that ask for more, bytes.
 pub const DIRECT_STEP_BYTES: usize = 4096;
 
-const LINE_BYTES: usize = 64;
+/// Bytes of a line of the processor's cache.
+pub const LINE_BYTES: usize = 64;
 
 /// A thread's way to read the beginning of a provider again and again.
 struct Reader {
@@ -162,9 +164,7 @@ impl Sums {
             }
             Self::Filling => {
                 for _ in 0..FILLING_STEPS {
-                    for state in states.iter_mut() {
-                        *state = state.rotate_left(13).wrapping_add(0x7f4a_7c15);
-                    }
+                    fill_core(states);
                 }
             }
         }
@@ -209,8 +209,6 @@ fn computing_by(
     Cell::new(name, run).in_steps_of(threads).seated(seated)
 }
 
-/// Chains of [`Sums::Filling`], as many as fit into registers.
-const CHAINS: usize = 6;
 /// Steps of an iteration of [`Sums::Chain`].
 const CHAIN_STEPS: u32 = 16;
 /// Steps of an iteration of [`Sums::Filling`], each of all chains.

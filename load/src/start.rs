@@ -2,6 +2,7 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use ugeom_harness::rounds::CROWDED_NS;
 use ugeom_harness::{HarnessError, Seats, crew};
 use ugeom_machine::clock;
 use ugeom_machine::cpu::{self, Affinity};
@@ -108,9 +109,6 @@ struct Start {
 
 /// Threads begin together when their last readings of the clock are no further apart, ns.
 const SKEW_NS: u64 = 20_000;
-
-/// Waiting longer than this for the other threads is a sign of a busy machine, ns.
-const CROWDED_NS: u64 = 5_000_000;
 
 /// So often they try: on a busy machine one that waits may lose its core before the last arrives.
 const STARTS_MAX: usize = 3;

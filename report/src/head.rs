@@ -4,6 +4,7 @@
 use crate::text::counted;
 use ugeom_harness::document::Document;
 use ugeom_harness::figure::{CONFIDENCE, Unit, value};
+use ugeom_harness::host::STEAL_PERCENT_MAX;
 use ugeom_harness::observed;
 use ugeom_harness::{Ended, NullFloor, total};
 use ugeom_measure::center::{Center, OBSERVATIONS_MIN};
@@ -12,9 +13,6 @@ use ugeom_measure::units::duration_human;
 
 /// The thread must have had a core for this share of the time, or the figures are doubtful.
 const UNDISTURBED_SHARE: f64 = 0.97;
-
-/// Cores that were taken away for more than this share of the time make figures doubtful, per cent.
-const STEAL_PERCENT_MAX: f64 = 1.0;
 
 /// One line of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_experiment::{Common, Experiment};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
-use ugeom_harness::processes::{Protocol, Share};
+use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, Share, processes_for};
 use ugeom_harness::scratch::Place;
 use ugeom_harness::{self as harness, Control, Meter, Phase, Progress, Settings};
 use ugeom_machine::clock;
@@ -90,10 +90,6 @@ impl EnginesOptions {
         file.unwrap_or(Path::new(""))
     }
 }
-
-/// Processes of a limited measurement: as few as can show a difference among the four pairs of a
-/// depth, since a round takes long.
-const PROCESSES: u32 = 8;
 
 /// The experiment. A target is written over.
 pub struct Engines;
@@ -171,7 +167,8 @@ impl Experiment for Engines {
 
 fn processes(options: &EnginesOptions) -> u32 {
     let limit_ns = options.common.limit_ns();
-    let usual = ugeom_harness::processes::processes_for(limit_ns).min(PROCESSES);
+    // As few as can show a difference among the four pairs of a depth, since a round takes long.
+    let usual = processes_for(limit_ns).min(PROCESSES_SHORT);
     options.common.processes.unwrap_or(usual)
 }
 

@@ -17,6 +17,7 @@ use reading::{Reader, Slice};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use ugeom_harness::figure::CONFIDENCE;
 use ugeom_harness::host::Host;
 use ugeom_harness::{Control, HarnessError, Phase, Progress};
 use ugeom_machine::awake::Awake;
@@ -42,7 +43,6 @@ const TRIAL_READS: (usize, usize) = (4, 64);
 const READS: (usize, usize) = (20_000, 4);
 const ROUNDS_MIN: usize = 10;
 const ROUNDS_MAX: usize = 200;
-const CONFIDENCE: f64 = 0.95;
 
 /// What to measure.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use ugeom_experiment::targets;
 use ugeom_experiment::{Common, Experiment};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
-use ugeom_harness::processes::{Protocol, Share};
+use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, Share};
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{self as harness, Control, Meter, Settings};
 
@@ -91,9 +91,6 @@ impl SweepOptions {
 /// A run is as long as its bytes take, or this, ns.
 const RUN_NS: u64 = 60_000_000_000;
 
-/// Processes where the time is limited.
-const PROCESSES: u32 = 8;
-
 /// What the simulated disk is, when no target was named: the drive of 2004.
 const SIMULATED: &str = "disk:64m,preset=ata2004,data=0";
 
@@ -129,7 +126,7 @@ impl Experiment for Sweep {
     /// A run moves all bytes where there is time. Short runs would read what a drive has read
     /// ahead since the last one, so that there are few processes and one round of each.
     fn protocol(options: &SweepOptions, protocol: Protocol) -> Protocol {
-        let usual = protocol.processes.min(PROCESSES);
+        let usual = protocol.processes.min(PROCESSES_SHORT);
         Protocol {
             run_ns: RUN_NS,
             processes: options.common.processes.unwrap_or(usual),

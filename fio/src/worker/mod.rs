@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use ugeom_load::door::{Door, Event, Kind, Request};
+use ugeom_load::drive::BATCH_MAX;
 use ugeom_machine::clock;
 use ugeom_machine::cpu::Usage;
 
@@ -60,9 +61,6 @@ const SPIN_NS: u64 = 100_000;
 
 /// How long a job whose turn it is not waits before it looks again, ns.
 const FLOW_NAP_NS: u64 = 1_000;
-
-/// More requests are not held back to be handed over together, where the job says nothing.
-const BATCH_MAX: usize = 8;
 
 /// What a worker needs to know.
 pub struct Task<'a> {

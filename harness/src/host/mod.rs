@@ -205,7 +205,7 @@ impl fmt::Display for Host {
 }
 
 /// Cores that were taken away for more than this share of the time make figures doubtful, per cent.
-const STEAL_PERCENT_MAX: f64 = 1.0;
+pub const STEAL_PERCENT_MAX: f64 = 1.0;
 
 /// A size of `/proc/meminfo`, bytes; 0 where it is not told.
 fn memory(key: &str) -> u64 {

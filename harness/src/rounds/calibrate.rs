@@ -14,10 +14,10 @@ pub(super) struct Plan {
 }
 
 /// One iteration in so many more is a warm-up.
-const WARM_UP_SHARE: u64 = 20;
+pub const WARM_UP_SHARE: u64 = 20;
 
 /// A trial run is long enough to be believed when it takes this share of a run.
-const TRIAL_SHARE: u64 = 10;
+pub const TRIAL_SHARE: u64 = 10;
 
 /// No trial has to be longer to be believed, ns.
 const TRIAL_NS_MAX: u64 = 20_000_000;

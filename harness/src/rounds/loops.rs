@@ -15,12 +15,13 @@ use ugeom_machine::{clock, cpu};
 const STEPS: u32 = if cfg!(debug_assertions) { 500 } else { 20_000 };
 
 /// Chains side by side, as many as fit into registers.
-const CHAINS: usize = 6;
+pub const CHAINS: usize = 6;
 
 /// Whether cores were once so busy that the loop on several of them took longer than this, ns. Then
 /// it is left out from there on: it would take most of the time of the measurement.
 static CROWDED: AtomicBool = AtomicBool::new(false);
-const CROWDED_NS: u64 = 5_000_000;
+/// Waiting longer than this for threads on the cores is a sign of a busy machine, ns.
+pub const CROWDED_NS: u64 = 5_000_000;
 
 /// Runs the loop once on each of these cores at the same time, on the current one where none is
 /// named; returns the longest time, ns. None on several cores of a machine that is too busy.
@@ -64,13 +65,19 @@ fn together_ns(cores: &[usize]) -> u64 {
     })
 }
 
+/// One step of all chains, which fills a core.
+#[inline(always)]
+pub fn fill_core(states: &mut [u64; CHAINS]) {
+    for state in states {
+        *state = state.rotate_left(13).wrapping_add(0x7f4a_7c15);
+    }
+}
+
 fn turn_ns() -> u64 {
     let start_ns = clock::now_ns();
     let mut states: [u64; CHAINS] = black_box(std::array::from_fn(|chain| chain as u64));
     for _ in 0..STEPS {
-        for state in &mut states {
-            *state = state.rotate_left(13).wrapping_add(0x7f4a_7c15);
-        }
+        fill_core(&mut states);
     }
     black_box(states);
     clock::now_ns().saturating_sub(start_ns)

@@ -35,8 +35,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use calibrate::{TRIAL_SHARE, WARM_UP_SHARE};
 pub use device::{Counters, DeviceCounts, total};
 pub use floor::NullFloor;
+pub use loops::{CHAINS, CROWDED_NS, fill_core};
 pub use measured::{Ended, Failure, Measured, Precision, Shortened};
 pub use meter::{CpuTimes, Machine, Meter, Reading};
 pub use placement::Placement;

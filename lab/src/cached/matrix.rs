@@ -17,10 +17,13 @@ use ugeom_harness::HarnessError;
 use ugeom_harness::baseline;
 use ugeom_harness::{Cell, Counters};
 use ugeom_load::devices::{KernelDevice, StackDevice};
+use ugeom_load::door::{Request, StackCalls};
+use ugeom_load::drive::one_by_one;
 use ugeom_load::places::Drawn;
+use ugeom_load::recorder::Unwatched;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::mapping::Mapping;
-use ugeom_stack::{Delta, IoError};
+use ugeom_stack::Delta;
 
 /// Bytes that caches are filled with at a time.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -240,33 +243,34 @@ fn opened(text: &str, writable: bool) -> Result<Target, HarnessError> {
     open_target(text, &options).map_err(|error: TargetError| HarnessError::subject(error))
 }
 
-fn failed(cell: &str) -> impl FnOnce(IoError) -> HarnessError {
-    let cell = cell.to_owned();
-    move |source| HarnessError::request(cell, source)
+/// Reads or writes the first `size_bytes` of a target, in pieces, from `buffer` or into it.
+fn all_of(
+    target: &Target,
+    write: bool,
+    size_bytes: u64,
+    buffer: &mut [u8],
+) -> Result<(), HarnessError> {
+    let (delta, what) = match write {
+        true => (Delta::READ_WRITE, "filling a memory disk"),
+        false => (Delta::READ, "filling a cache"),
+    };
+    let opened = target.stack.open(target.top, delta);
+    let opened = opened.map_err(HarnessError::stack)?;
+    let mut channel = target.stack.channel(1).map_err(HarnessError::stack)?;
+    let mut door = StackCalls::new(&mut channel, &opened, buffer);
+    let pieces = (0..size_bytes).step_by(PIECE_BYTES as usize).map(|offset| {
+        let length = PIECE_BYTES.min(size_bytes - offset);
+        Request::of(write, offset, length as u32)
+    });
+    let done = one_by_one(&mut door, pieces, &mut Unwatched);
+    done.map(drop).map_err(|failure| failure.in_case(what))
 }
 
 /// Reads the first `size_bytes` twice, so that all of it is in the cache.
 fn fill_by_reading(target: &Target, size_bytes: u64) -> Result<(), HarnessError> {
-    let opened = Arc::new(
-        target
-            .stack
-            .open(target.top, Delta::READ)
-            .map_err(HarnessError::stack)?,
-    );
-    let mut channel = target.stack.channel(1).map_err(HarnessError::stack)?;
     let mut buffer = Buffer::new(PIECE_BYTES as usize);
-    for _ in 0..2 {
-        let mut offset = 0;
-        while offset < size_bytes {
-            let length = PIECE_BYTES.min(size_bytes - offset) as usize;
-            let into = &mut buffer[..length];
-            channel
-                .read(&opened, offset, into)
-                .map_err(failed("filling a cache"))?;
-            offset += length as u64;
-        }
-    }
-    Ok(())
+    all_of(target, false, size_bytes, &mut buffer)?;
+    all_of(target, false, size_bytes, &mut buffer)
 }
 
 /// The steps of a hit, and of a miss, of both indexes.
@@ -351,24 +355,9 @@ fn recycled(
 
 /// Writes a memory disk in full: what was never written is no memory that could be copied.
 fn fill_by_writing(target: &Target, media_bytes: u64, seed: u64) -> Result<(), HarnessError> {
-    let opened = Arc::new(
-        target
-            .stack
-            .open(target.top, Delta::READ_WRITE)
-            .map_err(HarnessError::stack)?,
-    );
-    let mut channel = target.stack.channel(1).map_err(HarnessError::stack)?;
     let mut buffer = Buffer::new(PIECE_BYTES as usize);
     fastrand::Rng::with_seed(seed).fill(&mut buffer);
-    let mut offset = 0;
-    while offset < media_bytes {
-        let length = PIECE_BYTES.min(media_bytes - offset) as usize;
-        channel
-            .write(&opened, offset, &buffer[..length])
-            .map_err(failed("filling a memory disk"))?;
-        offset += length as u64;
-    }
-    Ok(())
+    all_of(target, true, media_bytes, &mut buffer)
 }
 
 /// The lookup alone: small and large, both indexes, and what bounds it.

@@ -27,7 +27,7 @@ use ugeom_experiment::served::Way;
 use ugeom_experiment::{Common, Experiment};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
-use ugeom_harness::processes::{Protocol, Share};
+use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, Share};
 use ugeom_harness::scratch::{self, Place};
 use ugeom_harness::{self as harness, Control, Meter};
 use ugeom_load::devices;
@@ -77,9 +77,6 @@ const INDEX_BLOCKS_SMALL: u64 = 64;
 
 /// The experiment.
 pub struct Cached;
-
-/// Processes of a short measurement: each fills caches of its own, which takes longer than a round.
-const PROCESSES_SHORT: u32 = 8;
 
 impl Experiment for Cached {
     const NAME: &'static str = EXPERIMENT;

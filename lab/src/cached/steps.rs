@@ -11,6 +11,7 @@ use ugeom_classes::cache::index::{Found, Index};
 use ugeom_classes::cache::store::{Outcome, Store};
 use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, RunResult};
+use ugeom_load::cells::LINE_BYTES;
 use ugeom_load::places::Drawn;
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
@@ -190,9 +191,6 @@ pub fn lookup<I: Index>(name: &str, store: &Arc<Store<I>>, blocks: u64) -> Cell<
         }
     })
 }
-
-/// Bytes of a line of the processor's cache.
-const LINE_BYTES: usize = 64;
 
 /// A load at random from an array of so many bytes, each from the line that the one before names:
 /// what any lookup in a table of that size costs at least.

@@ -13,11 +13,9 @@ use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::{Path, PathBuf};
-use ugeom_ab::{
-    self, AbOptions, BUDGET_NS, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject,
-};
+use ugeom_ab::{self, AbOptions, Candidate, Document, Load, Printed, Scan, Shell, Side, Subject};
 use ugeom_classes::spec::Settings as Setting;
-use ugeom_harness::processes::PROCESSES_MAX;
+use ugeom_harness::processes::{BUDGET_NS, PROCESSES_MAX};
 use ugeom_harness::{Machine, Settings};
 use ugeom_report::{Saved, write_html};
 
