@@ -16,10 +16,12 @@ use ugeom_format::diskstats::{Stat, parse_stat};
 use ugeom_machine::block_device::{self, BlockDevice};
 use ugeom_machine::cpu::SystemTimes;
 use ugeom_machine::{clock, interrupt};
+use ugeom_measure::units::{self, TimeUnit};
 
 const LONG_ABOUT: &str = "\
 Prints what block devices and processors did: first since the machine started, then, with an \
-INTERVAL in seconds, in each interval, COUNT times or until Ctrl-C.
+INTERVAL (2, 500ms, 5m; a bare number counts seconds), in each interval, COUNT times or until \
+Ctrl-C.
 
 The columns are those of BSD's iostat: KB/t is the size of a transfer, tps transfers a second, and \
 us ni sy in id the per cent of all cores' time (in is interrupts). With -x they are those of \
@@ -38,7 +40,7 @@ Examples:
 #[derive(Args)]
 #[command(long_about = LONG_ABOUT, after_help = EXAMPLES)]
 pub struct Iostat {
-    /// A device or a path on it, then the interval in seconds, then how many reports
+    /// A device or a path on it, then the interval (2, 500ms, 5m), then how many reports
     #[arg(value_name = "TARGET INTERVAL COUNT", num_args = 0..=3, value_hint = ValueHint::FilePath,
           value_parser = crate::opening::word())]
     words: Vec<String>,
@@ -80,7 +82,7 @@ struct Reading {
 const HEADING_EVERY: u64 = 20;
 
 /// Longer intervals are a mistake: a day.
-const INTERVAL_S_MAX: f64 = 86_400.0;
+const INTERVAL_MAX: Duration = Duration::from_secs(86_400);
 
 /// How often a wait looks for Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
@@ -146,8 +148,8 @@ impl Iostat {
 impl Asked {
     fn of(words: &[String]) -> Result<Self> {
         let mut words = words.iter().map(String::as_str).peekable();
-        let is_number = |word: &str| word.parse::<f64>().is_ok();
-        let target = words.next_if(|word| !is_number(word)).map(str::to_owned);
+        let is_time = |word: &str| word.parse::<f64>().is_ok() || seconds(word).is_some();
+        let target = words.next_if(|word| !is_time(word)).map(str::to_owned);
         let interval = words.next().map(interval).transpose()?;
         let count = words.next().map(count).transpose()?;
         match words.next() {
@@ -164,15 +166,20 @@ impl Asked {
     }
 }
 
+/// A time in the program's grammar; a bare number counts seconds.
+fn seconds(word: &str) -> Option<Duration> {
+    let ns = units::duration_ns(word, TimeUnit::Seconds).ok()?;
+    Some(Duration::from_nanos(ns))
+}
+
 fn interval(word: &str) -> Result<Duration> {
-    let seconds = word.parse::<f64>().ok();
-    let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= INTERVAL_S_MAX);
+    let possible = seconds(word).filter(|time| !time.is_zero() && *time <= INTERVAL_MAX);
     let wrong = || {
         Usage(format!(
-            "`{word}` is no interval: write seconds above 0, at most a day"
+            "`{word}` is no interval: write a time above 0, at most 24h, such as 2, 500ms or 5m"
         ))
     };
-    Ok(seconds.map(Duration::from_secs_f64).ok_or_else(wrong)?)
+    Ok(possible.ok_or_else(wrong)?)
 }
 
 fn count(word: &str) -> Result<u64> {
@@ -276,6 +283,8 @@ mod tests {
         assert_eq!(asked("vda 1").unwrap(), of(Some("vda"), Some(1), None));
         assert_eq!(asked("2 5").unwrap(), of(None, Some(2), Some(5)));
         assert_eq!(asked("./3 2 5").unwrap(), of(Some("./3"), Some(2), Some(5)));
+        assert_eq!(asked("vda 5m").unwrap(), of(Some("vda"), Some(300), None));
+        assert_eq!(asked("24h 3").unwrap(), of(None, Some(86_400), Some(3)));
     }
 
     #[test]
@@ -285,6 +294,7 @@ mod tests {
             ("vda -1", "`-1` is no interval"),
             ("vda x", "`x` is no interval"),
             ("vda 1e9", "`1e9` is no interval"),
+            ("vda 25h", "`25h` is no interval"),
             ("vda nan", "`nan` is no interval"),
             ("vda 1 0", "`0` is no count"),
             ("1 2 3", "`3` is one word too many"),
