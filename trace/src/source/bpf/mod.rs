@@ -95,6 +95,12 @@ impl Source for Programs {
         self.rings.gate(open);
     }
 
+    fn rest(&mut self, rests: bool) {
+        for one in &mut self.attached {
+            let _ = one.attach(!rests);
+        }
+    }
+
     fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
         self.rings.read(events);
         Ok(())
