@@ -48,6 +48,14 @@ pub fn page(traced: &Traced) -> Page {
         page.heading("Workers of loop devices");
         page.push(workers(&traced.workers));
     }
+    who(&mut page, traced);
+    page.heading("Events compared with diskstats");
+    page.push(checks(traced));
+    page
+}
+
+/// Processes, and requests that did not come through the traced devices.
+fn who(page: &mut Page, traced: &Traced) {
     if !traced.processes.is_empty() {
         page.heading("Processes");
         let columns = [
@@ -81,9 +89,6 @@ pub fn page(traced: &Traced) -> Page {
         }
         page.push(table);
     }
-    page.heading("Events compared with diskstats");
-    page.push(checks(traced));
-    page
 }
 
 fn answer(traced: &Traced) -> String {

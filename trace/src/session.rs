@@ -26,6 +26,9 @@ pub struct Scope {
     pub tops: Vec<Dev>,
     /// Whole disks whose events are needed; none for all.
     pub disks: Vec<Dev>,
+    /// FUSE connections whose requests are needed.
+    #[serde(default)]
+    pub connections: Vec<u32>,
     /// What the linker must know.
     pub topology: Topology,
     /// Names by numbers.
@@ -82,13 +85,19 @@ impl Scope {
             scope.tops.extend(first);
             for at in chain {
                 let node = &tree.nodes[at];
+                scope.connections.extend(connection(node));
                 if node.class != Class::Part && node.class != Class::Fuse {
                     scope.disks.extend(device(node));
                 }
             }
         }
-        scope.disks.sort_unstable();
-        scope.disks.dedup();
+        if nodes.is_empty() {
+            scope.connections = tree.nodes.iter().filter_map(connection).collect();
+        }
+        for all in [&mut scope.disks, &mut scope.connections] {
+            all.sort_unstable();
+            all.dedup();
+        }
         scope
     }
 
@@ -102,6 +111,13 @@ impl Scope {
             _ => format!("fuse {}", dev & !FUSE),
         })
     }
+}
+
+/// The number of a FUSE connection.
+#[must_use]
+pub fn connection(node: &Node) -> Option<u32> {
+    let number = node.number.filter(|_| node.class == Class::Fuse)?;
+    Some(number.1)
 }
 
 /// The number of a block device, or of the connection of a FUSE server.
@@ -299,14 +315,6 @@ impl Session {
             share,
         });
         self.pending.push(window(self.start_ns, WINDOW_OPEN));
-    }
-
-    /// The FUSE connections of the chains.
-    #[must_use]
-    pub fn connections(&self) -> Vec<u32> {
-        let fuse = self.scope.names.keys();
-        let fuse = fuse.filter(|dev| **dev & FUSE != 0 && **dev & SERVER == 0);
-        fuse.map(|dev| dev & !FUSE).collect()
     }
 
     /// Asks the server of a connection, too, from now on.
@@ -649,7 +657,7 @@ fn wish_of(scope: &Scope) -> Wish {
         true => source::addresses(&kallsyms, &["loop_workfn", "loop_rootcg_workfn"]),
         false => Vec::new(),
     };
-    let has_fuse = scope.names.keys().any(|dev| dev & FUSE != 0);
+    let has_fuse = !scope.connections.is_empty();
     let wanted = |kind: &Kind| match kind {
         Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => !functions.is_empty(),
         Kind::FuseSend | Kind::FuseEnd => has_fuse,
@@ -660,6 +668,7 @@ fn wish_of(scope: &Scope) -> Wish {
     Wish {
         kinds: Kind::ALL.into_iter().filter(wanted).collect(),
         devices: scope.disks.clone(),
+        connections: scope.connections.clone(),
         // Bios of a partition carry the number of its disk.
         tops: match block_tops
             .clone()

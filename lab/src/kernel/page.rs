@@ -148,7 +148,8 @@ fn added(case: &Case) -> Vec<String> {
 }
 
 fn answer(result: &KernelLayers, main: Option<&Case>) -> String {
-    if let Some(found) = &result.faithful {
+    let faithful = result.faithful.as_ref().filter(|_| result.cases.is_empty());
+    if let Some(found) = faithful {
         return faithful_answer(found);
     }
     let Some(case) = main else {

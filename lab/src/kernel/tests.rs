@@ -108,7 +108,7 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         "--kernel /dev/loop7 --bottom memory",
         "8.77",
         "25.0",
-        "the program of 2002",
+        "PROGRAM OF 2002",
     ] {
         assert!(text.contains(word), "{word}: {text}");
     }

@@ -80,6 +80,8 @@ pub struct Wish {
     pub kinds: Vec<Kind>,
     /// Devices, by their numbers; none for all.
     pub devices: Vec<u32>,
+    /// FUSE connections; none for all.
+    pub connections: Vec<u32>,
     /// Devices whose submitters are followed until they run again.
     pub tops: Vec<u32>,
     /// Addresses of the functions whose work is recorded.

@@ -40,6 +40,7 @@ pub fn open(wish: &Wish) -> Result<Programs, String> {
         array: descriptor,
         layout,
         devices: &wish.devices,
+        connections: &wish.connections,
         tops: &wish.tops,
         functions: &wish.functions,
     };

@@ -33,6 +33,8 @@ pub(super) struct Wanted<'a> {
     pub(super) layout: Layout,
     /// Empty: all.
     pub(super) devices: &'a [u32],
+    /// FUSE connections; empty: all.
+    pub(super) connections: &'a [u32],
     /// Threads that submit to these are waited for.
     pub(super) tops: &'a [u32],
     /// Addresses of the functions whose work is recorded.
@@ -109,8 +111,10 @@ pub(super) fn program(
         Subject::Work => wanted_function(&mut code, &offsets, wanted.functions)?,
         Subject::Task => marked_task(&mut code, &offsets, wanted)?,
     }
-    if matches!(subject, Subject::Bio | Subject::Request) {
-        wanted_device(&mut code, wanted.devices);
+    match subject {
+        Subject::Bio | Subject::Request => wanted_device(&mut code, wanted.devices),
+        Subject::Fuse => wanted_device(&mut code, wanted.connections),
+        Subject::Work | Subject::Task => {}
     }
     take_slot(&mut code, wanted);
     match subject {

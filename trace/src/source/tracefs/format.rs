@@ -92,7 +92,7 @@ impl Format {
         let extra = value(self.extra)?;
         let failed = if extra == 0 { 0 } else { FAILED };
         let extra = match self.kind {
-            Kind::Complete => u64::from(sectors) * 512 | failed,
+            Kind::Complete => (u64::from(sectors) * 512) | failed,
             Kind::BioComplete => failed,
             _ => extra,
         };

@@ -239,6 +239,10 @@ pub(super) fn filter(kind: Kind, wish: &Wish) -> String {
                 .iter()
                 .map(|address| format!("0x{address:x}")),
         ),
+        "fuse" if wish.connections.len() <= DEVICES_MAX => any(
+            "connection",
+            &mut wish.connections.iter().map(u32::to_string),
+        ),
         "sched" => "next_pid!=0".to_owned(),
         _ => String::new(),
     }
@@ -339,12 +343,16 @@ mod tests {
     fn filters_name_devices_and_functions() {
         let wish = Wish {
             devices: vec![7 << 20, 8 << 20 | 1],
+            connections: vec![42, 43],
             functions: vec![0xffff_0010],
             ..Wish::default()
         };
         assert_eq!(filter(Kind::Queue, &wish), "dev==7340032||dev==8388609");
         assert_eq!(filter(Kind::WorkStart, &wish), "function==0xffff0010");
-        assert_eq!(filter(Kind::FuseSend, &wish), "");
+        assert_eq!(
+            filter(Kind::FuseSend, &wish),
+            "connection==42||connection==43"
+        );
         assert_eq!(filter(Kind::Queue, &Wish::default()), "");
     }
 }

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use ugeom_format::diskstats::{self, Requests, SECTOR_BYTES};
 use ugeom_machine::interrupt;
 use ugeom_trace::event::Dev;
-use ugeom_trace::session::{Scope, Session, dev_of};
+use ugeom_trace::session::{Scope, Session, connection, dev_of};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
-use ugeom_trace::tree::{Class, KernelTree, Node};
+use ugeom_trace::tree::{Class, KernelTree};
 
 /// How often events are read.
 const POLL: Duration = Duration::from_millis(10);
@@ -88,12 +88,6 @@ struct Looked<'a> {
     counters: (&'a Counters, &'a Counters),
     passed: BTreeMap<Dev, Passed>,
     seconds: f64,
-}
-
-/// The number of a FUSE connection.
-fn connection(node: &Node) -> Option<u32> {
-    let number = node.number.filter(|_| node.class == Class::Fuse)?;
-    Some(number.1)
 }
 
 /// A row for each device; below a FUSE connection those of its server, if it is ugeom's.
