@@ -136,10 +136,23 @@ impl Drop for SharedArray {
 /// A program that runs at each event until this is dropped.
 pub struct Attached {
     program: OwnedFd,
-    _attachment: OwnedFd,
+    attachment: Option<OwnedFd>,
 }
 
 impl Attached {
+    /// Detaches the program, or attaches it again.
+    ///
+    /// # Errors
+    /// What the kernel answers; it is detached then.
+    pub fn attach(&mut self, attached: bool) -> io::Result<()> {
+        match (attached, self.attachment.is_some()) {
+            (true, false) => self.attachment = Some(open(&self.program)?),
+            (false, true) => self.attachment = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Events at which the program did not run, because it was running on that processor already.
     ///
     /// # Errors
@@ -164,12 +177,17 @@ impl Attached {
 /// end of its text.
 pub fn attach(instructions: &[Instruction], btf_id: u32) -> io::Result<Attached> {
     let program = load(instructions, btf_id)?;
-    let mut attributes = [0_u8; 16];
-    put(&mut attributes, 8, program.as_raw_fd() as u32);
     Ok(Attached {
-        _attachment: call(RAW_TRACEPOINT_OPEN, &attributes)?,
+        attachment: Some(open(&program)?),
         program,
     })
+}
+
+/// Attaches a program to the tracepoint that it was loaded for.
+fn open(program: &OwnedFd) -> io::Result<OwnedFd> {
+    let mut attributes = [0_u8; 16];
+    put(&mut attributes, 8, program.as_raw_fd() as u32);
+    call(RAW_TRACEPOINT_OPEN, &attributes)
 }
 
 fn load(instructions: &[Instruction], btf_id: u32) -> io::Result<OwnedFd> {

@@ -24,6 +24,7 @@ pub mod lease;
 pub mod lock;
 pub mod mailbox;
 pub mod mapping;
+pub mod perf;
 pub mod prefetch;
 pub mod region;
 pub mod returning;

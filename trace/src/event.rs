@@ -34,11 +34,12 @@ pub enum Kind {
     /// The driver was busy (`block_rq_requeue`).
     Requeue = 10,
     /// The driver reports a part or all of a request (`block_rq_complete`); `extra` is the number
-    /// of bytes.
+    /// of bytes, with [`FAILED`] if it failed.
     Complete = 11,
     /// The request is accounted (`block_io_done`).
     Done = 12,
-    /// A bio of a device without requests ends (`block_bio_complete`). `id` is the bio.
+    /// A bio of a device without requests ends (`block_bio_complete`). `id` is the bio; `extra` is
+    /// [`FAILED`] if it failed.
     BioComplete = 13,
     /// Work was queued (`workqueue_queue_work`). `id` is the work.
     WorkQueue = 14,
@@ -56,11 +57,23 @@ pub enum Kind {
     /// A FUSE server that tells of itself has begun its reply; `extra` is when it had taken the
     /// request. No tracepoint fires it. Numbers as for `FuseSend`.
     Served = 20,
+    /// A sample begins or ends; no tracepoint fires it. `extra`: 1 requests that begin from now on
+    /// belong to it, 0 those do not, 2 nothing is recorded from now on.
+    Window = 21,
 }
+
+/// In `extra` of ends: the request failed.
+pub(crate) const FAILED: u64 = 1 << 32;
+/// `extra` of [`Kind::Window`]: requests that begin belong to the sample.
+pub(crate) const WINDOW_OPEN: u64 = 1;
+/// `extra` of [`Kind::Window`]: requests that begin do not.
+pub(crate) const WINDOW_CLOSING: u64 = 0;
+/// `extra` of [`Kind::Window`]: nothing is recorded.
+pub(crate) const WINDOW_CLOSED: u64 = 2;
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Queue,
         Self::Remap,
         Self::Split,
@@ -81,6 +94,7 @@ impl Kind {
         Self::FuseEnd,
         Self::Run,
         Self::Served,
+        Self::Window,
     ];
 
     /// The kind with that number.
@@ -93,7 +107,7 @@ impl Kind {
     #[must_use]
     pub(crate) fn tracepoint(self) -> (&'static str, &'static str) {
         match self {
-            Self::Served => ("", ""),
+            Self::Served | Self::Window => ("", ""),
             Self::Queue => ("block", "block_bio_queue"),
             Self::Remap => ("block", "block_bio_remap"),
             Self::Split => ("block", "block_split"),
@@ -144,6 +158,19 @@ impl Op {
             1 => Self::Write,
             2 => Self::Flush,
             3 | 5 => Self::Discard,
+            _ => Self::Other,
+        }
+    }
+
+    /// From a FUSE request's opcode: `enum fuse_opcode` of include/uapi/linux/fuse.h. Those that
+    /// fit no other word are `Other`.
+    #[must_use]
+    pub(crate) fn of_opcode(opcode: u32) -> Self {
+        match opcode {
+            15 => Self::Read,
+            16 => Self::Write,
+            18 | 20 | 25 => Self::Flush,
+            43 => Self::Discard,
             _ => Self::Other,
         }
     }

@@ -1,8 +1,9 @@
 //! The result of a trace: figures that are printed, saved and drawn.
 
 use crate::link::{Phase, Quality};
-use crate::session::{Check, Scope};
+use crate::session::{Check, Sample, Scope};
 use crate::tally::{ROWS, Tally, percentile};
+use crate::workers::WorkerFigures;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
 
@@ -22,6 +23,9 @@ pub struct LayerFigures {
     pub requests: u64,
     /// How many of them read.
     pub reads: u64,
+    /// How many of them failed.
+    #[serde(default)]
+    pub failed: u64,
     /// Bytes that they were for.
     pub bytes: u64,
     /// Mean time from entering the layer to its report, ns.
@@ -103,12 +107,18 @@ pub struct Traced {
     pub quality: Quality,
     /// Events beside the kernel's counters.
     pub checks: Vec<Check>,
+    /// What the sample is of; none when all requests were recorded.
+    #[serde(default)]
+    pub sample: Option<Sample>,
     /// Layers, each with those below it behind it.
     pub layers: Vec<LayerFigures>,
     /// Processes with the most time.
     pub processes: Vec<ProcessFigures>,
     /// Other requests to the devices below.
     pub others: Vec<OtherFigures>,
+    /// Where the workers of loop devices ran.
+    #[serde(default)]
+    pub workers: Vec<WorkerFigures>,
     /// Latencies over time.
     pub heat: HeatFigures,
 }
@@ -154,9 +164,11 @@ impl Traced {
             lost,
             quality,
             checks,
+            sample: None,
             layers: layers.map(|at| layer(about.scope, tally, at)).collect(),
             processes: processes(tally),
             others: others(about.scope, tally),
+            workers: Vec::new(),
             heat: HeatFigures {
                 column_ns: tally.heat.column_ns,
                 columns: tally
@@ -167,6 +179,18 @@ impl Traced {
                     .collect(),
             },
         }
+    }
+
+    /// With where workers ran.
+    #[must_use]
+    pub fn with_workers(self, workers: Vec<WorkerFigures>) -> Self {
+        Self { workers, ..self }
+    }
+
+    /// The same of a sample.
+    #[must_use]
+    pub fn of_sample(self, sample: Option<Sample>) -> Self {
+        Self { sample, ..self }
     }
 
     /// What is wrong with the result, in sentences.
@@ -226,6 +250,7 @@ fn layer(scope: &Scope, tally: &Tally, at: usize) -> LayerFigures {
         depth: layer.depth,
         requests: layer.inclusive.count(),
         reads: layer.reads,
+        failed: layer.failed,
         bytes: narrow(layer.bytes),
         inclusive_mean_ns: layer.inclusive.mean().unwrap_or(0.0),
         exclusive_mean_ns: layer.exclusive.mean().unwrap_or(0.0),

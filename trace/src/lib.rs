@@ -8,6 +8,7 @@
 //! | which events are one request, and which requests did it become? | [`link`] |
 //! | how is its time divided among the layers? | [`link::parts`] |
 //! | what does that amount to? | [`tally`], [`figures`] |
+//! | where do workers run? | [`workers`] |
 //! | how does a trace run? | [`session`] |
 //! | what does it cost? | [`overhead`] |
 //! | what does it do to a load? | [`load`] |
@@ -25,7 +26,9 @@ pub mod load;
 pub mod overhead;
 pub mod page;
 pub mod record;
+mod sample;
 pub mod session;
 pub mod source;
 pub mod tally;
 pub mod tree;
+pub mod workers;

@@ -99,8 +99,11 @@ pub fn measure(
                 source = session.source();
                 let ended = session.finish(&mut |_| {})?;
                 events += ended.quality.events + ended.lost;
-                seen += ended.trees.len();
-                away += ended.trees.iter().filter(|tree| leaves(tree)).count();
+                // Other programs use the devices below.
+                let is_own = |tree: &&Tree| scope.tops.contains(&tree.spans[0].dev);
+                let own: Vec<&Tree> = ended.trees.iter().filter(is_own).collect();
+                seen += own.len();
+                away += own.iter().filter(|tree| leaves(tree)).count();
             }
         }
         let pushed = table.push_round(values.to_vec());

@@ -1,7 +1,10 @@
 //! A trace as a page: for the terminal, for Markdown, CSV and HTML.
 
 use crate::figures::Traced;
+use crate::session::Sample;
+use crate::workers::WorkerFigures;
 use ugeom_measure::Interval;
+use ugeom_measure::units::grouped;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
 
 /// The page of a trace.
@@ -16,6 +19,14 @@ pub fn page(traced: &Traced) -> Page {
         "measured",
         format!("{} requests in {:.2} s", traced.requests, traced.seconds),
     );
+    if let Some(sample) = &traced.sample {
+        page.fact("sample", sampled(sample));
+    }
+    let failed = traced.layers.iter().filter(|layer| layer.failed > 0);
+    for layer in failed {
+        let (count, name) = (grouped(layer.failed), &layer.name);
+        page.fact("errors", format!("{count} requests of {name} failed"));
+    }
     for doubt in traced.doubts() {
         page.fact("doubtful", format!("{doubt}."));
     }
@@ -33,6 +44,18 @@ pub fn page(traced: &Traced) -> Page {
         );
     }
     page.push(bars);
+    if !traced.workers.is_empty() {
+        page.heading("Workers of loop devices");
+        page.push(workers(&traced.workers));
+    }
+    who(&mut page, traced);
+    page.heading("Events compared with diskstats");
+    page.push(checks(traced));
+    page
+}
+
+/// Processes, and requests that did not come through the traced devices.
+fn who(page: &mut Page, traced: &Traced) {
     if !traced.processes.is_empty() {
         page.heading("Processes");
         let columns = [
@@ -66,9 +89,6 @@ pub fn page(traced: &Traced) -> Page {
         }
         page.push(table);
     }
-    page.heading("Events compared with diskstats");
-    page.push(checks(traced));
-    page
 }
 
 fn answer(traced: &Traced) -> String {
@@ -85,6 +105,22 @@ fn answer(traced: &Traced) -> String {
         ),
         _ => "No request completed during the trace.".to_owned(),
     }
+}
+
+/// `of the 5,000 requests that diskstats counted, those of 31 windows ...`.
+fn sampled(sample: &Sample) -> String {
+    let Sample {
+        windows, event_ns, ..
+    } = sample;
+    format!(
+        "of the {} requests that diskstats counted, those of {windows} windows that are {:.1} % of \
+         the time; recording took about {:.2} % of the time of a processor at {event_ns:.0} ns per \
+         event ({} % allowed)",
+        grouped(sample.counted),
+        sample.recorded_percent,
+        sample.cost_percent,
+        sample.allowed_percent
+    )
 }
 
 fn layers(traced: &Traced) -> Table {
@@ -114,6 +150,26 @@ fn layers(traced: &Traced) -> Table {
             percentile(0),
             percentile(1),
             percentile(2),
+        ]);
+    }
+    table
+}
+
+/// Where workers ran, as the lab shows it, too.
+#[must_use]
+pub fn workers(all: &[WorkerFigures]) -> Table {
+    let columns = [
+        Column::text("device"),
+        Column::number("starts", ""),
+        Column::number("on the submitter's processor", "%"),
+    ];
+    let mut table = Table::new("", columns);
+    for one in all {
+        let share = 100.0 * one.same_processor as f64 / one.starts.max(1) as f64;
+        table.row([
+            Cell::text(&one.device),
+            Cell::count(one.starts),
+            Cell::number(share, 1),
         ]);
     }
     table

@@ -4,8 +4,9 @@
 #[cfg(test)]
 mod tests;
 
-use crate::event::{Dev, Event, Kind, Op};
+use crate::event::{Dev, Event, Kind, Op, WINDOW_CLOSED, WINDOW_CLOSING, WINDOW_OPEN};
 use crate::link::{FUSE, Linker, Quality, SERVER, Topology, Tree};
+use crate::sample::{Seen, Turn, Windows};
 use crate::source::{self, Choice, Source, Wish};
 use crate::tree::{Class, KernelTree, Node};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub struct Scope {
     pub tops: Vec<Dev>,
     /// Whole disks whose events are needed; none for all.
     pub disks: Vec<Dev>,
+    /// FUSE connections whose requests are needed.
+    #[serde(default)]
+    pub connections: Vec<u32>,
     /// What the linker must know.
     pub topology: Topology,
     /// Names by numbers.
@@ -35,6 +39,18 @@ pub struct Scope {
 #[must_use]
 pub fn dev_of((major, minor): (u32, u32)) -> Dev {
     major << 20 | minor
+}
+
+/// The number that stands for a FUSE connection among devices.
+#[must_use]
+pub fn fuse_dev(connection: u32) -> Dev {
+    connection | FUSE
+}
+
+/// The number that stands for the server of a FUSE connection.
+#[must_use]
+pub fn server_dev(connection: u32) -> Dev {
+    connection | FUSE | SERVER
 }
 
 impl Scope {
@@ -48,7 +64,7 @@ impl Scope {
             };
             let dev = match node.class {
                 Class::Fs => continue,
-                Class::Fuse => number.1 | FUSE,
+                Class::Fuse => fuse_dev(number.1),
                 _ => dev_of(number),
             };
             scope.names.entry(dev).or_insert_with(|| node.name.clone());
@@ -69,13 +85,19 @@ impl Scope {
             scope.tops.extend(first);
             for at in chain {
                 let node = &tree.nodes[at];
+                scope.connections.extend(connection(node));
                 if node.class != Class::Part && node.class != Class::Fuse {
                     scope.disks.extend(device(node));
                 }
             }
         }
-        scope.disks.sort_unstable();
-        scope.disks.dedup();
+        if nodes.is_empty() {
+            scope.connections = tree.nodes.iter().filter_map(connection).collect();
+        }
+        for all in [&mut scope.disks, &mut scope.connections] {
+            all.sort_unstable();
+            all.dedup();
+        }
         scope
     }
 
@@ -91,11 +113,18 @@ impl Scope {
     }
 }
 
+/// The number of a FUSE connection.
+#[must_use]
+pub fn connection(node: &Node) -> Option<u32> {
+    let number = node.number.filter(|_| node.class == Class::Fuse)?;
+    Some(number.1)
+}
+
 /// The number of a block device, or of the connection of a FUSE server.
 fn device(node: &Node) -> Option<Dev> {
     match node.class {
         Class::Fs | Class::File => None,
-        Class::Fuse => Some(node.number?.1 | FUSE),
+        Class::Fuse => Some(fuse_dev(node.number?.1)),
         _ => node.number.map(dev_of),
     }
 }
@@ -115,7 +144,7 @@ fn exact(tree: &KernelTree, at: usize) -> Option<(Dev, u64)> {
 }
 
 /// Events of a device beside its counters of diskstats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// The device.
     pub device: String,
@@ -147,8 +176,15 @@ pub struct Session {
     pending: Vec<Event>,
     /// Events before this moment have all arrived.
     complete_ns: u64,
+    /// Ends since the window began; and those before it that devices which hand their bios on had.
     ends: HashMap<(Dev, bool), u64>,
+    handed_on: HashMap<(Dev, bool), u64>,
+    /// Counters right before and after the beginning of the window.
     before: [Counters; 2],
+    /// Counters at the start, and what earlier windows have seen and the kernel counted in them.
+    first: Counters,
+    earlier: BTreeMap<Dev, Check>,
+    sampling: Option<Sampling>,
     /// Counters at a moment whose events have not all arrived.
     look: Option<(u64, Counters)>,
     counted: Count,
@@ -157,6 +193,36 @@ pub struct Session {
     servers: Vec<Server>,
     /// When it began, CLOCK_MONOTONIC, ns.
     pub start_ns: u64,
+}
+
+/// What is recorded when not everything is.
+struct Sampling {
+    windows: Windows,
+    /// Events that the source gave so far.
+    events: u64,
+    count: u64,
+    /// Time in which something was recorded, before this window, and when that began, ns.
+    recorded_ns: u64,
+    since_ns: u64,
+    share: f64,
+}
+
+/// What a sample is of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The cost that was allowed, per cent of the time of a processor.
+    pub allowed_percent: f64,
+    /// The recorded events times the assumed cost of one, per cent of the time of the trace.
+    pub cost_percent: f64,
+    /// The assumed cost of an event, ns.
+    pub event_ns: f64,
+    /// Windows in which events were recorded.
+    pub windows: u64,
+    /// Their share of the time of the trace, per cent.
+    pub recorded_percent: f64,
+    /// Requests of the traced devices that diskstats counted during the whole trace. It counts
+    /// merged ones as one.
+    pub counted: u64,
 }
 
 /// Asks a FUSE server for its requests since the last question: the kernel's number of each, and
@@ -189,6 +255,8 @@ pub struct Ended {
     pub lost: u64,
     /// Each traced device beside its counters.
     pub checks: Vec<Check>,
+    /// What the sample is of, if it is one.
+    pub sample: Option<Sample>,
 }
 
 impl Session {
@@ -220,7 +288,11 @@ impl Session {
             pending: Vec::new(),
             complete_ns: 0,
             ends: HashMap::new(),
+            handed_on: HashMap::new(),
+            first: first.clone(),
             before: [first, second],
+            earlier: BTreeMap::new(),
+            sampling: None,
             look: None,
             counted: counters,
             missed: None,
@@ -230,17 +302,24 @@ impl Session {
         })
     }
 
-    /// The FUSE connections of the chains.
-    #[must_use]
-    pub fn connections(&self) -> Vec<u32> {
-        let fuse = self.scope.names.keys();
-        let fuse = fuse.filter(|dev| **dev & FUSE != 0 && **dev & SERVER == 0);
-        fuse.map(|dev| dev & !FUSE).collect()
+    /// Records only so much that this costs at most a share (0 to 1) of the time of a processor. To
+    /// be called before events are read.
+    pub fn sample(&mut self, share: f64) {
+        let event_ns = Choice::event_ns(self.source.name());
+        self.sampling = Some(Sampling {
+            windows: Windows::new(share, event_ns, self.start_ns),
+            events: 0,
+            count: 1,
+            recorded_ns: 0,
+            since_ns: self.start_ns,
+            share,
+        });
+        self.pending.push(window(self.start_ns, WINDOW_OPEN));
     }
 
     /// Asks the server of a connection, too, from now on.
     pub fn ask(&mut self, connection: u32, name: String, passages: Passages) {
-        let dev = connection | FUSE | SERVER;
+        let dev = server_dev(connection);
         self.scope.names.insert(dev, name);
         self.servers.push(Server {
             connection,
@@ -316,12 +395,147 @@ impl Session {
     /// What reading fails with.
     pub fn poll(&mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Vec<Tree>> {
         let now_ns = clock::now_ns();
-        self.source.read(&mut self.pending)?;
-        self.ask_servers();
+        if self.is_paused() {
+            // Servers go on; what they tell belongs to no window.
+            self.ask_servers();
+            self.pending.clear();
+            self.turn(now_ns, keep)?;
+            return Ok(self.linker.take());
+        }
+        self.read()?;
         self.feed(self.complete_ns, keep);
         self.compare(self.complete_ns);
+        self.turn(now_ns, keep)?;
         self.complete_ns = now_ns.saturating_sub(LATE_NS);
         Ok(self.linker.take())
+    }
+
+    fn is_paused(&self) -> bool {
+        let sampling = self.sampling.as_ref();
+        sampling.is_some_and(|sampling| sampling.windows.is_paused())
+    }
+
+    fn read(&mut self) -> std::io::Result<()> {
+        let before = self.pending.len();
+        self.source.read(&mut self.pending)?;
+        if let Some(sampling) = &mut self.sampling {
+            sampling.events += (self.pending.len() - before) as u64;
+        }
+        self.ask_servers();
+        Ok(())
+    }
+
+    /// Begins or ends a window of the sample.
+    fn turn(&mut self, now_ns: u64, keep: &mut dyn FnMut(&Event)) -> std::io::Result<()> {
+        let Some(sampling) = &mut self.sampling else {
+            return Ok(());
+        };
+        let seen = Seen {
+            events: sampling.events,
+            complete_ns: self.complete_ns,
+            is_waiting: self.linker.is_waiting(now_ns),
+            longest_ns: self.linker.longest_ns(),
+        };
+        match sampling.windows.turn(now_ns, seen) {
+            Turn::Stay => {}
+            Turn::Close => self.pending.push(window(now_ns, WINDOW_CLOSING)),
+            Turn::Pause => {
+                sampling.recorded_ns += now_ns.saturating_sub(sampling.since_ns);
+                self.end_window(keep)?;
+                self.source.rest(true);
+                let closed = window(now_ns, WINDOW_CLOSED);
+                keep(&closed);
+                self.linker.event(&closed);
+            }
+            Turn::Open => {
+                (sampling.count, sampling.since_ns) = (sampling.count + 1, now_ns);
+                self.source.rest(false);
+                let first = (self.counted)(&self.scope);
+                self.source.gate(true);
+                let open_ns = clock::now_ns();
+                self.before = [first, (self.counted)(&self.scope)];
+                self.pending.push(window(open_ns, WINDOW_OPEN));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the rest of a window, and adds what it saw and what the kernel counted meanwhile.
+    fn end_window(&mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<()> {
+        let third = (self.counted)(&self.scope);
+        self.source.gate(false);
+        let fourth = (self.counted)(&self.scope);
+        // A program that runs still fills its slot.
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        self.read()?;
+        self.feed(u64::MAX, keep);
+        self.look = None;
+        let [first, second] = &self.before;
+        for dev in &self.scope.disks {
+            let of = |counters: &Counters| counters.get(dev).copied();
+            let counters = [of(first), of(second), of(&third), of(&fourth)];
+            let [Some(a), Some(b), Some(c), Some(d)] = counters else {
+                continue;
+            };
+            let (reads, writes) = (self.seen(*dev, true), self.seen(*dev, false));
+            // Some drivers count nothing, as that of memory disks.
+            if d == (0, 0) && reads + writes > 0 {
+                continue;
+            }
+            let check = self.earlier.entry(*dev).or_insert_with(|| Check {
+                device: self.scope.name(*dev),
+                ..Check::default()
+            });
+            check.reads_seen += reads;
+            check.reads_counted.0 += c.0.saturating_sub(b.0);
+            check.reads_counted.1 += d.0.saturating_sub(a.0);
+            check.writes_seen += writes;
+            check.writes_counted.0 += c.1.saturating_sub(b.1);
+            check.writes_counted.1 += d.1.saturating_sub(a.1);
+        }
+        self.ends.clear();
+        for key in self
+            .scope
+            .disks
+            .iter()
+            .flat_map(|dev| [(*dev, true), (*dev, false)])
+        {
+            self.handed_on
+                .insert(key, self.linker.handed_on(key.0, key.1));
+        }
+        Ok(())
+    }
+
+    /// Ends since the window began.
+    fn seen(&self, dev: Dev, is_read: bool) -> u64 {
+        let of = |ends: &HashMap<_, u64>| ends.get(&(dev, is_read)).copied().unwrap_or(0);
+        let handed_on = self.linker.handed_on(dev, is_read);
+        of(&self.ends) + handed_on.saturating_sub(of(&self.handed_on))
+    }
+
+    /// What the sample is of.
+    fn sampled(&self, now_ns: u64) -> Option<Sample> {
+        let sampling = self.sampling.as_ref()?;
+        let event_ns = Choice::event_ns(self.source.name());
+        let whole_ns = now_ns.saturating_sub(self.start_ns).max(1) as f64;
+        let last_ns = match sampling.windows.is_paused() {
+            true => 0,
+            false => now_ns.saturating_sub(sampling.since_ns),
+        };
+        let now = (self.counted)(&self.scope);
+        let ended = |dev: &Dev| {
+            let (first, now) = (self.first.get(dev)?, now.get(dev)?);
+            Some(now.0.saturating_sub(first.0) + now.1.saturating_sub(first.1))
+        };
+        let counted = self.scope.tops.iter().filter_map(ended);
+        Some(Sample {
+            allowed_percent: 100.0 * sampling.share,
+            cost_percent: 100.0 * sampling.events as f64 * event_ns / whole_ns,
+            event_ns,
+            windows: sampling.count,
+            recorded_percent: 100.0 * (sampling.recorded_ns + last_ns) as f64 / whole_ns,
+            counted: counted.sum(),
+        })
     }
 
     /// Why another source is to take over, and which there are; none while this one is believed, or
@@ -337,7 +551,7 @@ impl Session {
     fn compare(&mut self, complete_ns: u64) {
         match &self.look {
             Some((at_ns, now)) if *at_ns < complete_ns => {
-                let seen = |dev: Dev, read| self.ends.get(&(dev, read)).copied().unwrap_or(0);
+                let seen = |dev: Dev, read| self.seen(dev, read);
                 let missed = self.scope.disks.iter().find_map(|dev| {
                     let (before, now) = (self.before[1].get(dev)?, now.get(dev)?);
                     let counted = [
@@ -394,35 +608,39 @@ impl Session {
     /// # Errors
     /// What reading fails with.
     pub fn finish(mut self, keep: &mut dyn FnMut(&Event)) -> std::io::Result<Ended> {
-        let third = (self.counted)(&self.scope);
-        self.source.gate(false);
-        let fourth = (self.counted)(&self.scope);
-        // A program that runs still fills its slot.
-        std::thread::sleep(std::time::Duration::from_millis(2));
-        self.source.read(&mut self.pending)?;
-        self.ask_servers();
-        self.feed(u64::MAX, keep);
+        let now_ns = clock::now_ns();
+        if !self.is_paused() {
+            self.end_window(keep)?;
+        }
+        let sample = self.sampled(now_ns);
         let (trees, quality) = self.linker.finish();
         let quality = self.with_servers(quality);
-        let [first, second] = &self.before;
-        let seen = |dev: Dev, read| self.ends.get(&(dev, read)).copied().unwrap_or(0);
-        let checks = self.scope.disks.iter().filter_map(|dev| {
-            let of = |counters: &Counters| counters.get(dev).copied();
-            let [a, b, c, d] = [of(first)?, of(second)?, of(&third)?, of(&fourth)?];
-            Some(Check {
-                device: self.scope.name(*dev),
-                reads_seen: seen(*dev, true),
-                reads_counted: (c.0.saturating_sub(b.0), d.0.saturating_sub(a.0)),
-                writes_seen: seen(*dev, false),
-                writes_counted: (c.1.saturating_sub(b.1), d.1.saturating_sub(a.1)),
-            })
-        });
+        let lost = self.lost();
         Ok(Ended {
             trees,
             quality,
-            lost: self.lost(),
-            checks: checks.collect(),
+            lost,
+            checks: self.earlier.into_values().collect(),
+            sample,
         })
+    }
+}
+
+/// An event that says which requests belong to the sample.
+fn window(time_ns: u64, extra: u64) -> Event {
+    Event {
+        time_ns,
+        kind: Kind::Window,
+        cpu: 0,
+        op: Op::Other,
+        tid: 0,
+        pid: 0,
+        dev: 0,
+        sector: 0,
+        sectors: 0,
+        id: 0,
+        other: 0,
+        extra,
     }
 }
 
@@ -439,17 +657,18 @@ fn wish_of(scope: &Scope) -> Wish {
         true => source::addresses(&kallsyms, &["loop_workfn", "loop_rootcg_workfn"]),
         false => Vec::new(),
     };
-    let has_fuse = scope.names.keys().any(|dev| dev & FUSE != 0);
+    let has_fuse = !scope.connections.is_empty();
     let wanted = |kind: &Kind| match kind {
         Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => !functions.is_empty(),
         Kind::FuseSend | Kind::FuseEnd => has_fuse,
-        Kind::Served => false,
+        Kind::Served | Kind::Window => false,
         _ => true,
     };
     let block_tops = scope.tops.iter().filter(|dev| **dev & FUSE == 0);
     Wish {
         kinds: Kind::ALL.into_iter().filter(wanted).collect(),
         devices: scope.disks.clone(),
+        connections: scope.connections.clone(),
         // Bios of a partition carry the number of its disk.
         tops: match block_tops
             .clone()

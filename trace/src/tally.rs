@@ -39,6 +39,10 @@ pub struct Layer {
     pub bytes: u128,
     /// Requests that read.
     pub reads: u64,
+    /// Requests that wrote.
+    pub writes: u64,
+    /// Requests that failed.
+    pub failed: u64,
 }
 
 /// Requests of a process.
@@ -155,6 +159,8 @@ impl Tally {
             layer.inclusive.record(span.end_ns - span.start_ns);
             layer.bytes += u128::from(span.sectors) * 512;
             layer.reads += u64::from(span.op == Op::Read);
+            layer.writes += u64::from(span.op == Op::Write);
+            layer.failed += u64::from(span.failed);
         }
         let mut own = vec![0_u64; tree.spans.len()];
         for part in divide(tree) {
@@ -188,6 +194,8 @@ impl Tally {
             ambiguous_ns: 0,
             bytes: 0,
             reads: 0,
+            writes: 0,
+            failed: 0,
         });
         self.paths.insert((above, dev), at);
         at
@@ -284,6 +292,7 @@ mod tests {
             phases: vec![(start_ns, Phase::Block)],
             parent,
             ambiguous: false,
+            failed: false,
         };
         let below = span(2, at_ns + ns / 4, at_ns + ns / 2, Some(0));
         Tree {

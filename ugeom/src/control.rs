@@ -65,7 +65,7 @@ impl ControlArgs {
 /// Lets the servers of this user tell a trace when they had the requests of its FUSE mounts. One
 /// that cannot is traced from outside only, as those of others are.
 pub fn ask_servers(session: &mut Session) {
-    let connections = session.connections();
+    let connections = session.scope().connections.clone();
     if connections.is_empty() {
         return;
     }

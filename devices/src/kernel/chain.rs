@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use ugeom_trace::tree::{Class, KernelTree};
 
 /// A layer that can be read.
@@ -10,6 +11,8 @@ pub struct Row {
     pub name: String,
     /// What it is.
     pub class: &'static str,
+    /// Where it is.
+    pub path: PathBuf,
     /// The open device or file.
     pub file: File,
     /// Where block 0 of the uppermost layer lies, bytes.
@@ -64,6 +67,7 @@ impl Chain {
                     chain.rows.push(Row {
                         name: node.name.clone(),
                         class: node.class.word(),
+                        path: path.into(),
                         file,
                         offset_bytes: offset,
                         sector_bytes: node.sector_bytes.max(512),

@@ -7,10 +7,12 @@
 //! processors as they are, and kept awake by threads of the idle class.
 
 mod chain;
+mod faithful;
 mod page;
 mod reading;
 #[cfg(test)]
 mod tests;
+mod traced;
 
 use chain::Chain;
 use reading::{Reader, Slice};
@@ -23,9 +25,12 @@ use ugeom_harness::{Control, HarnessError, Phase, Progress};
 use ugeom_machine::awake::Awake;
 use ugeom_machine::clock;
 use ugeom_measure::{Blocks, Center, Interval};
+use ugeom_trace::session::Scope;
 use ugeom_trace::tree::KernelTree;
 
+pub use faithful::Faithful;
 pub use page::page;
+pub use traced::TracedReads;
 
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "kernel";
@@ -55,6 +60,8 @@ pub struct KernelLayersOptions {
     pub budget_ns: u64,
     /// The seed of the order of blocks and slices.
     pub seed: u64,
+    /// The program of 2002 on each layer instead.
+    pub faithful: bool,
 }
 
 /// What a read takes, ns: the median of the rounds with its 95 % interval.
@@ -96,6 +103,9 @@ pub struct Case {
     pub rounds: usize,
     /// The layers from the top.
     pub rows: Vec<RowFigures>,
+    /// The same reads of the uppermost layer, traced; at queue depth 1 only.
+    #[serde(default)]
+    pub traced: Option<TracedReads>,
 }
 
 /// A result.
@@ -118,6 +128,9 @@ pub struct KernelLayers {
     pub seed: u64,
     /// The cases.
     pub cases: Vec<Case>,
+    /// The program of 2002 on each layer.
+    #[serde(default)]
+    pub faithful: Option<Faithful>,
     /// What could not be measured, and why.
     pub left_out: Vec<String>,
 }
@@ -132,9 +145,17 @@ pub fn run(
 ) -> Result<KernelLayers, HarnessError> {
     let (host, start_ns) = (Host::now(), clock::now_ns());
     let target = &options.target;
-    let mut chain = readable(target)?;
+    let (mut chain, scope) = readable(target)?;
     let (mut cases, mut left_out) = (Vec::new(), std::mem::take(&mut chain.left_out));
-    let plan = plan(&chain, &mut left_out);
+    let mut faithful = None;
+    let plan = match options.faithful {
+        true => {
+            faithful = Some(faithful::run(&chain, options.seed, control)?);
+            Vec::new()
+        }
+        false => plan(&chain, &mut left_out),
+    };
+    let mut random = fastrand::Rng::with_seed(options.seed);
     let total = plan.len() as u64;
     for (done, (bytes, depth, awake)) in (0..total).zip(plan) {
         let name = format!("reads of {bytes} bytes at queue depth {depth}");
@@ -162,11 +183,17 @@ pub fn run(
             options.seed,
             control.cancelled,
         );
+        let mut case = case.map_err(HarnessError::os(target, "reading"))?;
+        case.awake = awake;
+        if depth == 1 {
+            match traced::trace(&chain, &scope, (bytes, budget_ns / 4), &mut random) {
+                Ok(traced) => case.traced = Some(traced),
+                Err(why) if cases.is_empty() => left_out.push(format!("exclusive times: {why}")),
+                Err(_) => {}
+            }
+        }
         drop(keep);
-        cases.push(Case {
-            awake,
-            ..case.map_err(HarnessError::os(target, "reading"))?
-        });
+        cases.push(case);
     }
     Ok(KernelLayers {
         schema: 1,
@@ -177,12 +204,13 @@ pub fn run(
         in_memory_of: options.in_memory_of.clone(),
         seed: options.seed,
         cases,
+        faithful,
         left_out,
     })
 }
 
-/// The layers of a target that can be read, at least one.
-fn readable(target: &str) -> Result<Chain, HarnessError> {
+/// The layers of a target that can be read, at least one; and what a trace of it takes.
+fn readable(target: &str) -> Result<(Chain, Scope), HarnessError> {
     let os = || HarnessError::os(target, "finding its layers");
     let tree = KernelTree::now().map_err(os())?;
     let at = match tree.named(target) {
@@ -197,7 +225,7 @@ fn readable(target: &str) -> Result<Chain, HarnessError> {
     let chain = Chain::of(&tree, at);
     match chain.rows.is_empty() {
         true => Err(unreadable(chain.left_out.join("; "))),
-        false => Ok(chain),
+        false => Ok((chain, Scope::of(&tree, &[at]))),
     }
 }
 
@@ -285,6 +313,7 @@ fn measure(
         awake: false,
         rounds,
         rows: rows(chain, &tables),
+        traced: None,
     })
 }
 

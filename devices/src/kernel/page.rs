@@ -1,6 +1,6 @@
 //! The page of the experiment.
 
-use super::{Case, Costs, KernelLayers, RowFigures};
+use super::{Case, Costs, Faithful, KernelLayers, RowFigures, TracedReads};
 use ugeom_measure::Interval;
 use ugeom_report::text::in_a_shell;
 use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
@@ -38,13 +38,71 @@ pub fn page(result: &KernelLayers) -> Page {
          is not woken on a processor that sleeps. Beside other work these times mean nothing",
         "system-wide CPU time is counted in ticks of usually 4 or 10 ms; while processors are kept \
          awake it means nothing and is not shown",
+        "exclusive, traced: the time in this layer and in none below it, of some more reads of the \
+         uppermost layer while they are traced. A difference also holds what a layer changes below \
+         it",
         "in 2002 GEOM cost 5 us a read and each slicer 0.8 us, on a processor of 700 MHz",
     ]);
+    if let Some(found) = &result.faithful {
+        let loops = found.loops;
+        page.heading(&format!(
+            "the program of 2002, {loops} loops, through the page cache"
+        ));
+        page.push(faithful(found));
+    }
     for case in cases {
         page.heading(&title(case));
         page.push(table(case));
+        if let Some(traced) = &case.traced {
+            page.paragraph(sum(traced, case));
+            if !traced.workers.is_empty() {
+                page.push(ugeom_trace::page::workers(&traced.workers));
+            }
+        }
     }
     page
+}
+
+/// The exclusive times added up, beside what the differences add up to.
+fn sum(traced: &TracedReads, case: &Case) -> String {
+    let exclusive: f64 = traced.layers.iter().map(|layer| layer.exclusive_ns).sum();
+    let top = case.rows.first().and_then(|row| row.read.wall_ns);
+    let untraced = top.map_or_else(String::new, |wall| {
+        format!("; without a trace it takes {:.2} us", wall.estimate / 1e3)
+    });
+    format!(
+        "Traced: the exclusive times of {} reads add up to {:.2} us, the time of the block layer is \
+         {:.2} us, of the caller {:.2} us{untraced}.",
+        traced.reads,
+        exclusive / 1e3,
+        traced.kernel_ns / 1e3,
+        traced.caller_ns / 1e3
+    )
+}
+
+fn faithful(found: &Faithful) -> Table {
+    let columns = [
+        Column::text("layer"),
+        Column::text("class"),
+        Column::number("a loop", "ns"),
+        Column::number("added", "ns"),
+        Column::text("runs, ns"),
+    ];
+    let mut table = Table::new("", columns);
+    for row in &found.rows {
+        let cell = |interval: &Option<Interval>| {
+            interval.map_or_else(Cell::empty, |interval| Cell::interval(&interval, 1))
+        };
+        let runs: Vec<String> = row.runs_ns.iter().map(|ns| format!("{ns:.0}")).collect();
+        table.row([
+            Cell::text(&row.name),
+            Cell::text(&row.class),
+            cell(&row.loop_ns),
+            cell(&row.added_ns),
+            Cell::text(runs.join(" ")),
+        ]);
+    }
+    table
 }
 
 fn asked(result: &KernelLayers) -> String {
@@ -90,6 +148,10 @@ fn added(case: &Case) -> Vec<String> {
 }
 
 fn answer(result: &KernelLayers, main: Option<&Case>) -> String {
+    let faithful = result.faithful.as_ref().filter(|_| result.cases.is_empty());
+    if let Some(found) = faithful {
+        return faithful_answer(found);
+    }
     let Some(case) = main else {
         return "No answer: nothing was measured with the processors kept awake.".to_owned();
     };
@@ -102,6 +164,18 @@ fn answer(result: &KernelLayers, main: Option<&Case>) -> String {
             added.join(", ")
         ),
     }
+}
+
+fn faithful_answer(found: &Faithful) -> String {
+    let loops = found.rows.iter().filter_map(|row| {
+        let loop_ns = row.loop_ns?.estimate;
+        Some(format!("{} {loop_ns:.0} ns", row.name))
+    });
+    format!(
+        "A loop of the program of 2002 (lseek and read of 512 bytes, through the page cache) takes: \
+         {}.",
+        loops.collect::<Vec<String>>().join(", ")
+    )
 }
 
 fn certainty(main: Option<&Case>) -> String {
@@ -147,6 +221,9 @@ fn table(case: &Case) -> Table {
         Column::number("share of lowest", "%"),
         Column::number("added, caller's CPU", "us"),
     ];
+    if case.traced.is_some() {
+        columns.push(Column::number("exclusive, traced", "us"));
+    }
     if !case.awake {
         columns.push(Column::number("added, system-wide CPU", "us"));
     }
@@ -156,7 +233,7 @@ fn table(case: &Case) -> Table {
             let interval = row.added.as_ref().and_then(of);
             interval.map_or_else(Cell::empty, |interval| us(&interval))
         };
-        table.row([
+        let mut cells = vec![
             Cell::text(&row.name),
             Cell::text(&row.class),
             row.read
@@ -166,10 +243,29 @@ fn table(case: &Case) -> Table {
             row.share_percent
                 .map_or_else(Cell::empty, |share| Cell::number(share, 1)),
             added(|costs| costs.caller_ns),
-            added(|costs| costs.machine_ns),
-        ]);
+        ];
+        if let Some(traced) = &case.traced {
+            cells.push(exclusive(traced, &row.name));
+        }
+        if !case.awake {
+            cells.push(added(|costs| costs.machine_ns));
+        }
+        table.row(cells);
     }
     table
+}
+
+/// The exclusive time of a layer; a file is no layer that events tell of.
+fn exclusive(traced: &TracedReads, name: &str) -> Cell {
+    let mut layers = traced
+        .layers
+        .iter()
+        .filter(|layer| layer.name == name)
+        .peekable();
+    match layers.peek() {
+        Some(_) => Cell::number(layers.map(|layer| layer.exclusive_ns).sum::<f64>() / 1e3, 2),
+        None => Cell::empty(),
+    }
 }
 
 fn us(interval: &Interval) -> Cell {

@@ -9,6 +9,7 @@ fn chain(folder: &Path) -> Chain {
     let row = |name: &str, offset_bytes| chain::Row {
         name: name.to_owned(),
         class: "FILE",
+        path: path.clone(),
         file: std::fs::File::open(&path).unwrap(),
         offset_bytes,
         sector_bytes: 512,
@@ -74,8 +75,27 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         seed: 7,
         cases: vec![Case {
             awake: true,
+            traced: Some(TracedReads {
+                reads: 1000,
+                kernel_ns: 9000.0,
+                caller_ns: 9900.0,
+                layers: vec![traced::TracedLayer {
+                    name: "upper".to_owned(),
+                    exclusive_ns: 8765.0,
+                }],
+                workers: vec![ugeom_trace::workers::WorkerFigures {
+                    device: "upper".to_owned(),
+                    starts: 1000,
+                    same_processor: 250,
+                }],
+                lost: 0,
+            }),
             ..case
         }],
+        faithful: Some(Faithful {
+            loops: 100_000,
+            rows: Vec::new(),
+        }),
         left_out: vec!["vda: opening it: EPERM".to_owned()],
     };
     let json = serde_json::to_string(&result).unwrap();
@@ -88,6 +108,9 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
         "left out",
         "later",
         "--kernel /dev/loop7 --bottom memory",
+        "8.77",
+        "25.0",
+        "PROGRAM OF 2002",
     ] {
         assert!(text.contains(word), "{word}: {text}");
     }

@@ -4,6 +4,7 @@
 use crate::run::{PATIENCE, UGEOM, command, run};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use ugeom_testkit::{LoopDevice, program, skip};
 
@@ -48,13 +49,18 @@ fn a_planted_delay_is_found_in_its_layer_and_in_no_other() {
     if program(test, "fio").is_none() {
         return;
     }
+    served(test, "md:4m | nop:delay=2ms", planted);
+}
+
+/// Runs this while a target is served as files: with a folder, and where it is mounted in that.
+fn served(test: &str, target: &str, then: fn(&str, &Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     let mounted = folder.path().join("m");
     std::fs::create_dir(&mounted).expect("a folder");
     let place = mounted.display().to_string();
     let ready = folder.path().join("ready");
     let wait = format!("touch {}; cat", ready.display());
-    let mut serve = command(UGEOM, &["serve", "md:4m | nop:delay=2ms", "--fuse", &place]);
+    let mut serve = command(UGEOM, &["serve", target, "--fuse", &place]);
     serve.args(["--run", &wait]);
     let mut server = serve.spawn().expect("a server");
     let mut waited = 0;
@@ -63,13 +69,39 @@ fn a_planted_delay_is_found_in_its_layer_and_in_no_other() {
         waited += 1;
     }
     if ready.exists() {
-        planted(test, folder.path(), &mounted);
+        then(test, folder.path(), &mounted);
     } else {
         skip(test, "no FUSE mount");
     }
     // The end of its input ends the command, and that the server.
     drop(server.stdin.take());
     assert!(server.wait().expect("it ends").success() || !ready.exists());
+}
+
+#[test]
+fn requests_that_fail_are_counted_on_the_device_that_reports_them() {
+    let test = "requests_that_fail_are_counted_on_the_device_that_reports_them";
+    served(test, "md:4m | nop:rfail=100%", failing);
+}
+
+fn failing(test: &str, _: &Path, mounted: &Path) {
+    let Some(device) = Loop::over(test, &mounted.join("md0.nop")) else {
+        return;
+    };
+    for source in ["bpf", "tracefs"] {
+        if !works(test, &device.0, source) {
+            continue;
+        }
+        let read = "dd if=$0 of=/dev/null bs=4k count=1 iflag=direct; true";
+        let mut trace = command(UGEOM, &["trace", &device.0, "--json", "--source", source]);
+        trace.args(["--", "sh", "-c", read, &device.0]);
+        let ended = run(trace, b"");
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let top = layer(&trace, device.0.trim_start_matches("/dev/"));
+        let (requests, failed) = (top["requests"].as_u64(), top["failed"].as_u64());
+        assert!(failed >= Some(1) && failed <= requests, "{trace:#}");
+    }
 }
 
 fn planted(test: &str, folder: &Path, mounted: &Path) {
@@ -86,6 +118,97 @@ fn planted(test: &str, folder: &Path, mounted: &Path) {
             clear,
             "{source}: the delay was found in the loop device, too, five times"
         );
+    }
+    if works(test, &device.0, "bpf") {
+        both_halves(mounted, &device.0);
+    }
+}
+
+/// The layers of the server stand below the connection and the device that it serves.
+fn both_halves(mounted: &Path, device: &str) {
+    let file = format!("--filename={device}");
+    let job = ["run", "--name=x", &file, "--rw=randread", "--direct=1"];
+    let mut load = command(UGEOM, &job);
+    load.args(["--bs=4k", "--time_based", "--runtime=60s", "--size=4m"]);
+    load.stdout(Stdio::null());
+    let mut load = load.spawn().expect("a load");
+    // A busy machine may run no request in an interval: then another one.
+    let mut last = Value::Null;
+    let clear = (0..20).any(|_| {
+        let stat = ["stat", "--kernel", device, "-b", "--json", "-I", "500ms"];
+        let text = run(command(UGEOM, &stat), b"").text();
+        last = serde_json::from_str(&text).expect("JSON");
+        has_both_halves(&last, mounted, device.trim_start_matches("/dev/"))
+    });
+    load.kill()
+        .and_then(|()| load.wait())
+        .expect("the load's end");
+    assert!(clear, "{last:#}");
+}
+
+/// Whether each layer from the medium up to the device had requests; they must be in this order.
+fn has_both_halves(interval: &Value, mounted: &Path, device: &str) -> bool {
+    let rows = interval["rows"].as_array().expect("rows");
+    let name = |row: &Value| row["name"].as_str().expect("a name").to_owned();
+    let depths = rows
+        .iter()
+        .map(|row| row["depth"].as_u64().expect("a depth"));
+    assert!(depths.is_sorted(), "{interval:#}");
+    let classes: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["class"].as_str())
+        .collect();
+    assert_eq!(
+        classes,
+        ["MD", "NOP", "SERVER", "FUSE", "LOOP"],
+        "{interval:#}"
+    );
+    assert_eq!(name(&rows[3]), mounted.display().to_string());
+    assert_eq!(name(&rows[4]), device);
+    let slow = rows[1]["exclusive_ns"].as_f64();
+    assert!(slow.is_none_or(|ns| ns >= DELAY_NS), "{interval:#}");
+    let times = rows.iter().map(|row| row["exclusive_ns"].as_f64());
+    slow.is_some() && times.into_iter().all(|ns| ns.is_some_and(|ns| ns >= 0.0))
+}
+
+#[test]
+fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
+    let test = "the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests";
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
+    let Some(device) = Loop::over(test, &image) else {
+        return;
+    };
+    for source in ["bpf", "tracefs"] {
+        if !works(test, &device.0, source) {
+            continue;
+        }
+        let record = text(&folder.path().join("t.trace"));
+        let mut trace = command(UGEOM, &["trace", &device.0, "--json", "--source", source]);
+        trace.args(["--sample", "0.01%", "--output", &record, "--", "sh", "-c"]);
+        let job =
+            "exec $1 run --name=x --filename=$0 --rw=randread --direct=1 --bs=4k --size=4m >&2";
+        trace.args([job, &device.0, UGEOM]);
+        let ended = run(trace, b"");
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
+        let requests = trace["requests"].as_u64().expect("requests");
+        assert!(requests > 0, "{trace:#}");
+        assert_eq!(trace["parts_ns"], trace["whole_ns"]);
+        let sample = &trace["sample"];
+        assert_eq!(sample["allowed_percent"], 0.01);
+        // How many windows there were depends on how fast this machine is.
+        assert!(sample["windows"].as_u64() >= Some(1), "{sample:#}");
+        assert!(sample["counted"].as_u64() >= Some(1024), "{sample:#}");
+        assert!(sample["counted"].as_u64() >= Some(requests), "{trace:#}");
+        // The recording tells where windows begin and end.
+        let show = ["trace", "show", &record, "--json"];
+        let shown = run(command(UGEOM, &show), b"").text();
+        let shown: Value = serde_json::from_str(&shown).expect("JSON");
+        for key in ["requests", "whole_ns", "parts_ns", "layers"] {
+            assert_eq!(shown[key], trace[key], "{key}");
+        }
     }
 }
 
@@ -186,7 +309,7 @@ fn wrong_devices_and_sources_are_refused_by_name() {
     refused(
         &["trace", "vda", "--source", "ftrace"],
         2,
-        "there are bpf, tracefs",
+        "there are bpf, tracefs, perf",
     );
     refused(&["trace"], 2, "DEVICE");
     refused(
@@ -195,8 +318,59 @@ fn wrong_devices_and_sources_are_refused_by_name() {
         "--overhead",
     );
     refused(&["lab", "layers", "--bottom", "memory"], 2, "--kernel");
+    for share in ["0", "101%", "1ms", "-1%"] {
+        refused(
+            &["trace", "vda", &format!("--sample={share}")],
+            2,
+            "--sample",
+        );
+    }
     refused(&["trace", "show", "no-such-file"], 1, "no-such-file");
     refused(&["trace", "/proc/self/stat"], 2, "no block device");
+}
+
+/// Exclusive times beside the differences: they add up, and workers were seen.
+fn traced_reads(traced: &Value) {
+    let layers = traced["layers"].as_array().expect("layers").iter();
+    let parts: f64 = layers.filter_map(|it| it["exclusive_ns"].as_f64()).sum();
+    let whole = traced["kernel_ns"].as_f64().expect("a time");
+    assert!((parts - whole).abs() < 1.0, "{traced:#}");
+    assert!(traced["reads"].as_u64() >= Some(40), "{traced:#}");
+    assert!(
+        whole < traced["caller_ns"].as_f64().expect("a time") * 1.05,
+        "{traced:#}"
+    );
+    let starts = traced["workers"][0]["starts"].as_u64();
+    assert!(starts >= Some(20), "{traced:#}");
+}
+
+#[test]
+fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
+    let test = "the_program_of_2002_runs_on_each_layer_of_a_chain";
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
+    let Some(device) = Loop::over(test, &image) else {
+        return;
+    };
+    let mut layers = command(
+        UGEOM,
+        &["lab", "layers", "--kernel", &device.0, "--faithful"],
+    );
+    layers.args(["--bottom", "memory", "--json", "-"]);
+    let found: Value = serde_json::from_str(&run(layers, b"").text()).expect("JSON");
+    let rows = found["faithful"]["rows"].as_array().expect("rows");
+    let classes: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["class"].as_str())
+        .collect();
+    assert_eq!(classes, ["LOOP", "FILE"], "{found:#}");
+    assert_eq!(found["faithful"]["loops"], 100_000);
+    for row in rows {
+        assert_eq!(row["runs_ns"].as_array().map(Vec::len), Some(10), "{row:#}");
+        assert!(row["loop_ns"]["estimate"].as_f64() > Some(0.0), "{row:#}");
+    }
+    assert!(rows[0]["added_ns"]["estimate"].is_number() && rows[1]["added_ns"].is_null());
 }
 
 #[test]
@@ -227,6 +401,9 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
         .filter_map(|row| row["class"].as_str())
         .collect();
     assert_eq!(classes, ["LOOP", "FILE"], "{found:#}");
+    if works(test, &device.0, "bpf") {
+        traced_reads(&found["cases"][0]["traced"]);
+    }
     let file = rows[1]["name"].as_str().expect("a name");
     assert!(file.starts_with("/dev/shm/ugeom-") && !Path::new(file).exists());
     let top = found["target"]

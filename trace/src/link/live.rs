@@ -1,7 +1,7 @@
 //! Spans that have not ended, and those that wait for their root to end.
 
 use super::{Phase, SPANS_OF_ROOT_MAX, Span, Tree};
-use crate::event::{Dev, Event};
+use crate::event::{Dev, Event, Op};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Spans that may hold a sector are looked for among so many of a device.
@@ -18,6 +18,10 @@ struct One {
     parts_open: u32,
     /// Sectors that the worker of a loop device has submitted for it.
     submitted: u64,
+    /// It, or the root above it, does not belong to the sample.
+    outside: bool,
+    /// Its bios were handed on to devices below, and end with these.
+    hands_on: bool,
 }
 
 /// What is to be known of a span that ended.
@@ -25,6 +29,7 @@ pub(super) struct Ended {
     pub(super) parent: Option<u64>,
     pub(super) tid: u32,
     pub(super) ambiguous: bool,
+    pub(super) failed: bool,
 }
 
 /// All of them.
@@ -37,6 +42,8 @@ pub(super) struct Live {
     /// Requests of a loop device that its worker has not finished, in order.
     at_worker: HashMap<Dev, VecDeque<u64>>,
     next: u64,
+    /// Roots that begin do not belong to the sample.
+    pub(super) outside: bool,
     pub(super) given_up: u64,
     pub(super) clock_backwards: u64,
     pub(super) left_out: u64,
@@ -54,8 +61,10 @@ impl Live {
         let serial = self.next;
         self.next += 1;
         let parent = parent.filter(|parent| self.spans.contains_key(parent));
+        let mut outside = self.outside;
         if let Some(above) = parent.and_then(|parent| self.spans.get_mut(&parent)) {
             above.children.push(serial);
+            outside = above.outside;
         }
         let span = Span {
             dev,
@@ -69,6 +78,7 @@ impl Live {
             phases: vec![(event.time_ns, phase)],
             parent: None,
             ambiguous,
+            failed: false,
         };
         let one = One {
             span,
@@ -78,6 +88,8 @@ impl Live {
             parts_expected: 0,
             parts_open: 0,
             submitted: 0,
+            outside,
+            hands_on: false,
         };
         self.spans.insert(serial, one);
         self.open.insert(serial);
@@ -202,6 +214,33 @@ impl Live {
         self.spans.get(&serial).map_or(0, |one| one.span.dev)
     }
 
+    pub(super) fn failed(&mut self, serial: u64, failed: bool) {
+        if let Some(one) = self.spans.get_mut(&serial) {
+            one.span.failed |= failed;
+        }
+    }
+
+    pub(super) fn hands_on(&mut self, serial: u64) {
+        if let Some(one) = self.spans.get_mut(&serial) {
+            one.hands_on = true;
+        }
+    }
+
+    pub(super) fn has_handed_on(&self, serial: u64) -> bool {
+        self.spans.get(&serial).is_some_and(|one| one.hands_on)
+    }
+
+    /// Whether nothing has happened to a span since it began.
+    pub(super) fn is_entering(&self, serial: u64) -> bool {
+        let one = self.spans.get(&serial).filter(|one| !one.ended);
+        one.is_some_and(|one| one.span.phases.len() == 1 && one.children.is_empty())
+    }
+
+    pub(super) fn op(&self, serial: u64) -> Op {
+        let one = self.spans.get(&serial);
+        one.map_or(Op::Other, |one| one.span.op)
+    }
+
     pub(super) fn end_of(&self, serial: u64) -> u64 {
         self.spans.get(&serial).map_or(0, |one| one.span.end_ns)
     }
@@ -229,6 +268,7 @@ impl Live {
             parent,
             tid: one.span.tid,
             ambiguous: one.span.ambiguous,
+            failed: one.span.failed,
         };
         self.close(serial, dev);
         // The root was collected without it, or was given up.
@@ -271,7 +311,7 @@ impl Live {
                 let root_end = spans.first().map_or(one.span.start_ns, |root| root.end_ns);
                 one.span.end_ns = root_end.max(one.span.start_ns);
                 self.close(serial, one.span.dev);
-                self.given_up += 1;
+                self.given_up += u64::from(!one.outside);
             }
             waiting.extend(one.children.iter().map(|child| (*child, Some(position))));
             spans.push(one.span);
@@ -304,15 +344,28 @@ impl Live {
             return;
         };
         self.close(serial, one.span.dev);
-        self.given_up += u64::from(!one.ended);
+        self.given_up += u64::from(!one.ended && !one.outside);
         for child in one.children {
             self.drop_open(child);
         }
     }
 
-    /// Gives all open spans up: how many there were.
+    /// Whether a root belongs to the sample.
+    pub(super) fn belongs(&self, serial: u64) -> bool {
+        self.spans.get(&serial).is_some_and(|one| !one.outside)
+    }
+
+    /// Whether a root of the sample has not ended before that moment.
+    pub(super) fn is_waiting(&self, before_ns: u64) -> bool {
+        let late = |one: &One| !one.ended || one.span.end_ns >= before_ns;
+        let mut all = self.spans.values();
+        all.any(|one| one.parent.is_none() && !one.outside && late(one))
+    }
+
+    /// Gives all open spans up: how many of the sample there were.
     pub(super) fn give_up(&mut self) -> u64 {
-        let count = self.open.len() as u64;
+        let spans = self.open.iter().filter(|serial| self.belongs(**serial));
+        let count = spans.count() as u64;
         self.open.clear();
         self.spans.clear();
         self.of_device.clear();

@@ -21,10 +21,11 @@
 mod group;
 mod live;
 pub mod parts;
+mod passing;
 #[cfg(test)]
 mod tests;
 
-use crate::event::{Dev, Event, Kind, Op};
+use crate::event::{Dev, Event, FAILED, Kind, Op, WINDOW_CLOSED, WINDOW_OPEN};
 use group::Groups;
 use live::Live;
 use std::collections::{HashMap, HashSet};
@@ -37,6 +38,9 @@ const SPANS_OF_ROOT_MAX: usize = 1024;
 const THREADS_MAX: usize = 1 << 17;
 /// A root that ended waits so long for its thread to run again, ns.
 const WAKE_MAX_NS: u64 = 100_000_000;
+/// A thread that does not run so long after its request has ended most likely does not wait for it,
+/// ns.
+const WAKE_USUAL_NS: u64 = 20_000_000;
 
 /// What a span waits for, or who works on it.
 #[derive(
@@ -133,6 +137,8 @@ pub struct Span {
     pub parent: Option<usize>,
     /// Its link was one of several that fitted.
     pub ambiguous: bool,
+    /// The device reported an error.
+    pub failed: bool,
 }
 
 /// Marks the number of a FUSE connection among devices.
@@ -173,14 +179,27 @@ pub struct Quality {
     pub silent_servers: u64,
 }
 
+/// A bio that was remapped.
+#[derive(Clone, Copy, Debug)]
+struct Remap {
+    bio: u64,
+    /// The span above.
+    parent: Option<u64>,
+    at_ns: u64,
+}
+
 /// Links events. Ended roots are taken with [`Linker::take`].
 #[derive(Debug, Default)]
 pub struct Linker {
     topology: Topology,
     live: Live,
     groups: Groups,
-    /// The remaps of each thread that no queue event has followed yet: bio, span above.
-    remaps: HashMap<u32, (u64, Option<u64>)>,
+    /// The remaps of each thread that no other event of the bio has followed yet.
+    remaps: HashMap<u32, Remap>,
+    /// The span that each thread submitted last.
+    queued: HashMap<u32, u64>,
+    /// Ends of devices that handed bios on, by device and whether they read.
+    handed_on: HashMap<(Dev, bool), u64>,
     /// The loop device whose work a thread executes.
     workers: HashMap<u32, Dev>,
     /// The loop device that each work belongs to.
@@ -195,6 +214,7 @@ pub struct Linker {
     ran: HashMap<u32, u64>,
     ended: Vec<Tree>,
     quality: Quality,
+    longest_ns: u64,
     last_sweep_ns: u64,
 }
 
@@ -234,6 +254,7 @@ impl Linker {
             Kind::FuseEnd => self.fuse_end(event),
             Kind::Run => self.run(event),
             Kind::Served => self.served(event),
+            Kind::Window => self.window(event),
         }
         if event.time_ns.saturating_sub(self.last_sweep_ns) > WAKE_MAX_NS {
             self.last_sweep_ns = event.time_ns;
@@ -264,12 +285,38 @@ impl Linker {
         }
     }
 
+    /// Whether a request of the sample has not ended, or its thread may still begin to run soon.
+    pub(crate) fn is_waiting(&self, now_ns: u64) -> bool {
+        self.live.is_waiting(now_ns.saturating_sub(WAKE_USUAL_NS))
+    }
+
+    /// The longest request of the sample so far, ns.
+    pub(crate) fn longest_ns(&self) -> u64 {
+        self.longest_ns
+    }
+
+    /// Roots belong to the sample from now on, or do not, or nothing more is seen of any.
+    fn window(&mut self, event: &Event) {
+        self.live.outside = event.extra != WINDOW_OPEN;
+        if event.extra == WINDOW_CLOSED {
+            self.forget_sleepers(u64::MAX);
+            self.quality.unmatched_starts += self.live.give_up();
+            self.groups = Groups::default();
+            self.remaps.clear();
+            self.queued.clear();
+            self.workers.clear();
+            self.issued.clear();
+            self.fuse.clear();
+            self.ran.clear();
+        }
+    }
+
     fn queue(&mut self, event: &Event) {
         // A thread that submits again has not waited for what ended before.
         self.wake(event.tid, None);
         let bio = bio_of(event);
         let remapped = match self.remaps.get(&event.tid) {
-            Some((of, parent)) if *of == bio => Some(*parent),
+            Some(remap) if remap.bio == bio => Some(remap.parent),
             _ => None,
         };
         self.remaps.remove(&event.tid);
@@ -291,13 +338,17 @@ impl Linker {
             None => {}
         }
         self.live.parts_expected(serial, 1);
+        if self.queued.len() >= THREADS_MAX {
+            self.queued.clear();
+        }
+        self.queued.insert(event.tid, serial);
     }
 
     fn remap(&mut self, event: &Event) {
         let (above, sector) = (event.other as Dev, event.extra);
         let bio = bio_of(event);
         let earlier = match self.remaps.get(&event.tid) {
-            Some((of, parent)) if *of == bio => *parent,
+            Some(remap) if remap.bio == bio => remap.parent,
             _ => None,
         };
         let parent = match self.topology.partitions.contains(&above) {
@@ -319,7 +370,8 @@ impl Linker {
         if self.remaps.len() >= THREADS_MAX {
             self.remaps.clear();
         }
-        self.remaps.insert(event.tid, (bio, parent));
+        let at_ns = event.time_ns;
+        self.remaps.insert(event.tid, Remap { bio, parent, at_ns });
     }
 
     /// The request of a loop device for which its worker submits.
@@ -355,7 +407,7 @@ impl Linker {
 
     fn get_request(&mut self, event: &Event) {
         let bio = bio_of(event);
-        let Some(serial) = self.groups.newest_of(bio) else {
+        let Some(serial) = self.on_device(event) else {
             self.quality.unmatched_ends += 1;
             return;
         };
@@ -366,7 +418,7 @@ impl Linker {
 
     fn merge(&mut self, event: &Event, back: bool) {
         let bio = bio_of(event);
-        let Some(serial) = self.groups.newest_of(bio) else {
+        let Some(serial) = self.on_device(event) else {
             self.quality.unmatched_ends += 1;
             return;
         };
@@ -421,10 +473,13 @@ impl Linker {
             }
             return;
         };
+        let failed = event.extra & FAILED != 0;
         for serial in self.groups.members(group) {
             self.live.phase(serial, event.time_ns, Phase::Completing);
+            self.live.failed(serial, failed);
         }
-        if self.groups.is_whole(group, event.extra / 512) && !self.topology.has_done {
+        let bytes = event.extra & (FAILED - 1);
+        if self.groups.is_whole(group, bytes / 512) && !self.topology.has_done {
             self.end_group(group, event.time_ns);
         }
     }
@@ -445,13 +500,20 @@ impl Linker {
 
     fn bio_complete(&mut self, event: &Event) {
         let bio = bio_of(event);
-        if self.groups.is_alias(bio) {
+        let is_here = |serial: u64| self.live.dev(serial) == event.dev;
+        if self.groups.is_alias(bio) && self.groups.newest_of(bio).is_some_and(is_here) {
             self.groups.forget_alias(bio);
             return;
         }
-        match self.groups.span_of(bio) {
+        // With addresses, several spans of a bio are devices that hand it on: it ends on the lowest.
+        let known = match event.id {
+            0 => self.groups.span_of(bio),
+            _ => None,
+        };
+        match known.or_else(|| self.on_device(event)) {
             Some(serial) => {
                 self.live.phase(serial, event.time_ns, Phase::Completing);
+                self.live.failed(serial, event.extra & FAILED != 0);
                 self.end(serial, event.time_ns);
             }
             None => self.quality.unmatched_ends += 1,
@@ -505,6 +567,7 @@ impl Linker {
         self.live.phase(sent, event.extra, Phase::Device);
         let taken = Event {
             time_ns: event.extra,
+            op: self.live.op(sent),
             ..*event
         };
         let dev = event.dev | FUSE | SERVER;
@@ -528,7 +591,15 @@ impl Linker {
                 Some(parent) => {
                     self.live.phase(parent, time_ns, Phase::Return);
                     let is_partition = self.topology.partitions.contains(&self.live.dev(parent));
-                    next = is_partition.then_some(parent);
+                    let handed_on = self.live.has_handed_on(parent);
+                    let ends = is_partition || (handed_on && self.live.part_ended(parent));
+                    if ends {
+                        self.live.failed(parent, ended.failed);
+                    }
+                    if handed_on && ends {
+                        self.count_handed_on(parent);
+                    }
+                    next = ends.then_some(parent);
                 }
                 None => {
                     self.root_ended(serial, ended.tid);
@@ -543,15 +614,28 @@ impl Linker {
     }
 
     fn root_ended(&mut self, serial: u64, tid: u32) {
-        self.quality.roots += 1;
+        self.quality.roots += u64::from(self.live.belongs(serial));
         // A request is accounted after its bio was reported: the thread may run before that.
         let reported_ns = self.live.last_phase_ns(serial);
         let ran = self.ran.get(&tid).is_some_and(|at| *at >= reported_ns);
         if !ran && self.topology.has_run && self.waking.len() < THREADS_MAX {
             self.waking.entry(tid).or_default().push(serial);
         } else {
-            self.ended.extend(self.live.collect(serial, None));
+            self.hand_over(serial, None);
         }
+    }
+
+    /// Takes a root that ended out of those that live; one that is not in the sample is dropped.
+    fn hand_over(&mut self, serial: u64, run_ns: Option<u64>) {
+        let belongs = self.live.belongs(serial);
+        let tree = self.live.collect(serial, run_ns);
+        let root = tree.as_ref().and_then(|tree| tree.spans.first());
+        if let Some(root) = root.filter(|_| belongs) {
+            self.longest_ns = self
+                .longest_ns
+                .max(root.end_ns.saturating_sub(root.start_ns));
+        }
+        self.ended.extend(tree.filter(|_| belongs));
     }
 
     fn run(&mut self, event: &Event) {
@@ -565,7 +649,7 @@ impl Linker {
     /// The thread of ended roots runs again, or was never asleep.
     fn wake(&mut self, tid: u32, at_ns: Option<u64>) {
         for serial in self.waking.remove(&tid).unwrap_or_default() {
-            self.ended.extend(self.live.collect(serial, at_ns));
+            self.hand_over(serial, at_ns);
         }
     }
 

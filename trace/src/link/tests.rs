@@ -483,6 +483,79 @@ fn a_hundred_thousand_processes_and_a_million_lost_ends_stay_within_bounds() {
     assert_eq!(quality.unmatched_starts, 50_000);
 }
 
+#[test]
+fn a_request_that_failed_is_marked_on_each_device_that_reported_it() {
+    let mut kernel = Simulated::new();
+    let (_, request) = kernel.issue(1000, 100, VDA, (8, 8));
+    kernel.complete(1100, VDA, request, (8, 8));
+    let failed = kernel.events.len() - 2;
+    kernel.events[failed].extra |= FAILED;
+    let bio = kernel.address();
+    kernel.fire(2000, Kind::Queue, DM, (8, 8)).id = bio;
+    let event = kernel.fire(2100, Kind::BioComplete, DM, (8, 8));
+    (event.id, event.extra) = (bio, FAILED);
+    let (_, request) = kernel.issue(3000, 100, VDA, (8, 8));
+    kernel.complete(3100, VDA, request, (8, 8));
+    let (trees, _) = kernel.link();
+    let failed: Vec<bool> = trees.iter().map(|tree| tree.spans[0].failed).collect();
+    assert_eq!(failed, [true, true, false]);
+}
+
+/// RAID 0 remaps the bio itself; bcache without a cache does not even tell of that.
+#[test]
+fn a_bio_that_is_handed_on_ends_on_both_devices() {
+    for (addresses, remaps) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut kernel = Simulated::new();
+        kernel.addresses = addresses;
+        let (bio, request) = (kernel.address(), kernel.address());
+        kernel.fire(1000, Kind::Queue, DM, (8, 8)).id = bio;
+        if remaps {
+            let event = kernel.fire(1010, Kind::Remap, VDA, (108, 8));
+            (event.id, event.other, event.extra) = (bio, u64::from(DM), 8);
+        }
+        kernel.fire(1020, Kind::GetRequest, VDA, (108, 8)).id = bio;
+        let event = kernel.fire(1030, Kind::Issue, VDA, (108, 8));
+        (event.id, event.other) = (request, bio);
+        kernel.complete(1130, VDA, request, (108, 8));
+        let (trees, quality) = kernel.link();
+        assert_eq!(
+            (trees.len(), quality.unmatched_starts),
+            (1, 0),
+            "{addresses} {remaps}"
+        );
+        let sums = sums(&trees[0]);
+        let entered = if remaps { 10 } else { 20 };
+        assert_eq!(sums.get(&(DM, Phase::Block)), Some(&entered), "{sums:?}");
+        assert_eq!(sums.get(&(VDA, Phase::Device)), Some(&100), "{sums:?}");
+        assert_eq!(
+            (trees[0].spans[0].end_ns, trees[0].spans[1].end_ns),
+            (1132, 1132)
+        );
+    }
+}
+
+/// Both parts of a bio that RAID 0 split are handed on, to devices without requests.
+#[test]
+fn parts_of_a_split_bio_are_handed_on_each() {
+    let mut kernel = Simulated::new();
+    let (bio, part) = (kernel.address(), kernel.address());
+    let (one, two) = (VDA | 16, VDA | 32);
+    kernel.fire(1000, Kind::Queue, DM, (0, 16)).id = bio;
+    let event = kernel.fire(1005, Kind::Split, DM, (0, 8));
+    (event.id, event.extra) = (part, 8);
+    for (at, id, dev, sector) in [(1010, part, one, 0), (1040, bio, two, 8)] {
+        let event = kernel.fire(at, Kind::Remap, dev, (sector, 8));
+        (event.id, event.other, event.extra) = (id, u64::from(DM), sector);
+        kernel.fire(at + 20, Kind::BioComplete, dev, (sector, 8)).id = id;
+    }
+    let (trees, quality) = kernel.link();
+    assert_eq!((trees.len(), quality.unmatched_starts), (1, 0), "{trees:?}");
+    let sums = sums(&trees[0]);
+    assert_eq!(sums.get(&(one, Phase::Block)), Some(&20), "{sums:?}");
+    assert_eq!(sums.get(&(two, Phase::Block)), Some(&20), "{sums:?}");
+    assert_eq!(trees[0].spans[0].end_ns, 1060);
+}
+
 proptest! {
     #[test]
     fn parts_of_any_tree_add_up(
@@ -509,6 +582,7 @@ proptest! {
                 phases,
                 parent: (position > 0).then(|| parent % position.max(1)),
                 ambiguous: false,
+                failed: false,
             });
         }
         sums(&tree);
@@ -546,4 +620,33 @@ proptest! {
             sums(tree);
         }
     }
+}
+
+#[test]
+fn requests_that_begin_outside_of_a_window_are_no_part_of_the_sample() {
+    let mut kernel = Simulated::new();
+    let window = |kernel: &mut Simulated, at, extra| {
+        let event = kernel.fire(at, Kind::Window, 0, (0, 0));
+        (event.tid, event.pid, event.extra) = (0, 0, extra);
+    };
+    window(&mut kernel, 900, WINDOW_OPEN);
+    // One ends after the window, one begins after it, one never ends, one begins in the next.
+    let (_, inside) = kernel.issue(1000, 100, VDA, (8, 8));
+    let (_, lost) = kernel.issue(1050, 100, VDA, (80, 8));
+    window(&mut kernel, 1100, 0);
+    let (_, outside) = kernel.issue(1200, 100, VDA, (16, 8));
+    kernel.complete(1300, VDA, inside, (8, 8));
+    kernel.complete(1400, VDA, outside, (16, 8));
+    let (_, late) = kernel.issue(1450, 100, VDA, (24, 8));
+    window(&mut kernel, 1500, WINDOW_CLOSED);
+    window(&mut kernel, 9000, WINDOW_OPEN);
+    // Ends of what began in the pause, or before it.
+    kernel.complete(9050, VDA, lost, (80, 8));
+    kernel.complete(9060, VDA, late, (24, 8));
+    let (_, next) = kernel.issue(9100, 100, VDA, (8, 8));
+    kernel.complete(9200, VDA, next, (8, 8));
+    let (trees, quality) = kernel.link();
+    let starts: Vec<u64> = trees.iter().map(|tree| tree.spans[0].start_ns).collect();
+    assert_eq!(starts, [1000, 9100]);
+    assert_eq!((quality.roots, quality.unmatched_starts), (2, 1));
 }

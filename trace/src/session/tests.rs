@@ -26,6 +26,8 @@ impl Source for Missing {
 
     fn gate(&mut self, _open: bool) {}
 
+    fn rest(&mut self, _rests: bool) {}
+
     fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
         // A hundred reads end, all counted.
         (self.ended)().fetch_add(100, Ordering::Relaxed);
@@ -99,7 +101,7 @@ fn a_source_that_drops_ends_is_replaced_by_the_next_one() {
     let (session, replaced) = watch(source("bpf", ended, 10), counted);
     assert!(replaced);
     let (why, others) = session.successors().expect("successors");
-    assert_eq!(others, [Choice::Tracefs]);
+    assert_eq!(others, [Choice::Tracefs, Choice::Perf]);
     assert!(
         why.starts_with("254:0: ") && why.ends_with("completions were seen"),
         "{why}"
@@ -112,7 +114,7 @@ fn a_source_that_drops_ends_is_replaced_by_the_next_one() {
 #[test]
 fn the_last_source_is_kept() {
     counter!(counted, ended);
-    assert!(!watch(source("tracefs", ended, 10), counted).1);
+    assert!(!watch(source("perf", ended, 10), counted).1);
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ugeom_machine::interrupt;
+use ugeom_measure::units;
 use ugeom_report::Page;
 use ugeom_report::text::WIDTH;
 use ugeom_trace::event::Event;
@@ -25,6 +26,7 @@ use ugeom_trace::record::{Iolog, Reader, Writer};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
+use ugeom_trace::workers::Workers;
 use ugeom_trace::{draw, load, overhead, page};
 
 const LONG_ABOUT: &str = "\
@@ -34,7 +36,7 @@ layer the inclusive and the exclusive time, by phases, with percentiles. Exclusi
 the whole.
 
 The events come from BPF programs on raw tracepoints, which need root, or CAP_BPF and \
-CAP_PERFMON; else from an instance of tracefs. The counts of events are compared with \
+CAP_PERFMON; else from an instance of tracefs, else from perf_event_open. The counts of events are compared with \
 /proc/diskstats in each run; where they differ, the trace starts again with the next source. Lost \
 events and requests whose end was not seen are reported, never shown as in flight.
 
@@ -49,6 +51,7 @@ Examples:
   ugeom trace vda --output t.trace            recorded; `ugeom trace show t.trace` shows it
   ugeom trace show t.trace --iolog vda.log    for `ugeom run --read_iolog=vda.log`
   ugeom trace vda --source tracefs            without BPF
+  ugeom trace vda --sample 1%                 at no more than 1 % of a processor
   ugeom trace zram0 --overhead                what does an event cost?
   ugeom trace loop0 --overhead -- fio job.fio what does a trace do to this load?
   ugeom trace vda --flame f.svg --heat h.svg  pictures";
@@ -117,9 +120,15 @@ pub struct Trace {
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     length: Option<Duration>,
 
-    /// Take events from this source only [default: the first of bpf, tracefs that works]
+    /// Take events from this source only [default: the first of bpf, tracefs, perf that
+    /// works]
     #[arg(long, value_name = "NAME")]
     source: Option<Choice>,
+
+    /// Record only a sample of the requests, so that recording takes at most this share of the time
+    /// of a processor [default: all requests]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    sample: Option<f64>,
 
     /// Record all events in this file, too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -127,7 +136,7 @@ pub struct Trace {
 
     /// Measure what a trace costs reads of DEVICE, instead, or what it does to runs of COMMAND: in
     /// turns with and without one. COMMAND runs 13 times, without stdout
-    #[arg(long, conflicts_with_all = ["length", "output", "flame", "heat"])]
+    #[arg(long, conflicts_with_all = ["length", "output", "sample", "flame", "heat"])]
     overhead: bool,
 
     #[command(flatten)]
@@ -224,12 +233,17 @@ impl Trace {
 
     fn attach(&self, scope: &Scope, choices: &[Choice]) -> Result<Run> {
         let mut session = Session::start(scope.clone(), choices).map_err(|why| anyhow!("{why}"))?;
+        if let Some(share) = self.sample {
+            session.sample(share);
+        }
         ask_servers(&mut session);
         let recording = Recording::start(self.output.as_deref(), session.scope())?;
         Ok(Run {
             session,
             recording,
             tally: Tally::new(scope.tops.clone()),
+            workers: Workers::default(),
+            scope: scope.clone(),
             started: Instant::now(),
         })
     }
@@ -250,13 +264,19 @@ struct Run {
     session: Session,
     recording: Recording,
     tally: Tally,
+    workers: Workers,
+    scope: Scope,
     started: Instant,
 }
 
 impl Run {
     fn poll(&mut self) -> Result<()> {
-        let recording = &mut self.recording;
-        let trees = self.session.poll(&mut |event| recording.event(event));
+        let (recording, workers) = (&mut self.recording, &mut self.workers);
+        let topology = &self.scope.topology;
+        let trees = self.session.poll(&mut |event| {
+            recording.event(event);
+            workers.event(event, topology);
+        });
         for tree in trees.context("reading events")? {
             self.tally.add(&tree);
         }
@@ -267,8 +287,11 @@ impl Run {
     fn finish(mut self, devices: &[String]) -> Result<Traced> {
         let seconds = self.started.elapsed().as_secs_f64();
         let (source, scope) = (self.session.source(), self.session.scope().clone());
-        let mut recording = self.recording;
-        let ended = self.session.finish(&mut |event| recording.event(event));
+        let (mut recording, mut workers) = (self.recording, self.workers);
+        let ended = self.session.finish(&mut |event| {
+            recording.event(event);
+            workers.event(event, &scope.topology);
+        });
         let ended = ended.context("reading events")?;
         recording.finish()?;
         for tree in &ended.trees {
@@ -282,7 +305,8 @@ impl Run {
             scope: &scope,
         };
         let found = (ended.lost, ended.quality, ended.checks);
-        Ok(Traced::new(&about, &self.tally, found))
+        let traced = Traced::new(&about, &self.tally, found).of_sample(ended.sample);
+        Ok(traced.with_workers(workers.figures(&|dev| scope.name(dev))))
     }
 }
 
@@ -374,7 +398,7 @@ impl Show {
             Some(path) => Some(iolog(path, &format!("/dev/{top}"))?),
             None => None,
         };
-        let (mut first, mut last) = (None, 0);
+        let (mut first, mut last, mut workers) = (None, 0, Workers::default());
         let mut add = |trees: Vec<Tree>| -> io::Result<()> {
             for tree in trees {
                 tally.add(&tree);
@@ -393,6 +417,7 @@ impl Show {
                 first.get_or_insert(event.time_ns);
                 last = event.time_ns;
                 linker.event(event);
+                workers.event(event, &scope.topology);
             }
             add(linker.take()).context("writing the iolog")?;
         }
@@ -410,14 +435,23 @@ impl Show {
             seconds: last.saturating_sub(first.unwrap_or(last)) as f64 / 1e9,
             scope: &scope,
         };
-        self.form
-            .show(&Traced::new(&about, &tally, (0, quality, Vec::new())))
+        let traced = Traced::new(&about, &tally, (0, quality, Vec::new()));
+        let workers = workers.figures(&|dev| scope.name(dev));
+        self.form.show(&traced.with_workers(workers))
     }
 }
 
 fn iolog(path: &Path, device: &str) -> Result<Iolog<BufWriter<File>>> {
     let open = || Iolog::new(BufWriter::new(create(path)?), device);
     open().with_context(|| format!("{}: writing the iolog", path.display()))
+}
+
+/// A share of the time of a processor: 0 to 1.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = units::percent(text).map_err(|error| error.with_help())?;
+    let allowed = percent > 0.0 && percent <= 100.0;
+    let share = allowed.then_some(percent / 100.0);
+    share.ok_or_else(|| "a share is above 0 and at most 100 %, such as 1%".to_owned())
 }
 
 /// The chains of these devices.

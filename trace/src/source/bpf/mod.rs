@@ -40,6 +40,7 @@ pub fn open(wish: &Wish) -> Result<Programs, String> {
         array: descriptor,
         layout,
         devices: &wish.devices,
+        connections: &wish.connections,
         tops: &wish.tops,
         functions: &wish.functions,
     };
@@ -93,6 +94,12 @@ impl Source for Programs {
 
     fn gate(&mut self, open: bool) {
         self.rings.gate(open);
+    }
+
+    fn rest(&mut self, rests: bool) {
+        for one in &mut self.attached {
+            let _ = one.attach(!rests);
+        }
     }
 
     fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {

@@ -33,6 +33,8 @@ pub(super) struct Wanted<'a> {
     pub(super) layout: Layout,
     /// Empty: all.
     pub(super) devices: &'a [u32],
+    /// FUSE connections; empty: all.
+    pub(super) connections: &'a [u32],
     /// Threads that submit to these are waited for.
     pub(super) tops: &'a [u32],
     /// Addresses of the functions whose work is recorded.
@@ -109,8 +111,10 @@ pub(super) fn program(
         Subject::Work => wanted_function(&mut code, &offsets, wanted.functions)?,
         Subject::Task => marked_task(&mut code, &offsets, wanted)?,
     }
-    if matches!(subject, Subject::Bio | Subject::Request) {
-        wanted_device(&mut code, wanted.devices);
+    match subject {
+        Subject::Bio | Subject::Request => wanted_device(&mut code, wanted.devices),
+        Subject::Fuse => wanted_device(&mut code, wanted.connections),
+        Subject::Work | Subject::Task => {}
     }
     take_slot(&mut code, wanted);
     match subject {
@@ -119,7 +123,9 @@ pub(super) fn program(
         Subject::Fuse => {
             code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.unique")?);
             code.store(Width::Double, 8, 48, 1);
-            fill_flags(&mut code, kind, None);
+            code.load(Width::Word, 1, 7, offsets.of("fuse_req", "in.h.opcode")?);
+            code.and_constant(1, 0xff);
+            fill_flags(&mut code, kind, Some(()));
         }
         Subject::Work => {
             code.store(Width::Double, 8, 48, 7);
@@ -249,12 +255,12 @@ fn take_slot(code: &mut Assembler, wanted: &Wanted<'_>) {
     code.store(Width::Double, 8, 16, 1);
 }
 
-/// `dev << 32 | flags << 8 | kind`, with the low byte of the flags in r1, if there are any.
+/// `dev << 32 | error << 16 | flags << 8 | kind`, with `error << 8 | flags` in r1, if there are any.
 fn fill_flags(code: &mut Assembler, kind: Kind, flags_in_r1: Option<()>) {
     code.shift_left(9, 32);
     code.or_constant(9, kind as i32);
     if flags_in_r1.is_some() {
-        code.and_constant(1, 0xff);
+        code.and_constant(1, 0xffff);
         code.shift_left(1, 8);
         code.or(9, 1);
     }
@@ -287,6 +293,12 @@ fn fill_bio(
     }
     code.store(Width::Double, 8, 40, 1);
     code.load(Width::Word, 1, 7, offsets.of("bio", "bi_opf")?);
+    code.and_constant(1, 0xff);
+    if kind == Kind::BioComplete {
+        code.load(Width::Byte, 2, 7, offsets.of("bio", "bi_status")?);
+        code.shift_left(2, 8);
+        code.or(1, 2);
+    }
     fill_flags(code, kind, Some(()));
     Ok(())
 }
@@ -310,6 +322,14 @@ fn fill_request(
     }
     code.store(Width::Double, 8, 40, 1);
     code.load(Width::Word, 1, 7, offsets.of("request", "cmd_flags")?);
+    code.and_constant(1, 0xff);
+    if kind == Kind::Complete {
+        // A status, or a negative number of errno: none of them has 0 in its low byte.
+        code.load(Width::Double, 2, 6, 8 * (argument + 1));
+        code.and_constant(2, 0xff);
+        code.shift_left(2, 8);
+        code.or(1, 2);
+    }
     fill_flags(code, kind, Some(()));
     Ok(())
 }

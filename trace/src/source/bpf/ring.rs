@@ -11,7 +11,7 @@
 //! plus one into its first word at last; x86 makes stores visible in order. Programs that interrupt
 //! each other on a processor take different slots. The reader raises `tail` when it has read.
 
-use crate::event::{Event, Kind, Op};
+use crate::event::{Event, FAILED, Kind, Op};
 use std::sync::atomic::Ordering;
 use ugeom_machine::bpf::SharedArray;
 
@@ -124,13 +124,19 @@ impl Rings {
     }
 }
 
-/// A slot: number, time, thread and process, `dev << 32 | flags << 8 | kind`, sector,
+/// A slot: number, time, thread and process, `dev << 32 | error << 16 | flags << 8 | kind`, sector,
 /// `extra << 32 | bytes`, id, other.
 fn decode(words: &[u64; SLOT_BYTES / 8], cpu: u16) -> Option<Event> {
     let [_, time_ns, threads, what, sector, length, id, other] = *words;
     let kind = Kind::numbered(what as u8)?;
     let high = length >> 32;
+    let failed = match what >> 16 & 0xff {
+        0 => 0,
+        _ => FAILED,
+    };
     let (other, extra) = match kind {
+        Kind::Complete => (other, high | failed),
+        Kind::BioComplete => (other, failed),
         Kind::Remap => (high, other),
         Kind::Split => (0, other),
         _ => (other, high),
@@ -139,7 +145,10 @@ fn decode(words: &[u64; SLOT_BYTES / 8], cpu: u16) -> Option<Event> {
         time_ns,
         kind,
         cpu,
-        op: Op::of_flags(what as u32 >> 8),
+        op: match kind {
+            Kind::FuseSend | Kind::FuseEnd => Op::of_opcode(what as u32 >> 8 & 0xff),
+            _ => Op::of_flags(what as u32 >> 8 & 0xff),
+        },
         tid: threads as u32,
         pid: (threads >> 32) as u32,
         dev: (what >> 32) as u32,
@@ -189,6 +198,12 @@ mod tests {
         ];
         let event = decode(&words, 2).unwrap();
         assert_eq!((event.other, event.extra), (8, 4096));
+        let failed = u64::from(Kind::BioComplete as u8) | 10 << 16 | dev << 32;
+        let event = decode(&[1, 99, 0, failed, 0, 4096, 1000, 0], 0).unwrap();
+        assert_eq!((event.op, event.extra, event.other), (Op::Read, FAILED, 0));
+        let written = u64::from(Kind::FuseSend as u8) | 16 << 8 | 42 << 32;
+        let event = decode(&[1, 99, 0, written, 0, 0, 6, 0], 0).unwrap();
+        assert_eq!((event.op, event.dev, event.id), (Op::Write, 42, 6));
         assert_eq!(decode(&[0; 8], 0), None);
     }
 

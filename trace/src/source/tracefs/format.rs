@@ -2,7 +2,7 @@
 //!
 //! Source: Documentation/trace/events.rst, "Event formats".
 
-use crate::event::{Event, Kind, Op};
+use crate::event::{Event, FAILED, Kind, Op};
 
 /// Where a field lies in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,10 @@ impl Format {
             },
             sector: of_kind(is_block, "sector"),
             sectors: of_kind(is_block, "nr_sector"),
-            flags: of_kind(is_block, "rwbs"),
+            flags: match is_fuse {
+                true => field("opcode"),
+                false => of_kind(is_block, "rwbs"),
+            },
             id_field: match is_fuse {
                 true => field("unique"),
                 false => of_kind(is_work, "work"),
@@ -62,6 +65,7 @@ impl Format {
             other: of_kind(kind == Kind::Remap, "old_dev"),
             extra: match kind {
                 Kind::Split => field("new_sector"),
+                Kind::Complete | Kind::BioComplete => field("error"),
                 _ => of_kind(kind == Kind::Remap, "old_sector"),
             },
         };
@@ -85,11 +89,17 @@ impl Format {
             None => Some(0),
         };
         let sectors = value(self.sectors)? as u32;
+        let extra = value(self.extra)?;
+        let failed = if extra == 0 { 0 } else { FAILED };
         let extra = match self.kind {
-            Kind::Complete => u64::from(sectors) * 512,
-            _ => value(self.extra)?,
+            Kind::Complete => (u64::from(sectors) * 512) | failed,
+            Kind::BioComplete => failed,
+            _ => extra,
         };
         let op = match self.flags {
+            Some(field) if matches!(self.kind, Kind::FuseSend | Kind::FuseEnd) => {
+                Op::of_opcode(number(data, field)? as u32)
+            }
             Some(field) => operation(data.get(field.offset..field.offset + field.bytes)?),
             None => Op::Read,
         };

@@ -10,13 +10,14 @@
 pub mod format;
 pub mod page;
 
+use super::threads::Threads;
 use super::{NEEDED, Source, Wish};
 use crate::event::{Event, Kind};
 use format::Format;
 use page::PageForm;
 use rustix::fs::OFlags;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -27,8 +28,6 @@ use std::path::{Path, PathBuf};
 const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Devices that a filter compares with, at most; beyond, all devices are recorded.
 const DEVICES_MAX: usize = 64;
-/// Threads whose processes are remembered, and that submitted.
-const THREADS_MAX: usize = 1 << 17;
 /// A text of tracefs is read so far.
 const TEXT_BYTES: usize = 64 << 10;
 /// Pages that one look takes from a processor, at most: writers may be faster than this reader.
@@ -41,9 +40,7 @@ pub struct Instance {
     form: PageForm,
     formats: HashMap<u16, Format>,
     kinds: Vec<Kind>,
-    tops: Vec<u32>,
-    processes: HashMap<u32, u32>,
-    submitters: HashSet<u32>,
+    threads: Threads,
     buffer: Vec<u8>,
     /// Kept while it is used: it holds the mount.
     _mount: Option<OwnedFd>,
@@ -59,7 +56,7 @@ struct Ring {
 /// # Errors
 /// In words: no tracefs, no right, an event that is missing.
 pub fn open(wish: &Wish) -> Result<Instance, String> {
-    let (root, mount) = root()?;
+    let (root, mount) = root(true)?;
     let header = read(&root.join("events/header_page"))?;
     let form = PageForm::parse(&header).ok_or("events/header_page: not understood")?;
     let path = make(&root.join("instances"))?;
@@ -69,9 +66,7 @@ pub fn open(wish: &Wish) -> Result<Instance, String> {
         form,
         formats: HashMap::new(),
         kinds: Vec::new(),
-        tops: wish.tops.clone(),
-        processes: HashMap::new(),
-        submitters: HashSet::new(),
+        threads: Threads::new(&wish.tops),
         buffer: vec![0; form.bytes],
         _mount: mount,
     };
@@ -79,10 +74,12 @@ pub fn open(wish: &Wish) -> Result<Instance, String> {
     Ok(instance)
 }
 
-/// The directory of tracefs, and the mount that was made for it.
-fn root() -> Result<(PathBuf, Option<OwnedFd>), String> {
+/// The directory of tracefs, and the mount that was made for it; one in which instances can be made,
+/// or events read.
+pub(super) fn root(instances: bool) -> Result<(PathBuf, Option<OwnedFd>), String> {
+    let needed = if instances { "instances" } else { "events" };
     for path in MOUNTED.map(Path::new) {
-        match fs::read_dir(path.join("instances")) {
+        match fs::read_dir(path.join(needed)) {
             Ok(_) => return Ok((path.to_owned(), None)),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Err(format!("{}: {error}; root may read it", path.display()));
@@ -223,22 +220,10 @@ impl Instance {
         }
         Ok(())
     }
-
-    /// The process of a thread, while it runs.
-    fn process(&mut self, tid: u32) -> u32 {
-        if self.processes.len() >= THREADS_MAX {
-            self.processes.clear();
-        }
-        *self.processes.entry(tid).or_insert_with(|| {
-            let text = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix("Tgid:"));
-            line.and_then(|pid| pid.trim().parse().ok()).unwrap_or(tid)
-        })
-    }
 }
 
 /// The condition of a kind's events; empty for all.
-fn filter(kind: Kind, wish: &Wish) -> String {
+pub(super) fn filter(kind: Kind, wish: &Wish) -> String {
     let any = |field: &str, values: &mut dyn Iterator<Item = String>| {
         let terms: Vec<String> = values.map(|value| format!("{field}=={value}")).collect();
         terms.join("||")
@@ -254,6 +239,10 @@ fn filter(kind: Kind, wish: &Wish) -> String {
                 .iter()
                 .map(|address| format!("0x{address:x}")),
         ),
+        "fuse" if wish.connections.len() <= DEVICES_MAX => any(
+            "connection",
+            &mut wish.connections.iter().map(u32::to_string),
+        ),
         "sched" => "next_pid!=0".to_owned(),
         _ => String::new(),
     }
@@ -261,7 +250,7 @@ fn filter(kind: Kind, wish: &Wish) -> String {
 
 /// The text of a file of tracefs. Some of them give their text to the first read only, whatever its
 /// size, so that must be a large one.
-fn read(path: &Path) -> Result<String, String> {
+pub(super) fn read(path: &Path) -> Result<String, String> {
     let reading = || {
         let mut bytes = vec![0; TEXT_BYTES];
         let mut file = File::open(path)?;
@@ -293,32 +282,20 @@ impl Source for Instance {
         let _ = self.set("tracing_on", if open { "1" } else { "0" });
     }
 
+    fn rest(&mut self, rests: bool) {
+        for kind in &self.kinds {
+            let (group, name) = kind.tracepoint();
+            let state = if rests { "0" } else { "1" };
+            let _ = self.set(&format!("events/{group}/{name}/enable"), state);
+        }
+    }
+
     fn read(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
         let before = events.len();
         for at in 0..self.rings.len() {
             self.drain(at, events)?;
         }
-        if self.submitters.len() >= THREADS_MAX {
-            self.submitters.clear();
-        }
-        for event in events.iter_mut().skip(before) {
-            event.pid = match event.kind {
-                Kind::Queue | Kind::Remap | Kind::FuseSend => self.process(event.tid),
-                _ => event.tid,
-            };
-            let submits = event.kind == Kind::Queue
-                && (self.tops.is_empty() || self.tops.contains(&event.dev));
-            if submits || event.kind == Kind::FuseSend {
-                self.submitters.insert(event.tid);
-            }
-        }
-        // The filter of the kernel cannot tell which threads submit.
-        let submitters = &self.submitters;
-        let mut at = 0;
-        events.retain(|event| {
-            at += 1;
-            at <= before || event.kind != Kind::Run || submitters.contains(&event.tid)
-        });
+        self.threads.complete(events, before);
         Ok(())
     }
 
@@ -366,12 +343,16 @@ mod tests {
     fn filters_name_devices_and_functions() {
         let wish = Wish {
             devices: vec![7 << 20, 8 << 20 | 1],
+            connections: vec![42, 43],
             functions: vec![0xffff_0010],
             ..Wish::default()
         };
         assert_eq!(filter(Kind::Queue, &wish), "dev==7340032||dev==8388609");
         assert_eq!(filter(Kind::WorkStart, &wish), "function==0xffff0010");
-        assert_eq!(filter(Kind::FuseSend, &wish), "");
+        assert_eq!(
+            filter(Kind::FuseSend, &wish),
+            "connection==42||connection==43"
+        );
         assert_eq!(filter(Kind::Queue, &Wish::default()), "");
     }
 }

@@ -26,14 +26,17 @@ With a TARGET the same is measured for its providers. It is only read.
 
 With --kernel each device of a chain of the kernel is read past the page cache (512 bytes and \
 4 KiB, queue depth 1 and 32), once with the processors as they are and once kept awake; the cost \
-of a layer is the difference to the one below within rounds. It is measured in one process, so \
-that --processes, --full, --faithful and --goals are refused.";
+of a layer is the difference to the one below within rounds. At queue depth 1 the same reads are \
+traced, too (this needs root): the exclusive time of each layer, and where workers wake. With \
+--faithful the program of 2002 runs on each layer instead. It is measured in one process, so that \
+--processes, --full and --goals are refused.";
 
 const LAYERS_EXAMPLES: &str = "\
 Examples:
   ugeom lab layers                        the memory disk of 2002
   ugeom lab layers --kernel /dev/loop0    what do the kernel's layers cost?
   ugeom lab layers --kernel /dev/loop0 --bottom memory   the same over memory, without noise
+  ugeom lab layers --kernel /dev/loop0 --faithful   the program of 2002 on each layer
   ugeom lab layers --all --full           the full matrix and the whole page
   ugeom lab layers --json before.json disk.img   keep the figures of a disk";
 
@@ -46,14 +49,15 @@ pub struct Layers {
           value_parser = crate::opening::word())]
     target: Option<String>,
 
-    /// Only the rows of 2002: ten runs of exactly 100 and 100,000 loops, no time limit
+    /// Only the rows of 2002: ten runs of exactly 100 and 100,000 loops, no time limit. With
+    /// --kernel the program of 2002 on each layer
     #[arg(long)]
     faithful: bool,
 
     /// Measure the kernel's own layers below a device or a file instead: each is read past the page
     /// cache, in the same rounds
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath,
-          conflicts_with_all = ["target", "faithful", "full", "processes", "goals"])]
+          conflicts_with_all = ["target", "full", "processes", "goals"])]
     kernel: Option<String>,
 
     /// What the chain of --kernel stands on: its own device, or memory (its loop devices are made
@@ -111,12 +115,15 @@ impl Layers {
             seed: common
                 .seed
                 .unwrap_or(since_1970.map_or(0, |since| since.as_secs())),
+            faithful: self.faithful,
         };
         let result = with_progress(|control| {
             flags.announce(1);
             kernel::run(&options, control)
         })?;
-        if result.cases.is_empty() {
+        let faithful = result.faithful.as_ref().map(|found| &found.rows[..]);
+        let measured = faithful.is_some_and(|rows| rows.iter().any(|row| !row.runs_ns.is_empty()));
+        if result.cases.is_empty() && !measured {
             return Err(Interrupted("stopped before anything was measured".to_owned()).into());
         }
         let saved = Saved::new(

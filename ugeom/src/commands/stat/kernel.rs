@@ -2,8 +2,10 @@
 //! from diskstats, exclusive times from a trace.
 
 use super::Stat;
+use super::halves::{Half, Passed, connection_row, halves, passed};
 use super::rates::{Interval, Rate, Row};
 use crate::commands::show::kernel;
+use crate::control::ask_servers;
 use crate::output;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 use ugeom_format::diskstats::{self, Requests, SECTOR_BYTES};
 use ugeom_machine::interrupt;
 use ugeom_trace::event::Dev;
-use ugeom_trace::session::{Scope, Session, dev_of};
+use ugeom_trace::session::{Scope, Session, connection, dev_of};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
 use ugeom_trace::tree::{Class, KernelTree};
@@ -43,6 +45,13 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
             None
         }
     };
+    if let Some(session) = &mut session {
+        ask_servers(session);
+    }
+    let connections = order
+        .iter()
+        .filter_map(|(at, _)| connection(&tree.nodes[*at]));
+    let mut halves = halves(&connections.collect::<Vec<u32>>());
     let stop = interrupt::catch().context("listening for Ctrl-C")?;
     if stat.csv {
         output::print(&stat.columns().csv_heading())?;
@@ -55,38 +64,89 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
             break;
         }
         let after = counters()?;
-        let seconds = started.elapsed().as_secs_f64();
-        let own = own_times(&tally);
-        let rows = order.iter().filter_map(|(at, depth)| {
-            let node = &tree.nodes[*at];
-            // A file system has the number of its device, whose row is there already.
-            if matches!(node.class, Class::Fs | Class::Fuse) {
-                return None;
-            }
-            let dev = dev_of(node.number?);
-            let (before, after) = (before.get(&dev)?, after.get(&dev)?);
-            let exclusive = own.get(&dev).copied();
-            let place = (node.name.clone(), node.class.word().to_owned(), *depth);
-            Some(row(
-                place,
-                u64::from(dev),
-                (before, after),
-                exclusive,
-                seconds,
-            ))
-        });
+        let looked = Looked {
+            counters: (&before, &after),
+            passed: passed(&tally),
+            seconds: started.elapsed().as_secs_f64(),
+        };
         stat.report(Interval {
-            seconds,
+            seconds: looked.seconds,
             counts: true,
             timed_one_in: u32::from(session.is_some()),
             clock_ns: 0.0,
             look_ns: 0,
-            rows: rows.collect(),
+            rows: rows(&tree, &order, &looked, &mut halves)?,
         })?;
         before = after;
         done += 1;
     }
     Ok(())
+}
+
+/// What an interval has shown.
+struct Looked<'a> {
+    counters: (&'a Counters, &'a Counters),
+    passed: BTreeMap<Dev, Passed>,
+    seconds: f64,
+}
+
+/// A row for each device; below a FUSE connection those of its server, if it is ugeom's.
+fn rows(
+    tree: &KernelTree,
+    order: &[(usize, usize)],
+    looked: &Looked<'_>,
+    halves: &mut [Half],
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    // The depth of the connection that this is above, and how many rows its server has below.
+    let mut raised: Option<(usize, usize)> = None;
+    for (at, depth) in order {
+        let node = &tree.nodes[*at];
+        raised = raised.filter(|(from, _)| depth > from);
+        if let Some(number) = connection(node) {
+            if let Some(half) = halves.iter_mut().find(|half| half.serves(number)) {
+                let server = half.rows(&looked.passed, looked.seconds)?;
+                let by = server.iter().map(|row| row.depth + 1).max().unwrap_or(0);
+                let below = server.into_iter().map(|row| Row {
+                    depth: row.depth + depth,
+                    ..row
+                });
+                rows.extend(below);
+                raised = Some((*depth, by));
+            }
+            let depth = depth + raised.map_or(0, |(_, by)| by);
+            let place = (node.name.as_str(), depth);
+            rows.push(connection_row(
+                number,
+                place,
+                &looked.passed,
+                looked.seconds,
+            ));
+            continue;
+        }
+        let depth = depth + raised.map_or(0, |(_, by)| by);
+        // A file system has the number of its device, whose row is there already.
+        let Some(number) = node.number.filter(|_| node.class != Class::Fs) else {
+            continue;
+        };
+        let dev = dev_of(number);
+        let (before, after) = looked.counters;
+        let (Some(before), Some(after)) = (before.get(&dev), after.get(&dev)) else {
+            continue;
+        };
+        let exclusive = looked.passed.get(&dev);
+        let exclusive = exclusive.map(|passed| (passed.count, passed.exclusive_ns));
+        let place = (node.name.clone(), node.class.word().to_owned(), depth);
+        let counters = (before, after);
+        rows.push(row(
+            place,
+            u64::from(dev),
+            counters,
+            exclusive,
+            looked.seconds,
+        ));
+    }
+    Ok(rows)
 }
 
 /// Devices with their depths: those at the bottom first, each followed by what stands on it. Only
@@ -131,21 +191,6 @@ fn watch(
         }
     }
     Ok(true)
-}
-
-/// The number of requests of each device and the mean of their exclusive time, ns.
-fn own_times(tally: &Tally) -> BTreeMap<Dev, (u64, f64)> {
-    let mut sums: BTreeMap<Dev, (u64, u128)> = BTreeMap::new();
-    for layer in &tally.layers {
-        let sum = sums.entry(layer.dev).or_default();
-        sum.0 += layer.exclusive.count();
-        sum.1 += layer.exclusive.sum();
-    }
-    let mean = |(dev, (count, ns)): (Dev, (u64, u128))| (dev, (count, ns as f64 / count as f64));
-    sums.into_iter()
-        .filter(|(_, (count, _))| *count > 0)
-        .map(mean)
-        .collect()
 }
 
 fn counters() -> Result<Counters> {

@@ -1,5 +1,6 @@
 //! `ugeom stat`: what each layer of a server does and costs, while it works.
 
+mod halves;
 mod kernel;
 mod keys;
 mod rates;
@@ -36,7 +37,8 @@ the share and the sampling cost. An exclusive time below five clock readings is 
 it is mostly the cost of the clock. docs/stat.md has the columns, the keys and the formulas.
 
 With --kernel the rows are the kernel's devices, printed and not redrawn: counts from \
-/proc/diskstats, excl ns from a trace of every request (docs/trace.md), which needs root.";
+/proc/diskstats, excl ns from a trace of every request (docs/trace.md), which needs root. Where \
+a device stands on a file of a FUSE server of ugeom, the server's layers stand below it.";
 
 const EXAMPLES: &str = "\
 Examples:

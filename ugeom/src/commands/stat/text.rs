@@ -154,6 +154,10 @@ pub fn remarks(interval: &Interval, wanted_s: f64) -> [String; 2] {
         1 => "every request is timed".to_owned(),
         n => format!("one request in {n} is timed"),
     };
+    // The kernel's devices: its events have their times.
+    if interval.clock_ns == 0.0 {
+        return [first, timed];
+    }
     let second = format!(
         "{timed}, two clock readings of {:.0} ns a layer (~: mostly these); \
          a look takes {look:.0} us",
