@@ -4,7 +4,6 @@
 
 use super::{Places, State};
 use crate::block_map::BlockMap;
-use crate::spread::Spread;
 
 /// Offsets from the beginning of the file, without an end.
 pub trait Steps {
@@ -61,7 +60,7 @@ impl Places {
         if !rules.random {
             return (rules.modifier == 0).then(|| Simple::Sequence(file.sequence(rules.unit)));
         }
-        let even = matches!(file.spreads[kind], Spread::Even);
+        let even = file.spreads[kind].is_even();
         if !even || rules.random_percent[kind] < 100 || rules.modifier > 1 || rules.identical {
             return None;
         }
