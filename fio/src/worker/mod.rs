@@ -399,6 +399,8 @@ impl<'a, D: Door> Worker<'a, D> {
         let ns = clock::ticks_to_ns(due.saturating_sub(now));
         match ns.checked_sub(SPIN_NS) {
             Some(ns) => std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000))),
+            // Another job has what is waited for, and may need this core to give it back.
+            None if self.held.is_some() || self.share.is_some() => std::thread::yield_now(),
             None => std::hint::spin_loop(),
         }
     }
