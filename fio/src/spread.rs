@@ -13,8 +13,16 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The terms of the zeta sum that are added one by one; the rest is the integral.
 const ZETA_TERMS: u64 = 100_000;
 
-/// Draws blocks.
-pub enum Spread {
+/// Draws blocks: those of a law, moved to its centre.
+pub struct Spread {
+    law: Law,
+    /// How far all blocks are moved, as a share of the file, with those behind the end at the
+    /// beginning.
+    moved: f64,
+}
+
+/// Which blocks are drawn how often.
+enum Law {
     /// Every block alike.
     Even,
     /// Zipf's law.
@@ -38,28 +46,57 @@ impl Spread {
     /// A spread over `blocks` blocks.
     #[must_use]
     pub fn new(distribution: &Distribution, blocks: u64) -> Self {
-        match distribution {
-            Distribution::Uniform => Self::Even,
-            Distribution::Zipf(theta) => Self::Zipf {
-                theta: *theta,
-                zeta_n: zeta(blocks, *theta),
-                zeta_2: zeta(2.min(blocks), *theta),
-            },
-            Distribution::Pareto(power) => Self::Pareto(power.ln() / (1.0 - power).ln()),
-            Distribution::Normal(percent) => Self::Normal(percent / 100.0),
+        let (law, moved) = match distribution {
+            Distribution::Uniform => (Law::Even, 0.0),
+            Distribution::Zipf(theta, center) => {
+                let law = Law::Zipf {
+                    theta: *theta,
+                    zeta_n: zeta(blocks, *theta),
+                    zeta_2: zeta(2.min(blocks), *theta),
+                };
+                (law, center.unwrap_or(0.0))
+            }
+            Distribution::Pareto(power, center) => {
+                let law = Law::Pareto(power.ln() / (1.0 - power).ln());
+                (law, center.unwrap_or(0.0))
+            }
+            // The law itself has its centre in the middle.
+            Distribution::Normal(percent, center) => {
+                let moved = center.map_or(0.0, |center| (center - 0.5).rem_euclid(1.0));
+                (Law::Normal(percent / 100.0), moved)
+            }
             Distribution::Zoned(zones) => {
                 let ends = zones.iter().scan((0.0, 0.0), |end, zone| {
                     *end = (end.0 + zone.0 / 100.0, end.1 + zone.1 / 100.0);
                     Some(*end)
                 });
-                Self::Zones(ends.collect())
+                (Law::Zones(ends.collect()), 0.0)
             }
-        }
+        };
+        Self { law, moved }
+    }
+
+    /// Whether every block is drawn alike.
+    #[must_use]
+    pub fn is_even(&self) -> bool {
+        matches!(self.law, Law::Even)
     }
 
     /// A block below `blocks`, which is not 0.
     #[inline]
     pub fn draw(&self, random: &mut fastrand::Rng, blocks: u64) -> u64 {
+        let drawn = self.law.draw(random, blocks);
+        if self.moved == 0.0 {
+            return drawn;
+        }
+        let moved = (self.moved * blocks as f64) as u64;
+        ((u128::from(drawn) + u128::from(moved)) % u128::from(blocks)) as u64
+    }
+}
+
+impl Law {
+    #[inline]
+    fn draw(&self, random: &mut fastrand::Rng, blocks: u64) -> u64 {
         match self {
             Self::Even => random.u64(0..blocks),
             Self::Zipf {
@@ -165,8 +202,8 @@ mod tests {
     fn zipf_gives_the_ranks_the_shares_of_the_law() {
         for theta in [0.8, 1.2] {
             let whole: f64 = (1..=BLOCKS).map(|i| (i as f64).powf(-theta)).sum();
-            let first = share_of_the_busiest(&Distribution::Zipf(theta), 1);
-            let ten = share_of_the_busiest(&Distribution::Zipf(theta), 10);
+            let first = share_of_the_busiest(&Distribution::Zipf(theta, None), 1);
+            let ten = share_of_the_busiest(&Distribution::Zipf(theta, None), 10);
             let law = |n: u64| (1..=n).map(|i| (i as f64).powf(-theta)).sum::<f64>() / whole;
             assert!(
                 (first - law(1)).abs() < 0.01,
@@ -184,16 +221,30 @@ mod tests {
     #[test]
     fn pareto_gives_a_share_of_the_blocks_the_rest_of_the_accesses() {
         // h = 0.2: 20 % of the blocks get 80 % of the accesses, as the law is named after.
-        let share = share_of_the_busiest(&Distribution::Pareto(0.2), 200);
+        let share = share_of_the_busiest(&Distribution::Pareto(0.2, None), 200);
         assert!((share - 0.8).abs() < 0.05, "{share}");
     }
 
     #[test]
     fn the_normal_law_stays_around_the_middle() {
-        let counts = counts(&Distribution::Normal(10.0));
+        let counts = counts(&Distribution::Normal(10.0, None));
         let middle: usize = counts[400..600].iter().sum();
         let share = middle as f64 / DRAWS as f64;
         assert!((share - 0.6827).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn a_centre_moves_the_blocks_that_are_drawn_most() {
+        let normal = counts(&Distribution::Normal(10.0, Some(0.25)));
+        let around: usize = normal[150..350].iter().sum();
+        assert!(
+            (around as f64 / DRAWS as f64 - 0.6827).abs() < 0.01,
+            "{around}"
+        );
+        let zipf = |center| counts(&Distribution::Zipf(1.2, center));
+        let (unmoved, moved) = (zipf(None), zipf(Some(0.25)));
+        let moved_back: Vec<usize> = moved[250..].iter().chain(&moved[..250]).copied().collect();
+        assert_eq!(moved_back, unmoved);
     }
 
     #[test]
@@ -215,9 +266,9 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         for distribution in [
             Distribution::Uniform,
-            Distribution::Zipf(1.1),
-            Distribution::Pareto(0.2),
-            Distribution::Normal(20.0),
+            Distribution::Zipf(1.1, None),
+            Distribution::Pareto(0.2, None),
+            Distribution::Normal(20.0, None),
             Distribution::Zoned(vec![(100.0, 100.0)]),
         ] {
             assert_eq!(Spread::new(&distribution, 1).draw(&mut random, 1), 0);

@@ -36,8 +36,14 @@ pub fn meaning(job: &Job, clone: u32) -> Meaning {
     if job.ioengine == "null" {
         return Meaning::Nothing;
     }
-    let folder = job.directory.as_deref().unwrap_or("");
+    let folders = job.directory.as_deref().map_or(Vec::new(), split_names);
+    let folder = |copy: usize| {
+        folders
+            .get(copy % folders.len().max(1))
+            .map_or("", String::as_str)
+    };
     let Some(filename) = &job.filename else {
+        let folder = folder(clone as usize);
         let names = (0..job.nrfiles).map(|file| Path::new(folder).join(own_name(job, clone, file)));
         return Meaning::Paths(names.collect());
     };
@@ -45,6 +51,7 @@ pub fn meaning(job: &Job, clone: u32) -> Meaning {
         return Meaning::Stack(filename.clone());
     }
     let names = split_names(filename);
+    let folder = folder(0);
     Meaning::Paths(
         names
             .iter()
@@ -55,7 +62,7 @@ pub fn meaning(job: &Job, clone: u32) -> Meaning {
 
 /// The name of a file of a job without a filename (`filename_format`).
 fn own_name(job: &Job, clone: u32, file: u32) -> String {
-    let job_name = job.name.replace('/', "_");
+    let job_name = job.section.replace('/', "_");
     let names = [
         ("$jobname", job_name),
         ("$jobnum", clone.to_string()),
@@ -507,6 +514,14 @@ mod tests {
         job.nrfiles = 2;
         job.directory = Some("/d".to_owned());
         assert_eq!(meaning(&job, 3), paths(&["/d/a.3.0", "/d/a.3.1"]));
+        job.directory = Some("/d:/e".to_owned());
+        job.nrfiles = 1;
+        assert_eq!(meaning(&job, 0), paths(&["/d/a.0.0"]));
+        assert_eq!(meaning(&job, 3), paths(&["/e/a.3.0"]));
+        job.name = "other".to_owned();
+        assert_eq!(meaning(&job, 2), paths(&["/d/a.2.0"]));
+        job.filename = Some("f".to_owned());
+        assert_eq!(meaning(&job, 1), paths(&["/d/f"]));
         job.ioengine = "null".to_owned();
         assert_eq!(meaning(&job, 0), Meaning::Nothing);
     }

@@ -35,6 +35,7 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         }
         if section.is_global() {
             set(&mut global, section)?;
+            understood.warnings.append(&mut global.notes);
             for setting in &section.settings {
                 let value = setting.value.clone().unwrap_or_default();
                 global.global.push((primary(&setting.name), value));
@@ -43,6 +44,7 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
         }
         let mut job = global.clone();
         job.name.clone_from(&section.name);
+        job.section.clone_from(&section.name);
         job.origin = section.origin.clone();
         job.stonewall |= std::mem::take(&mut begins_file);
         set(&mut job, section)?;
@@ -50,6 +52,8 @@ pub fn understand(sections: &[Section]) -> Result<Understood, JobError> {
             let value = setting.value.clone().unwrap_or_default();
             job.own.push((primary(&setting.name), value));
         }
+        understood.warnings.append(&mut job.notes);
+        settle(&mut job, &mut understood.warnings)?;
         check(&job)?;
         without_effect(&job, &mut understood.warnings);
         understood.jobs.push(job);
@@ -136,12 +140,32 @@ fn set(job: &mut Job, section: &Section) -> Result<(), JobError> {
     all.into_iter().try_for_each(|setting| apply(job, setting))
 }
 
+/// Settings that depend on others.
+fn settle(job: &mut Job, warnings: &mut Vec<String>) -> Result<(), JobError> {
+    if job.time_based && job.runtime_ns == 0 {
+        let origin = job.origin_of("time_based");
+        warnings.push(format!(
+            "{origin}time_based has no effect: there is no runtime"
+        ));
+        job.time_based = false;
+    }
+    if job.seq_rand_sizes {
+        let some_follow = job.random_percent != [100; 3] || job.rw.modifier > 1;
+        if job.rw.random && some_follow {
+            let message = "bs_is_seq_rand needs requests that are all sequential or all random: \
+                           leave percentage_random and the `:N` of rw out, or set bs for reads \
+                           and writes";
+            return Err(JobError::language(job.origin_of("bs_is_seq_rand"), message));
+        }
+        let of_all = job.sizes[usize::from(job.rw.random)].clone();
+        job.sizes = [of_all.clone(), of_all.clone(), of_all];
+    }
+    Ok(())
+}
+
 /// What cannot be run, whatever the target is.
 fn check(job: &Job) -> Result<(), JobError> {
     let wrong = |option: &str, message: String| JobError::language(job.origin_of(option), message);
-    if job.time_based && job.runtime_ns == 0 {
-        return Err(wrong("time_based", "time_based needs a runtime".to_owned()));
-    }
     check_verify(job)?;
     if job.verifying.only && job.time_based {
         let message = "verify_only ends when everything is checked: leave time_based out";

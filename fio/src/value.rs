@@ -1,6 +1,6 @@
 //! How fio writes numbers: sizes, times, percentages, ranges, lists (fio(1), "Parameter types").
 //!
-//! Sizes and times are read by the grammar of the whole project, with fio's meaning of `ki`, and of
+//! Sizes and times are read by the grammar of the whole project, with fio's meaning of `kib`, and of
 //! a bare number; lists and ranges are fio's own.
 
 use ugeom_measure::units::{self, Size, SizeUnits, TimeUnit};
@@ -122,6 +122,20 @@ pub(crate) fn by_direction<T: Clone>(
     Ok(all)
 }
 
+/// The same for numbers, whose list may have other separators than commas: fio looks for commas,
+/// then for colons, then for dashes (`4k:8k` and `4k-8k` are for reads and writes).
+///
+/// # Errors
+/// What is wrong with one of them, in words.
+pub(crate) fn numbers_by_direction<T: Clone>(
+    text: &str,
+    current: &[T; 3],
+    read: impl FnMut(&str) -> Result<T, String>,
+) -> Result<[T; 3], String> {
+    let separator = [',', ':', '-'].into_iter().find(|c| text.contains(*c));
+    by_direction(&text.replace(separator.unwrap_or(','), ","), current, read)
+}
+
 /// The smallest and the largest of a range: `1k-4k`, `1k:4k`, or one number for both.
 ///
 /// # Errors
@@ -163,7 +177,7 @@ mod tests {
 
     #[test]
     fn sizes_and_times_have_the_units_of_fio() {
-        assert_eq!((bytes("4k"), bytes("4ki")), (Ok(4096), Ok(4000)));
+        assert_eq!((bytes("4k"), bytes("4kib")), (Ok(4096), Ok(4000)));
         let second = 1_000_000_000;
         assert_eq!(time_ns("3", TimeUnit::Seconds), Ok(3 * second));
         assert_eq!(time_ns("1200ms", TimeUnit::Seconds), Ok(1_200_000_000));
@@ -180,6 +194,10 @@ mod tests {
         assert_eq!(by_direction("4k,8k", &[0; 3], read), Ok([4096, 8192, 8192]));
         assert_eq!(by_direction(",8k", &[1; 3], read), Ok([1, 8192, 8192]));
         assert!(by_direction("1,2,3,4", &[0; 3], read).is_err());
+        for list in ["1k,2k,3k", "1k:2k:3k", "1k-2k-3k"] {
+            let numbers = numbers_by_direction(list, &[0; 3], read);
+            assert_eq!(numbers, Ok([1024, 2048, 3072]), "{list}");
+        }
         assert_eq!(range("1k-4k", bytes), Ok((1024, 4096)));
         assert!(range("4k-1k", bytes).is_err());
         assert_eq!(cores("0-2,1,5"), Ok(vec![0, 1, 2, 5]));

@@ -50,6 +50,32 @@ impl fmt::Display for Reported {
 
 impl std::error::Error for Reported {}
 
+/// So many jobs of `ugeom run` failed, and what is wrong has been printed. The exit code is their
+/// number, as fio has it.
+#[derive(Debug)]
+pub struct JobsFailed(pub usize);
+
+impl fmt::Display for JobsFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} jobs failed", self.0)
+    }
+}
+
+impl std::error::Error for JobsFailed {}
+
+/// Jobs that cannot be understood or begun: always the code 1, as fio has it, also where other
+/// commands have a code for wrong usage.
+#[derive(Debug)]
+pub struct JobsRefused(pub anyhow::Error);
+
+impl fmt::Display for JobsRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for JobsRefused {}
+
 /// A gate did not pass; its answer has been printed.
 #[derive(Debug)]
 pub struct NotPassed(pub Outcome);
@@ -109,7 +135,15 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    if !error.is::<Reported>() && !error.is::<NotPassed>() {
+    if let Some(JobsRefused(refused)) = error.downcast_ref() {
+        let code = report(refused);
+        return if code == ExitCode::from(USAGE) {
+            ExitCode::from(FAILED)
+        } else {
+            code
+        };
+    }
+    if !error.is::<Reported>() && !error.is::<JobsFailed>() && !error.is::<NotPassed>() {
         output::complain(&text(error));
     }
     ExitCode::from(code(error))
@@ -174,6 +208,8 @@ fn code(error: &anyhow::Error) -> u8 {
         }
     } else if error.is::<JobsInterrupted>() {
         JOBS_INTERRUPTED
+    } else if let Some(JobsFailed(count)) = error.downcast_ref() {
+        u8::try_from(*count).unwrap_or(u8::MAX)
     } else if error.chain().any(is_usage) {
         USAGE
     } else {

@@ -135,14 +135,13 @@ impl Reader<'_> {
     }
 
     fn header(&mut self, header: &str, origin: Origin) -> Result<(), JobError> {
-        let name = match header.split_once(']') {
-            Some((name, rest)) if rest.trim().is_empty() => name,
-            Some(_) => {
-                let message = "nothing may stand behind the ] of a section";
-                return Err(JobError::language(&origin, message));
-            }
-            None => return Err(JobError::language(&origin, "the [ of a section has no ]")),
-        };
+        if !header.contains(']') {
+            return Err(JobError::language(&origin, "the [ of a section has no ]"));
+        }
+        // fio leaves the last character out, whatever it is: `[a]]` is the job `a]`.
+        let mut name = header.chars();
+        name.next_back();
+        let name = name.as_str();
         if name.is_empty() {
             return Err(JobError::language(&origin, "a section needs a name"));
         }

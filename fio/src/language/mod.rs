@@ -49,9 +49,10 @@ impl Section {
             .collect()
     }
 
-    /// True for settings that are meant for all jobs after it.
+    /// True for settings that are meant for all jobs after it: fio compares the beginning of the
+    /// name, so that `[global-read]` is no job.
     #[must_use]
     pub(crate) fn is_global(&self) -> bool {
-        self.name == "global"
+        self.name.starts_with("global")
     }
 }

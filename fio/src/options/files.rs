@@ -21,9 +21,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     with(
         "directory",
         &[],
-        "PATH",
+        "PATH[:PATH...]",
         Absent,
-        "where files without a path are",
+        "where files without a path are; the copies of a job use PATH:PATH in turn for files of their \
+         own names",
         set_field!(directory = text),
     ),
     with(
@@ -198,9 +199,10 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
     with(
         "file_service_type",
         &[],
-        "roundrobin|sequential|random|zipf:T|pareto:H|normal:D[:N]",
+        "roundrobin[:N]|sequential[:N]|random[:N]|zipf:T|pareto:H|normal:D",
         Value("roundrobin"),
-        "which file the next request goes to; after N requests the next is chosen",
+        "which file the next request goes to; after N requests the next is chosen; `:C` behind T, H \
+         or D moves the centre as in random_distribution",
         |job, text| {
             (job.file_order, job.file_run) = file_order(text)?;
             Ok(())

@@ -7,6 +7,7 @@ mod engine;
 mod errors;
 mod files;
 mod jobs;
+mod leading;
 mod measured;
 mod priorities;
 mod refused;
@@ -144,13 +145,21 @@ pub fn apply(job: &mut Job, setting: &Setting) -> Result<(), JobError> {
         (None, Some(bare)) => bare,
     };
     let sizes = job.decimal_units && has_sizes(&entry.doc) && !value.contains("0x");
-    let read = if sizes {
-        with_swapped_units(value)
-    } else {
-        value.into()
+    let read = |value: &str, job: &mut Job| match sizes {
+        true => (entry.set)(job, &with_swapped_units(value)),
+        false => (entry.set)(job, value),
     };
-    (entry.set)(job, &read)
-        .map_err(|error| wrong(format!("{}={value}: {}", setting.name, error.in_one_line())))?;
+    if let Err(error) = read(value, job) {
+        let parts = leading::parts(entry.doc.value, value);
+        let Some(part) = parts.into_iter().find(|part| read(part, job).is_ok()) else {
+            let error = error.in_one_line();
+            return Err(wrong(format!("{}={value}: {error}", setting.name)));
+        };
+        let Setting { name, origin, .. } = setting;
+        job.notes.push(format!(
+            "{origin}{name}={value}: only `{part}` is read, as by fio"
+        ));
+    }
     job.origins.push((name, setting.origin.clone()));
     Ok(())
 }
@@ -161,7 +170,8 @@ fn has_sizes(doc: &OptionDoc) -> bool {
     form.contains("SIZE") || matches!(form, "N" | "N[,...]" | "MIN-MAX[,...]") || doc.name == "rw"
 }
 
-/// A value with `k` for `ki` and `ki` for `k`, and so on: what it means with `kb_base=1000`.
+/// A value with `k` for `kib` and `kib` for `k`, `kb` and `ki`, and so on: what it means with
+/// `kb_base=1000`.
 fn with_swapped_units(value: &str) -> Cow<'_, str> {
     let mut swapped = String::new();
     let mut rest = value;
@@ -172,9 +182,11 @@ fn with_swapped_units(value: &str) -> Cow<'_, str> {
         swapped.push_str(before);
         rest = unit;
         if behind_digit {
-            match rest.strip_prefix(['i', 'I']) {
-                Some(behind) => rest = behind,
-                None => swapped.push('i'),
+            let behind = rest.len() - rest.trim_start_matches(['i', 'I', 'b', 'B']).len();
+            let (unit, others) = rest.split_at(behind.min(2));
+            rest = others;
+            if !unit.eq_ignore_ascii_case("ib") {
+                swapped.push_str("ib");
             }
         }
     }

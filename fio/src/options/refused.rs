@@ -6,10 +6,6 @@ const ELSEWHERE: &str =
 
 const OPTIONS: &[(&str, &str)] = &[
     ("atomic", "no engine makes atomic writes"),
-    (
-        "bs_is_seq_rand",
-        "set the sizes of reads and writes, or of two jobs",
-    ),
     ("cgroup", "start ugeom in the group, as with systemd-run(1)"),
     (
         "cgroup_nodelete",

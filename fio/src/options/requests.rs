@@ -1,9 +1,9 @@
 //! Options that say which requests a job makes: their kind, size, place and number.
 
-use super::values::{distribution, one_of, rw, sizes, split};
+use super::values::{distribution, one_of, request_bytes, rw, sizes, split};
 use super::{OptionEntry, idle_switch, switch, with};
-use crate::settings::Job;
-use crate::value::{amount, by_direction, bytes, number, percentage, truth};
+use crate::settings::{Job, Sizes};
+use crate::value::{amount, by_direction, bytes, number, numbers_by_direction, percentage, truth};
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Depends, Value};
 use ugeom_measure::units::Size;
@@ -45,9 +45,18 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("4k"),
         "size of requests: read,write,trim",
         |job, text| {
-            job.sizes = by_direction(text, &job.sizes, sizes)?;
+            job.sizes = numbers_by_direction(text, &job.sizes, |text| {
+                request_bytes(text).map(Sizes::fixed)
+            })?;
             Ok(())
         },
+    ),
+    switch(
+        "bs_is_seq_rand",
+        &[],
+        Value("0"),
+        "the first size of bs is for sequential requests, the second for random ones",
+        set_field!(seq_rand_sizes = truth),
     ),
     with(
         "bsrange",
@@ -131,7 +140,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "random|zipf:T|pareto:H|normal:D|zoned:A/S:...",
         Value("random"),
-        "how random places are spread",
+        "how random places are spread; `:C` behind T, H or D moves the centre to that share of \
+         the file, 0 to 1",
         |job, text| {
             job.distribution = by_direction(text, &job.distribution, distribution)?;
             Ok(())
@@ -166,7 +176,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Depends("bs"),
         "where random requests may begin: at multiples of this; sets norandommap",
         |job, text| {
-            job.align_bytes = by_direction(text, &job.align_bytes, bytes)?;
+            job.align_bytes = numbers_by_direction(text, &job.align_bytes, bytes)?;
             job.norandommap = true;
             Ok(())
         },
@@ -189,7 +199,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("100"),
         "share of random places in a random job; the others follow the request before",
         |job, text| {
-            job.random_percent = by_direction(text, &job.random_percent, percentage)?;
+            job.random_percent = numbers_by_direction(text, &job.random_percent, percentage)?;
             Ok(())
         },
     ),

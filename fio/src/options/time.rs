@@ -4,7 +4,7 @@ use super::values::{count, one_of, steady};
 use super::{OptionEntry, idle, idle_switch, switch, with};
 use crate::settings::Job;
 use crate::value::{
-    by_direction, bytes, float, microseconds, milliseconds, number, range, seconds, truth,
+    bytes, float, microseconds, milliseconds, number, numbers_by_direction, range, seconds, truth,
 };
 use ugeom_classes::set_field;
 use ugeom_classes::spec::OptionDefault::{Absent, Value};
@@ -53,7 +53,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "at most so many bytes a second; latencies count from when a \
          request was due",
         |job, text| {
-            job.rate = by_direction(text, &job.rate, bytes)?;
+            job.rate = numbers_by_direction(text, &job.rate, bytes)?;
             Ok(())
         },
     ),
@@ -65,7 +65,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         "at most so many requests a second; latencies count from \
          when a request was due",
         |job, text| {
-            job.rate_iops = by_direction(text, &job.rate_iops, number)?;
+            job.rate_iops = numbers_by_direction(text, &job.rate_iops, number)?;
             Ok(())
         },
     ),
@@ -158,7 +158,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("0"),
         "fewer bytes a second during a rate_cycle end the job with an error",
         |job, text| {
-            job.rate_min = by_direction(text, &job.rate_min, bytes)?;
+            job.rate_min = numbers_by_direction(text, &job.rate_min, bytes)?;
             Ok(())
         },
     ),
@@ -169,7 +169,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("0"),
         "fewer requests a second during a rate_cycle end the job with an error",
         |job, text| {
-            job.rate_iops_min = by_direction(text, &job.rate_iops_min, number)?;
+            job.rate_iops_min = numbers_by_direction(text, &job.rate_iops_min, number)?;
             Ok(())
         },
     ),
@@ -193,7 +193,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         Value("0"),
         "a request that takes longer ends the job with an error, us without a unit",
         |job, text| {
-            let limits = by_direction(text, &[job.max_latency_ns; 3], microseconds)?;
+            let limits = numbers_by_direction(text, &[job.max_latency_ns; 3], microseconds)?;
             if limits != [limits[0]; 3] {
                 return Err("one limit for reads, writes and trims".to_owned().into());
             }

@@ -116,7 +116,7 @@ pub fn rw(text: &str) -> Result<Pattern, String> {
 }
 
 /// A size of requests, and what is wrong with it.
-fn request_bytes(text: &str) -> Result<u64, String> {
+pub fn request_bytes(text: &str) -> Result<u64, String> {
     const LARGEST_BYTES: u64 = 1 << 30;
     match value::bytes(text)? {
         0 => Err("a request of no bytes is none".to_owned()),
@@ -176,13 +176,21 @@ pub fn split(text: &str) -> Result<Sizes, String> {
     })
 }
 
-/// `random_distribution=zipf:1.2`.
+/// `random_distribution=zipf:1.2`, `normal:10:0.25`.
 pub fn distribution(text: &str) -> Result<Distribution, String> {
     let (name, rest) = match text.split_once(':') {
         Some((name, rest)) => (name, Some(rest)),
         None => (text, None),
     };
-    let number = |default: f64| rest.map_or(Ok(default), value::float);
+    if name == "zoned" {
+        return zones(rest.unwrap_or("")).map(Distribution::Zoned);
+    }
+    let (parameter, center) = match rest.map(|rest| rest.split_once(':').unwrap_or((rest, ""))) {
+        None => (None, None),
+        Some((parameter, "")) => (Some(parameter), None),
+        Some((parameter, center)) => (Some(parameter), Some(center_of(center)?)),
+    };
+    let number = |default: f64| parameter.map_or(Ok(default), value::float);
     match name {
         "random" => Ok(Distribution::Uniform),
         "zipf" => {
@@ -190,26 +198,33 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
             if theta <= 0.0 || theta == 1.0 {
                 return Err("zipf needs a theta above 0 that is not 1".to_owned());
             }
-            Ok(Distribution::Zipf(theta))
+            Ok(Distribution::Zipf(theta, center))
         }
         "pareto" => {
             let power = number(0.2)?;
             if power <= 0.0 || power >= 1.0 {
                 return Err("pareto needs a power between 0 and 1".to_owned());
             }
-            Ok(Distribution::Pareto(power))
+            Ok(Distribution::Pareto(power, center))
         }
         "normal" | "gauss" => {
             let deviation = number(0.0)?;
             if !(0.0..=100.0).contains(&deviation) {
                 return Err("normal needs a deviation from 0 to 100 percent".to_owned());
             }
-            Ok(Distribution::Normal(deviation))
+            Ok(Distribution::Normal(deviation, center))
         }
-        "zoned" => zones(rest.unwrap_or("")).map(Distribution::Zoned),
         _ => Err(format!(
             "`{name}` is none of random, zipf, pareto, normal, zoned"
         )),
+    }
+}
+
+/// The centre of a distribution.
+fn center_of(text: &str) -> Result<f64, String> {
+    match value::float(text)? {
+        share if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("the centre {text} is not from 0 to 1")),
     }
 }
 
@@ -323,21 +338,22 @@ pub fn verify(text: &str) -> Result<Verify, String> {
 
 /// `file_service_type=random:8`: the order, and how many requests a file gets at a time.
 pub fn file_order(text: &str) -> Result<(FileOrder, u32), String> {
-    let mut parts = text.split(':');
-    let name = parts.next().unwrap_or("");
+    let (name, run) = match text.split_once(':') {
+        Some((name, run)) => (name, Some(run)),
+        None => (text, None),
+    };
     let order = match name {
         "roundrobin" => FileOrder::RoundRobin,
         "sequential" => FileOrder::Sequential,
         "random" => FileOrder::Random,
         "zipf" | "pareto" | "normal" | "gauss" => {
-            let parameter = parts.next();
-            let spread = parameter.map_or(name.to_owned(), |value| format!("{name}:{value}"));
-            match distribution(&spread)? {
-                Distribution::Zipf(theta) => FileOrder::Zipf(theta),
-                Distribution::Pareto(power) => FileOrder::Pareto(power),
-                Distribution::Normal(deviation) => FileOrder::Normal(deviation),
-                _ => FileOrder::Random,
-            }
+            let order = match distribution(text)? {
+                Distribution::Zipf(theta, center) => FileOrder::Zipf(theta, center),
+                Distribution::Pareto(power, center) => FileOrder::Pareto(power, center),
+                Distribution::Normal(deviation, center) => FileOrder::Normal(deviation, center),
+                Distribution::Uniform | Distribution::Zoned(_) => FileOrder::Random,
+            };
+            return Ok((order, 1));
         }
         _ => {
             return Err(format!(
@@ -345,11 +361,7 @@ pub fn file_order(text: &str) -> Result<(FileOrder, u32), String> {
             ));
         }
     };
-    let run = parts.next().map_or(Ok(1), count)?;
-    match parts.next() {
-        None => Ok((order, run)),
-        Some(rest) => Err(format!("there is nothing for `{rest}` to say")),
-    }
+    Ok((order, run.map_or(Ok(1), count)?))
 }
 
 /// `replay_skip=`: reads, writes, trims, syncs.

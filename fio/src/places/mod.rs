@@ -145,22 +145,43 @@ impl Rules {
     #[inline]
     fn size(&self, kind: usize, rng: &mut fastrand::Rng) -> u64 {
         let sizes = &self.sizes[kind];
-        if sizes.min == sizes.max {
-            return sizes.min;
+        match sizes.min == sizes.max {
+            true => sizes.min,
+            false => self.size_within(kind, u64::MAX, rng),
         }
+    }
+
+    /// A size of at most `room` bytes, or the smallest. A size of a split that does not fit gives
+    /// way to the next one that does, as by fio.
+    fn size_within(&self, kind: usize, room: u64, rng: &mut fastrand::Rng) -> u64 {
+        let sizes = &self.sizes[kind];
         if sizes.split.is_empty() {
             let step = if self.unaligned { 1 } else { self.unit };
-            let steps = (sizes.max - sizes.min) / step;
+            let steps = (sizes.max.min(room).saturating_sub(sizes.min)) / step;
             return sizes.min + rng.u64(0..=steps) * step;
         }
-        let mut at = rng.u8(0..100);
-        for (size, share) in &sizes.split {
-            if at < *share {
+        if room < sizes.min {
+            return sizes.min;
+        }
+        loop {
+            let drawn = rng.u8(0..100);
+            let mut end = 0;
+            let fits = sizes.split.iter().find(|(size, share)| {
+                end += share;
+                *share > 0 && drawn < end && *size <= room
+            });
+            if let Some((size, _)) = fits {
                 return *size;
             }
-            at -= share;
+            // None that may be drawn fits.
+            if !sizes
+                .split
+                .iter()
+                .any(|(size, share)| *share > 0 && *size <= room)
+            {
+                return sizes.min;
+            }
         }
-        sizes.max
     }
 }
 
@@ -213,7 +234,7 @@ impl State {
                 && rng.u8(0..100) >= rules.random_percent[kind]
                 && self.next[kind] < self.length);
         let place = if sequential {
-            self.in_sequence(kind, size, rules)
+            self.in_sequence(kind, size, rules, rng)
         } else {
             self.at_random(kind, size, rules, run_left, rng)
         }?;
@@ -329,7 +350,13 @@ impl State {
     }
 
     #[inline]
-    fn in_sequence(&mut self, kind: usize, size: u64, rules: &Rules) -> Option<(u64, u64)> {
+    fn in_sequence(
+        &mut self,
+        kind: usize,
+        mut size: u64,
+        rules: &Rules,
+        rng: &mut fastrand::Rng,
+    ) -> Option<(u64, u64)> {
         let end = match &self.zone {
             None => self.length,
             Some(zone) => zone.start.saturating_add(zone.range).min(self.length),
@@ -337,6 +364,9 @@ impl State {
         let offset = self.next[kind];
         // What is left at the end and smaller than the smallest request is left out, as by fio.
         let left = end.checked_sub(offset)?;
+        if size > left {
+            size = rules.size_within(kind, left, rng);
+        }
         let length = size.min(left / rules.unit * rules.unit);
         if length == 0 {
             return None;

@@ -27,9 +27,9 @@ impl Order {
             some => (some as usize).min(files),
         };
         let distribution = match &job.file_order {
-            FileOrder::Zipf(theta) => Distribution::Zipf(*theta),
-            FileOrder::Pareto(power) => Distribution::Pareto(*power),
-            FileOrder::Normal(deviation) => Distribution::Normal(*deviation),
+            FileOrder::Zipf(theta, center) => Distribution::Zipf(*theta, *center),
+            FileOrder::Pareto(power, center) => Distribution::Pareto(*power, *center),
+            FileOrder::Normal(deviation, center) => Distribution::Normal(*deviation, *center),
             FileOrder::RoundRobin | FileOrder::Sequential | FileOrder::Random => {
                 Distribution::Uniform
             }

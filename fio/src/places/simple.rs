@@ -5,7 +5,6 @@
 use ugeom_load::places::{Mapped, Random, Sequence};
 
 use super::Places;
-use crate::spread::Spread;
 
 /// The places of a simple job.
 pub enum Simple {
@@ -36,7 +35,7 @@ impl Places {
             let places = || Simple::Sequence(Sequence::new(file.start, step, steps));
             return (rules.modifier == 0).then(places);
         }
-        let even = matches!(file.spreads[kind], Spread::Even);
+        let even = file.spreads[kind].is_even();
         if !even || rules.random_percent[kind] < 100 || rules.modifier > 1 || rules.identical {
             return None;
         }

@@ -51,6 +51,9 @@ impl Sizes {
     }
 }
 
+/// Where the centre of a distribution is, as a share of the file, if not where the law has it.
+pub type Center = Option<f64>;
+
 /// `random_distribution=`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Distribution {
@@ -58,11 +61,11 @@ pub enum Distribution {
     #[default]
     Uniform,
     /// Zipf's law with this theta.
-    Zipf(f64),
+    Zipf(f64, Center),
     /// Pareto's with this h.
-    Pareto(f64),
+    Pareto(f64, Center),
     /// The normal distribution around the middle, with this deviation in percent.
-    Normal(f64),
+    Normal(f64, Center),
     /// Shares of the accesses (percent) go to shares of the file (percent).
     Zoned(Vec<(f64, f64)>),
 }
@@ -249,11 +252,11 @@ pub enum FileOrder {
     /// Any.
     Random,
     /// The first ones most of the time: Zipf's law with this theta.
-    Zipf(f64),
+    Zipf(f64, Center),
     /// The same with Pareto's, and this h.
-    Pareto(f64),
+    Pareto(f64, Center),
     /// Those in the middle most of the time, with this deviation in percent.
-    Normal(f64),
+    Normal(f64, Center),
 }
 
 /// Zones of a file that are worked on one after the other (`zonemode=strided`).

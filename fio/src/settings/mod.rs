@@ -26,18 +26,26 @@ pub(crate) const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 )]
 pub struct Job {
     pub name: String,
+    /// The section that it is from: what its files are called, also where `name=` in the section
+    /// gives the job another name.
+    pub section: String,
     pub origin: Origin,
     /// What was set for this job by itself, and what for all, as written: for the report.
     pub own: Vec<(String, String)>,
     pub global: Vec<(String, String)>,
     /// Where each option was set, the last one counts.
     pub origins: Vec<(&'static str, Origin)>,
+    /// Values of which only a part was read.
+    pub notes: Vec<String>,
 
     pub description: Option<String>,
     /// `kb_base=1000`.
     pub decimal_units: bool,
     pub rw: Pattern,
     pub sizes: [Sizes; 3],
+    /// Until the job is understood: the first size is for sequential requests, the second for
+    /// random ones.
+    pub seq_rand_sizes: bool,
     pub size: Option<Size>,
     pub io_size: Option<Size>,
     pub offset: Size,
@@ -193,6 +201,7 @@ impl Job {
     pub fn new(name: &str, origin: Origin) -> Self {
         Self {
             name: name.to_owned(),
+            section: name.to_owned(),
             origin,
             rw: Pattern {
                 name: "read",

@@ -41,7 +41,17 @@ fn each_error_names_file_line_and_reason() {
             "jobs.fio:2: ",
             "`gone.fio` cannot be read",
         ),
-        ("[a]\ntime_based\n", "jobs.fio:2: ", "needs a runtime"),
+        (
+            "[a]\nbs_is_seq_rand\nrw=randread\npercentage_random=50\n",
+            "jobs.fio:2: ",
+            "all sequential or all random",
+        ),
+        (
+            "[a]\nrandom_distribution=zipf:1.2:2\n",
+            "jobs.fio:2: ",
+            "the centre 2 is not from 0 to 1",
+        ),
+        ("[a]\nsize=4q:1\n", "jobs.fio:2: ", "this is not a size"),
         (
             "[a]\nbssplit=4k/50:8k/60\n",
             "jobs.fio:2: ",

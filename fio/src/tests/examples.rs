@@ -3,7 +3,7 @@
 use super::{arguments, of_file};
 use crate::error::Origin;
 use crate::options::OPTIONS;
-use crate::settings::{Distribution, Fill, Job, Piece, READ, WRITE};
+use crate::settings::{Distribution, FileOrder, Fill, Job, Piece, READ, WRITE};
 use crate::understand;
 use ugeom_classes::spec::OptionDefault;
 use ugeom_measure::units::Size;
@@ -84,7 +84,7 @@ fn values_that_only_one_option_has() {
         job.sizes[READ].split,
         [(4096, 10), (65536, 50), (32768, 40)]
     );
-    assert_eq!(job.distribution[READ], Distribution::Zipf(1.2));
+    assert_eq!(job.distribution[READ], Distribution::Zipf(1.2, None));
     let zones = vec![(60.0, 10.0), (40.0, 90.0)];
     assert_eq!(job.distribution[WRITE], Distribution::Zoned(zones));
     let pattern = vec![
@@ -262,8 +262,8 @@ fn a_pattern_may_come_from_a_file() {
 
 #[test]
 fn units_are_decimal_with_kb_base_wherever_it_stands_in_its_section() {
-    let text = "[global]\nbs=4k\nsize=1GiB\nkb_base=1000\nbssplit=4KiB/50:8Ki/50\n[a]\n[b]\n\
-                bs=8k-16ki\nnumber_ios=10k\nrw=randread:2k\n[c]\nkb_base=1024\nbs=4ki\n\
+    let text = "[global]\nbs=4k\nsize=1GiB\nkb_base=1000\nbssplit=4KiB/50:8KiB/50\n[a]\n[b]\n\
+                bsrange=8ki-16kib\nnumber_ios=10k\nrw=randread:2k\n[c]\nkb_base=1024\nbs=4kib\n\
                 offset=0x1e000\n";
     let jobs = of_file(text).unwrap().jobs;
     assert_eq!(jobs[0].size, Some(Size::Bytes(1 << 30)));
@@ -276,4 +276,68 @@ fn units_are_decimal_with_kb_base_wherever_it_stands_in_its_section() {
     assert_eq!(jobs[2].offset, Size::Bytes(0x1e000));
     let error = of_file("[a]\nkb_base=10\n").unwrap_err().to_string();
     assert!(error.contains("`10` is neither 1000 nor 1024"), "{error}");
+}
+
+/// Lines of public job files that fio runs.
+#[test]
+fn what_fio_reads_of_a_value_is_read_with_a_warning() {
+    for (line, read) in [
+        ("size=2g    // total bytes of this job", "2g"),
+        ("size=6400K:6400K:6400K", "6400K"),
+        ("per_job_logs=0/1", "0"),
+        ("filesize=16-8k/8M-512M", "16-8k"),
+        ("bsrange=512/25:1k:25:2k:25:4k/25", "512-1k"),
+        ("filesize=65536)", "65536"),
+    ] {
+        let (name, _) = line.split_once('=').unwrap();
+        let whole = of_file(&format!("[a]\n{line}\n")).unwrap();
+        let part = of_file(&format!("[a]\n{name}={read}\n")).unwrap();
+        let (whole_job, part_job) = (&whole.jobs[0], &part.jobs[0]);
+        assert_eq!(whole_job.size, part_job.size, "{line}");
+        assert_eq!(whole_job.filesize, part_job.filesize, "{line}");
+        assert_eq!(whole_job.sizes, part_job.sizes, "{line}");
+        assert_eq!(whole_job.per_job_logs, part_job.per_job_logs, "{line}");
+        let note = format!("jobs.fio:2: {line}: only `{read}` is read, as by fio");
+        assert!(whole.warnings.contains(&note), "{:?}", whole.warnings);
+        assert!(part.warnings.iter().all(|said| !said.contains("only")));
+    }
+    // What holds for all jobs is said once.
+    let jobs = of_file("[global]\nloops=2:3\n[a]\n[b]\n").unwrap();
+    assert_eq!((jobs.jobs[1].loops, jobs.warnings.len()), (2, 1));
+}
+
+#[test]
+fn names_of_sections_end_before_the_last_character_as_in_fio() {
+    let text = "[global-all]\nbs=8k\n[fio-test]G\nrw=write\n[job1]]\n[a b]\n";
+    let jobs = of_file(text).unwrap().jobs;
+    let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["fio-test]", "job1]", "a b"]);
+    assert!(jobs.iter().all(|job| job.sizes[READ].min == 8192));
+}
+
+#[test]
+fn sizes_for_sequential_and_random_requests_are_told_apart() {
+    let sizes = |rw: &str| {
+        let text = format!("[a]\nrw={rw}\nbs=64k,4k\nbs_is_seq_rand\n");
+        of_file(&text).unwrap().jobs[0].sizes[WRITE].min
+    };
+    assert_eq!((sizes("write"), sizes("randrw")), (65536, 4096));
+}
+
+#[test]
+fn time_based_without_a_runtime_is_said_and_changes_nothing() {
+    let read = of_file("[a]\ntime_based\n").unwrap();
+    assert!(!read.jobs[0].time_based);
+    let said = "jobs.fio:2: time_based has no effect: there is no runtime";
+    assert_eq!(read.warnings, [said]);
+}
+
+#[test]
+fn a_distribution_may_have_a_centre() {
+    let read = of_file("[a]\nrw=randread\nrandom_distribution=normal:10:0.25\n").unwrap();
+    let expected = Distribution::Normal(10.0, Some(0.25));
+    assert_eq!(read.jobs[0].distribution[READ], expected);
+    let read = of_file("[a]\nfile_service_type=pareto:0.20:0\n").unwrap();
+    let expected = (FileOrder::Pareto(0.2, Some(0.0)), 1);
+    assert_eq!((read.jobs[0].file_order, read.jobs[0].file_run), expected);
 }

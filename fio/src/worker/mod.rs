@@ -17,6 +17,7 @@ mod errors;
 mod flow;
 mod histograms;
 mod iolog;
+mod limits;
 mod locks;
 mod logs;
 mod pace;
@@ -44,11 +45,11 @@ use depth::DepthSearch;
 pub use flow::Flow;
 use flow::Share;
 pub use iolog::Iolog;
+use limits::{Limits, goal_bytes};
 pub use locks::{FileLocks, Held};
 pub use logs::Logs;
 use pace::Pace;
 use priorities::Drawn;
-use read_back::loops_apart;
 pub use traced::Traces;
 use written::Written;
 
@@ -177,42 +178,6 @@ pub struct Worker<'a, D> {
     writes_since_sync: u32,
     since_thought: u32,
     write_number: u64,
-}
-
-struct Limits {
-    bytes_left: u64,
-    requests_left: u64,
-    ramp_end: u64,
-    runtime_ticks: u64,
-    end: u64,
-}
-
-impl Limits {
-    fn new(task: &Task<'_>) -> Self {
-        let mut limits = Self {
-            bytes_left: 0,
-            requests_left: 0,
-            ramp_end: 0,
-            runtime_ticks: clock::ns_to_ticks(task.job.runtime_ns),
-            end: u64::MAX,
-        };
-        limits.set_amount(task);
-        limits
-    }
-
-    /// What is to be done before the job ends, or reads back what it wrote.
-    fn set_amount(&mut self, task: &Task<'_>) {
-        let job = task.job;
-        let parts = loops_apart(job);
-        self.bytes_left = match goal_bytes(task) {
-            u64::MAX => u64::MAX,
-            bytes => bytes / parts,
-        };
-        self.requests_left = match job.number_ios {
-            0 => u64::MAX,
-            number => number.saturating_mul(job.loops) / parts,
-        };
-    }
 }
 
 impl<'a, D: Door> Worker<'a, D> {
@@ -432,6 +397,8 @@ impl<'a, D: Door> Worker<'a, D> {
         let ns = clock::ticks_to_ns(due.saturating_sub(now));
         match ns.checked_sub(SPIN_NS) {
             Some(ns) => std::thread::sleep(Duration::from_nanos(ns.min(NAP_MS * 1_000_000))),
+            // Another job has what is waited for, and may need this core to give it back.
+            None if self.held.is_some() || self.share.is_some() => std::thread::yield_now(),
             None => std::hint::spin_loop(),
         }
     }
@@ -602,16 +569,19 @@ impl<'a, D: Door> Worker<'a, D> {
         let limits = &mut self.limits;
         let mut place = None;
         if limits.requests_left > 0 && limits.bytes_left > 0 {
-            place = self.places.next(kind).or_else(|| {
+            place = self.places.next(kind);
+            if place.is_none() && limits.passes_left > 1 {
+                limits.passes_left -= 1;
                 self.places.restart();
-                self.places.next(kind)
-            });
+                place = self.places.next(kind);
+            }
         }
-        let Some(place) = place.filter(|place| u64::from(place.length) <= limits.bytes_left) else {
+        let Some(place) = place else {
             self.finished = true;
             return None;
         };
-        limits.bytes_left -= u64::from(place.length);
+        // As by fio, the last request may be more than what was left.
+        limits.bytes_left = limits.bytes_left.saturating_sub(u64::from(place.length));
         limits.requests_left -= 1;
         Some(place)
     }
@@ -668,22 +638,6 @@ impl<'a, D: Door> Worker<'a, D> {
                 self.collect();
             }
         }
-    }
-}
-
-/// What a job transfers in all, bytes.
-fn goal_bytes(task: &Task<'_>) -> u64 {
-    let job = task.job;
-    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
-    // What is transferred in all, as fio has it: loops do not multiply it.
-    let io_size = job
-        .io_size
-        .map(|size| size.of(whole))
-        .filter(|bytes| *bytes > 0);
-    match (job.time_based || job.read_iolog.is_some(), io_size) {
-        (true, _) => u64::MAX,
-        (false, Some(bytes)) => bytes,
-        (false, None) => whole.saturating_mul(job.loops),
     }
 }
 

@@ -149,7 +149,7 @@ impl<D: Door + Direct> Worker<'_, D> {
             if warms_up && self.counting {
                 times = Times::new();
             }
-            let bytes_left = self.limits.bytes_left / u64::from(alike.length);
+            let bytes_left = self.limits.bytes_left.div_ceil(u64::from(alike.length));
             let left = self.limits.requests_left.min(bytes_left);
             self.finished |= left == 0;
             if self.finished {
@@ -279,7 +279,8 @@ impl<D: Door + Direct> Worker<'_, D> {
     fn count(&mut self, alike: Alike, stretch: Stretch, times: &mut Times) {
         let made = stretch.whole + u64::from(stretch.odd.is_some());
         self.limits.requests_left -= made;
-        self.limits.bytes_left -= made * u64::from(alike.length);
+        let bytes = made * u64::from(alike.length);
+        self.limits.bytes_left = self.limits.bytes_left.saturating_sub(bytes);
         let one = Tally::batch(1);
         self.tally.depths[0] += made;
         self.tally.submits[one] += made;

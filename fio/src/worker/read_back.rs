@@ -37,6 +37,7 @@ impl<D: Door> Worker<'_, D> {
             self.task.live.enter(Phase::Running);
             self.written = Some(Written::default());
             self.limits.set_amount(self.task);
+            self.places.restart();
             self.finished = self.trouble.is_some();
             self.work();
         }

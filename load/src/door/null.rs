@@ -55,8 +55,9 @@ impl Door for NullDoor {
 impl Direct for NullDoor {
     #[inline(always)]
     fn call(&mut self, request: &Request) -> Result<u64, Errno> {
-        // A request is made before it is dropped, however much of it could be left out.
-        std::hint::black_box(request.offset);
+        // The whole request is in memory before it is dropped, as for any other engine: what the
+        // compiler could leave out otherwise is what is to be measured.
+        std::hint::black_box(request);
         Ok(u64::from(request.length))
     }
 }

@@ -24,7 +24,7 @@ const SIZE: UnitError = UnitError::Form {
 };
 const FIO_SIZE: UnitError = UnitError::Form {
     what: "a size",
-    help: "a number with k, m, g, t, p, e (powers of 1024) or ki, mi, ... (of 1000): 512, 4k, 1.5g",
+    help: "a number with k, m, g, t, p, e (powers of 1024) or kib, mib, ... (of 1000): 512, 4k, 1.5g",
 };
 const SHARE: UnitError = UnitError::Form {
     what: "a size or a percentage",
@@ -60,18 +60,18 @@ const TRUTH: UnitError = UnitError::Form {
 pub struct SizeUnits {
     /// Bytes of the unit `s`; `None`: there is no such unit.
     sector_bytes: Option<u64>,
-    /// Bytes of the unit `ki`.
-    ki_bytes: u64,
+    /// Bytes of the unit `kib`.
+    kib_bytes: u64,
 }
 
 impl SizeUnits {
-    /// `k` and `ki` are 1024 bytes, `s` counts sectors of 512.
+    /// `k`, `ki` and `kib` are 1024 bytes, `s` counts sectors of 512.
     pub const USUAL: Self = Self::with_sectors_of(SECTOR_BYTES);
-    /// fio's: `k` is 1024 bytes and `ki` 1000 (its `kb_base=1024`), the reverse of IEC 80000-13,
-    /// so that a job file means here what it means to fio; there are no sectors.
+    /// fio's: `k`, `kb` and `ki` are 1024 bytes and `kib` 1000 (its `kb_base=1024`), the reverse of
+    /// IEC 80000-13, so that a job file means here what it means to fio; there are no sectors.
     pub const FIO: Self = Self {
         sector_bytes: None,
-        ki_bytes: 1000,
+        kib_bytes: 1000,
     };
 
     /// The usual units, with sectors of a device.
@@ -79,7 +79,7 @@ impl SizeUnits {
     pub const fn with_sectors_of(sector_bytes: u64) -> Self {
         Self {
             sector_bytes: Some(sector_bytes),
-            ki_bytes: 1024,
+            kib_bytes: 1024,
         }
     }
 
@@ -91,8 +91,8 @@ impl SizeUnits {
         let step = match &unit[first.len_utf8()..] {
             "" if first == 'b' => return Some(1),
             "" if first == 's' => return self.sector_bytes,
-            "" | "b" => 1024,
-            "i" | "ib" => self.ki_bytes,
+            "" | "b" | "i" => 1024,
+            "ib" => self.kib_bytes,
             _ => return None,
         };
         let power = SUFFIXES.iter().position(|suffix| *suffix == first)?;
@@ -109,7 +109,7 @@ impl SizeUnits {
 }
 
 /// Bytes from `512`, `4k`, `1.5g`, `8s`. A bare number counts bytes; the letters k, m, g, t, p, e
-/// are powers of 1024, also with `b` behind them. What `ki` and `s` are, `units` says.
+/// are powers of 1024, also with `b` behind them. What `kib` and `s` are, `units` says.
 ///
 /// # Errors
 /// Not a number with such a unit, more than 2^64 - 1 bytes, or a fraction of a byte.

@@ -33,6 +33,9 @@ fn left(program: &[&str], folder: &Path, words: &[&str], input: &[u8]) -> (bool,
 const W: &[u8] = b"[w]\nrw=write\nbs=4k\nsize=64k\n";
 const COMMENTS: &[u8] = b"; caf\xe9\n[w] # a job\nrw=write # why\nsize=64k;no\nfilename=a#b\n";
 const PATTERN: &[u8] = b"[w]\nrw=write\nsize=64k\nbuffer_pattern='w.fio'\n";
+const PUBLIC: &[u8] =
+    b"[global-all]\nrw=write\n[w]G\nname=other\nsize=64k // all\nper_job_logs=0/1\n\
+                        bs=4k-8k\ntime_based\n";
 const GLOBAL: &[u8] = b"[global]\nsize=128k\n[v]\nrw=write\n";
 
 #[test]
@@ -47,6 +50,7 @@ fn options_beside_job_files_leave_the_files_that_fio_leaves() {
         ("comments.fio", COMMENTS),
         ("pattern.fio", PATTERN),
         ("global.fio", GLOBAL),
+        ("public.fio", PUBLIC),
     ];
     for (line, input) in [
         ("--filename=safe.dat w.fio", &b""[..]),
@@ -62,6 +66,7 @@ fn options_beside_job_files_leave_the_files_that_fio_leaves() {
         ("--filename=safe.dat -", W),
         ("comments.fio", b""),
         ("pattern.fio --filename=safe.dat", b""),
+        ("public.fio", b""),
         (
             "--name=y --rw=write --size=4k comments.fio --section=w",
             b"",
@@ -262,11 +267,11 @@ fn histograms_are_logged_as_fio_logs_them() {
             .lines()
             .map(|line| line.split(',').map(number).collect())
             .collect();
-        assert!(!lines.is_empty() && lines.len() <= 7, "{log}");
+        // A machine that stands still for a window has no request in it.
+        let counted: u64 = lines.iter().flat_map(|line| &line[3..]).sum();
+        assert!(counted > 0, "{log}");
         for line in lines {
             assert_eq!((line[1], line[2], line.len()), (0, 4096, 3 + 1856 / 16));
-            // At a rate of 200 some 30 requests are in each window.
-            assert!(line[3..].iter().sum::<u64>() > 0);
         }
     }
 }
@@ -357,6 +362,11 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
         "--rw=write --size=1m --zonemode=strided --zonesize=64k --zoneskip=64k",
         "--rw=randwrite --nrfiles=3 --size=999k",
         "--rw=randwrite --size=1m --blockalign=16k",
+        "--rw=read --size=1m --nrfiles=10",
+        "--rw=read --size=1m --nrfiles=10 --loops=2",
+        "--rw=read --size=10k --loops=3",
+        "--rw=read --size=1m --io_size=10k",
+        "--rw=randread --size=1m --io_size=10k --norandommap",
     ] {
         let words: Vec<&str> = ["--name=j"].into_iter().chain(line.split(' ')).collect();
         assert_eq!(
@@ -364,5 +374,35 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
             made(&[fio], &words),
             "{line}"
         );
+    }
+}
+
+/// Wrong usage is 1, and jobs that failed are counted.
+#[test]
+fn exit_codes_are_those_of_fio() {
+    let test = "exit_codes_are_those_of_fio";
+    let Some(fio) = ugeom_testkit::program(test, "fio") else {
+        return;
+    };
+    let fio = Path::new(&fio).to_str().expect("UTF-8");
+    let unwritten = "--filename=f --size=64k --rw=read --verify=crc32c --name=v";
+    for (line, expected) in [
+        ("--name=a --filename=f --rw=read", 0),
+        ("--name=a --bs=q", 1),
+        ("--name=a --no-such-option=1", 1),
+        ("missing.fio", 1),
+        ("--name=a --readonly --rw=write --size=4k", 1),
+        (unwritten, 1),
+        (&format!("--numjobs=3 {unwritten}"), 3),
+        (&format!("{unwritten} --name=w --verify=0"), 1),
+    ] {
+        for program in [&[fio][..], &[UGEOM, "run"]] {
+            let folder = folder(&[("f", &[1; 65536])]);
+            let words: Vec<&str> = line.split(' ').collect();
+            let mut command = command(program[0], &[&program[1..], &words].concat());
+            command.current_dir(folder.path());
+            let ended = run(command, b"");
+            assert_eq!(ended.code, expected, "{program:?} {line}: {}", ended.stderr);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Options of jobs in `ugeom run` and in fio: the same requests, bytes, exit codes and files.
 
-use crate::run::{UGEOM, command, run};
+use crate::run::{UGEOM, command, foreign, run};
 use std::path::Path;
 
 /// What a program did with a job: whether it succeeded, requests and bytes of reads, writes and
@@ -13,8 +13,6 @@ struct Did {
 }
 
 fn did(program: &[&str], line: &str) -> Did {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("data"), vec![7; 65536]).expect("a file");
     let words = line.split_whitespace();
     let all = ["--output-format=json", "--output=result"];
     let words: Vec<&str> = program[1..]
@@ -23,9 +21,19 @@ fn did(program: &[&str], line: &str) -> Did {
         .chain(all)
         .chain(words)
         .collect();
-    let mut command = command(program[0], &words);
-    command.current_dir(folder.path());
-    let ended = run(command, b"");
+    let make = || {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("data"), vec![7; 65536]).expect("a file");
+        let mut command = command(program[0], &words);
+        command.current_dir(folder.path());
+        (command, folder)
+    };
+    let (ended, folder) = if program[0] == UGEOM {
+        let (command, folder) = make();
+        (run(command, b""), folder)
+    } else {
+        foreign(make)
+    };
     let result = std::fs::read_to_string(folder.path().join("result")).unwrap_or_default();
     // fio writes some warnings before its JSON.
     let json = result.find('{').map_or("null", |at| &result[at..]);
@@ -126,9 +134,21 @@ fn options_of_requests_make_those_of_fio() {
             "--name=a --filename=data --rw=read --ioengine=pvsync2",
             "--name=a --filename=data --rw=read --thinktime=1000 --thinktime_spin=50",
             "--name=a --filename=data --rw=read --mem=mmap --clocksource=clock_gettime --nice=1",
-            "--name=a --filename=data --rw=read --io_submit_mode=offload",
         ],
     );
+}
+
+/// fio 3.33 hangs with this mode now and then on a loaded machine, so it is not asked.
+#[test]
+fn the_mode_of_submission_changes_no_request() {
+    for job in [
+        "--name=a --filename=data --rw=read",
+        "--name=a --filename=data --rw=randrw --ioengine=libaio --iodepth=8",
+    ] {
+        let inline = did(&[UGEOM, "run"], job);
+        let offload = did(&[UGEOM, "run"], &format!("{job} --io_submit_mode=offload"));
+        assert_eq!(inline, offload, "{job}");
+    }
 }
 
 #[test]
@@ -161,7 +181,7 @@ fn options_of_jobs_order_them_as_fio_does() {
             "--name=a --ioengine=null --size=1m --rw=write --flow=1 --name=b --ioengine=null \
              --size=1m \
              --rw=read --flow=2",
-            "--name=a --filename=data --rw=read --max_latency=1000000",
+            "--name=a --filename=data --rw=read --max_latency=100000000",
             "--name=a --filename=data --rw=read --rate_min=1 --numa_cpu_nodes=0 --cpumask=1",
             "--name=a --rw=write --size=8k --dedupe_percentage=50 --buffer_compress_percentage=50",
         ],

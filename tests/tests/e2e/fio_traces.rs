@@ -106,7 +106,7 @@ fn a_trace_that_cannot_be_made_names_its_line() {
         std::fs::write(&path, trace).expect("a trace");
         let argument = format!("--read_iolog={}", path.display());
         let ended = crate::run::ugeom(&["run", "--name=a", &argument]);
-        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
 }

@@ -275,7 +275,7 @@ fn wait_for_free(path: &str) {
     let began = Instant::now();
     while ugeom_with(&["write", path, "--destroy", "--length", "0"], b"").code != 0 {
         assert!(
-            began.elapsed() < Duration::from_secs(30),
+            began.elapsed() < crate::run::PATIENCE,
             "{path} stays locked"
         );
         std::thread::sleep(Duration::from_millis(20));
@@ -459,7 +459,7 @@ fn wait_for_lock(path: &str) {
         .lines()
         .any(is_locked)
     {
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < crate::run::PATIENCE);
         std::thread::sleep(Duration::from_millis(5));
     }
     let file = File::open(path).expect("the image");

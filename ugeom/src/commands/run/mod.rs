@@ -3,7 +3,8 @@
 mod watch;
 
 use super::files;
-use crate::failure::{JobsInterrupted, Reported, Usage};
+
+use crate::failure::{JobsFailed, JobsInterrupted, JobsRefused, Usage};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, CommandFactory, Parser};
@@ -66,8 +67,7 @@ pub struct Run {
     #[arg(
         value_name = "JOBFILE|--OPTION",
         trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required = true
+        allow_hyphen_values = true
     )]
     arguments: Vec<String>,
 }
@@ -82,6 +82,10 @@ struct Alone {
 
 impl Run {
     pub fn run(&self) -> Result<()> {
+        self.run_as_fio().map_err(|error| JobsRefused(error).into())
+    }
+
+    fn run_as_fio(&self) -> Result<()> {
         let read =
             ugeom_fio::parse_arguments(&self.arguments, &mut Files, &Process).map_err(failed)?;
         let report = &read.report;
@@ -196,7 +200,7 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
         String::new()
     };
     result.push_str(&terminal.take_seeds());
-    let has_failed = outcome.has_failed();
+    let failed_jobs = failures.len() + usize::from(!outcome.lost.is_empty());
     let outcome = outcome.grouped();
     result.push_str(&written(&outcome, report)?);
     match &report.output {
@@ -207,8 +211,8 @@ fn run_jobs(read: &Arguments, jobs: &[Job]) -> Result<()> {
     for lost in &outcome.lost {
         output::complain(&output::printable(&lost.to_string()));
     }
-    if has_failed {
-        Err(Reported.into())
+    if failed_jobs > 0 {
+        Err(JobsFailed(failed_jobs).into())
     } else if terminal.cancelled() {
         Err(JobsInterrupted.into())
     } else {

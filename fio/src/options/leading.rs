@@ -1,0 +1,74 @@
+//! Values with more behind them: fio reads a number as far as it goes, and leaves the rest out
+//! without a word (`size=2g // all of it`, `per_job_logs=0/1`). Public job files have such values.
+//! They are read in the same way here, and a warning names the part that was read.
+
+/// The forms of values that begin with a number.
+const NUMBERS: [&str; 12] = [
+    "SIZE",
+    "SIZE|PERCENT%",
+    "SIZE[-SIZE]",
+    "SIZE[,SIZE[,SIZE]]",
+    "SIZE[,...]",
+    "N",
+    "N[,...]",
+    "PERCENT",
+    "PERCENT[,...]",
+    "TIME",
+    "TIME[,...]",
+    "BOOL",
+];
+
+/// The form of a range, of which fio reads a number on each side.
+const RANGE: &str = "MIN-MAX[,...]";
+
+/// What may be read of a value of this form that is wrong as a whole, the longest first; nothing
+/// where no part may stand for the whole.
+pub fn parts(form: &str, value: &str) -> Vec<String> {
+    if !value.starts_with(|c: char| c.is_ascii_digit()) {
+        return Vec::new();
+    }
+    if form == RANGE {
+        let sides = value.split_once('-').or_else(|| value.split_once(':'));
+        let range = sides.map(|(low, high)| format!("{}-{}", number(low), number(high)));
+        return range.into_iter().collect();
+    }
+    if !NUMBERS.contains(&form) {
+        return Vec::new();
+    }
+    let ends = value.char_indices().rev().filter(|(_, c)| ends_number(*c));
+    ends.map(|(at, _)| value[..at].trim_end().to_owned())
+        .collect()
+}
+
+/// The number at the beginning of a text.
+fn number(text: &str) -> &str {
+    &text[..text.find(ends_number).unwrap_or(text.len())]
+}
+
+/// Commas divide lists, whose parts are all read.
+fn ends_number(c: char) -> bool {
+    !(c.is_alphanumeric() || matches!(c, '.' | ',' | '%'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_part_comes_first_and_units_stay_with_their_numbers() {
+        let size = parts("SIZE|PERCENT%", "2g    // => all of it");
+        assert_eq!(size.last().map(String::as_str), Some("2g"));
+        let sizes = parts("SIZE[-SIZE]", "16-8k/8M-512M");
+        assert_eq!(sizes, ["16-8k/8M", "16-8k", "16"]);
+        let range = parts(RANGE, "512/25:1k:25:2k:25:4k/25");
+        assert_eq!(range, ["512-1k"]);
+    }
+
+    #[test]
+    fn names_and_lists_of_other_forms_have_no_parts() {
+        assert!(parts("PATTERN", "randread:x").is_empty());
+        assert!(parts("SIZE", "k/2").is_empty());
+        assert!(parts("SIZE/PERCENT:...[,...]", "4k/50:8k").is_empty());
+        assert!(parts("N", "4x").is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! When a job has done enough: bytes, requests, passes through its files, and time.
+
+use ugeom_machine::clock;
+
+use super::Task;
+use super::read_back::loops_apart;
+
+/// What is left to be done.
+pub(super) struct Limits {
+    pub(super) bytes_left: u64,
+    /// How often the files may still be worked through: as often as `loops` says, and without a
+    /// limit where the time or `io_size` says when to end.
+    pub(super) passes_left: u64,
+    pub(super) requests_left: u64,
+    pub(super) ramp_end: u64,
+    pub(super) runtime_ticks: u64,
+    pub(super) end: u64,
+}
+
+impl Limits {
+    pub(super) fn new(task: &Task<'_>) -> Self {
+        let mut limits = Self {
+            bytes_left: 0,
+            passes_left: 0,
+            requests_left: 0,
+            ramp_end: 0,
+            runtime_ticks: clock::ns_to_ticks(task.job.runtime_ns),
+            end: u64::MAX,
+        };
+        limits.set_amount(task);
+        limits
+    }
+
+    /// What is to be done before the job ends, or reads back what it wrote.
+    pub(super) fn set_amount(&mut self, task: &Task<'_>) {
+        let job = task.job;
+        let parts = loops_apart(job);
+        self.bytes_left = match goal_bytes(task) {
+            u64::MAX => u64::MAX,
+            bytes => bytes / parts,
+        };
+        self.passes_left = match job.io_size.is_some() || self.bytes_left == u64::MAX {
+            true => u64::MAX,
+            false => job.loops / parts,
+        };
+        self.requests_left = match job.number_ios {
+            0 => u64::MAX,
+            number => number.saturating_mul(job.loops) / parts,
+        };
+    }
+}
+
+/// What a job transfers in all, bytes.
+pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
+    let job = task.job;
+    let whole: u64 = task.regions.iter().map(|region| region.length).sum();
+    // What is transferred in all, as fio has it: loops do not multiply it.
+    let io_size = job
+        .io_size
+        .map(|size| size.of(whole))
+        .filter(|bytes| *bytes > 0);
+    match (job.time_based || job.read_iolog.is_some(), io_size) {
+        (true, _) => u64::MAX,
+        (false, Some(bytes)) => bytes,
+        (false, None) => blocks_of(task).saturating_mul(job.loops),
+    }
+}
+
+/// What the files have for requests of one size, or all that they have where sizes differ.
+fn blocks_of(task: &Task<'_>) -> u64 {
+    let job = task.job;
+    let (smallest, largest) = (job.smallest_bytes().max(1), job.largest_bytes());
+    let unit = if smallest == largest { smallest } else { 1 };
+    let regions = task.regions.iter();
+    regions.map(|region| region.length / unit * unit).sum()
+}
