@@ -1,13 +1,13 @@
 //! The answer: a sentence for each candidate, by the rules of `docs/statistics.md`.
 
-use super::judge::{Contest, Judgement, contest, gate};
+use super::judge::{Contest, Judgement, contest, gate, observations_needed};
 use super::{Document, SHELL};
 use serde::{Deserialize, Serialize};
 use ugeom_harness::compare::Metric;
 use ugeom_measure::Claim;
 use ugeom_measure::gate::Outcome;
 use ugeom_measure::units::duration_human;
-use ugeom_report::text::too_few;
+use ugeom_report::text::{counted, too_few};
 
 /// Of more candidates than this the table has the changes, and the answer only counts them.
 const TOLD_MAX: usize = 4;
@@ -76,7 +76,30 @@ fn alone(document: &Document, rows: &[Judgement]) -> String {
     )
 }
 
+/// The observations that there are, and the flag that sets how many.
+fn observations(document: &Document) -> (String, &'static str) {
+    match document.subject.is_of_commands() {
+        true => (counted(document.rounds(), "round"), "--rounds"),
+        false => (
+            format!("{} processes", document.processes.len()),
+            "--processes",
+        ),
+    }
+}
+
 fn told(document: &Document, contest: &Contest, others: &[&Judgement]) -> String {
+    if others
+        .iter()
+        .any(|row| row.change.is_some_and(|change| !change.covers))
+    {
+        let needed = observations_needed(&document.subject);
+        let (there_are, flag) = observations(document);
+        let comparisons = counted(others.len() as u64, "comparison");
+        return format!(
+            "No verdict: {there_are} are too few for {comparisons}: {needed} are needed ({flag} \
+             {needed})."
+        );
+    }
     let base = document.subject.base();
     let mut sentences = Vec::new();
     if others.len() <= TOLD_MAX {
@@ -84,7 +107,7 @@ fn told(document: &Document, contest: &Contest, others: &[&Judgement]) -> String
             sentences.extend(sentence(base, row));
         }
     } else {
-        sentences.push(counted(base, others));
+        sentences.push(in_all(base, others));
     }
     if let [row] = others
         && let Some(of_cpu) = contest.metric(Metric::Cpu).and_then(|one| one.rows.get(1))
@@ -127,7 +150,7 @@ fn sentence(base: &str, row: &Judgement) -> Option<String> {
     })
 }
 
-fn counted(base: &str, others: &[&Judgement]) -> String {
+fn in_all(base: &str, others: &[&Judgement]) -> String {
     let claims = || others.iter().filter_map(|row| Some((row, row.change?)));
     let count = |claim: Claim| claims().filter(|one| one.1.claim() == claim).count();
     let speed = |claim: Claim| {

@@ -108,10 +108,10 @@ mod tests {
         let failed = told("echo no such thing >&2; exit 3", None);
         assert_eq!(
             failed,
-            "`echo no such thing >&2; exit 3`: it ended with exit status: 3: no such thing"
+            "`echo no such thing >&2; exit 3`: exit code 3: no such thing"
         );
-        assert!(told("/no/such/program", None).contains("exit status: 127"));
-        assert!(told("kill -9 $$", None).contains("signal: 9"));
+        assert!(told("/no/such/program", None).contains("exit code 127"));
+        assert!(told("kill -9 $$", None).contains("killed by signal 9"));
         assert!(told("echo fast", Some(Printed::S)).contains("expected a number, got `fast`"));
         assert!(told("true", Some(Printed::S)).contains("expected a number, got nothing"));
         assert!(told("echo -1", Some(Printed::S)).contains("a time lies between"));

@@ -5,10 +5,11 @@
 //! its interval comes from order statistics (`docs/statistics.md`). Each order within a round is
 //! equally likely, so that the sign test behind the interval holds on a machine that drifts, too.
 
-use super::{Candidate, Document, SHELL};
+use super::{Candidate, Document, SHELL, Subject};
 use ugeom_harness::compare::Metric;
 use ugeom_harness::figure::{CONFIDENCE, Figure, Unit};
 use ugeom_harness::observed::Observed;
+use ugeom_measure::center::observations_for;
 use ugeom_measure::gate::{ALPHA, Gate, Outcome};
 use ugeom_measure::{Center, Change, Interval};
 
@@ -102,6 +103,21 @@ fn shell(document: &Document) -> Option<ShellCost> {
     })
 }
 
+/// How many candidates are compared with the base.
+fn family(subject: &Subject) -> usize {
+    subject.candidates.len().saturating_sub(1).max(1)
+}
+
+/// The confidence of one of the intervals that hold together.
+fn confidence_of_one(subject: &Subject) -> f64 {
+    1.0 - (1.0 - subject.confidence) / family(subject) as f64
+}
+
+/// The observations that verdicts about all candidates need.
+pub(super) fn observations_needed(subject: &Subject) -> usize {
+    observations_for(confidence_of_one(subject))
+}
+
 fn rows(document: &Document, metric: Metric, subtracts: bool) -> Option<Vec<Judgement>> {
     let subject = &document.subject;
     let observed = Observed::of(document, |sample| metric.of(sample));
@@ -112,8 +128,7 @@ fn rows(document: &Document, metric: Metric, subtracts: bool) -> Option<Vec<Judg
     };
     let above = |value: f64| (value - floor).max(f64::MIN_POSITIVE);
     let base = observed.position(subject.base())?;
-    let family = subject.candidates.len().saturating_sub(1).max(1);
-    let confidence = 1.0 - (1.0 - subject.confidence) / family as f64;
+    let confidence = confidence_of_one(subject);
     let mut rows = Vec::new();
     for (number, candidate) in subject.candidates.iter().enumerate() {
         let cell = observed.position(&candidate.name)?;
@@ -165,8 +180,7 @@ pub fn gate(document: &Document) -> Option<(Outcome, Vec<(String, Gate)>)> {
     let contest = contest(document);
     let rows = contest.metric(Metric::Time).map(|judged| &judged.rows);
     let others = rows.into_iter().flatten().skip(1);
-    let family = document.subject.candidates.len().saturating_sub(1).max(1);
-    let alpha = ALPHA / family as f64;
+    let alpha = ALPHA / family(&document.subject) as f64;
     let gates: Vec<(String, Gate)> = others
         .map(|row| (row.name.clone(), Gate::of(&row.ratios, limit, alpha)))
         .collect();

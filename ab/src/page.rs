@@ -4,11 +4,11 @@ use super::answer::{answer, warnings};
 use super::judge::{Contest, Judged, Judgement, contest};
 use super::{Document, Shell, Side};
 use ugeom_harness::compare::Metric;
-use ugeom_measure::Interval;
 use ugeom_measure::units::duration_human;
+use ugeom_measure::{Change, Claim};
 use ugeom_report::compare::{probability, with_unit};
 use ugeom_report::text::in_a_shell;
-use ugeom_report::{Axis, Cell, Column, Page, Rows, Table, Value};
+use ugeom_report::{Axis, Cell, Column, Page, Rows, Seen, Table, Value};
 
 /// The page of a result.
 pub fn page(document: &Document) -> Page {
@@ -31,54 +31,47 @@ pub fn page(document: &Document) -> Page {
         table.row([Cell::text(&one.name), Cell::text(one.side.to_string())]);
     }
     page.push(table);
-    page.extend_plots(&contest);
+    if let Some(judged) = contest.metric(Metric::Time) {
+        let (times, changes) = (times(judged), changes(judged));
+        match changes.rows.is_empty() {
+            true => page.pictured(times),
+            false => {
+                page.pictured(changes);
+                page.push(times);
+            }
+        }
+    }
     verdicts(&contest, &mut page);
+    page.rounds(document);
     page
 }
 
-/// Adds the plots of a contest.
-trait Plots {
-    fn extend_plots(&mut self, contest: &Contest);
-}
-
-impl Plots for Page {
-    fn extend_plots(&mut self, contest: &Contest) {
-        let Some(judged) = contest.metric(Metric::Time) else {
-            return;
-        };
-        let axis = Axis::linear("time", "ns");
-        let mut times = Rows::points("Wall time of one iteration", axis, ["median"]);
-        for row in &judged.rows {
-            let interval = row.typical.as_ref().and_then(|it| it.at(0.95).ok());
-            if let Some(interval) = interval {
-                times.row(&row.name, [Some(interval)]);
-            }
-        }
-        if !times.rows.is_empty() {
-            self.push(times);
-        }
-        let axis = Axis::linear("change of wall time", "%");
-        let mut changes = Rows::points("Change against the base", axis, ["change"]);
-        for row in judged.rows.iter().skip(1) {
-            if let Some(change) = row.change {
-                changes.row(&row.name, [Some(percent(&change.ratio))]);
-            }
-        }
-        if !changes.rows.is_empty() {
-            self.push(changes);
+/// The times of all candidates, with the values that they are the middle of.
+fn times(judged: &Judged) -> Rows {
+    let axis = Axis::linear("time", "ns");
+    let mut times = Rows::points("Wall time of one iteration", axis, ["median"]);
+    for row in &judged.rows {
+        let seen = row.typical.as_ref();
+        if let Some(seen) = seen.and_then(|it| Seen::typical(it, 0.95)) {
+            times.row(&row.name, [Some(seen)]);
         }
     }
+    times
 }
 
-/// A ratio as a change in per cent.
-fn percent(ratio: &Interval) -> Interval {
-    let scaled = ratio.scaled(100.0);
-    Interval {
-        estimate: scaled.estimate - 100.0,
-        low: scaled.low - 100.0,
-        high: scaled.high - 100.0,
-        ..scaled
+/// What the answer is about: the ratios to the base as changes in per cent.
+fn changes(judged: &Judged) -> Rows {
+    let axis = Axis::linear("change of wall time", "%");
+    let mut changes = Rows::points("Change of wall time against the base", axis, ["change"]);
+    for row in judged.rows.iter().skip(1) {
+        if let Some(change) = row.change {
+            let (interval, raw) = (change.ratio, row.ratios.clone());
+            let seen = Seen { interval, raw };
+            let percent = seen.map(|ratio| (ratio - 1.0) * 100.0);
+            changes.row(&row.name, [Some(percent)]);
+        }
     }
+    changes
 }
 
 /// The command line, as a shell reads it. Parameters stand in the candidates already.
@@ -124,17 +117,17 @@ fn question(document: &Document) -> String {
     }
 }
 
-/// The table of the first screen: a line a candidate.
+/// The table of the first screen: a line a candidate. A narrow screen leaves out the last columns.
 fn summary(document: &Document, contest: &Contest) -> Option<Table> {
     let judged = contest.metric(Metric::Time)?;
     let columns = [
         Column::text(""),
         Column::number("wall time", ""),
+        Column::text(&format!("against {}", document.subject.base())),
+        Column::number("CPU time", ""),
         Column::number("min", ""),
         Column::number("max", ""),
         Column::number("outliers", ""),
-        Column::number("CPU time", ""),
-        Column::text(&format!("against {}", document.subject.base())),
     ];
     let mut table = Table::new("", columns);
     let cpu = contest.metric(Metric::Cpu);
@@ -143,20 +136,29 @@ fn summary(document: &Document, contest: &Contest) -> Option<Table> {
         let outliers = row.typical.as_ref().map(|it| it.apart().len() as u64);
         let words = match (at, row.change) {
             (0, _) => "(base)".to_owned(),
-            (_, Some(change)) => change.to_string(),
+            (_, Some(change)) => short(change),
             (_, None) => "too few to say".to_owned(),
         };
         table.row([
             Cell::text(&row.name),
             typical(Metric::Time, row),
+            Cell::text(words),
+            of_cpu.map_or_else(Cell::empty, |row| typical(Metric::Cpu, row)),
             with_unit(Metric::Time, row.ends.0),
             with_unit(Metric::Time, row.ends.1),
             outliers.map_or_else(Cell::empty, Cell::count),
-            of_cpu.map_or_else(Cell::empty, |row| typical(Metric::Cpu, row)),
-            Cell::text(words),
         ]);
     }
     Some(table)
+}
+
+/// A verdict in a column: how large a difference would have been found is told by the answer.
+fn short(change: Change) -> String {
+    match change.claim() {
+        Claim::Open if !change.covers => "no verdict".to_owned(),
+        Claim::Open => "not significant".to_owned(),
+        _ => change.to_string(),
+    }
 }
 
 /// A median; the CSV has its interval.

@@ -1,6 +1,7 @@
 //! Measures candidates: commands in rounds, which are fresh processes themselves, and everything
 //! else in fresh processes of this program, each of which does some rounds.
 
+use super::judge::observations_needed;
 use super::level::level;
 use super::shell::{Around, Runner};
 use super::{AbOptions, Candidate, Document, EXPERIMENT, Jobs, SHELL, Side, Subject, job, judge};
@@ -8,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::host::Host;
-use ugeom_harness::processes::{self, PROCESSES_MIN, Protocol, RUN_NS_MIN, Share};
+use ugeom_harness::processes::{self, Protocol, RUN_NS_MIN, Share};
 use ugeom_harness::{
-    self as harness, Cell, Control, HarnessError, Length, Measured, Meter, Phase, Progress,
-    RunLength, RunResult, Settings,
+    self as harness, Cell, Control, Failure, HarnessError, Length, Measured, Meter, Phase,
+    Progress, RunLength, RunResult, Settings,
 };
 
 /// Default for the maximum number of rounds of commands.
@@ -46,17 +47,21 @@ pub fn run(
 ) -> Result<Document, HarnessError> {
     let subject = &options.subject;
     let around = Around::new(&subject.shell, control.cancelled);
-    for candidate in &subject.candidates {
-        around.run("--setup", &candidate.setup)?;
+    for (at, candidate) in subject.candidates.iter().enumerate() {
+        if let Err(error) = around.run("--setup", &candidate.setup) {
+            around.clean_up(&subject.candidates[..at]);
+            return Err(error);
+        }
     }
     let document = match subject.is_of_commands() {
         true => commands(options, &around, meter, control),
         false => fresh(options, jobs, &around, launch, meter, control),
     };
-    for candidate in &subject.candidates {
-        around.run("--cleanup", &candidate.cleanup)?;
-    }
+    let failed = around.clean_up(&subject.candidates);
     let mut document = document?;
+    if let Some((name, error)) = failed {
+        keep_failure(&mut document, &name, &error);
+    }
     document.settings.budget_ns = options.rounds.is_none().then_some(options.budget_ns);
     judge::compute(&mut document);
     Ok(document)
@@ -96,7 +101,7 @@ fn commands(
         confidence: subject.confidence,
         // The difference of two means that are known so well is known to half a tolerance.
         precision: rounds.map_or(subject.same_within / 4.0, |_| 0.0),
-        rounds_min: rounds.unwrap_or(PROCESSES_MIN.into()),
+        rounds_min: rounds.unwrap_or(observations_needed(subject) as u64),
         rounds_max: rounds.unwrap_or(ROUNDS_MAX),
         budget_ns: rounds.is_none().then_some(options.budget_ns),
         lengths: vec![once; cells.len()],
@@ -104,7 +109,7 @@ fn commands(
     };
     let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
     drop(cells);
-    around.conclude()?;
+    let concluded = around.conclude();
     if let Some(error) = error
         && measured.rounds.is_empty()
         && measured.unfinished.is_none()
@@ -114,7 +119,20 @@ fn commands(
     let whole = measured.clone();
     let mut document = Document::new(EXPERIMENT, host, settings, subject.clone(), measured);
     document.processes = one_a_round(whole);
+    if let Err(error) = concluded {
+        keep_failure(&mut document, subject.base(), &error);
+    }
     Ok(document)
+}
+
+/// What failed behind the last run is told with the result, unless something failed before.
+fn keep_failure(document: &mut Document, name: &str, error: &HarnessError) {
+    if let Some(last) = document.processes.last_mut() {
+        last.failure.get_or_insert_with(|| Failure {
+            cell: name.to_owned(),
+            error: error.to_string(),
+        });
+    }
 }
 
 /// Each round as a process of its own, for its commands were fresh processes. What ended it, and a
@@ -187,9 +205,10 @@ fn fresh(
     let round_ns = first_look(&options.subject, jobs, around, meter, control.cancelled)?;
     let seed = options.seed.unwrap_or_else(|| Host::now().started_unix_s);
     let budget_ns = options.rounds.is_none().then_some(options.budget_ns);
-    let count = options
-        .processes
-        .unwrap_or_else(|| processes::processes_for(Some(options.budget_ns)));
+    let count = options.processes.unwrap_or_else(|| {
+        let fit = processes::processes_for(Some(options.budget_ns));
+        fit.max(observations_needed(&options.subject) as u32)
+    });
     let fitting = options.budget_ns / u64::from(count.max(1)) / round_ns.max(1);
     let protocol = Protocol {
         processes: count,

@@ -1,6 +1,7 @@
 //! How commands are started: by a shell, or directly. And the commands around them: what is done
 //! before and after runs.
 
+use super::Candidate;
 use super::printed::shortened;
 use super::words::words;
 use serde::{Deserialize, Serialize};
@@ -126,7 +127,7 @@ impl Runner<'_> {
                 let words = said.take().map(|(_, err)| shortened(&err));
                 let words = words.filter(|words| !words.is_empty());
                 let words = words.map_or(String::new(), |words| format!(": {words}"));
-                return Err(failure(text, format!("it ended with {status}{words}")));
+                return Err(failure(text, format!("{}{words}", ended(status))));
             }
         }
         Ok(Done {
@@ -146,6 +147,15 @@ impl Runner<'_> {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// `exit code 3`, `killed by signal 9`.
+fn ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => status.to_string(),
     }
 }
 
@@ -209,6 +219,17 @@ impl<'a> Around<'a> {
         })
     }
 
+    /// What comes after all runs, for each candidate whose measurement began: one that fails does
+    /// not keep the others from being run. The first failure with its candidate.
+    pub fn clean_up(&self, candidates: &[Candidate]) -> Option<(String, HarnessError)> {
+        let run = |one: &Candidate| {
+            let failed = self.run("--cleanup", &one.cleanup).err()?;
+            Some((one.name.clone(), failed))
+        };
+        let failures: Vec<_> = candidates.iter().filter_map(run).collect();
+        failures.into_iter().next()
+    }
+
     /// What comes before a run.
     ///
     /// # Errors
@@ -234,7 +255,7 @@ impl<'a> Around<'a> {
     }
 
     /// The cell with its candidate's commands around each counted run.
-    pub fn attach<'b>(&'b self, cell: Cell<'b>, candidate: &super::Candidate) -> Cell<'b> {
+    pub fn attach<'b>(&'b self, cell: Cell<'b>, candidate: &Candidate) -> Cell<'b> {
         let (prepare, conclude) = (candidate.prepare.clone(), candidate.conclude.clone());
         if prepare.is_none() && conclude.is_none() {
             return cell;
@@ -274,7 +295,7 @@ mod tests {
             cancelled: &cancelled,
         };
         let error = runner.once("echo no >&2; exit 3", true).err().unwrap();
-        assert!(error.to_string().contains("exit status: 3: no"), "{error}");
+        assert!(error.to_string().contains("exit code 3: no"), "{error}");
         runner.ignores_failure = true;
         assert!(runner.once("exit 3", false).is_ok());
         runner.ignores_failure = false;

@@ -151,8 +151,70 @@ fn what_was_measured_before_a_failure_is_kept() {
     let failure = document.processes.last().unwrap().failure.as_ref();
     let failure = failure.expect("a failure");
     assert_eq!(document.rounds(), 10);
-    assert!(failure.cell == "B" && failure.error.contains("exit status: 1"));
+    assert!(failure.cell == "B" && failure.error.contains("exit code 1"));
     assert!(page(&document).to_text(100).contains("FAILED"));
+}
+
+#[test]
+fn a_failing_cleanup_keeps_the_result_and_the_other_cleanups() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("cleaned");
+    let mut options = options([command("true"), command("true")]);
+    options.rounds = Some(6);
+    options.subject.shell = Shell::None;
+    options.subject.candidates[0].cleanup = Some("exit 3".to_owned());
+    options.subject.candidates[1].cleanup = Some(format!("touch {}", mark.display()));
+    let document = measured(&options).unwrap();
+    assert_eq!(document.rounds(), 6);
+    let failure = document.processes.last().unwrap().failure.clone().unwrap();
+    assert_eq!(failure.cell, "A");
+    assert_eq!(failure.error, "`--cleanup exit 3`: exit code 3");
+    assert!(mark.exists());
+    // What the first one made is cleaned up even where another one cannot be set up.
+    std::fs::remove_file(&mark).unwrap();
+    options.subject.candidates.swap(0, 1);
+    options.subject.candidates[1].setup = Some("exit 4".to_owned());
+    let error = measured(&options).unwrap_err().to_string();
+    assert!(error.contains("--setup exit 4"), "{error}");
+    assert!(mark.exists());
+}
+
+#[test]
+fn a_failure_behind_the_last_run_keeps_the_result() {
+    let mut options = options([command("true")]);
+    options.rounds = Some(6);
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count");
+    let count = count.display();
+    // It fails behind the last of one warm-up and six runs.
+    let failing = format!("echo >> {count}; test $(wc -l < {count}) -lt 7");
+    options.subject.warmup = 1;
+    options.subject.candidates[0].conclude = Some(failing);
+    let document = measured(&options).unwrap();
+    assert_eq!(document.rounds(), 6);
+    let failure = document.processes.last().unwrap().failure.clone().unwrap();
+    assert!(failure.error.contains("--conclude"), "{failure:?}");
+}
+
+#[test]
+fn candidates_have_as_many_rounds_as_their_verdicts_need() {
+    let three = [command("true"), command("true"), command("true")];
+    let mut options = options(three);
+    options.subject.shell = Shell::None;
+    options.rounds = Some(6);
+    let few = answer(&measured(&options).unwrap()).sentence;
+    assert!(
+        few.contains("6 rounds are too few for 2 comparisons: 7 are needed"),
+        "{few}"
+    );
+    options.rounds = None;
+    options.budget_ns = 1;
+    let document = measured(&options).unwrap();
+    assert_eq!(
+        document.rounds(),
+        7,
+        "more than the least for one comparison"
+    );
 }
 
 #[test]

@@ -15,6 +15,15 @@ use serde::{Deserialize, Serialize};
 /// 93.75 %.
 pub const OBSERVATIONS_MIN: usize = 6;
 
+/// How many observations an interval of the median needs that covers at least `confidence`: the
+/// smallest to the largest of n cover 1 - 2^(1 - n). At least [`OBSERVATIONS_MIN`].
+pub fn observations_for(confidence: f64) -> usize {
+    let missed = (1.0 - confidence).max(f64::MIN_POSITIVE);
+    // A confidence of 1 needs more than any measurement has.
+    let exact = 1.0 - missed.log2();
+    (exact - 1e-9).ceil().max(OBSERVATIONS_MIN as f64) as usize
+}
+
 /// Observations, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Center {
@@ -157,6 +166,18 @@ mod tests {
 
     /// Hahn and Meeker, table A.15: ranks of the intervals of a median at 95 %, and what they
     /// cover.
+    #[test]
+    fn as_many_observations_as_are_needed_cover_the_confidence() {
+        for confidence in [0.9, 0.95, 0.975, 0.99, 1.0 - 0.05 / 63.0] {
+            let needed = observations_for(confidence);
+            let covered = |n: usize| 1.0 - 2_f64.powi(1 - n as i32);
+            assert!(covered(needed) >= confidence, "{confidence}: {needed}");
+            let fewer = needed - 1;
+            assert!(fewer < OBSERVATIONS_MIN || covered(fewer) < confidence);
+        }
+        assert_eq!((observations_for(0.95), observations_for(0.975)), (6, 7));
+    }
+
     #[test]
     fn the_ranks_are_those_of_the_tables() {
         let known = [

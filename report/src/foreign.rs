@@ -29,14 +29,32 @@ pub fn page(name: &str, format: Format, series: &[Series]) -> Page {
         doubts.push("fewer than 6 values have no 95 % interval: repeat the measurement");
     }
     page.warnings = doubts.into_iter().map(str::to_owned).collect();
-    for (metric, unit) in quantities(series) {
+    for (number, (metric, unit)) in quantities(series).into_iter().enumerate() {
         let of = |one: &&Series| one.metric == metric && one.unit == unit;
         let of: Vec<&Series> = series.iter().filter(of).collect();
-        page.heading(metric);
+        if number == 0 {
+            let answered = &of[..of.len().min(ANSWERED_MAX)];
+            page.pictured(plot(metric, unit, answered));
+        }
+        page.heading(quantity(metric));
         page.push(table(&of));
         page.push(plot(metric, unit, &of));
     }
     page
+}
+
+/// A quantity in the field's words, where it is a known one.
+pub(crate) fn quantity(metric: &str) -> &str {
+    match metric {
+        "cpu" => "CPU time",
+        "iops" | "transactions_per_second" => "IOPS",
+        "bytes_per_second" => "throughput",
+        "completion_latency" => "completion latency",
+        "latency50" | "latency_median" => "median latency",
+        "latency99" => "99th percentile of latency",
+        "latency99.9" => "99.9th percentile of latency",
+        other => other,
+    }
 }
 
 /// Fewer values have no interval of 95 %.
@@ -78,7 +96,7 @@ fn answer(series: &[Series]) -> String {
         0 => String::new(),
         rest => format!("; and {}", counted(rest as u64, "more benchmark")),
     };
-    format!("Median {metric}: {}{rest}.", words.join("; "))
+    format!("Median {}: {}{rest}.", quantity(metric), words.join("; "))
 }
 
 fn middle(one: &Series) -> f64 {
@@ -136,8 +154,9 @@ fn plot(metric: &str, unit: &str, series: &[&Series]) -> Rows {
         more if more > DRAWN_MAX => format!(" (the first {DRAWN_MAX} of {more} benchmarks)"),
         _ => String::new(),
     };
-    let title = format!("{metric}: medians with their intervals, and all values{some}");
-    let mut rows = Rows::points(&title, Axis::linear(metric, unit), ["median"]);
+    let name = quantity(metric);
+    let title = format!("{name}: medians with their intervals, and all values{some}");
+    let mut rows = Rows::points(&title, Axis::linear(name, unit), ["median"]);
     for one in series.iter().take(DRAWN_MAX) {
         let interval = interval(one).unwrap_or(Interval::exact(middle(one), CONFIDENCE));
         let raw = one.values.clone();
@@ -156,6 +175,21 @@ mod tests {
         {"command": "sleep 0.1", "times": [0.101, 0.1, 0.102, 0.1, 0.103, 0.1],
          "user": 0.001, "system": 0.0},
         {"command": "sleep <0.2>", "times": [0.2]}]}"#;
+
+    #[test]
+    fn quantities_have_the_field_s_names() {
+        let fio = r#"{"fio version": "3", "jobs": [{"jobname": "a",
+            "read": {"total_ios": 9, "iops": 5000.0, "clat_ns": {"mean": 190.0}}}]}"#;
+        let (format, series) = read("a.json", "a", fio).unwrap();
+        let page = page("a.json", format, &series);
+        assert!(
+            page.answer.starts_with("Median IOPS: a read: 5"),
+            "{}",
+            page.answer
+        );
+        let text = page.to_text(100);
+        assert!(text.contains("COMPLETION LATENCY"), "{text}");
+    }
 
     #[test]
     fn the_answer_has_medians_and_the_plot_every_value() {
@@ -182,6 +216,17 @@ mod tests {
             .collect();
         assert_eq!(values, [6, 1, 1], "two times, and the CPU time of one");
         let saved = Saved::foreign(HYPERFINE.to_owned(), page);
+        let html = to_html(&[saved.clone(), saved.clone()]);
+        assert!(
+            html.contains("<p class=\"certainty\">1 warning. <a"),
+            "{html}"
+        );
+        assert_eq!(html.matches("<section class=\"card\">").count(), 2);
+        let (overview, _) = html.split_once("</header>").unwrap();
+        assert!(
+            overview.matches("<svg ").count() >= 2,
+            "each answer is drawn"
+        );
         let html = to_html(&[saved]);
         assert!(html.contains("<svg ") && html.contains("sleep &lt;0.2&gt;"));
         assert!(html.contains("the result as it was read"), "{html}");

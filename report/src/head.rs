@@ -168,6 +168,7 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
              {OBSERVATIONS_MIN} or more"
         ));
     }
+    doubts.extend(overrun(document));
     doubts.extend(document.host.doubts());
     if let Some(percent) = steal_percent(document).filter(|percent| *percent >= STEAL_PERCENT_MAX) {
         doubts.push(format!(
@@ -191,6 +192,26 @@ pub fn doubts<S>(document: &Document<S>) -> Vec<String> {
         doubts.push(words.to_owned());
     }
     doubts
+}
+
+/// A budget is kept within this share.
+const OVERRUN_SHARE: f64 = 1.1;
+
+/// A budget below what the fewest and shortest runs take.
+fn overrun<S>(document: &Document<S>) -> Option<String> {
+    let budget_ns = document.settings.budget_ns? as f64;
+    let took_ns: f64 = document
+        .processes
+        .iter()
+        .map(|one| one.elapsed_ns as f64)
+        .sum();
+    (took_ns > budget_ns * OVERRUN_SHARE).then(|| {
+        format!(
+            "the measurement took {} instead of {}: fewer or shorter runs would give no interval",
+            duration_human(took_ns),
+            duration_human(budget_ns)
+        )
+    })
 }
 
 /// Rounds of one process that are needed to judge their correlation.
@@ -326,6 +347,20 @@ mod tests {
         let doubts = doubts(&one).join("; ");
         assert!(doubts.contains("warm-up may be unfinished"), "{doubts}");
         assert_eq!(certainty(&one), "96 % CI, 12 processes");
+    }
+
+    #[test]
+    fn a_budget_that_was_too_short_is_told() {
+        let mut one = document(0, Ended::Budget);
+        one.processes[0].elapsed_ns = 1_200_000_000;
+        one.settings.budget_ns = Some(1_150_000_000);
+        assert!(!doubts(&one).join("; ").contains("instead of"));
+        one.settings.budget_ns = Some(1_000_000_000);
+        let doubts = doubts(&one).join("; ");
+        assert!(
+            doubts.contains("took 1.20 s instead of 1 s: fewer"),
+            "{doubts}"
+        );
     }
 
     #[test]

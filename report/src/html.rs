@@ -83,17 +83,25 @@ fn overview(results: &[Saved]) -> Markup {
                             figure { (PreEscaped(drawing)) }
                         }
                         p .certainty {
-                            (page.certainty)
-                            @if !page.warnings.is_empty() {
-                                "; " (counted(page.warnings.len() as u64, "warning"))
-                            }
-                            ". " a href={ "#r" (number) } { "Tables and plots" }
+                            @if let Some(text) = certainty(&page) { (text) ". " }
+                            a href={ "#r" (number) } { "Tables and plots" }
                         }
                     }
                 }
             }
         }
     }
+}
+
+/// How certain an answer is: its interval, where it has one, and the number of warnings.
+fn certainty(page: &Page) -> Option<String> {
+    let warnings = match page.warnings.len() {
+        0 => None,
+        some => Some(counted(some as u64, "warning")),
+    };
+    let certainty = Some(page.certainty.clone()).filter(|it| !it.is_empty());
+    let parts: Vec<String> = certainty.into_iter().chain(warnings).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// A text that begins with a capital.

@@ -2,7 +2,7 @@
 
 use crate::page::Page;
 use crate::table::Table;
-use crate::text::{columns, paragraph_within, table_within};
+use crate::text::{columns, counted, paragraph_within, table_within};
 
 /// Lines of a screen; the prompt takes the last one.
 const LINES: usize = 23;
@@ -83,15 +83,22 @@ fn warnings(warnings: &[String], width: usize) -> String {
     }
 }
 
-/// The table in at most so many lines, and an empty line.
+/// The table in at most so many lines, and an empty line. The last line counts the rows for which
+/// there is no room.
 fn summary(table: &Table, width: usize, lines: usize) -> String {
     let mut rows: Vec<Vec<String>> = vec![table.columns.iter().map(|it| it.heading()).collect()];
     let texts = |row: &Vec<crate::Cell>| row.iter().map(|cell| cell.text.clone()).collect();
     rows.extend(table.rows.iter().map(texts));
     let aligns: Vec<_> = table.columns.iter().map(|column| column.align).collect();
     narrow(&mut rows, width);
+    let all = rows.len();
     loop {
-        let text = table_within(width, 2, &aligns, &rows);
+        let mut text = table_within(width, 2, &aligns, &rows);
+        let left_out = all - rows.len();
+        if left_out > 0 {
+            let more = counted(left_out as u64, "more row");
+            text.push_str(&format!("  ... {more} (--all)\n"));
+        }
         if text.lines().count() < lines || rows.len() <= 2 {
             return text + "\n";
         }
@@ -155,9 +162,11 @@ mod tests {
                 text.ends_with("ugeom lab layers --all; docs/lab-layers.md\n"),
                 "{text}"
             );
-            assert!(text.contains("row 9"), "{text}");
+            assert!(text.contains("row 8"), "{text}");
+            assert!(text.contains(" more rows (--all)"), "{text}");
         }
         let narrow = page(3).to_screen(60, Style::Plain);
+        assert!(!narrow.contains("more row"), "{narrow}");
         assert!(
             !narrow.contains("2002") && narrow.contains("today"),
             "{narrow}"

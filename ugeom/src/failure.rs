@@ -123,11 +123,18 @@ impl fmt::Display for JobsInterrupted {
 
 impl std::error::Error for JobsInterrupted {}
 
-/// Prints what clap has to say: help and version on stdout, errors on stderr.
+/// Prints what clap has to say: help and version on stdout, errors on stderr, in the form that all
+/// errors of the program have.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
-    // A closed pipe is no reason to complain, least of all about help.
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { USAGE } else { 0 })
+    if !error.use_stderr() {
+        // A closed pipe is no reason to complain, least of all about help.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let words = error.render().to_string();
+    let words = words.strip_prefix("error: ").unwrap_or(&words);
+    output::complain(words.trim_end());
+    ExitCode::from(USAGE)
 }
 
 /// Prints an error and says with which code to end.

@@ -1,4 +1,5 @@
-//! fio's JSON, 3.x: a value of each job's reads, writes and trims. Several files give several.
+//! fio's JSON, 3.x: a value of each job's reads, writes and trims, or of all together
+//! (`unified_rw_reporting`). Several files give several, and so do several clients of one run.
 
 use super::{Series, list, number, text};
 use serde_json::Value;
@@ -37,10 +38,18 @@ const QUANTITIES: [(&str, &str, Better, &[&str]); 7] = [
 
 pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
     let mut series = Vec::new();
-    for (at, job) in list(value, "the result", "jobs")?.iter().enumerate() {
-        let path = format!("jobs[{at}]");
+    let key = match value.get("jobs") {
+        None if value.get("client_stats").is_some() => "client_stats",
+        _ => "jobs",
+    };
+    for (at, job) in list(value, "the result", key)?.iter().enumerate() {
+        let path = format!("{key}[{at}]");
         let name = text(job, &path, "jobname")?;
-        for side in ["read", "write", "trim"] {
+        // The sum of the other entries.
+        if key == "client_stats" && name == "All clients" {
+            continue;
+        }
+        for side in ["read", "write", "trim", "mixed"] {
             let Some(part) = job.get(side) else { continue };
             if number(part, &["total_ios"]).unwrap_or(0.0) <= 0.0 {
                 continue;

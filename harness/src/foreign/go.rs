@@ -2,6 +2,8 @@
 //! `key: value` lines before it. The format is that of Go's proposal 14313.
 
 use super::Series;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use ugeom_measure::change::Better;
 
 const PREFIX: &str = "Benchmark";
@@ -50,6 +52,25 @@ pub(super) fn parse(text: &str) -> Result<Vec<Series>, String> {
                 .parse()
                 .map_err(|_| format!("line {}: `{}` is no number", number + 1, pair[0]))?;
             super::merge(&mut series, of_unit(&case, value, pair[1]));
+        }
+    }
+    Ok(series)
+}
+
+/// The events of `go test -json`: the output of each package, in pieces.
+pub(super) fn parse_events(events: impl Iterator<Item = Value>) -> Result<Vec<Series>, String> {
+    let mut outputs: BTreeMap<String, String> = BTreeMap::new();
+    for event in events {
+        let text = |key: &str| event.get(key).and_then(Value::as_str);
+        if let (Some("output"), Some(output)) = (text("Action"), text("Output")) {
+            let package = text("Package").unwrap_or_default().to_owned();
+            outputs.entry(package).or_default().push_str(output);
+        }
+    }
+    let mut series = Vec::new();
+    for output in outputs.values() {
+        for one in parse(output)? {
+            super::merge(&mut series, one);
         }
     }
     Ok(series)

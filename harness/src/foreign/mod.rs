@@ -4,10 +4,10 @@
 //! | format | recognized by | one value is |
 //! |---|---|---|
 //! | ugeom `--json` | `schema` and `experiment`, or an array of such | a process |
-//! | fio `--output-format=json` | `fio version` and `jobs` | a job of a file |
+//! | fio `--output-format=json` | `fio version`, `jobs` or `client_stats` | a job of a file |
 //! | hyperfine `--export-json` | `results` with a `command` each | a run |
 //! | criterion | `sample.json`, `estimates.json` | a sample; an estimate |
-//! | Go | lines `BenchmarkNAME N VALUE UNIT ...` | a line |
+//! | Go | lines `BenchmarkNAME N VALUE UNIT ...`, also as events of `go test -json` | a line |
 //! | iostat `-o JSON` | `sysstat` | an interval |
 
 mod criterion;
@@ -155,10 +155,27 @@ fn parsed(case: &str, text: &str) -> Result<(Format, Vec<Series>), String> {
             false => Err(unknown(text)),
         };
     };
-    let value: Value = serde_json::from_str(json).map_err(|error| {
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+    let first = values.next().unwrap_or(Ok(Value::Null));
+    let value = first.map_err(|error| {
         let line = error.line() + skipped;
         format!("line {line}, column {}: no JSON: {error}", error.column())
     })?;
+    let end = values.byte_offset();
+    if value.get("Action").is_some() {
+        let events = std::iter::once(value).chain(values.map_while(Result::ok));
+        return Ok((Format::Go, go::parse_events(events)?));
+    }
+    if has_any(&value, &["fio version", "jobs"]) {
+        // fio writes a result for each interval of its status, and may write text behind them.
+        let results = values.map_while(Result::ok).take_while(Value::is_object);
+        let value = results.last().unwrap_or(value);
+        return Ok((Format::Fio, fio::parse(&value)?));
+    }
+    if let Some(at) = json[end..].find(|c: char| !c.is_whitespace()) {
+        let line = json[..end + at].matches('\n').count() + 1 + skipped;
+        return Err(format!("line {line}: text behind the JSON"));
+    }
     let first = value.get(0).unwrap_or(&Value::Null);
     if first.get("schema").is_some() && first.get("experiment").is_some() {
         return Ok((Format::Ugeom, own::parse_all(json)?));
@@ -166,9 +183,6 @@ fn parsed(case: &str, text: &str) -> Result<(Format, Vec<Series>), String> {
     let has = |key: &str| value.get(key).is_some();
     if has("schema") && has("experiment") {
         return Ok((Format::Ugeom, own::parse(json)?));
-    }
-    if has("fio version") || has("jobs") {
-        return Ok((Format::Fio, fio::parse(&value)?));
     }
     if has("sysstat") {
         return Ok((Format::Iostat, iostat::parse(&value)?));
@@ -217,6 +231,10 @@ fn unknown(text: &str) -> String {
         Some(at) => format!("line {}, `{shown}`: {EXPECTED}", at + 1),
         None => format!("it is empty; {EXPECTED}"),
     }
+}
+
+fn has_any(value: &Value, keys: &[&str]) -> bool {
+    keys.iter().any(|key| value.get(key).is_some())
 }
 
 /// The field of an object, for errors with a path.

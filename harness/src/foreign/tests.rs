@@ -74,6 +74,47 @@ fn each_format_is_known_by_its_content() {
 }
 
 #[test]
+fn fio_s_other_forms_are_read_too() {
+    // `unified_rw_reporting`, and text behind the result (`--output-format=json,normal`).
+    let mixed = FIO.replace("\"read\"", "\"mixed\"") + "\n\nreads: (g=0): rw=randrw, bs=(R) 4k\n";
+    let (_, series) = read("a.json", "a", &mixed).unwrap();
+    assert_eq!(values(&series, "reads mixed", "iops"), [5000.5]);
+    // `--status-interval`: the last one counts.
+    let (_, json) = FIO.split_once('\n').unwrap();
+    let twice = format!("{FIO}\n{}", json.replace("5000.5", "6000.5"));
+    let (_, series) = read("a.json", "a", &twice).unwrap();
+    assert_eq!(values(&series, "reads read", "iops"), [6000.5]);
+    // `--client`: an entry for each, and their sum.
+    let clients = json.replace("\"jobs\"", "\"client_stats\"");
+    let sum = r#", {"jobname": "All clients", "read": {"total_ios": 9, "iops": 9.0}}]}"#;
+    let clients = format!("{}{sum}", clients.trim_end_matches("]}"));
+    let (_, series) = read("a.json", "a", &clients).unwrap();
+    assert_eq!(values(&series, "reads read", "iops"), [5000.5]);
+    assert!(
+        series.iter().all(|one| one.case == "reads read"),
+        "{series:?}"
+    );
+}
+
+#[test]
+fn events_of_go_s_tests_are_put_together() {
+    let event = |output: &str| {
+        let output = serde_json::to_string(output).unwrap();
+        format!("{{\"Action\":\"output\",\"Package\":\"a\",\"Output\":{output}}}\n")
+    };
+    let text: String = GO.split_inclusive('\t').map(event).collect();
+    let (format, series) = read("c.json", "c", &text).unwrap();
+    assert_eq!(format, Format::Go);
+    assert_eq!(series, read("c.txt", "c", GO).unwrap().1);
+}
+
+#[test]
+fn text_behind_a_result_of_others_is_told() {
+    let wrong = read("b.json", "b", &format!("{HYPERFINE}\nx")).unwrap_err();
+    assert_eq!(wrong.to_string(), "b.json: line 4: text behind the JSON");
+}
+
+#[test]
 fn what_is_wrong_is_told_with_file_place_and_what_was_expected() {
     for (text, words) in [
         ("", "a.txt: it is empty; expected a result of ugeom, fio"),

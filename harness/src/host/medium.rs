@@ -38,8 +38,17 @@ impl TargetFacts {
                 self.path
             ));
         }
-        let backing = TargetFacts::of(Path::new(self.backing_file.as_deref()?))?;
-        backing.no_device()
+        let backing = self.backing_file.as_deref()?;
+        let below = TargetFacts::of(Path::new(backing)).and_then(|facts| facts.no_device());
+        let buffered = || {
+            self.backing_is_buffered.then(|| {
+                format!(
+                    "{device} reads {backing} through the page cache (losetup --direct-io=on \
+                     reaches its disk)"
+                )
+            })
+        };
+        below.or_else(buffered)
     }
 
     /// What stands between the target and its device, and what that changes.
@@ -125,6 +134,23 @@ mod tests {
             let facts = TargetFacts::of(file.path()).unwrap();
             assert!(facts.no_device().is_some(), "{facts:?}");
         }
+    }
+
+    #[test]
+    fn a_loop_device_over_the_page_cache_is_no_device() {
+        let on_loop = |buffered| {
+            facts(|it| {
+                it.device = Some("loop3".to_owned());
+                it.backing_file = Some("/no/such/disk.img".to_owned());
+                it.backing_is_buffered = buffered;
+            })
+        };
+        let why = on_loop(true).no_device().unwrap();
+        assert!(
+            why.starts_with("loop3 reads /no/such/disk.img through the page cache (losetup"),
+            "{why}"
+        );
+        assert_eq!(on_loop(false).no_device(), None);
     }
 
     #[test]

@@ -58,6 +58,9 @@ pub struct TargetFacts {
     /// The file behind a loop device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_file: Option<String>,
+    /// Whether a loop device reads that file through the page cache.
+    #[serde(default)]
+    pub backing_is_buffered: bool,
 }
 
 impl TargetFacts {
@@ -125,9 +128,12 @@ fn look_inside(facts: &mut TargetFacts, system: &System, path: &Path) {
     let folder = system.sys.join("class/block").join(device);
     facts.encrypted |= is_dm_crypt(word(&folder.join("dm/uuid")).as_deref());
     facts.backing_file = word(&folder.join("loop/backing_file"));
+    facts.backing_is_buffered = word(&folder.join("loop/dio")).as_deref() == Some("0");
 }
 
-/// The mount with the longest mount point that holds the path, on the device of the file.
+/// The mount with the longest mount point that holds the path, on the device of the file. Files of
+/// btrfs and of overlays have devices that no mount has: then the longest mount point decides, and
+/// among equal ones the last, which hides the others.
 fn mount_of(system: &System, path: &Path, device: u64) -> Option<Mount> {
     // A file without a name has no path that could be compared.
     let path = fs::canonicalize(path).ok();
@@ -138,13 +144,16 @@ fn mount_of(system: &System, path: &Path, device: u64) -> Option<Mount> {
     );
     let text = fs::read(system.proc.join("self/mountinfo")).ok()?;
     let text = String::from_utf8_lossy(&text);
-    let mounts = text.lines().filter_map(Mount::parse);
-    mounts
-        .filter(|mount| {
-            let holds = |path: &std::path::PathBuf| path.starts_with(&mount.point);
-            mount.number == number && path.as_ref().is_none_or(holds)
-        })
-        .max_by_key(|mount| mount.point.len())
+    let of_number = |mount: &Mount| mount.number == number;
+    let holds = |mount: &Mount| path.as_ref().is_some_and(|it| it.starts_with(&mount.point));
+    let longest = |is: &dyn Fn(&Mount) -> bool| {
+        let mounts = text.lines().filter_map(Mount::parse);
+        mounts.filter(is).max_by_key(|mount| mount.point.len())
+    };
+    if path.is_none() {
+        return longest(&of_number);
+    }
+    longest(&|mount| of_number(mount) && holds(mount)).or_else(|| longest(&holds))
 }
 
 /// A line of mountinfo.
@@ -164,10 +173,15 @@ impl Mount {
         let options = before.next()?;
         let mut after = after.split(' ');
         let (file_system, _source) = (after.next()?, after.next()?);
+        // Those of the file system, such as `compress=zstd:3` of btrfs, stand behind its source.
+        let options = match after.next() {
+            Some(own) => format!("{options},{own}"),
+            None => options.to_owned(),
+        };
         Some(Self {
             number: number.to_owned(),
             point: unescaped(point),
-            options: options.to_owned(),
+            options,
             file_system: file_system.to_owned(),
         })
     }
@@ -266,6 +280,30 @@ mod tests {
                  queue depth 256, rotational)"
             )
         );
+    }
+
+    #[test]
+    fn a_file_whose_device_no_mount_has_is_on_the_longest_mount_point() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let system = System {
+            proc: root.join("proc"),
+            sys: root.join("sys"),
+        };
+        let file = root.join("pool/disk.img");
+        put(&file, "x");
+        let pool = root.join("pool").display().to_string();
+        let lines = [
+            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n".to_owned(),
+            format!("60 22 0:50 / {pool} rw - btrfs /dev/sdb rw,compress=zstd:3\n"),
+            format!("61 22 0:51 / {pool}2 rw - xfs /dev/sdc rw\n"),
+        ];
+        put(&root.join("proc/self/mountinfo"), &lines.concat());
+        let facts = facts(&system, &file).unwrap();
+        assert_eq!(facts.file_system.as_deref(), Some("btrfs"));
+        assert!(facts.compressed);
+        let between = facts.between().join("; ");
+        assert!(between.contains("copy-on-write"), "{between}");
     }
 
     #[test]

@@ -124,20 +124,31 @@ fn checked(
     None
 }
 
-/// One look at a whole series of so many commits; the step has five commits after it.
-pub fn whole_series(noise: Noise, commits: usize, series: usize, seed: u64) -> Counts {
+/// Series of so many commits: one without a step, one with a step before its last five.
+pub fn pairs(
+    noise: Noise,
+    commits: usize,
+    series: usize,
+    seed: u64,
+) -> impl Iterator<Item = [Vec<f64>; 2]> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut counts = Counts {
-        series,
-        ..Counts::default()
-    };
-    for number in 0..series {
+    (0..series).map(move |_| {
         let mut made = |step_at: usize| -> Vec<f64> {
             let level = |at: usize| if at >= step_at { STEP } else { 1.0 };
             let value = |at: usize| noise.value(level(at), &mut random);
             (0..commits).map(value).collect()
         };
-        let (calm, moved) = (made(commits), made(commits - WITHIN));
+        [made(commits), made(commits - WITHIN)]
+    })
+}
+
+/// One look at a whole series of so many commits; the step has five commits after it.
+pub fn whole_series(noise: Noise, commits: usize, series: usize, seed: u64) -> Counts {
+    let mut counts = Counts {
+        series,
+        ..Counts::default()
+    };
+    for (number, [calm, moved]) in pairs(noise, commits, series, seed).enumerate() {
         counts.false_alarms += usize::from(!scan(&calm, ALPHA, number as u64).is_empty());
         let found = scan(&moved, ALPHA, number as u64);
         let near = |at: usize| at.abs_diff(commits - WITHIN) <= 2;

@@ -1,5 +1,6 @@
 //! What a comparison has to say, as a page.
 
+use crate::foreign::quantity;
 use crate::text::{columns, counted};
 use crate::{Axis, Cell, Column, Page, Rows, Table, Value};
 use std::path::Path;
@@ -52,7 +53,10 @@ fn what(judged: &Judged) -> String {
     let known = Metric::ALL
         .into_iter()
         .find(|one| one.id() == judged.metric);
-    known.map_or_else(|| judged.metric.clone(), |metric| metric.what().to_owned())
+    known.map_or_else(
+        || quantity(&judged.metric).to_owned(),
+        |metric| metric.what().to_owned(),
+    )
 }
 
 fn question(compared: &Compared) -> String {

@@ -236,7 +236,7 @@ fn what_cannot_be_compared_is_named() {
     let fails = ugeom(&["ab", "--command", "true", "echo broken >&2; exit 3"]);
     assert_eq!(fails.code, 1);
     assert!(
-        fails.stderr.contains("exit status: 3: broken"),
+        fails.stderr.contains("exit code 3: broken"),
         "{}",
         fails.stderr
     );

@@ -85,20 +85,23 @@ fn requests_that_fail_are_counted_on_the_device_that_reports_them() {
 }
 
 fn failing(test: &str, _: &Path, mounted: &Path) {
-    let Some(device) = Loop::over(test, &mounted.join("md0.nop")) else {
+    let Some(device) = LoopDevice::over(test, &mounted.join("md0.nop"), &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.0, source) {
+        if !works(test, &device.text(), source) {
             continue;
         }
         let read = "dd if=$0 of=/dev/null bs=4k count=1 iflag=direct; true";
-        let mut trace = command(UGEOM, &["trace", &device.0, "--json", "--source", source]);
-        trace.args(["--", "sh", "-c", read, &device.0]);
+        let mut trace = command(
+            UGEOM,
+            &["trace", &device.text(), "--json", "--source", source],
+        );
+        trace.args(["--", "sh", "-c", read, &device.text()]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
-        let top = layer(&trace, device.0.trim_start_matches("/dev/"));
+        let top = layer(&trace, device.text().trim_start_matches("/dev/"));
         let (requests, failed) = (top["requests"].as_u64(), top["failed"].as_u64());
         assert!(failed >= Some(1) && failed <= requests, "{trace:#}");
     }
@@ -119,8 +122,8 @@ fn planted(test: &str, folder: &Path, mounted: &Path) {
             "{source}: the delay was found in the loop device, too, five times"
         );
     }
-    if works(test, &device.0, "bpf") {
-        both_halves(mounted, &device.0);
+    if works(test, &device.text(), "bpf") {
+        both_halves(mounted, &device.text());
     }
 }
 
@@ -177,19 +180,22 @@ fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, vec![1; 4 << 20]).expect("an image");
-    let Some(device) = Loop::over(test, &image) else {
+    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
         return;
     };
     for source in ["bpf", "tracefs"] {
-        if !works(test, &device.0, source) {
+        if !works(test, &device.text(), source) {
             continue;
         }
         let record = text(&folder.path().join("t.trace"));
-        let mut trace = command(UGEOM, &["trace", &device.0, "--json", "--source", source]);
+        let mut trace = command(
+            UGEOM,
+            &["trace", &device.text(), "--json", "--source", source],
+        );
         trace.args(["--sample", "0.01%", "--output", &record, "--", "sh", "-c"]);
         let job =
             "exec $1 run --name=x --filename=$0 --rw=randread --direct=1 --bs=4k --size=4m >&2";
-        trace.args([job, &device.0, UGEOM]);
+        trace.args([job, &device.text(), UGEOM]);
         let ended = run(trace, b"");
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         let trace: Value = serde_json::from_str(&ended.text()).expect("JSON");
@@ -350,12 +356,12 @@ fn the_program_of_2002_runs_on_each_layer_of_a_chain() {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("disk.img");
     std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
-    let Some(device) = Loop::over(test, &image) else {
+    let Some(device) = LoopDevice::over(test, &image, &["--direct-io=on"]) else {
         return;
     };
     let mut layers = command(
         UGEOM,
-        &["lab", "layers", "--kernel", &device.0, "--faithful"],
+        &["lab", "layers", "--kernel", &device.text(), "--faithful"],
     );
     layers.args(["--bottom", "memory", "--json", "-"]);
     let found: Value = serde_json::from_str(&run(layers, b"").text()).expect("JSON");
@@ -401,7 +407,7 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
         .filter_map(|row| row["class"].as_str())
         .collect();
     assert_eq!(classes, ["LOOP", "FILE"], "{found:#}");
-    if works(test, &device.0, "bpf") {
+    if works(test, &device.text(), "bpf") {
         traced_reads(&found["cases"][0]["traced"]);
     }
     let file = rows[1]["name"].as_str().expect("a name");

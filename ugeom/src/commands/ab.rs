@@ -4,9 +4,9 @@
 use super::compare::RulesArgs;
 use super::files::{self, Written};
 use super::jobs::jobs;
-use super::lab::duration_ns;
 use super::lab::flags::launch;
 use super::lab::measuring::{Saved as Kept, ended_by_user, measured, save};
+use super::lab::{budget_ns, duration_ns};
 use crate::failure::{self, Reported, Usage};
 use crate::opening::{self, SetArgs};
 use crate::output;
@@ -65,7 +65,7 @@ pub struct Ab {
     rounds: Option<u64>,
 
     /// Time limit; at least six rounds or processes are run [default: 15s]
-    #[arg(long, value_name = "TIME", value_parser = duration_ns, conflicts_with = "rounds")]
+    #[arg(long, value_name = "TIME", value_parser = budget_ns, conflicts_with = "rounds")]
     budget: Option<u64>,
 
     /// Measure targets and job files in N fresh processes [default: 12 in 15 s]

@@ -1,6 +1,6 @@
 //! The flags that every experiment of `ugeom lab` has, with the same meaning and defaults.
 
-use super::duration_ns;
+use super::budget_ns;
 use super::measuring::{Saved, ended_by_user, measured, save};
 use crate::commands::files::{self, Written};
 use crate::output;
@@ -19,7 +19,7 @@ use ugeom_report::{Page, write_html};
 #[derive(Args, Clone)]
 pub struct Flags {
     /// Time limit of an experiment [default: 15s]
-    #[arg(long, value_name = "TIME", value_parser = duration_ns, group = "time")]
+    #[arg(long, value_name = "TIME", value_parser = budget_ns, group = "time")]
     budget: Option<u64>,
 
     /// No time limit: 20 processes, and runs as long as precision needs

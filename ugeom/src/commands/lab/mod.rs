@@ -78,6 +78,14 @@ pub(in crate::commands) fn duration_ns(text: &str) -> Result<u64, String> {
     units::duration_ns(text, TimeUnit::Seconds).map_err(|error| error.with_help())
 }
 
+/// Reads the time that a measurement may take.
+pub(in crate::commands) fn budget_ns(text: &str) -> Result<u64, String> {
+    match duration_ns(text)? {
+        0 => Err("a measurement takes time: more than 0, such as 15s".to_owned()),
+        budget_ns => Ok(budget_ns),
+    }
+}
+
 impl Lab {
     pub fn run(&self) -> Result<()> {
         match &self.experiment {
