@@ -239,8 +239,8 @@ pub enum Backend {
 }
 
 impl SectorKey {
-    /// From a data key of 64 bytes, of which as many are used as the cipher needs. It leaves keys on
-    /// the stack, which the caller overwrites.
+    /// From a data key of 64 bytes, of which as many are used as the cipher needs. It leaves keys
+    /// on the stack, which the caller overwrites.
     pub(super) fn new(
         cipher: Cipher,
         key_bits: u16,
