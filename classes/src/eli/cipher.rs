@@ -19,6 +19,13 @@ use ugeom_machine::secret::{self, Secret};
 
 /// The longest block, bytes.
 const BLOCK_BYTES_MAX: usize = 16;
+/// How deep the frames are that hold round keys, bytes: the crates' code and, without optimisation,
+/// ours keep them in locals. Those of XTS by VAES hold none.
+const FRAMES_BYTES: usize = if cfg!(debug_assertions) {
+    16 << 10
+} else {
+    4 << 10
+};
 /// How many blocks are worked on together where one does not need the other's result.
 const BATCH_BLOCKS: usize = 64;
 /// Sectors whose IVs are made together.
@@ -232,7 +239,8 @@ pub enum Backend {
 }
 
 impl SectorKey {
-    /// From a data key of 64 bytes, of which as many are used as the cipher needs.
+    /// From a data key of 64 bytes, of which as many are used as the cipher needs. It leaves keys
+    /// on the stack, which the caller overwrites.
     pub(super) fn new(
         cipher: Cipher,
         key_bits: u16,
@@ -264,12 +272,22 @@ impl SectorKey {
                 None => Ready::Null,
             },
         };
-        secret::scrub_stack();
         Ok(Self(ready))
     }
 
     /// Decrypts whole sectors in place.
+    #[inline]
     pub(super) fn decrypt(&self, ivs: &IvKey, at: Sectors, data: &mut [u8]) {
+        if let Ready::WideXts(key) = &self.0 {
+            return key.decrypt(at, data);
+        }
+        self.decrypt_in_place(ivs, at, data);
+        secret::scrub_frames::<FRAMES_BYTES>();
+    }
+
+    // Not inlined, so that its frame lies where the frames are that are overwritten.
+    #[inline(never)]
+    fn decrypt_in_place(&self, ivs: &IvKey, at: Sectors, data: &mut [u8]) {
         match &self.0 {
             Ready::Null => {}
             Ready::WideXts(key) => key.decrypt(at, data),
@@ -285,11 +303,19 @@ impl SectorKey {
     }
 
     /// Encrypts whole sectors from one place to another of the same length.
+    #[inline]
     pub(super) fn encrypt(&self, ivs: &IvKey, at: Sectors, from: &[u8], to: &mut [u8]) {
         if let Ready::WideXts(key) = &self.0 {
             return key.encrypt(at, from, to);
         }
         to.copy_from_slice(from);
+        self.encrypt_in_place(ivs, at, to);
+        secret::scrub_frames::<FRAMES_BYTES>();
+    }
+
+    // As `decrypt_in_place`.
+    #[inline(never)]
+    fn encrypt_in_place(&self, ivs: &IvKey, at: Sectors, to: &mut [u8]) {
         match &self.0 {
             Ready::Null | Ready::WideXts(_) => {}
             Ready::Xts128(xts) => xts.encrypt(at, to),
@@ -309,7 +335,8 @@ impl SectorKey {
         }
     }
 
-    /// Decrypts `length` bytes of pieces that lie apart, each a sector of its own.
+    /// Decrypts `length` bytes of pieces that lie apart, each a sector of its own. The caller
+    /// overwrites the stack.
     pub(super) fn decrypt_apart(
         &self,
         ivs: &IvKey,
@@ -324,11 +351,12 @@ impl SectorKey {
         each_piece(strides, length, |at, from_place, to_place| {
             let to = &mut to[to_place];
             to.copy_from_slice(&from[from_place]);
-            self.decrypt(ivs, at, to);
+            self.decrypt_in_place(ivs, at, to);
         });
     }
 
-    /// Encrypts `length` bytes of pieces that lie apart, each a sector of its own.
+    /// Encrypts `length` bytes of pieces that lie apart, each a sector of its own. The caller
+    /// overwrites the stack.
     pub(super) fn encrypt_apart(
         &self,
         ivs: &IvKey,
@@ -341,7 +369,9 @@ impl SectorKey {
             return key.encrypt_apart(strides, length, from, to);
         }
         each_piece(strides, length, |at, from_place, to_place| {
-            self.encrypt(ivs, at, &from[from_place], &mut to[to_place]);
+            let to = &mut to[to_place];
+            to.copy_from_slice(&from[from_place]);
+            self.encrypt_in_place(ivs, at, to);
         });
     }
 }

@@ -30,7 +30,16 @@ struct Maker {
 }
 
 impl Maker {
+    /// A key, of which nothing stays on the stack of the thread: it may live for long.
     fn make(&self, number: u64) -> io::Result<SectorKey> {
+        let made = self.make_on_stack(number);
+        secret::scrub_stack();
+        made
+    }
+
+    // Not inlined, so that its frame lies where the frames are that are overwritten.
+    #[inline(never)]
+    fn make_on_stack(&self, number: u64) -> io::Result<SectorKey> {
         let mut key = Secret::new(|| [0; KEY_BYTES])?;
         match self.single {
             true => key.copy_from_slice(&self.base[..]),

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::process::Command;
+use std::sync::Arc;
 use ugeom_stack::Delta;
 
 /// Set in the process that looks at itself.
@@ -167,6 +168,57 @@ fn keys_of_tags_are_gone_after_each_request() {
     }
 }
 
+/// The key of the first sectors.
+fn first_data_key(data_key: &[u8]) -> Vec<u8> {
+    let mut key = Secret::new(|| [0; 64]).expect("memory");
+    super::super::hmac_sha512::h(data_key, &[b"ekey", &0_u64.to_le_bytes()], &mut key);
+    let found = masked(&key[..32]);
+    drop(key);
+    ugeom_machine::secret::scrub_stack();
+    found
+}
+
+/// Data keys are made by the thread that needs one first, and used by all. Their stacks keep
+/// nothing of them.
+#[test]
+fn a_thread_that_made_a_data_key_keeps_nothing_of_it() {
+    if !is_inside("a_thread_that_made_a_data_key_keeps_nothing_of_it") {
+        return;
+    }
+    for (backend, cipher) in [
+        (Backend::Fastest, Cipher::AesXts),
+        (Backend::Fastest, Cipher::AesCbc),
+        (Backend::Portable, Cipher::AesXts),
+        (Backend::Portable, Cipher::AesCbc),
+    ] {
+        let mut bytes = Secret::new(|| [0_u8; 128]).expect("memory");
+        super::super::random::fill(&mut bytes[..]).expect("random");
+        let key = first_data_key(&bytes[64..]);
+        let master = MasterKey::from_bytes(&bytes).expect("memory");
+        let metadata = sample(7, cipher, 256, None, 4096);
+        let below = (metadata.provider_bytes, BELOW_BYTES);
+        let crypt = Crypt::new(&metadata, below, &master, ByteOrder::Little, backend);
+        let crypt = Arc::new(crypt.expect("keys"));
+        drop((master, bytes));
+        let (to_us, from_there) = std::sync::mpsc::channel();
+        let (to_there, from_us) = std::sync::mpsc::channel::<()>();
+        let theirs = Arc::clone(&crypt);
+        let thread = std::thread::spawn(move || {
+            let (mut data, mut sealed) = (vec![7; 8 * 4096], vec![0; 8 * 4096]);
+            theirs.decrypt(0, &mut data).expect("keys");
+            theirs.encrypt(0, &data, &mut sealed).expect("keys");
+            drop(theirs);
+            to_us.send(()).expect("a receiver");
+            let _ = from_us.recv();
+        });
+        from_there.recv().expect("a sender");
+        drop(crypt);
+        assert_eq!(look_for(&key[..16]), 0, "{backend:?} {cipher}");
+        drop(to_there);
+        thread.join().expect("ends");
+    }
+}
+
 fn inside() {
     // A master key that no code holds as a constant.
     let mut bytes = Secret::new(|| [0_u8; 128]).expect("memory");
@@ -180,12 +232,7 @@ fn inside() {
         fill_slot(&mut metadata, &user, &master, 0).expect("a slot");
         metadata
     };
-    let sector_key = {
-        let mut key = Secret::new(|| [0; 64]).expect("memory");
-        let base: &[u8] = &bytes[64..];
-        super::super::hmac_sha512::h(base, &[b"ekey", &0_u64.to_le_bytes()], &mut key);
-        masked(&key[..32])
-    };
+    let sector_key = first_data_key(&bytes[64..]);
     drop(bytes);
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name);
