@@ -221,3 +221,196 @@ impl<D: Door> Queue<D> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door::{Calls, EngineDoor, Kind, NullDoor, StackCalls, StackDoor, file_calls};
+    use crate::places::{Random, Sequence};
+    use crate::recorder::Unwatched;
+    use std::io::Write;
+    use std::sync::Arc;
+    use ugeom_classes::{Target, TargetOptions, open_target};
+    use ugeom_engine::{Choice, Errno, open_engine};
+    use ugeom_machine::buffer::Buffer;
+    use ugeom_stack::{Command, Delta};
+
+    const BLOCK: u32 = 4096;
+    const BLOCKS: u64 = 64;
+
+    fn requests(write: bool) -> impl Iterator<Item = Request> {
+        let places = Random::new(0, BLOCK.into(), BLOCKS, fastrand::Rng::with_seed(3));
+        places.map(move |offset| Request::of(write, offset, BLOCK))
+    }
+
+    fn disk() -> Target {
+        let options = TargetOptions {
+            writable: true,
+            ..TargetOptions::default()
+        };
+        open_target("md:256k", &options).unwrap()
+    }
+
+    fn stack_door(target: &Target, slots: u32) -> StackDoor {
+        let opened = target.stack.open(target.top, Delta::READ_WRITE).unwrap();
+        let channel = target.stack.channel(slots as usize).unwrap();
+        StackDoor::new(channel, Arc::new(opened), slots, BLOCK as usize)
+    }
+
+    fn file() -> std::fs::File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; (BLOCKS * BLOCK as u64) as usize])
+            .unwrap();
+        file
+    }
+
+    #[test]
+    fn every_door_makes_each_request_once() {
+        let all = Done {
+            requests: 1000,
+            bytes: 1000 * u64::from(BLOCK),
+        };
+        let buffer = || Buffer::new(BLOCK as usize);
+        let alone = |door: &mut dyn FnMut() -> Done| assert_eq!(door(), all);
+        let target = disk();
+        let opened = target.stack.open(target.top, Delta::READ).unwrap();
+        let mut channel = target.stack.channel(1).unwrap();
+        let reads = || requests(false).take(1000);
+        alone(&mut || {
+            let mut memory = buffer();
+            let mut door = StackCalls::new(&mut channel, &opened, &mut memory);
+            one_by_one(&mut door, reads(), &mut Unwatched).unwrap()
+        });
+        let file = Arc::new(file());
+        alone(&mut || {
+            let mut door = Calls::new(buffer(), file_calls(Arc::clone(&file)));
+            one_by_one(&mut door, reads(), &mut Unwatched).unwrap()
+        });
+        alone(&mut || {
+            let mut door = NullDoor::new(1, BLOCK as usize);
+            one_by_one(&mut door, reads(), &mut Unwatched).unwrap()
+        });
+        for slots in [1, 7, 1500] {
+            let mut queue = Queue::new(stack_door(&target, slots), slots);
+            alone(&mut || queue.run(reads(), &mut Unwatched).unwrap());
+            alone(&mut || {
+                queue
+                    .run(requests(true).take(1000), &mut Unwatched)
+                    .unwrap()
+            });
+            let mut queue = Queue::new(NullDoor::new(slots, 0), slots).in_whole_batches();
+            alone(&mut || queue.run(reads(), &mut Unwatched).unwrap());
+        }
+        let (engine, _) = open_engine(Choice::Sync, 7).unwrap();
+        let buffers = (0..7).map(|_| buffer()).collect();
+        let door = EngineDoor::with(engine, buffers, [file]).unwrap();
+        let mut queue = Queue::new(door, 7);
+        alone(&mut || queue.run(reads(), &mut Unwatched).unwrap());
+        let totals = target.stack.statistics(target.top).unwrap();
+        assert_eq!(totals.operations[Command::Write as usize], 3000);
+    }
+
+    #[test]
+    fn the_first_request_that_is_not_whole_ends_a_loop_with_its_place() {
+        let ends = |result: Result<u64, Errno>| {
+            let mut door =
+                Calls::new(
+                    [0; 4096].to_vec(),
+                    |request: &Request, _: &mut [u8]| match request.offset {
+                        8192 => result,
+                        _ => Ok(request.length.into()),
+                    },
+                );
+            let places = Sequence::new(0, 4096, 10).take(10);
+            let requests = places.map(|offset| Request::of(true, offset, BLOCK));
+            let failure = one_by_one(&mut door, requests, &mut Unwatched).unwrap_err();
+            failure.in_case("x").to_string()
+        };
+        assert_eq!(
+            ends(Ok(512)),
+            "x: a read of 4096 bytes at offset 8192 ended after 512"
+        );
+        let failed = ends(Err(Errno::NOSPC));
+        assert!(
+            failed.starts_with("x at offset 8192: writing: "),
+            "{failed}"
+        );
+        let small = open_target("md:8k", &TargetOptions::default()).unwrap();
+        let opened = Arc::new(small.stack.open(small.top, Delta::READ).unwrap());
+        let door = StackDoor::new(small.stack.channel(2).unwrap(), opened, 2, 4096);
+        let past = [0, 4096, 8192].map(|offset| Request::of(false, offset, BLOCK));
+        let failure = Queue::new(door, 2).run(past, &mut Unwatched).unwrap_err();
+        let failure = failure.in_case("y").to_string();
+        assert_eq!(
+            failure,
+            "y: a read of 4096 bytes at offset 8192 ended after 0"
+        );
+    }
+
+    #[test]
+    fn the_memory_of_a_slot_keeps_its_bytes_from_request_to_request() {
+        let target = disk();
+        let mut door = stack_door(&target, 1);
+        door.buffer(0).fill(7);
+        let mut queue = Queue::new(door, 1);
+        let trim = Request {
+            kind: Kind::Trim,
+            ..Request::of(true, 8192, BLOCK)
+        };
+        let written = [0, 8192].map(|offset| Request::of(true, offset, BLOCK));
+        let part = Request::of(true, 4096, 512);
+        let all = written.into_iter().chain([part, trim]);
+        queue.run(all, &mut Unwatched).unwrap();
+        assert!(queue.door().buffer(0).iter().all(|byte| *byte == 7));
+        assert_eq!(queue.door().buffer(0).len(), BLOCK as usize);
+        let mut bytes = vec![1; 12_288];
+        let opened = target.stack.open(target.top, Delta::READ).unwrap();
+        let mut channel = target.stack.channel(1).unwrap();
+        channel.read(&opened, 0, &mut bytes).unwrap();
+        assert!(bytes[..4608].iter().all(|byte| *byte == 7));
+        assert!(bytes[4608..].iter().all(|byte| *byte == 0));
+    }
+
+    /// Notes everything; its clock counts its readings.
+    #[derive(Default)]
+    struct Notes {
+        clock: u64,
+        times: Vec<Times>,
+        in_flight: usize,
+        full: bool,
+    }
+
+    impl Recorder for Notes {
+        fn now(&mut self) -> u64 {
+            self.clock += 1;
+            self.clock
+        }
+
+        fn took(&mut self, _: &Request, times: Times) {
+            self.times.push(times);
+        }
+
+        fn seen(&mut self, _: u64, in_flight: usize) {
+            self.in_flight = self.in_flight.max(in_flight);
+        }
+
+        fn filled(&mut self, is_full: bool, _: bool, _: u64) {
+            self.full |= is_full;
+        }
+    }
+
+    #[test]
+    fn a_recorder_is_told_of_every_request_in_the_order_of_its_times() {
+        let mut notes = Notes::default();
+        let mut queue = Queue::new(NullDoor::new(16, 0), 16);
+        queue.run(requests(false).take(100), &mut notes).unwrap();
+        assert_eq!((notes.times.len(), notes.in_flight), (100, 16));
+        let ordered = |times: &Times| times.begun <= times.issued && times.issued < times.ended;
+        assert!(notes.full && notes.times.iter().all(ordered));
+        let mut notes = Notes::default();
+        let mut door = NullDoor::new(1, 0);
+        one_by_one(&mut door, requests(false).take(3), &mut notes).unwrap();
+        let spans: Vec<_> = notes.times.iter().map(|it| (it.begun, it.ended)).collect();
+        assert_eq!(spans, [(1, 2), (2, 3), (3, 4)]);
+    }
+}
