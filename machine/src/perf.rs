@@ -223,8 +223,8 @@ impl PerfRing {
 
     /// A word of the first page.
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the place lies in the first page, is aligned, and lives as long as the borrow; the
-        // kernel and this process change it as a whole.
+        // SAFETY: the place lies in the first page, is aligned, and lives as long as the borrow;
+        // the kernel and this process change it as a whole.
         unsafe { &*self.memory.as_ptr().add(at).cast::<AtomicU64>() }
     }
 

@@ -131,8 +131,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A load with so many events a ms, looked at each 10 ms for so long: events that were recorded,
-    /// and how long nothing was, ms.
+    /// A load with so many events a ms, looked at each 10 ms for so long: events that were
+    /// recorded, and how long nothing was, ms.
     fn run(share: f64, events_per_ms: u64, ms: u64) -> (u64, u64) {
         let mut windows = Windows::new(share, 150.0, 0);
         let (mut events, mut paused) = (0, 0);

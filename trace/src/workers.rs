@@ -1,8 +1,8 @@
 //! Where the workers of loop devices run: on the processor of the thread that gave them work, or on
 //! another one, which may have been asleep.
 //!
-//! In a virtual machine a wake-up on a processor that sleeps costs tens of microseconds, so the same
-//! chain has two speeds.
+//! In a virtual machine a wake-up on a processor that sleeps costs tens of microseconds, so the
+//! same chain has two speeds.
 
 use crate::event::{Dev, Event, Kind};
 use crate::link::Topology;

@@ -71,8 +71,8 @@ fn sum(traced: &TracedReads, case: &Case) -> String {
         format!("; without a trace it takes {:.2} us", wall.estimate / 1e3)
     });
     format!(
-        "Traced: the exclusive times of {} reads add up to {:.2} us, the time of the block layer is \
-         {:.2} us, of the caller {:.2} us{untraced}.",
+        "Traced: the exclusive times of {} reads add up to {:.2} us, the time of the block layer \
+         is {:.2} us, of the caller {:.2} us{untraced}.",
         traced.reads,
         exclusive / 1e3,
         traced.kernel_ns / 1e3,
@@ -172,8 +172,8 @@ fn faithful_answer(found: &Faithful) -> String {
         Some(format!("{} {loop_ns:.0} ns", row.name))
     });
     format!(
-        "A loop of the program of 2002 (lseek and read of 512 bytes, through the page cache) takes: \
-         {}.",
+        "A loop of the program of 2002 (lseek and read of 512 bytes, through the page cache) \
+         takes: {}.",
         loops.collect::<Vec<String>>().join(", ")
     )
 }

@@ -505,7 +505,7 @@ impl Linker {
             self.groups.forget_alias(bio);
             return;
         }
-        // With addresses, several spans of a bio are devices that hand it on: it ends on the lowest.
+        // With addresses, several spans of a bio are devices that hand it on: the lowest ends.
         let known = match event.id {
             0 => self.groups.span_of(bio),
             _ => None,

@@ -42,8 +42,8 @@ impl Choice {
         }
     }
 
-    /// What an event of the source of that name costs, ns, for the cost of a sample. Measured on zram
-    /// (`ugeom trace zram0 --overhead`), rounded up.
+    /// What an event of the source of that name costs, ns, for the cost of a sample. Measured on
+    /// zram (`ugeom trace zram0 --overhead`), rounded up.
     pub(crate) fn event_ns(name: &str) -> f64 {
         match name {
             "bpf" => 150.0,

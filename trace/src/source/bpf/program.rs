@@ -255,7 +255,7 @@ fn take_slot(code: &mut Assembler, wanted: &Wanted<'_>) {
     code.store(Width::Double, 8, 16, 1);
 }
 
-/// `dev << 32 | error << 16 | flags << 8 | kind`, with `error << 8 | flags` in r1, if there are any.
+/// `dev << 32 | error << 16 | flags << 8 | kind`, with `error << 8 | flags` in r1, if it has some.
 fn fill_flags(code: &mut Assembler, kind: Kind, flags_in_r1: Option<()>) {
     code.shift_left(9, 32);
     code.or_constant(9, kind as i32);

@@ -74,8 +74,8 @@ pub fn open(wish: &Wish) -> Result<Instance, String> {
     Ok(instance)
 }
 
-/// The directory of tracefs, and the mount that was made for it; one in which instances can be made,
-/// or events read.
+/// The directory of tracefs, and the mount that was made for it; one in which instances can be
+/// made, or events read.
 pub(super) fn root(instances: bool) -> Result<(PathBuf, Option<OwnedFd>), String> {
     let needed = if instances { "instances" } else { "events" };
     for path in MOUNTED.map(Path::new) {
