@@ -15,7 +15,7 @@ use ugeom_measure::{Blocks, Noise};
 pub const SCHEMA: u32 = 1;
 
 /// From so many processes on, the mean of each process is one observation.
-pub const PROCESSES_MIN: usize = 5;
+const PROCESSES_MIN: usize = 5;
 
 /// A result. `S` is what the experiment itself adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

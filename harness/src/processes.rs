@@ -18,7 +18,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Fewer processes give no interval of 95 %.
-pub const PROCESSES_MIN: u32 = ugeom_measure::center::OBSERVATIONS_MIN as u32;
+const PROCESSES_MIN: u32 = ugeom_measure::center::OBSERVATIONS_MIN as u32;
 
 /// Where there is little time: a family of up to six comparisons can be judged.
 pub const PROCESSES_SHORT: u32 = 8;
