@@ -188,7 +188,7 @@ impl Edit for ApmTable {
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
         let numbers = (u32::try_from(span.start), u32::try_from(span.sectors));
         let (Ok(on_disk), Ok(blocks)) = numbers else {
-            return Err(Error::out_of_range(span, self.usable()));
+            return Err(Error::out_of_range(span.start, span.sectors, self.usable()));
         };
         let entry = Entry {
             map_blocks: self.own.map_blocks,

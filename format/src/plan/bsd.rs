@@ -193,7 +193,7 @@ impl Edit for BsdTable {
             u32::try_from(span.start + base),
             u32::try_from(span.sectors),
         ) else {
-            return Err(Error::out_of_range(span, self.usable()));
+            return Err(Error::out_of_range(span.start, span.sectors, self.usable()));
         };
         *place_in(&mut self.label.partitions, index)? = Partition {
             sectors,

@@ -230,7 +230,8 @@ impl Edit for EbrTable {
             false => span.start - 1,
         };
         let entry = entry_of(kind, ebr_lba, span.start, span.sectors);
-        let entry = entry.ok_or_else(|| Error::out_of_range(span, self.usable()))?;
+        let entry =
+            entry.ok_or_else(|| Error::out_of_range(span.start, span.sectors, self.usable()))?;
         let logical = Logical {
             ebr_lba,
             start: span.start,

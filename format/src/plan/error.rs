@@ -1,6 +1,6 @@
 //! Why a table cannot be made, read or changed.
 
-use super::{Scheme, Span};
+use super::Scheme;
 use crate::{apm, bsd, bsd64, ebr, gpt, mbr, pc98, vtoc8};
 
 /// Why a request was refused. Nothing has changed then.
@@ -257,11 +257,11 @@ impl Error {
         Self::UnknownType { scheme, kind, form }
     }
 
-    /// A span outside the first and last sector that a partition may have.
-    pub(super) fn out_of_range(span: Span, (first, last): (u64, u64)) -> Self {
+    /// So many sectors from `start` on, outside the first and last that a partition may have.
+    pub(super) fn out_of_range(start: u64, sectors: u64, (first, last): (u64, u64)) -> Self {
         Self::OutOfRange {
-            start: span.start,
-            end: span.start.saturating_add(span.sectors.saturating_sub(1)),
+            start,
+            end: start.saturating_add(sectors.saturating_sub(1)),
             first,
             last,
         }

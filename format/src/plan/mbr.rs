@@ -132,8 +132,10 @@ impl Edit for MbrTable {
     fn insert(&mut self, index: u32, span: Span, new: &NewPart) -> Result<(), Error> {
         new.refuse_label(NO_LABELS)?;
         let kind = parse_kind(&new.kind)?;
-        let number =
-            |value: u64| u32::try_from(value).map_err(|_| Error::out_of_range(span, self.usable()));
+        let number = |value: u64| {
+            u32::try_from(value)
+                .map_err(|_| Error::out_of_range(span.start, span.sectors, self.usable()))
+        };
         let (start, sectors) = (number(span.start)?, number(span.sectors)?);
         let entry = Entry::new(kind, start, sectors, Geometry::LBA_ASSIST);
         if self.mbr.kind() == MbrKind::Dedicated {

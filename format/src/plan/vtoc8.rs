@@ -114,7 +114,7 @@ impl Edit for Vtoc8Table {
         let tag = parse_kind(&new.kind)?;
         let cylinder = u32::try_from(span.start / self.grain());
         let (Ok(cylinder), Ok(sectors)) = (cylinder, u32::try_from(span.sectors)) else {
-            return Err(Error::out_of_range(span, self.usable()));
+            return Err(Error::out_of_range(span.start, span.sectors, self.usable()));
         };
         *self.place(index)? = Partition {
             tag,
