@@ -254,6 +254,24 @@ fn results_are_not_written_over_a_disk() {
     }
 }
 
+/// fio's engines write to the bytes of a file, whatever the stack language makes of it.
+#[test]
+fn a_job_does_not_write_over_an_image() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = disk(&folder);
+    for magic in [&b"QFI\xfb\0\0\0\x03"[..], b"\x1f\x8b\x08\0"] {
+        disks_of_zeroes(&path, MIB);
+        put(&path, 0, magic);
+        let before = std::fs::read(&path).expect("the image");
+        let file = format!("--filename={}", disks::text(&path));
+        let job = ["run", "--name=a", &file, "--rw=write", "--size=64k"];
+        let ended = ugeom(&job);
+        assert_eq!(ended.code, 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains("carries a"), "{}", ended.stderr);
+        assert!(std::fs::read(&path).expect("the image") == before);
+    }
+}
+
 fn disks_of_zeroes(path: &Path, size_bytes: u64) {
     let file = File::create(path).expect("a disk");
     file.set_len(size_bytes).expect("its size");

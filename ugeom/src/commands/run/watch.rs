@@ -160,7 +160,11 @@ pub fn may_write(target: &Meaning) -> Result<(), String> {
                     if about.is_file() && about.len() < 512 {
                         return Ok(());
                     }
-                    refuse_content(&text)
+                    // The job writes to the bytes of the file, not to the disk in an image.
+                    match about.is_file() {
+                        true => refuse_content(&format!("{text}?format=raw")),
+                        false => refuse_content(&text),
+                    }
                 })
         }
     }
