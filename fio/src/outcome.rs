@@ -56,12 +56,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// True when a job ended early because something went wrong, or data is lost.
-    #[must_use]
-    pub fn has_failed(&self) -> bool {
-        self.jobs.iter().any(|job| job.trouble.is_some()) || !self.lost.is_empty()
-    }
-
     /// Bytes and requests of all jobs, reads and writes and trims.
     #[must_use]
     pub fn totals(&self) -> (u64, u64) {

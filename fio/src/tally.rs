@@ -239,7 +239,7 @@ impl Live {
     }
 
     /// Whether the job ends early, or ended so.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
 

@@ -1,7 +1,7 @@
 //! How fio writes numbers: sizes, times, percentages, ranges, lists (fio(1), "Parameter types").
 //!
-//! Sizes and times are read by the grammar of the whole project, with fio's meaning of `kib`, and of
-//! a bare number; lists and ranges are fio's own.
+//! Sizes and times are read by the grammar of the whole project, with fio's meaning of `kib`, and
+//! of a bare number; lists and ranges are fio's own.
 
 use ugeom_measure::units::{self, Size, SizeUnits, TimeUnit};
 
