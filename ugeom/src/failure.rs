@@ -144,7 +144,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     }
     if let Some(JobsRefused(refused)) = error.downcast_ref() {
         let code = report(refused);
-        return if code == ExitCode::from(USAGE) {
+        let is_usage = code == ExitCode::from(USAGE) && !refused.is::<JobsFailed>();
+        return if is_usage {
             ExitCode::from(FAILED)
         } else {
             code

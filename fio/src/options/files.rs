@@ -23,7 +23,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PATH[:PATH...]",
         Absent,
-        "where files without a path are; the copies of a job use PATH:PATH in turn for files of \
+        "where files without a path are; copies of a job use PATH:PATH in turn for files of \
          their own names",
         set_field!(directory = text),
     ),
@@ -201,8 +201,8 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "roundrobin[:N]|sequential[:N]|random[:N]|zipf:T|pareto:H|normal:D",
         Value("roundrobin"),
-        "which file the next request goes to; after N requests the next is chosen; `:C` behind T, \
-         H or D moves the centre as in random_distribution",
+        "which file the next request goes to; after N requests the next is chosen; `:C` behind \
+         T, H or D moves the centre as in random_distribution",
         |job, text| {
             (job.file_order, job.file_run) = file_order(text)?;
             Ok(())

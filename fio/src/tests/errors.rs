@@ -42,17 +42,6 @@ fn each_error_names_file_line_and_reason() {
             "`gone.fio` cannot be read",
         ),
         (
-            "[a]\nbs_is_seq_rand\nrw=randread\npercentage_random=50\n",
-            "jobs.fio:2: ",
-            "all sequential or all random",
-        ),
-        (
-            "[a]\nrandom_distribution=zipf:1.2:2\n",
-            "jobs.fio:2: ",
-            "the centre 2 is not from 0 to 1",
-        ),
-        ("[a]\nsize=4q:1\n", "jobs.fio:2: ", "this is not a size"),
-        (
             "[a]\nbssplit=4k/50:8k/60\n",
             "jobs.fio:2: ",
             "add up to 110",
@@ -82,6 +71,27 @@ fn each_error_names_file_line_and_reason() {
         ("[a]\nsteadystate=iops\n", "jobs.fio:2: ", "CRITERION:LIMIT"),
         ("[a]\nrandom_distribution=zipf:1\n", "jobs.fio:2: ", "theta"),
         ("[a]\nverify_pattern=%x\n", "jobs.fio:2: ", "is no pattern"),
+    ] {
+        let error = error_of(text);
+        assert!(error.starts_with(place), "{text:?}: {error}");
+        assert!(error.contains(reason), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn values_that_depend_on_others_are_refused_with_the_way_out() {
+    for (text, place, reason) in [
+        (
+            "[a]\nbs_is_seq_rand\nrw=randread\npercentage_random=50\n",
+            "jobs.fio:2: ",
+            "all sequential or all random",
+        ),
+        (
+            "[a]\nrandom_distribution=zipf:1.2:2\n",
+            "jobs.fio:2: ",
+            "the centre 2 is not from 0 to 1",
+        ),
+        ("[a]\nsize=4q:1\n", "jobs.fio:2: ", "this is not a size"),
     ] {
         let error = error_of(text);
         assert!(error.starts_with(place), "{text:?}: {error}");

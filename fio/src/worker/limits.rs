@@ -66,11 +66,14 @@ pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
     }
 }
 
-/// What the files have for requests of one size, or all that they have where sizes differ.
+/// What the files have for requests of one size; all that they have where sizes differ, or where
+/// reads and writes go through them each for themselves.
 fn blocks_of(task: &Task<'_>) -> u64 {
     let job = task.job;
     let (smallest, largest) = (job.smallest_bytes().max(1), job.largest_bytes());
-    let unit = if smallest == largest { smallest } else { 1 };
+    let kinds = job.rw.does.iter().filter(|does| **does).count();
+    let alike = smallest == largest && (kinds == 1 || job.rw.random);
+    let unit = if alike { smallest } else { 1 };
     let regions = task.regions.iter();
     regions.map(|region| region.length / unit * unit).sum()
 }

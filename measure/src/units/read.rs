@@ -24,8 +24,7 @@ const SIZE: UnitError = UnitError::Form {
 };
 const FIO_SIZE: UnitError = UnitError::Form {
     what: "a size",
-    help: "a number with k, m, g, t, p, e (powers of 1024) or kib, mib, ... (of 1000): 512, 4k, \
-           1.5g",
+    help: "a number with k, m, g, t, p, e (powers of 1024) or kib, mib, ... (of 1000): 512, 4k",
 };
 const SHARE: UnitError = UnitError::Form {
     what: "a size or a percentage",

@@ -365,6 +365,7 @@ fn loops_shares_and_syncs_make_as_many_requests_as_in_fio() {
         "--rw=read --size=1m --nrfiles=10",
         "--rw=read --size=1m --nrfiles=10 --loops=2",
         "--rw=read --size=10k --loops=3",
+        "--rw=rw --size=1m --nrfiles=10 --rwmixread=100",
         "--rw=read --size=1m --io_size=10k",
         "--rw=randread --size=1m --io_size=10k --norandommap",
     ] {
@@ -393,6 +394,7 @@ fn exit_codes_are_those_of_fio() {
         ("missing.fio", 1),
         ("--name=a --readonly --rw=write --size=4k", 1),
         (unwritten, 1),
+        (&format!("--numjobs=2 {unwritten}"), 2),
         (&format!("--numjobs=3 {unwritten}"), 3),
         (&format!("{unwritten} --name=w --verify=0"), 1),
     ] {
