@@ -223,7 +223,10 @@ mod tests {
         );
         assert_eq!(html.matches("<section class=\"card\">").count(), 2);
         let (overview, _) = html.split_once("</header>").unwrap();
-        assert!(overview.matches("<svg ").count() >= 2, "each answer is drawn");
+        assert!(
+            overview.matches("<svg ").count() >= 2,
+            "each answer is drawn"
+        );
         let html = to_html(&[saved]);
         assert!(html.contains("<svg ") && html.contains("sleep &lt;0.2&gt;"));
         assert!(html.contains("the result as it was read"), "{html}");

@@ -83,7 +83,7 @@ fn overview(results: &[Saved]) -> Markup {
                             figure { (PreEscaped(drawing)) }
                         }
                         p .certainty {
-                            @for part in certainty(&page) { (part) ". " }
+                            @if let Some(certainty) = certainty(&page) { (certainty) ". " }
                             a href={ "#r" (number) } { "Tables and plots" }
                         }
                     }
