@@ -83,7 +83,7 @@ fn overview(results: &[Saved]) -> Markup {
                             figure { (PreEscaped(drawing)) }
                         }
                         p .certainty {
-                            @if let Some(text) = certainty(&page) { (text) ". " }
+                            @if let Some(certainty) = certainty(&page) { (certainty) ". " }
                             a href={ "#r" (number) } { "Tables and plots" }
                         }
                     }

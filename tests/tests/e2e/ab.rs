@@ -6,11 +6,12 @@ use crate::run::{Ended, UGEOM, command, end, other, ugeom, wait_until_it_listens
 use serde_json::Value;
 use std::time::Duration;
 
-/// Stderr without what a debug build says before it measures.
+/// Stderr without what a debug build says before it measures, and the progress of a busy machine.
 fn words(ended: &Ended) -> String {
     let lines = ended.stderr.lines();
     lines
         .filter(|line| !line.contains("this is a debug build"))
+        .filter(|line| !line.contains("fresh processes)"))
         .collect::<Vec<_>>()
         .join("\n")
 }
