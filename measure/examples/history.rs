@@ -1,8 +1,8 @@
 //! Counts how often a step in a history is found and how often one is claimed that is none, by the
 //! rules of `ugeom history`: `cargo run --release -p ugeom-measure --example history`, and behind
-//! `--` the number of series and the seed, if not 1500 and 1. `-- series 300 1 50` prints the series
-//! of 50 commits themselves, one a line, for other programs: the noise, whether there is a step
-//! before the last five commits, and the values.
+//! `--` the number of series and the seed, if not 1500 and 1. `-- series 300 1 50` prints the
+//! series of 50 commits themselves, one a line, for other programs: the noise, whether there is a
+//! step before the last five commits, and the values.
 #![forbid(unsafe_code)]
 
 mod simulated;
