@@ -67,7 +67,7 @@ impl<S> Document<S> {
     }
 
     /// The wall time of one iteration, ns, as a table for comparisons. Its rows are rounds, or
-    /// the means of whole processes when there are [`PROCESSES_MIN`] of them: memory is laid out
+    /// the means of whole processes when there are five of them: memory is laid out
     /// anew in each process, and only processes show what that does.
     pub fn blocks(&self) -> Blocks {
         self.table(Sample::ns_per_iteration)

@@ -4,7 +4,7 @@
 //! The first process finds the lengths of the runs; the others take them over. Each has its share
 //! of what is left of the budget. Where time runs short, rounds are left out first, down to four;
 //! then runs are made shorter, to a quarter; then processes are left out, but never below
-//! [`PROCESSES_MIN`]; then runs are made as short as they can be, and the last rounds are left out.
+//! six; then runs are made as short as they can be, and the last rounds are left out.
 
 use crate::document::Document;
 use crate::rounds::{
