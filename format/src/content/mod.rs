@@ -240,6 +240,9 @@ fn settle(contents: &mut Vec<Content>) {
     if contents.iter().any(|c| c.usage != ContentUse::Table) {
         contents.retain(|c| c.short != "MBR?");
     }
+    if contents.len() > 1 {
+        contents.retain(|c| c.short != tables::EMPTY_MBR);
+    }
     if has(contents, "BitLocker") {
         contents.retain(|c| c.name != "vfat" && c.name != "ntfs");
     }

@@ -16,12 +16,15 @@ use crate::pc98;
 /// Sector sizes that a table may be made for.
 const SECTOR_SIZES: [u32; 4] = [512, 1024, 2048, 4096];
 
+/// The short name of a table without partitions.
+pub(super) const EMPTY_MBR: &str = "MBR, empty";
+
 fn table(name: &'static str, title: &str, short: &str) -> Content {
     Content::new(name, title, short, ContentUse::Table)
 }
 
-/// A table in sector 0 that has entries, whatever their flags are. `MBR?` is one whose entries fit
-/// no table: the first sector of a file system, if one is found.
+/// A table in sector 0. Two kinds may be the first sector of something else, and give way to it:
+/// `MBR?`, whose entries fit no table, and [`EMPTY_MBR`], which has none.
 pub fn probe_mbr(view: &mut View<'_>) -> Option<Content> {
     let sector = view.bytes(0, SIZE_BYTES);
     if sector.len() < SIZE_BYTES || sector[510..] != [0x55, 0xaa] {
@@ -31,7 +34,7 @@ pub fn probe_mbr(view: &mut View<'_>) -> Option<Content> {
     let place = |content: Content| content.at(TABLE_OFFSET_BYTES as u64, length);
     match Mbr::decode(&sector) {
         Ok(mbr) => match mbr.kind() {
-            MbrKind::Empty => None,
+            MbrKind::Empty => Some(place(table("dos", "an MBR without partitions", EMPTY_MBR))),
             MbrKind::Protective => (!has_gpt(view)).then(|| {
                 place(table(
                     "PMBR",

@@ -194,6 +194,10 @@ fn tables_that_are_not_listed_are_recognised() {
             "an MBR with unusual flags",
         ),
         (
+            Medium::new(1 << 20).with(510, b"\x55\xaa"),
+            "an MBR without partitions",
+        ),
+        (
             Medium::new(1 << 20).with(508, b"\xda\xbe\xda\xbe"),
             "a Sun disk label",
         ),

@@ -312,6 +312,8 @@ fn slices_of_an_mbr_are_modified_resized_and_destroyed_as_gpart_does() {
     let (_folder, path) = disks::empty_image(64 << 20);
     let disk = disks::text(&path);
     assert_eq!(part(&["create", "-s", "mbr", &disk]), "disk.img created\n");
+    let again = refused(&["create", "-s", "gpt", &disk], 1);
+    assert!(again.contains("an MBR without partitions"), "{again}");
     assert_eq!(
         part(&["add", "-t", "!131", "-s", "8m", &disk]),
         "disk.imgs1 added\n"
@@ -336,6 +338,7 @@ fn slices_of_an_mbr_are_modified_resized_and_destroyed_as_gpart_does() {
     assert!(label.contains("an MBR has no labels"), "{label}");
     assert_eq!(part(&["destroy", "-F", &disk]), "disk.img destroyed\n");
     refused(&["show", &disk], 1);
+    assert_eq!(part(&["create", "-s", "gpt", &disk]), "disk.img created\n");
 }
 
 #[test]

@@ -20,6 +20,7 @@ use ugeom_crash::{
 };
 use ugeom_machine::interrupt;
 use ugeom_measure::units::duration_exact;
+use ugeom_report::text::counted;
 
 /// How long one command may take, ns, unless the user sets another limit.
 const TIMEOUT_NS: u64 = 60_000_000_000;
@@ -462,7 +463,8 @@ fn text(outcome: &Outcome, replay: Option<&str>) -> String {
     };
     text.push_str(&format!("smallest failing state: {}\n", smallest.state));
     text.push_str(&format!("  {}\n", verdict_text(&smallest.judgement)));
-    text.push_str(&format!("  {} writes lost or torn\n", smallest.damage));
+    let writes = counted(smallest.damage as u64, "write");
+    text.push_str(&format!("  {writes} lost or torn\n"));
     if let Some(replay) = replay {
         text.push_str(&format!("again: {replay}\n"));
     }
