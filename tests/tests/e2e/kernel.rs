@@ -222,7 +222,11 @@ fn the_parts_of_a_sample_add_up_and_its_recording_has_the_same_requests() {
 fn planted_once(folder: &Path, mounted: &Path, device: &str, source: &str) -> bool {
     let (trace, fio) = traced(folder, device, source);
     assert_eq!(trace["source"], source);
-    assert_eq!(trace["requests"].as_u64(), Some(READS), "{trace:#}");
+    if trace["requests"].as_u64() != Some(READS) {
+        // Beside another trace a source may miss an event, but not in silence: then again.
+        assert!(reports_a_miss(&trace), "{trace:#}");
+        return false;
+    }
     assert_eq!(trace["parts_ns"], trace["whole_ns"]);
     // The server tells when it had each request; what is left to the connection are wake-ups.
     let connection = layer(&trace, &mounted.display().to_string());
@@ -245,6 +249,17 @@ fn planted_once(folder: &Path, mounted: &Path, device: &str, source: &str) -> bo
     assert!(seen <= clat * 1.001, "{seen} of {clat}: {trace:#}");
     let top = layer(&trace, device.trim_start_matches("/dev/"));
     told && work_ns(top) / (READS as f64) < DELAY_NS / 2.0 && seen > clat * 0.99
+}
+
+/// Whether the trace itself says that its source has not seen all that the kernel counted.
+fn reports_a_miss(trace: &Value) -> bool {
+    let checks = trace["checks"].as_array().expect("checks");
+    let differs = |check: &Value| {
+        let counted = check["reads_counted"].as_array().expect("counts");
+        let seen = check["reads_seen"].as_u64();
+        seen < counted[0].as_u64() || seen > counted[1].as_u64()
+    };
+    trace["lost"].as_u64() > Some(0) || checks.iter().any(differs)
 }
 
 fn traced(folder: &Path, device: &str, source: &str) -> (Value, Value) {
