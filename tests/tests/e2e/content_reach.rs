@@ -254,9 +254,9 @@ fn results_are_not_written_over_a_disk() {
     }
 }
 
-/// fio's engines write to the bytes of a file, whatever the stack language makes of it.
+/// fio's engines and a sweep write to the bytes of a file, whatever the stack language makes of it.
 #[test]
-fn a_job_does_not_write_over_an_image() {
+fn jobs_and_sweeps_do_not_write_over_an_image() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = disk(&folder);
     for magic in [&b"QFI\xfb\0\0\0\x03"[..], b"\x1f\x8b\x08\0"] {
@@ -265,10 +265,14 @@ fn a_job_does_not_write_over_an_image() {
         let before = std::fs::read(&path).expect("the image");
         let file = format!("--filename={}", disks::text(&path));
         let job = ["run", "--name=a", &file, "--rw=write", "--size=64k"];
-        let ended = ugeom(&job);
-        assert_eq!(ended.code, 1, "{}", ended.stderr);
-        assert!(ended.stderr.contains("carries a"), "{}", ended.stderr);
-        assert!(std::fs::read(&path).expect("the image") == before);
+        let image = disks::text(&path);
+        let sweep = ["lab", "sweep", "--write", "--budget", "1s", &image];
+        for command in [&job[..], &sweep] {
+            let ended = ugeom(command);
+            assert_eq!(ended.code, 1, "{}", ended.stderr);
+            assert!(ended.stderr.contains("carries a"), "{}", ended.stderr);
+            assert!(std::fs::read(&path).expect("the image") == before);
+        }
     }
 }
 

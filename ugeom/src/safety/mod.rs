@@ -6,9 +6,10 @@ mod mounts;
 use anyhow::{Result, anyhow, bail};
 use mounts::Uses;
 use std::ops::Range;
+use std::path::Path;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
-use ugeom_classes::{Role, Target, TargetText, path_of, registry};
+use ugeom_classes::{Role, Target, TargetOptions, TargetText, open_target, path_of, registry};
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
@@ -38,6 +39,25 @@ pub fn refuse_mounted(target: &str) -> Result<()> {
 pub fn refuse_content(target: &Target) -> Result<()> {
     refuse(&target.name, look(target, target.top)?)?;
     refuse_content_below(target)
+}
+
+/// The same for a path to which a command writes without a stack: of an image these are the bytes
+/// of its file, not the disk inside.
+///
+/// # Errors
+/// As [`refuse_content`].
+pub fn refuse_content_of_path(path: &Path) -> Result<()> {
+    let text = match path.is_file() {
+        true => format!("{}?format=raw", quoted(path)),
+        false => quoted(path),
+    };
+    refuse_content(&open_target(&text, &TargetOptions::default())?)
+}
+
+/// A path as one word of the stack language.
+pub fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Refuses a target that shows bytes of a structure which a provider below it carries, or another

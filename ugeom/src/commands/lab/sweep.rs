@@ -7,7 +7,8 @@ use crate::output;
 use crate::safety;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
-use ugeom_classes::{TargetOptions, open_target};
+use std::path::Path;
+use ugeom_classes::{TargetOptions, TargetText, open_target};
 use ugeom_devices::sweep::{self, SweepOptions};
 
 const LONG_ABOUT: &str = "\
@@ -161,6 +162,10 @@ impl Sweep {
             return Ok(());
         };
         safety::refuse_mounted(target)?;
-        safety::refuse_content(&open_target(target, &TargetOptions::default())?)
+        // A path is written to without a stack.
+        match TargetText::parse(target)?.single_path() {
+            Some(path) => safety::refuse_content_of_path(Path::new(path)),
+            None => safety::refuse_content(&open_target(target, &TargetOptions::default())?),
+        }
     }
 }

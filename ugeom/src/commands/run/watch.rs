@@ -150,8 +150,7 @@ pub fn may_write(target: &Meaning) -> Result<(), String> {
                 .filter(|path| path.exists())
                 .try_for_each(|path| {
                     let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
-                    let text = quoted(&path.display().to_string());
-                    safety::refuse_mounted(&text).map_err(said)?;
+                    safety::refuse_mounted(&safety::quoted(path)).map_err(said)?;
                     // `/dev/null` and the like carry nothing.
                     if about.file_type().is_char_device() {
                         return Ok(());
@@ -160,19 +159,10 @@ pub fn may_write(target: &Meaning) -> Result<(), String> {
                     if about.is_file() && about.len() < 512 {
                         return Ok(());
                     }
-                    // The job writes to the bytes of the file, not to the disk in an image.
-                    match about.is_file() {
-                        true => refuse_content(&format!("{text}?format=raw")),
-                        false => refuse_content(&text),
-                    }
+                    safety::refuse_content_of_path(path).map_err(said)
                 })
         }
     }
-}
-
-/// A path as one word of the stack language.
-fn quoted(path: &str) -> String {
-    format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn refuse_content(text: &str) -> Result<(), String> {
