@@ -203,7 +203,8 @@ pub fn probe_amiga(view: &mut View<'_>) -> Option<Content> {
     })
 }
 
-/// An Atari root sector: no magic number, but an entry of a known type that lies on the disk.
+/// An Atari root sector: no magic number, but an entry of a known type that lies on the disk, or
+/// the mark that parted leaves in the entries of a new table.
 pub fn probe_atari(view: &mut View<'_>) -> Option<Content> {
     const TYPES: [&[u8; 3]; 12] = [
         b"GEM", b"BGM", b"XGM", b"LNX", b"SWP", b"RAW", b"MIX", b"UNX", b"MIN", b"F32", b"QWA",
@@ -214,6 +215,9 @@ pub fn probe_atari(view: &mut View<'_>) -> Option<Content> {
     let entries = sector.get(0x1c6..0x1f6)?.chunks_exact(12);
     let said = u64::from(bytes::u32_be(&sector, 0x1c2));
     let fits = |entry: &&[u8]| {
+        if entry[..] == *b"\0PARTEDATARI" {
+            return true;
+        }
         let start = u64::from(bytes::u32_be(entry, 4));
         let length = u64::from(bytes::u32_be(entry, 8));
         entry[0] & 1 == 1

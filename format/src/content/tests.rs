@@ -210,6 +210,10 @@ fn tables_that_are_not_listed_are_recognised() {
             "an Atari partition table",
         ),
         (
+            Medium::new(1 << 20).with(0x1c6, b"\0PARTEDATARI"),
+            "an Atari partition table",
+        ),
+        (
             Medium::new(1 << 20)
                 .with(64, &big_label)
                 .with(196, &big_label),
