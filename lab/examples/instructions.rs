@@ -4,17 +4,14 @@
 
 use std::error::Error;
 use ugeom_classes::{TargetOptions, open_target};
+use ugeom_harness::HarnessError;
 use ugeom_harness::{Cell, RunResult};
 use ugeom_lab::layers;
 use ugeom_load::cells;
-use ugeom_load::door::{Request, StackCalls};
-use ugeom_load::drive::{Done, one_by_one};
-use ugeom_load::places::Sequence;
-use ugeom_load::recorder::Unwatched;
-use ugeom_load::{Failure, Load, LoadJob, Pattern, Range};
+use ugeom_load::{Load, LoadJob, Pattern, Range};
 use ugeom_machine::buffer::Buffer;
 use ugeom_machine::clock;
-use ugeom_stack::{Delta, ProviderId, Slicers, Stack, StackKnobs, Statistics};
+use ugeom_stack::{Delta, IoError, ProviderId, Slicers, Stack, StackKnobs, Statistics};
 
 /// The usage, for wrong arguments.
 const USAGE: &str = "usage: instructions CASE ITERATIONS\n\
@@ -80,19 +77,19 @@ fn cached(
     let opened = target.stack.open(target.top, Delta::READ)?;
     let mut channel = target.stack.channel(1)?;
     let mut buffer = Buffer::new(read_bytes as usize);
-    let mut places = Sequence::new(0, BLOCK_BYTES, round_bytes / BLOCK_BYTES);
-    let mut read = move |times: u64| -> Result<Done, Failure> {
-        let places = places.by_ref().take(times as usize);
-        let requests = places.map(|offset| Request::of(false, offset, read_bytes as u32));
-        let mut door = StackCalls::new(&mut channel, &opened, &mut buffer);
-        one_by_one(&mut door, requests, &mut Unwatched)
+    let mut offset = 0;
+    let mut read = move |times: u64| -> Result<(), IoError> {
+        for _ in 0..times {
+            channel.read(&opened, offset, &mut buffer)?;
+            offset = (offset + BLOCK_BYTES) % round_bytes;
+        }
+        Ok(())
     };
     // Every buffer has been used once then, and misses evict.
-    let filled = read(2 * CACHE_BYTES / BLOCK_BYTES);
-    filled.map_err(|failure| failure.in_case("cached"))?;
+    read(2 * CACHE_BYTES / BLOCK_BYTES)?;
     Ok(Cell::new("cached", move |iterations| {
         let start_ns = clock::now_ns();
-        read(iterations).map_err(|failure| failure.in_case("cached"))?;
+        read(iterations).map_err(|source| HarnessError::request("cached", source))?;
         Ok(RunResult::taking(clock::now_ns() - start_ns))
     }))
 }

@@ -50,6 +50,23 @@ impl Failure {
         }
     }
 
+    /// Of a read at offset 0 that was not done as a whole.
+    #[cold]
+    pub(crate) fn of_read(length: u32, result: Result<usize, IoError>) -> Self {
+        let request = Request::of(false, 0, length);
+        match result {
+            Ok(done) => Self::Short {
+                request,
+                done: done as u64,
+            },
+            Err(error) => Self::Failed {
+                request,
+                errno: error.errno,
+                layers: Some(Box::new(error)),
+            },
+        }
+    }
+
     /// The error of a case that made the requests.
     #[cold]
     #[must_use]

@@ -122,19 +122,19 @@ impl Drop for Mapping {
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A file without a name.
+    /// A file without a name. Tests run side by side in one process, so each has a number.
     fn file(bytes: &[u8]) -> File {
-        let path = std::env::temp_dir().join(format!(
-            "ugeom-mapping-{}-{}",
-            std::process::id(),
-            bytes.len()
-        ));
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ugeom-mapping-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
         let mut options = File::options();
         let mut file = options
             .read(true)
             .write(true)
-            .create(true)
+            .create_new(true)
             .open(&path)
             .unwrap();
         std::fs::remove_file(&path).unwrap();
