@@ -22,7 +22,7 @@ pub struct Load {
     pub size_bytes: u64,
     /// At random places, and not one after the other.
     pub random: bool,
-    /// How many reads are under way at once.
+    /// Queue depth: reads in flight.
     pub depth: u32,
 }
 

@@ -16,7 +16,7 @@
 //!   Load::run    so many requests, shared by the workers; returns an Outcome
 //! ```
 //!
-//! Whoever makes requests in a cycle (experiments, `ab`, `raidtest`, `diskinfo`) uses these loops;
+//! Every load that repeats requests (experiments, `ab`, `raidtest`, `diskinfo`) uses these loops;
 //! fio's jobs have loops of their own on the same doors and places, because most of their options
 //! say something about each request.
 //!

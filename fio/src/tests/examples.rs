@@ -301,7 +301,7 @@ fn what_fio_reads_of_a_value_is_read_with_a_warning() {
         assert!(whole.warnings.contains(&note), "{:?}", whole.warnings);
         assert!(part.warnings.iter().all(|said| !said.contains("only")));
     }
-    // What holds for all jobs is said once.
+    // A warning about options of all jobs is printed once.
     let jobs = of_file("[global]\nloops=2:3\n[a]\n[b]\n").unwrap();
     assert_eq!((jobs.jobs[1].loops, jobs.warnings.len()), (2, 1));
 }

@@ -65,7 +65,7 @@ impl Geom for Qcow2Geom {
         Some(self.key)
     }
 
-    /// The image is whole again once nobody writes to it.
+    /// Marks the image as closed when its last writer leaves.
     fn settle(&self) -> Result<(), IoError> {
         let Some(unclosed) = self.unclosed.as_ref() else {
             return Ok(());
