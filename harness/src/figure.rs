@@ -189,7 +189,7 @@ impl Figure {
     }
 }
 
-/// An interval in words; the unit is said once if it is the same three times.
+/// An interval as text; a unit that all three values share stands once.
 pub fn amount(interval: &Interval, unit: Unit) -> String {
     let values = [interval.estimate, interval.low, interval.high];
     let [estimate, low, high] = values.map(|one| value(one, unit));
@@ -209,7 +209,7 @@ pub fn amount(interval: &Interval, unit: Unit) -> String {
 pub fn value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Ns | Unit::NsPerLayer => duration_human(value),
-        Unit::Times => format!("{value:.2} x"),
+        Unit::Times => format!("{value:.*} x", digits(value)),
         Unit::Percent => percent(value),
         Unit::Bytes => ugeom_measure::units::size_human(value.max(0.0).round() as u64),
         Unit::PerSecond => per_second(value),
@@ -224,12 +224,16 @@ fn per_second(value: f64) -> String {
         1e3.. => (value / 1e3, " k"),
         _ => (value, " "),
     };
-    let digits = match scaled.abs() {
+    format!("{scaled:.*}{prefix}/s", digits(scaled))
+}
+
+/// Digits behind the point of a value with three digits that count.
+fn digits(value: f64) -> usize {
+    match value.abs() {
         100.0.. => 0,
         10.0.. => 1,
         _ => 2,
-    };
-    format!("{scaled:.digits$}{prefix}/s")
+    }
 }
 
 /// Three digits that count, in the decimal units that rates of devices are published in.
@@ -295,6 +299,7 @@ mod tests {
             "1.94 ns (1.75 to 2.13)"
         );
         assert_eq!(figure(Unit::Times, 1.93).amount(), "1.93 x (1.74 to 2.12)");
+        assert_eq!(figure(Unit::Times, 151.5).amount(), "152 x (136 to 167)");
         assert_eq!(figure(Unit::Percent, 23.08).amount(), "23 % (21 to 25)");
         assert_eq!(figure(Unit::Percent, 0.0123).estimate(), "0.012 %");
         assert_eq!(figure(Unit::Bytes, 65_536.0).estimate(), "64 KiB");

@@ -1,5 +1,5 @@
 //! The interval of the typical (geometric) ratio of two sides that were measured in the same
-//! rounds: Student's interval of the logarithms, taken back by the exponential. It treats "twice as
+//! rounds: Student's interval of the logarithms, exponentiated. It treats "twice as
 //! slow" and "twice as fast" alike.
 
 use serde::{Deserialize, Serialize};

@@ -182,28 +182,6 @@ fn a_layer_that_reaches_past_its_parent_is_eio_and_names_the_parent() {
 }
 
 #[test]
-fn a_transfer_reads_or_writes_as_it_is_told() {
-    for options in all_options() {
-        let mut bench = bench(options);
-        let opened = bench.stack.open(bench.provider, Delta::READ_WRITE);
-        let opened = opened.expect("open");
-        let mut transfer = |write, offset, memory: &mut [u8]| {
-            let done = bench.channel.transfer(&opened, write, offset, memory);
-            done.expect("inside the media")
-        };
-        let mut memory = [7; 1024];
-        assert_eq!(transfer(true, 512, &mut memory), 1024);
-        assert_eq!(memory, [7; 1024], "a write leaves the memory as it is");
-        let mut into = [1; 2048];
-        assert_eq!(transfer(false, 0, &mut into), 2048);
-        assert_eq!(into[..512], [0; 512]);
-        assert_eq!(into[512..1536], memory);
-        assert_eq!(into[1536..], [0; 512]);
-        assert_eq!(transfer(false, SIZE - 512, &mut into), 512, "it is cut");
-    }
-}
-
-#[test]
 fn delete_and_zero_are_checked_like_writes() {
     let mut bench = bench(StackKnobs::default());
     let opened = bench

@@ -96,7 +96,7 @@ fn replaceable(path: &Path) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "it is no crash log, and is not overwritten: name another file",
+            "it is not a crash log and is not overwritten; name another file",
         )),
     }
 }

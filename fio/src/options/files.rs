@@ -23,8 +23,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "PATH[:PATH...]",
         Absent,
-        "where files without a path are; copies of a job use PATH:PATH in turn for files of \
-         their own names",
+        "directory of files without a path; of several, each copy of a job takes the next",
         set_field!(directory = text),
     ),
     with(

@@ -282,7 +282,7 @@ pub const ENTRIES: &[OptionEntry<Job>] = &[
         &[],
         "1000|1024",
         Value("1024"),
-        "what k is in sizes, wherever this stands in its section; kib is the other one of the two",
+        "bytes of k in sizes, in the whole section; kib is then 1000 or 1024",
         |job, text| {
             job.decimal_units = match text.trim() {
                 "1000" => true,

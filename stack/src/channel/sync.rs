@@ -62,27 +62,6 @@ impl Channel {
         self.lent(opened, offset, Loan::Out(from))
     }
 
-    /// Writes `memory` at `offset`, or reads into it, for callers to whom it is all one. Fewer
-    /// bytes at the end of the media only.
-    ///
-    /// # Errors
-    /// As [`Channel::read`].
-    #[inline]
-    pub fn transfer(
-        &mut self,
-        opened: &Opened,
-        write: bool,
-        offset: u64,
-        memory: &mut [u8],
-    ) -> Result<usize, IoError> {
-        let loan = if write {
-            Loan::Out(memory)
-        } else {
-            Loan::In(memory)
-        };
-        self.lent(opened, offset, loan)
-    }
-
     /// Makes all writes that completed before durable.
     ///
     /// # Errors

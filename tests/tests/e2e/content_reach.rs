@@ -245,7 +245,7 @@ fn results_are_not_written_over_a_disk() {
     let log = format!("md:1m | crash:log={}", disks::text(&path));
     let error = write_to(&log).failed(1);
     assert!(
-        error.contains("it is no crash log, and is not overwritten"),
+        error.contains("it is not a crash log and is not overwritten"),
         "{error}"
     );
     assert!(std::fs::read(&path).expect("the disk") == before);

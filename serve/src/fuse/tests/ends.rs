@@ -137,11 +137,11 @@ fn a_mount_that_is_in_use_is_taken_away_all_the_same() {
 
 #[test]
 fn a_mount_that_somebody_takes_away_is_missed() {
-    each_as_usual("somebody_takes_it_away", "md:1m", |mut running| {
+    each_as_usual("a_mount_that_is_removed", "md:1m", |mut running| {
         let path = running.folder.path();
         let flags = rustix::mount::UnmountFlags::empty();
         if let Err(error) = rustix::mount::unmount(path, flags) {
-            eprintln!("SKIP somebody_takes_it_away: only root does so here ({error})");
+            eprintln!("SKIP a_mount_that_is_removed: only root does so here ({error})");
             return;
         }
         let deadline = Instant::now() + Duration::from_secs(30);
