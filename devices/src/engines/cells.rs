@@ -190,7 +190,8 @@ impl Matrix {
         let work: Work = if way == Way::Threads {
             let threads = way.threads(depth);
             if threads < depth {
-                let text = format!("queue depth {depth} needs more than {threads} threads");
+                let text =
+                    format!("plain threads at queue depth {depth} (more than {threads} threads)");
                 self.subject.left_out.push(text);
                 return Ok(false);
             }

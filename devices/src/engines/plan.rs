@@ -96,7 +96,7 @@ pub(super) fn within(depths: &[Depth], blocks: u64, budget_ns: u64, rounds: u64)
         .collect();
     if !short.is_empty() {
         plan.left_out.push(format!(
-            "runs of {blocks} requests: these have {} (--full makes all)",
+            "runs of {blocks} requests: shortened to {} (--full keeps them)",
             short.join(", ")
         ));
     }
@@ -128,7 +128,7 @@ mod tests {
     fn a_run_has_at_least_as_many_requests_as_there_are_at_a_time() {
         let fast = within(&depths(1000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(fast.runs, [(100, 50_000), (1000, 50_000), (10_000, 50_000)]);
-        assert!(fast.left_out[0].contains("these have 50000 at depth 100, 50000 at depth 1000,"));
+        assert!(fast.left_out[0].contains("shortened to 50000 at depth 100, 50000 at depth 1000,"));
         // 4 ways at 10 us take 0.4 s for 10,000 requests, of 0.6 s for a round.
         let slow = within(&depths(9000.0), 65_536, 10_000_000_000, 10);
         assert_eq!(slow.runs, [(100, 3333), (1000, 3333), (10_000, 10_000)]);

@@ -56,9 +56,9 @@ fn answer(document: &Document, rates: &Observed, judgement: &Judgement) -> Strin
     let (Some(one), Some(all)) = (rate(rates, FINAL, 1), rate(rates, FINAL, cores)) else {
         return "No answer yet: too few rounds.".to_owned();
     };
-    let iops = |interval: &Interval| amount(interval, Unit::PerSecond);
+    let iops = |interval: &Interval| iops(&amount(interval, Unit::PerSecond));
     let mut text = format!(
-        "All knobs on: 1 worker {} IOPS, {cores} workers {}",
+        "All knobs on: 1 worker {}, {cores} workers {}",
         iops(&one),
         iops(&all)
     );
@@ -91,14 +91,17 @@ fn brief(document: &Document) -> String {
     let (one, scaling) = (document.figure("one"), document.figure("scaling"));
     match one.zip(scaling) {
         Some((one, scaling)) => format!(
-            "{} IOPS with one worker; {cores} workers: {} of linear",
-            one.amount(),
+            "{} with one worker; {cores} workers: {} of linear",
+            iops(&one.amount()),
             scaling.amount()
         ),
-        None => one.map_or("no answer".to_owned(), |one| {
-            format!("{} IOPS", one.amount())
-        }),
+        None => one.map_or("no answer".to_owned(), |one| iops(&one.amount())),
     }
+}
+
+/// A rate of requests, `82.7 M/s (75.2 to 87.5)`, by its name.
+fn iops(rate: &str) -> String {
+    rate.replace("/s", " IOPS")
 }
 
 /// The ladder with one worker and with as many as cores, and what each step is.

@@ -93,10 +93,9 @@ fn ratios(document: &Document, way: Way) -> Vec<&Figure> {
 /// was left out.
 fn answer(document: &Document) -> String {
     let mut answer = match conclusion(document) {
-        Some((verdict, parts)) => format!(
-            "The conclusion of 2007 is {verdict}: GUASI's threads make {} libaio's IOPS.",
-            parts.join(", ")
-        ),
+        Some((verdict, reached)) => {
+            format!("The conclusion of 2007 is {verdict}: GUASI's threads reach {reached}.")
+        }
         None => "No answer yet: too few rounds to compare the engines.".to_owned(),
     };
     if let Some(depth) = document.subject.depths.last() {
@@ -109,8 +108,8 @@ fn answer(document: &Document) -> String {
     answer
 }
 
-/// The verdict, and the ratio at each depth.
-fn conclusion(document: &Document) -> Option<(&'static str, Vec<String>)> {
+/// The verdict, and the ratio at each depth in words.
+fn conclusion(document: &Document) -> Option<(&'static str, String)> {
     let pairs = ratios(document, Way::Workers);
     let agree = |figure: &&&Figure| figure.interval.lies_within(1.0 - AGREE, 1.0 + AGREE);
     let agreeing = pairs.iter().filter(agree).count();
@@ -123,10 +122,14 @@ fn conclusion(document: &Document) -> Option<(&'static str, Vec<String>)> {
         (_, _, 0) => "neither confirmed nor refuted",
         _ => "refuted by more than 10 %",
     };
-    let parts = pairs.iter();
-    let parts =
-        parts.map(|figure| format!("{} at queue depth {}", figure.amount(), depth_of(figure)));
-    Some((verdict, parts.collect()))
+    let factors: Vec<String> = pairs.iter().map(|figure| figure.amount()).collect();
+    let depths: Vec<&str> = pairs.iter().map(|figure| depth_of(figure)).collect();
+    let reached = format!(
+        "{} of libaio's IOPS at queue depth {}",
+        factors.join(", "),
+        depths.join(", ")
+    );
+    Some((verdict, reached))
 }
 
 fn brief(document: &Document) -> String {
