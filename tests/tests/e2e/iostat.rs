@@ -78,7 +78,7 @@ fn a_stack_and_a_wrong_interval_are_refused_in_words() {
             "is a stack: it counts in its own process",
         ),
         (&["/no/such/file", "1"], 1, "/no/such/file"),
-        (&["0"], 2, "`0` is no interval"),
+        (&["0"], 2, "`0` is not an interval"),
         (&["1", "0"], 2, "`0` is no count"),
         (&["1", "2", "3"], 2, "`3` is one word too many"),
     ] {

@@ -176,7 +176,7 @@ fn interval(word: &str) -> Result<Duration> {
     let possible = seconds(word).filter(|time| !time.is_zero() && *time <= INTERVAL_MAX);
     let wrong = || {
         Usage(format!(
-            "`{word}` is no interval: write a time above 0, at most 24h, such as 2, 500ms or 5m"
+            "`{word}` is not an interval: write a time above 0, at most 24h, such as 2, 500ms or 5m"
         ))
     };
     Ok(possible.ok_or_else(wrong)?)
@@ -290,12 +290,12 @@ mod tests {
     #[test]
     fn what_is_no_interval_or_count_is_named() {
         for (text, word) in [
-            ("vda 0", "`0` is no interval"),
-            ("vda -1", "`-1` is no interval"),
-            ("vda x", "`x` is no interval"),
-            ("vda 1e9", "`1e9` is no interval"),
-            ("vda 25h", "`25h` is no interval"),
-            ("vda nan", "`nan` is no interval"),
+            ("vda 0", "`0` is not an interval"),
+            ("vda -1", "`-1` is not an interval"),
+            ("vda x", "`x` is not an interval"),
+            ("vda 1e9", "`1e9` is not an interval"),
+            ("vda 25h", "`25h` is not an interval"),
+            ("vda nan", "`nan` is not an interval"),
             ("vda 1 0", "`0` is no count"),
             ("1 2 3", "`3` is one word too many"),
         ] {
