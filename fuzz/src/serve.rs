@@ -10,10 +10,7 @@ use ugeom_classes::{Target, TargetOptions, open_target};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_serve::control::ServerFacts;
 use ugeom_serve::metrics::Metrics;
-use ugeom_serve::nbd::{
-    Address, CertificateNames, Given, Limits, Log, Server, ServerTls, Settings, Tls,
-};
-use ugeom_serve::ranges::Ranges;
+use ugeom_serve::nbd::{Address, CertificateNames, Log, Server, ServerTls, Settings, Tls};
 
 /// Certificates of the server's tests.
 const CERTIFICATES: &str = "../serve/src/nbd/tests/tls";

@@ -59,7 +59,7 @@ pub struct LoadJob {
     pub name: String,
     /// Which requests.
     pub pattern: Pattern,
-    /// How many requests each worker has under way at a time, at least 1.
+    /// Queue depth of each worker, at least 1.
     pub depth: usize,
     /// Take the time of every request.
     pub latency: bool,

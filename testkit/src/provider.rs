@@ -216,7 +216,7 @@ impl<'a> Bench<'a> {
             options,
             ..
         } = self;
-        assert_eq!(channel.in_flight(), 0, "{about}: bios are still under way");
+        assert_eq!(channel.in_flight(), 0, "{about}: bios are still in flight");
         drop(channel);
         drop(opened);
         if options.statistics != Statistics::Off

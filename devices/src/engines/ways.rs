@@ -1,4 +1,4 @@
-//! The ways to have many requests under way that are compared.
+//! The ways to have many requests in flight that are compared.
 
 use ugeom_engine::{
     Choice, Engine, EngineError, EngineOptions, GuasiOptions, Workers, open_engine_with,
@@ -13,7 +13,7 @@ const WORKERS: (u32, u32) = (32, 2000);
 /// More plain threads are not started: their requests wait in the program and not in the kernel.
 pub(super) const THREADS_MAX: u32 = 1000;
 
-/// A way to have many requests under way.
+/// A way to have many requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// The kernel's asynchronous I/O of 2002.

@@ -20,7 +20,7 @@ use ugeom_machine::block_device;
 use ugeom_machine::buffer::Buffer;
 use ugeom_stack::Stack;
 
-/// How many blocks are under way where the smallest is repeated. The first is the base.
+/// How many blocks are in flight where the smallest is repeated. The first is the base.
 pub(super) const DEPTHS: [u64; 3] = [1, 4, 32];
 
 /// The block that is measured twice, for the noise, bytes.
@@ -506,7 +506,7 @@ pub fn direct_reads<'a>(
     Ok(blocks::by_calls(name, named, places, moving))
 }
 
-/// Whether the engine for files can have several operations under way.
+/// Whether the engine for files can have several operations in flight.
 fn has_queue() -> bool {
     open_engine::<Buffer>(Choice::Auto, 1).is_ok_and(|(engine, _)| engine.name() != "sync")
 }

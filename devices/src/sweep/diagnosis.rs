@@ -13,7 +13,7 @@ use ugeom_measure::units::grouped;
 /// two times, the ends of the model, differ by a factor of two.
 const POOR_RMS: f64 = 0.10;
 
-/// A rate that rises by less than this with several blocks under way has not risen: the overhead
+/// A rate that rises by less than this with several blocks in flight has not risen: the overhead
 /// of a block may shrink by as much when its neighbours are submitted with it.
 const RISE: f64 = 1.2;
 

@@ -95,7 +95,7 @@ pub enum Role {
     Step,
     /// A step of the sweep once more, for the noise.
     Again,
-    /// Every second block of the smallest size, so many under way at a time.
+    /// Every second block of the smallest size, so many in flight.
     Depth(u64),
 }
 

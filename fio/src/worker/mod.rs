@@ -438,7 +438,7 @@ impl<'a, D: Door> Worker<'a, D> {
         self.hand_over(now);
     }
 
-    /// How many requests are handed over together: what the job says; else as many as are under way
+    /// How many requests are handed over together: what the job says; else as many as are in flight
     /// already, so that a device that has run dry gets its next request at once, and the others
     /// while it works.
     #[inline]

@@ -6,12 +6,12 @@
 use std::fs;
 use std::io;
 use std::sync::atomic::AtomicBool;
+use ugeom_experiment::{Common, run_here};
 use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
 use ugeom_harness::{Control, Machine};
-use ugeom_experiment::{Common, run_here};
 use ugeom_lab::layers;
 use ugeom_serve::control::{Answer, Figures, Layer, Spread, Times};
 

@@ -72,7 +72,7 @@ pub fn run_keeping(
     (measured, stopped.map(|stopped| stopped.error))
 }
 
-/// A measurement under way.
+/// A measurement that runs.
 struct Running {
     started_ns: u64,
     names: Vec<String>,

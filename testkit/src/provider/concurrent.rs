@@ -190,7 +190,7 @@ pub(super) fn orphan(bench: &mut Bench<'_>) {
     for finished in collect(bench, COUNT) {
         let ended =
             matches!(finished.result(), Err(Errno::NXIO)) || finished.result() == Ok(sector);
-        bench.check(ended, "a request under way ended with another error");
+        bench.check(ended, "a request in flight ended with another error");
         bench.channel.recycle(finished);
     }
     let mut bytes = vec![0; sector as usize];

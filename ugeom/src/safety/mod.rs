@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::path::Path;
 use ugeom_classes::eli;
 use ugeom_classes::part::edit::{EditError, found};
-use ugeom_classes::{Role, Target, TargetOptions, TargetText, open_target, path_of, registry};
+use ugeom_classes::{
+    Role, Target, TargetOptions, TargetText, open_target, path_of, registry, text_of,
+};
 use ugeom_format::content::{Content, ContentUse};
 use ugeom_stack::{Delta, GeomView, ProviderId, ProviderView, Tree};
 
@@ -56,7 +58,7 @@ pub fn refuse_content_of_path(path: &Path) -> Result<()> {
 
 /// A path as one word of the stack language.
 pub fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
+    let text = text_of(path);
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -235,4 +237,21 @@ pub fn carries(provider: &str, found: &[Content]) -> anyhow::Error {
         "{provider} carries {}; nothing was written, --destroy overwrites it",
         found.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_quoted_path_means_the_same_file() {
+        for name in [&b"a b.img"[..], b"a\"\\|?@.img", b"\xff\xfe.img"] {
+            let path = Path::new(OsStr::from_bytes(name));
+            let text = format!("{}?format=raw", quoted(path));
+            let target = TargetText::parse(&text).expect("a target");
+            assert_eq!(target.single_path().map(path_of).as_deref(), Some(path));
+        }
+    }
 }

@@ -2,10 +2,9 @@
 //!
 //! `imago` writes pointers to new tables before the counts of the clusters that they use, and waits
 //! for neither; so a process that is killed, or a machine that loses power, may leave counts that
-//! are too small. Such counts do no harm to what is read, but the next writer would give away
-//! clusters that are in use. The format has this bit for it: who opens the image to write has to
-//! count anew first. qemu does so, and ugeom leaves such an image to qemu (`plan` in the module
-//! above).
+//! are too small. Reading is not affected, but the next writer would allocate clusters that are in
+//! use. The format has this bit for it: a writer has to recount the clusters first. qemu does so,
+//! and ugeom leaves such an image to qemu (`plan` in the module above).
 
 use std::fs::File;
 use std::io;

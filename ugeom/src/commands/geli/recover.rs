@@ -234,7 +234,8 @@ impl Recover {
         output::print(&text)?;
         if found.is_empty() {
             bail!(
-                "no GELI metadata was found on {}; -s names an old size, --scan searches every sector",
+                "no GELI metadata was found on {}; -s names an old size, \
+                 --scan searches every sector",
                 disk.name
             );
         }

@@ -7,8 +7,7 @@ use crate::output;
 use crate::safety;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
-use std::path::Path;
-use ugeom_classes::{TargetOptions, TargetText, open_target};
+use ugeom_classes::{TargetOptions, TargetText, open_target, path_of};
 use ugeom_devices::sweep::{self, SweepOptions};
 
 const LONG_ABOUT: &str = "\
@@ -164,7 +163,7 @@ impl Sweep {
         safety::refuse_mounted(target)?;
         // A path is written to without a stack.
         match TargetText::parse(target)?.single_path() {
-            Some(path) => safety::refuse_content_of_path(Path::new(path)),
+            Some(path) => safety::refuse_content_of_path(&path_of(path)),
             None => safety::refuse_content(&open_target(target, &TargetOptions::default())?),
         }
     }
