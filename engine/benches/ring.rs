@@ -94,7 +94,7 @@ fn run(body: &mut Body, time: Duration) -> Result<f64, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (rounds, time) = match std::env::args().any(|argument| argument == "--bench") {
+    let (rounds, time) = match ugeom_testkit::is_bench() {
         true => (40, Duration::from_millis(40)),
         false => (3, Duration::ZERO),
     };

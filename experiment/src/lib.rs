@@ -93,9 +93,7 @@ pub trait Experiment {
     /// What cannot be opened, built or read.
     fn measure(
         options: &Self::Options,
-        share: &Share,
-        meter: &dyn Meter,
-        control: &mut Control<'_>,
+        process: Process<'_, '_>,
     ) -> Result<Document<Self::Subject>, HarnessError>;
 
     /// Puts what other processes counted beside their samples into the first one's subject.
@@ -106,6 +104,41 @@ pub trait Experiment {
 
     /// The report.
     fn page(document: &Document<Self::Subject>) -> Page;
+}
+
+/// One of the processes that an experiment is spread over, with its part of the work.
+pub struct Process<'a, 'c> {
+    /// The number of the process, its rounds, its seed and its part of the budget.
+    pub share: &'a Share,
+    /// The clock and the counters.
+    pub meter: &'a dyn Meter,
+    /// Hears of progress, and stops the rounds.
+    pub control: &'a mut Control<'c>,
+    started_ns: u64,
+}
+
+impl<'a, 'c> Process<'a, 'c> {
+    /// Begins now: what is prepared from here on is taken off the budget.
+    pub fn new(share: &'a Share, meter: &'a dyn Meter, control: &'a mut Control<'c>) -> Self {
+        let started_ns = meter.now_ns();
+        Self {
+            share,
+            meter,
+            control,
+            started_ns,
+        }
+    }
+
+    /// The machine, in the document of this process.
+    pub fn host(&self) -> Host {
+        Host::of_process(self.share.number)
+    }
+
+    /// Settings of the rounds, which may take what the preparation has left of the budget.
+    pub fn settings(&self) -> Settings {
+        let set_up_ns = self.meter.now_ns().saturating_sub(self.started_ns);
+        self.share.settings(set_up_ns)
+    }
 }
 
 /// What a process is to do.
@@ -156,7 +189,7 @@ pub fn run<E: Experiment>(
             E::reach(&mut options, ways);
         }
         let share = Share::alone(seed, protocol.budget_ns);
-        E::measure(&options, &share, meter, control)?
+        E::measure(&options, Process::new(&share, meter, control))?
     } else {
         let text = |share: &Share| request::<E>(&options, share);
         let parts = processes::run(&protocol, meter, control, |share, control| {

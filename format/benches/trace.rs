@@ -72,7 +72,7 @@ fn round(trace: &[u8]) -> f64 {
 }
 
 fn main() -> std::io::Result<()> {
-    let measures = std::env::args().any(|argument| argument == "--bench");
+    let measures = ugeom_testkit::is_bench();
     let mut out = std::io::stdout();
     for form in ["fio 3", "MSR", "Alibaba", "vscsi", "blkparse", "blktrace"] {
         let header: &[u8] = match form {

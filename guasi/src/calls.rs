@@ -124,13 +124,13 @@ pub enum IoCall {
 }
 
 impl IoCall {
-    /// The file of a read or write at an offset.
-    pub(crate) fn file_at_offset(&self) -> Option<RawFd> {
+    /// The file and the offset of a read or write at an offset.
+    pub(crate) fn file_and_offset(&self) -> Option<(RawFd, i64)> {
         match *self {
-            IoCall::ReadAt { fd, .. }
-            | IoCall::WriteAt { fd, .. }
-            | IoCall::ReadVectorsAt { fd, .. }
-            | IoCall::WriteVectorsAt { fd, .. } => Some(fd),
+            IoCall::ReadAt { fd, offset, .. }
+            | IoCall::WriteAt { fd, offset, .. }
+            | IoCall::ReadVectorsAt { fd, offset, .. }
+            | IoCall::WriteVectorsAt { fd, offset, .. } => Some((fd, offset)),
             _ => None,
         }
     }

@@ -330,10 +330,9 @@ impl Context {
         place.tag.store(tag, Ordering::Relaxed);
         place.private.store(work.private(), Ordering::Relaxed);
         place.priority.store(priority, Ordering::Relaxed);
-        let file = work.io_call().and_then(IoCall::file_at_offset);
-        place
-            .result
-            .store(file.unwrap_or(-1) as isize, Ordering::Relaxed);
+        let file = work.io_call().and_then(IoCall::file_and_offset);
+        let file = file.map_or(-1, |(fd, _)| fd as isize);
+        place.result.store(file, Ordering::Relaxed);
         place.error.store(0, Ordering::Relaxed);
         // SAFETY: the slot was free and is this thread's alone until it is submitted.
         unsafe { work.write(place.payload.get()) };

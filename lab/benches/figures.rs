@@ -10,16 +10,10 @@ use ugeom_experiment::Common;
 use ugeom_harness::{Control, Machine, Progress};
 use ugeom_lab::layers::{self, LayersOptions};
 use ugeom_report::Page;
+use ugeom_testkit::{bench_budget_ns, is_bench};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let as_bench = std::env::args().any(|argument| argument == "--bench");
-    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
-    let seconds: Option<u64> = seconds.map(|text| text.parse()).transpose()?;
-    let budget_ns = match seconds {
-        _ if !as_bench => Some(1),
-        Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
-        None => None,
-    };
+    let budget_ns = bench_budget_ns(!is_bench())?;
     let options = LayersOptions {
         common: Common {
             budget_ns,

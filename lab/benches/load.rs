@@ -10,16 +10,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use ugeom_harness::{Control, Machine, Progress};
 use ugeom_lab::load::{LoadOptions, goals_page, run_goals};
+use ugeom_testkit::{bench_budget_ns, is_bench};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let as_bench = std::env::args().any(|argument| argument == "--bench");
-    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
-    let seconds: Option<u64> = seconds.map(|text| text.parse()).transpose()?;
-    let budget_ns = match seconds {
-        _ if !as_bench => Some(1),
-        Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
-        None => None,
-    };
+    let as_bench = is_bench();
+    let budget_ns = bench_budget_ns(!as_bench)?;
     let options = LoadOptions {
         budget_ns,
         seed: None,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use ugeom_ab as ab;
 use ugeom_devices::{engines, kernel, sweep};
 use ugeom_experiment::served::Way;
-use ugeom_experiment::{Experiment, WorkerRequest};
+use ugeom_experiment::{Experiment, Process, WorkerRequest};
 use ugeom_harness::document::{self, Document};
 use ugeom_harness::{Control, HarnessError, Meter};
 use ugeom_report::{Page, Saved};
@@ -42,7 +42,8 @@ fn work<E: Experiment>(
     let refused = |error: serde_json::Error| HarnessError::Document(error.to_string());
     let mut request = request.map_err(refused)?;
     E::reach(&mut request.options, ways);
-    let document = E::measure(&request.options, &request.share, meter, control)?;
+    let process = Process::new(&request.share, meter, control);
+    let document = E::measure(&request.options, process)?;
     serde_json::to_string(&document).map_err(refused)
 }
 

@@ -351,7 +351,7 @@ fn ratio_of(took: &[f64], base: &[f64]) -> String {
 }
 
 fn main() {
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !ugeom_testkit::is_bench() {
         return;
     }
     let mut mounted = Vec::new();

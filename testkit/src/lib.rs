@@ -1,11 +1,13 @@
 //! Conformance suites, faults and oracles for the tests of ugeom.
 #![forbid(unsafe_code)]
 
+mod bench;
 pub mod engine;
 pub mod generated;
 mod loop_device;
 pub mod provider;
 mod skip;
 
+pub use bench::{bench_budget_ns, bench_seconds, is_bench};
 pub use loop_device::LoopDevice;
 pub use skip::{program, python, shared, skip};

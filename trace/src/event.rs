@@ -217,3 +217,21 @@ pub struct Event {
     /// See [`Kind`].
     pub extra: u64,
 }
+
+impl Event {
+    /// What a recording's first event differs from, and what the other fields of an event are.
+    pub(crate) const ZERO: Self = Self {
+        time_ns: 0,
+        kind: Kind::Queue,
+        cpu: 0,
+        op: Op::Read,
+        tid: 0,
+        pid: 0,
+        dev: 0,
+        sector: 0,
+        sectors: 0,
+        id: 0,
+        other: 0,
+        extra: 0,
+    };
+}

@@ -44,21 +44,6 @@ pub struct Writer<W: Write> {
     last: Event,
 }
 
-const ZERO: Event = Event {
-    time_ns: 0,
-    kind: Kind::Queue,
-    cpu: 0,
-    op: Op::Read,
-    tid: 0,
-    pid: 0,
-    dev: 0,
-    sector: 0,
-    sectors: 0,
-    id: 0,
-    other: 0,
-    extra: 0,
-};
-
 impl<W: Write> Writer<W> {
     /// Begins a recording of these devices.
     ///
@@ -70,7 +55,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Self {
             out,
             block: json,
-            last: ZERO,
+            last: Event::ZERO,
         };
         writer.end_block()?;
         Ok(writer)
@@ -121,7 +106,7 @@ impl<W: Write> Writer<W> {
             .write_all(&crc32fast::hash(&self.block).to_le_bytes())?;
         self.out.write_all(&self.block)?;
         self.block.clear();
-        self.last = ZERO;
+        self.last = Event::ZERO;
         Ok(())
     }
 }
@@ -166,7 +151,7 @@ impl<R: Read> Reader<R> {
         let Some(block) = self.block()? else {
             return Ok(None);
         };
-        let (mut rest, mut events, mut last) = (block.as_slice(), Vec::new(), ZERO);
+        let (mut rest, mut events, mut last) = (block.as_slice(), Vec::new(), Event::ZERO);
         while !rest.is_empty() {
             let place = block.len() - rest.len();
             let Some(event) = event(&mut rest, &last) else {
@@ -362,7 +347,7 @@ mod tests {
                 time_ns: at * 1000,
                 sector: at * 7919,
                 id: at,
-                ..ZERO
+                ..Event::ZERO
             })
             .collect();
         let bytes = recorded(&events);
@@ -374,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_damaged_block_is_named_by_its_place() {
-        let mut bytes = recorded(&[ZERO]);
+        let mut bytes = recorded(&[Event::ZERO]);
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         let error = read(&bytes).unwrap_err().to_string();
@@ -429,7 +414,7 @@ mod tests {
         #[test]
         fn any_bytes_are_a_recording_or_an_error(data: Vec<u8>, at: usize, with: u8) {
             let _ = read(&data);
-            let mut bytes = recorded(&[ZERO; 3]);
+            let mut bytes = recorded(&[Event::ZERO; 3]);
             let length = bytes.len();
             bytes[at % length] = with;
             let _ = read(&bytes);

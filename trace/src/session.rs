@@ -631,16 +631,9 @@ fn window(time_ns: u64, extra: u64) -> Event {
     Event {
         time_ns,
         kind: Kind::Window,
-        cpu: 0,
         op: Op::Other,
-        tid: 0,
-        pid: 0,
-        dev: 0,
-        sector: 0,
-        sectors: 0,
-        id: 0,
-        other: 0,
         extra,
+        ..Event::ZERO
     }
 }
 

@@ -12,7 +12,6 @@ use cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use des::TdesEde3;
 use sha2::{Digest, Sha256};
 use std::io;
-use std::ops::Range;
 use ugeom_format::eli::Cipher;
 use ugeom_machine::aes::{CbcKey, Sectors, Strides, XtsKey};
 use ugeom_machine::secret::{self, Secret};
@@ -335,62 +334,50 @@ impl SectorKey {
         }
     }
 
-    /// Decrypts `length` bytes of pieces that lie apart, each a sector of its own. The caller
-    /// overwrites the stack.
-    pub(super) fn decrypt_apart(
-        &self,
-        ivs: &IvKey,
-        strides: Strides,
-        length: usize,
-        from: &[u8],
-        to: &mut [u8],
-    ) {
+    /// Decrypts pieces. The caller overwrites the stack.
+    pub(super) fn decrypt_apart(&self, ivs: &IvKey, pieces: Pieces<'_>) {
         if let Ready::WideXts(key) = &self.0 {
-            return key.decrypt_apart(strides, length, from, to);
+            return key.decrypt_apart(pieces.strides, pieces.length, pieces.from, pieces.to);
         }
-        each_piece(strides, length, |at, from_place, to_place| {
-            let to = &mut to[to_place];
-            to.copy_from_slice(&from[from_place]);
-            self.decrypt_in_place(ivs, at, to);
-        });
+        pieces.copy_each(|at, sector| self.decrypt_in_place(ivs, at, sector));
     }
 
-    /// Encrypts `length` bytes of pieces that lie apart, each a sector of its own. The caller
-    /// overwrites the stack.
-    pub(super) fn encrypt_apart(
-        &self,
-        ivs: &IvKey,
-        strides: Strides,
-        length: usize,
-        from: &[u8],
-        to: &mut [u8],
-    ) {
+    /// Encrypts pieces. The caller overwrites the stack.
+    pub(super) fn encrypt_apart(&self, ivs: &IvKey, pieces: Pieces<'_>) {
         if let Ready::WideXts(key) = &self.0 {
-            return key.encrypt_apart(strides, length, from, to);
+            return key.encrypt_apart(pieces.strides, pieces.length, pieces.from, pieces.to);
         }
-        each_piece(strides, length, |at, from_place, to_place| {
-            let to = &mut to[to_place];
-            to.copy_from_slice(&from[from_place]);
-            self.encrypt_in_place(ivs, at, to);
-        });
+        pieces.copy_each(|at, sector| self.encrypt_in_place(ivs, at, sector));
     }
 }
 
-/// The pieces one by one: as a sector, and where they lie.
-fn each_piece(
-    strides: Strides,
-    length: usize,
-    mut with: impl FnMut(Sectors, Range<usize>, Range<usize>),
-) {
-    let pieces = (0..length).step_by(strides.piece_bytes);
-    for (number, start) in pieces.enumerate() {
-        let bytes = strides.piece_bytes.min(length - start);
-        let place = |step: usize| number * step..number * step + bytes;
-        let at = Sectors {
-            offset: strides.offset + number as u64 * strides.offset_step,
-            sector_bytes: bytes,
-        };
-        with(at, place(strides.from_step), place(strides.to_step));
+/// Pieces that lie apart, each a sector of its own, and where their result goes.
+pub(super) struct Pieces<'a> {
+    pub strides: Strides,
+    /// Bytes of all pieces together.
+    pub length: usize,
+    pub from: &'a [u8],
+    pub to: &'a mut [u8],
+}
+
+impl Pieces<'_> {
+    /// Copies the pieces one by one, and hands over each copy.
+    fn copy_each(self, mut with: impl FnMut(Sectors, &mut [u8])) {
+        let Self {
+            strides, length, ..
+        } = self;
+        let starts = (0..length).step_by(strides.piece_bytes);
+        for (number, start) in starts.enumerate() {
+            let bytes = strides.piece_bytes.min(length - start);
+            let place = |step: usize| number * step..number * step + bytes;
+            let at = Sectors {
+                offset: strides.offset + number as u64 * strides.offset_step,
+                sector_bytes: bytes,
+            };
+            let sector = &mut self.to[place(strides.to_step)];
+            sector.copy_from_slice(&self.from[place(strides.from_step)]);
+            with(at, sector);
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 //! taken apart; a batch of sectors makes enough of both, and stays in the processor's cache
 //! between its tags and its cipher.
 
+use super::cipher::Pieces;
 use super::crypt::{Crypt, CryptError};
 use super::data_keys::DataKey;
 use super::tag::{Tag, TagKey};
@@ -61,13 +62,13 @@ impl Crypt {
             self.each_run(place, data.len(), |key, run| {
                 let from = &data[run.data];
                 let to = &mut below[run.below + place.tag_bytes()..];
-                key.encrypt_apart(
-                    &self.ivs,
-                    place.strides(run.at, false),
-                    from.len(),
+                let pieces = Pieces {
+                    strides: place.strides(run.at, false),
+                    length: from.len(),
                     from,
                     to,
-                );
+                };
+                key.encrypt_apart(&self.ivs, pieces);
             })?;
             for start in (0..below.len()).step_by(place.below_bytes) {
                 let used = place.tag_bytes() + place.carried(start);
@@ -123,7 +124,13 @@ impl Crypt {
             self.each_run(place, data.len(), |key, run| {
                 let to = &mut data[run.data];
                 let from = &below[run.below + place.tag_bytes()..];
-                key.decrypt_apart(&self.ivs, place.strides(run.at, true), to.len(), from, to);
+                let pieces = Pieces {
+                    strides: place.strides(run.at, true),
+                    length: to.len(),
+                    from,
+                    to,
+                };
+                key.decrypt_apart(&self.ivs, pieces);
             })?;
         }
         Ok(())

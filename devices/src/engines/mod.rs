@@ -26,12 +26,12 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
-use ugeom_experiment::{Common, Experiment};
+use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness::HarnessError;
-use ugeom_harness::host::{Host, TargetFacts};
-use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, Share, processes_for};
+use ugeom_harness::host::TargetFacts;
+use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, processes_for};
 use ugeom_harness::scratch::Place;
-use ugeom_harness::{self as harness, Control, Meter, Phase, Progress, Settings};
+use ugeom_harness::{self as harness, Control, Phase, Progress, Settings};
 use ugeom_machine::clock;
 
 use schedulers::Schedulers;
@@ -140,11 +140,9 @@ impl Experiment for Engines {
 
     fn measure(
         options: &EnginesOptions,
-        share: &Share,
-        meter: &dyn Meter,
-        control: &mut Control<'_>,
+        process: Process<'_, '_>,
     ) -> Result<Document, HarnessError> {
-        measure(options, share, meter, control)
+        measure(options, process)
     }
 
     fn join(whole: &mut Document, others: &[Document]) {
@@ -173,14 +171,8 @@ fn processes(options: &EnginesOptions) -> u32 {
 }
 
 /// Measures in this process.
-fn measure(
-    options: &EnginesOptions,
-    share: &Share,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
-) -> Result<Document, HarnessError> {
-    let started_ns = meter.now_ns();
-    let host = Host::of_process(share.number);
+fn measure(options: &EnginesOptions, process: Process<'_, '_>) -> Result<Document, HarnessError> {
+    let host = process.host();
     let path = options.file();
     let target = TargetFacts::of(path);
     let schedulers = match options.schedulers {
@@ -190,22 +182,23 @@ fn measure(
     let mut matrix = cells::Matrix::open(path, options)?;
     matrix.ready_ways(&options.plan)?;
     matrix.jobs(&options.plan, schedulers.as_ref());
-    matrix.costs(share.seed)?;
+    matrix.costs(process.share.seed)?;
     // Requests of repeated runs would be counted twice.
     let settings = Settings {
         repeat_disturbed: false,
-        ..share.settings(meter.now_ns().saturating_sub(started_ns))
+        ..process.settings()
     };
     let measuring = Rc::clone(&matrix.measuring);
+    let cancelled = process.control.cancelled;
     let mut progress = |progress: &Progress<'_>| {
         measuring.set(progress.phase == Phase::Measuring);
-        (control.progress)(progress);
+        (process.control.progress)(progress);
     };
     let mut watched = Control {
         progress: &mut progress,
-        cancelled: control.cancelled,
+        cancelled,
     };
-    let measured = harness::run(&mut matrix.cells, &settings, meter, &mut watched)?;
+    let measured = harness::run(&mut matrix.cells, &settings, process.meter, &mut watched)?;
     let subject = matrix.subject();
     // The device has its own scheduler again before anything is said.
     drop(schedulers);

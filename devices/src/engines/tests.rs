@@ -5,6 +5,7 @@ use super::published::{PUBLISHED, REQUESTS};
 use super::*;
 use std::sync::atomic::AtomicBool;
 use ugeom_experiment::run_here;
+use ugeom_harness::host::Host;
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{Machine, Measured, Round, Sample};
 

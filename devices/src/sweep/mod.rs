@@ -18,10 +18,10 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 use ugeom_experiment::targets;
-use ugeom_experiment::{Common, Experiment};
+use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
-use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, Share};
+use ugeom_harness::processes::{PROCESSES_SHORT, Protocol};
 use ugeom_harness::scratch::Scratch;
 use ugeom_harness::{self as harness, Control, Meter, Settings};
 
@@ -134,14 +134,8 @@ impl Experiment for Sweep {
         }
     }
 
-    fn measure(
-        options: &SweepOptions,
-        share: &Share,
-        meter: &dyn Meter,
-        control: &mut Control<'_>,
-    ) -> Result<Document, HarnessError> {
-        let started_ns = meter.now_ns();
-        let host = Host::of_process(share.number);
+    fn measure(options: &SweepOptions, process: Process<'_, '_>) -> Result<Document, HarnessError> {
+        let host = process.host();
         let targets = match (&options.target, &options.temporary) {
             (Some(text), _) => vec![("target", text.clone())],
             (None, file) => {
@@ -149,7 +143,8 @@ impl Experiment for Sweep {
                 file.chain([("disk", SIMULATED.to_owned())]).collect()
             }
         };
-        let mut matrix = cells::Matrix::new(options, options.places_seed, control.cancelled);
+        let cancelled = process.control.cancelled;
+        let mut matrix = cells::Matrix::new(options, options.places_seed, cancelled);
         for (name, text) in &targets {
             matrix.add(name, text)?;
         }
@@ -159,9 +154,9 @@ impl Experiment for Sweep {
         // A run that waits for a device is not faster on a faster core.
         let settings = Settings {
             repeat_disturbed: false,
-            ..share.settings(meter.now_ns().saturating_sub(started_ns))
+            ..process.settings()
         };
-        let mut document = measure(matrix, host, &settings, meter, control)?;
+        let mut document = measure(matrix, host, &settings, process.meter, process.control)?;
         let first = targets
             .first()
             .and_then(|(_, text)| targets::bottom_file(text));

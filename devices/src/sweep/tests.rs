@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::disk::{Drive, Parameters, Work as DriveWork};
 use ugeom_experiment::{run_here, saved};
+use ugeom_harness::processes::Share;
 use ugeom_harness::{Cell, CpuTimes, DeviceCounts, Length, Progress, Reading, RunResult, Work};
 use ugeom_load::places::Sequence;
 use ugeom_report::to_html;

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use cells::{Cell, Sample};
 use ugeom_measure::blocks::Blocks;
 use ugeom_measure::interval::student_of;
+use ugeom_testkit::{bench_seconds, is_bench};
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -24,9 +25,8 @@ const CONFIDENCE: f64 = 0.95;
 const ROUNDS_MIN: usize = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let as_bench = std::env::args().any(|argument| argument == "--bench");
-    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
-    let seconds: u64 = seconds.map_or(Ok(15), |text| text.parse())?;
+    let as_bench = is_bench();
+    let seconds = bench_seconds()?.unwrap_or(15);
     let seed: u64 = 0x6775_6173_6931;
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut cells = cells::all()?;

@@ -98,12 +98,8 @@ fn fits(call: &IoCall) -> bool {
         _ => 0,
     };
     let offset = match *call {
-        IoCall::ReadAt { offset, .. }
-        | IoCall::WriteAt { offset, .. }
-        | IoCall::ReadVectorsAt { offset, .. }
-        | IoCall::WriteVectorsAt { offset, .. }
-        | IoCall::Allocate { offset, .. } => offset,
-        _ => 0,
+        IoCall::Allocate { offset, .. } => offset,
+        _ => call.file_and_offset().map_or(0, |(_, offset)| offset),
     };
     let is_timed = timeout_ms(call).is_some_and(|ms| ms >= 0);
     !is_timed && offset >= 0 && u32::try_from(length).is_ok()

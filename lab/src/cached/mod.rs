@@ -24,12 +24,12 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use ugeom_experiment::served::Way;
-use ugeom_experiment::{Common, Experiment};
+use ugeom_experiment::{Common, Experiment, Process};
+use ugeom_harness as harness;
 use ugeom_harness::HarnessError;
 use ugeom_harness::host::{Host, TargetFacts};
-use ugeom_harness::processes::{PROCESSES_SHORT, Protocol, Share};
+use ugeom_harness::processes::{PROCESSES_SHORT, Protocol};
 use ugeom_harness::scratch::{self, Place};
-use ugeom_harness::{self as harness, Control, Meter};
 use ugeom_load::devices;
 use ugeom_machine::clock;
 use ugeom_measure::units::size_human;
@@ -125,11 +125,9 @@ impl Experiment for Cached {
 
     fn measure(
         options: &CachedOptions,
-        share: &Share,
-        meter: &dyn Meter,
-        control: &mut Control<'_>,
+        process: Process<'_, '_>,
     ) -> Result<Document, HarnessError> {
-        measure(options, share, meter, control)
+        measure(options, process)
     }
 
     /// What the caches counted is added up; what the process read from devices, too.
@@ -162,14 +160,8 @@ fn extent(options: &CachedOptions) -> Extent {
 }
 
 /// Measures in this process.
-fn measure(
-    options: &CachedOptions,
-    share: &Share,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
-) -> Result<Document, HarnessError> {
-    let started_ns = meter.now_ns();
-    let host = Host::of_process(share.number);
+fn measure(options: &CachedOptions, process: Process<'_, '_>) -> Result<Document, HarnessError> {
+    let host = process.host();
     let mut subject = planned(options, &host);
     let path = options.file.as_ref().or(options.temporary.as_ref());
     let path: &Path = path.ok_or_else(|| HarnessError::Load {
@@ -182,13 +174,14 @@ fn measure(
         // else their places would be an error of all processes, which no interval covers.
         scratch::forget_pages(path)?;
     }
-    let mut sources = matrix::Sources::new(path, subject.size_bytes, share.seed)?;
+    let mut sources = matrix::Sources::new(path, subject.size_bytes, process.share.seed)?;
     let mut cells = matrix::cells(&mut sources, path, extent(options), &mut subject)?;
     cells.extend(matrix::served(&sources, &options.ways, &mut subject)?);
     subject.resident_percent[0] = resident_percent(&sources)?;
-    let settings = share.settings(meter.now_ns().saturating_sub(started_ns));
+    let settings = process.settings();
     let read_before_bytes = devices::read_by_this_process_bytes();
-    let (measured, error) = harness::run_keeping(&mut cells, &settings, meter, control);
+    let (measured, error) =
+        harness::run_keeping(&mut cells, &settings, process.meter, process.control);
     if let Some(error) = error.filter(|_| measured.rounds.is_empty()) {
         return Err(error);
     }

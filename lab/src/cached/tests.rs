@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use ugeom_experiment::run_here;
 use ugeom_harness::Settings;
 use ugeom_harness::scratch::Scratch;
-use ugeom_harness::{CpuTimes, DeviceCounts, Machine, Measured, Progress};
+use ugeom_harness::{Control, CpuTimes, DeviceCounts, Machine, Measured, Progress};
 use ugeom_harness::{Round, Sample, Work};
 
 /// As short as it can be.

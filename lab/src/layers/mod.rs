@@ -24,10 +24,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::atomic::AtomicBool;
 use ugeom_experiment::served::{Door, Way};
 use ugeom_experiment::targets;
-use ugeom_experiment::{Common, Experiment};
+use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_harness::HarnessError;
 use ugeom_harness::figure::Figure;
-use ugeom_harness::host::{Host, TargetFacts};
+use ugeom_harness::host::TargetFacts;
 use ugeom_harness::processes::{Protocol, Share};
 use ugeom_harness::{self as harness, Cell, Control, Meter};
 use ugeom_stack::{ProviderId, Slicers, Stack, Statistics};
@@ -90,15 +90,13 @@ impl Experiment for Layers {
 
     fn measure(
         options: &LayersOptions,
-        share: &Share,
-        meter: &dyn Meter,
-        control: &mut Control<'_>,
+        process: Process<'_, '_>,
     ) -> Result<Document, HarnessError> {
         let matrix = || match &options.target {
             None => memory::matrix(options),
             Some(text) => target::matrix(text, options),
         };
-        measure(options, share, matrix, meter, control)
+        measure(options, process, matrix)
     }
 
     fn compute(document: &mut Document) {
@@ -165,22 +163,21 @@ pub fn run_goals(
     control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
     let share = Share::alone(1, options.common.limit_ns());
-    let mut document = measure(options, &share, || memory::goals(options), meter, control)?;
+    let process = Process::new(&share, meter, control);
+    let mut document = measure(options, process, || memory::goals(options))?;
     compute(&mut document);
     Ok(document)
 }
 
 fn measure(
     options: &LayersOptions,
-    share: &Share,
+    process: Process<'_, '_>,
     matrix: impl FnOnce() -> Result<Matrix, HarnessError>,
-    meter: &dyn Meter,
-    control: &mut Control<'_>,
 ) -> Result<Document, HarnessError> {
-    let started_ns = meter.now_ns();
-    let host = Host::of_process(share.number);
+    let host = process.host();
     let mut matrix = matrix()?;
-    let settings = share.settings(meter.now_ns().saturating_sub(started_ns));
+    let settings = process.settings();
+    let Process { meter, control, .. } = process;
     let measured = harness::run(&mut matrix.cells, &settings, meter, control)?;
     let mut document = Document::new(EXPERIMENT, host, settings, matrix.subject, measured);
     document.figures = matrix.figures;

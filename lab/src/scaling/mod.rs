@@ -19,12 +19,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use ugeom_classes::open_target;
-use ugeom_experiment::{Common, Experiment};
+use ugeom_experiment::{Common, Experiment, Process};
 use ugeom_format::raidtest::{RaidtestKind, Request, Shape};
 use ugeom_harness::HarnessError;
-use ugeom_harness::host::Host;
-use ugeom_harness::processes::Share;
-use ugeom_harness::{self as harness, Cell, Control, Meter};
+use ugeom_harness::{self as harness, Cell};
 use ugeom_load::cells::{self, Sums};
 use ugeom_load::start::Cores;
 use ugeom_load::{self as load, Load, LoadJob, Pattern};
@@ -84,15 +82,12 @@ impl Experiment for Scaling {
 
     fn measure(
         options: &ScalingOptions,
-        share: &Share,
-        meter: &dyn Meter,
-        control: &mut Control<'_>,
+        process: Process<'_, '_>,
     ) -> Result<Document, HarnessError> {
-        let started_ns = meter.now_ns();
-        let host = Host::of_process(share.number);
+        let host = process.host();
         let (mut cells, subject) = matrix(options, host.cores_allowed, options.requests_seed)?;
-        let settings = share.settings(meter.now_ns().saturating_sub(started_ns));
-        let measured = harness::run(&mut cells, &settings, meter, control)?;
+        let settings = process.settings();
+        let measured = harness::run(&mut cells, &settings, process.meter, process.control)?;
         Ok(Document::new(EXPERIMENT, host, settings, subject, measured))
     }
 

@@ -6,7 +6,8 @@ use super::*;
 use std::sync::atomic::AtomicBool;
 use ugeom_experiment::run_here;
 use ugeom_harness::Settings;
-use ugeom_harness::{CpuTimes, Machine, Measured, Progress, Round, Sample};
+use ugeom_harness::host::Host;
+use ugeom_harness::{Control, CpuTimes, Machine, Measured, Progress, Round, Sample};
 
 /// A document with made-up rates: `rate(row, workers)` is that of a row, give or take 1 %.
 fn made_up(rate: impl Fn(&str, u64) -> f64) -> Document {

@@ -189,7 +189,7 @@ fn spread(figures: &[f64]) -> (f64, f64, f64) {
 }
 
 fn main() -> Result<(), Failure> {
-    let as_bench = std::env::args().any(|argument| argument == "--bench");
+    let as_bench = ugeom_testkit::is_bench();
     let (rounds, run) = match as_bench {
         true => (ROUNDS, RUN),
         false => (1, Duration::from_millis(1)),

@@ -25,6 +25,7 @@ use ugeom_harness::{self as harness, Control, Machine, Progress, Settings};
 use ugeom_measure::Blocks;
 use ugeom_measure::interval::student_of;
 use ugeom_report::Page;
+use ugeom_testkit::{bench_budget_ns, bench_seconds};
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -98,13 +99,8 @@ fn start(
 }
 
 fn measure(plans: &[Plan], servers: &[Server], whole: bool) -> Result<Document<()>, Failure> {
-    let seconds = std::env::var("UGEOM_BENCH_SECONDS").ok();
-    let seconds: Option<u64> = seconds.map(|text| text.parse()).transpose()?;
-    let budget_ns = match seconds {
-        _ if !whole => Some(1),
-        Some(seconds) => Some(seconds.saturating_mul(1_000_000_000)),
-        None => None,
-    };
+    let seconds = bench_seconds()?;
+    let budget_ns = bench_budget_ns(!whole)?;
     let host = Host::now();
     let settings = Settings {
         seed: host.started_unix_s,

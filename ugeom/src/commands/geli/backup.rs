@@ -126,6 +126,41 @@ fn write(path: &str, bytes: &[u8], new: bool) -> std::io::Result<()> {
     std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
+/// How metadata is written into a last sector that may carry something else.
+#[derive(Args)]
+pub struct LastSectorArgs {
+    /// Overwrite what else stands in the last sector
+    #[arg(long)]
+    destroy: bool,
+
+    #[command(flatten)]
+    pub backup: BackupArgs,
+
+    /// Print what was done
+    #[arg(short = 'v')]
+    verbose: bool,
+}
+
+impl LastSectorArgs {
+    /// Opens the provider for writing. Without `--destroy`, one whose last sector carries something
+    /// else is refused.
+    pub(super) fn open(&self, target: &str) -> Result<Ready> {
+        let mut ready = Ready::open(target, true, self.destroy)?;
+        if !self.destroy {
+            ready.refuse_last_sector()?;
+        }
+        Ok(ready)
+    }
+
+    /// Prints what was done, with `-v`.
+    pub fn say(&self, done: impl FnOnce() -> String) -> Result<()> {
+        match self.verbose {
+            true => output::print(&done()),
+            false => Ok(()),
+        }
+    }
+}
+
 const BACKUP_EXAMPLES: &str = "\
 Examples:
   ugeom geli backup disk.img disk.eli
@@ -192,32 +227,20 @@ pub struct Restore {
     #[arg(short = 'f')]
     force: bool,
 
-    /// Overwrite what else stands in the last sector
-    #[arg(long)]
-    destroy: bool,
-
     #[command(flatten)]
-    backup: BackupArgs,
-
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    change: LastSectorArgs,
 }
 
 impl Restore {
     pub fn run(&self) -> Result<()> {
         let bytes = std::fs::read(&self.file);
         let bytes = bytes.with_context(|| format!("Cannot open {}", self.file))?;
-        let mut ready = Ready::open(&self.target, true, self.destroy)?;
-        if !self.destroy {
-            ready.refuse_last_sector()?;
-        }
+        let mut ready = self.change.open(&self.target)?;
         let mut disk = ready.disk()?;
-        self.backup.save_before_change(&mut disk, false)?;
+        self.change.backup.save_before_change(&mut disk, false)?;
         admin::restore(&mut disk, &bytes, &self.file, self.force)?;
-        match self.verbose {
-            true => output::print(&format!("Metadata restored on {}.\n", disk.name)),
-            false => Ok(()),
-        }
+        let name = &disk.name;
+        self.change
+            .say(|| format!("Metadata restored on {name}.\n"))
     }
 }

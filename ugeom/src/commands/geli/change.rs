@@ -1,6 +1,6 @@
 //! The verbs that write: init, setkey, delkey, kill, resize, configure, clear.
 
-use super::backup::BackupArgs;
+use super::backup::{BackupArgs, LastSectorArgs};
 use super::key_args::{NewKeyArgs, OldKeyArgs, limited};
 use super::list::providers;
 use super::{Ready, each, open_target};
@@ -443,32 +443,20 @@ pub struct Resize {
     #[arg(short = 's', value_name = "OLDSIZE", value_parser = opening::size)]
     old_bytes: u64,
 
-    /// Overwrite what else stands in the last sector
-    #[arg(long)]
-    destroy: bool,
-
     #[command(flatten)]
-    backup: BackupArgs,
-
-    /// Print what was done
-    #[arg(short = 'v')]
-    verbose: bool,
+    change: LastSectorArgs,
 }
 
 impl Resize {
     pub fn run(&self) -> Result<()> {
-        let mut ready = Ready::open(&self.target, true, self.destroy)?;
-        if !self.destroy {
-            ready.refuse_last_sector()?;
-        }
+        let mut ready = self.change.open(&self.target)?;
         let mut disk = ready.disk()?;
         let (place, _) = admin::metadata_at_old_size(&mut disk, self.old_bytes)?;
-        self.backup.save_from(&mut disk, place)?;
+        self.change.backup.save_from(&mut disk, place)?;
         admin::resize(&mut disk, self.old_bytes)?;
-        match self.verbose {
-            true => output::print(&format!("Metadata of {} moved to its end.\n", disk.name)),
-            false => Ok(()),
-        }
+        let name = &disk.name;
+        self.change
+            .say(|| format!("Metadata of {name} moved to its end.\n"))
     }
 }
 

@@ -146,22 +146,11 @@ fn row_of(passed: Option<&Passed>, seconds: f64) -> Row {
         ..Rate::default()
     };
     Row {
-        id: 0,
-        name: String::new(),
-        class: String::new(),
-        consumer: false,
-        rank: 0,
-        depth: 0,
-        in_flight: 0,
-        errors_per_s: 0.0,
         per_s: passed.count as f64 / seconds,
         read: rate(passed.reads),
         write: rate(passed.writes),
-        delete: Rate::default(),
         other: rate(passed.count - passed.reads - passed.writes),
-        extents_per_s: 0.0,
-        busy_percent: None,
-        exclusive_ns: None,
         samples: passed.count,
+        ..Row::default()
     }
 }

@@ -22,7 +22,7 @@ pub struct Rate {
 }
 
 /// A provider or a consumer in an interval.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     /// The provider's number; a consumer's own.
     pub id: u64,
@@ -226,12 +226,6 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
         }
     };
     Row {
-        id: 0,
-        name: String::new(),
-        class: String::new(),
-        consumer: false,
-        rank: 0,
-        depth: 0,
         in_flight: after.in_flight,
         errors_per_s: per(after.errors.saturating_sub(before.errors) as f64, seconds),
         per_s: per(operations as f64, seconds),
@@ -243,6 +237,7 @@ fn figures(counted: (&Counted, &Counted), times: (&Times, &Times), seconds: f64)
         busy_percent,
         exclusive_ns: (samples > 0).then(|| own_ns as f64 / samples as f64),
         samples,
+        ..Row::default()
     }
 }
 
