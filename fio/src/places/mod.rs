@@ -392,8 +392,8 @@ impl State {
         (offset < end).then_some(offset)
     }
 
-    /// A step of `rw=read:SIZE` in a file, as by fio: past its end, gaps go on at the beginning, and
-    /// steps back at the end. What a file has behind the region ends the steps forward there.
+    /// A step of `rw=read:SIZE` in a file, as by fio: past its end, gaps go on at the beginning,
+    /// and steps back at the end. What a file has behind the region ends the steps forward there.
     fn stepped(&self, next: u64, modifier: i64) -> Option<u64> {
         if self.start.saturating_add(next) >= self.file_bytes {
             return None;
