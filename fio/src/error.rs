@@ -40,7 +40,7 @@ impl fmt::Display for Origin {
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum JobError {
     /// The text of a job is wrong.
-    #[error("{origin}{message}")]
+    #[error("{origin}{}", unrepeated(.origin, .message))]
     Language {
         origin: Origin,
         /// What, and what would be right.
@@ -59,6 +59,17 @@ pub enum JobError {
     /// A stack lost data that it had accepted.
     #[error(transparent)]
     Lost(#[from] LostAtTheEnd),
+}
+
+/// The message without the setting that it begins with, where the origin is just that:
+/// `--bs=4q: bs=4q: ...`.
+fn unrepeated<'a>(origin: &Origin, message: &'a str) -> &'a str {
+    let Origin::Argument { text } = origin else {
+        return message;
+    };
+    let rest = message.strip_prefix(text.trim_start_matches('-'));
+    rest.and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or(message)
 }
 
 impl JobError {

@@ -187,7 +187,7 @@ pub fn file_regions(
             let message = format!("{name} does not exist, and allow_file_create=0");
             return Err(JobError::target(&job.name, message));
         }
-        let fixed = job.filesize.map(|(low, high)| random.u64(low..=high));
+        let fixed = fixed_size(job, &found, &mut random);
         let mut region = match (&found, fixed) {
             (Found::Device(bytes), _) => region(job, clone, &name, Some(*bytes), paths.len())?,
             (Found::File(bytes), None) if job.size.is_none() && !job.fill_device => {
@@ -206,6 +206,7 @@ pub fn file_regions(
             region.start = region.start.saturating_add(bytes);
         }
         let end = region.start.saturating_add(region.length);
+        region.file_bytes = region.file_bytes.max(end);
         let length = match found {
             Found::Device(_) | Found::Character => u64::MAX,
             Found::File(bytes) => bytes,
@@ -223,6 +224,24 @@ pub fn file_regions(
         regions.push(region);
     }
     Ok((regions, layouts))
+}
+
+/// The size of a file with `filesize`: that of a file whose size is within the range, else one that
+/// is drawn, a multiple of the smallest request.
+fn fixed_size(job: &Job, found: &Found, random: &mut fastrand::Rng) -> Option<u64> {
+    let (low, high) = job.filesize?;
+    if let Found::File(bytes) = found
+        && (low..=high).contains(bytes)
+    {
+        return Some(*bytes);
+    }
+    let drawn = random.u64(low..=high);
+    let rounded = drawn - drawn % job.smallest_bytes().max(1);
+    Some(if low == high || rounded == 0 {
+        drawn
+    } else {
+        rounded
+    })
 }
 
 enum Found {
@@ -274,8 +293,16 @@ fn file_region(
     };
     let start = start(job, clone, existing.unwrap_or(0));
     let length = match (fixed, job.size) {
-        (Some(bytes), Some(share @ Size::Percent(_))) => share.of(bytes),
-        (Some(bytes), _) => bytes,
+        (Some(bytes), share) => {
+            let Some(left) = bytes.checked_sub(start).filter(|left| *left > 0) else {
+                let message = format!("offset {start} is behind the end of {name}: {bytes} bytes");
+                return Err(JobError::language(job.origin_of("offset"), message));
+            };
+            match share {
+                Some(share @ Size::Percent(_)) => share.of(bytes).min(left),
+                _ => left,
+            }
+        }
         (None, Some(Size::Bytes(bytes))) => bytes / files as u64,
         (None, Some(_)) if existing.is_some() => {
             return region(job, clone, name, existing, files);
@@ -290,6 +317,10 @@ fn file_region(
         name: name.to_owned(),
         start,
         length,
+        file_bytes: match found {
+            Found::Character => u64::MAX,
+            _ => existing.unwrap_or(0),
+        },
     })
 }
 
@@ -354,6 +385,7 @@ fn region(
         name: name.to_owned(),
         start,
         length,
+        file_bytes: whole,
     })
 }
 

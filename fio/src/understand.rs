@@ -197,19 +197,6 @@ fn check(job: &Job) -> Result<(), JobError> {
     if job.rw.does[READ] && job.rw.does[TRIM] {
         return Err(wrong("rw", "reads and trims cannot be mixed".to_owned()));
     }
-    let random_maps = job.sizes.iter().zip(job.rw.does);
-    let odd = random_maps.filter(|(sizes, does)| {
-        *does && job.rw.random && !job.unaligned && sizes.max % job.smallest_bytes() != 0
-    });
-    if let Some((sizes, _)) = odd.into_iter().next()
-        && !sizes.split.is_empty()
-    {
-        let message = format!(
-            "with random places each size must be a multiple of the smallest, {} bytes",
-            job.smallest_bytes()
-        );
-        return Err(wrong("bssplit", message));
-    }
     Ok(())
 }
 

@@ -37,7 +37,8 @@ pub(crate) fn percentage(text: &str) -> Result<u8, String> {
 /// # Errors
 /// What is wrong with it, in words.
 pub fn number(text: &str) -> Result<u64, String> {
-    bytes(text)
+    let wrong = || format!("`{text}` is not a whole number: 64, 10k");
+    units::size_bytes(text, SizeUnits::FIO).map_err(|_| wrong())
 }
 
 /// A number that fits into 32 bits.
@@ -132,24 +133,24 @@ pub(crate) fn numbers_by_direction<T: Clone>(
     current: &[T; 3],
     read: impl FnMut(&str) -> Result<T, String>,
 ) -> Result<[T; 3], String> {
+    // A dash in front is a sign, which sizes do not have.
+    let listed = text.trim().trim_start_matches('-').len() == text.trim().len();
     let separator = [',', ':', '-'].into_iter().find(|c| text.contains(*c));
+    let separator = separator.filter(|c| listed || *c != '-');
     by_direction(&text.replace(separator.unwrap_or(','), ","), current, read)
 }
 
-/// The smallest and the largest of a range: `1k-4k`, `1k:4k`, or one number for both.
+/// The smallest and the largest of a range: `1k-4k`, `4k-1k`, `1k:4k`, or one number for both.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn range(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<(u64, u64), String> {
     let parts = text.split_once('-').or_else(|| text.split_once(':'));
-    let (low, high) = match parts {
-        Some((low, high)) => (read(low)?, read(high)?),
+    let (one, other) = match parts {
+        Some((one, other)) => (read(one)?, read(other)?),
         None => (read(text)?, read(text)?),
     };
-    if low > high {
-        return Err(format!("`{text}` ends before it begins"));
-    }
-    Ok((low, high))
+    Ok((one.min(other), one.max(other)))
 }
 
 /// Processors: `0`, `0,2`, `0-3`.
@@ -199,7 +200,8 @@ mod tests {
             assert_eq!(numbers, Ok([1024, 2048, 3072]), "{list}");
         }
         assert_eq!(range("1k-4k", bytes), Ok((1024, 4096)));
-        assert!(range("4k-1k", bytes).is_err());
+        assert_eq!(range("4k-1k", bytes), Ok((1024, 4096)));
+        assert!(numbers_by_direction("-4k", &[0; 3], read).is_err());
         assert_eq!(cores("0-2,1,5"), Ok(vec![0, 1, 2, 5]));
     }
 

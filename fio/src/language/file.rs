@@ -42,8 +42,7 @@ pub fn parse_file(
         settings: 0,
         files: 0,
     };
-    let origin = Origin::Argument { text: name.into() };
-    reader.file(name, None, &origin)?;
+    reader.file(name, None, &Origin::Default)?;
     Ok(reader.sections)
 }
 
@@ -80,6 +79,8 @@ impl Reader<'_> {
             return Err(JobError::language(origin, message));
         }
         self.open.push(Arc::clone(&found));
+        // Editors of Windows put a byte order mark in front.
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
         for (number, line) in (1_u32..).zip(text.split(|byte| *byte == b'\n')) {
             let origin = Origin::Line {
                 file: Arc::clone(&found),

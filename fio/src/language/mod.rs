@@ -52,7 +52,7 @@ impl Section {
     /// True for settings that are meant for all jobs after it: fio compares the beginning of the
     /// name, so that `[global-read]` is no job.
     #[must_use]
-    pub(crate) fn is_global(&self) -> bool {
+    pub fn is_global(&self) -> bool {
         self.name.starts_with("global")
     }
 }

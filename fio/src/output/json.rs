@@ -143,7 +143,10 @@ fn one_job(job: &JobOutcome, outcome: &Outcome, bins: bool) -> Object {
         "lat_ns",
         latencies(&tally.syncs, Some(&job.job.percentile_list), bins),
     );
-    object = object.object("sync", syncs);
+    // As in fio, what is reported together has no syncs.
+    if job.job.unified != Unified::Mixed {
+        object = object.object("sync", syncs);
+    }
     object = usage(object, tally);
     object = distributions(object, job);
     match &job.steady {

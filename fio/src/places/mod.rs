@@ -5,6 +5,8 @@ mod simple;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use ugeom_load::block_map::BlockMap;
 
 use super::settings::{Distribution, Job, Sizes};
@@ -21,6 +23,8 @@ pub struct Region {
     pub start: u64,
     /// How long it is, bytes.
     pub length: u64,
+    /// Where the file ends, bytes: behind the part, or at its end.
+    pub file_bytes: u64,
 }
 
 /// One place.
@@ -49,22 +53,24 @@ struct Zone {
 struct State {
     start: u64,
     length: u64,
-    /// What random places are drawn from: all blocks, or those of a zone.
-    blocks: u64,
+    file_bytes: u64,
+    /// What random places are drawn from, bytes: the whole region, or a zone.
+    range: u64,
     map: Option<BlockMap>,
     spreads: [Spread; 3],
-    /// Where the sequence of each kind goes on, from the start of the region.
+    /// Where the last request of each kind ended, from the start of the region.
     next: [u64; 3],
-    /// The last random place of each kind.
-    last: [(u64, u64); 3],
+    /// Where it began.
+    last: [u64; 3],
     zone: Option<Zone>,
 }
 
 /// What all files have in common.
 struct Rules {
     sizes: [Sizes; 3],
+    /// The smallest size of any kind: a bit of the map.
     unit: u64,
-    /// Random places are multiples of this; 0: of the unit.
+    /// Random places of each kind are multiples of this.
     align: [u64; 3],
     random: bool,
     random_percent: [u8; 3],
@@ -77,8 +83,8 @@ struct Rules {
 pub struct Places {
     files: Vec<State>,
     rules: Rules,
-    /// Requests that still follow the last one before a place is drawn.
-    run_left: [i64; 3],
+    /// Requests of any kind until a place is drawn; the ones before follow the last of their kind.
+    run_left: i64,
     order: Order,
     rng: fastrand::Rng,
 }
@@ -87,21 +93,12 @@ impl Places {
     /// The places of `job` in `regions`.
     #[must_use]
     pub fn new(job: &Job, regions: &[Region], seed: u64) -> Self {
-        let unit = job.smallest_bytes().max(1);
-        let files = regions.iter().map(|region| State::new(job, region, unit));
+        let rules = Rules::new(job);
+        let files = regions.iter().map(|region| State::new(job, region, &rules));
         Self {
             files: files.collect(),
-            rules: Rules {
-                sizes: job.sizes.clone(),
-                unit,
-                align: job.align_bytes,
-                random: job.rw.random,
-                random_percent: job.random_percent,
-                modifier: job.rw.modifier,
-                identical: job.identical,
-                unaligned: job.unaligned,
-            },
-            run_left: [0; 3],
+            rules,
+            run_left: 1,
             order: Order::new(job, regions.len()),
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -122,12 +119,10 @@ impl Places {
     /// file has been visited to its end.
     #[inline]
     pub fn next(&mut self, kind: usize) -> Option<Place> {
+        let follows = self.follows();
         loop {
             let file = self.order.next(&mut self.rng)?;
-            let size = self.rules.size(kind, &mut self.rng);
-            let run_left = &mut self.run_left[kind];
-            let place = self.files[file].next(kind, size, &self.rules, run_left, &mut self.rng);
-            match place {
+            match self.files[file].next(kind, follows, &self.rules, &mut self.rng) {
                 Some((offset, length)) => {
                     return Some(Place {
                         file: file as u32,
@@ -139,30 +134,82 @@ impl Places {
             }
         }
     }
+
+    /// Whether the next request of a random job follows the last one (`rw=randread:N`).
+    #[inline]
+    fn follows(&mut self) -> bool {
+        if !self.rules.random {
+            return false;
+        }
+        self.run_left -= 1;
+        if self.run_left > 0 {
+            return true;
+        }
+        self.run_left = self.rules.modifier.max(1);
+        false
+    }
 }
 
 impl Rules {
-    #[inline]
-    fn size(&self, kind: usize, rng: &mut fastrand::Rng) -> u64 {
-        let sizes = &self.sizes[kind];
-        match sizes.min == sizes.max {
-            true => sizes.min,
-            false => self.size_within(kind, u64::MAX, rng),
+    fn new(job: &Job) -> Self {
+        let unit = job.sizes.iter().map(|sizes| sizes.min.max(1)).min();
+        let align = |kind: usize| match job.align_bytes[kind] {
+            0 => job.sizes[kind].min.max(1),
+            align => align,
+        };
+        Self {
+            sizes: job.sizes.clone(),
+            unit: unit.unwrap_or(1),
+            align: [0, 1, 2].map(align),
+            random: job.rw.random,
+            random_percent: job.random_percent,
+            modifier: job.rw.modifier,
+            identical: job.identical,
+            unaligned: job.unaligned,
         }
     }
 
-    /// A size of at most `room` bytes, or the smallest. A size of a split that does not fit gives
-    /// way to the next one that does, as by fio.
-    fn size_within(&self, kind: usize, room: u64, rng: &mut fastrand::Rng) -> u64 {
+    /// How many places of a kind there are in `range` bytes.
+    #[inline]
+    fn places(&self, kind: usize, range: u64) -> u64 {
+        let (smallest, align) = (self.sizes[kind].min, self.align[kind]);
+        range.saturating_sub(smallest.saturating_sub(align)) / align
+    }
+
+    /// A size of at most `room` bytes.
+    #[inline]
+    fn size(&self, kind: usize, room: u64, rng: &mut fastrand::Rng) -> Option<u64> {
         let sizes = &self.sizes[kind];
-        if sizes.split.is_empty() {
-            let step = if self.unaligned { 1 } else { self.unit };
-            let steps = (sizes.max.min(room).saturating_sub(sizes.min)) / step;
-            return sizes.min + rng.u64(0..=steps) * step;
-        }
         if room < sizes.min {
-            return sizes.min;
+            return None;
         }
+        match sizes.min == sizes.max {
+            true => Some(sizes.min),
+            false => Some(self.drawn_size(sizes, room, rng)),
+        }
+    }
+
+    /// One of several sizes that fit into `room`. They are multiples of the smallest one; what a
+    /// range has above the last multiple counts for its largest size, all as by fio.
+    fn drawn_size(&self, sizes: &Sizes, room: u64, rng: &mut fastrand::Rng) -> u64 {
+        let smallest = sizes.min.max(1);
+        let rounded = |size: u64| match self.unaligned {
+            true => size,
+            false => size / smallest * smallest,
+        };
+        if !sizes.split.is_empty() {
+            return rounded(Self::size_of_split(sizes, room, rng)).max(smallest);
+        }
+        let drawn = match (room >= sizes.max, self.unaligned) {
+            (true, _) => rng.u64(0..sizes.max),
+            (false, true) => rng.u64(0..=room - sizes.min),
+            (false, false) => rng.u64(0..rounded(room)),
+        };
+        rounded(sizes.min + drawn).min(sizes.max)
+    }
+
+    /// A size of a split that does not fit gives way to the next one that does, as by fio.
+    fn size_of_split(sizes: &Sizes, room: u64, rng: &mut fastrand::Rng) -> u64 {
         loop {
             let drawn = rng.u8(0..100);
             let mut end = 0;
@@ -186,7 +233,7 @@ impl Rules {
 }
 
 impl State {
-    fn new(job: &Job, region: &Region, unit: u64) -> Self {
+    fn new(job: &Job, region: &Region, rules: &Rules) -> Self {
         let zone = job.zones.range().map(|range| Zone {
             bytes: job.zones.bytes,
             range,
@@ -194,25 +241,27 @@ impl State {
             start: 0,
             used: 0,
         });
-        let drawn = zone.map_or(region.length, |zone| zone.range.min(region.length));
-        let blocks = drawn / unit;
-        let uniform = job
+        let range = zone.map_or(region.length, |zone| zone.range.min(region.length));
+        let can_be_mapped = job
             .distribution
             .iter()
-            .all(|kind| *kind == Distribution::Uniform);
-        let mapped = job.rw.random && uniform && (!job.norandommap || job.lfsr);
+            .all(|kind| matches!(kind, Distribution::Uniform | Distribution::Zoned(_)));
+        let aligned = job.align_bytes.iter().any(|align| *align > 0);
+        let wanted = !job.norandommap || job.lfsr;
+        let mapped = job.rw.random && can_be_mapped && wanted && !aligned;
         let spread = |kind: usize| {
-            let blocks = drawn / job.align_bytes[kind].max(unit);
-            Spread::new(&job.distribution[kind], blocks.max(1))
+            let places = rules.places(kind, range).max(1);
+            Spread::new(&job.distribution[kind], places)
         };
         Self {
             start: region.start,
             length: region.length,
-            blocks,
-            map: mapped.then(|| BlockMap::new(blocks)),
+            file_bytes: region.file_bytes,
+            range,
+            map: mapped.then(|| BlockMap::new(range / rules.unit)),
             spreads: [0, 1, 2].map(spread),
             next: [0; 3],
-            last: [(0, 0); 3],
+            last: [0; 3],
             zone,
         }
     }
@@ -221,27 +270,60 @@ impl State {
     fn next(
         &mut self,
         kind: usize,
-        size: u64,
+        follows: bool,
         rules: &Rules,
-        run_left: &mut i64,
         rng: &mut fastrand::Rng,
     ) -> Option<(u64, u64)> {
         if self.zone.is_some() {
             self.enter_zone(kind, rules);
         }
-        let sequential = !rules.random
-            || (rules.random_percent[kind] < 100
-                && rng.u8(0..100) >= rules.random_percent[kind]
-                && self.next[kind] < self.length);
-        let place = if sequential {
-            self.in_sequence(kind, size, rules, rng)
-        } else {
-            self.at_random(kind, size, rules, run_left, rng)
-        }?;
-        if let Some(zone) = &mut self.zone {
-            zone.used += place.1;
+        let (offset, drawn) = self.offset(kind, follows, rules, rng)?;
+        let (base, end) = self.bounds();
+        let mut length = rules.size(kind, end.checked_sub(offset)?, rng)?;
+        if drawn && let Some(map) = &mut self.map {
+            let unit = rules.sizes[kind].min.max(1);
+            let blocks = take_run(map, (offset - base) / unit, length.div_ceil(unit));
+            length = length.min(blocks * unit);
         }
-        Some(place)
+        self.last[kind] = offset;
+        self.next[kind] = offset + length;
+        if let Some(zone) = &mut self.zone {
+            zone.used += length;
+        }
+        Some((offset, length))
+    }
+
+    /// Where the next request begins, and whether its place was drawn, so that the map has it.
+    #[inline]
+    fn offset(
+        &mut self,
+        kind: usize,
+        follows: bool,
+        rules: &Rules,
+        rng: &mut fastrand::Rng,
+    ) -> Option<(u64, bool)> {
+        if !rules.random {
+            return Some((self.in_sequence(kind, rules.modifier)?, false));
+        }
+        if follows && rules.identical {
+            return Some((self.last[kind], false));
+        }
+        let percent = rules.random_percent[kind];
+        if follows || (percent < 100 && rng.u8(0..100) >= percent) {
+            let offset = self.in_sequence(kind, 0);
+            let offset = offset.or_else(|| self.at_random(kind, rules, rng))?;
+            return Some((offset, false));
+        }
+        Some((self.at_random(kind, rules, rng)?, true))
+    }
+
+    /// What is worked on now, from the start of the region: all of it, or a zone.
+    #[inline]
+    fn bounds(&self) -> (u64, u64) {
+        match &self.zone {
+            None => (0, self.length),
+            Some(zone) => (zone.start, zone.start + self.range),
+        }
     }
 
     /// Goes to the next zone when enough has been transferred in this one, and to its beginning
@@ -250,13 +332,14 @@ impl State {
         let Some(zone) = &mut self.zone else {
             return;
         };
+        let smallest = rules.sizes[kind].min;
         if zone.used >= zone.bytes {
             zone.used = 0;
             zone.start = zone
                 .start
                 .saturating_add(zone.range)
                 .saturating_add(zone.skip);
-            if zone.start.saturating_add(rules.unit) > self.length {
+            if zone.start.saturating_add(smallest) > self.length {
                 zone.start = 0;
             }
             self.next[kind] = zone.start;
@@ -266,10 +349,10 @@ impl State {
         }
         let end = zone.start.saturating_add(zone.range).min(self.length);
         let next = self.next[kind];
-        if next < zone.start || next.saturating_add(rules.unit) > end {
+        if next < zone.start || next.saturating_add(smallest) > end {
             self.next[kind] = zone.start;
         }
-        self.blocks = (end - zone.start) / rules.unit;
+        self.range = end - zone.start;
         if let Some(map) = &mut self.map
             && map.next_free(0).is_none()
         {
@@ -277,105 +360,77 @@ impl State {
         }
     }
 
-    fn at_random(
-        &mut self,
-        kind: usize,
-        size: u64,
-        rules: &Rules,
-        run_left: &mut i64,
-        rng: &mut fastrand::Rng,
-    ) -> Option<(u64, u64)> {
-        let unit = rules.unit;
-        let base = self.zone.map_or(0, |zone| zone.start);
-        if self.blocks == 0 {
-            return None;
-        }
-        let follows = *run_left > 0 && self.next[kind] < base + self.blocks * unit;
-        if follows {
-            *run_left -= 1;
-            if rules.identical {
-                return Some(self.last[kind]);
-            }
-        } else {
-            *run_left = (rules.modifier - 1).max(0);
-        }
-        let align = rules.align[kind];
-        if align > 0 {
-            return self.aligned(kind, size, follows, align, rng);
-        }
-        let block = match follows {
-            true => (self.next[kind] - base) / unit,
-            false => self.spreads[kind].draw(rng, self.blocks),
-        };
-        let (block, blocks) = match &mut self.map {
-            None => (block, (size / unit).clamp(1, self.blocks - block)),
-            Some(map) => {
-                // A zone at the end of a file may be shorter than others.
-                let block = map.next_free(block).filter(|block| *block < self.blocks)?;
-                let wanted = (size / unit).max(1);
-                let mut taken = 0;
-                while taken < wanted && block + taken < self.blocks && !map.is_taken(block + taken)
-                {
-                    map.take(block + taken);
-                    taken += 1;
-                }
-                (block, taken)
-            }
-        };
-        let offset = base + block * unit;
-        let length = (blocks * unit).min(size.max(unit));
-        self.next[kind] = offset + length;
-        self.last[kind] = (offset, length);
-        Some((offset, length))
-    }
-
-    /// With `blockalign`: there is no map, and sizes do not matter for the places.
-    fn aligned(
-        &mut self,
-        kind: usize,
-        size: u64,
-        follows: bool,
-        align: u64,
-        rng: &mut fastrand::Rng,
-    ) -> Option<(u64, u64)> {
-        let zone = self.zone.map(|zone| (zone.start, zone.range));
-        let (base, range) = zone.unwrap_or((0, self.length));
-        let end = base.saturating_add(range).min(self.length);
-        let drawn = base + self.spreads[kind].draw(rng, ((end - base) / align).max(1)) * align;
-        let offset = if follows { self.next[kind] } else { drawn };
-        let length = size.min(end.checked_sub(offset)?);
-        self.next[kind] = (offset + length).next_multiple_of(align);
-        self.last[kind] = (offset, length);
-        (length > 0).then_some((offset, length))
-    }
-
+    /// A place that the map does not have yet. Reads and writes of different sizes share the map,
+    /// whose free blocks may lie behind the last place of a larger size: then there is none.
     #[inline]
-    fn in_sequence(
-        &mut self,
-        kind: usize,
-        mut size: u64,
-        rules: &Rules,
-        rng: &mut fastrand::Rng,
-    ) -> Option<(u64, u64)> {
-        let end = match &self.zone {
-            None => self.length,
-            Some(zone) => zone.start.saturating_add(zone.range).min(self.length),
-        };
-        let offset = self.next[kind];
-        // What is left at the end and smaller than the smallest request is left out, as by fio.
-        let left = end.checked_sub(offset)?;
-        if size > left {
-            size = rules.size_within(kind, left, rng);
-        }
-        let length = size.min(left / rules.unit * rules.unit);
-        if length == 0 {
+    fn at_random(&self, kind: usize, rules: &Rules, rng: &mut fastrand::Rng) -> Option<u64> {
+        let (base, end) = self.bounds();
+        let places = rules.places(kind, self.range);
+        if places == 0 {
             return None;
         }
-        self.next[kind] = (offset + length).saturating_add_signed(self.modifier(rules));
-        Some((offset, length))
+        let mut place = self.spreads[kind].draw(rng, places);
+        if let Some(map) = &self.map {
+            place = map.next_free(place)?;
+        }
+        let offset = place.saturating_mul(rules.align[kind]).saturating_add(base);
+        (offset < end).then_some(offset)
     }
 
-    fn modifier(&self, rules: &Rules) -> i64 {
-        if rules.random { 0 } else { rules.modifier }
+    /// What follows the last request of its kind, or lies `modifier` bytes from there.
+    #[inline]
+    fn in_sequence(&self, kind: usize, modifier: i64) -> Option<u64> {
+        let (base, end) = self.bounds();
+        let mut offset = self.next[kind];
+        if modifier != 0 {
+            offset = match self.zone {
+                None => self.stepped(offset, modifier)?,
+                Some(_) if offset == base => base,
+                Some(_) => within(offset, modifier, base..end)?,
+            };
+        }
+        (offset < end).then_some(offset)
     }
+
+    /// A step of `rw=read:SIZE` in a file, as by fio: past its end, gaps go on at the beginning,
+    /// and steps back at the end. What a file has behind the region ends the steps forward there.
+    fn stepped(&self, next: u64, modifier: i64) -> Option<u64> {
+        if self.start.saturating_add(next) >= self.file_bytes {
+            return None;
+        }
+        let end = self.length.min(self.file_bytes);
+        let next = match next == 0 && self.start > 0 && modifier < 0 {
+            true => end.saturating_sub(self.start),
+            false => next,
+        };
+        match (next, modifier > 0) {
+            (0, _) => Some(0),
+            (next, true) => within(next, modifier, 0..self.file_bytes),
+            (next, false) => {
+                let back = next.checked_add_signed(modifier);
+                back.or_else(|| end.checked_add_signed(modifier))
+            }
+        }
+    }
+}
+
+/// `modifier` bytes from `offset`; outside of `bounds`, their begin, or as far from their end.
+fn within(offset: u64, modifier: i64, bounds: Range<u64>) -> Option<u64> {
+    let stepped = offset.checked_add_signed(modifier);
+    match stepped.filter(|offset| bounds.contains(offset)) {
+        Some(offset) => Some(offset),
+        None if modifier > 0 => Some(bounds.start),
+        None => bounds.end.checked_add_signed(modifier),
+    }
+}
+
+/// Takes up to `wanted` free blocks from `first` on, up to the next one that is taken.
+#[inline]
+fn take_run(map: &mut BlockMap, first: u64, wanted: u64) -> u64 {
+    let mut taken = 0;
+    while taken < wanted && !map.is_taken(first + taken) {
+        map.take(first + taken);
+        taken += 1;
+    }
+    taken
 }

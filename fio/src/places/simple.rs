@@ -25,21 +25,22 @@ impl Places {
         let [file] = &mut self.files[..] else {
             return None;
         };
-        let one_length = sizes.min == sizes.max && sizes.min == rules.unit;
-        let nothing_else = file.zone.is_none() && rules.align[kind] == 0 && !rules.unaligned;
-        if !one_length || !nothing_else || file.length < rules.unit {
+        let length = sizes.min.max(1);
+        let nothing_else = file.zone.is_none() && rules.align[kind] == length && !rules.unaligned;
+        if sizes.min != sizes.max || !nothing_else || file.length < length {
             return None;
         }
         if !rules.random {
-            let (step, steps) = (rules.unit, file.length / rules.unit);
-            let places = || Simple::Sequence(Sequence::new(file.start, step, steps));
+            let steps = file.length / length;
+            let places = || Simple::Sequence(Sequence::new(file.start, length, steps));
             return (rules.modifier == 0).then(places);
         }
         let even = file.spreads[kind].is_even();
-        if !even || rules.random_percent[kind] < 100 || rules.modifier > 1 || rules.identical {
+        let alone = rules.random_percent[kind] == 100 && rules.modifier <= 1 && !rules.identical;
+        if !even || !alone || rules.unit != length {
             return None;
         }
-        let random = Random::new(file.start, rules.unit, file.blocks, self.rng.clone());
+        let random = Random::new(file.start, length, file.length / length, self.rng.clone());
         Some(match file.map.take() {
             None => Simple::Random(random),
             Some(map) => Simple::Mapped(Mapped::new(random, map)),

@@ -4,6 +4,7 @@ use super::*;
 use crate::error::Origin;
 use crate::options::Setting;
 use crate::options::apply;
+use crate::settings::{READ, WRITE};
 
 fn job(settings: &[(&str, &str)]) -> Job {
     let mut job = Job::new("test", Origin::Default);
@@ -23,6 +24,7 @@ fn regions(lengths: &[u64]) -> Vec<Region> {
         name: "f".to_owned(),
         start: 1 << 20,
         length: *length,
+        file_bytes: (1 << 20) + length,
     };
     lengths.iter().map(region).collect()
 }
@@ -97,12 +99,100 @@ fn files_take_turns_and_the_modifier_makes_runs() {
         .filter(|pair| pair[1] == pair[0] + 4096)
         .count();
     assert!((298..=305).contains(&follow), "{follow}");
+}
 
-    let job = self::job(&[("rw", "read:4k"), ("bs", "4k")]);
-    let mut places = Places::new(&job, &regions(&[4096 * 4]), 1);
-    let offsets: Vec<u64> = all(&mut places, 0)
-        .iter()
-        .map(|place| place.offset)
-        .collect();
-    assert_eq!(offsets, [1 << 20, (1 << 20) + 8192]);
+/// Offsets of `count` requests of a kind in one file of 16 blocks of 4 KiB, in blocks.
+fn blocks_in_turn(settings: &[(&str, &str)], file_blocks: u64, kinds: &[usize]) -> Vec<u64> {
+    let region = Region {
+        name: "f".to_owned(),
+        start: 0,
+        length: 16 * 4096,
+        file_bytes: file_blocks * 4096,
+    };
+    let mut places = Places::new(&job(settings), &[region], 1);
+    let offset = |kind: &usize| Some(places.next(*kind)?.offset / 4096);
+    kinds.iter().map_while(offset).collect()
+}
+
+#[test]
+fn steps_forward_begin_anew_at_the_end_of_the_file_and_steps_back_there() {
+    let reads = [READ; 18];
+    let forward = [("rw", "read:4k"), ("bs", "4k")];
+    let blocks = blocks_in_turn(&forward, 16, &reads);
+    let gaps = [0, 2, 4, 6, 8, 10, 12, 14];
+    assert_eq!(blocks, [&gaps[..], &gaps, &gaps[..2]].concat());
+    assert_eq!(blocks_in_turn(&forward, 32, &reads), gaps);
+
+    let back = [("rw", "read:-8k"), ("bs", "4k")];
+    let blocks = blocks_in_turn(&back, 16, &reads);
+    let down: Vec<u64> = std::iter::once(0).chain((0..15).rev()).collect();
+    assert_eq!(blocks[..16], down);
+}
+
+#[test]
+fn requests_of_any_kind_count_until_a_place_is_drawn() {
+    let settings = [
+        ("rw", "randrw:4"),
+        ("bs", "4k"),
+        ("rw_sequencer", "identical"),
+        ("norandommap", "1"),
+    ];
+    let kinds = [READ, WRITE, WRITE, READ, WRITE, WRITE];
+    let blocks = blocks_in_turn(&settings, 16, &kinds);
+    // The fifth is drawn, a write; those before repeat what their kind had last.
+    assert_eq!(blocks[1..4], [0, 0, blocks[0]]);
+    assert_eq!(blocks[4], blocks[5]);
+    assert_ne!(blocks[4], 0);
+}
+
+#[test]
+fn sizes_of_several_kinds_are_kept_and_share_a_map() {
+    let settings = [("rw", "randrw"), ("bs", "4k,6k")];
+    let mut places = Places::new(&job(&settings), &regions(&[1 << 20]), 1);
+    let mut taken = vec![false; 256];
+    let mut requests = 0;
+    for kind in [READ, WRITE].into_iter().cycle() {
+        let Some(place) = places.next(kind) else {
+            break;
+        };
+        let (size, offset) = ([4096, 6144][kind], place.offset - (1 << 20));
+        assert!(u64::from(place.length) == size && offset.is_multiple_of(size));
+        let bit = &mut taken[(offset / size) as usize];
+        assert!(!std::mem::replace(bit, true));
+        requests += 1;
+    }
+    // The last third of the map belongs to reads, since larger writes have fewer places.
+    assert!((100..256).contains(&requests), "{requests}");
+
+    let unmapped = job(&[("rw", "randwrite"), ("bs", "4k,6k"), ("norandommap", "1")]);
+    let mut places = Places::new(&unmapped, &regions(&[1 << 20]), 1);
+    assert!((0..500).all(|_| places.next(WRITE).unwrap().length == 6144));
+}
+
+#[test]
+fn sizes_of_a_range_are_multiples_of_the_smallest_or_the_largest_and_fit() {
+    let job = self::job(&[
+        ("rw", "randread"),
+        ("bsrange", "3k-10k"),
+        ("norandommap", "1"),
+    ]);
+    let mut places = Places::new(&job, &regions(&[100 << 10]), 1);
+    let mut seen = [0; 4];
+    for _ in 0..4000 {
+        let place = places.next(READ).unwrap();
+        assert!(place.offset + u64::from(place.length) <= (1 << 20) + (100 << 10));
+        let size = [3 << 10, 6 << 10, 9 << 10, 10 << 10]
+            .iter()
+            .position(|size| *size == place.length);
+        seen[size.unwrap()] += 1;
+    }
+    // 3, 3, 3 and 1 of ten, but for what does not fit at the end.
+    assert!(seen[..3].iter().all(|count| (1000..1500).contains(count)) && seen[3] < 600);
+}
+
+#[test]
+fn aligned_places_leave_room_for_the_smallest_size() {
+    let job = job(&[("rw", "randread"), ("bs", "4k"), ("ba", "1k")]);
+    let mut places = Places::new(&job, &regions(&[64 << 10]), 1);
+    assert!((0..2000).all(|_| places.next(READ).unwrap().length == 4096));
 }

@@ -245,6 +245,7 @@ fn nothing_regions(job: &Job) -> Result<Vec<Region>, JobError> {
         name: "null".to_owned(),
         start: 0,
         length,
+        file_bytes: length,
     };
     Ok((0..files).map(region).collect())
 }

@@ -141,5 +141,14 @@ fn an_argument_is_named_where_a_line_cannot_be() {
     assert!(error(&["--output-format=yaml"]).contains("none of normal, json"));
     assert!(error(&["--name=a", "-iodpeth=3"]).contains("did you mean `iodepth`?"));
     assert!(error(&["--name=a", "--bs", "-rw=read"]).starts_with("--bs: bs needs a value"));
-    assert!(error(&["missing.fio"]).contains("`missing.fio` cannot be read"));
+    assert!(error(&["missing.fio"]).starts_with("the job file `missing.fio` cannot be read"));
+    for wrong in ["--bs=4q", "-bs=4q", "--bs=-4k"] {
+        let message = error(&["--name=a", wrong]);
+        assert!(
+            message.starts_with(&format!("{wrong}: this is not a size")),
+            "{message}"
+        );
+    }
+    let message = error(&["--name=a", "--iodepth=-1"]);
+    assert!(message.contains("`-1` is not a whole number"), "{message}");
 }

@@ -1,6 +1,7 @@
 //! When a job has done enough: bytes, requests, passes through its files, and time.
 
 use ugeom_machine::clock;
+use ugeom_measure::units::Size;
 
 use super::Task;
 use super::read_back::loops_apart;
@@ -62,7 +63,13 @@ pub(super) fn goal_bytes(task: &Task<'_>) -> u64 {
     match (job.time_based || job.read_iolog.is_some(), io_size) {
         (true, _) => u64::MAX,
         (false, Some(bytes)) => bytes,
-        (false, None) => blocks_of(task).saturating_mul(job.loops),
+        (false, None) => {
+            let pass = match job.size {
+                Some(Size::Bytes(bytes)) if bytes > 0 => blocks_of(task).min(bytes),
+                _ => blocks_of(task),
+            };
+            pass.saturating_mul(job.loops)
+        }
     }
 }
 

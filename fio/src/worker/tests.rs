@@ -81,6 +81,7 @@ fn done_by(
         name: "paper".to_owned(),
         start: 0,
         length: 1 << 20,
+        file_bytes: 1 << 20,
     }];
     let asked = Mutex::new(Vec::new());
     let done = {

@@ -101,6 +101,11 @@ impl Run {
         if report.engines {
             return output::print(&options::engines());
         }
+        let wanted = &report.sections;
+        if !wanted.is_empty() && read.sections.iter().all(Section::is_global) {
+            let message = format!("--section={}: there is no such section", wanted.join(", "));
+            return Err(Usage(message).into());
+        }
         let Understood { jobs, warnings } =
             ugeom_fio::understand(&read.sections).map_err(failed)?;
         if report.read_only {
