@@ -29,7 +29,8 @@ const POINTER: u8 = 2;
 const STRUCT: u8 = 4;
 const UNION: u8 = 5;
 const TYPEDEF: u8 = 8;
-const FUNCTION: u8 = 13;
+const FUNCTION: u8 = 12;
+const SIGNATURE: u8 = 13;
 
 /// Why a BTF cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,6 +123,18 @@ impl<'a> Btf<'a> {
         self.find(name, &[TYPEDEF])
     }
 
+    /// The number of the struct of that name.
+    #[must_use]
+    pub fn structure(&self, name: &str) -> Option<u32> {
+        self.find(name, &[STRUCT])
+    }
+
+    /// The number of the function of that name.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<u32> {
+        self.find(name, &[FUNCTION])
+    }
+
     /// Where a member lies in a struct, bytes from its beginning. Dots lead into structs that are
     /// members (`bi_iter.bi_sector`); members of anonymous ones are found by their names.
     #[must_use]
@@ -142,7 +155,7 @@ impl<'a> Btf<'a> {
     pub fn argument(&self, typedef: &str, of: &str) -> Option<u32> {
         let pointer = self.head(self.typedef(typedef)?)?.refers;
         let function = self.head(self.head(pointer)?.refers)?;
-        if function.kind != FUNCTION {
+        if function.kind != SIGNATURE {
             return None;
         }
         let wanted = self.find(of, &[STRUCT])?;

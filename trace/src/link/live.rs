@@ -1,7 +1,7 @@
 //! Spans that have not ended, and those that wait for their root to end.
 
 use super::{Phase, SPANS_OF_ROOT_MAX, Span, Tree};
-use crate::event::{Dev, Event, Op};
+use crate::event::{Dev, Event, Kind, Op};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Spans that may hold a sector are looked for among so many of a device.
@@ -79,6 +79,11 @@ impl Live {
             parent: None,
             ambiguous,
             failed: false,
+            file: match event.kind {
+                Kind::Queue if event.other != 0 => Some((event.extra as Dev, event.other)),
+                Kind::FuseSend if event.other != 0 => Some((event.dev, event.other)),
+                _ => None,
+            },
         };
         let one = One {
             span,
@@ -95,6 +100,14 @@ impl Live {
         self.open.insert(serial);
         self.of_device.entry(dev).or_default().insert(serial);
         serial
+    }
+
+    /// The file of a span is that of the partition above it, too.
+    pub(super) fn is_for(&mut self, above: Option<u64>, serial: u64) {
+        let file = self.spans.get(&serial).and_then(|one| one.span.file);
+        if let Some(above) = above.and_then(|above| self.spans.get_mut(&above)) {
+            above.span.file = file;
+        }
     }
 
     /// The span enters a phase.
