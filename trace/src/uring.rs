@@ -3,7 +3,7 @@
 //! | step | recognised by |
 //! |---|---|
 //! | bio of a request | the thread submits it after it began with the request, before the next |
-//! | bio of a request that a worker of the ring executes | the worker posts its result next |
+//! | bio of a request that a worker of the ring executes | order: the oldest of the process that waits |
 //! | end | the address of the request, which is used again only after it |
 //!
 //! Source: io_uring/io_uring.c of Linux (`io_submit_sqe`, `io_queue_iowq`, `io_wq_submit_work`).
@@ -11,12 +11,21 @@
 use crate::event::{Dev, Event, Kind};
 use crate::link::{Phase, Topology, Tree};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Requests and threads that are remembered; when there are more, all are forgotten.
 const REMEMBERED_MAX: usize = 1 << 14;
 /// Bios of one request that are followed.
 const BIOS_MAX: usize = 64;
+
+/// What a worker executes.
+#[derive(Clone, Copy, Debug)]
+struct Executed {
+    serial: u64,
+    /// Its last bio.
+    sector: u64,
+    end: u64,
+}
 
 /// A bio by the thread that submitted it and the moment, ns.
 type Bio = (u32, u64);
@@ -54,7 +63,13 @@ struct Open {
     queued_ns: Option<u64>,
     posted_ns: Option<u64>,
     bios: Vec<Bio>,
-    /// How many of these have ended, with what they became below.
+    done: Done,
+}
+
+/// What of a request's bios is known.
+#[derive(Debug, Default)]
+struct Done {
+    /// How many have ended, with what they became below.
     ended: usize,
     /// Requests to the traced devices: how many, the first start, the last end.
     roots: u64,
@@ -74,9 +89,9 @@ pub struct Uring {
     of_bio: HashMap<Bio, u64>,
     /// With which request each thread began last.
     submits: HashMap<u32, u64>,
-    /// Bios of threads that began with none, while requests wait for workers.
-    strays: HashMap<u32, Vec<Bio>>,
-    waiting: usize,
+    /// Requests of each process that wait for a worker, the oldest first.
+    waiting: HashMap<u32, VecDeque<u64>>,
+    executed: HashMap<u32, Executed>,
     /// By themselves, and by workers.
     figures: [UringFigures; 2],
 }
@@ -96,11 +111,9 @@ impl Uring {
         match event.kind {
             Kind::UringSubmit => self.submit(event),
             Kind::UringWork => self.work(event),
-            Kind::Queue => self.bio((event.tid, event.time_ns)),
+            Kind::Queue => self.bio(event),
             // A bio to a partition begins with its remap.
-            Kind::Remap if topology.partitions.contains(&(event.other as Dev)) => {
-                self.bio((event.tid, event.time_ns));
-            }
+            Kind::Remap if topology.partitions.contains(&(event.other as Dev)) => self.bio(event),
             Kind::UringComplete => self.complete(event),
             Kind::Window => self.forget(),
             _ => {}
@@ -112,8 +125,8 @@ impl Uring {
         self.of_address.clear();
         self.of_bio.clear();
         self.submits.clear();
-        self.strays.clear();
-        self.waiting = 0;
+        self.waiting.clear();
+        self.executed.clear();
     }
 
     fn submit(&mut self, event: &Event) {
@@ -143,22 +156,35 @@ impl Uring {
         if let Some(open) = self.open.get_mut(&serial)
             && open.queued_ns.replace(event.time_ns).is_none()
         {
-            self.waiting += 1;
+            self.waiting.entry(event.pid).or_default().push_back(serial);
         }
     }
 
-    fn bio(&mut self, bio: Bio) {
-        let Some(serial) = self.submits.get(&bio.0).copied() else {
-            if self.waiting > 0 && self.strays.len() < REMEMBERED_MAX {
-                let strays = self.strays.entry(bio.0).or_default();
-                // A worker posts after each request: older ones are of another thread.
-                if strays.len() >= BIOS_MAX {
-                    strays.clear();
-                }
-                strays.push(bio);
-            }
+    fn bio(&mut self, event: &Event) {
+        let bio = (event.tid, event.time_ns);
+        if let Some(serial) = self.submits.get(&event.tid).copied() {
+            return self.give(serial, bio);
+        }
+        let Some(waiting) = self.waiting.get_mut(&event.pid) else {
             return;
         };
+        let before = self.executed.get(&event.tid).copied();
+        let before = before.filter(|it| self.open.contains_key(&it.serial));
+        // A partition and its disk have the same bio, and a long request several in a row.
+        let goes_on = before.filter(|it| [it.sector, it.end].contains(&event.sector));
+        let serial = goes_on.map(|it| it.serial).or_else(|| waiting.pop_front());
+        if waiting.is_empty() {
+            self.waiting.remove(&event.pid);
+        }
+        let Some(serial) = serial.or(before.map(|it| it.serial)) else {
+            return;
+        };
+        let executed = Executed {
+            serial,
+            sector: event.sector,
+            end: event.sector + u64::from(event.sectors),
+        };
+        self.executed.insert(event.tid, executed);
         self.give(serial, bio);
     }
 
@@ -171,29 +197,48 @@ impl Uring {
     }
 
     fn complete(&mut self, event: &Event) {
-        let strays = self.strays.remove(&event.tid).unwrap_or_default();
         let Some(serial) = self.of_address.remove(&event.id) else {
             return;
         };
         if self.submits.get(&event.tid) == Some(&serial) {
             self.submits.remove(&event.tid);
         }
+        let executed = self.executed.remove(&event.tid);
+        if let Some(other) = executed.map(|it| it.serial).filter(|it| *it != serial) {
+            self.exchange(serial, other);
+        }
         let Some(open) = self.open.get_mut(&serial) else {
             return;
         };
         open.posted_ns = Some(event.time_ns);
-        if let Some(queued_ns) = open.queued_ns {
-            self.waiting = self.waiting.saturating_sub(1);
-            for bio in strays.into_iter().filter(|(_, at_ns)| *at_ns >= queued_ns) {
-                self.give(serial, bio);
-            }
-        }
         // Of a request without bios, as of cached pages, no tree tells.
         let has_bios = self.open.get(&serial).is_some_and(|it| !it.bios.is_empty());
         if has_bios {
             self.close(serial);
         } else {
             self.drop_open(serial);
+        }
+    }
+
+    /// A worker posts the result of what it executed: other than order told, that is `serial`.
+    fn exchange(&mut self, serial: u64, other: u64) {
+        let is_waiting = |open: &&mut Open| open.queued_ns.is_some() && open.posted_ns.is_none();
+        let [Some(one), Some(two)] = self.open.get_disjoint_mut([&serial, &other]) else {
+            return;
+        };
+        if Some(&mut *one).filter(is_waiting).is_none()
+            || Some(&mut *two).filter(is_waiting).is_none()
+        {
+            return;
+        }
+        std::mem::swap(&mut one.done, &mut two.done);
+        std::mem::swap(&mut one.bios, &mut two.bios);
+        for (serial, bios) in [(serial, &one.bios), (other, &two.bios)] {
+            for bio in bios {
+                if let Some(of) = self.of_bio.get_mut(bio) {
+                    *of = serial;
+                }
+            }
         }
     }
 
@@ -206,7 +251,7 @@ impl Uring {
         for span in &tree.spans {
             let serial = self.of_bio.remove(&(span.tid, span.start_ns));
             if let Some(open) = serial.and_then(|serial| self.open.get_mut(&serial)) {
-                open.ended += 1;
+                open.done.ended += 1;
             }
         }
         let Some(serial) = of_root else {
@@ -216,12 +261,12 @@ impl Uring {
         if let Some(open) = self.open.get_mut(&serial).filter(|_| wanted) {
             let wake_up = root.phases.iter().find(|it| it.1 == Phase::WakeUp);
             let end_ns = wake_up.map_or(root.end_ns, |(at_ns, _)| *at_ns);
-            open.first_ns = match open.roots {
+            open.done.first_ns = match open.done.roots {
                 0 => root.start_ns,
-                _ => open.first_ns.min(root.start_ns),
+                _ => open.done.first_ns.min(root.start_ns),
             };
-            open.last_ns = open.last_ns.max(end_ns);
-            open.roots += 1;
+            open.done.last_ns = open.done.last_ns.max(end_ns);
+            open.done.roots += 1;
         }
         self.close(serial);
     }
@@ -234,17 +279,17 @@ impl Uring {
         let Some(posted_ns) = open.posted_ns else {
             return;
         };
-        if open.ended < open.bios.len() {
+        if open.done.ended < open.bios.len() {
             return;
         }
-        let first_ns = open.first_ns.clamp(open.begun_ns, posted_ns);
-        let last_ns = open.last_ns.clamp(first_ns, posted_ns);
+        let first_ns = open.done.first_ns.clamp(open.begun_ns, posted_ns);
+        let last_ns = open.done.last_ns.clamp(first_ns, posted_ns);
         let queued_ns = open.queued_ns.unwrap_or(first_ns);
         let queued_ns = queued_ns.clamp(open.begun_ns, first_ns);
-        if open.roots > 0 {
+        if open.done.roots > 0 {
             let figures = &mut self.figures[usize::from(open.queued_ns.is_some())];
             figures.requests += 1;
-            figures.bios += open.roots;
+            figures.bios += open.done.roots;
             figures.before_ns += queued_ns - open.begun_ns;
             figures.queued_ns += first_ns - queued_ns;
             figures.devices_ns += last_ns - first_ns;
@@ -257,8 +302,11 @@ impl Uring {
         let Some(open) = self.open.remove(&serial) else {
             return;
         };
-        if open.queued_ns.is_some() && open.posted_ns.is_none() {
-            self.waiting = self.waiting.saturating_sub(1);
+        if open.queued_ns.is_some() && open.bios.is_empty() {
+            self.waiting.retain(|_, waiting| {
+                waiting.retain(|it| *it != serial);
+                !waiting.is_empty()
+            });
         }
         for bio in open.bios {
             self.of_bio.remove(&bio);
@@ -354,7 +402,10 @@ mod tests {
             event(100, Kind::UringSubmit, 1, 0xa),
             event(105, Kind::UringWork, 1, 0xa),
             // Another program's bio, and then the worker's.
-            event(130, Kind::Queue, 3, 0x999),
+            Event {
+                pid: 3,
+                ..event(130, Kind::Queue, 3, 0x999)
+            },
             event(145, Kind::Queue, 9, 0x1000),
             event(260, Kind::UringComplete, 9, 0xa),
         ] {
@@ -369,7 +420,33 @@ mod tests {
         assert_eq!((all.workers, all.bios), (true, 1));
         assert_eq!(times, [5, 40, 95, 20]);
         assert!(uring.open.is_empty() && uring.of_bio.is_empty());
-        assert_eq!(uring.waiting, 0);
+        assert!(uring.waiting.is_empty());
+    }
+
+    #[test]
+    fn a_worker_that_posts_another_result_had_executed_that_one() {
+        let topology = Topology::default();
+        let mut uring = Uring::new(&[]);
+        for event in [
+            event(100, Kind::UringSubmit, 1, 0xa),
+            event(105, Kind::UringWork, 1, 0xa),
+            event(110, Kind::UringSubmit, 1, 0xb),
+            event(115, Kind::UringWork, 1, 0xb),
+            event(145, Kind::Queue, 9, 0x1000),
+            event(146, Kind::Queue, 8, 0x1001),
+            event(260, Kind::UringComplete, 9, 0xb),
+            event(270, Kind::UringComplete, 8, 0xa),
+        ] {
+            uring.event(&event, &topology);
+        }
+        uring.tree(&tree(7, 9, 145, 240));
+        uring.tree(&tree(7, 8, 146, 250));
+        let [all] = uring.figures()[..] else {
+            panic!("{:?}", uring.figures());
+        };
+        let times = [all.before_ns, all.queued_ns, all.devices_ns, all.after_ns];
+        // 0xb: 115 to 145 to 240 to 260; 0xa: 105 to 146 to 250 to 270.
+        assert_eq!(times, [10, 30 + 41, 95 + 104, 40]);
     }
 
     #[test]

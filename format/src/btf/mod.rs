@@ -29,8 +29,8 @@ const POINTER: u8 = 2;
 const STRUCT: u8 = 4;
 const UNION: u8 = 5;
 const TYPEDEF: u8 = 8;
-const FUNCTION: u8 = 12;
-const SIGNATURE: u8 = 13;
+const NAMED_FUNCTION: u8 = 12;
+const FUNCTION: u8 = 13;
 
 /// Why a BTF cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -132,7 +132,7 @@ impl<'a> Btf<'a> {
     /// The number of the function of that name.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<u32> {
-        self.find(name, &[FUNCTION])
+        self.find(name, &[NAMED_FUNCTION])
     }
 
     /// Where a member lies in a struct, bytes from its beginning. Dots lead into structs that are
@@ -155,7 +155,7 @@ impl<'a> Btf<'a> {
     pub fn argument(&self, typedef: &str, of: &str) -> Option<u32> {
         let pointer = self.head(self.typedef(typedef)?)?.refers;
         let function = self.head(self.head(pointer)?.refers)?;
-        if function.kind != SIGNATURE {
+        if function.kind != FUNCTION {
             return None;
         }
         let wanted = self.find(of, &[STRUCT])?;

@@ -136,9 +136,7 @@ pub(super) fn program(
         // The second of two tasks: previous, next.
         Kind::Run => btf.argument(&typedef, name).map(|first| first + 1),
         // The request behind the ring is a pointer to void.
-        Kind::UringComplete => btf
-            .argument(&typedef, "io_ring_ctx")
-            .map(|ring| ring + 1),
+        Kind::UringComplete => btf.argument(&typedef, "io_ring_ctx").map(|ring| ring + 1),
         _ => btf.argument(&typedef, name),
     };
     let argument = argument.ok_or_else(missing)? as i16;
