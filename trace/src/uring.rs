@@ -18,13 +18,17 @@ const REMEMBERED_MAX: usize = 1 << 14;
 /// Bios of one request that are followed.
 const BIOS_MAX: usize = 64;
 
+/// A bio of so many sectors may be followed by another one of the same request.
+const LONG_SECTORS: u64 = 256;
+
 /// What a worker executes.
 #[derive(Clone, Copy, Debug)]
 struct Executed {
     serial: u64,
-    /// Its last bio.
+    /// Its last bio, before or after the remap from a partition.
     sector: u64,
     end: u64,
+    is_remap: bool,
 }
 
 /// A bio by the thread that submitted it and the moment, ns.
@@ -165,17 +169,22 @@ impl Uring {
         if let Some(serial) = self.submits.get(&event.tid).copied() {
             return self.give(serial, bio);
         }
-        let Some(waiting) = self.waiting.get_mut(&event.pid) else {
-            return;
-        };
         let before = self.executed.get(&event.tid).copied();
         let before = before.filter(|it| self.open.contains_key(&it.serial));
-        // A partition and its disk have the same bio, and a long request several in a row.
-        let goes_on = before.filter(|it| [it.sector, it.end].contains(&event.sector));
-        let serial = goes_on.map(|it| it.serial).or_else(|| waiting.pop_front());
-        if waiting.is_empty() {
-            self.waiting.remove(&event.pid);
-        }
+        let goes_on = before.filter(|it| match it.is_remap {
+            // The same bio, on the disk of the partition.
+            true => it.sector == event.sector,
+            false => it.end == event.sector && it.end - it.sector >= LONG_SECTORS,
+        });
+        let mut next = || {
+            let waiting = self.waiting.get_mut(&event.pid)?;
+            let next = waiting.pop_front();
+            if waiting.is_empty() {
+                self.waiting.remove(&event.pid);
+            }
+            next
+        };
+        let serial = goes_on.map(|it| it.serial).or_else(&mut next);
         let Some(serial) = serial.or(before.map(|it| it.serial)) else {
             return;
         };
@@ -183,6 +192,7 @@ impl Uring {
             serial,
             sector: event.sector,
             end: event.sector + u64::from(event.sectors),
+            is_remap: event.kind == Kind::Remap,
         };
         self.executed.insert(event.tid, executed);
         self.give(serial, bio);
@@ -233,6 +243,14 @@ impl Uring {
         }
         std::mem::swap(&mut one.done, &mut two.done);
         std::mem::swap(&mut one.bios, &mut two.bios);
+        if two.bios.is_empty() {
+            // That one waits still.
+            for it in self.waiting.values_mut().flatten() {
+                if *it == serial {
+                    *it = other;
+                }
+            }
+        }
         for (serial, bios) in [(serial, &one.bios), (other, &two.bios)] {
             for bio in bios {
                 if let Some(of) = self.of_bio.get_mut(bio) {
@@ -445,6 +463,7 @@ mod tests {
             panic!("{:?}", uring.figures());
         };
         let times = [all.before_ns, all.queued_ns, all.devices_ns, all.after_ns];
+        assert!(uring.open.is_empty() && uring.waiting.is_empty());
         // 0xb: 115 to 145 to 240 to 260; 0xa: 105 to 146 to 250 to 270.
         assert_eq!(times, [10, 30 + 41, 95 + 104, 40]);
     }
