@@ -27,9 +27,7 @@ pub type FileId = (Dev, u64);
 pub fn name((system, inode): FileId, pid: u32) -> Option<String> {
     let mounts = mounts::read(Path::new("/proc"));
     let number = (system >> 20, system & 0xf_ffff);
-    let Some(mount) = mounts.iter().find(|mount| mount.number == number) else {
-        return None;
-    };
+    let mount = mounts.iter().find(|mount| mount.number == number)?;
     let by_handle = || {
         let number = u32::try_from(inode).ok()?;
         inode::path(Path::new(&mount.point), number).ok()

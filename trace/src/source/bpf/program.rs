@@ -169,17 +169,7 @@ pub(super) fn program(
             fill_bio(&mut code, kind, argument, &offsets)?;
         }
         Subject::Request => fill_request(&mut code, kind, argument, &offsets)?,
-        Subject::Fuse => {
-            code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.unique")?);
-            code.store(Width::Double, 8, 48, 1);
-            code.store_constant(Width::Double, 8, 32, 0);
-            code.store_constant(Width::Double, 8, 40, 0);
-            code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.nodeid")?);
-            code.store(Width::Double, 8, 56, 1);
-            code.load(Width::Word, 1, 7, offsets.of("fuse_req", "in.h.opcode")?);
-            code.and_constant(1, 0xff);
-            fill_flags(&mut code, kind, Some(()));
-        }
+        Subject::Fuse => fill_fuse(&mut code, kind, &offsets)?,
         Subject::Work | Subject::Uring => {
             code.store(Width::Double, 8, 48, 7);
             fill_flags(&mut code, kind, None);
@@ -360,6 +350,20 @@ fn fill_bio(
         code.shift_left(2, 8);
         code.or(1, 2);
     }
+    fill_flags(code, kind, Some(()));
+    Ok(())
+}
+
+/// Where and how long a request of FUSE is depends on its kind, and is not read.
+fn fill_fuse(code: &mut Assembler, kind: Kind, offsets: &Offsets<'_>) -> Result<(), String> {
+    code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.unique")?);
+    code.store(Width::Double, 8, 48, 1);
+    code.store_constant(Width::Double, 8, 32, 0);
+    code.store_constant(Width::Double, 8, 40, 0);
+    code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.nodeid")?);
+    code.store(Width::Double, 8, 56, 1);
+    code.load(Width::Word, 1, 7, offsets.of("fuse_req", "in.h.opcode")?);
+    code.and_constant(1, 0xff);
     fill_flags(code, kind, Some(()));
     Ok(())
 }
