@@ -1,7 +1,7 @@
 //! The path of a file of which only its inode number is known.
 //!
-//! File systems whose handles are an inode number and a generation (ext2, ext3, ext4, f2fs) take the
-//! generation 0 for any. The kernel then knows the path while the file's name is in its cache.
+//! File systems whose handles are an inode number and a generation (ext2, ext3, ext4, f2fs) take
+//! the generation 0 for any. The kernel knows the path while the file's name is in its cache.
 //!
 //! Sources: open_by_handle_at(2), fs/libfs.c (`generic_fh_to_dentry`), fs/ext4/super.c
 //! (`ext4_nfs_get_inode`), include/linux/exportfs.h (`FILEID_INO32_GEN`).

@@ -3,7 +3,7 @@
 //! | step | recognised by |
 //! |---|---|
 //! | bio of a request | the thread submits it after it began with the request, before the next |
-//! | bio of a request that a worker of the ring executes | order: the oldest of the process that waits |
+//! | bio of a request that a worker of the ring executes | order: the oldest one that waits |
 //! | end | the address of the request, which is used again only after it |
 //!
 //! Source: io_uring/io_uring.c of Linux (`io_submit_sqe`, `io_queue_iowq`, `io_wq_submit_work`).

@@ -399,8 +399,8 @@ fn fill_request(
     Ok(())
 }
 
-/// The inode at FILE_INODE, and the number of its file system at FILE_SYSTEM, both 0 where no file is
-/// known: direct I/O names it, and pages of the page cache do.
+/// The inode at FILE_INODE, and the number of its file system at FILE_SYSTEM, both 0 where no file
+/// is known: direct I/O names it, and pages of the page cache do.
 fn find_file(
     code: &mut Assembler,
     offsets: &Offsets<'_>,

@@ -186,7 +186,8 @@ impl Instance {
         Ok(format)
     }
 
-    /// Reads pages of a processor until there are none, or so many events: then the last one's time.
+    /// Reads pages of a processor until there are none, or so many events: then the time of the
+    /// last one.
     fn drain(
         &mut self,
         at: usize,
