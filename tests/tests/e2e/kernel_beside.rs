@@ -202,7 +202,7 @@ fn counts_and_times_are_those_of_bpftrace() {
     if program(test, "bpftrace").is_none() {
         return;
     }
-    // bcc's biolatency in bpftrace's language, which needs neither the kernel's headers nor kprobes.
+    // bcc's biolatency in bpftrace's language: without the kernel's headers and kprobes.
     let name = device.text();
     let number = std::fs::read_to_string(format!("/sys/block/{}/dev", &name["/dev/".len()..]));
     let number = number.expect("the device's number");

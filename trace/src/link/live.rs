@@ -35,7 +35,8 @@ pub(super) struct Ended {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    spans: HashMap<u64, One>,
+    /// In boxes: the map grows by doubling.
+    spans: HashMap<u64, Box<One>>,
     /// Open spans in the order of their numbers, which is that of their starts.
     open: BTreeSet<u64>,
     of_device: HashMap<Dev, BTreeSet<u64>>,
@@ -96,7 +97,7 @@ impl Live {
             outside,
             hands_on: false,
         };
-        self.spans.insert(serial, one);
+        self.spans.insert(serial, Box::new(one));
         self.open.insert(serial);
         self.of_device.entry(dev).or_default().insert(serial);
         serial

@@ -31,7 +31,7 @@ use live::Live;
 use std::collections::{HashMap, HashSet};
 
 /// Spans that are open at a time, at most; older ones are given up as unmatched.
-const OPEN_MAX: usize = 1 << 15;
+const OPEN_MAX: usize = 1 << 14;
 /// Spans of one root, at most. What comes beyond counts as time of the layer above.
 const SPANS_OF_ROOT_MAX: usize = 1024;
 /// Threads that are remembered.
