@@ -19,6 +19,7 @@ pub mod direct;
 pub mod fuse;
 pub mod gather;
 pub mod inherited;
+pub mod inode;
 pub mod interrupt;
 pub mod lease;
 pub mod lock;

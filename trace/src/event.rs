@@ -11,7 +11,8 @@ pub type Dev = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Kind {
-    /// A bio enters a device (`block_bio_queue`). `id` is the bio.
+    /// A bio enters a device (`block_bio_queue`). `id` is the bio; `other` the inode of the file
+    /// that it is for, `extra` the number of that file system; both 0 where they are not known.
     Queue = 1,
     /// A bio was mapped to the device below, and enters it next (`block_bio_remap`). `id` is the
     /// bio, `other` the device above, `extra` the sector there.
@@ -48,7 +49,7 @@ pub enum Kind {
     /// A worker ends (`workqueue_execute_end`).
     WorkEnd = 16,
     /// A request goes to a FUSE server (`fuse_request_send`). `id` is its unique number, `dev` the
-    /// connection.
+    /// connection, `other` the file's node.
     FuseSend = 17,
     /// The server has answered (`fuse_request_end`).
     FuseEnd = 18,
@@ -60,6 +61,14 @@ pub enum Kind {
     /// A sample begins or ends; no tracepoint fires it. `extra`: 1 requests that begin from now on
     /// belong to it, 0 those do not, 2 nothing is recorded from now on.
     Window = 21,
+    /// A thread begins with a request of its io_uring (`io_uring_submit_req`). `id` is the request.
+    UringSubmit = 22,
+    /// It waits for a worker of the ring (`io_uring_queue_async_work`). `id` as before.
+    UringWork = 23,
+    /// Its result is posted (`io_uring_complete`). `id` as before.
+    UringComplete = 24,
+    /// The end of a recording; no tracepoint fires it. `extra` is the number of lost events.
+    Lost = 25,
 }
 
 /// In `extra` of ends: the request failed.
@@ -73,7 +82,7 @@ pub(crate) const WINDOW_CLOSED: u64 = 2;
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::Queue,
         Self::Remap,
         Self::Split,
@@ -95,6 +104,10 @@ impl Kind {
         Self::Run,
         Self::Served,
         Self::Window,
+        Self::UringSubmit,
+        Self::UringWork,
+        Self::UringComplete,
+        Self::Lost,
     ];
 
     /// The kind with that number.
@@ -107,7 +120,7 @@ impl Kind {
     #[must_use]
     pub(crate) fn tracepoint(self) -> (&'static str, &'static str) {
         match self {
-            Self::Served | Self::Window => ("", ""),
+            Self::Served | Self::Window | Self::Lost => ("", ""),
             Self::Queue => ("block", "block_bio_queue"),
             Self::Remap => ("block", "block_bio_remap"),
             Self::Split => ("block", "block_split"),
@@ -127,6 +140,9 @@ impl Kind {
             Self::FuseSend => ("fuse", "fuse_request_send"),
             Self::FuseEnd => ("fuse", "fuse_request_end"),
             Self::Run => ("sched", "sched_switch"),
+            Self::UringSubmit => ("io_uring", "io_uring_submit_req"),
+            Self::UringWork => ("io_uring", "io_uring_queue_async_work"),
+            Self::UringComplete => ("io_uring", "io_uring_complete"),
         }
     }
 }

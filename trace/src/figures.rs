@@ -1,8 +1,11 @@
 //! The result of a trace: figures that are printed, saved and drawn.
 
+use crate::event::Dev;
+use crate::files::FileId;
 use crate::link::{Phase, Quality};
-use crate::session::{Check, Sample, Scope};
+use crate::session::{Check, Sample, Scope, fuse_dev};
 use crate::tally::{ROWS, Tally, percentile};
+use crate::uring::UringFigures;
 use crate::workers::WorkerFigures;
 use serde::{Deserialize, Serialize};
 use ugeom_measure::Histogram;
@@ -11,6 +14,8 @@ use ugeom_measure::Histogram;
 pub const EXPERIMENT: &str = "trace";
 /// Processes that are listed.
 const PROCESSES_SHOWN: usize = 20;
+/// Files that are listed.
+const FILES_SHOWN: usize = 20;
 
 /// A layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +52,20 @@ pub struct ProcessFigures {
     pub pid: u32,
     /// Its name; empty when it had ended before it was looked up.
     pub name: String,
+    /// Its requests.
+    pub requests: u64,
+    /// Their mean time, ns.
+    pub mean_ns: f64,
+}
+
+/// A file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileFigures {
+    /// Its path, or its number where the path is not known; empty for requests that belong to no
+    /// file, and those to files beyond the largest number.
+    pub name: String,
+    /// Its inode; 0 without a file.
+    pub inode: u64,
     /// Its requests.
     pub requests: u64,
     /// Their mean time, ns.
@@ -114,8 +133,14 @@ pub struct Traced {
     pub layers: Vec<LayerFigures>,
     /// Processes with the most time.
     pub processes: Vec<ProcessFigures>,
+    /// Files with the most time; none where the source does not tell files.
+    #[serde(default)]
+    pub files: Vec<FileFigures>,
     /// Other requests to the devices below.
     pub others: Vec<OtherFigures>,
+    /// What requests of io_urings waited for.
+    #[serde(default)]
+    pub urings: Vec<UringFigures>,
     /// Where the workers of loop devices ran.
     #[serde(default)]
     pub workers: Vec<WorkerFigures>,
@@ -167,7 +192,9 @@ impl Traced {
             sample: None,
             layers: layers.map(|at| layer(about.scope, tally, at)).collect(),
             processes: processes(tally),
+            files: files(about.scope, tally),
             others: others(about.scope, tally),
+            urings: Vec::new(),
             workers: Vec::new(),
             heat: HeatFigures {
                 column_ns: tally.heat.column_ns,
@@ -185,6 +212,12 @@ impl Traced {
     #[must_use]
     pub fn with_workers(self, workers: Vec<WorkerFigures>) -> Self {
         Self { workers, ..self }
+    }
+
+    /// With what requests of io_urings waited for.
+    #[must_use]
+    pub fn with_urings(self, urings: Vec<UringFigures>) -> Self {
+        Self { urings, ..self }
     }
 
     /// The same of a sample.
@@ -278,6 +311,37 @@ fn processes(tally: &Tally) -> Vec<ProcessFigures> {
         mean_ns: process.whole_ns as f64 / process.requests.max(1) as f64,
     };
     all.iter().take(PROCESSES_SHOWN).map(figures).collect()
+}
+
+fn files(scope: &Scope, tally: &Tally) -> Vec<FileFigures> {
+    let mut all: Vec<_> = tally.files.iter().collect();
+    if all.iter().all(|(file, _)| file.is_none()) {
+        return Vec::new();
+    }
+    all.sort_by_key(|(_, requests)| std::cmp::Reverse(requests.whole_ns));
+    let figures = |(file, requests): &(&Option<FileId>, &crate::tally::Process)| FileFigures {
+        name: file.map_or_else(String::new, |file| file_name(scope, tally, file)),
+        inode: file.map_or(0, |(_, inode)| inode),
+        requests: requests.requests,
+        mean_ns: requests.whole_ns as f64 / requests.requests.max(1) as f64,
+    };
+    all.iter().take(FILES_SHOWN).map(figures).collect()
+}
+
+/// The path, else the inode, else the device whose page cache it is.
+fn file_name(scope: &Scope, tally: &Tally, file: FileId) -> String {
+    if let Some(name) = tally.file_name(file) {
+        return name.to_owned();
+    }
+    let (system, inode) = file;
+    let device = Dev::try_from(inode).ok();
+    let device = device.and_then(|inode| scope.names.get(&inode));
+    let known = |dev: Dev| scope.names.get(&dev);
+    match (known(system), known(fuse_dev(system)), device) {
+        (Some(name), _, _) | (None, Some(name), _) => format!("inode {inode} on {name}"),
+        (None, None, Some(name)) => format!("{name}: the device's own page cache"),
+        _ => format!("inode {inode} on {}", scope.name(system)),
+    }
 }
 
 fn others(scope: &Scope, tally: &Tally) -> Vec<OtherFigures> {

@@ -9,6 +9,8 @@
 //! | how is its time divided among the layers? | [`link::parts`] |
 //! | what does that amount to? | [`tally`], [`figures`] |
 //! | where do workers run? | [`workers`] |
+//! | which files are read and written? | `files` |
+//! | what do requests of io_urings wait for? | [`uring`] |
 //! | how does a trace run? | [`session`] |
 //! | what does it cost? | [`overhead`] |
 //! | what does it do to a load? | [`load`] |
@@ -21,6 +23,7 @@
 pub mod draw;
 pub mod event;
 pub mod figures;
+mod files;
 pub mod link;
 pub mod load;
 pub mod overhead;
@@ -31,4 +34,5 @@ pub mod session;
 pub mod source;
 pub mod tally;
 pub mod tree;
+pub mod uring;
 pub mod workers;

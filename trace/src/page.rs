@@ -2,6 +2,7 @@
 
 use crate::figures::Traced;
 use crate::session::Sample;
+use crate::uring::UringFigures;
 use crate::workers::WorkerFigures;
 use ugeom_measure::Interval;
 use ugeom_measure::units::grouped;
@@ -48,6 +49,10 @@ pub fn page(traced: &Traced) -> Page {
         page.heading("Workers of loop devices");
         page.push(workers(&traced.workers));
     }
+    if !traced.urings.is_empty() {
+        page.heading("Requests of io_urings");
+        page.push(urings(&traced.urings));
+    }
     who(&mut page, traced);
     page.heading("Events compared with diskstats");
     page.push(checks(traced));
@@ -72,6 +77,24 @@ fn who(page: &mut Page, traced: &Traced) {
                 Cell::count(process.requests),
                 Cell::number(process.mean_ns / 1e3, 1),
             ]);
+        }
+        page.push(table);
+    }
+    if !traced.files.is_empty() {
+        page.heading("Files");
+        let columns = [
+            Column::number("requests", ""),
+            Column::number("mean", "us"),
+            Column::text("file"),
+        ];
+        let mut table = Table::new("", columns);
+        for file in &traced.files {
+            let name = match file.name.as_str() {
+                "" => "(none)",
+                name => name,
+            };
+            let mean = Cell::number(file.mean_ns / 1e3, 1);
+            table.row([Cell::count(file.requests), mean, Cell::text(name)]);
         }
         page.push(table);
     }
@@ -170,6 +193,36 @@ pub fn workers(all: &[WorkerFigures]) -> Table {
             Cell::text(&one.device),
             Cell::count(one.starts),
             Cell::number(share, 1),
+        ]);
+    }
+    table
+}
+
+/// What requests of io_urings waited for; the parts add up to the whole.
+fn urings(all: &[UringFigures]) -> Table {
+    let columns = [
+        Column::text("executed by"),
+        Column::number("requests", ""),
+        Column::number("whole", "us"),
+        Column::number("before", "us"),
+        Column::number("wait for worker", "us"),
+        Column::number("devices", "us"),
+        Column::number("result", "us"),
+    ];
+    let mut table = Table::new("", columns);
+    for one in all {
+        let mean = |ns: u64| Cell::number(ns as f64 / 1e3 / one.requests.max(1) as f64, 2);
+        table.row([
+            Cell::text(match one.workers {
+                true => "a worker (io-wq)",
+                false => "the submitter",
+            }),
+            Cell::count(one.requests),
+            mean(one.whole_ns()),
+            mean(one.before_ns),
+            mean(one.queued_ns),
+            mean(one.devices_ns),
+            mean(one.after_ns),
         ]);
     }
     table

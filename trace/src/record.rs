@@ -32,6 +32,9 @@ pub enum RecordError {
     /// It is no recording.
     #[error("not a recording of ugeom trace: it begins with {0:02x?}")]
     Magic([u8; 8]),
+    /// It ends before its devices.
+    #[error("a recording of ugeom trace that ends before its first block, at byte {0}")]
+    Empty(u64),
     /// A block is damaged.
     #[error("the block at byte {offset} is damaged: {reason}")]
     Block { offset: u64, reason: String },
@@ -88,6 +91,18 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Says at the end how many events were lost.
+    ///
+    /// # Errors
+    /// What writing fails with.
+    pub fn lost(&mut self, count: u64) -> io::Result<()> {
+        self.event(&Event {
+            kind: Kind::Lost,
+            extra: count,
+            ..self.last
+        })
+    }
+
     /// Writes the block that is not full.
     ///
     /// # Errors
@@ -124,20 +139,25 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// When it is none.
-    pub fn new(mut input: R) -> Result<(Self, Scope), RecordError> {
-        let mut magic = [0; 8];
-        input.read_exact(&mut magic)?;
-        if &magic != MAGIC {
-            return Err(RecordError::Magic(magic));
-        }
+    pub fn new(input: R) -> Result<(Self, Scope), RecordError> {
         let mut reader = Self {
             input,
-            offset: 8,
+            offset: 0,
             truncated: false,
         };
+        let mut magic = [0; 8];
+        let whole = reader.fill(&mut magic)?;
+        let end = magic.iter().position(|byte| *byte == 0 && !whole);
+        let read = magic.get(..end.unwrap_or(magic.len())).unwrap_or_default();
+        if !MAGIC.starts_with(read) {
+            return Err(RecordError::Magic(magic));
+        }
+        if !whole {
+            return Err(RecordError::Empty(read.len() as u64));
+        }
+        reader.offset = 8;
         let damaged = |reason: String| RecordError::Block { offset: 8, reason };
-        let block = reader.block()?;
-        let block = block.ok_or_else(|| damaged("it ends there".to_owned()))?;
+        let block = reader.block()?.ok_or(RecordError::Empty(8))?;
         let scope = serde_json::from_slice(&block);
         Ok((reader, scope.map_err(|error| damaged(error.to_string()))?))
     }

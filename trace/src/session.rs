@@ -3,21 +3,20 @@
 
 #[cfg(test)]
 mod tests;
+mod wish;
 
 use crate::event::{Dev, Event, Kind, Op, WINDOW_CLOSED, WINDOW_CLOSING, WINDOW_OPEN};
 use crate::link::{FUSE, Linker, Quality, SERVER, Topology, Tree};
 use crate::sample::{Seen, Turn, Windows};
-use crate::source::{self, Choice, Source, Wish};
+use crate::source::{self, Choice, Source};
 use crate::tree::{Class, KernelTree, Node};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use ugeom_format::diskstats;
 use ugeom_machine::clock;
+use wish::{counters, wish_of};
 
 /// An event is held back so long for earlier ones of other processors, ns.
 const LATE_NS: u64 = 2_000_000;
-/// Memory for the events of a processor, bytes.
-const RING_BYTES: usize = 4 << 20;
 
 /// Which devices are traced, and what they are called.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -176,6 +175,8 @@ pub struct Session {
     pending: Vec<Event>,
     /// Events before this moment have all arrived.
     complete_ns: u64,
+    /// The last look left events to the next.
+    is_behind: bool,
     /// Ends since the window began; and those before it that devices which hand their bios on had.
     ends: HashMap<(Dev, bool), u64>,
     handed_on: HashMap<(Dev, bool), u64>,
@@ -287,6 +288,7 @@ impl Session {
             source,
             pending: Vec::new(),
             complete_ns: 0,
+            is_behind: false,
             ends: HashMap::new(),
             handed_on: HashMap::new(),
             first: first.clone(),
@@ -402,12 +404,22 @@ impl Session {
             self.turn(now_ns, keep)?;
             return Ok(self.linker.take());
         }
-        self.read()?;
+        let left_ns = self.read()?;
+        self.is_behind = left_ns.is_some();
+        let read_ns = left_ns.unwrap_or(now_ns).saturating_sub(LATE_NS);
+        // What was not read yet is read with the next look.
+        self.complete_ns = self.complete_ns.min(read_ns);
         self.feed(self.complete_ns, keep);
         self.compare(self.complete_ns);
         self.turn(now_ns, keep)?;
-        self.complete_ns = now_ns.saturating_sub(LATE_NS);
+        self.complete_ns = read_ns;
         Ok(self.linker.take())
+    }
+
+    /// Whether the last look left events, so that the next one should come at once.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     fn is_paused(&self) -> bool {
@@ -415,14 +427,15 @@ impl Session {
         sampling.is_some_and(|sampling| sampling.windows.is_paused())
     }
 
-    fn read(&mut self) -> std::io::Result<()> {
+    /// Reads events: the time up to which none is left, where some are.
+    fn read(&mut self) -> std::io::Result<Option<u64>> {
         let before = self.pending.len();
-        self.source.read(&mut self.pending)?;
+        let left_ns = self.source.read(&mut self.pending)?;
         if let Some(sampling) = &mut self.sampling {
             sampling.events += (self.pending.len() - before) as u64;
         }
         self.ask_servers();
-        Ok(())
+        Ok(left_ns)
     }
 
     /// Begins or ends a window of the sample.
@@ -467,7 +480,9 @@ impl Session {
         let fourth = (self.counted)(&self.scope);
         // A program that runs still fills its slot.
         std::thread::sleep(std::time::Duration::from_millis(2));
-        self.read()?;
+        while let Some(left_ns) = self.read()? {
+            self.feed(left_ns.saturating_sub(LATE_NS), keep);
+        }
         self.feed(u64::MAX, keep);
         self.look = None;
         let [first, second] = &self.before;
@@ -640,53 +655,4 @@ fn window(time_ns: u64, extra: u64) -> Event {
 /// Whether so few of the counted ends were seen that the source cannot be believed.
 fn misses(counted: u64, seen: u64) -> bool {
     counted >= 100 && seen < counted - counted / 50
-}
-
-/// All kinds of events that requests of these devices can have.
-fn wish_of(scope: &Scope) -> Wish {
-    let kallsyms = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    let has_loop = !scope.topology.loops.is_empty();
-    let functions = match has_loop {
-        true => source::addresses(&kallsyms, &["loop_workfn", "loop_rootcg_workfn"]),
-        false => Vec::new(),
-    };
-    let has_fuse = !scope.connections.is_empty();
-    let wanted = |kind: &Kind| match kind {
-        Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => !functions.is_empty(),
-        Kind::FuseSend | Kind::FuseEnd => has_fuse,
-        Kind::Served | Kind::Window => false,
-        _ => true,
-    };
-    let block_tops = scope.tops.iter().filter(|dev| **dev & FUSE == 0);
-    Wish {
-        kinds: Kind::ALL.into_iter().filter(wanted).collect(),
-        devices: scope.disks.clone(),
-        connections: scope.connections.clone(),
-        // Bios of a partition carry the number of its disk.
-        tops: match block_tops
-            .clone()
-            .any(|dev| scope.topology.partitions.contains(dev))
-        {
-            true => scope.disks.clone(),
-            false => block_tops.copied().collect(),
-        },
-        functions,
-        ring_bytes: RING_BYTES,
-    }
-}
-
-/// Reads, and writes with discards, of each device.
-fn counters(scope: &Scope) -> Counters {
-    let text = std::fs::read_to_string("/proc/diskstats").unwrap_or_default();
-    let devices = diskstats::parse(&text).unwrap_or_default();
-    let wanted = devices.into_iter().filter_map(|device| {
-        let dev = dev_of((device.major, device.minor));
-        let discards = device.stat.discards.unwrap_or_default().completed;
-        let counted = (
-            device.stat.reads.completed,
-            device.stat.writes.completed + discards,
-        );
-        scope.disks.contains(&dev).then_some((dev, counted))
-    });
-    wanted.collect()
 }

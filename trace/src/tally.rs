@@ -2,8 +2,9 @@
 //! over time and for each process. Memory does not grow with the number of requests.
 
 use crate::event::{Dev, Op};
+use crate::files::{self, FileId};
 use crate::link::parts::divide;
-use crate::link::{Phase, Tree};
+use crate::link::{Phase, Span, Tree};
 use std::collections::{BTreeMap, HashMap};
 use ugeom_measure::Histogram;
 
@@ -11,6 +12,10 @@ use ugeom_measure::Histogram;
 const PATHS_MAX: usize = 256;
 /// Processes beyond this number count as one.
 const PROCESSES_MAX: usize = 4096;
+/// Files beyond this number count as one.
+const FILES_MAX: usize = 4096;
+/// Files whose names are looked up.
+const FILES_NAMED_MAX: usize = 256;
 /// Columns of the heat map; when they are full, two become one.
 const COLUMNS_MAX: usize = 240;
 /// Width of a column at the start, ns.
@@ -45,7 +50,7 @@ pub struct Layer {
     pub failed: u64,
 }
 
-/// Requests of a process.
+/// Requests of a process, or to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     /// How many.
@@ -80,11 +85,16 @@ pub struct Tally {
     pub whole: Histogram,
     /// Requests by process; 0 are those beyond the largest number.
     pub processes: BTreeMap<u32, Process>,
+    /// Requests by file; none are those that belong to no file, or beyond the largest number.
+    pub files: BTreeMap<Option<FileId>, Process>,
     /// Requests that came to lower devices directly: how many, and their time, ns.
     pub others: BTreeMap<Dev, Process>,
     /// Latencies over time.
     pub heat: Heat,
     names: HashMap<u32, String>,
+    /// Names of files, and processes of those that have none yet.
+    file_names: HashMap<FileId, Option<String>>,
+    file_users: Vec<(FileId, u32)>,
     paths: HashMap<(Option<usize>, Dev), usize>,
     /// Devices whose requests are divided; none for all.
     tops: Vec<Dev>,
@@ -98,6 +108,7 @@ impl Tally {
             layers: Vec::new(),
             whole: Histogram::new(),
             processes: BTreeMap::new(),
+            files: BTreeMap::new(),
             others: BTreeMap::new(),
             heat: Heat {
                 start_ns: 0,
@@ -105,18 +116,31 @@ impl Tally {
                 columns: Vec::new(),
             },
             names: HashMap::new(),
+            file_names: HashMap::new(),
+            file_users: Vec::new(),
             paths: HashMap::new(),
             tops,
         }
     }
 
-    /// Looks up the names of processes that were not looked up yet, as long as they run.
+    /// Looks up the names of processes and files that were not looked up yet, as long as they are
+    /// there.
     pub fn learn_names(&mut self) {
         if self.names.len() < self.processes.len() {
             for pid in self.processes.keys() {
                 self.names.entry(*pid).or_insert_with(|| comm(*pid));
             }
         }
+        for (file, pid) in self.file_users.drain(..) {
+            let name = || files::name(file, pid);
+            self.file_names.entry(file).or_insert_with(name);
+        }
+    }
+
+    /// The name of a file, if it was found.
+    #[must_use]
+    pub fn file_name(&self, file: FileId) -> Option<&str> {
+        self.file_names.get(&file)?.as_deref()
     }
 
     /// The name of a process, if it ran when it was looked up.
@@ -146,7 +170,21 @@ impl Tally {
             .or_default();
         process.requests += 1;
         process.whole_ns += u128::from(whole_ns);
+        self.count_file(root, whole_ns);
         self.divide(tree);
+    }
+
+    fn count_file(&mut self, root: &Span, whole_ns: u64) {
+        let is_known = self.files.contains_key(&root.file);
+        let file = root
+            .file
+            .filter(|_| is_known || self.files.len() < FILES_MAX);
+        if let Some(file) = file.filter(|_| !is_known && self.files.len() < FILES_NAMED_MAX) {
+            self.file_users.push((file, root.pid));
+        }
+        let requests = self.files.entry(file).or_default();
+        requests.requests += 1;
+        requests.whole_ns += u128::from(whole_ns);
     }
 
     fn divide(&mut self, tree: &Tree) {
@@ -277,7 +315,6 @@ pub fn percentile(of: &Histogram, percent: f64) -> Option<[u64; 3]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::Span;
 
     fn tree(at_ns: u64, pid: u32, ns: u64) -> Tree {
         let span = |dev, start_ns, end_ns, parent| Span {
@@ -293,6 +330,7 @@ mod tests {
             parent,
             ambiguous: false,
             failed: false,
+            file: None,
         };
         let below = span(2, at_ns + ns / 4, at_ns + ns / 2, Some(0));
         Tree {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use ugeom_trace::tree::{Class, KernelTree};
 
 /// A layer that can be read.
@@ -33,17 +33,22 @@ pub struct Chain {
 
 /// The region that is read: no more than this, so that the same blocks come again.
 const REGION_BYTES_MAX: u64 = 256 << 20;
+/// A shorter file has no room for a read.
+const SIZE_BYTES_MIN: u64 = 4096;
 
 impl Chain {
-    /// The chain below a node. A file system cannot be read as such: its file is above it and its
-    /// device below.
+    /// The chain below a node, with `target` above it if that is a file on a file system. A file
+    /// system cannot be read as such: its file is above it and its device below.
     #[must_use]
-    pub fn of(tree: &KernelTree, top: usize) -> Self {
+    pub fn of(tree: &KernelTree, top: usize, target: &Path) -> Self {
         let mut chain = Self {
             rows: Vec::new(),
             region_bytes: REGION_BYTES_MAX,
             left_out: Vec::new(),
         };
+        if matches!(tree.nodes[top].class, Class::Fs | Class::Fuse) && target.is_file() {
+            chain.add_file(tree, top, target);
+        }
         let mut offset = 0;
         for at in tree.chain(top) {
             let node = &tree.nodes[at];
@@ -59,9 +64,7 @@ impl Chain {
             if node.class == Class::File {
                 offset += fact(&node.config, "loop begins at");
             }
-            let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
-            let opened = File::options().read(true).custom_flags(direct).open(&path);
-            match opened {
+            match open(Path::new(&path)) {
                 Ok(file) if node.size_bytes > offset => {
                     chain.region_bytes = chain.region_bytes.min(node.size_bytes - offset);
                     chain.rows.push(Row {
@@ -85,6 +88,36 @@ impl Chain {
         }
         chain
     }
+
+    /// The file above its file system. Its device says how it may be read.
+    fn add_file(&mut self, tree: &KernelTree, top: usize, path: &Path) {
+        let below = tree.chain(top).into_iter().map(|at| &tree.nodes[at]);
+        let sectors = below.map(|node| node.sector_bytes);
+        let sector_bytes = sectors.max().unwrap_or(0).max(512);
+        let opened = open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let name = path.display().to_string();
+        match opened {
+            Ok((size_bytes, file)) if size_bytes >= SIZE_BYTES_MIN => {
+                self.region_bytes = self.region_bytes.min(size_bytes);
+                self.rows.push(Row {
+                    name,
+                    class: Class::File.word(),
+                    path: path.to_owned(),
+                    file,
+                    offset_bytes: 0,
+                    sector_bytes,
+                });
+            }
+            Ok(_) => self.left_out.push(format!("{name}: too small")),
+            Err(error) => self.left_out.push(format!("{name}: opening it: {error}")),
+        }
+    }
+}
+
+/// Opens a device or a file for reads past the page cache.
+fn open(path: &Path) -> std::io::Result<File> {
+    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+    File::options().read(true).custom_flags(direct).open(path)
 }
 
 fn fact(config: &[(String, String)], name: &str) -> u64 {

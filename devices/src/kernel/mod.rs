@@ -222,7 +222,7 @@ fn readable(target: &str) -> Result<(Chain, Scope), HarnessError> {
         problem,
     };
     let at = at.ok_or_else(|| unreadable("no layer of it can be read".to_owned()))?;
-    let chain = Chain::of(&tree, at);
+    let chain = Chain::of(&tree, at, Path::new(target));
     match chain.rows.is_empty() {
         true => Err(unreadable(chain.left_out.join("; "))),
         false => Ok((chain, Scope::of(&tree, &[at]))),

@@ -29,6 +29,7 @@ const POINTER: u8 = 2;
 const STRUCT: u8 = 4;
 const UNION: u8 = 5;
 const TYPEDEF: u8 = 8;
+const NAMED_FUNCTION: u8 = 12;
 const FUNCTION: u8 = 13;
 
 /// Why a BTF cannot be read.
@@ -120,6 +121,18 @@ impl<'a> Btf<'a> {
     #[must_use]
     pub fn typedef(&self, name: &str) -> Option<u32> {
         self.find(name, &[TYPEDEF])
+    }
+
+    /// The number of the struct of that name.
+    #[must_use]
+    pub fn structure(&self, name: &str) -> Option<u32> {
+        self.find(name, &[STRUCT])
+    }
+
+    /// The number of the function of that name.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<u32> {
+        self.find(name, &[NAMED_FUNCTION])
     }
 
     /// Where a member lies in a struct, bytes from its beginning. Dots lead into structs that are

@@ -440,3 +440,25 @@ fn a_chain_is_measured_again_over_memory_and_nothing_is_left() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+#[test]
+fn a_file_is_a_layer_of_its_own_above_its_device() {
+    let test = "a_file_is_a_layer_of_its_own_above_its_device";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().canonicalize().expect("a path").join("a.bin");
+    std::fs::write(&file, vec![1; 1 << 20]).expect("a file");
+    let mut layers = command(UGEOM, &["lab", "layers", "--kernel", &text(&file)]);
+    layers.args(["--budget", "100ms", "--json", "-"]);
+    let ended = run(layers, b"");
+    if ended.code == 2 {
+        return skip(test, ended.stderr.trim());
+    }
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let found: Value = serde_json::from_str(&ended.text()).expect("JSON");
+    let top = &found["cases"][0]["rows"][0];
+    assert_eq!(
+        (top["name"].as_str(), top["class"].as_str()),
+        (file.to_str(), Some("FILE")),
+        "{found:#}"
+    );
+}

@@ -31,6 +31,7 @@ mod images;
 mod images_killed;
 mod iostat;
 mod kernel;
+mod kernel_beside;
 mod lab;
 mod lost;
 mod metrics;

@@ -1,7 +1,7 @@
 //! Spans that have not ended, and those that wait for their root to end.
 
 use super::{Phase, SPANS_OF_ROOT_MAX, Span, Tree};
-use crate::event::{Dev, Event, Op};
+use crate::event::{Dev, Event, Kind, Op};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// Spans that may hold a sector are looked for among so many of a device.
@@ -35,7 +35,8 @@ pub(super) struct Ended {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    spans: HashMap<u64, One>,
+    /// In boxes: the map grows by doubling.
+    spans: HashMap<u64, Box<One>>,
     /// Open spans in the order of their numbers, which is that of their starts.
     open: BTreeSet<u64>,
     of_device: HashMap<Dev, BTreeSet<u64>>,
@@ -79,6 +80,11 @@ impl Live {
             parent: None,
             ambiguous,
             failed: false,
+            file: match event.kind {
+                Kind::Queue if event.other != 0 => Some((event.extra as Dev, event.other)),
+                Kind::FuseSend if event.other != 0 => Some((event.dev, event.other)),
+                _ => None,
+            },
         };
         let one = One {
             span,
@@ -91,10 +97,18 @@ impl Live {
             outside,
             hands_on: false,
         };
-        self.spans.insert(serial, one);
+        self.spans.insert(serial, Box::new(one));
         self.open.insert(serial);
         self.of_device.entry(dev).or_default().insert(serial);
         serial
+    }
+
+    /// The file of a span is that of the partition above it, too.
+    pub(super) fn is_for(&mut self, above: Option<u64>, serial: u64) {
+        let file = self.spans.get(&serial).and_then(|one| one.span.file);
+        if let Some(above) = above.and_then(|above| self.spans.get_mut(&above)) {
+            above.span.file = file;
+        }
     }
 
     /// The span enters a phase.

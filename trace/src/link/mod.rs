@@ -31,7 +31,7 @@ use live::Live;
 use std::collections::{HashMap, HashSet};
 
 /// Spans that are open at a time, at most; older ones are given up as unmatched.
-const OPEN_MAX: usize = 1 << 15;
+const OPEN_MAX: usize = 1 << 14;
 /// Spans of one root, at most. What comes beyond counts as time of the layer above.
 const SPANS_OF_ROOT_MAX: usize = 1024;
 /// Threads that are remembered.
@@ -139,6 +139,9 @@ pub struct Span {
     pub ambiguous: bool,
     /// The device reported an error.
     pub failed: bool,
+    /// The file that it is for: the number of its file system, and its inode. None where the kernel
+    /// or the source do not tell.
+    pub file: Option<(Dev, u64)>,
 }
 
 /// Marks the number of a FUSE connection among devices.
@@ -255,6 +258,7 @@ impl Linker {
             Kind::Run => self.run(event),
             Kind::Served => self.served(event),
             Kind::Window => self.window(event),
+            Kind::UringSubmit | Kind::UringWork | Kind::UringComplete | Kind::Lost => {}
         }
         if event.time_ns.saturating_sub(self.last_sweep_ns) > WAKE_MAX_NS {
             self.last_sweep_ns = event.time_ns;
@@ -338,6 +342,8 @@ impl Linker {
             None => {}
         }
         self.live.parts_expected(serial, 1);
+        let above = parent.filter(|above| self.is_partition(*above));
+        self.live.is_for(above, serial);
         if self.queued.len() >= THREADS_MAX {
             self.queued.clear();
         }
@@ -590,7 +596,7 @@ impl Linker {
             match ended.parent {
                 Some(parent) => {
                     self.live.phase(parent, time_ns, Phase::Return);
-                    let is_partition = self.topology.partitions.contains(&self.live.dev(parent));
+                    let is_partition = self.is_partition(parent);
                     let handed_on = self.live.has_handed_on(parent);
                     let ends = is_partition || (handed_on && self.live.part_ended(parent));
                     if ends {
@@ -611,6 +617,10 @@ impl Linker {
             self.groups.forget(old);
             self.live.drop_open(old);
         }
+    }
+
+    fn is_partition(&self, serial: u64) -> bool {
+        self.topology.partitions.contains(&self.live.dev(serial))
     }
 
     fn root_ended(&mut self, serial: u64, tid: u32) {

@@ -583,6 +583,7 @@ proptest! {
                 parent: (position > 0).then(|| parent % position.max(1)),
                 ambiguous: false,
                 failed: false,
+                file: None,
             });
         }
         sums(&tree);

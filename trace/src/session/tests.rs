@@ -28,7 +28,7 @@ impl Source for Missing {
 
     fn rest(&mut self, _rests: bool) {}
 
-    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
+    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<Option<u64>> {
         // A hundred reads end, all counted.
         (self.ended)().fetch_add(100, Ordering::Relaxed);
         let time_ns = clock::now_ns();
@@ -46,7 +46,7 @@ impl Source for Missing {
             other: 0,
             extra: 0,
         }));
-        Ok(())
+        Ok(None)
     }
 
     fn lost(&self) -> u64 {
@@ -150,4 +150,63 @@ fn what_a_server_lost_and_that_it_fell_silent_is_reported() {
     }
     let ended = session.finish(&mut |_| {}).expect("an end");
     assert_eq!((ended.lost, ended.quality.silent_servers), (3, 1));
+}
+
+/// Reads that ended on two processors; a look reads one of the first and all of the second.
+struct Slow {
+    first: Vec<u64>,
+    second: Vec<u64>,
+}
+
+impl Source for Slow {
+    fn name(&self) -> &'static str {
+        "bpf"
+    }
+
+    fn kinds(&self) -> &[Kind] {
+        &[Kind::Queue, Kind::BioComplete]
+    }
+
+    fn gate(&mut self, _open: bool) {}
+
+    fn rest(&mut self, _rests: bool) {}
+
+    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<Option<u64>> {
+        let one = (!self.first.is_empty()).then(|| self.first.remove(0));
+        let times = one.into_iter().chain(std::mem::take(&mut self.second));
+        for time_ns in times {
+            let mut event = window(time_ns, 0);
+            (event.kind, event.dev, event.id) = (Kind::BioComplete, DEV, time_ns);
+            events.push(event);
+        }
+        Ok(one.filter(|_| !self.first.is_empty()))
+    }
+
+    fn lost(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn events_that_a_look_leaves_keep_their_order() {
+    counter!(counted, _ended);
+    let now_ns = clock::now_ns() - 1_000_000_000;
+    let times = |from: u64| (0..5).map(|at| now_ns + 10_000_000 * at + from).collect();
+    let slow = Slow {
+        first: times(0),
+        second: times(5_000_000),
+    };
+    let open = || -> Result<Box<dyn Source>, String> { Ok(Box::new(slow)) };
+    let mut session = Session::start_with(Scope::default(), counted, open).expect("a session");
+    let mut seen = Vec::new();
+    for look in 0..3 {
+        let trees = session.poll(&mut |event: &Event| seen.push(event.time_ns));
+        assert!(trees.is_ok() && session.is_behind(), "look {look}");
+    }
+    session
+        .finish(&mut |event| seen.push(event.time_ns))
+        .map(|_| ())
+        .expect("an end");
+    assert_eq!(seen.len(), 10);
+    assert!(seen.is_sorted(), "{seen:?}");
 }

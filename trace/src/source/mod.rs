@@ -17,6 +17,16 @@ use std::str::FromStr;
 /// Kinds without which nothing can be linked.
 const NEEDED: [Kind; 4] = [Kind::Queue, Kind::GetRequest, Kind::Issue, Kind::Complete];
 
+/// Events of all processors that one look takes, about: they bound the memory of a trace.
+const LOOK_EVENTS: usize = 1 << 14;
+/// Events of one processor that a look takes, at least.
+const LOOK_EVENTS_MIN: usize = 1 << 10;
+
+/// How many events a look takes from each of so many processors.
+fn look_events(processors: usize) -> usize {
+    (LOOK_EVENTS / processors.max(1)).max(LOOK_EVENTS_MIN)
+}
+
 /// A source by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
@@ -86,6 +96,8 @@ pub struct Wish {
     pub tops: Vec<u32>,
     /// Addresses of the functions whose work is recorded.
     pub functions: Vec<u64>,
+    /// Address of the function that ends bios of direct I/O to files, if it is known.
+    pub direct_end: Option<u64>,
     /// Memory for each processor's events, bytes.
     pub ring_bytes: usize,
 }
@@ -105,12 +117,13 @@ pub trait Source: Send {
     /// attached again stays closed.
     fn rest(&mut self, rests: bool);
 
-    /// Reads what has happened since the last call; the events of a processor come in the order
-    /// in which it took their slots.
+    /// Reads what has happened since the last call, or a part of it; the events of a processor come
+    /// in the order in which it took their slots. Where events were left, the time up to which none
+    /// was, ns.
     ///
     /// # Errors
     /// What the kernel answers.
-    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<()>;
+    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<Option<u64>>;
 
     /// Events that were lost so far.
     fn lost(&self) -> u64;

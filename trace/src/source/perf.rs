@@ -151,7 +151,7 @@ impl Source for Perf {
     /// A disabled event costs next to nothing.
     fn rest(&mut self, _rests: bool) {}
 
-    fn read(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+    fn read(&mut self, events: &mut Vec<Event>) -> io::Result<Option<u64>> {
         let before = events.len();
         let formats = &self.formats;
         for ring in &mut self.rings {
@@ -164,7 +164,7 @@ impl Source for Perf {
             })?;
         }
         self.threads.complete(events, before);
-        Ok(())
+        Ok(None)
     }
 
     fn lost(&self) -> u64 {

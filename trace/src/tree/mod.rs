@@ -18,7 +18,7 @@
 //! `mountinfo`.
 
 mod device;
-mod mounts;
+pub(crate) mod mounts;
 #[cfg(test)]
 mod tests;
 

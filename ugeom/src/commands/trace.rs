@@ -19,13 +19,14 @@ use ugeom_machine::interrupt;
 use ugeom_measure::units;
 use ugeom_report::Page;
 use ugeom_report::text::WIDTH;
-use ugeom_trace::event::Event;
+use ugeom_trace::event::{Event, Kind};
 use ugeom_trace::figures::{About, Traced};
 use ugeom_trace::link::{Linker, Tree};
 use ugeom_trace::record::{Iolog, Reader, Writer};
 use ugeom_trace::session::{Scope, Session};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
+use ugeom_trace::uring::Uring;
 use ugeom_trace::workers::Workers;
 use ugeom_trace::{draw, load, overhead, page};
 
@@ -163,7 +164,9 @@ impl Trace {
         let started = Instant::now();
         let mut failed = None;
         while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(POLL);
+            if !run.session.is_behind() {
+                std::thread::sleep(POLL);
+            }
             run.poll()?;
             if let (Some((why, others)), None) = (run.session.successors(), self.source) {
                 let name = run.session.source();
@@ -189,11 +192,13 @@ impl Trace {
                 break;
             }
         }
-        self.form.show(&run.finish(&self.devices)?)?;
+        let (traced, recorded) = run.finish(&self.devices)?;
+        self.form.show(&traced)?;
         if let Some(mut child) = child {
             // Ctrl-C reached it as well; --for does not end it.
             let _ = child.wait();
         }
+        recorded?;
         match failed {
             Some(status) => {
                 output::complain(&format!("{}: {status}", self.command[0]));
@@ -243,6 +248,7 @@ impl Trace {
             recording,
             tally: Tally::new(scope.tops.clone()),
             workers: Workers::default(),
+            uring: Uring::new(&scope.tops),
             scope: scope.clone(),
             started: Instant::now(),
         })
@@ -265,6 +271,7 @@ struct Run {
     recording: Recording,
     tally: Tally,
     workers: Workers,
+    uring: Uring,
     scope: Scope,
     started: Instant,
 }
@@ -272,29 +279,35 @@ struct Run {
 impl Run {
     fn poll(&mut self) -> Result<()> {
         let (recording, workers) = (&mut self.recording, &mut self.workers);
-        let topology = &self.scope.topology;
+        let (uring, topology) = (&mut self.uring, &self.scope.topology);
         let trees = self.session.poll(&mut |event| {
             recording.event(event);
             workers.event(event, topology);
+            uring.event(event, topology);
         });
         for tree in trees.context("reading events")? {
+            uring.tree(&tree);
             self.tally.add(&tree);
         }
         self.tally.learn_names();
         Ok(())
     }
 
-    fn finish(mut self, devices: &[String]) -> Result<Traced> {
+    /// The figures, and why events could not be recorded.
+    fn finish(mut self, devices: &[String]) -> Result<(Traced, Result<()>)> {
         let seconds = self.started.elapsed().as_secs_f64();
         let (source, scope) = (self.session.source(), self.session.scope().clone());
         let (mut recording, mut workers) = (self.recording, self.workers);
+        let mut uring = self.uring;
         let ended = self.session.finish(&mut |event| {
             recording.event(event);
             workers.event(event, &scope.topology);
+            uring.event(event, &scope.topology);
         });
         let ended = ended.context("reading events")?;
-        recording.finish()?;
+        let recorded = recording.finish(ended.lost);
         for tree in &ended.trees {
+            uring.tree(tree);
             self.tally.add(tree);
         }
         self.tally.learn_names();
@@ -306,7 +319,8 @@ impl Run {
         };
         let found = (ended.lost, ended.quality, ended.checks);
         let traced = Traced::new(&about, &self.tally, found).of_sample(ended.sample);
-        Ok(traced.with_workers(workers.figures(&|dev| scope.name(dev))))
+        let traced = traced.with_workers(workers.figures(&|dev| scope.name(dev)));
+        Ok((traced.with_urings(uring.figures()), recorded))
     }
 }
 
@@ -371,12 +385,21 @@ impl Recording {
         if let Some(writer) = &mut self.writer
             && let Err(error) = writer.event(event)
         {
+            output::warn(&format!(
+                "{}: {error}; the trace goes on without a recording",
+                self.path.display()
+            ));
             self.error = Some(error);
             self.writer = None;
         }
     }
 
-    fn finish(mut self) -> Result<()> {
+    fn finish(mut self, lost: u64) -> Result<()> {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.lost(lost)
+        {
+            self.error = Some(error);
+        }
         let flushed = self.writer.as_mut().map_or(Ok(()), Writer::flush);
         let outcome = self.error.map_or(flushed, Err);
         outcome.with_context(|| format!("{}: recording", self.path.display()))
@@ -398,9 +421,11 @@ impl Show {
             Some(path) => Some(iolog(path, &format!("/dev/{top}"))?),
             None => None,
         };
-        let (mut first, mut last, mut workers) = (None, 0, Workers::default());
-        let mut add = |trees: Vec<Tree>| -> io::Result<()> {
+        let (mut first, mut last, mut lost) = (None, 0, 0);
+        let (mut workers, mut uring) = (Workers::default(), Uring::new(&scope.tops));
+        let mut add = |trees: Vec<Tree>, uring: &mut Uring| -> io::Result<()> {
             for tree in trees {
+                uring.tree(&tree);
                 tally.add(&tree);
                 let root = tree
                     .spans
@@ -414,15 +439,20 @@ impl Show {
         };
         while let Some(events) = reader.events().with_context(name)? {
             for event in &events {
+                if event.kind == Kind::Lost {
+                    lost = event.extra;
+                    continue;
+                }
                 first.get_or_insert(event.time_ns);
                 last = event.time_ns;
                 linker.event(event);
                 workers.event(event, &scope.topology);
+                uring.event(event, &scope.topology);
             }
-            add(linker.take()).context("writing the iolog")?;
+            add(linker.take(), &mut uring).context("writing the iolog")?;
         }
         let (rest, quality) = linker.finish();
-        add(rest).context("writing the iolog")?;
+        add(rest, &mut uring).context("writing the iolog")?;
         if let Some(log) = iolog {
             log.finish().context("writing the iolog")?;
         }
@@ -435,9 +465,10 @@ impl Show {
             seconds: last.saturating_sub(first.unwrap_or(last)) as f64 / 1e9,
             scope: &scope,
         };
-        let traced = Traced::new(&about, &tally, (0, quality, Vec::new()));
+        let traced = Traced::new(&about, &tally, (lost, quality, Vec::new()));
         let workers = workers.figures(&|dev| scope.name(dev));
-        self.form.show(&traced.with_workers(workers))
+        self.form
+            .show(&traced.with_workers(workers).with_urings(uring.figures()))
     }
 }
 

@@ -31,6 +31,14 @@ pub(super) enum Label {
     Unmarked,
     /// Its thread is to be remembered.
     Mark,
+    /// The bio is of direct I/O to a file.
+    Direct,
+    /// The page is not a part of another one.
+    Whole,
+    /// The inode is known.
+    Inode,
+    /// No file is known.
+    NoFile,
 }
 
 /// A program that is being written.
@@ -47,6 +55,8 @@ const STORE_CONSTANT: u8 = 0x62;
 const LOAD_CONSTANT: u8 = 0x18;
 /// `BPF_PSEUDO_MAP_VALUE`: the address of a byte of an array's first element.
 const MAP_VALUE: u8 = 2;
+/// `BPF_PSEUDO_KFUNC_CALL`.
+const KERNEL_CALL: u8 = 2;
 
 impl Assembler {
     fn push(&mut self, code: u8, to: Register, from: Register, offset: i16, immediate: i32) {
@@ -133,6 +143,11 @@ impl Assembler {
         self.push(0x85, 0, 0, 0, function);
     }
 
+    /// A function of the kernel that its BTF has, by its number there.
+    pub(super) fn call_kernel(&mut self, function: u32) {
+        self.push(0x85, 0, KERNEL_CALL, 0, function as i32);
+    }
+
     pub(super) fn jump(&mut self, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(0x05, 0, 0, 0, 0);
@@ -152,6 +167,11 @@ impl Assembler {
     pub(super) fn jump_if_equal(&mut self, one: Register, other: Register, label: Label) {
         self.jumps.push((self.code.len(), label));
         self.push(0x1d, one, other, 0, 0);
+    }
+
+    pub(super) fn jump_if_not_zero(&mut self, register: Register, label: Label) {
+        self.jumps.push((self.code.len(), label));
+        self.push(0x55, register, 0, 0, 0);
     }
 
     pub(super) fn jump_if_at_least(&mut self, register: Register, value: i32, label: Label) {

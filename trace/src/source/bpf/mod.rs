@@ -36,23 +36,29 @@ pub fn open(wish: &Wish) -> Result<Programs, String> {
     let layout = Layout::new(cpu::possible_cores(), wish.ring_bytes);
     let array = SharedArray::new(layout.bytes()).map_err(|error| refused(&error))?;
     let descriptor = array.as_fd().as_raw_fd();
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         array: descriptor,
         layout,
         devices: &wish.devices,
         connections: &wish.connections,
         tops: &wish.tops,
         functions: &wish.functions,
+        files: program::Files::of(&btf, wish.direct_end),
     };
     let (mut attached, mut kinds) = (Vec::new(), Vec::new());
     for kind in &wish.kinds {
         let typedef = format!("btf_trace_{}", kind.tracepoint().1);
-        let program = program::program(*kind, &btf, &wanted);
-        let one = program.and_then(|code| {
+        let attach = |wanted: &Wanted<'_>| {
+            let code = program::program(*kind, &btf, wanted)?;
             let id = btf.typedef(&typedef).unwrap_or(0);
             let refused = |error| format!("{}: {}", kind.tracepoint().1, refused(&error));
             bpf::attach(&code, id).map_err(refused)
-        });
+        };
+        let mut one = attach(&wanted);
+        // A kernel whose structs are others than those of files here.
+        if one.is_err() && wanted.files.take().is_some() {
+            one = attach(&wanted);
+        }
         match one {
             Ok(one) => {
                 attached.push(one);
@@ -102,9 +108,8 @@ impl Source for Programs {
         }
     }
 
-    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<()> {
-        self.rings.read(events);
-        Ok(())
+    fn read(&mut self, events: &mut Vec<Event>) -> std::io::Result<Option<u64>> {
+        Ok(self.rings.read(events))
     }
 
     fn lost(&self) -> u64 {

@@ -39,6 +39,44 @@ pub(super) struct Wanted<'a> {
     pub(super) tops: &'a [u32],
     /// Addresses of the functions whose work is recorded.
     pub(super) functions: &'a [u64],
+    /// How the file of a bio is found; none where the kernel does not allow it.
+    pub(super) files: Option<Files>,
+}
+
+/// Where the inode of a bio's file and the number of its file system are kept in the frame.
+const FILE_INODE: i16 = -32;
+const FILE_SYSTEM: i16 = -40;
+
+/// How the file of a bio is found: numbers of types in the kernel's BTF.
+pub(super) struct Files {
+    /// `bpf_rdonly_cast` (Linux 6.2): a number becomes a pointer to a type, which the verifier lets
+    /// be followed.
+    function: u32,
+    page: u32,
+    mapping: u32,
+    direct: u32,
+    /// The function that ends bios of direct I/O.
+    direct_end: Option<u64>,
+}
+
+impl Files {
+    /// None where the kernel lacks one of them.
+    pub(super) fn of(btf: &Btf<'_>, direct_end: Option<u64>) -> Option<Self> {
+        let direct = btf.structure("iomap_dio");
+        Some(Self {
+            function: btf.function("bpf_rdonly_cast")?,
+            page: btf.structure("page")?,
+            mapping: btf.structure("address_space")?,
+            direct: direct.unwrap_or(0),
+            direct_end: direct_end.filter(|_| direct.is_some()),
+        })
+    }
+
+    /// r0 = r1 as a pointer to that type.
+    fn cast(&self, code: &mut Assembler, to: u32) {
+        code.set(2, to as i32);
+        code.call_kernel(self.function);
+    }
 }
 
 /// What the argument of a tracepoint is.
@@ -48,6 +86,8 @@ enum Subject {
     Fuse,
     Work,
     Task,
+    /// A request of an io_uring, whose address is all that is read.
+    Uring,
 }
 
 fn subject(kind: Kind) -> (Subject, &'static str) {
@@ -62,6 +102,7 @@ fn subject(kind: Kind) -> (Subject, &'static str) {
         Kind::FuseSend | Kind::FuseEnd => (Subject::Fuse, "fuse_req"),
         Kind::WorkQueue | Kind::WorkStart | Kind::WorkEnd => (Subject::Work, "work_struct"),
         Kind::Run => (Subject::Task, "task_struct"),
+        Kind::UringSubmit | Kind::UringWork | Kind::UringComplete => (Subject::Uring, "io_kiocb"),
         _ => (Subject::Request, "request"),
     }
 }
@@ -94,6 +135,8 @@ pub(super) fn program(
     let argument = match kind {
         // The second of two tasks: previous, next.
         Kind::Run => btf.argument(&typedef, name).map(|first| first + 1),
+        // The request behind the ring is a pointer to void.
+        Kind::UringComplete => btf.argument(&typedef, "io_ring_ctx").map(|ring| ring + 1),
         _ => btf.argument(&typedef, name),
     };
     let argument = argument.ok_or_else(missing)? as i16;
@@ -110,24 +153,24 @@ pub(super) fn program(
         Subject::Fuse => fuse_device(&mut code, &offsets)?,
         Subject::Work => wanted_function(&mut code, &offsets, wanted.functions)?,
         Subject::Task => marked_task(&mut code, &offsets, wanted)?,
+        Subject::Uring => code.set(9, 0),
     }
     match subject {
         Subject::Bio | Subject::Request => wanted_device(&mut code, wanted.devices),
         Subject::Fuse => wanted_device(&mut code, wanted.connections),
-        Subject::Work | Subject::Task => {}
+        Subject::Work | Subject::Task | Subject::Uring => {}
     }
     take_slot(&mut code, wanted);
     match subject {
-        Subject::Bio => fill_bio(&mut code, kind, argument, &offsets)?,
-        Subject::Request => fill_request(&mut code, kind, argument, &offsets)?,
-        Subject::Fuse => {
-            code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.unique")?);
-            code.store(Width::Double, 8, 48, 1);
-            code.load(Width::Word, 1, 7, offsets.of("fuse_req", "in.h.opcode")?);
-            code.and_constant(1, 0xff);
-            fill_flags(&mut code, kind, Some(()));
+        Subject::Bio => {
+            if kind == Kind::Queue {
+                find_file(&mut code, &offsets, wanted.files.as_ref())?;
+            }
+            fill_bio(&mut code, kind, argument, &offsets)?;
         }
-        Subject::Work => {
+        Subject::Request => fill_request(&mut code, kind, argument, &offsets)?,
+        Subject::Fuse => fill_fuse(&mut code, kind, &offsets)?,
+        Subject::Work | Subject::Uring => {
             code.store(Width::Double, 8, 48, 7);
             fill_flags(&mut code, kind, None);
         }
@@ -278,6 +321,14 @@ fn fill_bio(
     code.store(Width::Double, 8, 48, 7);
     code.load(Width::Word, 1, 7, offsets.of("bio", "bi_iter.bi_size")?);
     match kind {
+        Kind::Queue => {
+            // What `find_file` found.
+            code.load(Width::Double, 2, FRAME, FILE_SYSTEM);
+            code.shift_left(2, 32);
+            code.or(1, 2);
+            code.load(Width::Double, 2, FRAME, FILE_INODE);
+            code.store(Width::Double, 8, 56, 2);
+        }
         Kind::Remap => {
             code.load(Width::Double, 2, 6, 8 * (argument + 1));
             code.shift_left(2, 32);
@@ -299,6 +350,20 @@ fn fill_bio(
         code.shift_left(2, 8);
         code.or(1, 2);
     }
+    fill_flags(code, kind, Some(()));
+    Ok(())
+}
+
+/// Where and how long a request of FUSE is depends on its kind, and is not read.
+fn fill_fuse(code: &mut Assembler, kind: Kind, offsets: &Offsets<'_>) -> Result<(), String> {
+    code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.unique")?);
+    code.store(Width::Double, 8, 48, 1);
+    code.store_constant(Width::Double, 8, 32, 0);
+    code.store_constant(Width::Double, 8, 40, 0);
+    code.load(Width::Double, 1, 7, offsets.of("fuse_req", "in.h.nodeid")?);
+    code.store(Width::Double, 8, 56, 1);
+    code.load(Width::Word, 1, 7, offsets.of("fuse_req", "in.h.opcode")?);
+    code.and_constant(1, 0xff);
     fill_flags(code, kind, Some(()));
     Ok(())
 }
@@ -332,6 +397,76 @@ fn fill_request(
     }
     fill_flags(code, kind, Some(()));
     Ok(())
+}
+
+/// The inode at FILE_INODE, and the number of its file system at FILE_SYSTEM, both 0 where no file
+/// is known: direct I/O names it, and pages of the page cache do.
+fn find_file(
+    code: &mut Assembler,
+    offsets: &Offsets<'_>,
+    files: Option<&Files>,
+) -> Result<(), String> {
+    code.set(1, 0);
+    code.store(Width::Double, FRAME, FILE_INODE, 1);
+    code.store(Width::Double, FRAME, FILE_SYSTEM, 1);
+    let Some(files) = files else {
+        return Ok(());
+    };
+    // A flush has no pages.
+    code.load(Width::Word, 1, 7, offsets.of("bio", "bi_iter.bi_size")?);
+    code.jump_if_zero(1, Label::NoFile);
+    if let Some(end) = files.direct_end {
+        code.load(Width::Double, 1, 7, offsets.of("bio", "bi_end_io")?);
+        code.constant(2, end);
+        code.jump_if_equal(1, 2, Label::Direct);
+    }
+    code.load(Width::Double, 1, 7, offsets.of("bio", "bi_io_vec")?);
+    code.load(Width::Double, 1, 1, offsets.of("bio_vec", "bv_page")?);
+    as_number(code, 1);
+    // A page inside of a larger one: the address of that, plus one.
+    code.copy(6, 1);
+    files.cast(code, files.page);
+    code.load(Width::Double, 1, 0, offsets.of("page", "compound_head")?);
+    as_number(code, 1);
+    code.copy(2, 1);
+    code.and_constant(2, 1);
+    code.jump_if_zero(2, Label::Whole);
+    code.add_constant(1, -1);
+    code.copy(6, 1);
+    code.label(Label::Whole);
+    code.copy(1, 6);
+    files.cast(code, files.page);
+    code.load(Width::Double, 1, 0, offsets.of("page", "mapping")?);
+    as_number(code, 1);
+    // The low bits are set for memory of programs.
+    code.copy(2, 1);
+    code.and_constant(2, 3);
+    code.jump_if_not_zero(2, Label::NoFile);
+    files.cast(code, files.mapping);
+    code.load(Width::Double, 1, 0, offsets.of("address_space", "host")?);
+    code.jump(Label::Inode);
+    if files.direct_end.is_some() {
+        code.label(Label::Direct);
+        code.load(Width::Double, 1, 7, offsets.of("bio", "bi_private")?);
+        files.cast(code, files.direct);
+        code.load(Width::Double, 1, 0, offsets.of("iomap_dio", "iocb")?);
+        code.load(Width::Double, 1, 1, offsets.of("kiocb", "ki_filp")?);
+        code.load(Width::Double, 1, 1, offsets.of("file", "f_inode")?);
+    }
+    code.label(Label::Inode);
+    code.load(Width::Double, 2, 1, offsets.of("inode", "i_ino")?);
+    code.store(Width::Double, FRAME, FILE_INODE, 2);
+    code.load(Width::Double, 1, 1, offsets.of("inode", "i_sb")?);
+    code.load(Width::Word, 1, 1, offsets.of("super_block", "s_dev")?);
+    code.store(Width::Double, FRAME, FILE_SYSTEM, 1);
+    code.label(Label::NoFile);
+    Ok(())
+}
+
+/// A pointer becomes a number, with which the verifier allows to calculate: through the slot.
+fn as_number(code: &mut Assembler, register: u8) {
+    code.store(Width::Double, 8, 56, register);
+    code.load(Width::Double, register, 8, 56);
 }
 
 /// The thread that submits here will sleep: its next run is recorded.

@@ -97,11 +97,16 @@ impl Rings {
             .map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Reads all slots that are filled.
-    pub(super) fn read(&mut self, events: &mut Vec<Event>) {
+    /// Reads slots that are filled, not all at once where there are many: then the time up to which
+    /// none was left.
+    pub(super) fn read(&mut self, events: &mut Vec<Event>) -> Option<u64> {
+        let most = super::super::look_events(self.layout.processors) as u64;
+        let mut left_ns = None;
         for cpu in 0..self.layout.processors {
             let (mut next, head) = (self.next[cpu], self.control(cpu, HEAD));
-            while next < head {
+            let end = head.min(next + most);
+            let mut last_ns = 0;
+            while next < end {
                 let index = next as usize & (self.layout.slots - 1);
                 let ring = self.layout.rings_at() + (cpu << self.layout.ring_shift());
                 let at = ring + index * SLOT_BYTES;
@@ -113,7 +118,10 @@ impl Rings {
                 let mut words = [0; SLOT_BYTES / 8];
                 self.array.read_into(at, &mut words);
                 events.extend(decode(&words, cpu as u16));
-                next += 1;
+                (next, last_ns) = (next + 1, words[1]);
+            }
+            if next == end && end < head {
+                left_ns = Some(left_ns.map_or(last_ns, |left: u64| left.min(last_ns)));
             }
             self.next[cpu] = next;
             let tail = CONTROL_AT + (cpu << CONTROL_SHIFT) + TAIL as usize;
@@ -121,6 +129,7 @@ impl Rings {
                 tail.store(next, Ordering::Release);
             }
         }
+        left_ns
     }
 }
 

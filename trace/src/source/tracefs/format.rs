@@ -72,6 +72,8 @@ impl Format {
         let placed = format.device.is_some() && format.sector.is_some();
         let linked = format.other.is_some() && format.extra.is_some();
         let whole = match kind {
+            // Their bios could be told apart by order only.
+            Kind::UringSubmit | Kind::UringWork | Kind::UringComplete => false,
             Kind::Remap => placed && linked,
             Kind::Split => placed && format.extra.is_some(),
             Kind::Run => true,

@@ -30,9 +30,6 @@ const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const DEVICES_MAX: usize = 64;
 /// A text of tracefs is read so far.
 const TEXT_BYTES: usize = 64 << 10;
-/// Pages that one look takes from a processor, at most: writers may be faster than this reader.
-const PAGES_MAX: usize = 1 << 14;
-
 /// An instance that runs.
 pub struct Instance {
     path: PathBuf,
@@ -189,25 +186,34 @@ impl Instance {
         Ok(format)
     }
 
-    /// Reads all pages of a processor.
-    fn drain(&mut self, at: usize, events: &mut Vec<Event>) -> io::Result<()> {
+    /// Reads pages of a processor until there are none, or so many events: then the time of the
+    /// last one.
+    fn drain(
+        &mut self,
+        at: usize,
+        most: usize,
+        events: &mut Vec<Event>,
+    ) -> io::Result<Option<u64>> {
         let Ring {
             cpu,
             pipe: Some(pipe),
         } = &mut self.rings[at]
         else {
-            return Ok(());
+            return Ok(None);
         };
-        for _ in 0..PAGES_MAX {
+        let before = events.len();
+        let mut last_ns = 0;
+        while events.len() - before < most {
             let count = match pipe.read(&mut self.buffer) {
-                Ok(0) => break,
+                Ok(0) => return Ok(None),
                 Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             let formats = &self.formats;
             let mut each = |time_ns, data: &[u8]| {
+                last_ns = time_ns;
                 let id = data.first_chunk().map(|id| u16::from_le_bytes(*id));
                 let format = id.and_then(|id| formats.get(&id));
                 events.extend(format.and_then(|format| format.event(time_ns, *cpu, data)));
@@ -218,7 +224,7 @@ impl Instance {
                 )));
             }
         }
-        Ok(())
+        Ok(Some(last_ns))
     }
 }
 
@@ -290,13 +296,16 @@ impl Source for Instance {
         }
     }
 
-    fn read(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+    fn read(&mut self, events: &mut Vec<Event>) -> io::Result<Option<u64>> {
         let before = events.len();
+        let most = super::look_events(self.rings.len());
+        let mut left_ns = None;
         for at in 0..self.rings.len() {
-            self.drain(at, events)?;
+            let last_ns = self.drain(at, most, events)?;
+            left_ns = left_ns.into_iter().chain(last_ns).min();
         }
         self.threads.complete(events, before);
-        Ok(())
+        Ok(left_ns)
     }
 
     fn lost(&self) -> u64 {

@@ -17,12 +17,58 @@ use ugeom_trace::event::Dev;
 use ugeom_trace::session::{Scope, Session, connection, dev_of};
 use ugeom_trace::source::Choice;
 use ugeom_trace::tally::Tally;
-use ugeom_trace::tree::{Class, KernelTree};
+use ugeom_trace::tree::{Class, KernelTree, Node};
 
 /// How often events are read.
 const POLL: Duration = Duration::from_millis(10);
 
 type Counters = BTreeMap<Dev, diskstats::Stat>;
+
+/// Devices, their order, and what follows their requests.
+struct View {
+    tree: KernelTree,
+    order: Vec<(usize, usize)>,
+    session: Option<Session>,
+    halves: Vec<Half>,
+}
+
+impl View {
+    /// Of these devices, or of all.
+    fn of(tree: KernelTree, nodes: &[usize]) -> Self {
+        let order = order(&tree, nodes);
+        let mut session = match Session::start(Scope::of(&tree, nodes), &Choice::ALL) {
+            Ok(session) => Some(session),
+            Err(why) => {
+                output::warn(&format!("no exclusive times: {why}"));
+                None
+            }
+        };
+        if let Some(session) = &mut session {
+            ask_servers(session);
+        }
+        let connections = order
+            .iter()
+            .filter_map(|(at, _)| connection(&tree.nodes[*at]));
+        let halves = halves(&connections.collect::<Vec<u32>>());
+        Self {
+            tree,
+            order,
+            session,
+            halves,
+        }
+    }
+
+    /// Whether other devices are there now, or stand on others.
+    fn differs(&self, now: &KernelTree) -> bool {
+        let place = |node: &Node| (node.name.clone(), node.number, node.below.clone());
+        !self
+            .tree
+            .nodes
+            .iter()
+            .map(place)
+            .eq(now.nodes.iter().map(place))
+    }
+}
 
 /// Reports on these devices, or on all.
 pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
@@ -36,22 +82,7 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
         Some(tree) => tree,
         None => kernel::read(None)?.0,
     };
-    let order = order(&tree, &nodes);
-    let scope = Scope::of(&tree, &nodes);
-    let mut session = match Session::start(scope, &Choice::ALL) {
-        Ok(session) => Some(session),
-        Err(why) => {
-            output::warn(&format!("no exclusive times: {why}"));
-            None
-        }
-    };
-    if let Some(session) = &mut session {
-        ask_servers(session);
-    }
-    let connections = order
-        .iter()
-        .filter_map(|(at, _)| connection(&tree.nodes[*at]));
-    let mut halves = halves(&connections.collect::<Vec<u32>>());
+    let mut view = View::of(tree, &nodes);
     let stop = interrupt::catch().context("listening for Ctrl-C")?;
     if stat.csv {
         output::print(&stat.columns().csv_heading())?;
@@ -60,7 +91,7 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
     let mut done = 0;
     while stat.reports().is_none_or(|count| done < count) {
         let (started, mut tally) = (Instant::now(), Tally::new(Vec::new()));
-        if !watch(stat.interval, stop, session.as_mut(), &mut tally)? {
+        if !watch(stat.interval, stop, view.session.as_mut(), &mut tally)? {
             break;
         }
         let after = counters()?;
@@ -72,13 +103,21 @@ pub fn run(stat: &Stat, devices: &[String]) -> Result<()> {
         stat.report(Interval {
             seconds: looked.seconds,
             counts: true,
-            timed_one_in: u32::from(session.is_some()),
+            timed_one_in: u32::from(view.session.is_some()),
             clock_ns: 0.0,
             look_ns: 0,
-            rows: rows(&tree, &order, &looked, &mut halves)?,
+            rows: rows(&view.tree, &view.order, &looked, &mut view.halves)?,
         })?;
         before = after;
         done += 1;
+        // Devices come and go; those that were named stay.
+        if devices.is_empty() && stat.reports().is_none_or(|count| done < count) {
+            let now = kernel::read(None)?.0;
+            if view.differs(&now) {
+                view = View::of(now, &[]);
+                before = counters()?;
+            }
+        }
     }
     Ok(())
 }
