@@ -86,7 +86,7 @@ fn asked(document: &Document) -> String {
     if let Some(last) = subject.candidates.last() {
         last.set.iter().for_each(|one| add("--set-b", one));
     }
-    let hooks: [(&str, fn(&Candidate) -> Option<&str>); 4] = [
+    let hooks: [(&str, Hook); 4] = [
         ("--setup", |one| one.setup.as_deref()),
         ("--prepare", |one| one.prepare.as_deref()),
         ("--conclude", |one| one.conclude.as_deref()),
@@ -118,6 +118,9 @@ fn asked(document: &Document) -> String {
     words.extend(texts.map(in_a_shell));
     words.join(" ")
 }
+
+/// A command around runs of a candidate.
+type Hook = fn(&Candidate) -> Option<&str>;
 
 /// How targets are read, where that is not the usual way.
 fn asked_of_targets(subject: &Subject) -> Vec<String> {
