@@ -2,7 +2,7 @@
 
 use super::answer::{answer, warnings};
 use super::judge::{Contest, Judged, Judgement, contest};
-use super::{Document, Shell, Side};
+use super::{Candidate, Document, Load, Shell, Side, Subject};
 use ugeom_harness::compare::Metric;
 use ugeom_measure::units::duration_human;
 use ugeom_measure::{Change, Claim};
@@ -78,21 +78,30 @@ fn changes(judged: &Judged) -> Rows {
 fn asked(document: &Document) -> String {
     let subject = &document.subject;
     let mut words = vec!["ugeom ab".to_owned()];
+    words.extend(asked_of_targets(subject));
     let mut add = |flag: &str, value: &str| words.push(format!("{flag} {}", in_a_shell(value)));
     for one in &subject.set {
         add("--set", one);
     }
     if let Some(last) = subject.candidates.last() {
         last.set.iter().for_each(|one| add("--set-b", one));
-        let hooks = [
-            ("--setup", &last.setup),
-            ("--prepare", &last.prepare),
-            ("--conclude", &last.conclude),
-            ("--cleanup", &last.cleanup),
-        ];
-        for (flag, text) in hooks {
-            text.iter().for_each(|text| add(flag, text));
+    }
+    let hooks: [(&str, Hook); 4] = [
+        ("--setup", |one| one.setup.as_deref()),
+        ("--prepare", |one| one.prepare.as_deref()),
+        ("--conclude", |one| one.conclude.as_deref()),
+        ("--cleanup", |one| one.cleanup.as_deref()),
+    ];
+    for (flag, of) in hooks {
+        let mut texts: Vec<&str> = subject.candidates.iter().filter_map(of).collect();
+        // One for all, or one for each.
+        if texts.windows(2).all(|pair| pair[0] == pair[1]) {
+            texts.truncate(1);
         }
+        texts.into_iter().for_each(|text| add(flag, text));
+    }
+    if subject.warmup > 1 {
+        add("--warmup", &subject.warmup.to_string());
     }
     match &subject.shell {
         Shell::None => add("--shell", "none"),
@@ -102,9 +111,30 @@ fn asked(document: &Document) -> String {
     if let Some(limit) = subject.fail_if_slower {
         add("--fail-if-slower", &format!("{}%", limit * 100.0));
     }
+    if subject.ignore_failure {
+        words.push("--ignore-failure".to_owned());
+    }
     let texts = subject.candidates.iter().map(|one| one.side.text());
     words.extend(texts.map(in_a_shell));
     words.join(" ")
+}
+
+/// A command around runs of a candidate.
+type Hook = fn(&Candidate) -> Option<&str>;
+
+/// How targets are read, where that is not the usual way.
+fn asked_of_targets(subject: &Subject) -> Vec<String> {
+    let is_target = |one: &Candidate| matches!(one.side, Side::Target(_));
+    if !subject.candidates.iter().any(is_target) {
+        return Vec::new();
+    }
+    let (load, usual) = (subject.load, Load::default());
+    let flags = [
+        (load.size_bytes != usual.size_bytes).then(|| format!("--size {}", load.size_bytes)),
+        load.random.then(|| "--random".to_owned()),
+        (load.depth != usual.depth).then(|| format!("--depth {}", load.depth)),
+    ];
+    flags.into_iter().flatten().collect()
 }
 
 fn question(document: &Document) -> String {

@@ -101,7 +101,8 @@ fn one_target_is_compared_with_itself_set_otherwise() {
     // Two hand-overs to threads that sleep take microseconds, a call some tens of nanoseconds.
     assert!(least(1) > 2.0 * least(0), "{:?}", blocks.rounds());
     let shown = page(&document).to_text(100);
-    let asked = "ugeom ab --set statistics=counts --set-b dispatch=queued --set-b spin=0 zero zero";
+    let asked = "ugeom ab --size 512 --set statistics=counts --set-b dispatch=queued \
+                 --set-b spin=0 zero zero";
     assert!(shown.contains(asked), "{shown}");
     options.subject.candidates[1].set = vec!["dispatch=sideways".to_owned()];
     let refused = measured(&options).unwrap_err().to_string();
@@ -380,6 +381,22 @@ fn what_was_asked_can_be_given_to_a_shell_again() {
     let document = measured(&options([command("sh -c 'true'"), command("true")])).unwrap();
     let shown = page(&document).to_text(100);
     let asked = r"ugeom ab 'sh -c '\''true'\''' true";
+    assert!(shown.starts_with(asked), "{shown}");
+}
+
+#[test]
+fn what_was_asked_has_all_that_changes_what_is_measured() {
+    let mut options = options([command("true"), command("false")]);
+    options.subject.warmup = 2;
+    options.subject.ignore_failure = true;
+    options.subject.candidates[0].prepare = Some("true 1".to_owned());
+    options.subject.candidates[1].prepare = Some("true 2".to_owned());
+    for one in &mut options.subject.candidates {
+        one.conclude = Some("true".to_owned());
+    }
+    let shown = page(&measured(&options).unwrap()).to_text(200);
+    let asked = "ugeom ab --prepare 'true 1' --prepare 'true 2' --conclude true --warmup 2 \
+                 --ignore-failure true false";
     assert!(shown.starts_with(asked), "{shown}");
 }
 

@@ -132,8 +132,20 @@ fn facts(facts: &[Fact]) -> Markup {
         dl {
             @for fact in facts {
                 dt { (fact.name) }
-                dd { (fact.text) }
+                dd { (prose(&fact.text)) }
             }
+        }
+    }
+}
+
+/// A text with its code, which stands between backticks, set as code.
+fn prose(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    let is_paired = !parts.len().is_multiple_of(2);
+    html! {
+        @if !is_paired { (text) }
+        @for (number, part) in parts.iter().enumerate().filter(|_| is_paired) {
+            @if number.is_multiple_of(2) { (part) } @else { code { (part) } }
         }
     }
 }
@@ -141,8 +153,8 @@ fn facts(facts: &[Fact]) -> Markup {
 fn block(block: &Block) -> Markup {
     match block {
         Block::Heading(text) => html! { h2 { (text) } },
-        Block::Paragraph(text) => html! { p { (text) } },
-        Block::List(items) => html! { ul { @for item in items { li { (item) } } } },
+        Block::Paragraph(text) => html! { p { (prose(text)) } },
+        Block::List(items) => html! { ul { @for item in items { li { (prose(item)) } } } },
         Block::Table(one) => table(one),
         Block::Preformatted(text) => html! { pre { (text) } },
         Block::Plot(plot) => drawn(plot),

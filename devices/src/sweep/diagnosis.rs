@@ -148,19 +148,29 @@ pub(super) fn short(found: &WayFindings) -> String {
     }
 }
 
-/// The rates at both ends where the model does not describe what was measured.
+/// The rates at both ends where the model does not describe what was measured: those of the table,
+/// of the typical transaction.
 fn unfitted(found: &WayFindings) -> Option<String> {
-    let fitted = found.limits.fitted()?;
-    let (first, last) = found.steps.first().zip(found.steps.last())?;
-    let iops = first.1.per_second(first.1.transactions);
-    let rate = last.1.per_second(last.1.bytes);
+    found.limits.fitted()?;
+    let mut each_ns = found
+        .steps
+        .iter()
+        .zip(&found.times)
+        .map(|((block, sums), time)| {
+            let mean = sums.wall_ns as f64 / sums.transactions.max(1) as f64;
+            (
+                *block as f64,
+                time.as_ref().map_or(mean, |time| time.estimate),
+            )
+        });
+    let first = each_ns.next()?;
+    let last = each_ns.next_back()?;
     Some(format!(
-        "{} IOPS at {}, {} at {}; no limits fit (the model misses by {}).",
-        grouped(iops.round() as u64),
-        value(first.0 as f64, Unit::Bytes),
-        value(rate, Unit::BytesPerSecond),
-        value(last.0 as f64, Unit::Bytes),
-        value(fitted.rms * 100.0, Unit::Percent),
+        "{} IOPS at {}, {} at {} (no limits fit).",
+        whole(1e9 / first.1),
+        value(first.0, Unit::Bytes),
+        value(last.0 * 1e9 / last.1, Unit::BytesPerSecond),
+        value(last.0, Unit::Bytes),
     ))
 }
 
@@ -174,7 +184,7 @@ pub(super) fn read_ahead(found: &WayFindings) -> Option<String> {
     let (block, sums) = found.steps.iter().find(merged)?;
     let done = sums.device?.transfers();
     Some(format!(
-        "Read-ahead: {} transfers of {} were requested, the device did {}.",
+        "Read-ahead: {} requests of {} became {} transfers.",
         grouped(sums.transactions),
         value(*block as f64, Unit::Bytes),
         grouped(done)

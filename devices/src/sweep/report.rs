@@ -99,7 +99,8 @@ fn answer(document: &Document, findings: &Findings) -> String {
     let subject = &document.subject;
     let several = subject.parts.len() > 1;
     let mut said = Vec::new();
-    if let Some(why) = no_device(document, findings) {
+    let no_device = no_device(document, findings);
+    if let Some(why) = &no_device {
         said.push(format!(
             "No device served the reads of the {}: {why}. Nothing follows about a disk.",
             subject
@@ -112,8 +113,10 @@ fn answer(document: &Document, findings: &Findings) -> String {
         let Some(part) = subject.parts.get(found.part) else {
             continue;
         };
+        // The table has what is beside the target; without its device there is nothing else.
+        let is_target = found.part == 0;
         let is_file = found.way != Way::Stack;
-        if is_file && no_device(document, findings).is_some() {
+        if no_device.is_some() && is_file || no_device.is_none() && !is_target {
             continue;
         }
         let name = match several {

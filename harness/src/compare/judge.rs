@@ -234,7 +234,8 @@ pub fn show(unit: &str, value: f64) -> String {
                 10.0.. => 1,
                 _ => 2,
             };
-            format!("{value:.decimals$} {unit}")
+            let text = format!("{value:.decimals$} {unit}");
+            text.trim_end().to_owned()
         }
     }
 }

@@ -1,8 +1,10 @@
 //! iostat's `-o JSON`: a value of each device and column for each interval. The first report is the
-//! time since the system started, and is left out where others follow.
+//! time since the system started, and is left out where others follow. So are devices without any
+//! request, unless all are.
 
 use super::{Series, list, text};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use ugeom_measure::change::Better;
 
 pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
@@ -24,20 +26,40 @@ pub(super) fn parse(value: &Value) -> Result<Vec<Series>, String> {
             }
         }
     }
+    let is_busy = |one: &Series| one.values.iter().any(|value| *value != 0.0);
+    let busy = series.iter().filter(|one| is_busy(one));
+    let busy: BTreeSet<String> = busy.map(|one| one.case.clone()).collect();
+    if !busy.is_empty() {
+        series.retain(|one| busy.contains(&one.case));
+    }
     Ok(series)
 }
+
+/// What is looked at first; the other columns follow.
+const FIRST: [&str; 8] = [
+    "r/s", "rkB/s", "r_await", "w/s", "wkB/s", "w_await", "aqu-sz", "util",
+];
 
 fn of_disk(disk: &Value, path: &str, series: &mut Vec<Series>) -> Result<(), String> {
     let device = text(disk, path, "disk_device")?;
     let columns = disk.as_object().into_iter().flatten();
-    for (column, value) in columns.filter(|one| one.0 != "disk_device") {
+    let columns = columns.filter(|one| one.0 != "disk_device");
+    let mut columns: Vec<(&String, &Value)> = columns.collect();
+    let place = |column: &str| FIRST.iter().position(|first| *first == column);
+    columns.sort_by_key(|(column, _)| place(column).unwrap_or(FIRST.len()));
+    for (column, value) in columns {
         let Some(value) = value.as_f64() else {
             return Err(format!("{path}.{column} of {device}: expected a number"));
         };
         let (unit, better) = match column.as_str() {
             "r_await" | "w_await" | "d_await" | "f_await" => ("ms", Better::Lower),
-            column if column.ends_with("/s") => (column, Better::Higher),
-            column => (column, Better::Lower),
+            column if column.ends_with("kB/s") => ("kB/s", Better::Higher),
+            column if column.ends_with("MB/s") => ("MB/s", Better::Higher),
+            column if column.ends_with("/s") => ("1/s", Better::Higher),
+            column if column.ends_with("areq-sz") => ("kB", Better::Lower),
+            "rrqm" | "wrqm" | "drqm" | "util" => ("%", Better::Lower),
+            // A number of requests.
+            _ => ("", Better::Lower),
         };
         super::merge(
             series,

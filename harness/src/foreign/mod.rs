@@ -158,8 +158,12 @@ fn parsed(case: &str, text: &str) -> Result<(Format, Vec<Series>), String> {
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
     let first = values.next().unwrap_or(Ok(Value::Null));
     let value = first.map_err(|error| {
-        let line = error.line() + skipped;
-        format!("line {line}, column {}: no JSON: {error}", error.column())
+        let (line, column) = (error.line() + skipped, error.column());
+        let reason = error.to_string();
+        // The reason ends with the place in the JSON, which is not that in the file.
+        let place = format!(" at line {} column {column}", error.line());
+        let reason = reason.strip_suffix(&place).unwrap_or(&reason);
+        format!("line {line}, column {column}: no JSON: {reason}")
     })?;
     let end = values.byte_offset();
     if value.get("Action").is_some() {
@@ -198,6 +202,7 @@ fn parsed(case: &str, text: &str) -> Result<(Format, Vec<Series>), String> {
         keys.join(", ")
     });
     Err(match keys {
+        Some(keys) if keys.is_empty() => format!("an empty JSON object; {EXPECTED}"),
         Some(keys) => format!("JSON of an unknown kind with the keys {keys}; {EXPECTED}"),
         None => format!("JSON, but no object; {EXPECTED}"),
     })
@@ -228,6 +233,7 @@ fn unknown(text: &str) -> String {
     let shown = line.and_then(|at| text.lines().nth(at)).unwrap_or_default();
     let shown: String = shown.chars().filter(|c| !c.is_control()).take(40).collect();
     match line {
+        Some(at) if shown.trim().is_empty() => format!("line {} is no text; {EXPECTED}", at + 1),
         Some(at) => format!("line {}, `{shown}`: {EXPECTED}", at + 1),
         None => format!("it is empty; {EXPECTED}"),
     }

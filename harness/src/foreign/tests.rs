@@ -36,6 +36,34 @@ const IOSTAT: &str = r#"{"sysstat": {"hosts": [{"nodename": "h", "statistics": [
  {"disk": [{"disk_device": "sda", "r/s": 110.0, "r_await": 0.6}]}]}]}}"#;
 
 #[test]
+fn iostat_s_devices_without_requests_are_left_out_and_its_columns_have_units() {
+    let report = r#"{"disk": [
+        {"disk_device": "loop0", "aqu-sz": 0.0, "r/s": 0.0},
+        {"disk_device": "sda", "aqu-sz": 2.5, "r/s": 9.0, "rareq-sz": 4.0, "rkB/s": 36.0,
+         "util": 1.0}]}"#;
+    let text = format!("{{\"sysstat\": {{\"hosts\": [{{\"statistics\": [{report}]}}]}}}}");
+    let (_, series) = read("d.json", "d", &text).unwrap();
+    assert!(series.iter().all(|one| one.case == "sda"), "{series:?}");
+    let columns = series.iter().map(|one| (&one.metric[..], &one.unit[..]));
+    let expected = [
+        ("r/s", "1/s"),
+        ("rkB/s", "kB/s"),
+        ("aqu-sz", ""),
+        ("util", "%"),
+        ("rareq-sz", "kB"),
+    ];
+    assert_eq!(columns.collect::<Vec<_>>(), expected);
+    let idle = text.replace("\"sda\"", "\"loop1\"");
+    let idle = idle
+        .replace("2.5", "0")
+        .replace("9.0", "0")
+        .replace("4.0", "0");
+    let idle = idle.replace("36.0", "0").replace("1.0", "0");
+    let (_, all) = read("d.json", "d", &idle).unwrap();
+    assert!(all.iter().any(|one| one.case == "loop0"), "{all:?}");
+}
+
+#[test]
 fn each_format_is_known_by_its_content() {
     let (format, fio) = read("a.json", "a", FIO).unwrap();
     assert_eq!(format, Format::Fio);
@@ -121,6 +149,12 @@ fn what_is_wrong_is_told_with_file_place_and_what_was_expected() {
         ("hello\n", "a.txt: line 1, `hello`: expected"),
         ("{\"a\": 1}", "an unknown kind with the keys a; expected"),
         ("[1]", "no object; expected"),
+        ("{}", "a.txt: an empty JSON object; expected"),
+        ("\0\u{1}\n", "a.txt: line 1 is no text; expected"),
+        (
+            "note\n[1,\n",
+            "a.txt: line 3, column 0: no JSON: EOF while parsing a value",
+        ),
         ("{\n \"jobs\": [\n", "line 3, column 0: no JSON"),
         ("note\n{\n \"jobs\": [\n", "line 4, column 0: no JSON"),
         ("{\"jobs\": 1}", "the result.jobs: expected a list"),

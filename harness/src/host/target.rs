@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use ugeom_machine::block_device::System;
+use ugeom_machine::block_device::{BlockDevice, System};
 
 /// Facts about a file or a device. What the system does not tell is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,14 +92,17 @@ fn facts(system: &System, path: &Path) -> Option<TargetFacts> {
     if kind.is_char_device() {
         return Some(facts);
     }
+    let mut devices = system.below(path).unwrap_or_default();
     if !kind.is_block_device()
         && let Some(mount) = mount_of(system, path, about.dev())
     {
+        if devices.is_empty() {
+            devices = below_btrfs(system, &mount);
+        }
         facts.mount_point = Some(mount.point);
         facts.file_system = Some(mount.file_system);
         facts.mount_options = Some(mount.options);
     }
-    let devices = system.below(path).unwrap_or_default();
     if let Some(device) = devices.first() {
         let queue = device.queue();
         facts.device = Some(device.name.clone());
@@ -112,6 +115,31 @@ fn facts(system: &System, path: &Path) -> Option<TargetFacts> {
     }
     look_inside(&mut facts, system, path);
     Some(facts)
+}
+
+/// The device of a btrfs, whose files have a device number that no disk has. Empty where it has
+/// several: then none of them counts all reads.
+fn below_btrfs(system: &System, mount: &Mount) -> Vec<BlockDevice> {
+    if mount.file_system != "btrfs" {
+        return Vec::new();
+    }
+    let devices = system.below(Path::new(&mount.source)).unwrap_or_default();
+    let is_alone = |device: &BlockDevice| is_alone_in_btrfs(system, &device.name);
+    match devices.first().is_some_and(is_alone) {
+        true => devices,
+        false => Vec::new(),
+    }
+}
+
+/// Whether a device is the only one of its btrfs: `/sys/fs/btrfs/UUID/devices` has all.
+fn is_alone_in_btrfs(system: &System, device: &str) -> bool {
+    let all = fs::read_dir(system.sys.join("fs/btrfs"));
+    let folders = all.into_iter().flatten().flatten();
+    let mut folders = folders.map(|entry| entry.path().join("devices"));
+    let Some(folder) = folders.find(|folder| folder.join(device).exists()) else {
+        return false;
+    };
+    fs::read_dir(folder).is_ok_and(|entries| entries.count() == 1)
 }
 
 /// Holes, encryption, compression, and what a loop device stands on.
@@ -162,6 +190,7 @@ struct Mount {
     point: String,
     options: String,
     file_system: String,
+    source: String,
 }
 
 impl Mount {
@@ -172,7 +201,7 @@ impl Mount {
         let (number, _root, point) = (before.next()?, before.next()?, before.next()?);
         let options = before.next()?;
         let mut after = after.split(' ');
-        let (file_system, _source) = (after.next()?, after.next()?);
+        let (file_system, source) = (after.next()?, after.next()?);
         // Those of the file system, such as `compress=zstd:3` of btrfs, stand behind its source.
         let options = match after.next() {
             Some(own) => format!("{options},{own}"),
@@ -183,6 +212,7 @@ impl Mount {
             point: unescaped(point),
             options,
             file_system: file_system.to_owned(),
+            source: unescaped(source),
         })
     }
 }
@@ -235,6 +265,22 @@ mod tests {
     fn put(path: &Path, text: &str) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn only_a_btrfs_of_one_device_has_a_device_that_counts_all_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let system = System {
+            proc: folder.path().join("proc"),
+            sys: folder.path().to_owned(),
+        };
+        assert!(!is_alone_in_btrfs(&system, "vda"), "no btrfs at all");
+        put(&folder.path().join("fs/btrfs/uuid-1/devices/vda"), "");
+        put(&folder.path().join("fs/btrfs/uuid-2/devices/vdb"), "");
+        put(&folder.path().join("fs/btrfs/uuid-2/devices/vdc"), "");
+        put(&folder.path().join("fs/btrfs/features"), "");
+        let alone = ["vda", "vdb", "vdd"].map(|name| is_alone_in_btrfs(&system, name));
+        assert_eq!(alone, [true, false, false]);
     }
 
     #[test]

@@ -85,8 +85,8 @@ fn answer(document: &Document) -> String {
         return "No answer yet: too little was measured.".to_owned();
     };
     format!(
-        "A random 4 KiB read from memory takes {class} through the cache class, {pread} by pread, \
-         {copy} as a bare copy (wall time). {}",
+        "Random 4 KiB from memory, wall time: {class} through the cache class, {pread} by pread, \
+         {copy} as a bare copy. {}",
         blame(document, 4096)
     )
 }
@@ -187,8 +187,8 @@ fn blame(document: &Document, read: u64) -> String {
         "by memory and lookup together"
     };
     format!(
-        "Random reads of {size} are slower than sequential ones by {}, {culprit}: the bare copy \
-         alone loses {}, the lookup {}.",
+        "Random reads of {size} are slower than sequential ones by {}, {culprit}: bare copy {}, \
+         lookup {}.",
         whole.amount(),
         memory.amount(),
         lookup.amount()

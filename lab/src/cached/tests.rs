@@ -304,7 +304,7 @@ fn a_real_run_measures_hits_and_keeps_its_document() {
     assert_eq!(Document::from_json(&json, EXPERIMENT).unwrap(), document);
     let text = page(&document).to_text(100);
     assert!(
-        text.contains("THE ANSWER: A random 4 KiB read from memory takes"),
+        text.contains("THE ANSWER: Random 4 KiB from memory, wall time: "),
         "{text}"
     );
     assert!(

@@ -62,10 +62,18 @@ fn answer(document: &Document, rates: &Observed, judgement: &Judgement) -> Strin
         iops(&one),
         iops(&all)
     );
+    let (wall, cpu) = (document.figure("scaling"), document.figure("scaling.cpu"));
+    if let Some((wall, cpu)) = wall.zip(cpu) {
+        text.push_str(&format!(
+            ": {} of linear by wall time, {} by CPU time",
+            wall.amount(),
+            cpu.amount()
+        ));
+    }
     let sum = judgement.step(Against::First, FINAL, cores);
     if let Some(sum) = sum.filter(|sum| sum.proven) {
         let factor = amount(&sum.ratio, Unit::Times);
-        text.push_str(&format!(", {factor} the baseline (all knobs off)"));
+        text.push_str(&format!(". All knobs off to on: {factor}"));
     }
     let gains = judgement
         .steps
@@ -73,15 +81,7 @@ fn answer(document: &Document, rates: &Observed, judgement: &Judgement) -> Strin
         .filter(|step| step.against == Against::Before && step.workers == cores && step.proven);
     if let Some(best) = gains.max_by(|a, b| a.ratio.low.total_cmp(&b.ratio.low)) {
         let factor = amount(&best.ratio, Unit::Times);
-        text.push_str(&format!("; largest step: {} ({factor})", best.row));
-    }
-    let (wall, cpu) = (document.figure("scaling"), document.figure("scaling.cpu"));
-    if let Some((wall, cpu)) = wall.zip(cpu) {
-        text.push_str(&format!(
-            ". Share of linear: {} by wall time, {} by CPU time",
-            wall.amount(),
-            cpu.amount()
-        ));
+        text.push_str(&format!("; largest step: {}, {factor}", best.row));
     }
     text + "."
 }

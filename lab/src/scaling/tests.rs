@@ -174,7 +174,7 @@ fn the_report_says_what_each_knob_buys_and_what_is_not_here() {
     let text = report(&made_up(doubling)).to_text(100);
     for part in [
         "All knobs on: 1 worker 3",
-        "the baseline (all knobs off)",
+        "All knobs off to on: ",
         "no such lock: ",
         "16 over",
         "Without the lock-free registry, 2 workers: slower, significant",

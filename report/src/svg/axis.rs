@@ -58,6 +58,8 @@ impl Spread {
             _ => (low, high),
         };
         let beyond = match scale {
+            // Estimates that are all zero take no length.
+            Scale::Linear if from == to => f64::INFINITY,
             Scale::Linear => (to - from) * BEYOND,
             _ => BEYOND_PLACES.max(to - from),
         };
@@ -387,6 +389,8 @@ mod tests {
             labels(&log, &[90.0, 1000.0]),
             ["100 ns", "200 ns", "500 ns", "1 us"]
         );
+        let zero = Spread::of(&linear, [0.0, 0.0], [-30.0, 40.0], 10).unwrap();
+        assert!(!zero.leaves(-30.0) && !zero.leaves(40.0), "{zero:?}");
         let rate = Axis::log10("rate", "MB/s");
         assert_eq!(labels(&rate, &[50.0, 60.0]), ["45", "50", "55", "60", "65"]);
         let nines = Axis::quantiles("share of reads");

@@ -138,11 +138,17 @@ impl<'a> Frame<'a> {
             pen.line("g", &[(left, at), (right, at)]);
             pen.text("n", &tick.label, (left - 6.0, at), Anchor::End);
         }
+        let mut free = f64::MIN;
         for tick in &x.ticks {
             let at = x.pixel(tick.place, frame.across);
             pen.line("g", &[(at, head), (at, bottom)]);
             let half = text_width(&tick.label) / 2.0;
             let inside = at.min(layout.width - half);
+            // A label that would touch the one before is left out; its line stays.
+            if inside - half < free {
+                continue;
+            }
+            free = inside + half + CHARACTER / 2.0;
             let spot = (inside, bottom + LINE / 2.0 + 4.0);
             pen.text("n", &tick.label, spot, Anchor::Middle);
         }

@@ -17,6 +17,9 @@ use pen::{Anchor, End, LINE, Layout, MARGIN, NARROW, Pen, Spot, WIDE, text_width
 /// The width of the sample of a series in a legend, with the room behind it.
 const SAMPLE: f64 = 40.0;
 
+/// So much wider than others bold letters are.
+const BOLD: f64 = 1.15;
+
 /// The longest name of a value that is shown where its marker is pointed at.
 const HOVER_CHARACTERS: usize = 200;
 
@@ -63,8 +66,8 @@ fn one(plot: &Plot, layout: Layout) -> Option<String> {
 fn titled(title: &str, layout: Layout) -> (Pen, f64) {
     let mut pen = Pen::new(layout);
     let mut y = MARGIN + LINE / 2.0;
-    for line in pen::wrapped(title, layout.width - 2.0 * MARGIN, 3) {
-        // Bold letters are wider.
+    // Bold letters are wider.
+    for line in pen::wrapped(title, (layout.width - 2.0 * MARGIN) / BOLD, 3) {
         pen.text("t", &line, (MARGIN, y), Anchor::Start);
         y += LINE;
     }

@@ -173,11 +173,14 @@ impl Frame<'_> {
         let x = self.x(mark.at);
         let y = self.down.0 - number as f64 * LINE;
         pen.line("k", &[(x, y), (x, self.down.1)]);
-        let anchor = match x > pen.layout.width / 2.0 {
+        let name = cut(&mark.name, pen.layout.width / 2.0);
+        // The names of two marks point away from each other.
+        let is_left = self.plot.marks.iter().any(|other| mark.at < other.at);
+        let (before, after) = (x - text_width(&name), x + text_width(&name));
+        let anchor = match is_left && before > MARGIN || after > pen.layout.width - MARGIN {
             true => Anchor::End,
             false => Anchor::Start,
         };
-        let name = cut(&mark.name, pen.layout.width / 2.0);
         pen.text("w", &name, (x, y - LINE / 2.0), anchor);
     }
 

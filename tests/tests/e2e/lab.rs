@@ -316,7 +316,7 @@ fn cached_reads_a_file_of_ones_own_and_refuses_what_it_cannot_read() {
     );
     let report = ended.text();
     for part in [
-        "\nA random 4 KiB read from memory takes ",
+        "\nRandom 4 KiB from memory, wall time: ",
         "of a hit: the lookup",
         "pread",
     ] {

@@ -1,7 +1,7 @@
 //! Files with results, of this program or of others.
 
 use crate::output::printable;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -138,14 +138,17 @@ pub fn text(path: &Path) -> Result<String> {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(path).with_context(name)?),
     };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let mut limited = source.take(FILE_BYTES_MAX + 1);
-    limited.read_to_string(&mut text).with_context(name)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
+    limited.read_to_end(&mut bytes).with_context(name)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         bail!(
             "{}: larger than {FILE_BYTES_MAX} bytes, which no result is",
             name()
         );
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        anyhow!("{}: byte {at}: no UTF-8 text, as results are", name())
+    })
 }

@@ -101,11 +101,26 @@ fn answer(document: &Document) -> String {
     if let Some(depth) = document.subject.depths.last() {
         answer.push_str(&winner(document, *depth));
     }
-    if !document.subject.left_out.is_empty() {
-        let left_out = document.subject.left_out.join("; ");
-        answer.push_str(&format!(" Left out: {left_out}."));
+    let left_out = named(&document.subject.left_out);
+    if !left_out.is_empty() {
+        let left_out = left_out.join(", ");
+        answer.push_str(&format!(" Left out: {left_out} (reasons: --all)."));
     }
     answer
+}
+
+/// What was left out without the reasons, which stand below the answer. A part of something that
+/// was left out as a whole is not named again.
+fn named(left_out: &[String]) -> Vec<&str> {
+    let name = |text: &'_ String| text.find([':', '(']).unwrap_or(text.len());
+    let names = left_out.iter().map(|text| text[..name(text)].trim_end());
+    let names: Vec<&str> = names.collect();
+    let is_part = |name: &&str| names.iter().any(|of| of != name && name.ends_with(of));
+    names
+        .iter()
+        .copied()
+        .filter(|name| !is_part(name))
+        .collect()
 }
 
 /// The verdict, and the ratio at each depth in words.
@@ -199,10 +214,12 @@ fn winner(document: &Document, depth: u32) -> String {
     let best = faster.max_by(|a, b| a.interval.low.total_cmp(&b.interval.low));
     best.map_or(String::new(), |best| {
         let name = best.id.split('.').nth(1).unwrap_or_default();
-        format!(
-            " Fastest against libaio at queue depth {depth}: {name}, {}.",
-            best.amount()
-        )
+        // The conclusion before has its ratio already.
+        let ratio = match name == Way::Workers.name() {
+            true => String::new(),
+            false => format!(", {} of libaio's IOPS", best.amount()),
+        };
+        format!(" Fastest at queue depth {depth}: {name}{ratio}.")
     })
 }
 
