@@ -372,3 +372,12 @@ fn a_fat_without_a_boot_signature() {
     let names: Vec<_> = both.identify().iter().map(Content::summary).collect();
     assert_eq!(names, ["FAT12"]);
 }
+
+/// A name of a class that hides its line; the fuzz target found it.
+#[test]
+fn the_class_of_metadata_is_shown_escaped() {
+    let medium = Medium::new(1 << 20).with((1 << 20) - 512, b"GEOM::A\x1b[2J\n");
+    let found = medium.identify().remove(0);
+    assert_eq!(found.summary(), "GEOM a\\x1b[2j\\n");
+    assert!(!found.to_string().chars().any(char::is_control));
+}
