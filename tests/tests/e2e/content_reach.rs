@@ -328,5 +328,10 @@ fn boot_sectors_are_no_tables_to_change() {
     // A FAT with a table that lists it.
     if made("mkfs.vfat", &["-F", "32", "--mbr=yes"]) {
         refused(&path, destroy, "a FAT32 file system");
+        refused(
+            &path,
+            |target| destroy(&within(target)),
+            "a FAT32 file system",
+        );
     }
 }
