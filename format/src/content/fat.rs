@@ -81,8 +81,8 @@ fn magic(view: &mut View<'_>) -> Option<(u64, u64)> {
         .or_else(|| unsigned(view))
 }
 
-/// The fields of a boot sector without any name, as an Atari or an MSX writes it: both copies of the
-/// FAT begin with the kind of medium that it states.
+/// The fields of a boot sector without any name, as an Atari or an MSX writes it: both copies of
+/// the FAT begin with the kind of medium that it states.
 fn unsigned(view: &mut View<'_>) -> Option<(u64, u64)> {
     const FIELDS: (u64, u64) = (11, 25);
     let sector = u64::from(view.u16_le(11));

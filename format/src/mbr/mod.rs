@@ -233,8 +233,8 @@ impl Mbr {
     /// # Errors
     /// The checks of FreeBSD's `g_part_mbr_probe`, in its order: the
     /// signature, the active flag of each entry, and an empty table over a FAT
-    /// parameter block; then exFAT's name, which it does not know. Overlaps and lengths past the end are not errors here:
-    /// such tables exist and have to be listed.
+    /// parameter block; then exFAT's name, which it does not know. Overlaps and
+    /// lengths past the end are not errors here: such tables exist and have to be listed.
     pub fn decode(sector: &[u8]) -> Result<Mbr, Error> {
         let entries = decode_entries(sector)?;
         let table = &sector[TABLE_OFFSET_BYTES..SIGNATURE_OFFSET_BYTES];

@@ -37,7 +37,8 @@ pub(super) fn partitions<'a>(
     lost
 }
 
-/// `open` are the first sectors of all that do not state their ends: one ends where the next begins.
+/// `open` are the first sectors of all that do not state their ends: one ends where the next
+/// begins.
 fn partition(
     size_bytes: u64,
     sector: u64,

@@ -190,7 +190,7 @@ impl Search {
     /// Looks at the bytes from `offset` on (a multiple of 512) and reads more where it has to.
     pub fn look(&mut self, offset: u64, bytes: &[u8], read: &mut SearchRead<'_>) {
         for (number, sector) in (0_u64..).zip(bytes.chunks_exact(SECTOR_BYTES)) {
-            let Some(probe) = probes::matching(sector) else {
+            let Some(probe) = probes::matching(sector).or_else(|| more::matching(sector)) else {
                 continue;
             };
             let at = offset + number * SECTOR_BYTES as u64;

@@ -27,9 +27,9 @@ pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
         return Some(nilfs2);
     }
     match sector.get(52..56)? {
-        b"ReIs" => return Some(reiserfs),
-        _ if sector.get(32..36)? == b"NXSB" => return Some(apfs),
-        _ if sector.get(24..28)? == BCACHE => return Some(bcache),
+        b"ReIs" => Some(reiserfs),
+        _ if sector.get(32..36)? == b"NXSB" => Some(apfs),
+        _ if sector.get(24..28)? == BCACHE => Some(bcache),
         _ => None,
     }
 }
