@@ -376,8 +376,8 @@ fn a_fat_without_a_boot_signature() {
 /// A name of a class that hides its line; the fuzz target found it.
 #[test]
 fn the_class_of_metadata_is_shown_escaped() {
-    let medium = Medium::new(1 << 20).with((1 << 20) - 512, b"GEOM::A\x1b[2J\n");
+    let medium = Medium::new(1 << 20).with((1 << 20) - 512, b"GEOM::A\x1b[2J\nB");
     let found = medium.identify().remove(0);
-    assert_eq!(found.summary(), "GEOM a\\x1b[2j\\n");
+    assert_eq!(found.summary(), "GEOM a\\x1b[2j\\nb");
     assert!(!found.to_string().chars().any(char::is_control));
 }
