@@ -89,11 +89,14 @@ pub fn refuse_content_below(target: &Target) -> Result<()> {
 pub fn refuse_table_within(target: &Target) -> Result<()> {
     let tree = target.stack.tree();
     for (id, _) in below(&tree, target.top) {
-        let owned =
-            |content: &Content| matches!(content.usage, ContentUse::FileSystem | ContentUse::Image);
-        if tree.above(id).any(is_table) {
-            continue;
-        }
+        // Beside a table it may be left over from an earlier use of the disk, unless it begins in
+        // the same sector.
+        let tabled = tree.above(id).any(is_table);
+        let owned = |content: &Content| {
+            let begins = content.stands_in(&(0..512));
+            matches!(content.usage, ContentUse::FileSystem | ContentUse::Image)
+                && (begins || !tabled)
+        };
         let found = look(target, id)?.into_iter().find(owned);
         let provider = tree.providers().find(|provider| provider.id == id);
         if let (Some(found), Some(provider)) = (found, provider) {
