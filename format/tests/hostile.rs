@@ -3,6 +3,8 @@
 
 #[path = "../../fuzz/src/compressed.rs"]
 mod compressed;
+#[path = "../../fuzz/src/content.rs"]
+mod content_target;
 #[path = "../../fuzz/src/search.rs"]
 mod search_target;
 #[path = "../../fuzz/src/format.rs"]
@@ -245,7 +247,7 @@ proptest! {
 
     #[test]
     fn an_apple_map(bytes in disk(1 + 16 * 512), blocks in 0_u8..20) {
-        targets::content(&bytes);
+        content_target::content(&content_target::input(&bytes));
         search_target::search(&bytes);
         targets::apm(&bytes);
         let mut bytes = patched(bytes, &[(0, &[0]), (1, b"ER\x02\0")]);

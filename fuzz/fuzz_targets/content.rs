@@ -1,4 +1,4 @@
-//! Fuzz target: see `content` in `src/format.rs`.
+//! Fuzz target: see `src/content.rs`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::format::content(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| ugeom_fuzz::content::content(data));

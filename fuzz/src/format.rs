@@ -6,8 +6,8 @@
 
 use ugeom_format::plan::{Backup, Change, Column, Create, NewPart, Scheme, Table};
 use ugeom_format::{
-    Media, amiga, apm, atari, bsd, bsd64, btf, content, crash_log, ddrescue, diskstats, dm_table,
-    ebr, eli, gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire,
+    Media, amiga, apm, atari, bsd, bsd64, btf, crash_log, ddrescue, diskstats, dm_table, ebr, eli,
+    gpt, ldm, mbr, pc98, qcow2, raidtest, sgi, trace, vtoc8, wire,
 };
 
 /// Sector 0.
@@ -543,32 +543,6 @@ fn crc32(bytes: &[u8]) -> u32 {
         })
     };
     !bytes.iter().fold(u32::MAX, step)
-}
-
-/// Two bytes for how far the disk is moved and how long it is, then a disk: signatures anywhere.
-pub fn content(data: &[u8]) {
-    let Some(([moved, longer], disk)) = data.split_first_chunk::<2>() else {
-        return;
-    };
-    let start = u64::from(*moved) * 512;
-    let size = start + disk.len() as u64 + u64::from(*longer) * 65_536;
-    let found = content::identify(size, &mut |offset, length| {
-        let end = (offset + length as u64).min(size);
-        let mut bytes = vec![0; end.saturating_sub(offset) as usize];
-        for (place, byte) in (start..).zip(disk) {
-            if let Some(target) = place
-                .checked_sub(offset)
-                .and_then(|at| bytes.get_mut(at as usize))
-            {
-                *target = *byte;
-            }
-        }
-        Ok(bytes)
-    });
-    for content in found.contents {
-        assert!(!content.places.is_empty());
-        assert!(!content.summary().chars().any(char::is_control));
-    }
 }
 
 /// A byte for the sector size, then a disk.

@@ -4,6 +4,7 @@
 pub mod cache;
 pub mod client;
 pub mod compressed;
+pub mod content;
 pub mod control;
 pub mod eli;
 pub mod format;

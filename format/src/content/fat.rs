@@ -78,6 +78,21 @@ fn magic(view: &mut View<'_>) -> Option<(u64, u64)> {
     named
         .map(|(at, name)| (*at, name.len() as u64))
         .or_else(|| view.has(510, b"\x55\xaa").then_some((510, 2)))
+        .or_else(|| unsigned(view))
+}
+
+/// The fields of a boot sector without any name, as an Atari or an MSX writes it: both copies of
+/// the FAT begin with the kind of medium that it states.
+fn unsigned(view: &mut View<'_>) -> Option<(u64, u64)> {
+    const FIELDS: (u64, u64) = (11, 25);
+    let sector = u64::from(view.u16_le(11));
+    let first = u64::from(view.u16_le(14)) * sector;
+    let (fats, media) = (u64::from(view.byte(16)), view.byte(21));
+    let fat_bytes = u64::from(view.u16_le(22)) * sector;
+    let begins = first > 0 && fat_bytes > 0 && (1..=2).contains(&fats) && media >= 0xf0;
+    let mut copies = (0..fats).map(|copy| first + copy * fat_bytes);
+    let is_fat = begins && copies.all(|at| view.has(at, &[media, 0xff, 0xff]));
+    is_fat.then_some(FIELDS)
 }
 
 fn geometry(view: &mut View<'_>, weak_magic: bool) -> Option<Geometry> {

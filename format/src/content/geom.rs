@@ -3,6 +3,7 @@
 
 use super::view::View;
 use super::{Content, ContentUse, text};
+use crate::text::visible;
 
 /// Sector sizes whose last sector is looked at.
 const SECTOR_SIZES: [u64; 5] = [512, 1024, 2048, 4096, 8192];
@@ -18,7 +19,7 @@ pub fn probe(view: &mut View<'_>) -> Option<Content> {
         if !magic.starts_with(b"GEOM::") {
             continue;
         }
-        let class = text::label(&magic)?;
+        let class = visible(&text::label(&magic)?);
         let title = format!("metadata of {class}");
         let usage = match class.as_str() {
             "GEOM::ELI" => ContentUse::Encrypted,

@@ -73,6 +73,9 @@ pub const SIGNATURES: &[Signature] = &[
                 || view.has(4, b"\x17\x72\x45\x38\x50\x90"))
     }),
     image("lz4", "an lz4 file", "lz4", &[magic(0, 0, b"\x04\x22\x4d\x18")]),
+    image("lzip", "an lzip file", "lzip", &[magic(0, 0, b"LZIP\x01")]),
+    image("lzop", "an lzop file", "lzop", &[magic(0, 0, b"\x89LZO\0\x0d\x0a\x1a\x0a")]),
+    image("cpio", "a cpio archive", "cpio", &[magic(0, 0, b"070701"), magic(0, 0, b"070702")]),
     image("7z", "a 7z archive", "7z", &[magic(0, 0, b"7z\xbc\xaf\x27\x1c")]),
     image("zip", "a ZIP archive", "zip", &[magic(0, 0, b"PK\x03\x04")]),
     image("tar", "a tar archive", "tar", &[Magic {

@@ -16,6 +16,9 @@ use crate::pc98;
 /// Sector sizes that a table may be made for.
 const SECTOR_SIZES: [u32; 4] = [512, 1024, 2048, 4096];
 
+/// Where an MBR keeps the number of its disk.
+const DISK_SIGNATURE_OFFSET_BYTES: usize = 440;
+
 /// The short name of a table without partitions.
 pub(super) const EMPTY_MBR: &str = "MBR, empty";
 
@@ -31,7 +34,11 @@ pub fn probe_mbr(view: &mut View<'_>) -> Option<Content> {
         return None;
     }
     let length = (SIZE_BYTES - TABLE_OFFSET_BYTES) as u64;
-    let place = |content: Content| content.at(TABLE_OFFSET_BYTES as u64, length);
+    let signature = bytes::u32_le(&sector, DISK_SIGNATURE_OFFSET_BYTES);
+    let place = |mut content: Content| {
+        content.uuid = (signature != 0).then(|| format!("{signature:08x}"));
+        content.at(TABLE_OFFSET_BYTES as u64, length)
+    };
     match Mbr::decode(&sector) {
         Ok(mbr) => match mbr.kind() {
             MbrKind::Empty => Some(place(table("dos", "an MBR without partitions", EMPTY_MBR))),

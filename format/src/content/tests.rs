@@ -332,3 +332,52 @@ proptest! {
         }
     }
 }
+
+/// The text of a group stands at the end of its ring, and goes on at the beginning.
+#[test]
+fn a_physical_volume_names_its_group() {
+    let word = |value: u64| value.to_le_bytes();
+    let mut label = [0; 512];
+    label[..8].copy_from_slice(b"LABELONE");
+    label[20] = 32;
+    label[24..32].copy_from_slice(b"LVM2 001");
+    label[32..64].fill(b'x');
+    for (at, value) in [(64, 8 << 20), (72, 1 << 20), (104, 4096), (112, 1_044_480)] {
+        label[at..at + 8].copy_from_slice(&word(value));
+    }
+    let with = |text: &[u8], place: u64| {
+        let (first, rest) =
+            text.split_at(text.len().min(1_044_480_u64.saturating_sub(place) as usize));
+        let area = [b" LVM2 x[5A%r0N*>".as_slice(), &[1, 0, 0, 0], &word(4096)].concat();
+        let medium = Medium::new(8 << 20).with(512, &label).with(4096 + 4, &area);
+        let medium = medium.with(4096 + 40, &word(place));
+        let medium = medium.with(4096 + place, first).with(4096 + 512, rest);
+        medium.identify().remove(0).summary()
+    };
+    assert_eq!(with(b"my_vg-1 {\nid = 1\n", 512), "LVM2 PV of my_vg-1");
+    assert_eq!(with(b"group {\nid = 1\n", 1_044_477), "LVM2 PV of group");
+    assert_eq!(with(b"", 0), "LVM2 PV");
+    assert_eq!(with(b"no\nname {", 512), "LVM2 PV");
+    assert_eq!(with(b"x {", 1 << 50), "LVM2 PV");
+}
+
+/// A floppy of an Atari: no boot signature, no name.
+#[test]
+fn a_fat_without_a_boot_signature() {
+    let fields = [0, 2, 2, 1, 0, 2, 112, 0, 0xa0, 5, 0xf9, 3, 0];
+    let medium = Medium::new(737_280).with(0, b"\x60\x1c").with(11, &fields);
+    let one = medium.with(512, &[0xf9, 0xff, 0xff]);
+    assert_eq!(one.identify(), []);
+    let both = one.with(4 * 512, &[0xf9, 0xff, 0xff]);
+    let names: Vec<_> = both.identify().iter().map(Content::summary).collect();
+    assert_eq!(names, ["FAT12"]);
+}
+
+/// A name of a class that hides its line; the fuzz target found it.
+#[test]
+fn the_class_of_metadata_is_shown_escaped() {
+    let medium = Medium::new(1 << 20).with((1 << 20) - 512, b"GEOM::A\x1b[2J\nB");
+    let found = medium.identify().remove(0);
+    assert_eq!(found.summary(), "GEOM a\\x1b[2j\\nb");
+    assert!(!found.to_string().chars().any(char::is_control));
+}

@@ -9,6 +9,7 @@ use super::file_systems::vmfs_uuid;
 use super::signature::{Field, Magic, Signature, magic, magic_from_end};
 use super::view::View;
 use super::{Content, text};
+use crate::bytes::{u32_le, u64_le};
 
 const KIB: u64 = 1024;
 /// No firmware RAID is kept on a medium smaller than this.
@@ -168,13 +169,47 @@ pub fn probe_lvm2(view: &mut View<'_>) -> Option<Content> {
             false => "a damaged LVM2 physical volume",
         };
         let content = found.take().unwrap_or_else(|| {
-            let mut content = Content::new("LVM2_member", title, "LVM2 PV", Volume);
+            let (mut title, mut short) = (title.to_owned(), "LVM2 PV".to_owned());
+            if let Some(group) = lvm_group(view, &label) {
+                title = format!("{title} of the group {group}");
+                short = format!("{short} of {group}");
+            }
+            let mut content = Content::new("LVM2_member", &title, &short, Volume);
             content.uuid = lvm_uuid(&label[32..64]);
             content
         });
         found = Some(content.at(base, 8));
     }
     found
+}
+
+/// The name of a volume group: the first word of the text in the metadata area. A volume that is in
+/// none has no text.
+fn lvm_group(view: &mut View<'_>, label: &[u8]) -> Option<String> {
+    const NAME_BYTES_MAX: usize = 127;
+    // Behind the identifier and the size: areas of data up to an empty one, areas of metadata.
+    let areas = label
+        .get(u32_le(label, 20) as usize + 40..)?
+        .chunks_exact(16);
+    let mut areas = areas.map(|area| (u64_le(area, 0), u64_le(area, 8)));
+    areas.by_ref().find(|area| area.0 == 0)?;
+    let (start, size) = areas.next().filter(|area| area.0 > 0)?;
+    let header = view.bytes(start, 512);
+    if header.get(4..20)? != b" LVM2 x[5A%r0N*>" {
+        return None;
+    }
+    let text = u64_le(&header, 40);
+    // The area is a ring behind its header.
+    let mut name = match (512..size).contains(&text) {
+        true => view.bytes(start.checked_add(text)?, (size - text).min(128) as usize),
+        false => return None,
+    };
+    name.extend(view.bytes(start.checked_add(512)?, 128 - name.len().min(128)));
+    let length = name.iter().position(|byte| *byte == b' ')?;
+    let valid = |byte: &u8| byte.is_ascii_alphanumeric() || b"+_.-".contains(byte);
+    let name = &name[..length];
+    let is_name = (1..=NAME_BYTES_MAX).contains(&length) && name.iter().all(valid);
+    is_name.then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 /// The CRC-32 of LVM2: the usual polynomial with a start of its own and no inversion.

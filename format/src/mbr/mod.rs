@@ -67,6 +67,9 @@ pub enum Error {
         /// Bytes a sector, from the parameter block.
         sector_size_bytes: u16,
     },
+    /// An empty table in a sector that names exFAT, which leaves the parameter block empty.
+    #[error("the table is empty and byte 3 is \"EXFAT\": a boot sector, not a partition table")]
+    ExFat,
 }
 
 /// One of the four entries, as it stands on disk.
@@ -230,15 +233,18 @@ impl Mbr {
     /// # Errors
     /// The checks of FreeBSD's `g_part_mbr_probe`, in its order: the
     /// signature, the active flag of each entry, and an empty table over a FAT
-    /// parameter block. Overlaps and lengths past the end are not errors here:
-    /// such tables exist and have to be listed.
+    /// parameter block; then exFAT's name, which it does not know. Overlaps and
+    /// lengths past the end are not errors here: such tables exist and have to be listed.
     pub fn decode(sector: &[u8]) -> Result<Mbr, Error> {
         let entries = decode_entries(sector)?;
         let table = &sector[TABLE_OFFSET_BYTES..SIGNATURE_OFFSET_BYTES];
-        if table.iter().all(|&b| b == 0)
-            && let Some(sector_size_bytes) = bios_parameter_block(sector)
-        {
-            return Err(Error::BootSector { sector_size_bytes });
+        if table.iter().all(|&b| b == 0) {
+            if let Some(sector_size_bytes) = bios_parameter_block(sector) {
+                return Err(Error::BootSector { sector_size_bytes });
+            }
+            if sector[3..].starts_with(b"EXFAT   ") {
+                return Err(Error::ExFat);
+            }
         }
         Ok(Mbr {
             boot_code: bytes::take(sector, 0),

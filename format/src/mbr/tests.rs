@@ -106,6 +106,9 @@ fn a_fat_boot_sector_with_an_empty_table_is_refused() {
             sector_size_bytes: 512
         })
     );
+    let mut exfat = sector_with(&[]);
+    bytes::put(&mut exfat, 0, b"\xeb\x76\x90EXFAT   ");
+    assert_eq!(Mbr::decode(&exfat), Err(Error::ExFat));
     // With partitions in the table the parameter block no longer matters.
     bytes::put(&mut sector, 446, &FREEBSD);
     assert_eq!(Mbr::decode(&sector).unwrap().kind(), MbrKind::Partitioned);

@@ -26,26 +26,37 @@ pub(super) fn partitions<'a>(
             Reverse(length),
         )
     });
+    let open = places.iter().filter(|place| place.length_bytes.is_none());
+    let open: Vec<u64> = open.map(|place| place.start_bytes / sector).collect();
     let mut lost: Vec<Lost> = Vec::new();
     for place in places {
-        let made = partition(size_bytes, sector, place, &lost);
+        let made = partition(size_bytes, sector, place, (&lost, &open));
         lost.push(made);
     }
     lost.sort_by_key(|one| (one.first, one.over.is_some(), Reverse(one.sectors)));
     lost
 }
 
-fn partition(size_bytes: u64, sector: u64, place: &Place, offered: &[Lost]) -> Lost {
+/// `open` are the first sectors of all that do not state their ends: one ends where the next
+/// begins.
+fn partition(
+    size_bytes: u64,
+    sector: u64,
+    place: &Place,
+    (offered, open): (&[Lost], &[u64]),
+) -> Lost {
     let first = place.start_bytes / sector;
     let media = size_bytes / sector;
     let taken = || offered.iter().filter(|one| one.over.is_none());
     let holder = taken().find(|one| (one.first..one.first + one.sectors).contains(&first));
     let next = taken().map(|one| one.first).filter(|&next| next > first);
     let free = next.min().unwrap_or(media) - first;
+    let next_open = open.iter().copied().filter(|&next| next > first).min();
+    let guess = free.min(next_open.unwrap_or(media) - first);
     let stated = place
         .length_bytes
         .map(|bytes| bytes.div_ceil(sector).max(1));
-    let sectors = stated.unwrap_or(free);
+    let sectors = stated.unwrap_or(guess);
     let there = media - first;
     let cut = sectors > there;
     let sectors = sectors.min(there);

@@ -10,6 +10,7 @@
 //! describes the use.
 
 mod ends;
+mod more;
 mod probes;
 mod script;
 
@@ -36,6 +37,10 @@ const MOST_SIGNS: usize = 16;
 pub enum Holds {
     /// An entry of a GPT that is no longer in use.
     Listed,
+    /// A container of APFS.
+    Apfs,
+    /// A device of bcache.
+    Bcache,
     /// btrfs.
     Btrfs,
     /// ext2, ext3 or ext4.
@@ -46,14 +51,30 @@ pub enum Holds {
     F2fs,
     /// FAT12, FAT16 or FAT32.
     Fat,
+    /// GFS2.
+    Gfs2,
+    /// HFS.
+    Hfs,
     /// HFS+ or HFSX.
     HfsPlus,
+    /// ISO 9660.
+    Iso9660,
+    /// JFS.
+    Jfs,
     /// LUKS1 or LUKS2.
     Luks,
     /// A physical volume of LVM2.
     Lvm2,
+    /// A member of Linux' MD RAID.
+    Md,
+    /// NILFS2.
+    Nilfs2,
     /// NTFS.
     Ntfs,
+    /// OCFS2.
+    Ocfs2,
+    /// ReiserFS.
+    ReiserFs,
     /// Linux swap space.
     Swap,
     /// UFS1 or UFS2.
@@ -67,15 +88,25 @@ impl Holds {
     pub fn name(self) -> &'static str {
         match self {
             Holds::Listed => "GPT entry",
+            Holds::Apfs => "APFS",
+            Holds::Bcache => "bcache",
             Holds::Btrfs => "btrfs",
             Holds::Ext => "ext",
             Holds::ExFat => "exFAT",
             Holds::F2fs => "F2FS",
             Holds::Fat => "FAT",
+            Holds::Gfs2 => "GFS2",
+            Holds::Hfs => "HFS",
             Holds::HfsPlus => "HFS+",
+            Holds::Iso9660 => "ISO 9660",
+            Holds::Jfs => "JFS",
             Holds::Luks => "LUKS",
             Holds::Lvm2 => "LVM2",
+            Holds::Md => "MD RAID",
+            Holds::Nilfs2 => "NILFS2",
             Holds::Ntfs => "NTFS",
+            Holds::Ocfs2 => "OCFS2",
+            Holds::ReiserFs => "ReiserFS",
             Holds::Swap => "Linux swap",
             Holds::Ufs => "UFS",
             Holds::Xfs => "XFS",
@@ -159,7 +190,7 @@ impl Search {
     /// Looks at the bytes from `offset` on (a multiple of 512) and reads more where it has to.
     pub fn look(&mut self, offset: u64, bytes: &[u8], read: &mut SearchRead<'_>) {
         for (number, sector) in (0_u64..).zip(bytes.chunks_exact(SECTOR_BYTES)) {
-            let Some(probe) = probes::matching(sector) else {
+            let Some(probe) = probes::matching(sector).or_else(|| more::matching(sector)) else {
                 continue;
             };
             let at = offset + number * SECTOR_BYTES as u64;

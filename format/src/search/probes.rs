@@ -27,7 +27,7 @@ pub(super) struct Reader<'v, 'r> {
 
 impl Reader<'_, '_> {
     /// `length` bytes; zeros where there are none or reading fails.
-    fn bytes(&mut self, offset: u64, length: usize) -> Vec<u8> {
+    pub fn bytes(&mut self, offset: u64, length: usize) -> Vec<u8> {
         let mut bytes = match offset < self.size_bytes {
             true => (self.read)(offset, length).unwrap_or_default(),
             false => Vec::new(),
@@ -75,7 +75,13 @@ pub(super) fn matching(sector: &[u8]) -> Option<Probe> {
     }
 }
 
-fn claim(holds: Holds, start: Option<u64>, length: u64, copy: bool, offset: u64) -> Vec<Claim> {
+pub(super) fn claim(
+    holds: Holds,
+    start: Option<u64>,
+    length: u64,
+    copy: bool,
+    offset: u64,
+) -> Vec<Claim> {
     let what = match copy {
         false => "superblock",
         true => "copy of the superblock",
@@ -104,8 +110,10 @@ fn ext(_: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
     let has_64_bits = u32_le(sector, 96) & 0x80 != 0;
     let high = if has_64_bits { u32_le(sector, 336) } else { 0 };
     let blocks = u64::from(high) << 32 | u64::from(u32_le(sector, 4));
+    // With clusters the first block is block 0, whatever its size.
+    let has_clusters = u32_le(sector, 100) & 0x200 != 0;
     let plausible = per_group <= (8 * block) << log_cluster
-        && first == u64::from(log_block == 0)
+        && first == u64::from(log_block == 0 && !has_clusters)
         && blocks > first
         && u32_le(sector, 12) as u64 <= blocks;
     let Some(length) = blocks.checked_mul(block).filter(|_| plausible) else {
@@ -339,17 +347,19 @@ fn ufs(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {
     }
 }
 
-/// The magic number ends the first page, of 4 KiB.
+/// The magic number ends the first page, of 4 KiB on most machines.
 fn swap(view: &mut Reader<'_, '_>, _: &[u8], at: u64) -> Vec<Claim> {
-    let Some(start) = at.checked_sub(4096 - 512) else {
-        return Vec::new();
-    };
-    let header = view.bytes(start + 1024, 12);
-    let (version, last_page) = (u32_le(&header, 0), u64::from(u32_le(&header, 4)));
-    match version == 1 && last_page > 0 {
-        true => claim(Holds::Swap, Some(start), (last_page + 1) * 4096, false, at),
-        false => Vec::new(),
+    for page in (12..=16).map(|log| 1_u64 << log) {
+        let Some(start) = (at + 512).checked_sub(page) else {
+            break;
+        };
+        let header = view.bytes(start + 1024, 12);
+        let (version, last_page) = (u32_le(&header, 0), u64::from(u32_le(&header, 4)));
+        if version == 1 && last_page > 0 {
+            return claim(Holds::Swap, Some(start), (last_page + 1) * page, false, at);
+        }
     }
+    Vec::new()
 }
 
 fn luks(view: &mut Reader<'_, '_>, sector: &[u8], at: u64) -> Vec<Claim> {

@@ -107,7 +107,9 @@ fn type_of(one: &Lost) -> Guid {
     }
     let name = match one.place.holds {
         Holds::Fat | Holds::ExFat | Holds::Ntfs => "ms-basic-data",
-        Holds::HfsPlus => "apple-hfs",
+        Holds::Apfs => "apple-apfs",
+        Holds::Hfs | Holds::HfsPlus => "apple-hfs",
+        Holds::Md => "linux-raid",
         Holds::Ufs => "freebsd-ufs",
         Holds::Swap => "linux-swap",
         Holds::Lvm2 => "linux-lvm",
@@ -120,7 +122,8 @@ fn number_of(holds: Holds) -> u8 {
     match holds {
         Holds::Fat => 0x0c,
         Holds::ExFat | Holds::Ntfs => 0x07,
-        Holds::HfsPlus => 0xaf,
+        Holds::Hfs | Holds::HfsPlus => 0xaf,
+        Holds::Md => 0xfd,
         Holds::Ufs => 0xa5,
         Holds::Swap => 0x82,
         Holds::Lvm2 => 0x8e,

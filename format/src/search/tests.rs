@@ -262,3 +262,127 @@ proptest! {
         let _ = (gpart_script(&lost, scheme), sfdisk_script(&lost, scheme, 512), search.ends());
     }
 }
+
+/// Two containers that do not state their ends, one behind the other, and what lies in neither.
+#[test]
+fn what_states_no_end_ends_where_the_next_one_begins() {
+    let mut disk = vec![0; 12 << 20];
+    for start in [1 << 20, 4 << 20] {
+        put(&mut disk, start, b"LUKS\xba\xbe\0\x01");
+    }
+    // A backing device of bcache.
+    put(
+        &mut disk,
+        (7 << 20) + 4096 + 8,
+        &[8, 0, 0, 0, 0, 0, 0, 0, 1],
+    );
+    put(&mut disk, (7 << 20) + 4096 + 24, &[0xc6, 0x85, 0x73, 0xf6]);
+    let lost = search_in(&disk).partitions();
+    let found: Vec<_> = lost
+        .iter()
+        .map(|one| (one.place.holds, one.first, one.sectors))
+        .collect();
+    let expected = [
+        (Holds::Luks, 2048, 3 * 2048),
+        (Holds::Luks, 4 * 2048, 3 * 2048),
+        (Holds::Bcache, 7 * 2048, 5 * 2048),
+    ];
+    assert_eq!(found, expected);
+    assert!(lost.iter().all(|one| one.guessed_end && one.over.is_none()));
+}
+
+/// Members of MD RAID with the superblock at either end, and a container of APFS.
+#[test]
+fn members_of_raid_state_where_they_begin() {
+    const MD: [u8; 4] = [0xfc, 0x4e, 0x2b, 0xa9];
+    let word = |value: u64| value.to_le_bytes();
+    let mut disk = vec![0; 20 << 20];
+    // Version 1.2: the superblock at 4 KiB, data from 1 MiB on.
+    let at = (1 << 20) + 4096;
+    put(&mut disk, at, &MD);
+    put(&mut disk, at + 4, &[1]);
+    put(
+        &mut disk,
+        at + 128,
+        &[word(2048), word(4096), word(8)].concat(),
+    );
+    // Version 1.0: the superblock behind the data.
+    let at = (5 << 20) + (2 << 20) - 8192;
+    put(&mut disk, at, &MD);
+    put(&mut disk, at + 4, &[1]);
+    put(
+        &mut disk,
+        at + 128,
+        &[word(0), word(4000), word(4080)].concat(),
+    );
+    // Version 0.90: 64 KiB before the end.
+    let at = (8 << 20) + (1 << 20);
+    put(&mut disk, at, &MD);
+    put(&mut disk, at + 8, &[90]);
+    put(&mut disk, at + 32, &word(1024));
+    put(
+        &mut disk,
+        (10 << 20) + 32,
+        b"NXSB\0\x10\0\0\0\x02\0\0\0\0\0\0",
+    );
+    let lost = search_in(&disk).partitions();
+    let found: Vec<_> = lost
+        .iter()
+        .map(|one| (one.place.holds, one.first, one.sectors))
+        .collect();
+    let expected = [
+        (Holds::Md, 2048, 2048 + 4096),
+        (Holds::Md, 5 * 2048, 4088),
+        (Holds::Md, 8 * 2048, 2048 + 128),
+        (Holds::Apfs, 10 * 2048, 4096),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// Of two superblocks of NILFS2, HFS and JFS one is enough.
+#[test]
+fn one_of_two_superblocks_is_enough() {
+    let word = |value: u64| value.to_le_bytes();
+    let length = 4_u64 << 20;
+    let mut nilfs2 = [0; 512];
+    put(&mut nilfs2, 0, &[2, 0, 0, 0, 0, 0, 0x34, 0x34, 0x18, 1]);
+    put(&mut nilfs2, 32, &word(length));
+    let mut jfs = [0; 512];
+    put(&mut jfs, 0, b"JFS1\x01");
+    put(&mut jfs, 8, &word(length / 512));
+    put(&mut jfs, 16, &[0, 16]);
+    put(&mut jfs, 24, &[0, 2]);
+    let mut hfs = [0; 512];
+    put(&mut hfs, 0, b"BD");
+    put(
+        &mut hfs,
+        14,
+        &[0, 3, 0, 0, 0x1f, 0xf8, 0, 0, 2, 0, 0, 0, 0, 0, 0, 6],
+    );
+    put(&mut hfs, 36, b"\x03mac");
+    let hfs_bytes = 6 * 512 + 0x1ff8 * 512 + 1024;
+    let cases = [
+        (Holds::Nilfs2, nilfs2, length, [1024, length - 4096]),
+        (Holds::Jfs, jfs, length, [32 << 10, 60 << 10]),
+        (Holds::Hfs, hfs, hfs_bytes, [1024, hfs_bytes - 1024]),
+    ];
+    for (holds, superblock, length, places) in cases {
+        for kept in [&places[..], &places[..1], &places[1..]] {
+            let mut disk = vec![0; 8 << 20];
+            for place in kept {
+                put(&mut disk, (1 << 20) + *place as usize, &superblock);
+            }
+            let lost = search_in(&disk).partitions();
+            let [one] = lost.as_slice() else {
+                panic!("{holds:?} {kept:?}: {lost:?}")
+            };
+            let found = (
+                one.place.holds,
+                one.first,
+                one.sectors,
+                one.place.sign_count,
+            );
+            assert_eq!(found, (holds, 2048, length / 512, kept.len()), "{kept:?}");
+        }
+    }
+}

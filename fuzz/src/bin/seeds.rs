@@ -11,6 +11,7 @@ use ugeom_format::plan::{Create, NewPart, Scheme, Table};
 use ugeom_format::wire::fuse::{InHeader, ROOT, opcode};
 use ugeom_format::wire::nbd::{OptionHeader, option};
 use ugeom_format::{Media, apm, ebr, gpt, mbr};
+use ugeom_fuzz::content;
 use ugeom_harness::{Control, Machine};
 use ugeom_lab::layers;
 use ugeom_serve::control::{Answer, Figures, Layer, Spread, Times};
@@ -95,6 +96,7 @@ fn tables() -> io::Result<()> {
                 &[&[choice, 0, 3, 7, 255], &disk[..]].concat(),
             )?;
             write("taste", &name, &[&[choice, 0], &disk[..]].concat())?;
+            write("content", &name, &content::input(&disk))?;
             match scheme {
                 Scheme::Mbr => write("mbr", &name, &disk[..size as usize])?,
                 Scheme::Bsd => write("bsd", &name, &[&[choice], &disk[..]].concat())?,

@@ -280,3 +280,58 @@ fn disks_of_zeroes(path: &Path, size_bytes: u64) {
     let file = File::create(path).expect("a disk");
     file.set_len(size_bytes).expect("its size");
 }
+
+/// Boot sectors end as an MBR does. A change of a table that is none, and destroying the one beside
+/// which a FAT begins, would cost the file system.
+#[test]
+fn boot_sectors_are_no_tables_to_change() {
+    let test = "boot_sectors_are_no_tables";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.img");
+    let add = |target: &str| ugeom(&["part", "add", "-t", "freebsd", target]);
+    let destroy = |target: &str| ugeom(&["part", "destroy", "-F", target]);
+    let within = |target: &str| format!("{target}|nop:offset=512");
+    let made = |name: &str, arguments: &[&str]| {
+        let Some(mkfs) = ugeom_testkit::program(test, name) else {
+            return false;
+        };
+        let file = File::create(&path).expect("a disk");
+        file.set_len(64 * MIB).expect("its size");
+        crate::run::other(mkfs, &[arguments, &[&disks::text(&path)]].concat());
+        true
+    };
+    let none = "no partition table";
+    if made("mkfs.exfat", &[]) {
+        for change in [&add as &dyn Fn(&str) -> Ended, &destroy] {
+            let before = std::fs::read(&path).expect("the file");
+            let error = change(&disks::text(&path)).failed(1);
+            assert!(error.contains(none), "{error}");
+            assert!(std::fs::read(&path).expect("the file") == before, "{error}");
+            refused(
+                &path,
+                |target| change(&within(target)),
+                "an exFAT file system",
+            );
+        }
+    }
+    // Its second sector ends like an MBR, too.
+    if made("mkfs.vfat", &["-F", "32", "--mbr=no"]) {
+        refused(&path, |target| add(&within(target)), "a FAT32 file system");
+        refused(
+            &path,
+            |target| destroy(&within(target)),
+            "a FAT32 file system",
+        );
+        let recover = |target: &str| ugeom(&["part", "recover", &within(target)]);
+        refused(&path, recover, "a FAT32 file system");
+    }
+    // A FAT with a table that lists it.
+    if made("mkfs.vfat", &["-F", "32", "--mbr=yes"]) {
+        refused(&path, destroy, "a FAT32 file system");
+        refused(
+            &path,
+            |target| destroy(&within(target)),
+            "a FAT32 file system",
+        );
+    }
+}

@@ -13,7 +13,7 @@ use ugeom_testkit::program;
 const MIB: u64 = 1 << 20;
 
 /// Programs that make a file system, with their size in MiB and what `part search` calls it.
-const MADE: [(&str, &[&str], u64, &str); 10] = [
+const MADE: [Maker; 10] = [
     ("mkfs.ext4", &["-q", "-F"], 24, "ext"),
     ("mkfs.vfat", &["-F", "32"], 40, "FAT"),
     ("mkfs.vfat", &["-F", "16"], 20, "FAT"),
@@ -26,12 +26,39 @@ const MADE: [(&str, &[&str], u64, &str); 10] = [
     ("mkswap", &[], 8, "Linux swap"),
 ];
 
+/// The same of other systems, and of other options.
+const OTHERS: [Maker; 10] = [
+    ("mkfs.jfs", &["-q"], 24, "JFS"),
+    ("mkfs.nilfs2", &["-q"], 130, "NILFS2"),
+    ("mkfs.reiserfs", &["-q", "-f"], 40, "ReiserFS"),
+    ("hformat", &[], 8, "HFS"),
+    ("make-bcache", &["-B"], 8, "bcache"),
+    ("mkfs.gfs2", &["-q", "-O", "-p", "lock_nolock"], 40, "GFS2"),
+    ("make-bcache", &["-C"], 80, "bcache"),
+    (
+        "mkfs.ext4",
+        &["-q", "-F", "-b", "1024", "-O", "^has_journal,bigalloc"],
+        24,
+        "ext",
+    ),
+    ("mkswap", &["-q", "-p", "65536"], 8, "Linux swap"),
+    (
+        "mkfs.ocfs2",
+        &["-q", "-x", "-M", "local", "-F"],
+        256,
+        "OCFS2",
+    ),
+];
+
+/// A program with its arguments, the size in MiB of what it makes, the name of that.
+type Maker = (&'static str, &'static [&'static str], u64, &'static str);
+
 /// A disk with one file system of each program, and where they are, in MiB.
-fn disk(path: &Path, folder: &Path) -> Vec<(u64, u64, &'static str)> {
+fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static str)> {
     let mut made = Vec::new();
     let mut at = 1;
     let disk = File::create(path).expect("a disk");
-    for (name, arguments, size, holds) in MADE {
+    for &(name, arguments, size, holds) in makers {
         let Some(mkfs) = program("part_search", name) else {
             continue;
         };
@@ -84,7 +111,7 @@ fn offered(found: &Value) -> Vec<(u64, u64, String)> {
 fn file_systems_are_found_where_they_are_and_by_their_copies() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk.img");
-    let made = disk(&path, folder.path());
+    let made = disk(&path, folder.path(), &MADE);
     let disk = disks::text(&path);
     let complete = searched(&disk, &[]);
     let found = offered(&complete);
@@ -128,6 +155,81 @@ fn file_systems_are_found_where_they_are_and_by_their_copies() {
     {
         assert!(by_copies.contains(one), "{one:?} is not in {by_copies:#?}");
     }
+}
+
+#[test]
+fn file_systems_of_other_systems_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("disk.img");
+    let made = disk(&path, folder.path(), &OTHERS);
+    let complete = searched(&disks::text(&path), &[]);
+    let found = offered(&complete);
+    assert_eq!(found.len(), made.len(), "{complete:#}");
+    for ((at, size, holds), (first, sectors, found)) in made.iter().zip(&found) {
+        assert_eq!(
+            (first / 2048, first % 2048, *holds),
+            (*at, 0, found.as_str())
+        );
+        // What does not state its end reaches to the next one, which is 1 MiB further on.
+        let whole = size * 2048;
+        assert!(
+            *sectors + 64 >= whole && *sectors <= whole + 2 * 2048,
+            "{holds}: {sectors}"
+        );
+    }
+    ask_testdisk(&disks::text(&path), folder.path(), &found);
+}
+
+/// A physical volume of LVM2, made by its own programs on a loop device.
+#[test]
+fn a_physical_volume_is_found_with_its_group_and_uuid() {
+    let test = "a_physical_volume_is_found";
+    let (Some(pvcreate), Some(vgcreate)) = (program(test, "pvcreate"), program(test, "vgcreate"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("pv.img");
+    let file = File::create(&image).expect("an image");
+    file.set_len(20 * MIB).expect("its size");
+    let Some(device) = ugeom_testkit::LoopDevice::over(test, &image, &[]) else {
+        return;
+    };
+    // Only this device is looked at, and nothing of the system's is changed.
+    let device = device.text();
+    let config = format!(
+        "devices {{ use_devicesfile=0 filter=[\"a|^{device}$|\", \"r|.*|\"] }}\n\
+         activation {{ udev_sync=0 udev_rules=0 }}\nbackup {{ backup=0 archive=0 }}\n"
+    );
+    std::fs::write(folder.path().join("lvm.conf"), config).expect("a configuration");
+    let run = |program: &Path, arguments: &[&str]| {
+        let mut command = crate::run::command(program, arguments);
+        command.env("LVM_SYSTEM_DIR", folder.path());
+        command.env("LVM_SUPPRESS_FD_WARNINGS", "1");
+        crate::run::run(command, b"")
+    };
+    let uuid = "UZPGme-mjct-txAn-FWig-Embq-gyb9-X2UaU5";
+    let create = ["-y", "-q", "-u", uuid, "--norestorefile", &device];
+    let made = [
+        run(&pvcreate, &create),
+        run(&vgcreate, &["lost_group", &device]),
+    ];
+    if let Some(failed) = made.iter().find(|made| made.code != 0) {
+        ugeom_testkit::skip(test, &format!("LVM2: {}", failed.stderr.trim()));
+        return;
+    }
+    let bytes = std::fs::read(&image).expect("the volume");
+    let path = folder.path().join("disk.img");
+    let disk = File::create(&path).expect("a disk");
+    disk.write_all_at(&bytes, 3 * MIB).expect("the volume");
+    disk.set_len(25 * MIB).expect("its size");
+    let found = searched(&disks::text(&path), &[]);
+    let volume = (3 * 2048, 20 * 2048, "LVM2".to_owned());
+    assert_eq!(offered(&found), [volume], "{found:#}");
+    assert_eq!(found["partitions"][0]["uuid"], uuid);
+    assert_eq!(found["partitions"][0]["content"], "LVM2 PV of lost_group");
+    let table = ugeom(&["part", "search", &disks::text(&path)]).quiet();
+    assert!(table.contains("LVM2 PV of lost_group"), "{table}");
 }
 
 /// The text for sfdisk makes a table of all of them.
@@ -196,7 +298,7 @@ fn ask_testdisk(disk: &str, folder: &Path, found: &[(u64, u64, String)]) {
         let known = found.iter().any(|one| one.0 == *start);
         assert!(known, "testdisk finds something at {start}: {log}");
     }
-    assert!(real.count() * 2 > found.len(), "{starts:?}: {log}");
+    assert!(real.count() * 3 > found.len(), "{starts:?}: {log}");
 }
 
 /// The first sector of a line of testdisk's log: a name, cylinder, head and sector of both ends of

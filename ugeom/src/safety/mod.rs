@@ -81,6 +81,32 @@ pub fn refuse_content_below(target: &Target) -> Result<()> {
         .try_for_each(|(id, range)| reach.refuse(id, range, false))
 }
 
+/// Refuses a window into a file system or an image: a sector in it may look like a table, as the
+/// second one of a FAT32 does.
+///
+/// # Errors
+/// As [`refuse_content`].
+pub fn refuse_table_within(target: &Target) -> Result<()> {
+    let tree = target.stack.tree();
+    for (id, _) in below(&tree, target.top) {
+        // Beside a table it may be left over from an earlier use of the disk, unless it begins in
+        // the same sector.
+        let tabled = tree.above(id).any(is_table);
+        let owned = |content: &Content| {
+            let begins = content.stands_in(&(0..512));
+            matches!(content.usage, ContentUse::FileSystem | ContentUse::Image)
+                && (begins || !tabled)
+        };
+        let found = look(target, id)?.into_iter().find(owned);
+        let provider = tree.providers().find(|provider| provider.id == id);
+        if let (Some(found), Some(provider)) = (found, provider) {
+            let (name, below) = (&target.name, &provider.name);
+            bail!("{name} lies in {below}, which carries {found}; nothing was written");
+        }
+    }
+    Ok(())
+}
+
 /// Refuses bytes of a target in which something stands that `in_the_way` is true for.
 ///
 /// # Errors

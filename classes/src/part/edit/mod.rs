@@ -255,7 +255,8 @@ pub fn resize(
 /// Destroys a table; what the partitions hold stays where it is. Answers with its scheme.
 ///
 /// # Errors
-/// [`EditError::NotEmpty`] without `force` while it has partitions, else as [`add`].
+/// [`EditError::NotEmpty`] without `force` while it has partitions, [`EditError::InTheWay`] where
+/// the magic number of something else would go with it, else as [`add`].
 pub fn destroy(
     channel: &mut Channel,
     opened: &Opened,
@@ -275,7 +276,8 @@ pub fn destroy(
             count,
         });
     }
-    disk.write(&table.destroy())?;
+    // The boot sector of a file system may hold the table, too.
+    disk.edit(&table.destroy())?;
     Ok(table.scheme())
 }
 

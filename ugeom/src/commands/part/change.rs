@@ -169,7 +169,7 @@ impl Ready {
 
 impl Common {
     pub(super) fn ready(&self, destroy: bool) -> Result<Ready> {
-        self.ready_for(destroy, |_| Ok(()))
+        self.ready_for(destroy, safety::refuse_table_within)
     }
 
     /// Opens the provider once `refused` has nothing against the target.
@@ -194,8 +194,8 @@ impl Common {
 
 impl Create {
     pub fn run(&self) -> Result<()> {
-        // A new table is not written into a window that shows another structure. A change of a
-        // table needs no such look: below, the same table is what is found.
+        // A new table is not written into a window that shows another structure. For a change, a
+        // table below is not in the way: it may be the same one.
         let mut ready = self
             .common
             .ready_for(self.destroy, |target| match self.destroy {

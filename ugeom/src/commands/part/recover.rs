@@ -94,6 +94,9 @@ impl Recover {
         }
         safety::refuse_mounted(&self.common.target.target)?;
         let target = self.common.target.open_for_change()?;
+        if !self.destroy {
+            safety::refuse_table_within(&target)?;
+        }
         let opened = target.stack.open(target.top, Delta::READ_WRITE)?;
         let mut channel = target.stack.channel(1)?;
         let recovered = edit::plan_recovery(&mut channel, &opened, self.from)

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
-use ugeom_format::content;
+use ugeom_format::content::{self, Content};
 use ugeom_format::plan::human_size;
 use ugeom_format::search::{Lost, ScriptScheme, Search, gpart_script, sfdisk_script};
 use ugeom_machine::interrupt;
@@ -25,9 +25,9 @@ const SAMPLE_BYTES: u64 = 128 << 10;
 const MOST_SAMPLES: usize = 2048;
 
 const LONG_ABOUT: &str = "\
-Searches a medium for partitions that no table lists: by superblocks of ext, XFS, btrfs, F2FS, \
-UFS, HFS+, NTFS, FAT and exFAT and by the copies of these elsewhere, by swap space, LUKS, LVM2, \
-and by copies of GPTs. Nothing is written.
+Searches a medium for partitions that no table lists: by superblocks of file systems (ext, XFS, \
+btrfs, F2FS, UFS, HFS+, NTFS, FAT, exFAT and others) and by the copies of these elsewhere, by swap \
+space, LUKS, LVM2, MD RAID, and by copies of GPTs. Nothing is written.
 
 First the places where partitions usually begin are looked at (multiples of 1 MiB and of a \
 cylinder, the ends of what was found), then every sector, at the speed of the device. Ctrl-C ends \
@@ -89,6 +89,7 @@ struct Medium<'a> {
     sector: u64,
     unread_bytes: u64,
     error: Option<IoError>,
+    piece: Vec<u8>,
 }
 
 impl Medium<'_> {
@@ -106,12 +107,22 @@ impl Medium<'_> {
         Ok(bytes)
     }
 
-    /// Looks at a stretch; what cannot be read is left out.
+    /// Looks at a stretch of whole sectors; what cannot be read is left out.
     fn look(&mut self, search: &mut Search, offset: u64, length: u64) {
-        match self.bytes(offset, length as usize) {
-            Ok(bytes) => search.look(offset, &bytes, &mut |at, length| {
+        // One buffer for all: a new one for each piece costs more than the search.
+        let mut piece = std::mem::take(&mut self.piece);
+        piece.resize(PIECE_BYTES as usize, 0);
+        let read = self
+            .channel
+            .read(self.opened, offset, &mut piece[..length as usize]);
+        if let Ok(read) = read {
+            search.look(offset, &piece[..read], &mut |at, length| {
                 self.bytes(at, length).map_err(|error| error.to_string())
-            }),
+            });
+        }
+        self.piece = piece;
+        match read {
+            Ok(_) => {}
             Err(_) if length > self.sector => {
                 let half = (length / 2).next_multiple_of(self.sector);
                 self.look(search, offset, half);
@@ -144,7 +155,9 @@ struct Found<'a> {
     /// What tells of it: `ext`, `GPT entry`.
     holds: &'static str,
     /// What is recognised there now.
-    content: Option<&'a str>,
+    content: Option<String>,
+    /// UUID or serial number of the first of that.
+    uuid: Option<&'a str>,
     label: Option<&'a str>,
     type_guid: Option<String>,
     /// The end is that of the free space.
@@ -176,6 +189,7 @@ impl SearchPart {
             sector: u64::from(sector.max(1)),
             unread_bytes: 0,
             error: None,
+            piece: Vec::new(),
         };
         let mut search = Search::new(provider.mediasize_bytes, sector);
         let geometry = Geometry::of(&provider);
@@ -189,7 +203,7 @@ impl SearchPart {
             None => ScriptScheme::fitting(&lost, sectors, sector),
         };
         scheme.shorten(&mut lost, sectors, sector);
-        let contents: Vec<Option<String>> = lost
+        let contents: Vec<Vec<Content>> = lost
             .iter()
             .map(|one| content_of(&mut medium, one))
             .collect();
@@ -279,7 +293,7 @@ impl SearchPart {
 }
 
 /// What is recognised where a partition begins.
-fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Option<String> {
+fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Vec<Content> {
     let start = lost.place.start_bytes;
     let length = lost.sectors * medium.sector;
     let medium = Mutex::new(medium);
@@ -288,17 +302,18 @@ fn content_of(medium: &mut Medium<'_>, lost: &Lost) -> Option<String> {
         let read = medium.bytes(start + offset, wanted);
         read.map_err(|error| error.to_string())
     });
-    crate::contents::cell(&identified.contents)
+    identified.contents
 }
 
-fn found<'a>((lost, content): (&'a Lost, &'a Option<String>)) -> Found<'a> {
+fn found<'a>((lost, contents): (&'a Lost, &'a Vec<Content>)) -> Found<'a> {
     let place = &lost.place;
     let label = place.entry.as_ref().map(|entry| entry.1.as_str());
     Found {
         start_sector: lost.first,
         sectors: lost.sectors,
         holds: place.holds.name(),
-        content: content.as_deref(),
+        content: crate::contents::cell(contents),
+        uuid: contents.iter().find_map(|content| content.uuid.as_deref()),
         label: label.filter(|label| !label.is_empty()),
         type_guid: place.entry.as_ref().map(|entry| entry.0.to_string()),
         guessed_end: lost.guessed_end,
@@ -316,7 +331,7 @@ fn found<'a>((lost, content): (&'a Lost, &'a Option<String>)) -> Found<'a> {
     }
 }
 
-fn listing(lost: &[Lost], contents: &[Option<String>], sector: u64) -> String {
+fn listing(lost: &[Lost], contents: &[Vec<Content>], sector: u64) -> String {
     const HEADINGS: [&str; 6] = ["START", "SECTORS", "SIZE", "CONTENT", "FOUND BY", "NOTE"];
     let mut table = Table::new(&HEADINGS, &[true, true, true, false, false, false]);
     for (one, content) in lost.iter().zip(contents) {
@@ -335,9 +350,8 @@ fn listing(lost: &[Lost], contents: &[Option<String>], sector: u64) -> String {
             } => "its end is a guess".to_owned(),
             _ => String::new(),
         };
-        let content = content
-            .clone()
-            .unwrap_or_else(|| place.holds.name().to_owned());
+        let content =
+            crate::contents::cell(content).unwrap_or_else(|| place.holds.name().to_owned());
         table.row(vec![
             one.first.to_string(),
             one.sectors.to_string(),
