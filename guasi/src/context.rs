@@ -472,9 +472,9 @@ impl Context {
         if let Some(ring) = shared.ring.as_ref().filter(|ring| !ring.is_idle()) {
             let sleeper = ring.lie_down(missing);
             shared.done.sleep(shared.priorities(), 1, seen, |_, _| {
-                ring.sleep(sleeper, left)
+                ring.sleep(&sleeper, left)
             });
-            return ring.wake_up();
+            return ring.wake_up(&sleeper);
         }
         let left_ns = left.map_or(u64::MAX, |left| {
             u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)

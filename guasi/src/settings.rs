@@ -170,9 +170,10 @@ impl Settings {
     }
 
     /// Says that the thread that submits is the one that fetches. Completions in the ring then wait
-    /// until that thread enters the kernel, which saves an interruption for each. Where another
-    /// thread fetches all the same, it may hear of them as late as by the submitter's next
-    /// interrupt of the clock.
+    /// until that thread enters the kernel, which saves an interruption for each. Without it a
+    /// context does so until a second thread submits or fetches. Where another thread fetches all
+    /// the same, it may hear of completions as late as by the submitter's next interrupt of the
+    /// clock.
     #[must_use]
     pub fn one_thread(mut self, one_thread: bool) -> Settings {
         self.one_thread = one_thread;

@@ -27,6 +27,7 @@
 
 mod devices;
 mod entry;
+mod pair;
 mod setup;
 
 use std::io;
@@ -45,6 +46,7 @@ use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, Padded, lock};
 use crate::work::Outcome;
 use devices::{DeviceNumber, Devices};
 pub(crate) use entry::Judge;
+use pair::Pair;
 
 /// Marks the completions of entries that are no requests. No slot has this number.
 const NO_REQUEST: u64 = u64::MAX;
@@ -59,7 +61,7 @@ const OFFERS_MAX: u32 = 100;
 const OFFER_AGAIN: Duration = Duration::from_millis(1);
 
 pub(crate) struct Ring {
-    ring: IoUring,
+    rings: Pair,
     known: Probe,
     /// What waits, by priority.
     queues: Queues,
@@ -76,9 +78,13 @@ pub(crate) struct Ring {
 struct Kernel {
     /// Requests that the kernel has.
     in_flight: u32,
+    /// Those of them that are in the first ring, after the second one was made.
+    left_in_first: u32,
     /// Fetchers that sleep in the kernel or are about to, and for how many completions at most.
     sleepers: u32,
     awaited: u32,
+    /// The sleepers in the first ring.
+    sleepers_in_first: u32,
     /// The kernel did not take all entries.
     is_stuck: bool,
     devices: Devices,
@@ -87,13 +93,13 @@ struct Kernel {
 impl Ring {
     pub(crate) fn new(settings: &Settings, slots: usize) -> Result<Ring, setup::Refusal> {
         let depth = settings.ring_depth;
-        let (ring, known) = setup::ring(depth, settings.one_thread)?;
+        let (rings, known) = Pair::new(settings)?;
         let Some(queues) = Queues::new(settings.priorities, slots) else {
             let error = io::Error::from_raw_os_error(libc::ENOMEM);
             return Err(("no memory for its queues".into(), error));
         };
         Ok(Ring {
-            ring,
+            rings,
             known,
             queues,
             depth,
@@ -110,6 +116,7 @@ impl Ring {
 
     /// Queues requests, all or (without room) none. Returns whether the ring was idle before.
     pub(crate) fn push(&self, priority: u32, entries: &[Entry]) -> Option<bool> {
+        self.see_user();
         let count = entries.len() as u32;
         // First, so that no thread that reaps them counts below zero. SeqCst: see `is_idle`.
         let before = self.outstanding.fetch_add(count, Ordering::SeqCst);
@@ -162,64 +169,94 @@ impl Ring {
         kernel.devices.waiting() > 0 || self.has_queue(priorities)
     }
 
-    /// The submission ring, for who holds the lock.
-    fn submission(&self, _kernel: &mut Kernel) -> squeue::SubmissionQueue<'_> {
-        // SAFETY: the lock's holder is the only one, and lets go of it before the lock.
-        unsafe { self.ring.submission_shared() }
+    /// Notes that this thread submits or fetches. The second one to do so makes the second ring.
+    #[inline]
+    fn see_user(&self) {
+        if self.rings.has_new_user() {
+            self.open_second();
+        }
     }
 
-    /// The completion ring, for who holds the lock.
-    fn completion(&self, _kernel: &mut Kernel) -> cqueue::CompletionQueue<'_> {
-        // SAFETY: as in `submission`.
-        unsafe { self.ring.completion_shared() }
+    /// Continues with a ring whose completions interrupt the submitter.
+    #[cold]
+    fn open_second(&self) {
+        let mut kernel = lock(&self.kernel);
+        if self.rings.open_second() {
+            kernel.left_in_first = kernel.in_flight;
+            self.call_from_first(&mut kernel);
+        }
     }
 
-    /// Hands the entries of the submission ring to the kernel.
+    /// Wakes those that sleep in the first ring after the second one was made, of whose completions
+    /// they would not hear. Called whenever no-ops there may have been taken, until they are awake.
+    fn call_from_first(&self, kernel: &mut Kernel) {
+        if kernel.sleepers_in_first > 0
+            && self.rings.has_second()
+            && let Some(first) = self.rings.all().next()
+        {
+            self.push_no_ops(kernel, first);
+        }
+    }
+
+    /// As many as the sleepers wait for.
+    fn push_no_ops(&self, kernel: &mut Kernel, ring: &IoUring) {
+        for _ in 0..kernel.awaited {
+            let no_op = opcode::Nop::new().build().user_data(NO_REQUEST);
+            self.push_other(kernel, ring, &no_op);
+        }
+        kernel.is_stuck |= self.enter_ring(kernel, ring);
+    }
+
+    /// Hands the entries of the submission rings to the kernel.
     fn enter(&self, kernel: &mut Kernel) {
+        kernel.is_stuck = false;
+        for ring in self.rings.all() {
+            kernel.is_stuck |= self.enter_ring(kernel, ring);
+        }
+    }
+
+    /// Whether something is left in it.
+    fn enter_ring(&self, kernel: &mut Kernel, ring: &IoUring) -> bool {
+        let posts = self.rings.posts_for_this_thread(ring);
         for _ in 0..OFFERS_MAX {
-            let submission = self.submission(kernel);
+            let submission = submission(ring, kernel);
             // Completions that the kernel can only post when the submitter enters.
-            let waiting = submission.cq_overflow() || submission.taskrun();
+            let waiting = submission.cq_overflow() || posts && submission.taskrun();
             let nothing = submission.is_empty() && !waiting;
             drop(submission);
-            kernel.is_stuck = !nothing;
             if nothing {
-                return;
+                return false;
             }
-            match self.ring.submit() {
+            match ring.submit() {
                 Ok(_) => {}
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     // No resources now, or the completion ring has to be emptied first.
                     Some(libc::EAGAIN) => std::thread::yield_now(),
-                    _ => return,
+                    _ => return true,
                 },
             }
         }
+        true
     }
 
-    /// Puts an entry that is no request on the submission ring, which is emptied for it if need
-    /// be; false if the kernel takes none.
-    fn push_other(&self, kernel: &mut Kernel, entry: &squeue::Entry) -> bool {
-        if self.submission(kernel).is_full() {
-            self.enter(kernel);
+    /// Puts an entry that is no request on a submission ring, which is emptied for it if need be;
+    /// false if the kernel takes none.
+    fn push_other(&self, kernel: &mut Kernel, ring: &IoUring, entry: &squeue::Entry) -> bool {
+        if submission(ring, kernel).is_full() {
+            self.enter_ring(kernel, ring);
         }
         // SAFETY: the entry points to no memory.
-        unsafe { self.submission(kernel).push(entry) }.is_ok()
+        unsafe { submission(ring, kernel).push(entry) }.is_ok()
     }
 
     /// Wakes the fetchers that sleep in the kernel.
     #[cold]
     pub(crate) fn nudge(&self) {
         let mut kernel = lock(&self.kernel);
-        if kernel.sleepers == 0 {
-            return;
+        if kernel.sleepers > 0 {
+            self.push_no_ops(&mut kernel, self.rings.current());
         }
-        for _ in 0..kernel.awaited {
-            let nop = opcode::Nop::new().build().user_data(NO_REQUEST);
-            self.push_other(&mut kernel, &nop);
-        }
-        self.enter(&mut kernel);
     }
 
     /// Asks the kernel to end a request early, wherever it is. It ends that one or none: its name
@@ -228,14 +265,15 @@ impl Ring {
         let mut kernel = lock(&self.kernel);
         let name = name(Entry { slot, generation });
         let cancel = opcode::AsyncCancel::new(name).build().user_data(NO_REQUEST);
-        if self.push_other(&mut kernel, &cancel) {
-            self.enter(&mut kernel);
+        for ring in self.rings.all() {
+            if self.push_other(&mut kernel, ring, &cancel) {
+                kernel.is_stuck |= self.enter_ring(&mut kernel, ring);
+            }
         }
     }
 
-    /// A fetcher that misses `missing` results is about to sleep. Returns for how many completions
-    /// it may, and whether only for a moment. `wake_up` follows.
-    pub(crate) fn lie_down(&self, missing: usize) -> (usize, bool) {
+    /// A fetcher that misses `missing` results is about to sleep. `sleep` and `wake_up` follow.
+    pub(crate) fn lie_down(&self, missing: usize) -> Sleeper {
         let mut kernel = lock(&self.kernel);
         let waiting = self
             .outstanding
@@ -250,13 +288,19 @@ impl Ring {
         let count = count.max(1);
         kernel.sleepers += 1;
         kernel.awaited = kernel.awaited.max(count);
-        (count as usize, kernel.is_stuck)
+        let is_in_first = !self.rings.has_second();
+        kernel.sleepers_in_first += u32::from(is_in_first);
+        Sleeper {
+            count: count as usize,
+            is_brief: kernel.is_stuck || kernel.left_in_first > 0,
+            is_in_first,
+        }
     }
 
     /// Sleeps until there are as many completions more than were taken, or until the time is over.
-    pub(crate) fn sleep(&self, (count, is_stuck): (usize, bool), timeout: Option<Duration>) {
+    pub(crate) fn sleep(&self, sleeper: &Sleeper, timeout: Option<Duration>) {
         let soon = |timeout: Duration| timeout.min(OFFER_AGAIN);
-        let timeout = match is_stuck {
+        let timeout = match sleeper.is_brief {
             true => Some(timeout.map_or(OFFER_AGAIN, soon)),
             false => timeout,
         };
@@ -266,11 +310,17 @@ impl Ring {
             arguments = arguments.timespec(timespec);
         }
         // The time is over, a signal, entries that the kernel does not take: the caller looks.
-        let _ = self.ring.submitter().submit_with_args(count, &arguments);
+        let ring = match sleeper.is_in_first {
+            true => self.rings.all().next(),
+            false => None,
+        };
+        let submitter = ring.unwrap_or(self.rings.current()).submitter();
+        let _ = submitter.submit_with_args(sleeper.count, &arguments);
     }
 
-    pub(crate) fn wake_up(&self) {
+    pub(crate) fn wake_up(&self, sleeper: &Sleeper) {
         let mut kernel = lock(&self.kernel);
+        kernel.sleepers_in_first -= u32::from(sleeper.is_in_first);
         kernel.sleepers -= 1;
         if kernel.sleepers == 0 {
             kernel.awaited = 0;
@@ -279,13 +329,38 @@ impl Ring {
 
     /// Whether the kernel has completed something that was not taken.
     pub(crate) fn has_completions(&self) -> bool {
-        !self.is_idle() && !self.completion(&mut lock(&self.kernel)).is_empty()
+        let mut kernel = lock(&self.kernel);
+        let mut rings = self.rings.all();
+        !self.is_idle() && rings.any(|ring| !completion(ring, &mut kernel).is_empty())
     }
 
-    /// Lets the kernel count completions on an eventfd.
+    /// Lets the kernel count completions on an eventfd, for which any thread may wait.
     pub(crate) fn tell(&self, eventfd: i32) -> io::Result<()> {
-        self.ring.submitter().register_eventfd(eventfd)
+        self.open_second();
+        let mut rings = self.rings.all();
+        rings.try_for_each(|ring| ring.submitter().register_eventfd(eventfd))
     }
+}
+
+/// How a fetcher sleeps in the kernel.
+pub(crate) struct Sleeper {
+    /// Until so many completions came.
+    count: usize,
+    /// Only for a moment: something happens that no completion tells.
+    is_brief: bool,
+    is_in_first: bool,
+}
+
+/// The submission ring, for who holds the lock.
+fn submission<'a>(ring: &'a IoUring, _kernel: &mut Kernel) -> squeue::SubmissionQueue<'a> {
+    // SAFETY: the lock's holder is the only one, and lets go of it before the lock.
+    unsafe { ring.submission_shared() }
+}
+
+/// The completion ring, for who holds the lock.
+fn completion<'a>(ring: &'a IoUring, _kernel: &mut Kernel) -> cqueue::CompletionQueue<'a> {
+    // SAFETY: as in `submission`.
+    unsafe { ring.completion_shared() }
 }
 
 /// What the kernel hands back with a completion.
@@ -312,6 +387,7 @@ impl Shared {
             && !ring.is_idle()
             && !self.is_orphan()
         {
+            ring.see_user();
             self.drive_ring(ring, true);
         }
     }
@@ -337,6 +413,7 @@ impl Shared {
             woke |= self.reap(ring, &mut kernel, &mut returned);
         }
         ring.enter(&mut kernel);
+        ring.call_from_first(&mut kernel);
         drop(kernel);
         for entry in returned {
             woke |= self.hand_to_workers(entry);
@@ -348,7 +425,7 @@ impl Shared {
 
     /// Puts what waits on the submission ring. False when there was nothing, or no room.
     fn refill(&self, ring: &Ring, kernel: &mut MutexGuard<'_, Kernel>, priorities: usize) -> bool {
-        let mut submission = ring.submission(kernel);
+        let mut submission = submission(ring.rings.current(), kernel);
         let mut any = false;
         while kernel.in_flight < ring.depth && !submission.is_full() {
             let file = |entry: Entry| self.slab.slot(entry.slot).file();
@@ -382,8 +459,31 @@ impl Shared {
         kernel: &mut MutexGuard<'_, Kernel>,
         returned: &mut Vec<Entry>,
     ) -> bool {
-        let (mut woke, mut count) = (false, 0);
-        for completion in ring.completion(kernel) {
+        let mut woke = false;
+        for (number, one) in ring.rings.all().enumerate() {
+            let count = self.reap_ring(one, kernel, returned, &mut woke);
+            kernel.in_flight -= count;
+            if number == 0 {
+                // 0 until there are two.
+                kernel.left_in_first = kernel.left_in_first.saturating_sub(count);
+            }
+            if count > 0 {
+                ring.outstanding.fetch_sub(count, Ordering::SeqCst);
+            }
+        }
+        woke
+    }
+
+    /// How many requests of a ring ended.
+    fn reap_ring(
+        &self,
+        ring: &IoUring,
+        kernel: &mut MutexGuard<'_, Kernel>,
+        returned: &mut Vec<Entry>,
+        woke: &mut bool,
+    ) -> u32 {
+        let mut count = 0;
+        for completion in completion(ring, kernel) {
             let name = completion.user_data();
             if name == NO_REQUEST {
                 continue;
@@ -396,15 +496,11 @@ impl Shared {
             kernel.devices.end(entry.slot);
             let slot = self.slab.slot(entry.slot);
             match self.outcome(slot, completion.result()) {
-                Some(outcome) => woke |= self.end_in_ring(slot, entry, outcome),
+                Some(outcome) => *woke |= self.end_in_ring(slot, entry, outcome),
                 None => returned.push(entry),
             }
         }
-        kernel.in_flight -= count;
-        if count > 0 {
-            ring.outstanding.fetch_sub(count, Ordering::SeqCst);
-        }
-        woke
+        count
     }
 
     /// How a request ended that the kernel completed with `result`; `None` when it is for workers.
@@ -473,7 +569,12 @@ impl Shared {
             if lock(&ring.kernel).in_flight == 0 {
                 return;
             }
-            ring.sleep((1, false), Some(OFFER_AGAIN));
+            let sleeper = Sleeper {
+                count: 1,
+                is_brief: true,
+                is_in_first: false,
+            };
+            ring.sleep(&sleeper, None);
         }
     }
 }

@@ -19,13 +19,14 @@ const REQUIRED: [(u8, &str); 2] = [
 /// Why there is no ring: in plain words, and what the kernel said.
 pub(super) type Refusal = (String, io::Error);
 
-/// A ring for `depth` requests at a time, and which operations it knows.
+/// A ring for `depth` requests at a time, whether it is quiet, and which operations it knows.
 ///
 /// Completions interrupt the submitter, since another thread may be the one that waits for
-/// them; not so with `one_thread`.
-pub(super) fn ring(depth: u32, one_thread: bool) -> Result<(IoUring, Probe), Refusal> {
+/// them; not so when it `wishes_quiet` and the kernel can.
+pub(super) fn ring(depth: u32, wishes_quiet: bool) -> Result<(IoUring, bool, Probe), Refusal> {
     let entries = depth.min(ENTRIES_MAX).next_power_of_two();
-    let ring = build(entries, depth, one_thread).map_err(|error| (why_refused(&error), error))?;
+    let built = build(entries, depth, wishes_quiet);
+    let (ring, is_quiet) = built.map_err(|error| (why_refused(&error), error))?;
     let params = ring.params();
     let stable = params.is_feature_nodrop() && params.is_feature_submit_stable();
     if !stable || !params.is_feature_ext_arg() || !params.is_feature_rw_cur_pos() {
@@ -38,7 +39,7 @@ pub(super) fn ring(depth: u32, one_thread: bool) -> Result<(IoUring, Probe), Ref
     if let Some((_, name)) = REQUIRED.iter().find(|(code, _)| !probe.is_supported(*code)) {
         return Err(too_old(name));
     }
-    Ok((ring, probe))
+    Ok((ring, is_quiet, probe))
 }
 
 fn too_old(what: &str) -> Refusal {
@@ -46,20 +47,22 @@ fn too_old(what: &str) -> Refusal {
     (reason, io::ErrorKind::Unsupported.into())
 }
 
-/// One bad entry is not to hold up the rest of its batch (Linux 5.18), and with `one_thread`
-/// completions are posted when that thread enters the kernel (5.19); older kernels do without.
-fn build(entries: u32, depth: u32, one_thread: bool) -> io::Result<IoUring> {
+/// One bad entry is not to hold up the rest of its batch (Linux 5.18), and in a quiet ring
+/// completions are posted when the submitter enters the kernel (5.19); older kernels do without.
+fn build(entries: u32, depth: u32, wishes_quiet: bool) -> io::Result<(IoUring, bool)> {
     let mut builder = IoUring::builder();
     builder
         .dontfork()
         .setup_cqsize(2 * depth.next_power_of_two());
     let mut modern = builder.clone();
     modern.setup_submit_all();
-    if one_thread {
+    if wishes_quiet {
         modern.setup_coop_taskrun().setup_taskrun_flag();
     }
     match modern.build(entries) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => builder.build(entries),
-        other => other,
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            Ok((builder.build(entries)?, false))
+        }
+        built => Ok((built?, wishes_quiet)),
     }
 }

@@ -98,6 +98,9 @@ backends! {
     together::a_context_closes_with_requests_waiting_and_running
     together::functions_and_calls_go_side_by_side
     together::a_fetcher_hears_of_what_others_submit_and_fetch
+    together::a_fetcher_hears_of_the_request_of_a_second_thread
+    together::a_second_thread_fetches_from_one_that_computes
+    together::requests_of_the_first_thread_are_cancelled_after_the_second_came
     together::a_request_outlives_the_thread_that_submitted_it
     sockets::sockets_wait_until_they_are_ready
     sockets::a_socket_that_does_not_block_is_waited_for

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Until a test gives up.
+const LONG: Duration = Duration::from_secs(60);
+
 pub fn a_context_closes_with_requests_waiting_and_running(backend: Backend) {
     for depth in [1, 8] {
         let context = settings(backend)
@@ -105,4 +108,74 @@ pub fn a_request_outlives_the_thread_that_submitted_it(backend: Backend) {
     }
     bytes.sort_unstable();
     assert_eq!(&bytes, b"abcd");
+}
+
+/// The only user of a context sleeps for the result of a second one: with a ring it sleeps in the
+/// first io_uring, and the request goes to the second.
+pub fn a_fetcher_hears_of_the_request_of_a_second_thread(backend: Backend) {
+    for round in 0..100 {
+        let context = wide(backend);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut byte = [0u8];
+        let first = read(reader.as_raw_fd(), byte.as_mut_ptr(), 1);
+        context.submit(0, 1, first).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                // Before it sleeps, while it falls asleep, or after.
+                std::thread::sleep(Duration::from_micros(20 * (round % 10)));
+                context.submit(0, 2, io(IoCall::Nothing)).unwrap();
+            });
+            let mut tags = Vec::new();
+            let fetched = context.collect(1, 1, Some(LONG), |info| tags.push(info.tag));
+            assert_eq!((fetched, &tags[..]), (1, &[2][..]), "round {round}");
+            second.join().unwrap();
+        });
+        writer.write_all(b"x").unwrap();
+        let mut tags = Vec::new();
+        assert_eq!(context.collect(1, 1, Some(LONG), |i| tags.push(i.tag)), 1);
+        assert_eq!(tags, [1], "round {round}");
+    }
+}
+
+/// A second thread waits for a request of the first one, which meanwhile does not enter the kernel.
+pub fn a_second_thread_fetches_from_one_that_computes(backend: Backend) {
+    for round in 0..20 {
+        let context = wide(backend);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut byte = [0u8];
+        let first = read(reader.as_raw_fd(), byte.as_mut_ptr(), 1);
+        context.submit(0, 1, first).unwrap();
+        let fetched = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut tags = Vec::new();
+                let count = context.collect(1, 1, Some(LONG), |info| tags.push(info.tag));
+                fetched.store(true, std::sync::atomic::Ordering::Release);
+                assert_eq!((count, &tags[..]), (1, &[1][..]), "round {round}");
+            });
+            writer.write_all(b"x").unwrap();
+            while !fetched.load(std::sync::atomic::Ordering::Acquire) {
+                std::hint::spin_loop();
+            }
+        });
+    }
+}
+
+/// A cancellation reaches a request in the ring that is no longer the current one.
+pub fn requests_of_the_first_thread_are_cancelled_after_the_second_came(backend: Backend) {
+    let context = wide(backend);
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let mut byte = [0u8];
+    let waits = read(reader.as_raw_fd(), byte.as_mut_ptr(), 1);
+    let id = context.submit(0, 1, waits).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            context.submit(0, 2, io(IoCall::Nothing)).unwrap();
+            assert_eq!(context.collect(1, 1, Some(LONG), |_| {}), 1);
+            context.cancel(id);
+        });
+    });
+    let mut tags = Vec::new();
+    assert_eq!(context.collect(1, 1, Some(LONG), |i| tags.push(i.tag)), 1);
+    assert_eq!(tags, [1]);
 }
