@@ -2,6 +2,10 @@
 //! its file, `vda`) is read in the same rounds, past the page cache, the same blocks in random
 //! order; the cost of a layer is the difference to the one below within rounds.
 //!
+//! All cases are measured in turn, and that nine times over with files and buffers opened anew: what
+//! lasts for a second or for as long as a buffer would otherwise be in all rounds of a case, and no
+//! interval of its rounds would cover it. An observation is the median of a pass.
+//!
 //! Wall time depends on where the workers of a layer wake up: on a processor that sleeps, a wake-up
 //! costs tens of microseconds in a virtual machine. So each case is measured twice: with the
 //! processors as they are, and kept awake by threads of the idle class.
@@ -9,22 +13,22 @@
 mod chain;
 mod faithful;
 mod page;
+mod passes;
 mod reading;
 #[cfg(test)]
 mod tests;
 mod traced;
 
 use chain::Chain;
+use passes::{CaseSamples, Pass};
 use reading::{Reader, Slice};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use ugeom_harness::figure::CONFIDENCE;
 use ugeom_harness::host::Host;
 use ugeom_harness::{Control, HarnessError, Phase, Progress};
 use ugeom_machine::awake::Awake;
 use ugeom_machine::clock;
-use ugeom_measure::{Blocks, Center, Interval};
+use ugeom_measure::{Blocks, Interval};
 use ugeom_trace::session::Scope;
 use ugeom_trace::tree::KernelTree;
 
@@ -46,8 +50,14 @@ const SLICE_NS: u64 = 10_000_000;
 const TRIAL_READS: (usize, usize) = (4, 64);
 /// Reads of a slice, at most and at least; at least as many as are in flight.
 const READS: (usize, usize) = (20_000, 4);
-const ROUNDS_MIN: usize = 10;
-const ROUNDS_MAX: usize = 200;
+/// Passes over all cases: the second smallest and the second largest median of nine are the ends
+/// of an interval of 96 %.
+const PASSES: u64 = 9;
+/// Rounds of a pass.
+const ROUNDS_MIN: usize = 3;
+const ROUNDS_MAX: usize = 50;
+/// The part of the budget that is for passes; the rest is for traced reads.
+const PASSES_SHARE: f64 = 0.85;
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -64,7 +74,7 @@ pub struct KernelLayersOptions {
     pub faithful: bool,
 }
 
-/// What a read takes, ns: the median of the rounds with its 95 % interval.
+/// What a read takes, ns: the median of the passes' medians with its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// Wall time.
@@ -99,8 +109,11 @@ pub struct Case {
     pub depth: usize,
     /// The processors were kept awake.
     pub awake: bool,
-    /// Rounds.
+    /// Rounds of all passes together.
     pub rounds: usize,
+    /// Passes, each with files and buffers opened anew.
+    #[serde(default)]
+    pub passes: usize,
     /// The layers from the top.
     pub rows: Vec<RowFigures>,
     /// The same reads of the uppermost layer, traced; at queue depth 1 only.
@@ -146,7 +159,7 @@ pub fn run(
     let (host, start_ns) = (Host::now(), clock::now_ns());
     let target = &options.target;
     let (mut chain, scope) = readable(target)?;
-    let (mut cases, mut left_out) = (Vec::new(), std::mem::take(&mut chain.left_out));
+    let mut left_out = std::mem::take(&mut chain.left_out);
     let mut faithful = None;
     let plan = match options.faithful {
         true => {
@@ -155,45 +168,24 @@ pub fn run(
         }
         false => plan(&chain, &mut left_out),
     };
+    let mut cases = passes(options, &plan, start_ns, control)?;
+    if cases.iter().any(|case| (case.passes as u64) < PASSES) {
+        left_out.push("passes: interrupted".to_owned());
+    }
+    let budget_ns = options.budget_ns as f64 * (1.0 - PASSES_SHARE) / plan.len().max(1) as f64;
     let mut random = fastrand::Rng::with_seed(options.seed);
-    let total = plan.len() as u64;
-    for (done, (bytes, depth, awake)) in (0..total).zip(plan) {
-        let name = format!("reads of {bytes} bytes at queue depth {depth}");
+    for case in cases.iter_mut().filter(|case| case.depth == 1) {
         if control.is_cancelled() {
-            left_out.push(format!("{name}: interrupted"));
-            continue;
+            break;
         }
-        (control.progress)(&Progress {
-            phase: Phase::Measuring,
-            cell: &name,
-            done,
-            total,
-        });
-        let keep = match awake {
-            true => Some(Awake::all().map_err(HarnessError::os(target, "keeping CPUs awake"))?),
-            false => None,
-        };
-        // A case that took longer leaves the others less.
-        let left_ns = options.budget_ns.saturating_sub(clock::now_ns() - start_ns);
-        let budget_ns = left_ns / (total - done);
-        let case = measure(
-            &chain,
-            (bytes, depth),
-            budget_ns,
-            options.seed,
-            control.cancelled,
-        );
-        let mut case = case.map_err(HarnessError::os(target, "reading"))?;
-        case.awake = awake;
-        if depth == 1 {
-            match traced::trace(&chain, &scope, (bytes, budget_ns / 4), &mut random) {
-                Ok(traced) => case.traced = Some(traced),
-                Err(why) if cases.is_empty() => left_out.push(format!("exclusive times: {why}")),
-                Err(_) => {}
+        let _keep = kept_awake(target, case.awake)?;
+        match traced::trace(&chain, &scope, (case.bytes, budget_ns as u64), &mut random) {
+            Ok(traced) => case.traced = Some(traced),
+            Err(why) => {
+                left_out.push(format!("exclusive times: {why}"));
+                break;
             }
         }
-        drop(keep);
-        cases.push(case);
     }
     Ok(KernelLayers {
         schema: 1,
@@ -251,16 +243,74 @@ fn plan(chain: &Chain, left_out: &mut Vec<String>) -> Vec<(u64, usize, bool)> {
     plan
 }
 
+/// Measures all cases in turn, again and again.
+fn passes(
+    options: &KernelLayersOptions,
+    plan: &[(u64, usize, bool)],
+    start_ns: u64,
+    control: &mut Control<'_>,
+) -> Result<Vec<Case>, HarnessError> {
+    let target = &options.target;
+    let mut random = fastrand::Rng::with_seed(options.seed);
+    let mut samples: Vec<CaseSamples> = plan.iter().map(|_| CaseSamples::default()).collect();
+    let budget_ns = (options.budget_ns as f64 * PASSES_SHARE) as u64;
+    let total = PASSES * plan.len() as u64;
+    let mut done = 0;
+    let mut names = Vec::new();
+    for _ in 0..PASSES {
+        let (chain, _) = readable(target)?;
+        for (samples, (bytes, depth, awake)) in samples.iter_mut().zip(plan) {
+            if control.is_cancelled() {
+                break;
+            }
+            (control.progress)(&Progress {
+                phase: Phase::Measuring,
+                cell: &format!("reads of {bytes} bytes at queue depth {depth}"),
+                done,
+                total,
+            });
+            let _keep = kept_awake(target, *awake)?;
+            // What took longer leaves the others less.
+            let left_ns = budget_ns.saturating_sub(clock::now_ns() - start_ns);
+            let left_ns = left_ns / (total - done);
+            let pass = measure(&chain, (*bytes, *depth), left_ns, &mut random);
+            samples.push(pass.map_err(HarnessError::os(target, "reading"))?);
+            done += 1;
+        }
+        names = chain
+            .rows
+            .iter()
+            .map(|row| (row.name.clone(), row.class))
+            .collect();
+    }
+    let cases = plan.iter().zip(&samples);
+    Ok(cases
+        .map(|(&(bytes, depth, awake), samples)| Case {
+            bytes,
+            depth,
+            awake,
+            rounds: samples.rounds(),
+            passes: samples.passes(),
+            rows: samples.rows(&names),
+            traced: None,
+        })
+        .collect())
+}
+
+/// Keeps the processors awake for as long as it lives, if it is to.
+fn kept_awake(target: &str, awake: bool) -> Result<Option<Awake>, HarnessError> {
+    let keep = || Awake::all().map_err(HarnessError::os(target, "keeping CPUs awake"));
+    awake.then(keep).transpose()
+}
+
 /// Measures all layers in rounds.
 fn measure(
     chain: &Chain,
     (bytes, depth): (u64, usize),
     budget_ns: u64,
-    seed: u64,
-    cancelled: &AtomicBool,
-) -> std::io::Result<Case> {
+    random: &mut fastrand::Rng,
+) -> std::io::Result<Pass> {
     let start_ns = clock::now_ns();
-    let mut random = fastrand::Rng::with_seed(seed);
     let blocks = (chain.region_bytes / bytes).max(1);
     let readers = chain.rows.iter().map(|row| Reader::new(row, bytes, depth));
     let mut readers = readers.collect::<std::io::Result<Vec<Reader>>>()?;
@@ -282,8 +332,7 @@ fn measure(
     let mut tables = [(); 3].map(|()| Blocks::new(names()));
     let mut rounds = 0;
     while rounds < ROUNDS_MAX {
-        let late = clock::now_ns() - start_ns > budget_ns;
-        if cancelled.load(Ordering::Relaxed) || (late && rounds >= ROUNDS_MIN) {
+        if rounds >= ROUNDS_MIN && clock::now_ns() - start_ns > budget_ns {
             break;
         }
         let most = counts.iter().copied().max().unwrap_or(0);
@@ -307,48 +356,5 @@ fn measure(
         }
         rounds += 1;
     }
-    Ok(Case {
-        bytes,
-        depth,
-        awake: false,
-        rounds,
-        rows: rows(chain, &tables),
-        traced: None,
-    })
-}
-
-fn rows(chain: &Chain, tables: &[Blocks; 3]) -> Vec<RowFigures> {
-    // The middle of the rounds: one that was disturbed moves a mean, and a time is never below 0.
-    let costs = |weights: &[(usize, f64)]| {
-        let of = |table: &Blocks| {
-            let rounds = table.rounds().iter();
-            let sum = |round: &Vec<f64>| weights.iter().map(|(at, by)| round[*at] * by).sum();
-            let values: Vec<f64> = rounds.map(sum).collect();
-            Center::of(&values).ok()?.at(CONFIDENCE).ok()
-        };
-        let [wall_ns, caller_ns, machine_ns] = [of(&tables[0]), of(&tables[1]), of(&tables[2])];
-        Costs {
-            wall_ns,
-            caller_ns,
-            machine_ns,
-        }
-    };
-    let last = chain.rows.len() - 1;
-    let lowest = costs(&[(last, 1.0)])
-        .wall_ns
-        .map(|interval| interval.estimate);
-    let figures = |(at, row): (usize, &chain::Row)| {
-        let added = (at < last).then(|| costs(&[(at, 1.0), (at + 1, -1.0)]));
-        let wall = added.as_ref().and_then(|added| added.wall_ns);
-        RowFigures {
-            name: row.name.clone(),
-            class: row.class.to_owned(),
-            read: costs(&[(at, 1.0)]),
-            share_percent: wall
-                .zip(lowest)
-                .map(|(wall, of)| 100.0 * wall.estimate / of),
-            added,
-        }
-    };
-    chain.rows.iter().enumerate().map(figures).collect()
+    Ok(Pass::of(&tables))
 }

@@ -32,8 +32,8 @@ pub fn page(result: &KernelLayers) -> Page {
         page.fact("left out", left_out.clone());
     }
     page.list([
-        "added: the difference to the layer below within rounds: the median of the rounds, with \
-         its 95 % CI. It is negative where a layer makes the wake-ups below it cheaper",
+        "added: the difference to the layer below within rounds: the median of the passes' \
+         medians, with its 95 % CI. A pass opens all files anew. It is negative where a layer makes the wake-ups below it cheaper",
         "kept awake: threads of the idle class keep the processors from sleeping, so that a worker \
          is not woken on a processor that sleeps. Beside other work these times mean nothing",
         "system-wide CPU time is counted in ticks of usually 4 or 10 ms; while processors are kept \
@@ -180,12 +180,12 @@ fn faithful_answer(found: &Faithful) -> String {
 
 fn certainty(main: Option<&Case>) -> String {
     let interval = main.and_then(|case| case.rows.first()?.read.wall_ns);
-    let rounds = main.map_or(0, |case| case.rounds);
+    let (passes, rounds) = main.map_or((0, 0), |case| (case.passes, case.rounds));
     interval.map_or_else(
         || "no interval: stopped early".to_owned(),
         |interval| {
             format!(
-                "{:.0} % CI, {rounds} rounds of one process",
+                "{:.0} % CI, {passes} passes of {rounds} rounds in all",
                 interval.confidence * 100.0
             )
         },

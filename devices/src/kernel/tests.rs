@@ -21,13 +21,33 @@ fn chain(folder: &Path) -> Chain {
     }
 }
 
+/// A case of six passes.
+fn measured(chain: &Chain, bytes: u64, depth: usize) -> Case {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut samples = CaseSamples::default();
+    for _ in 0..6 {
+        samples.push(measure(chain, (bytes, depth), 0, &mut random).unwrap());
+    }
+    let rows = chain.rows.iter();
+    let names: Vec<_> = rows.map(|row| (row.name.clone(), row.class)).collect();
+    Case {
+        bytes,
+        depth,
+        awake: false,
+        rounds: samples.rounds(),
+        passes: samples.passes(),
+        rows: samples.rows(&names),
+        traced: None,
+    }
+}
+
 #[test]
 fn a_layer_that_adds_nothing_is_measured_as_nothing_within_its_interval() {
     let folder = tempfile::tempdir().unwrap();
     let chain = chain(folder.path());
     for depth in DEPTHS {
-        let case = measure(&chain, (4096, depth), 0, 7, &AtomicBool::new(false)).unwrap();
-        assert_eq!((case.rounds, case.rows.len()), (ROUNDS_MIN, 3));
+        let case = measured(&chain, 4096, depth);
+        assert_eq!((case.rounds, case.rows.len()), (6 * ROUNDS_MIN, 3));
         let upper = &case.rows[0];
         let added = upper.added.as_ref().unwrap().wall_ns.unwrap();
         let read = upper.read.wall_ns.unwrap();
@@ -64,7 +84,7 @@ fn a_read_past_the_end_names_the_layer_and_the_place() {
 fn a_result_is_saved_and_its_page_names_each_layer() {
     let folder = tempfile::tempdir().unwrap();
     let chain = chain(folder.path());
-    let case = measure(&chain, (512, 1), 0, 7, &AtomicBool::new(false)).unwrap();
+    let case = measured(&chain, 512, 1);
     let result = KernelLayers {
         schema: 1,
         program: "ugeom".to_owned(),
