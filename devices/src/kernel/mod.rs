@@ -2,9 +2,9 @@
 //! its file, `vda`) is read in the same rounds, past the page cache, the same blocks in random
 //! order; the cost of a layer is the difference to the one below within rounds.
 //!
-//! All cases are measured in turn, and that nine times over with files and buffers opened anew: what
-//! lasts for a second or for as long as a buffer would otherwise be in all rounds of a case, and no
-//! interval of its rounds would cover it. An observation is the median of a pass.
+//! All cases are measured in turn, and that nine times over with files and buffers opened anew.
+//! What lasts for a second, or for as long as a buffer, would otherwise be in all rounds of a case,
+//! and no interval of its rounds would cover it. An observation is the median of a pass.
 //!
 //! Wall time depends on where the workers of a layer wake up: on a processor that sleeps, a wake-up
 //! costs tens of microseconds in a virtual machine. So each case is measured twice: with the

@@ -145,21 +145,24 @@ fn a_result_is_saved_and_its_page_names_each_layer() {
 
 #[test]
 fn a_time_is_never_below_zero_and_a_median_forgets_a_disturbed_round() {
-    let folder = tempfile::tempdir().unwrap();
-    let chain = chain(folder.path());
-    let mut tables = [(); 3].map(|()| Blocks::new(["upper", "lower", "later"]));
-    for round in 0..ROUNDS_MIN {
-        // A round whose reads waited for another program.
-        let wall = if round == 3 {
-            1e9
-        } else {
-            1000.0 + round as f64
-        };
-        for table in &mut tables {
-            table.push_round(vec![wall + 100.0, wall, wall]).unwrap();
+    let mut samples = CaseSamples::default();
+    for pass in 0..6 {
+        let mut tables = [(); 3].map(|()| Blocks::new(["upper", "lower", "later"]));
+        for round in 0..ROUNDS_MIN {
+            // A round whose reads waited for another program.
+            let wall = if round == 1 {
+                1e9
+            } else {
+                1000.0 + (pass + round) as f64
+            };
+            for table in &mut tables {
+                table.push_round(vec![wall + 100.0, wall, wall]).unwrap();
+            }
         }
+        samples.push(Pass::of(&tables));
     }
-    let rows = rows(&chain, &tables);
+    let names = ["upper", "lower", "later"].map(|name| (name.to_owned(), "LOOP"));
+    let rows = samples.rows(&names);
     let read = rows[0].read.wall_ns.unwrap();
     assert!(read.low > 1000.0 && read.estimate < 1200.0, "{read:?}");
     let added = rows[0].added.as_ref().unwrap().wall_ns.unwrap();
