@@ -33,8 +33,8 @@ pub fn page(result: &KernelLayers) -> Page {
     }
     page.list([
         "added: the difference to the layer below within rounds: the median of the passes' \
-         medians, with its 95 % CI. A pass opens all files anew. It is negative where a layer makes \
-         the wake-ups below it cheaper",
+         medians, with its 95 % CI. A pass opens all files anew. It is negative where a layer \
+         makes the wake-ups below it cheaper",
         "kept awake: threads of the idle class keep the processors from sleeping, so that a worker \
          is not woken on a processor that sleeps. Beside other work these times mean nothing",
         "system-wide CPU time is counted in ticks of usually 4 or 10 ms; while processors are kept \
