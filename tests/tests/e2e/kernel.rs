@@ -149,7 +149,8 @@ fn both_halves(mounted: &Path, device: &str) {
     assert!(clear, "{last:#}");
 }
 
-/// Whether each layer from the medium up to the device had requests; they must be in this order.
+/// Whether each layer from the medium up to the device had requests, and the delay is in its own;
+/// the layers must be in this order.
 fn has_both_halves(interval: &Value, mounted: &Path, device: &str) -> bool {
     let rows = interval["rows"].as_array().expect("rows");
     let name = |row: &Value| row["name"].as_str().expect("a name").to_owned();
@@ -168,10 +169,10 @@ fn has_both_halves(interval: &Value, mounted: &Path, device: &str) -> bool {
     );
     assert_eq!(name(&rows[3]), mounted.display().to_string());
     assert_eq!(name(&rows[4]), device);
+    // An interval may begin between a request's time and its count, which few requests show.
     let slow = rows[1]["exclusive_ns"].as_f64();
-    assert!(slow.is_none_or(|ns| ns >= DELAY_NS), "{interval:#}");
-    let times = rows.iter().map(|row| row["exclusive_ns"].as_f64());
-    slow.is_some() && times.into_iter().all(|ns| ns.is_some_and(|ns| ns >= 0.0))
+    let mut times = rows.iter().map(|row| row["exclusive_ns"].as_f64());
+    slow.is_some_and(|ns| ns >= DELAY_NS) && times.all(|ns| ns.is_some_and(|ns| ns >= 0.0))
 }
 
 #[test]
