@@ -320,7 +320,7 @@ fn what_is_no_result_is_named_with_its_reason() {
     std::fs::write(folder.path().join("bytes.json"), b"\xff\xfe").expect("a file");
     let said = ugeom(&["report", &at("bytes.json")]).failed(1);
     assert!(
-        said.contains("bytes.json: byte 0: no UTF-8 text, as results are"),
+        said.contains("bytes.json: byte 0: not UTF-8; a result is text or JSON"),
         "{said}"
     );
     let said = ugeom(&["report", &at("none.json")]).failed(1);

@@ -149,6 +149,6 @@ pub fn text(path: &Path) -> Result<String> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        anyhow!("{}: byte {at}: no UTF-8 text, as results are", name())
+        anyhow!("{}: byte {at}: not UTF-8; a result is text or JSON", name())
     })
 }
