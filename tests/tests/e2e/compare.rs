@@ -57,7 +57,7 @@ fn what_is_no_result_is_1_and_wrong_usage_is_2() {
             b"{\"schema\": 7, \"experiment\": \"layers\"}",
             "it has schema 7",
         ),
-        (b"\xff\xfe", "byte 0: no UTF-8 text"),
+        (b"\xff\xfe", "byte 0: not UTF-8; a result"),
     ] {
         std::fs::write(&path, text).expect("a file");
         let stderr = ugeom(&["compare", &file]).failed(1);
