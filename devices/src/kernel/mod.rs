@@ -2,9 +2,10 @@
 //! its file, `vda`) is read in the same rounds, past the page cache, the same blocks in random
 //! order; the cost of a layer is the difference to the one below within rounds.
 //!
-//! All cases are measured in turn, and that nine times over with files and buffers opened anew.
-//! What lasts for a second, or for as long as a buffer, would otherwise be in all rounds of a case,
-//! and no interval of its rounds would cover it. An observation is the median of a pass.
+//! All cases are measured in turn, and that nine times over with files and buffers opened anew, and
+//! with loop devices made anew where they are ours. What lasts for a second, or for as long as a
+//! buffer or a device, would otherwise be in all rounds of a case, and no interval of its rounds
+//! would cover it. An observation is the median of a pass.
 //!
 //! Wall time depends on where the workers of a layer wake up: on a processor that sleeps, a wake-up
 //! costs tens of microseconds in a virtual machine. So each case is measured twice: with the
@@ -12,6 +13,7 @@
 
 mod chain;
 mod faithful;
+mod memory;
 mod page;
 mod passes;
 mod reading;
@@ -20,6 +22,7 @@ mod tests;
 mod traced;
 
 use chain::Chain;
+use memory::InMemory;
 use passes::{CaseSamples, Pass};
 use reading::{Reader, Slice};
 use serde::{Deserialize, Serialize};
@@ -61,13 +64,25 @@ const ROUNDS_MAX: usize = 50;
 /// The part of the budget that is for passes; the rest is for traced reads.
 const PASSES_SHARE: f64 = 0.85;
 
+/// What a chain stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bottom {
+    /// Its own device.
+    Device,
+    /// A file in memory: as many loop devices as the chain of the target has are made over it.
+    Memory {
+        /// How many.
+        loops: usize,
+    },
+}
+
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct KernelLayersOptions {
     /// A device, or a file on one.
     pub target: String,
-    /// What the user named, where `target` is its chain made again in memory.
-    pub in_memory_of: Option<String>,
+    /// What its chain stands on while it is measured.
+    pub bottom: Bottom,
     /// How long it may take, ns.
     pub budget_ns: u64,
     /// The seed of the order of blocks and slices.
@@ -159,8 +174,8 @@ pub fn run(
     control: &mut Control<'_>,
 ) -> Result<KernelLayers, HarnessError> {
     let (host, start_ns) = (Host::now(), clock::now_ns());
-    let target = &options.target;
-    let (mut chain, scope) = readable(target)?;
+    let mut place = Place::new(options)?;
+    let (mut chain, _) = readable(place.top())?;
     let mut left_out = std::mem::take(&mut chain.left_out);
     let mut faithful = None;
     let plan = match options.faithful {
@@ -170,20 +185,24 @@ pub fn run(
         }
         false => plan(&chain, &mut left_out),
     };
+    // An open device cannot be removed.
+    drop(chain);
+    let target = place.top().to_owned();
     let mut cases = match plan.is_empty() {
         true => Vec::new(),
-        false => passes(options, &plan, start_ns, control)?,
+        false => passes(options, (&mut place, &plan), start_ns, control)?,
     };
     if control.is_cancelled() {
         left_out.push("interrupted: what comes after the last whole pass".to_owned());
     }
     let budget_ns = options.budget_ns as f64 * (1.0 - PASSES_SHARE) / plan.len().max(1) as f64;
     let mut random = fastrand::Rng::with_seed(options.seed);
+    let (chain, scope) = readable(place.top())?;
     for case in cases.iter_mut().filter(|case| case.depth == 1) {
         if control.is_cancelled() {
             break;
         }
-        let _keep = kept_awake(target, case.awake)?;
+        let _keep = kept_awake(&target, case.awake)?;
         match traced::trace(&chain, &scope, (case.bytes, budget_ns as u64), &mut random) {
             Ok(traced) => case.traced = Some(traced),
             Err(why) => {
@@ -197,13 +216,47 @@ pub fn run(
         program: concat!("ugeom ", env!("CARGO_PKG_VERSION")).to_owned(),
         experiment: EXPERIMENT.to_owned(),
         host,
-        target: target.clone(),
-        in_memory_of: options.in_memory_of.clone(),
+        target,
+        in_memory_of: place.in_memory().then(|| options.target.clone()),
         seed: options.seed,
         cases,
         faithful,
         left_out,
     })
+}
+
+/// Where the chain is.
+enum Place<'a> {
+    Device(&'a str),
+    Memory(InMemory),
+}
+
+impl<'a> Place<'a> {
+    fn new(options: &'a KernelLayersOptions) -> Result<Self, HarnessError> {
+        Ok(match options.bottom {
+            Bottom::Device => Self::Device(&options.target),
+            Bottom::Memory { loops } => Self::Memory(InMemory::new(loops)?),
+        })
+    }
+
+    fn top(&self) -> &str {
+        match self {
+            Self::Device(target) => target,
+            Self::Memory(chain) => chain.top(),
+        }
+    }
+
+    fn in_memory(&self) -> bool {
+        matches!(self, Self::Memory(_))
+    }
+
+    /// Makes anew what is ours.
+    fn renew(&mut self) -> Result<(), HarnessError> {
+        match self {
+            Self::Device(_) => Ok(()),
+            Self::Memory(chain) => chain.renew(),
+        }
+    }
 }
 
 /// The layers of a target that can be read, at least one; and what a trace of it takes.
@@ -251,11 +304,10 @@ fn plan(chain: &Chain, left_out: &mut Vec<String>) -> Vec<(u64, usize, bool)> {
 /// Measures all cases in turn, again and again.
 fn passes(
     options: &KernelLayersOptions,
-    plan: &[(u64, usize, bool)],
+    (place, plan): (&mut Place<'_>, &[(u64, usize, bool)]),
     start_ns: u64,
     control: &mut Control<'_>,
 ) -> Result<Vec<Case>, HarnessError> {
-    let target = &options.target;
     let mut random = fastrand::Rng::with_seed(options.seed);
     let mut samples: Vec<CaseSamples> = plan.iter().map(|_| CaseSamples::default()).collect();
     let budget_ns = (options.budget_ns as f64 * PASSES_SHARE) as u64;
@@ -267,14 +319,15 @@ fn passes(
         if control.is_cancelled() || (is_late && pass >= PASSES_MIN) {
             break;
         }
+        place.renew()?;
+        let target = place.top();
         let (chain, _) = readable(target)?;
-        let rows = chain.rows.iter();
-        let found: Vec<_> = rows.map(|row| (row.name.clone(), row.class)).collect();
+        let found = layers(&chain);
         if pass == 0 {
             names = found;
-        } else if names != found {
+        } else if !same(&names, &found, place.in_memory()) {
             return Err(HarnessError::Load {
-                job: target.clone(),
+                job: target.to_owned(),
                 problem: "its layers changed while they were measured".to_owned(),
             });
         }
@@ -309,6 +362,20 @@ fn passes(
             traced: None,
         })
         .collect())
+}
+
+/// The name and the class of each layer.
+type Names = Vec<(String, &'static str)>;
+
+fn layers(chain: &Chain) -> Names {
+    let rows = chain.rows.iter();
+    rows.map(|row| (row.name.clone(), row.class)).collect()
+}
+
+/// Whether a chain is the one before. Devices that were made anew may have other numbers.
+fn same(before: &Names, now: &Names, made_anew: bool) -> bool {
+    let classes = |names: &Names| names.iter().map(|(_, class)| *class).collect::<Vec<_>>();
+    before == now || (made_anew && classes(before) == classes(now))
 }
 
 /// Keeps the processors awake for as long as it lives, if it is to.

@@ -81,6 +81,16 @@ fn a_read_past_the_end_names_the_layer_and_the_place() {
 }
 
 #[test]
+fn devices_made_anew_may_have_other_numbers_and_no_other_layers() {
+    let names = |names: [&str; 2]| names.map(|name| (name.to_owned(), "LOOP")).to_vec();
+    let before = names(["loop1", "loop0"]);
+    assert!(same(&before, &before, false));
+    assert!(!same(&before, &names(["loop3", "loop2"]), false));
+    assert!(same(&before, &names(["loop3", "loop2"]), true));
+    assert!(!same(&before, &before[..1].to_vec(), true));
+}
+
+#[test]
 fn a_result_is_saved_and_its_page_names_each_layer() {
     let folder = tempfile::tempdir().unwrap();
     let chain = chain(folder.path());

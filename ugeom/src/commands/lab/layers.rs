@@ -2,10 +2,9 @@
 
 use super::flags::One;
 use super::measuring::{interrupted, with_progress};
-use super::memory::{self, InMemory};
 use crate::commands::files;
 use crate::commands::show;
-use crate::failure::Interrupted;
+use crate::failure::{Interrupted, Usage};
 use crate::output;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
@@ -16,6 +15,7 @@ use ugeom_harness::processes::BUDGET_NS;
 use ugeom_lab::layers::{self, LayersOptions};
 use ugeom_machine::interrupt;
 use ugeom_report::{Saved, write_html};
+use ugeom_trace::tree::{Class, KernelTree};
 
 const LAYERS_ABOUT: &str = "\
 Repeats the GEOM benchmarks of 2002 on this machine: 512-byte reads of sector 0 of a memory disk, \
@@ -61,7 +61,7 @@ pub struct Layers {
     kernel: Option<String>,
 
     /// What the chain of --kernel stands on: its own device, or memory (its loop devices are made
-    /// again over a file in /dev/shm, where no disk hides what a layer costs)
+    /// again over a file in /dev/shm, anew for each pass, where no disk hides what a layer costs)
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Bottom::Device,
           requires = "kernel")]
     bottom: Bottom,
@@ -92,25 +92,23 @@ impl Layers {
     }
 
     fn run_kernel(&self, target: &str) -> Result<()> {
-        if self.bottom == Bottom::Device {
-            return self.run_chain(target, None);
-        }
-        let (tree, at) = show::kernel::read(Some(target))?;
-        let depth = at.map_or(Ok(0), |at| memory::depth_of(&tree, at))?;
-        // Ctrl-C must not leave devices behind.
-        interrupt::catch().context("listening for Ctrl-C")?;
-        let chain = InMemory::new(depth)?;
-        self.run_chain(chain.top(), Some(target.to_owned()))
-    }
-
-    fn run_chain(&self, target: &str, in_memory_of: Option<String>) -> Result<()> {
+        let bottom = match self.bottom {
+            Bottom::Device => kernel::Bottom::Device,
+            Bottom::Memory => {
+                let (tree, at) = show::kernel::read(Some(target))?;
+                let loops = at.map_or(Ok(0), |at| loops_of(&tree, at))?;
+                // Ctrl-C must not leave devices behind.
+                interrupt::catch().context("listening for Ctrl-C")?;
+                kernel::Bottom::Memory { loops }
+            }
+        };
         let flags = &self.one.flags;
         self.one.check()?;
         let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let common = flags.common();
         let options = kernel::KernelLayersOptions {
             target: target.to_owned(),
-            in_memory_of,
+            bottom,
             budget_ns: common.limit_ns().unwrap_or(BUDGET_NS),
             seed: common
                 .seed
@@ -144,5 +142,33 @@ impl Layers {
             output::print(&flags.page(saved.page()))?;
         }
         interrupted()
+    }
+}
+
+/// How many loop devices the chain has; other layers cannot be made in memory.
+fn loops_of(tree: &KernelTree, top: usize) -> Result<usize> {
+    let classes = || tree.chain(top).into_iter().map(|at| &tree.nodes[at]);
+    let stays = |class| matches!(class, Class::Loop | Class::File | Class::Fs);
+    let loops = classes().filter(|node| node.class == Class::Loop).count();
+    // What lies below the lowest loop device is replaced.
+    let upper = classes().take_while({
+        let mut left = loops;
+        move |node| {
+            left -= usize::from(left > 0 && node.class == Class::Loop);
+            left > 0
+        }
+    });
+    let other = upper.into_iter().find(|node| !stays(node.class));
+    match (other, loops) {
+        (Some(node), _) => {
+            let why = format!("{}: only loop devices can be made in memory", node.name);
+            Err(Usage(why).into())
+        }
+        (None, 0) => {
+            let name = &tree.nodes[top].name;
+            let why = format!("{name}: no loop device in its chain that could be made in memory");
+            Err(Usage(why).into())
+        }
+        (None, loops) => Ok(loops),
     }
 }

@@ -8,7 +8,6 @@ mod engines;
 pub(super) mod flags;
 mod layers;
 pub(super) mod measuring;
-mod memory;
 mod scaling;
 mod sweep;
 mod tst;
