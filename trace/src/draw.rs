@@ -36,13 +36,21 @@ pub fn flame(traced: &Traced) -> String {
         let width = below_ns(&traced.layers, at) * scale;
         let y = height - 10.0 - (layer.depth as f64 + 1.0) * ROW;
         let percent = 100.0 * width / (WIDTH - 20.0);
-        boxed(&mut svg, (left, y, width), "#e9a15b", &layer.name, percent);
+        let names = [&layer.name; 2];
+        boxed(&mut svg, (left, y, width), "#e9a15b", names, percent);
         let mut x = left;
         for (phase, ns) in &layer.phases_ns {
             let width = *ns as f64 * scale;
             let percent = 100.0 * width / (WIDTH - 20.0);
-            let name = format!("{}: {}", layer.name, phase.word());
-            boxed(&mut svg, (x, y - ROW, width), "#f2cf63", &name, percent);
+            let word = phase.word();
+            let full = format!("{}: {word}", layer.name);
+            boxed(
+                &mut svg,
+                (x, y - ROW, width),
+                "#f2cf63",
+                [full.as_str(), word],
+                percent,
+            );
             x += width;
         }
         ends[layer.depth] = left + width;
@@ -132,11 +140,18 @@ fn head(height: f64, title: &str) -> String {
     )
 }
 
-fn boxed(svg: &mut String, (x, y, width): (f64, f64, f64), fill: &str, name: &str, percent: f64) {
+/// A box with its full name when pointed at, and the short one inside where there is room.
+fn boxed<S: AsRef<str>>(
+    svg: &mut String,
+    (x, y, width): (f64, f64, f64),
+    fill: &str,
+    [name, short]: [S; 2],
+    percent: f64,
+) {
     if width < 0.05 {
         return;
     }
-    let name = escaped(name);
+    let [name, short] = [name, short].map(|text| escaped(text.as_ref()));
     let _ = writeln!(
         svg,
         "<g><title>{name} ({percent:.1} %)</title><rect x=\"{x:.2}\" y=\"{y:.1}\" \
@@ -145,7 +160,7 @@ fn boxed(svg: &mut String, (x, y, width): (f64, f64, f64), fill: &str, name: &st
     );
     if width > TEXT_MIN {
         let room = ((width - 6.0) / CHARACTER) as usize;
-        let text: String = name.chars().take(room).collect();
+        let text: String = short.chars().take(room).collect();
         // An entity that was cut would not be text.
         let text = match text.rfind('&') {
             Some(at) if !text[at..].contains(';') => &text[..at],

@@ -12,7 +12,8 @@ use ugeom_report::{Axis, Cell, Column, Page, Rows, Table};
 #[must_use]
 pub fn page(traced: &Traced) -> Page {
     let targets = traced.targets.join(", ");
-    let mut page = Page::new("trace", &format!("ugeom trace {targets}"));
+    let asked = traced.targets.join(" ");
+    let mut page = Page::new("trace", &format!("ugeom trace {asked}"));
     page.question = format!("Where does the time of requests to {targets} go?");
     page.answer = answer(traced);
     page.fact("source", traced.source.clone());

@@ -351,6 +351,28 @@ fn wrong_devices_and_sources_are_refused_by_name() {
     refused(&["trace", "/proc/self/stat"], 2, "no block device");
 }
 
+#[test]
+fn a_device_named_twice_is_followed_once() {
+    let test = "a_device_named_twice_is_followed_once";
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("disk.img");
+    std::fs::write(&image, vec![1; 1 << 20]).expect("an image");
+    let Some(device) = LoopDevice::over(test, &image, &[]) else {
+        return;
+    };
+    if !works(test, &device.text(), "bpf") {
+        return;
+    }
+    let name = device.text();
+    let mut trace = command(UGEOM, &["trace", &name, &name, "--json"]);
+    let read = "dd if=$0 of=/dev/null bs=4k count=1; true";
+    trace.args(["--", "sh", "-c", read, &name]);
+    let found: Value = serde_json::from_str(&run(trace, b"").text()).expect("JSON");
+    assert_eq!(found["targets"], serde_json::json!([name]));
+    let tops = found["layers"].as_array().expect("layers").iter();
+    assert_eq!(tops.filter(|layer| layer["depth"] == 0).count(), 1);
+}
+
 /// Exclusive times beside the differences: they add up, and workers were seen.
 fn traced_reads(traced: &Value) {
     let layers = traced["layers"].as_array().expect("layers").iter();

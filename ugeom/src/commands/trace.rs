@@ -311,8 +311,11 @@ impl Run {
             self.tally.add(tree);
         }
         self.tally.learn_names();
+        let mut targets = devices.to_vec();
+        targets.sort();
+        targets.dedup();
         let about = About {
-            targets: devices.to_vec(),
+            targets,
             source,
             seconds,
             scope: &scope,
@@ -491,7 +494,7 @@ pub fn scope(devices: &[String]) -> Result<Scope> {
     let mut tree = None;
     for device in devices {
         let (found, at) = kernel::read(Some(device))?;
-        nodes.extend(at);
+        nodes.extend(at.filter(|at| !nodes.contains(at)));
         tree = Some(found);
     }
     let scope = Scope::of(&tree.unwrap_or_default(), &nodes);

@@ -442,9 +442,14 @@ fn find_file(
     code.copy(2, 1);
     code.and_constant(2, 3);
     code.jump_if_not_zero(2, Label::NoFile);
+    code.copy(6, 1);
     files.cast(code, files.mapping);
     code.load(Width::Double, 1, 0, offsets.of("address_space", "host")?);
-    code.jump(Label::Inode);
+    // A page of the kernel's own memory has something else in the field.
+    code.load(Width::Double, 2, 1, offsets.of("inode", "i_mapping")?);
+    as_number(code, 2);
+    code.jump_if_equal(2, 6, Label::Inode);
+    code.jump(Label::NoFile);
     if files.direct_end.is_some() {
         code.label(Label::Direct);
         code.load(Width::Double, 1, 7, offsets.of("bio", "bi_private")?);
