@@ -25,7 +25,7 @@ use ugeom_machine::cpu::Usage;
 
 use crate::choice::EngineError;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
-use crate::queue::Queue;
+use crate::queue::{Queue, by_queue};
 
 /// Most operations that are with the workers at a time.
 const DEPTH_MAX: u32 = 32_768;
@@ -218,13 +218,7 @@ fn result(info: &Info) -> Result<u64, Errno> {
 }
 
 impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
-    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
-        self.queue.files.register(file)
-    }
-
-    fn unregister(&mut self, file: FileId) {
-        self.queue.files.unregister(file);
-    }
+    by_queue!(files);
 
     fn submit(&mut self, op: Op, memory: M) -> Ticket {
         let ticket = self.queue.submit(op, memory);

@@ -31,7 +31,7 @@ use crate::calls;
 use crate::choice::EngineError;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::priorities::Priorities;
-use crate::queue::Queue;
+use crate::queue::{Queue, by_queue};
 use abi::{Context, Event, FLAG_RESFD, Iocb};
 use ring::Ring;
 
@@ -213,24 +213,9 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
 }
 
 impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
-    fn register(&mut self, file: Arc<File>) -> Result<FileId, Errno> {
-        self.queue.files.register(file)
-    }
+    by_queue!(files);
 
-    fn unregister(&mut self, file: FileId) {
-        self.queue.files.unregister(file);
-    }
-
-    fn submit(&mut self, op: Op, memory: M) -> Ticket {
-        let ticket = self.queue.submit(op, memory);
-        self.priorities.set(ticket.index, op.kind);
-        self.refill();
-        ticket
-    }
-
-    fn set_priority(&mut self, priority: u16) {
-        self.priorities.next(priority);
-    }
+    by_queue!(submit with priorities);
 
     fn flush_submissions(&mut self) {
         self.enter();

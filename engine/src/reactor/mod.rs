@@ -295,9 +295,11 @@ impl Reactor {
             poll_together(self.wait_fd(), also, timeout)?;
             Some(Duration::ZERO)
         };
+        let watched = &self.watched;
+        let found = Found { watched, events };
         match &mut self.back {
-            Back::Ring(ring) => ring.wait(&self.watched, own_timeout, events)?,
-            Back::Epoll(epoll) => epoll.wait(&self.watched, own_timeout, events)?,
+            Back::Ring(ring) => ring.wait(own_timeout, found)?,
+            Back::Epoll(epoll) => epoll.wait(own_timeout, found)?,
         }
         if !self.timers.is_empty() {
             self.timers.collect_due(clock::now_ns(), events);
@@ -356,6 +358,25 @@ impl Reactor {
         };
         let left = Duration::from_nanos(due_ns.saturating_sub(clock::now_ns()));
         Some(timeout.map_or(left, |timeout| timeout.min(left)))
+    }
+}
+
+/// Where a wait puts what it finds.
+struct Found<'a> {
+    watched: &'a [Option<Watched>],
+    events: &'a mut Vec<Event>,
+}
+
+impl Found<'_> {
+    /// Reports a source, if it is still there, as far as it is watched for that.
+    fn ready(&mut self, source: Source, readable: bool, writable: bool) {
+        if let Some((interest, _)) = current(self.watched, source) {
+            self.events.push(Event::Ready {
+                source,
+                readable: interest.read && readable,
+                writable: interest.write && writable,
+            });
+        }
     }
 }
 

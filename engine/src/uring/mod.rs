@@ -34,7 +34,7 @@ use crate::files::Registered;
 use crate::op::{Completion, Engine, Errno, FileId, Op, Ticket};
 use crate::priorities::Priorities;
 use crate::progress::{Call, Step};
-use crate::queue::Queue;
+use crate::queue::{Queue, by_queue};
 use entry::Target;
 use setup::Tables;
 pub(crate) use setup::poll_ring;
@@ -245,16 +245,7 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
         }
     }
 
-    fn submit(&mut self, op: Op, memory: M) -> Ticket {
-        let ticket = self.queue.submit(op, memory);
-        self.priorities.set(ticket.index, op.kind);
-        self.refill();
-        ticket
-    }
-
-    fn set_priority(&mut self, priority: u16) {
-        self.priorities.next(priority);
-    }
+    by_queue!(submit with priorities);
 
     fn flush_submissions(&mut self) {
         self.enter();

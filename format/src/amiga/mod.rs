@@ -15,7 +15,7 @@
 //! Commodore's *ROM Kernel Reference Manual: Devices*; `docs/formats/amiga.md`.
 
 use crate::bytes;
-use crate::media::{Media, SectorRead};
+use crate::media::{Media, SectorRead, Unreadable};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -36,12 +36,8 @@ pub enum Error {
     #[error("none of the first {SEARCHED_SECTORS} sectors begins with \"RDSK\"")]
     NotFound,
     /// A sector could not be read.
-    #[error("sector {sector} cannot be read: {reason}")]
-    Read {
-        sector: u64,
-        /// The reader's own words.
-        reason: String,
-    },
+    #[error(transparent)]
+    Read(#[from] Unreadable),
     /// A block of another kind.
     #[error("sector {sector}: found {found:02x?} at byte 0, expected \"{expected}\"")]
     Magic {
@@ -132,7 +128,7 @@ impl Table {
                 true => read(sector, 1),
                 false => Err(format!("the media has {} sectors", media.sectors)),
             };
-            data.map_err(|reason| Error::Read { sector, reason })
+            Ok(data.map_err(|reason| Unreadable { sector, reason })?)
         };
         let searched = SEARCHED_SECTORS.min(media.sectors);
         let found = (0..searched).find_map(|sector| {

@@ -42,12 +42,6 @@ impl Cipher {
         }
     }
 
-    /// The cipher of that number.
-    #[must_use]
-    pub fn of_number(number: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
-    }
-
     /// The name as `geli list` prints it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -115,12 +109,6 @@ impl Cipher {
     }
 }
 
-impl std::fmt::Display for Cipher {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// How sectors are authenticated, where the flag AUTH is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Authentication {
@@ -162,12 +150,6 @@ impl Authentication {
         }
     }
 
-    /// The algorithm of that number.
-    #[must_use]
-    pub fn of_number(number: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
-    }
-
     /// The name as `geli list` prints it.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -207,8 +189,24 @@ impl Authentication {
     }
 }
 
-impl std::fmt::Display for Authentication {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
+/// What both tables of numbers and names answer.
+macro_rules! numbered_and_named {
+    ($type:ident) => {
+        impl $type {
+            /// The one with that number in the metadata; `None` when no release of GELI has it.
+            #[must_use]
+            pub fn of_number(number: u16) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.number() == number)
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
 }
+
+numbered_and_named!(Cipher);
+numbered_and_named!(Authentication);

@@ -24,7 +24,7 @@ pub use listed::{Found, Listed};
 
 use crate::bytes;
 use crate::gpt::Guid;
-use crate::media::{Media, SectorRead};
+use crate::media::{Media, SectorRead, Unreadable};
 use vblk::Records;
 
 /// Bytes of a sector; other disks have no such database.
@@ -327,7 +327,7 @@ fn sectors(
         true => read(sector, count),
         false => Err(format!("the media has {} sectors", media.sectors)),
     };
-    data.map_err(|reason| Error::Read { sector, reason })
+    Ok(data.map_err(|reason| Unreadable { sector, reason })?)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@
 //!
 //! The files: `address` where to listen, `given` sockets that are there already; `exports` what
 //! there is, `allow` which client sees it; `handshake` the options, as a function from bytes to
-//! bytes; `control` and `worker` the threads; `stream` the bytes of a connection, `connection` one
+//! bytes; `control` and `worker` the threads; `connection` one
 //! client, `connections` those of a worker, `budget` what they may have in flight; `operation` one
 //! request on its way through the stack, `operations` those of a worker, `at_once` READs that need
 //! none; `reply` the answers, `output` those that wait to be sent.
@@ -54,7 +54,6 @@ mod output;
 mod parts;
 mod peers;
 mod reply;
-mod stream;
 #[cfg(test)]
 mod tests;
 mod worker;

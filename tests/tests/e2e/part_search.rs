@@ -53,6 +53,13 @@ const OTHERS: [Maker; 10] = [
 /// A program with its arguments, the size in MiB of what it makes, the name of that.
 type Maker = (&'static str, &'static [&'static str], u64, &'static str);
 
+/// A new file of that size, all zeroes.
+fn file_of(path: impl AsRef<Path>, mib: u64) -> File {
+    let file = File::create(path).expect("a file");
+    file.set_len(mib * MIB).expect("its size");
+    file
+}
+
 /// A disk with one file system of each program, and where they are, in MiB.
 fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static str)> {
     let mut made = Vec::new();
@@ -63,8 +70,7 @@ fn disk(path: &Path, folder: &Path, makers: &[Maker]) -> Vec<(u64, u64, &'static
             continue;
         };
         let part = folder.join("part.img");
-        let file = File::create(&part).expect("a partition");
-        file.set_len(size * MIB).expect("its size");
+        file_of(&part, size);
         let made_it = Command::new(mkfs)
             .args(arguments)
             .arg(&part)
@@ -190,8 +196,7 @@ fn a_physical_volume_is_found_with_its_group_and_uuid() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("pv.img");
-    let file = File::create(&image).expect("an image");
-    file.set_len(20 * MIB).expect("its size");
+    file_of(&image, 20);
     let Some(device) = ugeom_testkit::LoopDevice::over(test, &image, &[]) else {
         return;
     };
@@ -326,12 +331,10 @@ fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| disks::text(&folder.path().join(name));
     std::fs::write(place("key"), b"secret").expect("a key");
-    let disk = File::create(place("disk.img")).expect("a disk");
-    disk.set_len(36 * MIB).expect("its size");
+    let disk = file_of(place("disk.img"), 36);
     for (kind, at, size) in [("luks2", 1, 20), ("swap", 21, 8), ("luks1", 30, 6)] {
         let part = place(kind);
-        let file = File::create(&part).expect("a partition");
-        file.set_len(size * MIB).expect("its size");
+        file_of(&part, size);
         let format = "luksFormat -q --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --type";
         let format: Vec<&str> = format.split(' ').collect();
         match kind {
