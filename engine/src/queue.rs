@@ -42,6 +42,18 @@ macro_rules! by_queue {
             self.priorities.next(priority);
         }
     };
+    // Operations that the queue does not hold back are asked for with `request_cancel`.
+    (cancel and in_flight) => {
+        fn cancel(&mut self, ticket: Ticket) {
+            if let Some(index) = self.queue.cancel(ticket) {
+                self.request_cancel(index);
+            }
+        }
+
+        fn in_flight(&self) -> usize {
+            self.queue.table.live()
+        }
+    };
 }
 pub(crate) use by_queue;
 

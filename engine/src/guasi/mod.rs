@@ -189,6 +189,15 @@ impl<M: IoMemory + 'static> GuasiEngine<M> {
         drop(self.staged.drain(..submitted.unwrap_or(0)));
     }
 
+    fn request_cancel(&mut self, index: u32) {
+        if let Some(at) = self.staged.iter().position(|&(staged, _)| staged == index) {
+            self.staged.remove(at);
+            self.queue.absorb(index, Err(Errno::CANCELED));
+        } else if let Some(request) = self.requests[index as usize] {
+            self.context.cancel(request);
+        }
+    }
+
     /// Takes what has ended: waits for the first until `timeout`, if one is given.
     fn collect(&mut self, timeout: Option<Option<Duration>>) {
         let Self {
@@ -238,21 +247,7 @@ impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
         self.queue.deliver(done, |_, _| {});
     }
 
-    fn cancel(&mut self, ticket: Ticket) {
-        let Some(index) = self.queue.cancel(ticket) else {
-            return;
-        };
-        if let Some(at) = self.staged.iter().position(|&(staged, _)| staged == index) {
-            self.staged.remove(at);
-            self.queue.absorb(index, Err(Errno::CANCELED));
-        } else if let Some(request) = self.requests[index as usize] {
-            self.context.cancel(request);
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.queue.table.live()
-    }
+    by_queue!(cancel and in_flight);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         // Without a descriptor (EMFILE) the caller reaps again and again, and gets on.

@@ -159,6 +159,17 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
         self.ended(index, Err(errno));
     }
 
+    fn request_cancel(&mut self, index: u32) {
+        let request = self.requests[index as usize];
+        match self.staged.iter().position(|&staged| staged == request) {
+            Some(at) => {
+                self.staged.remove(at);
+                self.ended(index, Err(Errno::CANCELED));
+            }
+            None => self.context.cancel(request),
+        }
+    }
+
     fn ended(&mut self, index: u32, result: Result<u64, Errno>) {
         // SAFETY: a request of ours; nothing writes to it now.
         if unsafe { (*self.requests[index as usize]).flags } & FLAG_RESFD == 0 {
@@ -229,23 +240,7 @@ impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
         self.queue.deliver(done, |_, _| {});
     }
 
-    fn cancel(&mut self, ticket: Ticket) {
-        let Some(index) = self.queue.cancel(ticket) else {
-            return;
-        };
-        let request = self.requests[index as usize];
-        match self.staged.iter().position(|&staged| staged == request) {
-            Some(at) => {
-                self.staged.remove(at);
-                self.ended(index, Err(Errno::CANCELED));
-            }
-            None => self.context.cancel(request),
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.queue.table.live()
-    }
+    by_queue!(cancel and in_flight);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         if !self.told.replace(true) && self.untold > 0 {

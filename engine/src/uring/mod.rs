@@ -261,15 +261,7 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
             .deliver(done, |file, index| forget_file(ring, file, index));
     }
 
-    fn cancel(&mut self, ticket: Ticket) {
-        if let Some(index) = self.queue.cancel(ticket) {
-            self.request_cancel(index);
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.queue.table.live()
-    }
+    by_queue!(cancel and in_flight);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: the ring keeps its descriptor open for as long as the borrow of the engine
