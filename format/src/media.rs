@@ -61,8 +61,8 @@ pub struct Unreadable {
 /// Bytes to be written from sector `lba`; a whole number of sectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectorWrite {
-    /// First sector.
+    /// The first sector that is written.
     pub lba: u64,
-    /// The sectors' bytes.
+    /// The bytes of whole sectors.
     pub data: Vec<u8>,
 }

@@ -99,22 +99,22 @@ pub enum Status {
     Canceled,
     /// Waiting for a worker.
     Pending,
-    /// Running.
+    /// A worker, or the kernel, runs it.
     Active,
-    /// It ran.
+    /// It has run; its result is set.
     Complete,
 }
 
 /// What is known about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Its name.
+    /// Names the request to its context, as for a cancellation.
     pub id: RequestId,
     /// What the submitter gave it to recognise it by.
     pub tag: usize,
     /// The private pointer of the call.
     pub private: *mut c_void,
-    /// Where it is.
+    /// Whether it waits, runs, has run or was cancelled.
     pub status: Status,
     /// What the call returned; -1 before it ended, and when it was cancelled.
     pub result: isize,

@@ -60,7 +60,7 @@ impl Scratch {
         &self.file
     }
 
-    /// Its length.
+    /// Length in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

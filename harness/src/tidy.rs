@@ -15,10 +15,10 @@ use crate::document::Document;
 use crate::foreign::Series;
 use crate::metric::Metric;
 
-/// The first line.
+/// First line of the file: the names of the columns.
 pub const HEADER: &str = "experiment,case,metric,round,value,unit,process";
 
-/// A line.
+/// One value of one round, with its names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// The experiment.

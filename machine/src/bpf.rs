@@ -40,7 +40,7 @@ pub struct Instruction {
     pub registers: u8,
     /// Offset of a jump or of memory.
     pub offset: i16,
-    /// A constant.
+    /// A constant of 32 bits (`imm` of `struct bpf_insn`).
     pub immediate: i32,
 }
 

@@ -29,7 +29,7 @@ impl Returning {
         }
     }
 
-    /// The buffer.
+    /// The memory that goes back when this is dropped.
     #[must_use]
     pub fn buffer(&self) -> Option<&Buffer> {
         self.buffer.as_ref()

@@ -15,10 +15,10 @@ const FACTOR_MIN: f64 = 2.0;
 /// Which values are good ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Better {
-    /// Times and costs.
+    /// Lower is better: times and costs.
     #[default]
     Lower,
-    /// Rates.
+    /// Higher is better: IOPS and throughput.
     Higher,
 }
 

@@ -323,7 +323,7 @@ pub struct Rows {
 /// A row of [`Rows`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its name.
+    /// Label of the row.
     pub name: String,
     /// A value for each series; none where there is none.
     pub values: Vec<Option<Seen>>,

@@ -39,7 +39,7 @@ impl Default for Passphrase {
 }
 
 impl Passphrase {
-    /// Its bytes.
+    /// Its bytes as they were read, without an encoding.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]

@@ -103,7 +103,6 @@ enum Stage {
     Up,
 }
 
-/// A link.
 pub(super) struct Link {
     pub remote: Arc<Remote>,
     reactor: Reactor,

@@ -77,7 +77,7 @@ impl Interest {
     pub const READ: Interest = Interest::of(true, false);
     /// There is room to write, or writing would fail.
     pub const WRITE: Interest = Interest::of(false, true);
-    /// Both.
+    /// Ready for reading, or ready for writing, or both.
     pub const BOTH: Interest = Interest::of(true, true);
     /// Each time that something arrives, once, whether or not it is read: for eventfds, which then
     /// never have to be read.
@@ -106,13 +106,13 @@ pub struct Source {
     serial: u32,
 }
 
-/// What has happened.
+/// What a wait has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A source is ready. One that has failed, or whose other side is gone, is ready for all that
     /// it is watched for: the next call says what is wrong.
     Ready {
-        /// Which.
+        /// The source, as [`Reactor::register`] has named it.
         source: Source,
         /// Reading would not wait.
         readable: bool,

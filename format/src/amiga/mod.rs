@@ -32,7 +32,7 @@ const END_OF_CHAIN: u32 = u32::MAX;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// No RDSK.
+    /// No sector that is searched begins with RDSK.
     #[error("none of the first {SEARCHED_SECTORS} sectors begins with \"RDSK\"")]
     NotFound,
     /// A sector could not be read.
@@ -86,7 +86,7 @@ fn letters(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// One partition.
+/// One PART block: a range of cylinders, in sectors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     /// Sector of its block.
@@ -95,11 +95,11 @@ pub struct Partition {
     pub name: String,
     /// Whether the machine may boot from it.
     pub is_bootable: bool,
-    /// First sector.
+    /// First sector of the partition on the disk.
     pub start: u64,
     /// Length in sectors; 0 where the last cylinder lies before the first.
     pub sectors: u64,
-    /// Its file system.
+    /// Its file system, `de_DosType` of the environment.
     pub dos_type: DosType,
 }
 
@@ -108,7 +108,7 @@ pub struct Partition {
 pub struct Table {
     /// Sector of the rigid disk block.
     pub sector: u64,
-    /// Bytes a block.
+    /// Bytes of a block, at byte 16 of the RDSK block.
     pub block_bytes: u32,
     /// The partitions in the order of their chain.
     pub partitions: Vec<Partition>,

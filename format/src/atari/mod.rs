@@ -69,7 +69,6 @@ pub enum Error {
     TooMany,
 }
 
-/// One entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     flags: u8,
@@ -111,7 +110,7 @@ pub struct Partition {
     pub kind: [u8; 3],
     /// Whether the machine may boot from it.
     pub is_bootable: bool,
-    /// First sector.
+    /// First sector of the partition on the disk.
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,

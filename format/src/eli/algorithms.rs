@@ -114,15 +114,15 @@ impl Cipher {
 pub enum Authentication {
     /// HMAC-MD5, removed from FreeBSD 13.
     Md5,
-    /// HMAC-SHA1.
+    /// HMAC-SHA1, 20 bytes of tag.
     Sha1,
-    /// HMAC-RIPEMD160.
+    /// HMAC-RIPEMD160, 20 bytes of tag.
     Ripemd160,
-    /// HMAC-SHA256.
+    /// HMAC-SHA256, 32 bytes of tag.
     Sha256,
-    /// HMAC-SHA384.
+    /// HMAC-SHA384, 48 bytes of tag.
     Sha384,
-    /// HMAC-SHA512.
+    /// HMAC-SHA512, 64 bytes of tag.
     Sha512,
 }
 

@@ -6,7 +6,7 @@ use crate::media::Unreadable;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "messages name the fields")]
 pub enum Error {
-    /// Other sectors.
+    /// The disk's sectors are not of 512 bytes.
     #[error("an LDM database needs sectors of 512 bytes, these have {found}")]
     SectorSize {
         /// Bytes of a sector.

@@ -37,9 +37,9 @@ pub struct BackupPart {
     pub index: u32,
     /// gpart's name of the type, or `!` and the number or GUID.
     pub kind: String,
-    /// First sector.
+    /// First sector of the partition on the provider.
     pub start: u64,
-    /// Length in sectors.
+    /// Length of the partition in sectors.
     pub sectors: u64,
     /// Its label.
     pub label: Option<String>,

@@ -35,11 +35,11 @@ pub enum RaidtestKind {
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Where, bytes.
+    /// Byte offset on the device.
     pub offset_bytes: u64,
-    /// How much, bytes.
+    /// Length in bytes.
     pub length_bytes: u32,
-    /// Which way.
+    /// Whether it reads or writes.
     pub kind: RaidtestKind,
 }
 
@@ -272,9 +272,9 @@ impl Shape {
 /// What a list of requests amounts to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Requests that read.
+    /// Number of requests that read.
     pub reads: u64,
-    /// Requests that write.
+    /// Number of requests that write.
     pub writes: u64,
     /// The bytes of all.
     pub bytes: u64,

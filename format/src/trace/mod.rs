@@ -53,9 +53,9 @@ pub struct Record {
     pub action: Action,
     /// The index of its file in [`Reader::files`].
     pub file: u32,
-    /// Where, bytes.
+    /// Byte offset on the device.
     pub offset_bytes: u64,
-    /// How much, bytes.
+    /// Length in bytes.
     pub length_bytes: u32,
 }
 

@@ -51,18 +51,18 @@ impl Default for CompareOptions {
 /// A side of a comparison: the files of one state.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// Its name.
+    /// The name under which the page shows this side.
     pub name: String,
-    /// Its files.
+    /// The files whose values are taken together.
     pub files: Vec<Source>,
 }
 
 /// A file with results.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its name.
+    /// Name of the file, as the page shows it.
     pub name: String,
-    /// Its form.
+    /// Which program has written it.
     pub format: Format,
     /// Its values.
     pub series: Vec<Series>,
@@ -146,9 +146,9 @@ pub struct Compared {
 /// A file that takes part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct File {
-    /// Its name.
+    /// Name of the file, as the page shows it.
     pub name: String,
-    /// Its form.
+    /// Which program has written it.
     pub format: Format,
     /// The side that it belongs to.
     pub side: String,
@@ -193,7 +193,7 @@ pub struct Row {
 /// The middle of some values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Middle {
-    /// How many.
+    /// Number of values.
     pub n: usize,
     /// Their median.
     pub median: f64,

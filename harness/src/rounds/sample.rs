@@ -77,7 +77,7 @@ pub struct Sample {
     pub iterations: u64,
     /// Wall time of all of them, ns.
     pub wall_ns: u64,
-    /// CPU time meanwhile.
+    /// CPU time of the process during the run.
     pub cpu: CpuTimes,
     /// What was done, for cells that count it.
     #[serde(default, skip_serializing_if = "Work::is_nothing")]

@@ -40,7 +40,7 @@ pub enum Kind {
     Sync,
 }
 
-/// One request.
+/// One request of a load: kind, place and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What to do.

@@ -119,7 +119,7 @@ impl Default for Limits {
 /// Whether clients may, or must, use TLS.
 #[derive(Clone)]
 pub struct Tls {
-    /// The certificates.
+    /// Certificates and key of the server.
     pub server: ServerTls,
     /// Clients without TLS are refused.
     pub required: bool,
@@ -128,7 +128,7 @@ pub struct Tls {
 /// How to serve.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where to listen.
+    /// Sockets to listen on, all with the same exports.
     pub addresses: Vec<Address>,
     /// Sockets that are there already.
     pub given: Given,
@@ -136,7 +136,7 @@ pub struct Settings {
     pub tls: Option<Tls>,
     /// Which clients see which exports; without rules every client sees all.
     pub allow: Vec<Rule>,
-    /// Clients may write.
+    /// Whether exports are opened for writing.
     pub writable: bool,
     /// Only the provider on top is an export, and not all that there are.
     pub only_top: bool,

@@ -235,7 +235,6 @@ impl KernelTree {
     }
 }
 
-/// `8:17`.
 fn numbers(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

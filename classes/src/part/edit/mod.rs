@@ -49,7 +49,7 @@ pub struct Added {
     pub index: u32,
     /// The provider's name, `md0p1`.
     pub provider: String,
-    /// First sector.
+    /// First sector on the provider, from 0.
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,

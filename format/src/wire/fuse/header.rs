@@ -17,7 +17,7 @@ pub struct InHeader {
     pub opcode: u32,
     /// The kernel's word, which comes back with the reply.
     pub unique: u64,
-    /// Which file.
+    /// Number of the file (`nodeid`), 1 for the root.
     pub node: u64,
     /// Who asks: user, group and process.
     pub uid: u32,

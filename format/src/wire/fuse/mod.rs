@@ -113,13 +113,13 @@ pub mod open_flag {
 
 /// Which attributes a SETATTR changes.
 pub mod set_flag {
-    /// Permissions.
+    /// The permissions are to be set (`FATTR_MODE`).
     pub const MODE: u32 = 1 << 0;
-    /// The owner.
+    /// The owner is to be set (`FATTR_UID`).
     pub const UID: u32 = 1 << 1;
-    /// The group.
+    /// The group is to be set (`FATTR_GID`).
     pub const GID: u32 = 1 << 2;
-    /// The size.
+    /// The size is to be set (`FATTR_SIZE`).
     pub const SIZE: u32 = 1 << 3;
 }
 

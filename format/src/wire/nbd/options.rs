@@ -106,7 +106,7 @@ pub struct InfoRequest {
 }
 
 impl InfoRequest {
-    /// The data.
+    /// The payload of the option, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -145,7 +145,7 @@ pub struct MetaRequest {
 }
 
 impl MetaRequest {
-    /// The data.
+    /// The payload of the option, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -185,7 +185,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// The data.
+    /// The payload of the reply, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -217,7 +217,7 @@ pub struct MetaContext {
 }
 
 impl MetaContext {
-    /// The data.
+    /// The payload of the reply, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = self.id.to_be_bytes().to_vec();
@@ -243,7 +243,7 @@ impl MetaContext {
 pub enum Info {
     /// Size and flags.
     Export {
-        /// The size, bytes.
+        /// Size of the export in bytes.
         size_bytes: u64,
         /// See [`super::export_flag`].
         flags: u16,
@@ -266,7 +266,7 @@ pub enum Info {
 }
 
 impl Info {
-    /// The data.
+    /// The payload of the reply, as it follows its header.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
