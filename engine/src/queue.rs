@@ -42,8 +42,12 @@ macro_rules! by_queue {
             self.priorities.next(priority);
         }
     };
-    // Operations that the queue does not hold back are asked for with `request_cancel`.
-    (cancel and in_flight) => {
+    // `enter` hands operations on; `request_cancel` asks for one that the queue does not hold back.
+    (flush and cancel) => {
+        fn flush_submissions(&mut self) {
+            self.enter();
+        }
+
         fn cancel(&mut self, ticket: Ticket) {
             if let Some(index) = self.queue.cancel(ticket) {
                 self.request_cancel(index);

@@ -30,7 +30,7 @@ pub struct Scope {
     pub connections: Vec<u32>,
     /// What the linker must know.
     pub topology: Topology,
-    /// Names by numbers.
+    /// Names of devices by their numbers.
     pub names: BTreeMap<Dev, String>,
 }
 

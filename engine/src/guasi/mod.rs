@@ -235,10 +235,6 @@ impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
         ticket
     }
 
-    fn flush_submissions(&mut self) {
-        self.enter();
-    }
-
     fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
         self.enter();
         self.collect(None);
@@ -247,7 +243,7 @@ impl<M: IoMemory + 'static> Engine<M> for GuasiEngine<M> {
         self.queue.deliver(done, |_, _| {});
     }
 
-    by_queue!(cancel and in_flight);
+    by_queue!(flush and cancel);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         // Without a descriptor (EMFILE) the caller reaps again and again, and gets on.

@@ -226,12 +226,6 @@ impl<M: IoMemory + 'static> LibaioEngine<M> {
 impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
     by_queue!(files);
 
-    by_queue!(submit with priorities);
-
-    fn flush_submissions(&mut self) {
-        self.enter();
-    }
-
     fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
         self.enter();
         self.collect();
@@ -240,7 +234,9 @@ impl<M: IoMemory + 'static> Engine<M> for LibaioEngine<M> {
         self.queue.deliver(done, |_, _| {});
     }
 
-    by_queue!(cancel and in_flight);
+    by_queue!(submit with priorities);
+
+    by_queue!(flush and cancel);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         if !self.told.replace(true) && self.untold > 0 {

@@ -245,12 +245,6 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
         }
     }
 
-    by_queue!(submit with priorities);
-
-    fn flush_submissions(&mut self) {
-        self.enter();
-    }
-
     fn reap(&mut self, done: &mut dyn FnMut(Completion<M>)) {
         self.enter();
         self.collect();
@@ -261,7 +255,9 @@ impl<M: IoMemory + 'static> Engine<M> for UringEngine<M> {
             .deliver(done, |file, index| forget_file(ring, file, index));
     }
 
-    by_queue!(cancel and in_flight);
+    by_queue!(submit with priorities);
+
+    by_queue!(flush and cancel);
 
     fn wait_fd(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: the ring keeps its descriptor open for as long as the borrow of the engine

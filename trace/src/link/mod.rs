@@ -119,9 +119,9 @@ pub struct Span {
     pub dev: Dev,
     /// What it does.
     pub op: Op,
-    /// Its first sector.
+    /// First sector, 512 bytes each.
     pub sector: u64,
-    /// Its length, sectors.
+    /// Length in sectors of 512 bytes.
     pub sectors: u32,
     /// The thread that submitted it.
     pub tid: u32,
