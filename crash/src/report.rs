@@ -18,7 +18,7 @@ const BARRIERS_MAX: usize = 7;
 /// A result of `ugeom crash`, as `--json` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashResult {
-    /// [`KIND`].
+    /// [`KIND`], by which readers know the result.
     pub kind: String,
     /// The command line that made the result.
     #[serde(default)]

@@ -48,7 +48,7 @@ pub struct FileId {
 /// One operation on a registered file; its memory is passed beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// What to do.
+    /// Read, write, flush or another kind of operation.
     pub kind: OpKind,
     /// A registered file of the same engine.
     pub file: FileId,

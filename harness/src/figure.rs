@@ -83,7 +83,7 @@ impl Reached {
 }
 
 impl Goal {
-    /// Judges an interval.
+    /// Whether the interval reaches the goal, misses it or does neither.
     pub fn judge(self, interval: &Interval) -> Reached {
         let (good, bad) = match self {
             Self::Under(limit) => (interval.high < limit, interval.low >= limit),

@@ -34,7 +34,7 @@ const LOG_BYTES: usize = 1 << 16;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// What to do.
+    /// Operation (`code` of `struct bpf_insn`).
     pub code: u8,
     /// Destination in the low half, source in the high half.
     pub registers: u8,

@@ -324,7 +324,7 @@ pub struct Usage {
     pub user_ns: u64,
     /// CPU time in the kernel, ns.
     pub system_ns: u64,
-    /// Context switches.
+    /// Context switches, voluntary and involuntary.
     pub switches: ContextSwitches,
     /// Page faults that were served from a disk.
     pub faults_major: u64,

@@ -20,7 +20,7 @@ pub struct Returning {
 }
 
 impl Returning {
-    /// To the keeper.
+    /// The buffer goes back to `keeper`, under `number`, when this is dropped.
     pub fn to_keeper(buffer: Buffer, keeper: Arc<dyn Keeper>, number: u64) -> Self {
         Self {
             buffer: Some(buffer),

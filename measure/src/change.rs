@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// The claim.
+    /// What the interval of the change allows to claim.
     pub fn claim(&self) -> Claim {
         let Interval { low, high, .. } = self.ratio;
         let margin = 1.0 + self.same_within;

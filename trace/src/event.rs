@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A device as the kernel numbers it inside: `major << 20 | minor`.
 pub type Dev = u32;
 
-/// What happened.
+/// Kind of an event: which step of a request it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Kind {
@@ -209,7 +209,7 @@ impl Op {
 pub struct Event {
     /// When it happened: CLOCK_MONOTONIC, nanoseconds.
     pub time_ns: u64,
-    /// What happened.
+    /// Which step of a request it reports.
     pub kind: Kind,
     /// Number of the processor on which it happened.
     pub cpu: u16,

@@ -10,7 +10,7 @@ pub type Document = ugeom_harness::document::Document<Subject>;
 /// The name of the experiment in documents.
 pub const EXPERIMENT: &str = "engines";
 
-/// What was measured.
+/// The jobs and the device that `lab engines` measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
     /// The file or device; none for a temporary file.

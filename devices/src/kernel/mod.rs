@@ -61,7 +61,7 @@ const ROUNDS_MAX: usize = 50;
 /// The part of the budget that is for passes; the rest is for traced reads.
 const PASSES_SHARE: f64 = 0.85;
 
-/// What to measure.
+/// The target of `lab layers --kernel` and how long it is measured.
 #[derive(Clone, Debug)]
 pub struct KernelLayersOptions {
     /// A device, or a file on one.
@@ -134,7 +134,7 @@ pub struct KernelLayers {
     pub experiment: String,
     /// The machine.
     pub host: Host,
-    /// What was measured.
+    /// The target, as it was named.
     pub target: String,
     /// What the user named, where `target` is its chain made again in memory.
     #[serde(default)]

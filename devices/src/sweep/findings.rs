@@ -164,7 +164,7 @@ pub struct WayFindings {
     pub steps: Vec<(u64, Sums)>,
     /// For each step the interval of the time of one block, ns; none with too few rounds.
     pub times: Vec<Option<Interval>>,
-    /// Its limits.
+    /// The limits that were fitted to the steps.
     pub limits: Limited,
     /// The rate at each depth over the rate at depth 1, with the depth.
     pub depths: Vec<(u64, Interval)>,

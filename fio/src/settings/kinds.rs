@@ -19,7 +19,7 @@ pub struct Pattern {
 /// `lockfile=`: what a request in flight keeps away from its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileLocking {
-    /// Nothing.
+    /// No locks are taken.
     #[default]
     No,
     /// Requests of other jobs.
@@ -172,7 +172,7 @@ pub enum Fill {
 /// What the kernel is told about the order of requests (`fadvise_hint=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FadviseHint {
-    /// Nothing.
+    /// The kernel gets no hint.
     None,
     /// What the job does.
     #[default]
@@ -211,9 +211,9 @@ pub enum WriteSync {
 /// What `steadystate=` looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyOf {
-    /// Requests a second.
+    /// IOPS of the job (`iops`).
     Iops,
-    /// Bytes a second.
+    /// Throughput of the job (`bw`).
     Bandwidth,
 }
 

@@ -74,7 +74,7 @@ pub enum CrashLogError {
     },
 }
 
-/// The header.
+/// The header of a log: size and sector of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The size of the media, bytes.

@@ -238,7 +238,7 @@ pub struct NewLogical {
     pub start: u64,
     /// Length of its data in sectors.
     pub sectors: u64,
-    /// What it holds.
+    /// Type of its entry, as 0x83 for Linux.
     pub kind: PartType,
 }
 

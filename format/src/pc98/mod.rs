@@ -108,9 +108,9 @@ impl fmt::Display for Pc98Type {
 pub struct Chs {
     /// Sector of the track.
     pub sector: u8,
-    /// Head.
+    /// Head of the track, from 0.
     pub head: u8,
-    /// Cylinder.
+    /// Cylinder on the disk, from 0.
     pub cylinder: u16,
 }
 
@@ -206,9 +206,9 @@ impl Entry {
 /// The disk's geometry as its BIOS has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Heads.
+    /// Heads of the disk: tracks of a cylinder.
     pub heads: u32,
-    /// Sectors a track.
+    /// Sectors of a track.
     pub track_sectors: u32,
 }
 

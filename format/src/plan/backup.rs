@@ -41,7 +41,7 @@ pub struct BackupPart {
     pub start: u64,
     /// Length of the partition in sectors.
     pub sectors: u64,
-    /// Its label.
+    /// Label of the partition, where the scheme has labels.
     pub label: Option<String>,
     /// gpart's names of its attributes.
     pub attributes: Vec<String>,
@@ -50,7 +50,7 @@ pub struct BackupPart {
 /// A table as a text describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// The scheme.
+    /// Scheme of the saved table.
     pub scheme: Scheme,
     /// Number of entries.
     pub entries: Option<u32>,

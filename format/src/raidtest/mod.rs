@@ -32,7 +32,7 @@ pub enum RaidtestKind {
     Write,
 }
 
-/// One request.
+/// One request of a request file: place, length and direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Byte offset on the device.
@@ -281,7 +281,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds one request.
+    /// Adds a request to the sums of its direction.
     pub fn add(&mut self, request: &Request) {
         match request.kind {
             RaidtestKind::Read => self.reads += 1,

@@ -78,7 +78,7 @@ pub struct Partition {
     pub blocks: u32,
     /// First block of the partition, 512 bytes each.
     pub start: u32,
-    /// What it holds.
+    /// Type of the partition, as 10 for XFS.
     pub kind: SgiType,
 }
 

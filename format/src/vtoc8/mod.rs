@@ -78,7 +78,7 @@ pub struct Slice {
     pub start: u64,
     /// Length in sectors.
     pub sectors: u64,
-    /// What it holds.
+    /// Its tag: what the partition is used for.
     pub tag: Tag,
 }
 

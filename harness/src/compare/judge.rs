@@ -157,9 +157,9 @@ pub struct File {
 /// The comparisons of one metric, the largest effect first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// The metric.
+    /// Name of the metric in the files.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the values of both sides.
     pub unit: String,
     /// The comparisons.
     pub rows: Vec<Row>,
@@ -172,11 +172,11 @@ pub struct Judged {
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The case.
+    /// Name of the benchmark case.
     pub case: String,
     /// The side that is compared with the base.
     pub side: String,
-    /// The base.
+    /// The middle of the side that the other one is compared with.
     pub base: Middle,
     /// What is compared with it.
     pub changed: Middle,
@@ -184,7 +184,7 @@ pub struct Row {
     pub change: Option<Change>,
     /// The two-sided p-value of this comparison by itself.
     pub p_value: Option<f64>,
-    /// The claim.
+    /// Faster, slower or not significant.
     pub claim: Claim,
     /// The same in plain words.
     pub words: String,
@@ -195,7 +195,7 @@ pub struct Row {
 pub struct Middle {
     /// Number of values.
     pub n: usize,
-    /// Their median.
+    /// Median of the values, in the metric's unit.
     pub median: f64,
     /// The farther end of its 95 % interval, as a share of it; none for fewer than six.
     pub spread: Option<f64>,

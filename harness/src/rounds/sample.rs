@@ -73,7 +73,7 @@ impl Work {
 /// One measured run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Iterations.
+    /// Number of iterations in the run.
     pub iterations: u64,
     /// Wall time of all of them, ns.
     pub wall_ns: u64,

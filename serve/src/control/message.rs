@@ -100,7 +100,7 @@ pub struct Timing {
 pub struct Layer {
     /// Its number, which no other provider of this server ever has.
     pub id: u64,
-    /// Its name.
+    /// Name of the provider.
     pub name: String,
     /// The class of its geom, upper case.
     pub class: String,
@@ -147,15 +147,15 @@ pub struct Counted {
     pub in_flight: u64,
     /// Requests that failed; they are among the kinds, too.
     pub errors: u64,
-    /// READ.
+    /// READ requests and their bytes.
     pub read: OperationTotals,
-    /// WRITE.
+    /// WRITE requests and their bytes.
     pub write: OperationTotals,
-    /// DELETE.
+    /// DELETE requests and their bytes.
     pub delete: OperationTotals,
-    /// ZERO.
+    /// ZERO requests and their bytes.
     pub zero: OperationTotals,
-    /// FLUSH.
+    /// FLUSH requests; they have no bytes.
     pub flush: OperationTotals,
     /// EXTENTS: questions where holes are, which servers ask before long READs.
     #[serde(default)]
@@ -178,11 +178,11 @@ pub struct OperationTotals {
 pub struct Times {
     /// READ, from entering to leaving the provider.
     pub read: Spread,
-    /// WRITE.
+    /// WRITE, measured as READ is.
     pub write: Spread,
-    /// DELETE.
+    /// DELETE, measured as READ is.
     pub delete: Spread,
-    /// All else.
+    /// All other kinds, measured as READ is.
     pub other: Spread,
     /// Time that these requests spent in this layer and not below it, in all, ns.
     pub exclusive_ns: u64,

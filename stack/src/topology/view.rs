@@ -18,7 +18,7 @@ pub struct GeomView {
     pub id: GeomId,
     /// Its class, upper case; `DEV` for an opened handle.
     pub class: &'static str,
-    /// Its name.
+    /// Name of the geom; by custom that of the provider below it.
     pub name: String,
     /// Its rank: 1 at the bottom.
     pub rank: u32,
@@ -50,7 +50,7 @@ pub struct ProviderView {
     pub id: ProviderId,
     /// The geom that it belongs to.
     pub geom: GeomId,
-    /// Its name.
+    /// Name of the provider, as `md0s1`.
     pub name: String,
     /// The sums of its consumers' access counts.
     pub mode: Counts,

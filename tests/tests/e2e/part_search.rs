@@ -6,7 +6,7 @@ use crate::run::{other, ugeom};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use ugeom_testkit::program;
 
@@ -52,6 +52,12 @@ const OTHERS: [Maker; 10] = [
 
 /// A program with its arguments, the size in MiB of what it makes, the name of that.
 type Maker = (&'static str, &'static [&'static str], u64, &'static str);
+
+/// Where these programs are; `None` without one of them.
+fn programs<const N: usize>(test: &str, names: [&str; N]) -> Option<[PathBuf; N]> {
+    let found: Option<Vec<_>> = names.iter().map(|name| program(test, name)).collect();
+    found?.try_into().ok()
+}
 
 /// A new file of that size, all zeroes.
 fn file_of(path: impl AsRef<Path>, mib: u64) -> File {
@@ -190,8 +196,7 @@ fn file_systems_of_other_systems_are_found() {
 #[test]
 fn a_physical_volume_is_found_with_its_group_and_uuid() {
     let test = "a_physical_volume_is_found";
-    let (Some(pvcreate), Some(vgcreate)) = (program(test, "pvcreate"), program(test, "vgcreate"))
-    else {
+    let Some([pvcreate, vgcreate]) = programs(test, ["pvcreate", "vgcreate"]) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
@@ -324,8 +329,7 @@ fn start_of(line: &str) -> Option<u64> {
 #[test]
 fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
     let test = "encrypted_containers_end";
-    let (Some(cryptsetup), Some(mkswap)) = (program(test, "cryptsetup"), program(test, "mkswap"))
-    else {
+    let Some([cryptsetup, mkswap]) = programs(test, ["cryptsetup", "mkswap"]) else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");

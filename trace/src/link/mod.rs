@@ -117,7 +117,7 @@ pub struct Topology {
 pub struct Span {
     /// The device, or the connection of a FUSE server with [`FUSE`] set.
     pub dev: Dev,
-    /// What it does.
+    /// What the request does to the device.
     pub op: Op,
     /// First sector, 512 bytes each.
     pub sector: u64,

@@ -97,7 +97,7 @@ pub type DeviceNumber = (u32, u32);
 pub struct Node {
     /// The kernel's name (`vda1`), the path of a file, or the place where a file system is mounted.
     pub name: String,
-    /// What it is.
+    /// Which kind of layer it is.
     pub class: Class,
     /// The number of the device; of a file system that of its mount.
     pub number: Option<DeviceNumber>,

@@ -34,7 +34,7 @@ use ugeom_stack::{Channel, Opened};
 /// What a new table is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Create {
-    /// Its scheme.
+    /// Scheme of the table that is made.
     pub scheme: Scheme,
     /// Number of entries, where the scheme lets one choose (`gpart create -n`).
     pub entries: Option<u32>,

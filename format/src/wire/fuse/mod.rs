@@ -44,7 +44,7 @@ pub const READ_BYTES_MIN: usize = 8192;
 /// The longest name of a file, bytes without the NUL.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// What is asked.
+/// Operations of a request (`enum fuse_opcode` of linux/fuse.h).
 pub mod opcode {
     #![expect(missing_docs, reason = "the names are the protocol's")]
     pub const LOOKUP: u32 = 1;

@@ -93,7 +93,7 @@ impl FileKind {
 pub struct Attributes {
     /// Number of the file (`ino`).
     pub node: u64,
-    /// What it is.
+    /// Whether it is a file or a directory.
     pub kind: FileKind,
     /// Who may do what with it: the low 12 bits of a mode.
     pub permissions: u32,

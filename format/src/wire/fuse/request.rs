@@ -78,7 +78,7 @@ pub struct Lseek {
     pub whence: u32,
 }
 
-/// What is asked.
+/// A request of the kernel, without its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// The first message.

@@ -178,7 +178,7 @@ impl MetaRequest {
 /// The data of a reply of kind SERVER: one export of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the export; the empty one is the default.
     pub name: String,
     /// A text for people; may be empty.
     pub description: String,
@@ -212,7 +212,7 @@ impl Listed {
 pub struct MetaContext {
     /// The number that replies to BLOCK_STATUS carry; 0 in a list.
     pub id: u32,
-    /// Its name.
+    /// Name of the context, as `base:allocation`.
     pub name: String,
 }
 

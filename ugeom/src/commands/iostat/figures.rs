@@ -68,7 +68,7 @@ pub struct Device {
     pub writes: DirectionRates,
     /// Rates of discard requests.
     pub discards: DirectionRates,
-    /// Flushes a second.
+    /// Flush requests a second.
     pub flushes_per_second: f64,
     /// The time of a flush on average, ms.
     pub flush_await_ms: f64,
