@@ -329,10 +329,10 @@ fn start_of(line: &str) -> Option<u64> {
 #[test]
 fn encrypted_containers_end_at_the_next_partition_or_before_the_table() {
     let test = "encrypted_containers_end";
+    let folder = tempfile::tempdir().expect("a folder");
     let Some([cryptsetup, mkswap]) = programs(test, ["cryptsetup", "mkswap"]) else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| disks::text(&folder.path().join(name));
     std::fs::write(place("key"), b"secret").expect("a key");
     let disk = file_of(place("disk.img"), 36);
